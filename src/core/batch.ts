@@ -1,0 +1,133 @@
+import { refusal, signature, type CallResult } from './calls.js';
+import type { ToolCalls, ToolDefinition } from './definition.js';
+import { callsLeft } from './limits.js';
+import type { Message, ToolCall } from './messages.js';
+import type { Batch, RunState } from './state.js';
+
+/** What shall be done with one call of a message. */
+type Plan =
+  | { readonly type: 'execute' }
+  | { readonly type: 'answer'; readonly result: CallResult }
+  /** The same as an earlier call of this message; takes over its result. */
+  | { readonly type: 'same-as'; readonly index: number };
+
+/**
+ * Opens a batch: the calls that need no execution already have their result.
+ * @returns the batch, and whether the cap of calls refused one of them
+ */
+export function openBatch(
+  state: RunState,
+  opened: { step: number; calls: readonly ToolCall[] },
+): { batch: Batch; refused: boolean } {
+  const seen = new Map<string, number>();
+  let left = callsLeft(state);
+  let refused = false;
+  const results = opened.calls.map((call, index): CallResult | null => {
+    const plan = planCall(state, { call, index, seen });
+    if (plan.type === 'answer') return plan.result;
+    if (plan.type === 'same-as') return null;
+    if (left <= 0) {
+      refused = true;
+      return notExecuted(call, 'the limit of tool calls is used up');
+    }
+    left -= 1;
+    return null;
+  });
+  return { batch: { step: opened.step, calls: opened.calls, results }, refused };
+}
+
+function planCall(
+  state: RunState,
+  place: { call: ToolCall; index: number; seen: Map<string, number> },
+): Plan {
+  const { call, index, seen } = place;
+  const policy: ToolCalls = state.config.definition.toolCalls;
+  if (policy === 'first' && index > 0) {
+    return answer(notExecuted(call, 'only the first call of a message is executed'));
+  }
+  if (call.problem) return answer(refusal(call.id, call.problem));
+  const tool = toolOf(state, call.name);
+  if (tool === undefined) {
+    return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
+  }
+  if (!guardsRepeats(tool)) return { type: 'execute' };
+  const earlier = state.turn.succeeded[signature(call)];
+  if (earlier !== undefined) return answer(fromRecord(call, state, earlier));
+  const twin = seen.get(signature(call));
+  if (twin !== undefined) return { type: 'same-as', index: twin };
+  seen.set(signature(call), index);
+  return { type: 'execute' };
+}
+
+/** The calls still to be executed, in order. A twin of an earlier call in the batch is not among them. */
+export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
+  const seen = new Set<string>();
+  return batch.calls.filter((call, index) => {
+    const tool = toolOf(state, call.name);
+    const guarded = tool !== undefined && guardsRepeats(tool) && !call.problem;
+    const twin = guarded && seen.has(signature(call));
+    if (guarded) seen.add(signature(call));
+    return !twin && batch.results[index] === null;
+  });
+}
+
+/** Fills in what is known; twins take over the result of their first. */
+export function fillBatch(batch: Batch, results: readonly CallResult[]): Batch {
+  const byId = new Map(results.map((result) => [result.id, result]));
+  const filled = batch.calls.map(
+    (call, index) => batch.results[index] ?? byId.get(call.id) ?? null,
+  );
+  return { ...batch, results: filled };
+}
+
+/** Gives each call without a result one: a twin its first's, the others what `missing` says. */
+export function completeBatch(
+  batch: Batch,
+  missing: (call: ToolCall) => CallResult,
+): readonly CallResult[] {
+  const firsts = new Map<string, CallResult>();
+  return batch.calls.map((call, index) => {
+    const own = batch.results[index] ?? null;
+    const twin = firsts.get(signature(call));
+    const result = own ?? (twin === undefined ? missing(call) : asTwin(call, twin));
+    if (own !== null && !firsts.has(signature(call))) firsts.set(signature(call), own);
+    return result;
+  });
+}
+
+export function notExecuted(call: ToolCall, reason: string): CallResult {
+  return refusal(call.id, { type: 'not_executed', message: `not executed: ${reason}` });
+}
+
+export function toolOf(state: RunState, name: string): ToolDefinition | undefined {
+  return state.config.definition.tools.find((tool) => tool.name === name);
+}
+
+/** A repeated read is legitimate polling; what changes the world is not done twice by accident. */
+export function guardsRepeats(tool: ToolDefinition): boolean {
+  return tool.effect !== 'read' && tool.repeat !== 'allow';
+}
+
+function answer(result: CallResult): Plan {
+  return { type: 'answer', result };
+}
+
+function asTwin(call: ToolCall, first: CallResult): CallResult {
+  const text = `[identical to ${first.id}, which was executed once]\n${first.text}`;
+  return { ...first, id: call.id, text, executed: false };
+}
+
+function fromRecord(call: ToolCall, state: RunState, earlierId: string): CallResult {
+  const earlier = state.transcript.messages.find(
+    (message): message is Message & { role: 'tool' } =>
+      message.role === 'tool' && message.callId === earlierId,
+  );
+  const note = `[already done in this turn as ${earlierId}; not executed again, this is its result]`;
+  return {
+    id: call.id,
+    ok: true,
+    text: `${note}\n${earlier?.text ?? ''}`,
+    ...(earlier?.blob && { blob: earlier.blob }),
+    executed: false,
+  };
+}

@@ -1,0 +1,10 @@
+/** Why a living run stands still; each is mended from outside, none is an end. */
+export type BlockedReason = ModelBlock | ToolBlock | 'outcome_unknown';
+
+/** Those that a model call meets. */
+export const MODEL_BLOCKS = ['credentials', 'quota', 'model', 'provider'] as const;
+export type ModelBlock = (typeof MODEL_BLOCKS)[number];
+
+/** Those that a tool call meets. */
+export const TOOL_BLOCKS = ['tool_missing', 'tool_changed'] as const;
+export type ToolBlock = (typeof TOOL_BLOCKS)[number];

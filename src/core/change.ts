@@ -1,0 +1,20 @@
+import type { Message, PromptMessage } from './messages.js';
+import type { Outcome } from './outcome.js';
+import type { RunState, Turn } from './state.js';
+import { append } from './transcript.js';
+
+export function withTurn(state: RunState, change: Partial<Turn>): RunState {
+  return { ...state, turn: { ...state.turn, ...change } };
+}
+
+export function end(state: RunState, outcome: Outcome): RunState {
+  return withTurn(state, { outcome });
+}
+
+/** Appends a message at the place where the run stands. */
+export function say(state: RunState, at: number, said: PromptMessage): RunState {
+  const { turn, transcript } = state;
+  const place = { n: transcript.messages.length, turn: turn.number, step: turn.spent.steps, at };
+  const message: Message = { ...place, ...said };
+  return { ...state, transcript: append(transcript, message) };
+}

@@ -1,0 +1,66 @@
+import type { Json, JsonObject } from './json.js';
+
+/** What a tool does to the world; decides how often it may be executed. */
+export type Effect = 'read' | 'keyed' | 'once';
+
+export type LimitName = 'steps' | 'toolCalls' | 'tokens' | 'costUsd' | 'wallMs' | 'depth';
+
+/** Positive numbers, or null for none. `wallMs` is in milliseconds, `costUsd` in US dollars. */
+export type LimitSet = { readonly [K in LimitName]?: number | null };
+
+/** Limits of a turn, and in `run` those of the whole run. */
+export interface Limits extends LimitSet {
+  readonly run?: LimitSet;
+}
+
+/** US dollars per million tokens. */
+export interface Price {
+  readonly input: number;
+  readonly cachedInput: number;
+  readonly output: number;
+}
+
+/** A tool as data: what is pinned at the start of a run. */
+export interface ToolDefinition {
+  readonly name: string;
+  readonly description: string;
+  /** JSON schema of the arguments, as the model sees it. */
+  readonly parameters: JsonObject;
+  readonly effect: Effect;
+  readonly ends?: true;
+  readonly repeat?: 'allow';
+  /** Has a `verify` function, so an unknown outcome can be settled without a person. */
+  readonly verify?: true;
+  /** Milliseconds one execution may take. */
+  readonly timeoutMs: number;
+  /** Milliseconds after which a silent worker is taken for dead. */
+  readonly heartbeatMs: number;
+  /** Executions in all before a throwing tool is reported to the model; 1 for `once`. */
+  readonly attempts: number;
+}
+
+export type OnLimit = 'answer' | 'compose' | 'fail';
+export type ToolCalls = 'parallel' | 'sequential' | 'first';
+export type ToolChoice = 'auto' | 'required' | 'none';
+
+export interface Settings {
+  readonly temperature?: number;
+  readonly maxOutputTokens?: number;
+  readonly [name: string]: Json | undefined;
+}
+
+/** An agent as data: pinned by `loadAgent`, named by `hash` ever after. */
+export interface AgentDefinition {
+  readonly name: string;
+  readonly instructions: string;
+  readonly model: string;
+  /** Sorted by name, so that the prompt prefix is stable. */
+  readonly tools: readonly ToolDefinition[];
+  readonly toolChoice: ToolChoice;
+  readonly toolCalls: ToolCalls;
+  readonly onLimit: OnLimit;
+  readonly limits: Limits;
+  readonly settings: Settings;
+  /** SHA-256 (hex) of all the above in canonical form. */
+  readonly hash: string;
+}

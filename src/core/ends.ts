@@ -1,0 +1,57 @@
+import type { Json } from './json.js';
+import type { BlobRef } from './messages.js';
+import type { FailReason, Outcome, OutcomeBody, StopReason } from './outcome.js';
+import type { RunState } from './state.js';
+
+interface Given {
+  readonly answer: string;
+  readonly blob?: BlobRef | undefined;
+  readonly output?: Json | undefined;
+}
+
+export function completed(state: RunState, given: Given & { reason: 'answer' | 'tool' }): Outcome {
+  return { status: 'completed', reason: given.reason, ...body(state, given) };
+}
+
+export function stopped(state: RunState, reason: StopReason, answer: string): Outcome {
+  return { status: 'stopped', reason, ...body(state, { answer }) };
+}
+
+/** The best text at hand goes along: what the model said last in this turn. */
+export function cancelled(state: RunState): Outcome {
+  return { status: 'cancelled', reason: 'cancelled', ...body(state, lastText(state)) };
+}
+
+export function failed(
+  state: RunState,
+  given: { reason: FailReason; message: string; answer?: string },
+): Outcome {
+  const text = given.answer === undefined || given.answer === '' ? null : { answer: given.answer };
+  return {
+    status: 'failed',
+    reason: given.reason,
+    ...body(state, text),
+    error: given.message,
+  };
+}
+
+function body(state: RunState, given: Given | null): OutcomeBody {
+  const { spent } = state.turn;
+  return {
+    answer: given?.answer ?? null,
+    ...(given?.blob && { blob: given.blob }),
+    output: given?.output ?? null,
+    steps: spent.steps,
+    toolCalls: spent.toolCalls,
+    usage: spent.usage,
+    segments: state.segments,
+  };
+}
+
+function lastText(state: RunState): Given | null {
+  const last = state.transcript.messages.findLast(
+    (message) =>
+      message.turn === state.turn.number && message.role === 'assistant' && message.text !== '',
+  );
+  return last === undefined ? null : { answer: last.text };
+}

@@ -1,0 +1,134 @@
+import type { LimitName, LimitSet, Limits } from './definition.js';
+import { isObject, type Json } from './json.js';
+import { LIMIT_NAMES } from './limits.js';
+
+/** The one argument of workflow type `agent`. */
+export interface RunInput {
+  readonly agent: string;
+  readonly message?: string;
+  /** Wait for more messages after a turn instead of ending. */
+  readonly open?: boolean;
+  /** May lower the agent's limits or replace defaults. */
+  readonly limits?: Limits;
+  /** JSON that every user function receives; the model never sees it. */
+  readonly context?: Json;
+  /** For people and filters. */
+  readonly tags?: readonly string[];
+}
+
+/** Refused input: names the field, the value, and the cure. */
+export interface InputProblem {
+  readonly problem: string;
+}
+
+/** UTF-16 code units of a message or a context; more belongs into a file that a tool reads. */
+export const MAX_TEXT_CHARACTERS = 256 * 1024;
+
+const FIELDS = ['agent', 'message', 'open', 'limits', 'context', 'tags'];
+
+/** Guards the door: whatever comes in, a run input or a problem comes out, never a throw. */
+export function parseRunInput(value: unknown): RunInput | InputProblem {
+  if (!isObject(value)) {
+    return problem(`input: ${show(value)} is no object; give {"agent": "name", "message": "text"}`);
+  }
+  const unknown = Object.keys(value).find((key) => !FIELDS.includes(key));
+  if (unknown !== undefined) {
+    return problem(`input.${unknown}: no such field; there are ${FIELDS.join(', ')}`);
+  }
+  const found =
+    checkAgent(value['agent']) ??
+    checkMessage(value['message'], value['open']) ??
+    checkOpen(value['open']) ??
+    checkLimits(value['limits'], 'limits') ??
+    checkContext(value['context']) ??
+    checkTags(value['tags']);
+  return found === null ? trusted(value) : problem(found);
+}
+
+/** Checked field by field before; TypeScript cannot follow a guard per field. */
+function trusted(value: Record<string, unknown>): RunInput {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return value as unknown as RunInput;
+}
+
+export function isProblem(value: object): value is InputProblem {
+  return 'problem' in value;
+}
+
+function checkAgent(value: unknown): string | null {
+  if (typeof value === 'string' && value !== '') return null;
+  return `agent: ${show(value)} is no name; give the name of an agent that the worker knows`;
+}
+
+function checkMessage(value: unknown, open: unknown): string | null {
+  if (value === undefined) {
+    return open === true
+      ? null
+      : 'message: missing; give a text, or "open": true to send one later';
+  }
+  if (typeof value !== 'string') return `message: ${show(value)} is no text; give a string`;
+  if (value.trim() === '') return 'message: is empty; say what the agent shall do';
+  return tooLong('message', value.length);
+}
+
+function checkOpen(value: unknown): string | null {
+  if (value === undefined || typeof value === 'boolean') return null;
+  return `open: ${show(value)} is neither true nor false`;
+}
+
+/** @returns what is wrong with a set of limits, or null */
+export function checkLimits(value: unknown, path: string): string | null {
+  if (value === undefined) return null;
+  if (!isObject(value)) return `${path}: ${show(value)} is no object; give e.g. {"steps": 10}`;
+  for (const [name, limit] of Object.entries(value)) {
+    const at = `${path}.${name}`;
+    if (name === 'run' && path === 'limits') {
+      const inner = checkLimits(limit, at);
+      if (inner !== null) return inner;
+    } else if (!isLimitName(name)) {
+      return `${at}: no such limit; there are ${LIMIT_NAMES.join(', ')} and, for the whole run, limits.run`;
+    } else if (!isLimit(name, limit)) {
+      return `${at}: ${show(limit)} is no limit; give a positive ${name === 'costUsd' ? 'number' : 'whole number'}, or null for none`;
+    }
+  }
+  return null;
+}
+
+function isLimitName(name: string): name is LimitName {
+  return (LIMIT_NAMES as readonly string[]).includes(name);
+}
+
+function isLimit(name: keyof LimitSet, value: unknown): boolean {
+  if (value === null) return true;
+  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return false;
+  return name === 'costUsd' || Number.isInteger(value);
+}
+
+function checkContext(value: unknown): string | null {
+  if (value === undefined) return null;
+  return tooLong('context', JSON.stringify(value).length);
+}
+
+function checkTags(value: unknown): string | null {
+  if (value === undefined) return null;
+  const fits = Array.isArray(value) && value.every((tag) => typeof tag === 'string' && tag !== '');
+  return fits ? null : `tags: ${show(value)} is no list of texts; give e.g. ["billing"]`;
+}
+
+function tooLong(field: string, characters: number): string | null {
+  if (characters <= MAX_TEXT_CHARACTERS) return null;
+  return (
+    `${field}: ${characters} characters are more than ${MAX_TEXT_CHARACTERS}; ` +
+    'put the text into a file and name the file'
+  );
+}
+
+function problem(text: string): InputProblem {
+  return { problem: text };
+}
+
+/** A value as it may stand in an error message: JSON, cut short. */
+function show(value: unknown): string {
+  const text = value === undefined ? 'undefined' : JSON.stringify(value);
+  return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
+}

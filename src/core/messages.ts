@@ -1,0 +1,78 @@
+/** Where a text that is too large for the history lies. Content-addressed, therefore immutable. */
+export interface BlobRef {
+  /** SHA-256 of the UTF-8 bytes, hex. */
+  readonly sha256: string;
+  /** Size of the whole text in UTF-8 bytes. */
+  readonly bytes: number;
+}
+
+/** Why a call cannot be executed; found beside the model's reply, before anything runs. */
+export interface CallProblem {
+  readonly type: 'unknown_tool' | 'invalid_json' | 'invalid_arguments' | 'truncated';
+  /** For the model: what is wrong, with the path, and what would be right. */
+  readonly message: string;
+}
+
+/** One tool call as the model asked for it, before it has its place in the run. */
+export interface AskedCall {
+  readonly name: string;
+  /**
+   * The arguments as JSON text, always valid JSON. When the real ones lie in `blob`, this is a
+   * short stand-in that the model sees in later requests.
+   */
+  readonly arguments: string;
+  /** SHA-256 (hex) of the canonical form of the real arguments. */
+  readonly digest: string;
+  readonly blob?: BlobRef;
+  readonly problem?: CallProblem;
+  /** For people, made by the tool's `describe`; absent where the tool has none. */
+  readonly summary?: string;
+}
+
+/** A call with its identity. */
+export interface ToolCall extends AskedCall {
+  /** Unique in the run: `call_<turn>_<step>_<index>`. Never the provider's id, which may repeat or miss. */
+  readonly id: string;
+}
+
+interface Placed {
+  /** Position in the canonical transcript, from 0. */
+  readonly n: number;
+  readonly turn: number;
+  readonly step: number;
+  /** Unix time in milliseconds, by the workflow's clock. */
+  readonly at: number;
+}
+
+export interface UserMessage extends Placed {
+  readonly role: 'user';
+  readonly text: string;
+  /** `perdure`: written by the engine (the closing instruction), not by a person. */
+  readonly origin?: 'perdure';
+}
+
+export interface AssistantMessage extends Placed {
+  readonly role: 'assistant';
+  readonly text: string;
+  readonly blob?: BlobRef;
+  readonly calls?: readonly ToolCall[];
+}
+
+export interface ToolMessage extends Placed {
+  readonly role: 'tool';
+  readonly text: string;
+  readonly blob?: BlobRef;
+  readonly callId: string;
+}
+
+/** One entry of the canonical transcript: what was said, once, in order. */
+export type Message = UserMessage | AssistantMessage | ToolMessage;
+
+type Unplaced<M> = M extends Message ? Omit<M, keyof Placed> : never;
+
+/** What the model sees of a message; the part that the digest chain covers. */
+export type PromptMessage = Unplaced<Message>;
+
+export function callId(place: { turn: number; step: number; index: number }): string {
+  return `call_${place.turn}_${place.step}_${place.index}`;
+}

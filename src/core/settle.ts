@@ -1,0 +1,69 @@
+import { completeBatch, guardsRepeats, notExecuted, openCalls, toolOf } from './batch.js';
+import { signature, type CallResult } from './calls.js';
+import { end, say, withTurn } from './change.js';
+import { sha256Hex } from './digest.js';
+import { completed } from './ends.js';
+import type { ToolCall } from './messages.js';
+import type { Batch, RunState, Turn } from './state.js';
+
+/** Closes the batch when nothing of it is left to execute. */
+export function settle(state: RunState, at: number): RunState {
+  const { batch } = state.turn;
+  if (batch === null) return state;
+  const ended = endingCall(state, batch);
+  if (ended === null && openCalls(state, batch).length > 0) return state;
+  // Only a sequential batch has calls left when its ending call succeeds; they are not wanted any more.
+  const parallel = state.config.definition.toolCalls === 'parallel';
+  if (ended !== null && parallel && openCalls(state, batch).length > 0) return state;
+  const results = completeBatch(batch, (call) => notExecuted(call, 'the turn ended before it'));
+  const told = tell(state, { batch, results, at });
+  if (ended === null) return told;
+  return end(
+    told,
+    completed(told, { reason: 'tool', answer: ended.text, blob: ended.blob, output: ended.output }),
+  );
+}
+
+function endingCall(state: RunState, batch: Batch): CallResult | null {
+  const index = batch.calls.findIndex(
+    (call, at) => toolOf(state, call.name)?.ends === true && batch.results[at]?.ok === true,
+  );
+  return batch.results[index] ?? null;
+}
+
+/** Writes the results into the transcript in call order and remembers what the guards need. */
+export function tell(
+  state: RunState,
+  done: { batch: Batch; results: readonly CallResult[]; at: number },
+): RunState {
+  let next: RunState = withTurn(state, { batch: null });
+  done.results.forEach((result, index) => {
+    const call = done.batch.calls[index];
+    if (call === undefined) return;
+    next = withTurn(next, remember(next, call, result));
+    next = say(next, done.at, {
+      role: 'tool',
+      text: result.text,
+      ...(result.blob && { blob: result.blob }),
+      callId: result.id,
+    });
+  });
+  const allFailed = done.results.every((result) => !result.ok);
+  return withTurn(next, { failedSteps: allFailed ? next.turn.failedSteps + 1 : 0 });
+}
+
+function remember(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
+  const tool = toolOf(state, call.name);
+  if (tool === undefined || !result.executed) return { sameRead: null };
+  if (tool.effect !== 'read') {
+    if (!result.ok || !guardsRepeats(tool)) return { sameRead: null };
+    return {
+      sameRead: null,
+      succeeded: { ...state.turn.succeeded, [signature(call)]: call.id },
+    };
+  }
+  if (tool.repeat === 'allow') return { sameRead: null };
+  const digest = sha256Hex(`${signature(call)}\n${result.text}`);
+  const same = state.turn.sameRead?.digest === digest ? state.turn.sameRead.count : 0;
+  return { sameRead: { digest, count: same + 1 } };
+}

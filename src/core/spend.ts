@@ -1,0 +1,41 @@
+import { costOf } from './limits.js';
+import type { Usage } from './outcome.js';
+import type { RecordedReply, ReplyUsage } from './reply.js';
+import type { RunState, Spent } from './state.js';
+
+/** Settles a model call against turn and run; a closing call is paid but is no step. */
+export function addReply(
+  state: RunState,
+  call: { reply: RecordedReply; deciding: boolean },
+): RunState {
+  const cost = costOf(call.reply.usage, state.config.price);
+  const add = (spent: Spent): Spent => ({
+    ...spent,
+    steps: spent.steps + (call.deciding ? 1 : 0),
+    usage: addUsage(spent.usage, { used: call.reply.usage, cost }),
+  });
+  return spend(state, add);
+}
+
+export function countCalls(state: RunState, executed: number): RunState {
+  return spend(state, (spent) => ({ ...spent, toolCalls: spent.toolCalls + executed }));
+}
+
+function spend(state: RunState, add: (spent: Spent) => Spent): RunState {
+  return {
+    ...state,
+    total: add(state.total),
+    turn: { ...state.turn, spent: add(state.turn.spent) },
+  };
+}
+
+function addUsage(sum: Usage, call: { used: ReplyUsage; cost: number | null }): Usage {
+  const { used, cost } = call;
+  return {
+    inputTokens: sum.inputTokens + used.inputTokens,
+    outputTokens: sum.outputTokens + used.outputTokens,
+    cachedTokens: sum.cachedTokens + used.cachedTokens,
+    costUsd: sum.costUsd === null || cost === null ? null : sum.costUsd + cost,
+    ...((sum.estimated || used.estimated) && { estimated: true as const }),
+  };
+}

@@ -1,0 +1,196 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { errorText, type CallResult } from '../../src/core/calls.js';
+import type { LimitSet } from '../../src/core/definition.js';
+import { runTurn, type CallsEnd, type Effects, type ModelCallEnd } from '../../src/core/loop.js';
+import type { Message, ToolCall } from '../../src/core/messages.js';
+import type { RecordedReply } from '../../src/core/reply.js';
+import type { RunState } from '../../src/core/state.js';
+import { asks, begun, config, says } from '../support/scripts.js';
+
+const call = fc.tuple(
+  fc.constantFrom('look', 'put', 'pay', 'poll', 'nothing'),
+  fc.record({ x: fc.integer({ min: 0, max: 2 }) }),
+);
+const ending = fc.tuple(fc.constantFrom('look', 'done'), fc.record({ x: fc.constant(1) }));
+const reply: fc.Arbitrary<ModelCallEnd> = fc
+  .oneof(
+    { weight: 8, arbitrary: fc.array(call, { minLength: 1, maxLength: 7 }).map((c) => asks(...c)) },
+    {
+      weight: 1,
+      arbitrary: fc.array(ending, { minLength: 1, maxLength: 2 }).map((c) => asks(...c)),
+    },
+    { weight: 1, arbitrary: fc.constantFrom(says('fine'), says('cut', 'length')) },
+    { weight: 1, arbitrary: fc.constantFrom(says('no', 'refused'), says('', 'filtered')) },
+  )
+  .map((recorded: RecordedReply): ModelCallEnd => ({ type: 'replied', reply: recorded }));
+const modelEnd = fc.oneof(
+  { weight: 12, arbitrary: reply },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom<ModelCallEnd>(
+      { type: 'failed', reason: 'error', message: 'broke' },
+      { type: 'interrupted', by: 'cancel' },
+      { type: 'interrupted', by: 'wallMs' },
+    ),
+  },
+);
+/** What a call gives: ok, error, or (once in a while) the whole batch is broken off before it. */
+const callEnd = fc.constantFrom('ok', 'ok', 'ok', 'same', 'error', 'error', 'cancel', 'wallMs');
+
+const limits: fc.Arbitrary<LimitSet> = fc.record(
+  {
+    steps: fc.integer({ min: 1, max: 6 }),
+    toolCalls: fc.integer({ min: 1, max: 8 }),
+    tokens: fc.integer({ min: 50, max: 1_500 }),
+    costUsd: fc.double({ min: 0.0001, max: 0.01, noNaN: true }),
+  },
+  { requiredKeys: [] },
+);
+const scenario = fc.record({
+  replies: fc.array(modelEnd, { maxLength: 80 }),
+  callEnds: fc.array(callEnd, { maxLength: 200 }),
+  limits,
+  runLimits: limits,
+  toolCalls: fc.constantFrom('parallel' as const, 'sequential' as const, 'first' as const),
+  onLimit: fc.constantFrom('answer' as const, 'compose' as const, 'fail' as const),
+});
+type Scenario = typeof scenario extends fc.Arbitrary<infer S> ? S : never;
+
+interface Trace {
+  readonly state: RunState;
+  readonly executed: readonly ToolCall[];
+  readonly deciding: number;
+  readonly closing: number;
+}
+
+/** Plays a scenario; a script that is used up goes on asking for calls, as a runaway model does. */
+async function play(given: Scenario): Promise<Trace> {
+  const executed: ToolCall[] = [];
+  const replies = [...given.replies];
+  const callEnds = [...given.callEnds];
+  const counts = { deciding: 0, closing: 0 };
+  let serial = 0;
+  const effects: Effects = {
+    now: () => 0,
+    observe: () => undefined,
+    callModel: async (_state, { closing }) => {
+      counts[closing ? 'closing' : 'deciding'] += 1;
+      const next = replies.shift() ?? {
+        type: 'replied',
+        reply: asks(['look', { n: (serial += 1) }]),
+      };
+      return next;
+    },
+    runCalls: async (_state, calls): Promise<CallsEnd> => {
+      const results: CallResult[] = [];
+      for (const each of calls) {
+        const how = callEnds.shift() ?? 'ok';
+        if (how === 'cancel' || how === 'wallMs') return { results, interrupted: how };
+        executed.push(each);
+        const text = how === 'same' ? 'same' : `result ${(serial += 1)}`;
+        results.push(
+          how === 'error'
+            ? {
+                id: each.id,
+                ok: false,
+                text: errorText({ type: 'tool_error', message: 'x' }),
+                executed: true,
+              }
+            : { id: each.id, ok: true, text, executed: true },
+        );
+      }
+      // In any order: parallel results finish as they like.
+      return { results: results.toReversed() };
+    },
+  };
+  const runConfig = config({
+    limits: { ...given.limits, run: given.runLimits },
+    toolCalls: given.toolCalls,
+    onLimit: given.onLimit,
+    price: { input: 1, cachedInput: 0.1, output: 4 },
+  });
+  const state = await runTurn(begun(runConfig), effects);
+  return { state, executed, ...counts };
+}
+
+/** Each call of an assistant message is followed by exactly its results, in call order. */
+function expectValid(messages: readonly Message[]): void {
+  const rest = [...messages];
+  for (let message = rest.shift(); message !== undefined; message = rest.shift()) {
+    expect(message.role).not.toBe('tool');
+    if (message.role !== 'assistant') continue;
+    for (const each of message.calls ?? []) {
+      expect(rest.shift()).toMatchObject({ role: 'tool', callId: each.id });
+    }
+  }
+  expect(messages.map(({ n }) => n)).toEqual(messages.map((_, index) => index));
+}
+
+describe('the loop, over random scripts of replies, results and errors', () => {
+  const check = async (assertion: (trace: Trace, given: Scenario) => void): Promise<void> =>
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        assertion(await play(given), given);
+      }),
+      { numRuns: 1_500 },
+    );
+
+  test('always ends with one outcome', async () => {
+    await check(({ state }) => expect(state.turn.outcome).not.toBeNull());
+  });
+
+  test('gives every call exactly one result, in order', async () => {
+    await check(({ state }) => expectValid(state.transcript.messages));
+  });
+
+  test('never makes more deciding calls or executes more tools than the limits permit', async () => {
+    await check(({ executed, deciding, closing }, given) => {
+      const least = (name: 'steps' | 'toolCalls', by: number): number =>
+        Math.min(given.limits[name] ?? by, given.runLimits[name] ?? by);
+      expect(deciding).toBeLessThanOrEqual(least('steps', 50));
+      expect(executed.length).toBeLessThanOrEqual(least('toolCalls', 200));
+      expect(closing).toBeLessThanOrEqual(given.onLimit === 'answer' ? 1 : 0);
+    });
+  });
+
+  test('counts what was done, no more and no less', async () => {
+    await check(({ state, executed, deciding }) => {
+      const decided = state.transcript.messages.filter(
+        ({ role, step }, n, all) => role === 'assistant' && all[n - 1]?.step !== step,
+      );
+      expect(decided.length).toBeLessThanOrEqual(deciding);
+      expect(state.turn.outcome).toMatchObject({ steps: state.turn.spent.steps });
+      expect(state.turn.spent.toolCalls).toBe(executed.length);
+    });
+  });
+
+  test('never executes a succeeded keyed or once call again', async () => {
+    await check(({ state }) => {
+      const results = new Map(
+        state.transcript.messages.flatMap((m) => (m.role === 'tool' ? [[m.callId, m.text]] : [])),
+      );
+      const succeeded = state.transcript.messages
+        .flatMap((m) => (m.role === 'assistant' ? (m.calls ?? []) : []))
+        .filter(
+          ({ name, id }) =>
+            ['put', 'pay'].includes(name) && /^(result|same)/.test(results.get(id) ?? ''),
+        )
+        .map(({ name, digest }) => `${name} ${digest}`);
+      expect(new Set(succeeded).size).toBe(succeeded.length);
+    });
+  });
+
+  test('is the same when it is run again: pure', async () => {
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        expect((await play(given)).state).toEqual((await play(given)).state);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('keeps a state that survives JSON', async () => {
+    await check(({ state }) => expect(JSON.parse(JSON.stringify(state))).toEqual(state));
+  });
+});

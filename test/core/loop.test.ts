@@ -1,0 +1,316 @@
+import { describe, expect, test } from 'vitest';
+import { runTurn, type Effects, type ModelCallEnd } from '../../src/core/loop.js';
+import type { RecordedReply } from '../../src/core/reply.js';
+import type { RunConfig, RunState } from '../../src/core/state.js';
+import { asks, begun, config, says } from '../support/scripts.js';
+
+/** Runs a turn over a script; tools answer with their name and a number. */
+async function run(
+  runConfig: RunConfig,
+  script: readonly (RecordedReply | ModelCallEnd)[],
+  answer: (name: string, nth: number) => string = (name, nth) => `${name} ${nth}`,
+): Promise<{ state: RunState; executed: readonly string[]; closings: number }> {
+  const rest = [...script];
+  const executed: string[] = [];
+  let closings = 0;
+  const effects: Effects = {
+    now: () => 0,
+    observe: () => undefined,
+    callModel: async (_state, { closing }) => {
+      if (closing) closings += 1;
+      const next = rest.shift();
+      if (next === undefined) throw new Error('the script is used up');
+      return 'type' in next ? next : { type: 'replied', reply: next };
+    },
+    runCalls: async (_state, calls) => ({
+      results: calls.map(({ id, name }) => {
+        executed.push(name);
+        const text = answer(name, executed.length);
+        return { id, ok: !text.startsWith('{"error"'), text, executed: true };
+      }),
+    }),
+  };
+  return { state: await runTurn(begun(runConfig), effects), executed, closings };
+}
+
+const texts = (state: RunState): readonly string[] =>
+  state.transcript.messages.map(({ role, text }) => `${role}: ${text}`);
+
+describe('a turn', () => {
+  test('ends with the answer', async () => {
+    const { state } = await run(config(), [asks(['look']), says('42')]);
+    expect(state.turn.outcome).toMatchObject({
+      status: 'completed',
+      reason: 'answer',
+      answer: '42',
+      steps: 2,
+      toolCalls: 1,
+      usage: { inputTokens: 20, outputTokens: 10 },
+    });
+  });
+
+  test('ends with the result of a tool that ends it', async () => {
+    const { state } = await run(config(), [asks(['look'], ['done'])]);
+    expect(state.turn.outcome).toMatchObject({
+      status: 'completed',
+      reason: 'tool',
+      answer: 'done 2',
+    });
+  });
+
+  test('drops the calls behind an ending one when they run in sequence', async () => {
+    const { state, executed } = await run(config({ toolCalls: 'sequential' }), [
+      asks(['look'], ['done'], ['pay']),
+    ]);
+    expect(executed).toEqual(['look', 'done']);
+    expect(texts(state).at(-1)).toContain('not executed');
+  });
+
+  test('executes only the first call under that policy, and tells the model', async () => {
+    const { state, executed } = await run(config({ toolCalls: 'first' }), [
+      asks(['look'], ['put']),
+      says('ok'),
+    ]);
+    expect(executed).toEqual(['look']);
+    expect(texts(state)[3]).toContain('only the first call');
+  });
+});
+
+describe('a step cap', () => {
+  const script = [asks(['look', 1]), asks(['look', 2]), says('so far: 2')];
+
+  test('permits as many deciding calls and then one closing call', async () => {
+    const { state, closings } = await run(config({ limits: { steps: 2 } }), script);
+    expect(closings).toBe(1);
+    expect(state.turn.outcome).toMatchObject({
+      status: 'stopped',
+      reason: 'steps',
+      answer: 'so far: 2',
+      steps: 2,
+      usage: { inputTokens: 30 },
+    });
+    expect(state.transcript.messages.at(-2)).toMatchObject({ role: 'user', origin: 'perdure' });
+  });
+
+  test('composes an answer when the closing call fails', async () => {
+    const { state } = await run(config({ limits: { steps: 2 } }), [
+      ...script.slice(0, 2),
+      { type: 'failed', reason: 'error', message: 'down' },
+    ]);
+    expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'steps' });
+    expect(state.turn.outcome?.answer).toContain('look 2');
+  });
+
+  test('composes an answer when the closing call only asks for more tools', async () => {
+    const { state, executed } = await run(config({ limits: { steps: 1 } }), [
+      asks(['look']),
+      asks(['pay']),
+    ]);
+    expect(executed).toEqual(['look']);
+    expect(state.turn.outcome?.answer).toContain('look 1');
+  });
+
+  test('composes without a call where the agent says so', async () => {
+    const { state, closings } = await run(
+      config({ limits: { steps: 2 }, onLimit: 'compose' }),
+      script.slice(0, 2),
+    );
+    expect(closings).toBe(0);
+    expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'steps' });
+  });
+
+  test('fails without an answer where the agent says so', async () => {
+    const { state } = await run(
+      config({ limits: { steps: 2 }, onLimit: 'fail' }),
+      script.slice(0, 2),
+    );
+    expect(state.turn.outcome).toMatchObject({
+      status: 'failed',
+      reason: 'limit',
+      limit: 'steps',
+      answer: null,
+    });
+  });
+
+  test('does not stop a run that answers within it', async () => {
+    const { state } = await run(config({ limits: { steps: 2 } }), [asks(['look']), says('42')]);
+    expect(state.turn.outcome).toMatchObject({ status: 'completed', steps: 2 });
+  });
+});
+
+describe('the cap of tool calls', () => {
+  test('executes what it permits, refuses the rest by name, and closes', async () => {
+    const { state, executed } = await run(config({ limits: { toolCalls: 2 } }), [
+      asks(['look', 1], ['look', 2], ['look', 3]),
+      says('two of three'),
+    ]);
+    expect(executed).toHaveLength(2);
+    expect(texts(state)[4]).toContain('limit of tool calls');
+    expect(state.turn.outcome).toMatchObject({
+      status: 'stopped',
+      reason: 'toolCalls',
+      toolCalls: 2,
+    });
+  });
+
+  test('does not stop a run that needs no more', async () => {
+    const { state } = await run(config({ limits: { toolCalls: 1 } }), [asks(['look']), says('42')]);
+    expect(state.turn.outcome?.status).toBe('completed');
+  });
+});
+
+describe('budgets', () => {
+  const price = { input: 1_000, cachedInput: 100, output: 1_000 };
+
+  test('of tokens are reserved before a call and cap its output', async () => {
+    const caps: (number | null)[] = [];
+    const effects: Effects = {
+      now: () => 0,
+      observe: (_state, action) => {
+        if (action.type === 'call-model') caps.push(action.maxOutputTokens);
+      },
+      callModel: async () => ({ type: 'replied', reply: says('hi') }),
+      runCalls: async () => ({ results: [] }),
+    };
+    await runTurn(begun(config({ limits: { tokens: 1_000 }, tools: [] })), effects);
+    expect(caps).toHaveLength(1);
+    expect(caps[0]).toBeGreaterThan(900);
+    expect(caps[0]).toBeLessThan(1_000);
+  });
+
+  test('that pay for no further call end in a composed answer', async () => {
+    const { state, closings } = await run(
+      config({ limits: { tokens: 430 } }),
+      [asks(['look'])],
+      () => 'long '.repeat(200),
+    );
+    expect(closings).toBe(0);
+    expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'tokens' });
+  });
+
+  test('of money need a price', async () => {
+    const { state } = await run(config({ limits: { costUsd: 5 } }), []);
+    expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 0 });
+  });
+
+  test('of money count what was spent', async () => {
+    const { state } = await run(config({ price, limits: { costUsd: 5 } }), [says('hi')]);
+    expect(state.turn.outcome?.usage.costUsd).toBeCloseTo(0.015, 6);
+  });
+});
+
+describe('repeats', () => {
+  test('answers an identical once call from the record, with a note', async () => {
+    const { state, executed } = await run(config(), [
+      asks(['pay', 7]),
+      asks(['pay', 7]),
+      says('paid'),
+    ]);
+    expect(executed).toEqual(['pay']);
+    expect(texts(state)[4]).toMatch(/already done.*call_1_1_0.*pay 1/s);
+  });
+
+  test('executes a failed once call again', async () => {
+    const { executed } = await run(
+      config(),
+      [asks(['pay', 7]), asks(['pay', 7]), says('paid')],
+      (_, nth) => (nth === 1 ? '{"error":{}}' : 'ok'),
+    );
+    expect(executed).toEqual(['pay', 'pay']);
+  });
+
+  test('executes two identical once calls of one message once', async () => {
+    const { state, executed } = await run(config(), [asks(['pay', 7], ['pay', 7]), says('paid')]);
+    expect(executed).toEqual(['pay']);
+    expect(texts(state)[3]).toContain('identical to call_1_1_0');
+  });
+
+  test('ends a turn after three identical reads with identical results', async () => {
+    const read = asks(['look', 1]);
+    const { state, executed } = await run(
+      config(),
+      [read, read, read, says('stuck')],
+      () => 'same',
+    );
+    expect(executed).toHaveLength(3);
+    expect(state.turn.outcome).toMatchObject({
+      status: 'stopped',
+      reason: 'no_progress',
+      answer: 'stuck',
+    });
+  });
+
+  test('lets a read poll while its result changes', async () => {
+    const read = asks(['look', 1]);
+    const { state } = await run(config(), [read, read, read, read, says('ready')]);
+    expect(state.turn.outcome).toMatchObject({ status: 'completed', steps: 5 });
+  });
+
+  test('lets a tool repeat that allows it', async () => {
+    const read = asks(['poll', 1]);
+    const { state } = await run(config(), [read, read, read, read, says('ready')], () => 'same');
+    expect(state.turn.outcome?.status).toBe('completed');
+  });
+});
+
+describe('what a model gets wrong', () => {
+  test('is told to it: an unknown tool', async () => {
+    const { state, executed } = await run(config(), [asks(['nothing']), says('sorry')]);
+    expect(executed).toEqual([]);
+    expect(texts(state)[2]).toContain('unknown_tool');
+    expect(state.turn.outcome?.status).toBe('completed');
+  });
+
+  test('ends in no_progress when every step fails', async () => {
+    const replies = Array.from({ length: 10 }, (_, n) => asks(['nothing', n]));
+    const { state } = await run(config(), [...replies, says('I give up')]);
+    expect(state.turn.outcome).toMatchObject({
+      status: 'stopped',
+      reason: 'no_progress',
+      steps: 10,
+    });
+  });
+
+  test('is not executed when the reply was cut off', async () => {
+    const { state, executed } = await run(config(), [
+      { ...asks(['pay']), finish: 'length' },
+      says('shorter'),
+    ]);
+    expect(executed).toEqual([]);
+    expect(texts(state)[2]).toContain('truncated');
+  });
+});
+
+describe('ends that are no answers', () => {
+  test.each([
+    ['length', 'truncated', 'half'],
+    ['refused', 'refused', 'half'],
+    ['filtered', 'filtered', 'half'],
+  ] as const)(
+    'a reply that ends by %s fails as %s with the text at hand',
+    async (finish, reason, answer) => {
+      const { state } = await run(config(), [says('half', finish)]);
+      expect(state.turn.outcome).toMatchObject({ status: 'failed', reason, answer });
+    },
+  );
+
+  test('a cancelled turn keeps what was said and answers every open call', async () => {
+    const { state } = await run(config(), [
+      { ...asks(['look']), text: 'looking' },
+      { type: 'interrupted', by: 'cancel' },
+    ]);
+    expect(state.turn.outcome).toMatchObject({ status: 'cancelled', answer: 'looking' });
+  });
+
+  test('a deadline leads to the closing call', async () => {
+    const { state } = await run(config(), [
+      { type: 'interrupted', by: 'wallMs' },
+      says('in short'),
+    ]);
+    expect(state.turn.outcome).toMatchObject({
+      status: 'stopped',
+      reason: 'wallMs',
+      answer: 'in short',
+    });
+  });
+});

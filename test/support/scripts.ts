@@ -1,0 +1,80 @@
+import type { Effect, Limits, ToolDefinition } from '../../src/core/definition.js';
+import type { AskedCall } from '../../src/core/messages.js';
+import type { RecordedReply } from '../../src/core/reply.js';
+import { effectiveLimits } from '../../src/core/limits.js';
+import { sha256Hex } from '../../src/core/digest.js';
+import { initialState, type RunConfig, type RunState } from '../../src/core/state.js';
+import { reduce } from '../../src/core/reduce.js';
+
+export function toolDefinition(
+  name: string,
+  effect: Effect,
+  rest: Partial<ToolDefinition> = {},
+): ToolDefinition {
+  return {
+    name,
+    description: name,
+    parameters: { type: 'object' },
+    effect,
+    timeoutMs: 1_000,
+    heartbeatMs: 1_000,
+    attempts: 1,
+    ...rest,
+  };
+}
+
+export const TOOLS: readonly ToolDefinition[] = [
+  toolDefinition('look', 'read'),
+  toolDefinition('put', 'keyed'),
+  toolDefinition('pay', 'once'),
+  toolDefinition('done', 'read', { ends: true }),
+  toolDefinition('poll', 'read', { repeat: 'allow' }),
+];
+
+export function config(
+  rest: Partial<RunConfig['definition']> & { price?: RunConfig['price'] } = {},
+  input: Limits = {},
+): RunConfig {
+  const { price = null, ...given } = rest;
+  const limits = effectiveLimits(given.limits ?? {}, input);
+  if (typeof limits === 'string') throw new Error(limits);
+  return {
+    definition: {
+      name: 'test',
+      instructions: 'be brief',
+      model: 'm',
+      tools: TOOLS,
+      toolChoice: 'auto',
+      toolCalls: 'parallel',
+      onLimit: 'answer',
+      limits: {},
+      settings: {},
+      hash: 'h',
+      ...given,
+    },
+    limits,
+    price,
+    searchAttributes: [],
+  };
+}
+
+/** A run that has just received its first message. */
+export function begun(runConfig: RunConfig, text = 'go'): RunState {
+  return reduce(initialState(runConfig), { type: 'message-received', text, at: 0 });
+}
+
+export function asks(...calls: readonly (readonly [string, unknown?])[]): RecordedReply {
+  return {
+    text: '',
+    calls: calls.map(([name, value = {}]): AskedCall => {
+      const json = JSON.stringify(value);
+      return { name, arguments: json, digest: sha256Hex(json) };
+    }),
+    finish: 'calls',
+    usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 },
+  };
+}
+
+export function says(text: string, finish: RecordedReply['finish'] = 'stop'): RecordedReply {
+  return { text, finish, usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 } };
+}
