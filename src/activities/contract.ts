@@ -1,0 +1,64 @@
+import type { ModelBlock, ToolBlock } from '../core/blocked.js';
+import type { Limits } from '../core/definition.js';
+import type { Json } from '../core/json.js';
+import type { BlobRef, ToolCall } from '../core/messages.js';
+import type { RecordedReply } from '../core/reply.js';
+import type { RunConfig } from '../core/state.js';
+
+export interface LoadAgentInput {
+  readonly agent: string;
+  readonly limits: Limits;
+  /** Only handed over when it is too large to travel with every call. */
+  readonly context?: Json;
+}
+
+/** Constant in size, however long the conversation: the prompt is named, not carried. */
+export interface CallModelInput {
+  /** How many canonical messages the prompt has. */
+  readonly upTo: number;
+  /** Digest of the definition and of these messages as the model sees them. */
+  readonly head: string;
+  /** Hash of the pinned definition. */
+  readonly definition: string;
+  readonly turn: number;
+  readonly step: number;
+  readonly closing?: true;
+  readonly maxOutputTokens?: number;
+  /** This is a probe of a blocked run: the same trouble again is waited out, not reported again. */
+  readonly blocked?: ModelBlock;
+}
+
+export interface RunToolInput {
+  readonly definition: string;
+  readonly turn: number;
+  readonly step: number;
+  readonly call: ToolCall;
+  readonly key: string;
+  readonly context?: Json;
+  readonly contextBlob?: BlobRef;
+  readonly blocked?: ToolBlock;
+}
+
+/** `unknown`: it may have happened or not; nobody on the worker can tell. */
+export type RunToolResult =
+  | { readonly ok: true; readonly text: string; readonly blob?: BlobRef; readonly output?: Json }
+  | { readonly ok: false; readonly text: string }
+  | { readonly ok: 'unknown'; readonly message: string };
+
+/** A call whose outcome is unknown, to be looked up at its destination. */
+export interface RunFunctionInput extends RunToolInput {
+  readonly function: 'verify';
+}
+
+export type RunFunctionResult =
+  | { readonly happened: true; readonly result: RunToolResult }
+  | { readonly happened: false }
+  | { readonly happened: 'unknown'; readonly message: string };
+
+/** The seam between workflow and worker. Names and fields are recorded in histories: they are for ever. */
+export interface Activities {
+  readonly loadAgent: (input: LoadAgentInput) => Promise<RunConfig>;
+  readonly callModel: (input: CallModelInput) => Promise<RecordedReply>;
+  readonly runTool: (input: RunToolInput) => Promise<RunToolResult>;
+  readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
+}

@@ -1,0 +1,76 @@
+import {
+  ActivityCancellationType,
+  proxyActivities,
+  proxyLocalActivities,
+} from '@temporalio/workflow';
+import type { Activities } from '../activities/contract.js';
+import type { ToolDefinition } from '../core/definition.js';
+
+// All timeouts and retries of the product stand here. Temporal is the only one that retries.
+
+/** A model call: the adapter's own clock ends it after 10 min, this is the backstop. */
+const MODEL_TIMEOUT_MS = 11 * 60_000;
+const HEARTBEAT_MS = 10_000;
+/** A closing call that does not come back in this time is given up for a composed answer. */
+const CLOSING_TIMEOUT_MS = 2 * 60_000;
+/** Beyond a tool's own timeout, which the worker enforces: room to report it. */
+const TOOL_MARGIN_MS = 10_000;
+/** A tool that takes its worker down with it is not tried for ever. */
+const LOST_ATTEMPTS = 10;
+
+/** Argument-fed and quick, so it may run inside the first workflow task. */
+export const loadAgentHere = proxyLocalActivities<Pick<Activities, 'loadAgent'>>({
+  startToCloseTimeout: 2_000,
+  retry: { maximumAttempts: 1 },
+}).loadAgent;
+
+/** For an agent that this worker does not know: another one may. */
+export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>({
+  startToCloseTimeout: 5_000,
+  scheduleToCloseTimeout: 10_000,
+  retry: { initialInterval: 500, backoffCoefficient: 1.5, maximumInterval: 2_000 },
+}).loadAgent;
+
+export function modelActivity(options: { summary: string; closing: boolean }) {
+  return proxyActivities<Pick<Activities, 'callModel'>>({
+    summary: options.summary,
+    startToCloseTimeout: MODEL_TIMEOUT_MS,
+    heartbeatTimeout: HEARTBEAT_MS,
+    ...(options.closing && { scheduleToCloseTimeout: CLOSING_TIMEOUT_MS }),
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 },
+  }).callModel;
+}
+
+export function toolActivity(tool: ToolDefinition, summary: string) {
+  return proxyActivities<Pick<Activities, 'runTool'>>({
+    summary,
+    startToCloseTimeout: tool.timeoutMs + TOOL_MARGIN_MS,
+    heartbeatTimeout: tool.heartbeatMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry:
+      tool.effect === 'once'
+        ? { maximumAttempts: 1 }
+        : {
+            initialInterval: 250,
+            backoffCoefficient: 2,
+            maximumInterval: 30_000,
+            maximumAttempts: Math.max(LOST_ATTEMPTS, tool.attempts),
+          },
+  }).runTool;
+}
+
+export function functionActivity(tool: ToolDefinition, summary: string) {
+  return proxyActivities<Pick<Activities, 'runFunction'>>({
+    summary,
+    startToCloseTimeout: tool.timeoutMs + TOOL_MARGIN_MS,
+    heartbeatTimeout: tool.heartbeatMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: {
+      initialInterval: 500,
+      backoffCoefficient: 2,
+      maximumInterval: 10_000,
+      maximumAttempts: 5,
+    },
+  }).runFunction;
+}

@@ -1,0 +1,52 @@
+import { ApplicationFailure, setHandler } from '@temporalio/workflow';
+import { isObject } from '../core/json.js';
+import { transcriptPage } from '../core/view.js';
+import {
+  definitionQuery,
+  pendingQuery,
+  resolveUpdate,
+  resumeUpdate,
+  statusQuery,
+  transcriptQuery,
+  type Resolution,
+} from './handles.js';
+import { statusOf } from './presence.js';
+import { resume, type Session } from './session.js';
+
+/** Answers queries and takes updates. No handler waits for an activity, so none holds a segment open. */
+export function answerQuestions(session: Session): void {
+  setHandler(statusQuery, () => statusOf(session));
+  setHandler(transcriptQuery, (range) => transcriptPage(session.state.transcript, range));
+  setHandler(pendingQuery, () => [...session.pending.values()]);
+  setHandler(definitionQuery, () => session.state.config.definition);
+  setHandler(
+    resolveUpdate,
+    (resolution) => {
+      session.resolutions.set(resolution.call, resolution);
+      return { resolved: resolution.call };
+    },
+    { validator: (resolution) => refuseResolution(session, resolution) },
+  );
+  setHandler(resumeUpdate, () => {
+    resume(session);
+    return { resumed: true } as const;
+  });
+}
+
+/** The first decision wins; what names no open question is refused with the ones there are. */
+function refuseResolution(session: Session, resolution: Resolution): void {
+  if (!isObject(resolution)) throw refusal('resolve takes {call, as, result?}');
+  const { call, as } = resolution;
+  if (!['happened', 'retry', 'abandon'].includes(as)) {
+    throw refusal(`as: ${JSON.stringify(as)} is none of happened, retry, abandon`);
+  }
+  if (session.resolutions.has(call)) throw refusal(`${call} is already resolved`);
+  if (session.pending.has(call)) return;
+  const open = [...session.pending.keys()];
+  const known = open.length === 0 ? 'no call waits for a decision' : `waiting: ${open.join(', ')}`;
+  throw refusal(`call: ${JSON.stringify(call)} does not wait for a decision; ${known}`);
+}
+
+function refusal(message: string): ApplicationFailure {
+  return ApplicationFailure.create({ type: 'Refused', nonRetryable: true, message });
+}

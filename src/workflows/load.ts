@@ -1,0 +1,53 @@
+import { ApplicationFailure } from '@temporalio/workflow';
+import type { LoadAgentInput } from '../activities/contract.js';
+import type { RunInput } from '../core/input.js';
+import type { Outcome } from '../core/outcome.js';
+import { nothingSpent, type RunConfig } from '../core/state.js';
+import { loadAgentAnywhere, loadAgentHere } from './activities.js';
+import { messageOf, problemOf } from './problem.js';
+
+/** A context above this size goes to the blob store once instead of travelling with every call. */
+const INLINE_CONTEXT_CHARACTERS = 1_000;
+
+/** Loads and pins the agent: here, within the first workflow task, else wherever it is known. */
+export async function loadConfig(input: RunInput): Promise<RunConfig> {
+  const { agent, limits = {}, context } = input;
+  const large = context !== undefined && JSON.stringify(context).length > INLINE_CONTEXT_CHARACTERS;
+  const wanted: LoadAgentInput = { agent, limits, ...(large && { context }) };
+  try {
+    return await loadAgentHere(wanted);
+  } catch (error) {
+    if (problemOf(error)?.type === 'failed') throw refused(error);
+  }
+  try {
+    return await loadAgentAnywhere(wanted);
+  } catch (error) {
+    throw refused(error);
+  }
+}
+
+function refused(error: unknown): ApplicationFailure {
+  return inputFailure(problemOf(error)?.message ?? messageOf(error));
+}
+
+/** The failure of a run that never began. */
+export function inputFailure(problem: string): ApplicationFailure {
+  const { usage } = nothingSpent(null);
+  const outcome: Outcome = {
+    status: 'failed',
+    reason: 'input',
+    answer: null,
+    output: null,
+    steps: 0,
+    toolCalls: 0,
+    usage,
+    segments: 1,
+    error: problem,
+  };
+  return ApplicationFailure.create({
+    type: 'AgentFailed',
+    nonRetryable: true,
+    message: `input: ${problem}`,
+    details: [outcome],
+  });
+}

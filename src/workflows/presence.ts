@@ -1,0 +1,69 @@
+import {
+  setCurrentDetails,
+  upsertMemo,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { currentDetails } from '../core/details.js';
+import type { Outcome } from '../core/outcome.js';
+import type { RunStatus, RunStatusName } from '../core/status.js';
+import { turnMemo } from '../core/view.js';
+import type { Session } from './session.js';
+
+/** The run as the outside sees it now. */
+export function statusOf(session: Session): RunStatus {
+  const { state } = session;
+  const { workflowId, runId } = workflowInfo();
+  const { outcome } = state.turn;
+  const [blocked] = session.blocked.values();
+  return {
+    id: workflowId,
+    runId,
+    agent: state.config.definition.name,
+    status: statusName(session),
+    reason: outcome?.reason ?? blocked?.reason ?? null,
+    message: outcome?.error ?? blocked?.message ?? null,
+    turn: state.turn.number,
+    step: state.turn.spent.steps,
+    limits: state.config.limits,
+    usage: state.total.usage,
+    pending: [...session.pending.values()],
+    doing: session.doing.size === 0 ? null : [...session.doing.values()].join(', '),
+    outcome,
+  };
+}
+
+function statusName(session: Session): RunStatusName {
+  if (session.state.turn.outcome !== null) return 'done';
+  return session.blocked.size > 0 ? 'blocked' : 'working';
+}
+
+/** Shows each change: details for the UI at every step, search attributes only when the status changes. */
+export function presence(session: Session): () => void {
+  let shown = '';
+  return () => {
+    const status = statusOf(session);
+    setCurrentDetails(currentDetails(session.state, status));
+    const key = `${status.status} ${status.reason ?? ''}`;
+    if (key === shown) return;
+    shown = key;
+    writeAttributes(session.state.config.searchAttributes, {
+      AgentName: status.agent,
+      AgentStatus: status.status,
+      AgentReason: status.reason ?? '',
+    });
+  };
+}
+
+/** Writing one that the namespace lacks would hang the run, so only those found at the start are. */
+function writeAttributes(known: readonly string[], values: Record<string, string>): void {
+  const entries = Object.entries(values).filter(([name]) => known.includes(name));
+  if (entries.length === 0) return;
+  upsertSearchAttributes(
+    Object.fromEntries(entries.map(([name, value]) => [name, value === '' ? [] : [value]])),
+  );
+}
+
+export function rememberTurn(turn: number, outcome: Outcome): void {
+  upsertMemo({ ...turnMemo(turn, outcome) });
+}
