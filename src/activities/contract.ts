@@ -1,4 +1,5 @@
 import type { ModelBlock, ToolBlock } from '../core/blocked.js';
+import type { ToolSuccess } from '../core/call-results.js';
 import type { Limits } from '../core/definition.js';
 import type { Json } from '../core/json.js';
 import type { BlobRef, ToolCall } from '../core/messages.js';
@@ -41,7 +42,7 @@ export interface RunToolInput {
 
 /** `unknown`: it may have happened or not; nobody on the worker can tell. */
 export type RunToolResult =
-  | { readonly ok: true; readonly text: string; readonly blob?: BlobRef; readonly output?: Json }
+  | ({ readonly ok: true } & ToolSuccess)
   | { readonly ok: false; readonly text: string }
   | { readonly ok: 'unknown'; readonly message: string };
 

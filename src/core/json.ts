@@ -27,3 +27,9 @@ export function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** A text field of something that was recorded; empty where there is none. */
+export function textOf(value: Record<string, unknown>, key: string): string {
+  const text = value[key];
+  return typeof text === 'string' ? text : '';
+}

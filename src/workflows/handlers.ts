@@ -1,4 +1,5 @@
 import { ApplicationFailure, setHandler } from '@temporalio/workflow';
+import type { Resolution } from '../core/call-results.js';
 import { isObject } from '../core/json.js';
 import { transcriptPage } from '../core/view.js';
 import {
@@ -8,7 +9,6 @@ import {
   resumeUpdate,
   statusQuery,
   transcriptQuery,
-  type Resolution,
 } from './handles.js';
 import { statusOf } from './presence.js';
 import { resume, type Session } from './session.js';

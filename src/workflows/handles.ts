@@ -1,6 +1,6 @@
 import { defineQuery, defineUpdate } from '@temporalio/workflow';
 import type { AgentDefinition } from '../core/definition.js';
-import type { Json } from '../core/json.js';
+import type { Resolution } from '../core/call-results.js';
 import type { Pending, RunStatus, TranscriptPage } from '../core/status.js';
 
 export interface TranscriptRange {
@@ -8,14 +8,6 @@ export interface TranscriptRange {
   readonly from?: number;
   /** First message not wanted any more. */
   readonly to?: number;
-}
-
-export interface Resolution {
-  /** The id of the call whose outcome is unknown. */
-  readonly call: string;
-  /** It happened (with `result`) · it did not, try again · give up. */
-  readonly as: 'happened' | 'retry' | 'abandon';
-  readonly result?: Json;
 }
 
 export const statusQuery = defineQuery<RunStatus>('status');

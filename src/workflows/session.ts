@@ -1,9 +1,9 @@
 import { CancellationScope, condition } from '@temporalio/workflow';
+import type { Resolution } from '../core/call-results.js';
 import type { Interruption } from '../core/events.js';
 import type { RunInput } from '../core/input.js';
 import type { RunState } from '../core/state.js';
 import type { Blocked, Pending } from '../core/status.js';
-import type { Resolution } from './handles.js';
 
 /** What a run holds beside its state: what is in flight and what people have said meanwhile. */
 export interface Session {

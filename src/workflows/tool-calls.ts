@@ -2,7 +2,15 @@ import { isCancellation, workflowInfo } from '@temporalio/workflow';
 import type { RunToolInput, RunToolResult } from '../activities/contract.js';
 import { toolOf } from '../core/batch.js';
 import { TOOL_BLOCKS } from '../core/blocked.js';
-import { errorText, idempotencyKey, type CallErrorType, type CallResult } from '../core/calls.js';
+import {
+  cancelledCall,
+  failedCall,
+  lostCall,
+  lostMessage,
+  refusedCall,
+  succeededCall,
+} from '../core/call-results.js';
+import { idempotencyKey, type CallResult } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
 import type { CallsEnd } from '../core/loop.js';
 import type { ToolCall } from '../core/messages.js';
@@ -38,7 +46,9 @@ export async function runCalls(
 
 async function runCall(session: Session, state: RunState, call: ToolCall): Promise<CallResult> {
   const tool = toolOf(state, call.name);
-  if (tool === undefined) return failedCall(call, 'unknown_tool', `no tool "${call.name}"`);
+  if (tool === undefined) {
+    return failedCall(call, { type: 'unknown_tool', message: `no tool "${call.name}"` });
+  }
   session.doing.set(call.id, callSummary(call));
   session.changed();
   try {
@@ -56,61 +66,48 @@ async function execute(
   const { call } = input;
   const activity = toolActivity(tool, callSummary(call));
   for (;;) {
-    const result = await attempt(session, tool, () =>
+    const end = await attempt(session, work, () =>
       untilMended(session, {
         name: call.id,
         reasons: TOOL_BLOCKS,
         attempt: (blocked) => activity(blocked === undefined ? input : { ...input, blocked }),
       }),
     );
-    if (result.ok === 'cancelled') return cancelledCall(call, tool);
-    if (result.ok !== 'unknown') return finished(call, tool, result);
-    const settled = await settleUnknown(session, { ...work, message: result.message });
+    if (end.type === 'result') return end.result;
+    const settled = await settleUnknown(session, { ...work, message: end.message });
     if (settled.type === 'settled') return settled.result;
     if (settled.type === 'cancelled') return cancelledCall(call, tool);
   }
 }
 
+type AttemptEnd =
+  | { readonly type: 'result'; readonly result: CallResult }
+  | { readonly type: 'unknown'; readonly message: string };
+
 async function attempt(
   session: Session,
-  tool: ToolDefinition,
+  { tool, input: { call } }: { tool: ToolDefinition; input: RunToolInput },
   run: () => Promise<RunToolResult>,
-): Promise<RunToolResult | { readonly ok: 'cancelled' }> {
+): Promise<AttemptEnd> {
   try {
-    return await run();
+    const result = await run();
+    if (result.ok === 'unknown') return { type: 'unknown', message: result.message };
+    if (!result.ok) return ended(refusedCall(call, result.text));
+    return ended(succeededCall(call, tool, result));
   } catch (error) {
-    if (session.interruption !== null && isCancellation(error)) return { ok: 'cancelled' };
-    if (!isLost(error))
-      return { ok: false, text: errorText({ type: 'tool_error', message: messageOf(error) }) };
-    const message = `${tool.name}: the worker was lost or the time was up (${messageOf(error)})`;
-    if (tool.effect === 'once') return { ok: 'unknown', message };
-    return { ok: false, text: errorText({ type: 'timeout', message }) };
+    if (session.interruption !== null && isCancellation(error))
+      return ended(cancelledCall(call, tool));
+    const message = messageOf(error);
+    if (!isLost(error)) return ended(failedCall(call, { type: 'tool_error', message }));
+    const lost = lostMessage(tool.name, message);
+    return tool.effect === 'once'
+      ? { type: 'unknown', message: lost }
+      : ended(lostCall(call, lost));
   }
 }
 
-function finished(
-  call: ToolCall,
-  tool: ToolDefinition,
-  result: Exclude<RunToolResult, { ok: 'unknown' }>,
-): CallResult {
-  if (!result.ok) return { id: call.id, ok: false, text: result.text, executed: true };
-  return {
-    id: call.id,
-    ok: true,
-    text: result.text,
-    ...(result.blob && { blob: result.blob }),
-    ...(tool.ends && { output: result.output ?? result.text }),
-    executed: true,
-  };
-}
-
-function cancelledCall(call: ToolCall, tool: ToolDefinition): CallResult {
-  const doubt = tool.effect === 'read' ? '' : '; whether it took effect is not known';
-  return failedCall(call, 'cancelled', `broken off while it ran${doubt}`);
-}
-
-function failedCall(call: ToolCall, type: CallErrorType, message: string): CallResult {
-  return { id: call.id, ok: false, text: errorText({ type, message }), executed: true };
+function ended(result: CallResult): AttemptEnd {
+  return { type: 'result', result };
 }
 
 function toolInput(session: Session, state: RunState, call: ToolCall): RunToolInput {

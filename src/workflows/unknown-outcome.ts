@@ -1,12 +1,10 @@
 import { condition, isCancellation } from '@temporalio/workflow';
 import type { RunToolInput } from '../activities/contract.js';
-import { errorText, type CallResult } from '../core/calls.js';
+import { resolvedCall, succeededCall } from '../core/call-results.js';
+import type { CallResult } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
-import type { Json } from '../core/json.js';
-import type { ToolCall } from '../core/messages.js';
 import { callSummary } from '../core/summaries.js';
 import { functionActivity } from './activities.js';
-import type { Resolution } from './handles.js';
 import { inFlight, type Session } from './session.js';
 
 type Settled =
@@ -46,19 +44,7 @@ async function verify(session: Session, { tool, input }: Unknown): Promise<Settl
   if (found === null || found.happened === 'unknown') return null;
   if (!found.happened) return { type: 'retry' };
   const { result } = found;
-  if (result.ok !== true) return null;
-  const { text, blob, output } = result;
-  return {
-    type: 'settled',
-    result: {
-      id: call.id,
-      ok: true,
-      text,
-      ...(blob && { blob }),
-      ...(tool.ends && { output: output ?? text }),
-      executed: true,
-    },
-  };
+  return result.ok === true ? { type: 'settled', result: succeededCall(call, tool, result) } : null;
 }
 
 async function askPerson(session: Session, { tool, input, message }: Unknown): Promise<Settled> {
@@ -84,34 +70,6 @@ async function askPerson(session: Session, { tool, input, message }: Unknown): P
   }
   const resolution = session.resolutions.get(id);
   session.resolutions.delete(id);
-  return resolution === undefined ? { type: 'retry' } : settledBy(resolution, call, tool);
-}
-
-function settledBy(resolution: Resolution, call: ToolCall, tool: ToolDefinition): Settled {
-  switch (resolution.as) {
-    case 'retry':
-      return { type: 'retry' };
-    case 'happened': {
-      const text = asText(resolution.result);
-      const output = tool.ends && { output: resolution.result ?? text };
-      return {
-        type: 'settled',
-        result: { id: call.id, ok: true, text, ...output, executed: true },
-      };
-    }
-    case 'abandon': {
-      const error = {
-        type: 'abandoned',
-        message: 'whether this took effect is unknown; a person decided to give it up',
-      } as const;
-      const text = errorText(error);
-      return { type: 'settled', result: { id: call.id, ok: false, text, executed: true } };
-    }
-  }
-}
-
-function asText(result: Json | undefined): string {
-  if (result === undefined)
-    return 'It happened, as a person confirmed; there is no result to show.';
-  return typeof result === 'string' ? result : JSON.stringify(result);
+  const result = resolution === undefined ? null : resolvedCall(call, tool, resolution);
+  return result === null ? { type: 'retry' } : { type: 'settled', result };
 }

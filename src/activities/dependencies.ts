@@ -1,0 +1,18 @@
+import type { AgentCatalog } from '../agents/catalog.js';
+import type { BlobStore } from '../blobs/blob-store.js';
+import type { ModelCatalog } from '../models/catalog.js';
+import type { DefinitionCache } from './definitions.js';
+import type { TranscriptCache } from './transcript-cache.js';
+
+/** What the activities need of their worker. */
+export interface ActivityDependencies {
+  readonly agents: AgentCatalog;
+  readonly models: ModelCatalog;
+  readonly blobs: BlobStore;
+  readonly transcripts: TranscriptCache;
+  readonly definitions: DefinitionCache;
+  /** Names of the search attributes that the namespace has; looked up once. */
+  readonly searchAttributes: () => Promise<readonly string[]>;
+  /** Aborts when the worker begins to shut down. */
+  readonly stopping: AbortSignal;
+}

@@ -1,0 +1,103 @@
+import type { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import { z } from 'zod';
+import type { ToolBlock } from '../core/blocked.js';
+import { errorText } from '../core/calls.js';
+import type { ToolDefinition } from '../core/definition.js';
+import type { ActivityProblem } from '../core/failure.js';
+import { canonicalJson } from '../core/json.js';
+import { parseArguments } from '../tools/arguments.js';
+import { checkArguments } from '../tools/check-arguments.js';
+import { toToolDefinition } from '../tools/tool-definition.js';
+import type { Tool } from '../tools/tool.js';
+import type { RunToolInput, RunToolResult } from './contract.js';
+import type { ActivityDependencies } from './dependencies.js';
+import { ownWorkflow } from './own-workflow.js';
+
+export type PreparedCall =
+  | {
+      readonly ok: true;
+      readonly tool: Tool;
+      /** The tool as the run knows it; its effect, timeouts and attempts hold. */
+      readonly pinned: ToolDefinition;
+      readonly value: unknown;
+    }
+  | { readonly ok: false; readonly result: RunToolResult };
+
+const FIRST_PROBE_MS = 15_000;
+const LONGEST_PROBE_MS = 300_000;
+
+/**
+ * Finds the code for a call and checks its arguments. Code is not data: where this worker has moved
+ * on since the run began, they must fit the pinned schema and the current one; a tool that is gone,
+ * or has become another, blocks the run.
+ */
+export async function prepareCall(
+  deps: ActivityDependencies,
+  context: Context,
+  input: RunToolInput,
+): Promise<PreparedCall> {
+  const { call } = input;
+  const agent = await deps.definitions.find(input.definition, () =>
+    ownWorkflow(context, deps.stopping).definition(),
+  );
+  const { name } = call;
+  const pinned = agent.definition.tools.find((tool) => tool.name === name);
+  const tool = agent.tools.get(name);
+  if (pinned === undefined || tool === undefined) {
+    throw block(context, input, {
+      reason: 'tool_missing',
+      message: `tool "${name}" of agent "${agent.definition.name}" is not on this worker; deploy it again, or cancel the run`,
+    });
+  }
+  const text = call.blob === undefined ? call.arguments : await deps.blobs.get(call.blob);
+  const parsed = parseArguments(text);
+  if (!parsed.ok) return refused(parsed.problem);
+  const checked = await checkArguments(tool, parsed.value);
+  if (!agent.current) {
+    const change = changed(pinned, tool, { value: parsed.value, fits: checked.ok });
+    if (change !== null) throw block(context, input, { reason: 'tool_changed', message: change });
+  }
+  if (!checked.ok) return refused(checked.problem);
+  return { ok: true, tool, pinned, value: checked.value };
+}
+
+/** How the tool has changed since the run pinned it, if that stands in the way of this call. */
+function changed(
+  pinned: ToolDefinition,
+  tool: Tool,
+  call: { value: unknown; fits: boolean },
+): string | null {
+  const current = toToolDefinition(tool);
+  const cure = 'start a new run, or deploy the earlier form of the tool';
+  if (current.effect !== pinned.effect) {
+    return `tool "${pinned.name}" was "${pinned.effect}" when the run began and is "${current.effect}" now; ${cure}`;
+  }
+  if (canonicalJson(current.parameters) === canonicalJson(pinned.parameters)) return null;
+  const fitsPinned = z.fromJSONSchema(pinned.parameters).safeParse(call.value);
+  if (!fitsPinned.success || call.fits) return null;
+  return `the arguments fit tool "${pinned.name}" as it was when the run began, not as it is now; ${cure}`;
+}
+
+/** The first time the workflow is told; a probe that meets the same is tried again by Temporal. */
+function block(
+  context: Context,
+  input: RunToolInput,
+  found: { reason: ToolBlock; message: string },
+): ApplicationFailure {
+  const again = input.blocked === found.reason;
+  const problem: ActivityProblem = { type: 'blocked', ...found };
+  return ApplicationFailure.create({
+    type: found.reason,
+    message: found.message,
+    nonRetryable: !again,
+    details: [problem],
+    ...(again && {
+      nextRetryDelay: Math.min(FIRST_PROBE_MS * 2 ** (context.info.attempt - 1), LONGEST_PROBE_MS),
+    }),
+  });
+}
+
+function refused(problem: Parameters<typeof errorText>[0]): PreparedCall {
+  return { ok: false, result: { ok: false, text: errorText(problem) } };
+}

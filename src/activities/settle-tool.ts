@@ -1,0 +1,57 @@
+/** How the execution of a tool came to an end. */
+export type SettledTool =
+  | { readonly type: 'value'; readonly value: unknown }
+  | { readonly type: 'thrown'; readonly error: unknown }
+  | { readonly type: 'timeout' }
+  | { readonly type: 'cancelled' };
+
+/** A tool that honours its signal gets this long to say what it had done. */
+const GRACE_MS = 2_000;
+
+/**
+ * Runs a tool's function under its clock and the call's cancellation. A function that ignores both
+ * is left behind: its promise is not waited for, its slot on the worker is free.
+ */
+export async function settleTool(
+  run: (signal: AbortSignal) => unknown,
+  bounds: { timeoutMs: number; cancelled: AbortSignal },
+): Promise<SettledTool> {
+  const expiry = new AbortController();
+  const signal = AbortSignal.any([bounds.cancelled, expiry.signal]);
+  const timers: NodeJS.Timeout[] = [];
+  const after = (ms: number): Promise<void> =>
+    new Promise((resolve) => timers.push(setTimeout(resolve, ms)));
+  const aborted = new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  const late = after(bounds.timeoutMs).then(() =>
+    expiry.abort(new Error(`the tool's ${bounds.timeoutMs} ms are over`)),
+  );
+  const abandoned = aborted.then(() => after(GRACE_MS)).then(() => brokenOff(bounds.cancelled));
+  try {
+    return await Promise.race([
+      settle(run, { signal, bounds }),
+      abandoned,
+      late.then(() => abandoned),
+    ]);
+  } finally {
+    for (const timer of timers) clearTimeout(timer);
+  }
+}
+
+async function settle(
+  run: (signal: AbortSignal) => unknown,
+  { signal, bounds }: { signal: AbortSignal; bounds: { cancelled: AbortSignal } },
+): Promise<SettledTool> {
+  try {
+    return { type: 'value', value: await run(signal) };
+  } catch (error) {
+    // What a tool throws because it was broken off says nothing about what it had done.
+    return signal.aborted ? brokenOff(bounds.cancelled) : { type: 'thrown', error };
+  }
+}
+
+function brokenOff(cancelled: AbortSignal): SettledTool {
+  return { type: cancelled.aborted ? 'cancelled' : 'timeout' };
+}

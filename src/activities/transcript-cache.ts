@@ -1,0 +1,122 @@
+import { LRUCache } from 'lru-cache';
+import type { PromptMessage } from '../core/messages.js';
+import { chain, emptyTranscript, promptOf } from '../core/transcript.js';
+
+/** A prompt as the workflow names it. */
+export interface PromptName {
+  /** Namespace and workflow id. */
+  readonly run: string;
+  /** Hash of the pinned definition: where the digest chain begins. */
+  readonly definition: string;
+  readonly upTo: number;
+  readonly head: string;
+}
+
+/** Asks the workflow for the canonical messages from `from` up to, not including, `to`. */
+export type FetchMessages = (from: number, to: number) => Promise<readonly PromptMessage[]>;
+
+export interface TranscriptCache {
+  /** The messages of a prompt; asks the workflow only for what is missing here. */
+  prompt(name: PromptName, fetch: FetchMessages): Promise<readonly PromptMessage[]>;
+  /** A message that this worker has made and the workflow will append at `name.upTo`. */
+  noteReply(name: PromptName, reply: PromptMessage): void;
+  /** A tool message that this worker has made; its place is known only when all of its batch are. */
+  noteResult(run: string, result: PromptMessage & { role: 'tool' }): void;
+}
+
+interface Entry {
+  messages: PromptMessage[];
+  /** `heads[n]` is the digest over the first n messages. */
+  heads: string[];
+  /** Call id → result, until the prompt that holds it is asked for. */
+  readonly loose: Map<string, PromptMessage>;
+  bytes: number;
+}
+
+/**
+ * Prompts kept in the worker's memory, least recently used runs first to go.
+ *
+ * Nothing in here is trusted: a prompt is served only when the digest over its messages equals the
+ * one the workflow named. So a zombie attempt, a reset or a result that was recorded elsewhere can
+ * cost a query, and can never put a wrong word into a prompt.
+ */
+export function createTranscriptCache(options: { maxBytes: number }): TranscriptCache {
+  const entries = new LRUCache<string, Entry>({
+    maxSize: options.maxBytes,
+    sizeCalculation: (entry) => Math.max(1, entry.bytes),
+  });
+  const keep = (run: string, entry: Entry): void => void entries.set(run, entry);
+
+  return {
+    async prompt(name, fetch) {
+      const entry = entries.get(name.run) ?? emptyEntry(name.definition);
+      placeLoose(entry, name.upTo);
+      if (entry.heads[name.upTo] !== name.head) await complete(entry, name, fetch);
+      keep(name.run, entry);
+      return entry.messages.slice(0, name.upTo);
+    },
+    noteReply(name, reply) {
+      const entry = entries.get(name.run);
+      if (entry === undefined || entry.heads[name.upTo] !== name.head) return;
+      truncate(entry, name.upTo);
+      push(entry, reply);
+      keep(name.run, entry);
+    },
+    noteResult(run, result) {
+      const entry = entries.get(run);
+      if (entry === undefined) return;
+      entry.loose.set(result.callId, promptOf(result));
+      entry.bytes += sizeOf(result);
+      keep(run, entry);
+    },
+  };
+}
+
+/** Fetches the missing end; where that does not fit what is here, fetches it all. */
+async function complete(entry: Entry, name: PromptName, fetch: FetchMessages): Promise<void> {
+  const known = Math.min(entry.messages.length, name.upTo);
+  if (known > 0 && known < name.upTo) {
+    for (const message of await fetch(known, name.upTo)) push(entry, message);
+    if (entry.heads[name.upTo] === name.head) return;
+  }
+  const fresh = emptyEntry(name.definition);
+  for (const message of await fetch(0, name.upTo)) push(fresh, message);
+  if (fresh.heads[name.upTo] !== name.head) {
+    throw new Error(
+      `the transcript that ${name.run} tells (${fresh.messages.length} messages) does not have the digest it names`,
+    );
+  }
+  Object.assign(entry, { messages: fresh.messages, heads: fresh.heads, bytes: fresh.bytes });
+  entry.loose.clear();
+}
+
+/** Puts the results of the last message's calls in their order, when all of them were made here. */
+function placeLoose(entry: Entry, upTo: number): void {
+  const last = entry.messages.at(-1);
+  if (entry.messages.length >= upTo || last?.role !== 'assistant') return;
+  const results = (last.calls ?? []).map((call) => entry.loose.get(call.id));
+  if (!results.every((result) => result !== undefined)) return;
+  for (const result of results) push(entry, result);
+  entry.loose.clear();
+}
+
+function emptyEntry(definition: string): Entry {
+  return { messages: [], heads: [emptyTranscript(definition).head], loose: new Map(), bytes: 0 };
+}
+
+function push(entry: Entry, message: PromptMessage): void {
+  const prompt = promptOf(message);
+  entry.heads.push(chain(entry.heads.at(-1) ?? '', prompt));
+  entry.messages.push(prompt);
+  entry.bytes += sizeOf(prompt);
+}
+
+function truncate(entry: Entry, length: number): void {
+  entry.messages.length = length;
+  entry.heads.length = length + 1;
+}
+
+function sizeOf(message: PromptMessage): number {
+  const calls = message.role === 'assistant' ? (message.calls ?? []) : [];
+  return calls.reduce((sum, call) => sum + call.arguments.length + 200, message.text.length + 200);
+}

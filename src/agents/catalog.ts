@@ -1,0 +1,48 @@
+import type { AgentDefinition } from '../core/definition.js';
+import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
+import type { Tool } from '../tools/tool.js';
+import { toAgentDefinition } from './agent-definition.js';
+import type { Agent } from './define-agent.js';
+
+/** An agent as this worker has it now: the data to pin, and the code behind it. */
+export interface LoadedAgent {
+  readonly definition: AgentDefinition;
+  readonly tools: ToolRegistry;
+}
+
+export interface AgentCatalog {
+  /** By the agent's name. */
+  named(name: string): LoadedAgent | undefined;
+  /** By the content hash of the definition; undefined when this worker has moved on. */
+  hashed(hash: string): LoadedAgent | undefined;
+  readonly names: readonly string[];
+}
+
+/**
+ * The agents of a worker. `builtIn` tools (such as `read_result`) are given to each agent that has
+ * tools. Throws when two agents share a name.
+ */
+export function createAgentCatalog(
+  agents: readonly Agent[],
+  options: { defaultModel: string; builtIn: readonly Tool[] },
+): AgentCatalog {
+  const byName = new Map<string, LoadedAgent>();
+  for (const agent of agents) {
+    if (byName.has(agent.name)) {
+      throw new Error(`two agents are named "${agent.name}"; rename one of them`);
+    }
+    const own = agent.tools.tools;
+    const tools = own.length === 0 ? agent.tools : createToolRegistry([...own, ...options.builtIn]);
+    const model = agent.model ?? options.defaultModel;
+    byName.set(agent.name, {
+      definition: toAgentDefinition(agent, { model, tools: tools.tools }),
+      tools,
+    });
+  }
+  const byHash = new Map([...byName.values()].map((loaded) => [loaded.definition.hash, loaded]));
+  return {
+    named: (name) => byName.get(name),
+    hashed: (hash) => byHash.get(hash),
+    names: [...byName.keys()].toSorted(),
+  };
+}

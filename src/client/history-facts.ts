@@ -1,0 +1,164 @@
+import { defaultPayloadConverter, type Payload } from '@temporalio/common';
+import type { WorkflowHandle } from '@temporalio/client';
+import { isObject, textOf } from '../core/json.js';
+
+export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
+export type HistoryEvent = NonNullable<History['events']>[number];
+type Failure = NonNullable<
+  NonNullable<HistoryEvent['activityTaskFailedEventAttributes']>['failure']
+>;
+
+/** A recorded event, as far as a run's story needs it. `at`: Unix time in ms, by the server. */
+export type HistoryFact = { readonly id: number; readonly at: number } & (
+  | { readonly type: 'started'; readonly workflowType: string; readonly input: unknown }
+  | { readonly type: 'local'; readonly activity: string; readonly result: unknown }
+  | {
+      readonly type: 'scheduled';
+      readonly activity: string;
+      readonly input: unknown;
+      readonly summary: string;
+    }
+  | { readonly type: 'completed'; readonly scheduled: number; readonly result: unknown }
+  | { readonly type: 'failed'; readonly scheduled: number; readonly failure: FactFailure }
+  | { readonly type: 'cancelled'; readonly scheduled: number }
+  | { readonly type: 'update'; readonly name: string; readonly input: unknown }
+  | { readonly type: 'cancel-requested' }
+  | { readonly type: 'timer-fired' }
+  | {
+      readonly type: 'ended';
+      readonly how: EndedHow;
+      readonly result: unknown;
+      readonly failure?: FactFailure;
+    }
+  | { readonly type: 'other' }
+);
+
+export type EndedHow =
+  'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out' | 'continued';
+
+export interface FactFailure {
+  readonly message: string;
+  readonly timedOut: boolean;
+  readonly details: readonly unknown[];
+}
+
+type Told = HistoryFact extends infer F
+  ? F extends HistoryFact
+    ? Omit<F, 'id' | 'at'>
+    : never
+  : never;
+
+/** Reads one event of a Temporal history. Payloads that cannot be read become null, never a throw. */
+export function readFact(event: HistoryEvent): HistoryFact {
+  const at = Number(event.eventTime?.seconds ?? 0) * 1_000 + (event.eventTime?.nanos ?? 0) / 1e6;
+  return { id: Number(event.eventId ?? 0), at, ...(tell(event) ?? { type: 'other' }) };
+}
+
+function tell(event: HistoryEvent): Told | null {
+  return activityFact(event) ?? runFact(event) ?? endFact(event);
+}
+
+function activityFact(event: HistoryEvent): Told | null {
+  const {
+    activityTaskScheduledEventAttributes: scheduled,
+    activityTaskStartedEventAttributes: started,
+    activityTaskCompletedEventAttributes: completed,
+    activityTaskFailedEventAttributes: failed,
+    activityTaskTimedOutEventAttributes: timedOut,
+    activityTaskCanceledEventAttributes: cancelled,
+  } = event;
+  if (scheduled) {
+    return {
+      type: 'scheduled',
+      activity: scheduled.activityType?.name ?? '',
+      input: first(scheduled.input?.payloads),
+      summary: summaryOf(event),
+    };
+  }
+  if (started) return null;
+  if (completed) {
+    const result = first(completed.result?.payloads);
+    return { type: 'completed', scheduled: Number(completed.scheduledEventId), result };
+  }
+  const broken = failed ?? timedOut;
+  if (broken) {
+    return {
+      type: 'failed',
+      scheduled: Number(broken.scheduledEventId),
+      failure: readFailure(broken.failure),
+    };
+  }
+  return cancelled ? { type: 'cancelled', scheduled: Number(cancelled.scheduledEventId) } : null;
+}
+
+function summaryOf(event: HistoryEvent): string {
+  const summary = read(event.userMetadata?.summary);
+  return typeof summary === 'string' ? summary : '';
+}
+
+function runFact(event: HistoryEvent): Told | null {
+  const started = event.workflowExecutionStartedEventAttributes;
+  if (started) {
+    const workflowType = started.workflowType?.name ?? '';
+    return { type: 'started', workflowType, input: first(started.input?.payloads) };
+  }
+  const marker = event.markerRecordedEventAttributes;
+  if (marker?.markerName === 'core_local_activity') {
+    const data = first(marker.details?.['data']?.payloads);
+    const activity = isObject(data) ? textOf(data, 'activity_type') : '';
+    return { type: 'local', activity, result: first(marker.details?.['result']?.payloads) };
+  }
+  const update = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest?.input;
+  if (update)
+    return { type: 'update', name: update.name ?? '', input: first(update.args?.payloads) };
+  if (event.workflowExecutionCancelRequestedEventAttributes) return { type: 'cancel-requested' };
+  return event.timerFiredEventAttributes ? { type: 'timer-fired' } : null;
+}
+
+function endFact(event: HistoryEvent): Told | null {
+  const completed = event.workflowExecutionCompletedEventAttributes;
+  if (completed) {
+    return { type: 'ended', how: 'completed', result: first(completed.result?.payloads) };
+  }
+  const failed = event.workflowExecutionFailedEventAttributes;
+  if (failed) {
+    const failure = readFailure(failed.failure);
+    return { type: 'ended', how: 'failed', result: failure.details[0] ?? null, failure };
+  }
+  const cancelled = event.workflowExecutionCanceledEventAttributes;
+  if (cancelled) {
+    return { type: 'ended', how: 'cancelled', result: first(cancelled.details?.payloads) };
+  }
+  if (event.workflowExecutionTerminatedEventAttributes) {
+    return { type: 'ended', how: 'terminated', result: null };
+  }
+  if (event.workflowExecutionTimedOutEventAttributes) {
+    return { type: 'ended', how: 'timed-out', result: null };
+  }
+  const continued = event.workflowExecutionContinuedAsNewEventAttributes;
+  return continued
+    ? { type: 'ended', how: 'continued', result: continued.newExecutionRunId }
+    : null;
+}
+
+/** The innermost failure: an activity's wraps what its code threw. */
+function readFailure(failure: Failure | null | undefined): FactFailure {
+  let inner = failure;
+  while (inner?.cause && !inner.applicationFailureInfo) inner = inner.cause;
+  const timedOut = Boolean(inner?.timeoutFailureInfo);
+  const details = (inner?.applicationFailureInfo?.details?.payloads ?? []).map(read);
+  return { message: inner?.message ?? '', timedOut, details };
+}
+
+function first(payloads: readonly Payload[] | null | undefined): unknown {
+  return read(payloads?.[0]);
+}
+
+function read(payload: Payload | null | undefined): unknown {
+  if (!payload) return null;
+  try {
+    return defaultPayloadConverter.fromPayload(payload);
+  } catch {
+    return null;
+  }
+}

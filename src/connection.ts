@@ -1,0 +1,36 @@
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import type { NativeConnectionOptions } from '@temporalio/worker';
+
+export interface ConnectionSettings {
+  /** `host:port`; default TEMPORAL_ADDRESS, else the profile's, else 127.0.0.1:7233. */
+  readonly address?: string | undefined;
+  readonly namespace?: string | undefined;
+}
+
+/** How to reach Temporal, read as Temporal's own tools read it: options over environment over profile. */
+export interface ConnectionTarget {
+  /** Fits both kinds of connection. */
+  readonly options: NativeConnectionOptions;
+  readonly address: string;
+  readonly namespace: string;
+}
+
+const DEFAULT_ADDRESS = '127.0.0.1:7233';
+
+export function connectionTarget(
+  settings: ConnectionSettings,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): ConnectionTarget {
+  const set = Object.entries(env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
+  const { connectionOptions, namespace } = loadClientConnectConfig({
+    overrideEnvVars: Object.fromEntries(set),
+  });
+  const address = settings.address ?? connectionOptions.address ?? DEFAULT_ADDRESS;
+  return {
+    options: { ...connectionOptions, address },
+    address,
+    namespace: settings.namespace ?? namespace ?? 'default',
+  };
+}

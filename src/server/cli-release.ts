@@ -1,0 +1,46 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+
+/** The release of the Temporal CLI that is fetched where the machine has none. */
+export const CLI_VERSION = '1.9.1';
+
+/** The oldest release that this project was tried with: it serves updates with start, and all flags. */
+export const OLDEST_CLI_VERSION = '1.5.0';
+
+/**
+ * SHA-256 of the program `temporal` of that release, by `process.platform` and `process.arch`.
+ * Where there is none, nothing is fetched: an unknown program is not run.
+ */
+export const CLI_SHA256: Readonly<Record<string, string>> = {
+  'linux-x64': '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
+  'linux-arm64': '667e9403cb2faaf439ecaa7eb7190e0d08521de6c9118da7fd26ad594281271d',
+  'darwin-x64': 'd5776986d343fb789f49e4e7b6d3faca931c0877b71c6d4a7ac39dba467155cc',
+  'darwin-arm64': '33c298d41f6eefebf01a28a3511f444480e939e21d3518cb0c12a4abad467c4b',
+};
+
+/** Rejects with the reason unless `file` is, byte for byte, the program of the pinned release. */
+export async function verifyRelease(file: string): Promise<void> {
+  const wanted = CLI_SHA256[`${process.platform}-${process.arch}`];
+  if (!wanted) {
+    throw new Error(`no release is pinned for ${process.platform} ${process.arch}`);
+  }
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file), hash);
+  const found = hash.digest('hex');
+  if (found === wanted) return;
+  throw new Error(
+    `${file} is not the program of Temporal CLI ${CLI_VERSION} (its SHA-256 is ${found}, ` +
+      `not ${wanted}) and is not run; delete it`,
+  );
+}
+
+/** Below zero when `a` is the older one. Compares the numbers of `1.9.1`-like versions only. */
+export function compareVersions(a: string, b: string): number {
+  const [left, right] = [a, b].map((version) => version.split(/[-+]/)[0]!.split('.').map(Number));
+  for (const index of [0, 1, 2]) {
+    const difference = (left![index] ?? 0) - (right![index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

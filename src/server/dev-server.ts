@@ -1,0 +1,156 @@
+import { spawn } from 'node:child_process';
+import { open, readFile, rename, stat } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import { probe, type Probe } from './probe.js';
+import { processLife, serverProcesses, type ServerProcess } from './process-table.js';
+import { NoServerError, messageOf } from './server-error.js';
+import type { ServerHome } from './server-home.js';
+import {
+  DEFAULT_NAMESPACE,
+  DYNAMIC_CONFIG,
+  LOOPBACK,
+  SEARCH_ATTRIBUTES,
+  sqlitePragmas,
+  type Durability,
+} from './server-settings.js';
+
+const READY_LIMIT_MS = 60_000;
+const POLL_MS = 40;
+/** Of one question; gRPC notices late that the server has died in the midst of it. */
+const ANSWER_LIMIT_MS = 1000;
+const LOG_LIMIT_BYTES = 4 * 1024 * 1024;
+const LOG_LINES_SHOWN = 12;
+
+export interface DevServer {
+  readonly home: ServerHome;
+  /** Path of the Temporal CLI. */
+  readonly cli: string;
+  readonly port: number;
+  readonly uiPort: number;
+  readonly namespace: string;
+  readonly durability: Durability;
+}
+
+/**
+ * Starts the server in a process group of its own, where neither Ctrl-C nor the death of this
+ * process reaches it. Gives its pid as soon as it runs, long before it is ready.
+ */
+export async function spawnDevServer(server: DevServer): Promise<number> {
+  const log = await openLog(server.home.logFile);
+  try {
+    const child = spawn(server.cli, devServerArguments(server), {
+      cwd: server.home.folder,
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+      env: harmlessVariables(process.env),
+    });
+    await new Promise((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', reject);
+    });
+    child.unref();
+    if (child.pid === undefined) throw new Error('it has no process id');
+    return child.pid;
+  } catch (error) {
+    throw new NoServerError(
+      `The Temporal CLI ${server.cli} cannot be started (${messageOf(error)}). ` +
+        'Make it executable, or name another one in TEMPORAL_CLI_PATH.',
+    );
+  } finally {
+    await log.close();
+  }
+}
+
+/** `process-table.ts` reads the first arguments back: keep their order. */
+export function devServerArguments(server: DevServer): readonly string[] {
+  return [
+    'server',
+    'start-dev',
+    '--port',
+    String(server.port),
+    '--ui-port',
+    String(server.uiPort),
+    '--db-filename',
+    server.home.databaseFile,
+    '--ip',
+    LOOPBACK,
+    '--log-level',
+    'error',
+    ...(server.namespace === DEFAULT_NAMESPACE ? [] : ['--namespace', server.namespace]),
+    ...pairs(
+      '--dynamic-config-value',
+      Object.entries(DYNAMIC_CONFIG).map(([key, value]) => `${key}=${JSON.stringify(value)}`),
+    ),
+    ...pairs(
+      '--sqlite-pragma',
+      Object.entries(sqlitePragmas(server.durability)).map(([key, value]) => `${key}=${value}`),
+    ),
+    ...pairs(
+      '--search-attribute',
+      SEARCH_ATTRIBUTES.map((name) => `${name}=Keyword`),
+    ),
+  ];
+}
+
+function pairs(option: string, values: readonly string[]): string[] {
+  return values.flatMap((value) => [option, value]);
+}
+
+/** Resolves with the server's version once it answers; rejects as soon as its process is gone. */
+export async function untilAnswering(
+  home: ServerHome,
+  server: ServerProcess,
+): Promise<string | null> {
+  const deadline = Date.now() + READY_LIMIT_MS;
+  for (;;) {
+    const answer = await answerOf(server);
+    if (answer.alive) return answer.version;
+    const gone = (await processLife(server.pid)) === null;
+    if (gone || Date.now() > deadline) {
+      const what = gone ? 'ended before it was ready' : `does not answer on ${addressOf(server)}`;
+      const cure = gone ? '' : ` End process ${server.pid} and try again.`;
+      throw new NoServerError(
+        `The embedded Temporal server ${what}.${cure}\n${await lastLogLines(home)}`,
+      );
+    }
+    await pause(POLL_MS);
+  }
+}
+
+/**
+ * What this very process answers. While two homes have started servers on one port at the same
+ * time, an answer may be the other one's: the loser ends at once, so until then there is none.
+ */
+export async function answerOf(server: ServerProcess): Promise<Probe> {
+  const answer = await probe(addressOf(server), { timeoutMs: ANSWER_LIMIT_MS });
+  if (!answer.alive) return answer;
+  const claims = (await serverProcesses()).filter((other) => other.port === server.port);
+  return claims.length === 1 && claims[0]?.pid === server.pid
+    ? answer
+    : { alive: false, reason: 'another server answers on its port' };
+}
+
+export function addressOf(server: { readonly port: number }): string {
+  return `${LOOPBACK}:${server.port}`;
+}
+
+async function lastLogLines(home: ServerHome): Promise<string> {
+  const log = await readFile(home.logFile, 'utf8').catch(() => '');
+  const lines = log.trimEnd().split('\n').slice(-LOG_LINES_SHOWN);
+  return [`Its last words (${home.logFile}):`, ...lines].join('\n  ');
+}
+
+async function openLog(file: string) {
+  const size = await stat(file).then(
+    (found) => found.size,
+    () => 0,
+  );
+  if (size > LOG_LIMIT_BYTES) await rename(file, `${file}.old`);
+  return await open(file, 'a');
+}
+
+/** A process that outlives its starter gets none of its keys. */
+function harmlessVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const names = ['PATH', 'HOME', 'USER', 'TMPDIR', 'LANG', 'TZ', 'SystemRoot', 'USERPROFILE'];
+  return Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+}

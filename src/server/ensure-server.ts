@@ -1,0 +1,160 @@
+import { compareVersions } from './cli-release.js';
+import { addressOf, answerOf, spawnDevServer, untilAnswering } from './dev-server.js';
+import { foreignServer, namedServer, ownHandle, ownProcess } from './locate-server.js';
+import { prepareNamespace } from './namespace.js';
+import { formerPort, freePort } from './port.js';
+import { isListening, withConnection } from './probe.js';
+import { processLife, type ServerProcess } from './process-table.js';
+import { NoServerError, messageOf } from './server-error.js';
+import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
+import { hasDatabase, prepareHome, type ServerHome } from './server-home.js';
+import { readRecord, writeRecord, type ServerRecord } from './server-record.js';
+import { DEFAULT_NAMESPACE, UI_PORT_OFFSET } from './server-settings.js';
+import { endProcess } from './stop-server.js';
+import { withStartLock } from './start-lock.js';
+import { findTemporalCli, type TemporalCli } from './temporal-cli.js';
+
+const PREPARE_LIMIT_MS = 30_000;
+const PORT_ATTEMPTS = 3;
+
+/**
+ * Gives a Temporal server that answers and has the namespace: the named one, else the running one
+ * of this home, else one at the usual port, else it starts the embedded one on the home's database.
+ * Commands that call it at the same time share one server. Rejects with a `NoServerError`.
+ */
+export async function ensureServer(options: ServerOptions): Promise<ServerHandle> {
+  if (options.address) return await namedServer(options, options.address);
+  const home = await prepareHome(options.home);
+  const own = await ownProcess(home);
+  if (own && (await hasDatabase(home)) && (await answerOf(own)).alive) {
+    return await settle(options, home, own);
+  }
+  return await withStartLock(
+    home.lockFolder,
+    async () => {
+      const started = await adoptStarted(options, home);
+      return started ?? (await foreignServer(options, home)) ?? (await start(options, home));
+    },
+    { onWait: (pid) => options.say?.(`Process ${pid} is starting the Temporal server …`) },
+  );
+}
+
+/** A server whose starter has died, or which was slow to answer; null if it is gone after all. */
+async function adoptStarted(
+  options: ServerOptions,
+  home: ServerHome,
+): Promise<ServerHandle | null> {
+  const server = await ownProcess(home);
+  if (!server) return null;
+  if (!(await hasDatabase(home))) {
+    // It would work on for nothing, and on the ports of this home.
+    options.say?.(`The database ${server.databaseFile} was deleted: its server starts afresh.`);
+    await endProcess(server.pid);
+    return null;
+  }
+  try {
+    return await settle(options, home, server);
+  } catch (error) {
+    if ((await processLife(server.pid)) === null) return null;
+    throw error;
+  }
+}
+
+async function start(options: ServerOptions, home: ServerHome): Promise<ServerHandle> {
+  if (process.platform === 'win32') {
+    throw new NoServerError(
+      'The embedded Temporal server does not run on Windows: use WSL, or name a server in TEMPORAL_ADDRESS.',
+    );
+  }
+  const fresh = !(await hasDatabase(home));
+  const record = await readRecord(home.recordFile);
+  const cli = await findTemporalCli(home, options);
+  if (record && !fresh) refuseOlder(cli, record, home);
+  const createdBy = fresh ? cli.serverVersion : (record?.createdBy ?? null);
+  for (let attempt = 1; ; attempt += 1) {
+    const server = await launch(options, home, { cli, record, createdBy });
+    try {
+      return { ...(await settle(options, home, server)), how: 'started' };
+    } catch (error) {
+      if (attempt < PORT_ATTEMPTS && (await lostItsPort(server))) continue;
+      throw fresh ? error : withVersions(error, cli, record);
+    }
+  }
+}
+
+async function launch(
+  options: ServerOptions,
+  home: ServerHome,
+  given: {
+    readonly cli: TemporalCli;
+    readonly record: ServerRecord | null;
+    readonly createdBy: string | null;
+  },
+): Promise<ServerProcess> {
+  const { cli, record, createdBy } = given;
+  // The ports of last time, so that workers and pages that are still open find the server again.
+  const port = record ? await formerPort(record.port) : await freePort(defaultPort(options));
+  const same = record?.port === port;
+  const uiPort = same ? await formerPort(record.uiPort) : await freePort(port + UI_PORT_OFFSET);
+  if (record && !same) {
+    options.say?.(`Port ${record.port} of this folder's server is taken: it listens on ${port}.`);
+  }
+  const pid = await spawnDevServer({
+    home,
+    cli: cli.path,
+    port,
+    uiPort,
+    namespace: options.namespace ?? DEFAULT_NAMESPACE,
+    durability: options.durability ?? 'normal',
+  });
+  const startedAt = new Date().toISOString();
+  const version = cli.serverVersion;
+  await writeRecord(home.recordFile, { pid, port, uiPort, version, createdBy, startedAt });
+  return { pid, port, uiPort, databaseFile: home.databaseFile };
+}
+
+/** Waits until the server is ready, and makes the record true again if it was lost. */
+async function settle(
+  options: ServerOptions,
+  home: ServerHome,
+  server: ServerProcess,
+): Promise<ServerHandle> {
+  const version = await untilAnswering(home, server);
+  const found = { version, how: 'adopted' } as const;
+  const handle = ownHandle({ ...options, home: home.folder }, server, found);
+  await withConnection(handle.address, { timeoutMs: PREPARE_LIMIT_MS }, (connection) =>
+    prepareNamespace(connection, handle.namespace),
+  );
+  const record = await readRecord(home.recordFile);
+  if (record?.pid !== server.pid || record.port !== server.port) {
+    const { pid, port, uiPort } = server;
+    const createdBy = record?.createdBy ?? null;
+    await writeRecord(home.recordFile, { pid, port, uiPort, version, createdBy, startedAt: null });
+  }
+  return handle;
+}
+
+async function lostItsPort(server: ServerProcess): Promise<boolean> {
+  if ((await processLife(server.pid)) !== null) return false;
+  const ui = addressOf({ port: server.uiPort });
+  return (await isListening(addressOf(server))) || (await isListening(ui));
+}
+
+function withVersions(error: unknown, cli: TemporalCli, record: ServerRecord | null): unknown {
+  const before = record?.version;
+  if (!before || before === cli.serverVersion) return error;
+  return new NoServerError(
+    `${messageOf(error)}\nIts database was last opened by server ${before}, and ${cli.path} holds ` +
+      `server ${cli.serverVersion}, which may not open it: name the former program in TEMPORAL_CLI_PATH.`,
+  );
+}
+
+/** An older program misreads a newer file in odd ways; better to say so before it opens it. */
+function refuseOlder(cli: TemporalCli, record: ServerRecord, home: ServerHome): void {
+  if (!record.version || compareVersions(cli.serverVersion, record.version) >= 0) return;
+  throw new NoServerError(
+    `${home.databaseFile} was written by Temporal server ${record.version}, and ${cli.path} ` +
+      `(found by ${cli.source}) holds the older ${cli.serverVersion}, which may not read it. ` +
+      'Update that program, name a newer one in TEMPORAL_CLI_PATH, or set PERDURE_HOME to another folder.',
+  );
+}

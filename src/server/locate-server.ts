@@ -1,0 +1,116 @@
+import { existsSync } from 'node:fs';
+import { addressOf, answerOf } from './dev-server.js';
+import { retentionHours } from './namespace.js';
+import { isListening, isLoopback, probe, withConnection } from './probe.js';
+import { serverProcesses, type ServerProcess } from './process-table.js';
+import { NoServerError } from './server-error.js';
+import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
+import { hasDatabase, locateHome, type ServerHome } from './server-home.js';
+import { readRecord } from './server-record.js';
+import { DEFAULT_NAMESPACE, LOOPBACK, UI_PORT_OFFSET } from './server-settings.js';
+
+/**
+ * Looks for the server that `ensureServer` would use, and starts none. Null when there is none to
+ * be seen; rejects with a `NoServerError` when a named address does not serve.
+ */
+export async function findServer(options: ServerOptions): Promise<ServerHandle | null> {
+  if (options.address) return await namedServer(options, options.address);
+  const home = await locateHome(options.home);
+  const own = await ownProcess(home);
+  if (!own) return await foreignServer(options, home);
+  if (!(await hasDatabase(home))) return null;
+  const answer = await answerOf(own);
+  return answer.alive ? ownHandle(options, own, { version: answer.version, how: 'adopted' }) : null;
+}
+
+/** The server at an address that the caller names; its keys and TLS come from the environment. */
+export async function namedServer(options: ServerOptions, address: string): Promise<ServerHandle> {
+  const env = options.env ?? process.env;
+  const answer = await probe(address, { env, timeoutMs: 5000 });
+  if (!answer.alive) {
+    throw new NoServerError(
+      `No Temporal server answers at ${address} (${answer.reason}). Start it, or correct ` +
+        'TEMPORAL_ADDRESS or --address; without either, perdure starts a server of its own.',
+    );
+  }
+  return await foreignHandle(options, address, { how: 'address', version: answer.version, env });
+}
+
+/**
+ * A Temporal server at the usual port that is not the embedded one of some home: those belong to
+ * their folders. A home with a database of its own keeps to it.
+ */
+export async function foreignServer(
+  options: ServerOptions,
+  home: ServerHome,
+): Promise<ServerHandle | null> {
+  const port = defaultPort(options);
+  if (port === null || (await hasDatabase(home))) return null;
+  const address = addressOf({ port });
+  const answer = await probe(address);
+  if (!answer.alive) return null;
+  const embedded = (await serverProcesses()).some((server) => server.port === port);
+  if (embedded) return null;
+  return await foreignHandle(options, address, { how: 'adopted', version: answer.version });
+}
+
+/** The running embedded server of this home, ready or not. */
+export async function ownProcess(home: ServerHome): Promise<ServerProcess | null> {
+  const all = await serverProcesses();
+  const here = all.find((server) => server.databaseFile === home.databaseFile);
+  if (here) return here;
+  // A folder that was moved is still open under its former name; a copied one is not.
+  const record = await readRecord(home.recordFile);
+  const former = all.find((server) => server.pid === record?.pid);
+  return former && !existsSync(former.databaseFile) ? former : null;
+}
+
+export function ownHandle(
+  options: ServerOptions,
+  server: ServerProcess,
+  found: { readonly version: string | null; readonly how: 'adopted' | 'started' },
+): ServerHandle {
+  return {
+    address: addressOf(server),
+    namespace: options.namespace ?? DEFAULT_NAMESPACE,
+    uiUrl: `http://${LOOPBACK}:${server.uiPort}`,
+    how: found.how,
+    version: found.version,
+    pid: server.pid,
+    home: options.home,
+  };
+}
+
+interface Foreign {
+  readonly how: 'address' | 'adopted';
+  readonly version: string | null;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+async function foreignHandle(
+  options: ServerOptions,
+  address: string,
+  found: Foreign,
+): Promise<ServerHandle> {
+  const namespace = options.namespace ?? DEFAULT_NAMESPACE;
+  // A key that may start runs need not be allowed to describe the namespace.
+  const hours = await withConnection(address, found.env ? { env: found.env } : {}, (connection) =>
+    retentionHours(connection, namespace),
+  ).catch(() => 0);
+  if (hours === null) {
+    throw new NoServerError(
+      `The Temporal server at ${address} has no namespace ${namespace}. Correct ` +
+        `TEMPORAL_NAMESPACE, or make it: temporal operator namespace create -n ${namespace}`,
+    );
+  }
+  const { how, version } = found;
+  const uiUrl = await uiBeside(address);
+  return { address, namespace, uiUrl, how, version, pid: null, home: options.home };
+}
+
+/** The page of a server on this machine, by the convention of dev servers. */
+async function uiBeside(address: string): Promise<string | null> {
+  if (!isLoopback(address)) return null;
+  const ui = address.replace(/:(\d+)$/, (_, port: string) => `:${Number(port) + UI_PORT_OFFSET}`);
+  return (await isListening(ui)) ? `http://${ui}` : null;
+}

@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process';
+import { readFile, readdir } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** A running dev server, as its command line tells. */
+export interface ServerProcess {
+  readonly pid: number;
+  readonly databaseFile: string;
+  readonly port: number;
+  readonly uiPort: number;
+}
+
+/**
+ * Every dev server of this machine that was started by perdure. The process table is the truth about who has a database
+ * open: a record on disk may be lost or stale, and SQLite lets a second server open the same file.
+ */
+export async function serverProcesses(): Promise<readonly ServerProcess[]> {
+  const commands = process.platform === 'linux' ? await fromProc() : await fromPs();
+  return commands.flatMap(({ pid, command }) => parseServer(pid, command) ?? []);
+}
+
+/**
+ * Names one life of a process: pids are used again, a pid together with its start time is not.
+ * Null when no such process lives.
+ */
+export async function processLife(pid: number): Promise<string | null> {
+  if (process.platform !== 'linux') {
+    const started = await run('ps', ['-o', 'lstart=', '-p', String(pid)]).catch(() => null);
+    const text = started?.stdout.trim();
+    return text ? `${pid}@${text}` : null;
+  }
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
+  // The second field is the command in brackets and may itself hold brackets and blanks.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const state = fields?.[0];
+  if (!fields || state === 'Z' || state === 'X') return null;
+  return `${pid}@${fields[19]}`;
+}
+
+interface Command {
+  readonly pid: number;
+  readonly command: string;
+}
+
+async function fromProc(): Promise<readonly Command[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  return await Promise.all(
+    pids.map(async (pid) => {
+      const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+      return { pid: Number(pid), command: line.replaceAll('\0', ' ') };
+    }),
+  );
+}
+
+async function fromPs(): Promise<readonly Command[]> {
+  const table = await run('ps', ['-axww', '-o', 'pid=,command='], { maxBuffer: 1 << 26 }).catch(
+    () => ({ stdout: '' }),
+  );
+  return table.stdout.split('\n').flatMap((line) => {
+    const [, pid, command] = /^\s*(\d+)\s(.*)$/.exec(line) ?? [];
+    return pid && command ? [{ pid: Number(pid), command }] : [];
+  });
+}
+
+/** Reads the arguments in the order in which `dev-server.ts` writes them. */
+function parseServer(pid: number, command: string): ServerProcess | null {
+  const match = / server start-dev --port (\d+) --ui-port (\d+) --db-filename (.+?) --ip /.exec(
+    command,
+  );
+  const [, port, uiPort, databaseFile] = match ?? [];
+  if (!port || !uiPort || !databaseFile) return null;
+  return { pid, databaseFile, port: Number(port), uiPort: Number(uiPort) };
+}

@@ -1,0 +1,31 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { ownProcess } from './locate-server.js';
+import { processLife } from './process-table.js';
+import { locateHome } from './server-home.js';
+import { readRecord, writeRecord } from './server-record.js';
+
+/** The server closes its database in well under a second; after this it is killed. */
+const GRACE_MS = 10_000;
+const POLL_MS = 25;
+
+/** Ends the embedded server of this home and waits until it is gone; false if none runs. */
+export async function stopServer(folder: string): Promise<boolean> {
+  const home = await locateHome(folder);
+  const server = await ownProcess(home);
+  if (!server) return false;
+  await endProcess(server.pid);
+  const record = await readRecord(home.recordFile);
+  if (record) await writeRecord(home.recordFile, { ...record, pid: null });
+  return true;
+}
+
+export async function endProcess(pid: number): Promise<void> {
+  const life = await processLife(pid);
+  if (life === null) return;
+  process.kill(pid, 'SIGTERM');
+  const deadline = Date.now() + GRACE_MS;
+  while ((await processLife(pid)) === life) {
+    if (Date.now() > deadline) process.kill(pid, 'SIGKILL');
+    await pause(POLL_MS);
+  }
+}

@@ -1,0 +1,105 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Gate } from './barrier.js';
+import { sseText } from './sse.js';
+import type { CutHow, Delivery, Step } from './steps.js';
+
+/** One request's way back. */
+export interface Exchange {
+  readonly response: ServerResponse;
+  /** The request asked for a stream. */
+  readonly streamed: boolean;
+  /** Aborts when the client is gone. */
+  readonly signal: AbortSignal;
+  readonly gate: (name: string) => Gate;
+  /** Called before the script breaks the connection off. */
+  readonly cutting: () => void;
+}
+
+interface Payload {
+  readonly status: number;
+  readonly type: string;
+  readonly body: Buffer;
+}
+
+function payloadOf(step: Exclude<Step, { type: 'reset' }>, streamed: boolean): Payload {
+  if (step.type === 'raw') {
+    return { status: step.status, type: 'application/json', body: Buffer.from(step.body) };
+  }
+  if (!streamed) {
+    const body = Buffer.from(JSON.stringify(step.completion));
+    return { status: 200, type: 'application/json', body };
+  }
+  const body = Buffer.from(sseText(step.completion, step.delivery.sse));
+  return { status: 200, type: 'text/event-stream', body };
+}
+
+/** Resolves when the bytes are with the operating system, so that a reset cannot overtake them. */
+function write({ response }: Exchange, bytes: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    response.write(bytes, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/** Gives the client time to read: Node takes a reset that comes with data for an orderly end. */
+const BEFORE_RESET_MS = 20;
+
+function breakOff(exchange: Exchange, how: Exclude<CutHow, 'end'>): void {
+  exchange.cutting();
+  const { socket } = exchange.response;
+  if (how === 'reset') socket?.resetAndDestroy();
+  else socket?.end();
+}
+
+async function dripped(
+  exchange: Exchange,
+  body: Buffer,
+  { bytes, everyMs }: NonNullable<Delivery['drip']>,
+): Promise<void> {
+  for (let at = 0; at < body.length; at += bytes) {
+    // One after the other is the point.
+    // oxlint-disable-next-line no-await-in-loop
+    await write(exchange, body.subarray(at, at + bytes));
+    // oxlint-disable-next-line no-await-in-loop
+    await sleep(everyMs, undefined, { signal: exchange.signal });
+  }
+}
+
+async function sendBody(exchange: Exchange, body: Buffer, delivery: Delivery): Promise<void> {
+  const { response } = exchange;
+  const { cut, drip } = delivery;
+  const sent = cut === undefined ? body : body.subarray(0, cut.afterBytes);
+  if (drip !== undefined) await dripped(exchange, sent, drip);
+  else if (cut !== undefined && sent.length > 0) await write(exchange, sent);
+  if (cut === undefined) {
+    response.end(drip === undefined ? sent : undefined);
+    return;
+  }
+  if (cut.how === 'end') {
+    response.end();
+    return;
+  }
+  if (cut.how === 'reset') await sleep(BEFORE_RESET_MS, undefined, { signal: exchange.signal });
+  breakOff(exchange, cut.how);
+}
+
+/** Answers as the step says. Rejects when the client goes away meanwhile. */
+export async function play(step: Step, exchange: Exchange): Promise<void> {
+  const { response, signal } = exchange;
+  const { delivery } = step;
+  if (delivery.holdBeforeHeaders !== undefined) {
+    await exchange.gate(delivery.holdBeforeHeaders).wait(signal);
+  }
+  if (delivery.delayMs !== undefined) await sleep(delivery.delayMs, undefined, { signal });
+  if (step.type === 'reset') {
+    breakOff(exchange, 'reset');
+    return;
+  }
+  const { status, type, body } = payloadOf(step, exchange.streamed);
+  response.writeHead(status, { 'content-type': type, ...delivery.headers });
+  if (delivery.holdAfterHeaders !== undefined) {
+    response.flushHeaders();
+    await exchange.gate(delivery.holdAfterHeaders).wait(signal);
+  }
+  await sendBody(exchange, body, delivery);
+}

@@ -1,0 +1,79 @@
+import { isObject, type JsonObject } from '../core/json.js';
+import type { SseOptions } from './steps.js';
+
+interface Delta {
+  readonly delta: Record<string, unknown>;
+  readonly finish: unknown;
+}
+
+function pieces(text: string, size: number): readonly string[] {
+  const count = Math.ceil(text.length / size);
+  return Array.from({ length: count }, (_, index) => text.slice(index * size, (index + 1) * size));
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function callDeltas(call: unknown, index: number, size: number): readonly Delta[] {
+  const asked = isObject(call) && isObject(call['function']) ? call['function'] : {};
+  const id = isObject(call) ? call['id'] : undefined;
+  const begin = { index, id, type: 'function', function: { ...asked, arguments: '' } };
+  const rest = pieces(textOf(asked['arguments']), size).map((part) => ({
+    index,
+    function: { arguments: part },
+  }));
+  return [begin, ...rest].map((piece) => ({ delta: { tool_calls: [piece] }, finish: null }));
+}
+
+function deltas(choice: Record<string, unknown>, size: number): readonly Delta[] {
+  const message = isObject(choice['message']) ? choice['message'] : {};
+  const calls: readonly unknown[] = Array.isArray(message['tool_calls'])
+    ? message['tool_calls']
+    : [];
+  const spoken = (field: string): readonly Delta[] =>
+    pieces(textOf(message[field]), size).map((part) => ({
+      delta: { [field]: part },
+      finish: null,
+    }));
+  return [
+    { delta: { role: 'assistant' }, finish: null },
+    ...spoken('content'),
+    ...spoken('refusal'),
+    ...calls.flatMap((call, index) => callDeltas(call, index, size)),
+    { delta: {}, finish: choice['finish_reason'] ?? null },
+  ];
+}
+
+/** The data of each event, `[DONE]` apart. */
+function events(completion: JsonObject, size: number): readonly string[] {
+  const { choices, usage, ...head } = completion;
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  // What has no choice is no completion; it goes out as the one event that it is.
+  if (!isObject(choice)) return [JSON.stringify(completion)];
+  const chunk = { ...head, object: 'chat.completion.chunk' };
+  return [
+    ...deltas(choice, size).map(({ delta, finish }) =>
+      JSON.stringify({ ...chunk, choices: [{ index: 0, delta, finish_reason: finish }] }),
+    ),
+    ...(usage === undefined ? [] : [JSON.stringify({ ...chunk, choices: [], usage })]),
+  ];
+}
+
+function withoutEnd(all: readonly string[], hasUsage: boolean): readonly string[] {
+  return all.slice(0, hasUsage ? -2 : -1);
+}
+
+/** A completion as the text of its server-sent events. */
+export function sseText(completion: JsonObject, options: SseOptions = {}): string {
+  const { lineEnd = '\n', comments = false, charactersPerEvent = 2 ** 30, malformed } = options;
+  const all = events(completion, charactersPerEvent);
+  const kept =
+    options.endBefore === 'finish'
+      ? withoutEnd(all, completion['usage'] !== undefined)
+      : [...all, ...(options.endBefore === 'done' ? [] : ['[DONE]'])];
+  return kept
+    .map((data, number) => (number === malformed?.event ? malformed.data : data))
+    .map((data) => `${comments ? `: still here${lineEnd}` : ''}data: ${data}${lineEnd}${lineEnd}`)
+    .join('');
+}

@@ -1,0 +1,119 @@
+import type { JsonObject } from '../core/json.js';
+
+/** How an answer breaks off: a reset connection, a closed one, or an HTTP message that ends in order but too early. */
+export type CutHow = 'reset' | 'close' | 'end';
+
+/** How a streamed answer is written; all of it optional, in order is the default. */
+export interface SseOptions {
+  readonly lineEnd?: '\n' | '\r\n';
+  /** A comment line before each event, as proxies send to keep a connection alive. */
+  readonly comments?: boolean;
+  /** Characters of text or arguments in one event; default: all in one. */
+  readonly charactersPerEvent?: number;
+  /** Puts this text in the place of the data of the event with this number, from 0. */
+  readonly malformed?: { readonly event: number; readonly data: string };
+  /** `finish`: leaves out everything from the finish reason on; `done`: only `[DONE]`. */
+  readonly endBefore?: 'finish' | 'done';
+}
+
+/** How an answer travels. Waits come in the order of the fields; each is left out by default. */
+export interface Delivery {
+  /** Name of a barrier to wait at before anything is sent. */
+  readonly holdBeforeHeaders?: string;
+  readonly delayMs?: number;
+  /** Name of a barrier to wait at when the headers are out. */
+  readonly holdAfterHeaders?: string;
+  /** Sends the body in pieces of so many bytes. */
+  readonly drip?: { readonly bytes: number; readonly everyMs: number };
+  /** Breaks off when so many bytes of the body are out. */
+  readonly cut?: { readonly afterBytes: number; readonly how: CutHow };
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly sse?: SseOptions;
+}
+
+export interface CompletionOptions extends Delivery {
+  /** Of the wire format; `null` leaves it out. Default: 10 tokens in, 5 out. */
+  readonly usage?: JsonObject | null;
+  /** Any text, or `null`; default `stop`, with calls `tool_calls`. */
+  readonly finish?: string | null;
+}
+
+/** One answer of the stub. Made by `reply`. */
+export type Step =
+  /** Sent whole, or as a stream when the request asks for one. */
+  | { readonly type: 'completion'; readonly completion: JsonObject; readonly delivery: Delivery }
+  /** Sent verbatim. */
+  | {
+      readonly type: 'raw';
+      readonly status: number;
+      readonly body: string;
+      readonly delivery: Delivery;
+    }
+  /** The connection is reset before a byte is sent. */
+  | { readonly type: 'reset'; readonly delivery: Delivery };
+
+export interface StubCall {
+  readonly name: string;
+  /** A string goes out as it is; everything else as JSON text. */
+  readonly arguments: JsonObject | string;
+}
+
+const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+function completionOf(
+  message: JsonObject,
+  options: CompletionOptions & { readonly finish: string | null },
+): Step {
+  const { usage = USAGE, finish, ...delivery } = options;
+  const completion = {
+    id: 'chatcmpl-stub',
+    object: 'chat.completion',
+    created: 0,
+    model: 'stub',
+    choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: finish }],
+    ...(usage !== null && { usage }),
+  };
+  return { type: 'completion', completion, delivery };
+}
+
+function wireCall(call: StubCall, index: number): JsonObject {
+  const { name } = call;
+  const text = typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments);
+  // The same ids in every answer, as some servers send them: nobody may rely on them.
+  return { id: `call_${index}`, type: 'function', function: { name, arguments: text } };
+}
+
+/** The answers that a stub can give. */
+export const reply = {
+  text(content: string, options: CompletionOptions = {}): Step {
+    return completionOf({ content }, { finish: 'stop', ...options });
+  },
+
+  calls(calls: readonly StubCall[], options: CompletionOptions & { text?: string } = {}): Step {
+    const { text = null, ...rest } = options;
+    return completionOf(
+      { content: text, tool_calls: calls.map(wireCall) },
+      { finish: 'tool_calls', ...rest },
+    );
+  },
+
+  /** A completion of any shape. A stream is made of its first choice's message. */
+  completion(completion: JsonObject, delivery: Delivery = {}): Step {
+    return { type: 'completion', completion, delivery };
+  },
+
+  /** An error in OpenAI's form. */
+  error(status: number, error: JsonObject, delivery: Delivery = {}): Step {
+    return { type: 'raw', status, body: JSON.stringify({ error }), delivery };
+  },
+
+  /** Anything: default status 200, content type as in `delivery.headers`, else JSON. */
+  raw(body: string, options: Delivery & { readonly status?: number } = {}): Step {
+    const { status = 200, ...delivery } = options;
+    return { type: 'raw', status, body, delivery };
+  },
+
+  reset(delivery: Pick<Delivery, 'holdBeforeHeaders' | 'delayMs'> = {}): Step {
+    return { type: 'reset', delivery };
+  },
+} as const;

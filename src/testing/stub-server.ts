@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import { createGate, type Barrier, type Gate } from './barrier.js';
+import { play, type Exchange } from './play.js';
+import { recordRequest, type RequestEnd, type StubRequest } from './requests.js';
+import { createScript, type Answer } from './script.js';
+import type { Step } from './steps.js';
+
+export interface StubOptions {
+  /** How many of the newest requests `requests` keeps; default: all. Long runs send megabytes. */
+  readonly keep?: number;
+}
+
+/**
+ * A model server that does what a test tells it, on a port of 127.0.0.1, in the wire format of
+ * OpenAI's Chat Completions.
+ *
+ * A request is answered by the queue of its conversation if it has one, else by the common queue,
+ * then by the functions given to `answer`, then by `fallback`; else with status 400.
+ */
+export interface Stub {
+  /** For `OPENAI_BASE_URL`. */
+  readonly baseUrl: string;
+  /** What was asked of the model so far, in the order of arrival. */
+  readonly requests: readonly StubRequest[];
+  /** How many requests have come, kept or not. */
+  readonly requestCount: number;
+  script(...steps: readonly Step[]): void;
+  /** A queue for the conversations whose first user message contains the marker. */
+  scriptFor(marker: string, ...steps: readonly Step[]): void;
+  /** Answers by the request alone, for many runs at once and for runs that are killed. */
+  answer(answer: Answer): void;
+  /** Asked last. */
+  fallback(answer: Answer): void;
+  /** The barrier of this name; steps refer to it by name. */
+  barrier(name: string): Barrier;
+  /** Throws when steps are left over, or when a request found none. */
+  assertConsumed(): void;
+  /** Breaks off what is open and frees the port. */
+  close(): Promise<void>;
+}
+
+const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'stub', object: 'model' }] });
+
+function createGates(): (name: string) => Gate {
+  const gates = new Map<string, Gate>();
+  return (name) => {
+    const gate = gates.get(name) ?? createGate();
+    gates.set(name, gate);
+    return gate;
+  };
+}
+
+/** Counts equal bodies without keeping them. */
+function createCounter(): (text: string) => number {
+  const counts = new Map<string, number>();
+  return (text) => {
+    const digest = createHash('sha1').update(text).digest('base64');
+    const count = (counts.get(digest) ?? 0) + 1;
+    counts.set(digest, count);
+    return count;
+  };
+}
+
+function json(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+}
+
+/** Starts a stub; every test has its own. */
+export async function startStub({ keep = Infinity }: StubOptions = {}): Promise<Stub> {
+  const script = createScript();
+  const gate = createGates();
+  const countOf = createCounter();
+  const requests: StubRequest[] = [];
+  let requestCount = 0;
+  let isClosing = false;
+
+  const complete = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const text = await readText(incoming);
+    requestCount += 1;
+    const { request, end } = recordRequest(text, {
+      number: requestCount,
+      attempt: countOf(text),
+      headers: incoming.headers,
+    });
+    requests.push(request);
+    if (requests.length > keep) requests.shift();
+    const gone = new AbortController();
+    let otherwise: RequestEnd = 'client';
+    response.on('close', () => {
+      gone.abort();
+      if (isClosing) otherwise = 'closed';
+      end(response.writableFinished ? 'answered' : otherwise);
+    });
+    const exchange: Exchange = {
+      response,
+      streamed: request.body['stream'] === true,
+      signal: gone.signal,
+      gate,
+      cutting: () => void (otherwise = 'cut'),
+    };
+    try {
+      await play(script.next(request), exchange);
+    } catch (error) {
+      // A client that goes away ends its own exchange; anything else is the test's mistake.
+      if (!gone.signal.aborted) script.blame(error);
+      response.destroy();
+    }
+  };
+
+  const server = createServer((incoming, response) => {
+    const path = `${incoming.method} ${incoming.url}`;
+    if (path === 'GET /v1/models') return json(response, 200, MODELS);
+    if (path !== 'POST /v1/chat/completions') {
+      return json(response, 404, JSON.stringify({ error: { message: `no ${path} here` } }));
+    }
+    complete(incoming, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+
+  return {
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    requests,
+    get requestCount() {
+      return requestCount;
+    },
+    script: (...steps) => script.add(steps),
+    scriptFor: (marker, ...steps) => script.addFor(marker, steps),
+    answer: (answer) => script.answer(answer),
+    fallback: (answer) => script.fallback(answer),
+    barrier: (name) => gate(name).barrier,
+    assertConsumed: () => script.assertConsumed(),
+    close() {
+      isClosing = true;
+      return new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      });
+    },
+  };
+}

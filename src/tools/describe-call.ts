@@ -1,0 +1,24 @@
+import { guarded } from './guard.js';
+import { redact } from './redact.js';
+import type { Tool } from './tool.js';
+import { headBytes } from './utf8.js';
+
+const MAX_BYTES = 200;
+
+/**
+ * What a call is about, in one line for people; absent when the tool has no `describe` or when it
+ * fails, for a faulty description must not keep a call from being made.
+ */
+export async function describeCall(
+  tool: Pick<Tool, 'describe'>,
+  input: unknown,
+): Promise<string | undefined> {
+  if (!tool.describe) return undefined;
+  const result = await guarded(() => tool.describe?.(input));
+  if (!result.ok || typeof result.value !== 'string') return undefined;
+  const line = redact(result.value)
+    .replace(/\p{Control}+|\p{Bidi_Control}+/gu, ' ')
+    .trim();
+  if (line === '') return undefined;
+  return Buffer.byteLength(line) > MAX_BYTES ? `${headBytes(line, MAX_BYTES - 3)}…` : line;
+}

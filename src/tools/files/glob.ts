@@ -1,0 +1,84 @@
+const MAX_ALTERNATIVES = 64;
+
+/**
+ * A test for paths from the root, with `/`. `*` stands for any characters but `/`, `?` for one, `**`
+ * for any number of folders, `{a,b}` for alternatives. A pattern without `/` is matched with the last
+ * name only, so that `*.ts` finds files in all folders. Takes time in proportion to pattern × path,
+ * whatever the pattern.
+ *
+ * Throws when braces multiply to more than 64 alternatives.
+ */
+export function globMatcher(pattern: string): (path: string) => boolean {
+  const alternatives = expandBraces(pattern).map((text) => ({
+    segments: text.replace(/^\.?\//, '').split('/'),
+    isName: !text.includes('/'),
+  }));
+  return (path) => {
+    const names = path.split('/');
+    return alternatives.some(({ segments, isName }) =>
+      matchSegments(segments, isName ? names.slice(-1) : names),
+    );
+  };
+}
+
+function expandBraces(pattern: string): string[] {
+  let expanded = [pattern];
+  for (;;) {
+    const next = expanded.flatMap((text) => {
+      const braces = /\{([^{}]*)\}/.exec(text);
+      if (!braces) return [text];
+      const before = text.slice(0, braces.index);
+      const after = text.slice(braces.index + braces[0].length);
+      return (braces[1] ?? '').split(',').map((choice) => before + choice + after);
+    });
+    if (next.length > MAX_ALTERNATIVES) {
+      throw new Error(`the pattern has more than ${MAX_ALTERNATIVES} alternatives in braces`);
+    }
+    if (next.every((text, index) => text === expanded[index])) return expanded;
+    expanded = next;
+  }
+}
+
+/** `reachable` holds how many names can have been consumed by the segments so far. */
+function matchSegments(segments: readonly string[], names: readonly string[]): boolean {
+  let reachable = new Set([0]);
+  for (const segment of segments) {
+    const next = new Set<number>();
+    for (const consumed of reachable) {
+      if (segment === '**') {
+        for (let to = consumed; to <= names.length; to += 1) next.add(to);
+      } else if (matchName(segment, names[consumed])) {
+        next.add(consumed + 1);
+      }
+    }
+    reachable = next;
+  }
+  return reachable.has(names.length);
+}
+
+/** Only the last star needs to be tried again: an earlier one that matched less would gain nothing. */
+function matchName(pattern: string, name: string | undefined): boolean {
+  if (name === undefined) return false;
+  let at = 0;
+  let star = -1;
+  let retryFrom = 0;
+  let index = 0;
+  while (index < name.length) {
+    if (pattern[at] === '*') {
+      star = at;
+      retryFrom = index;
+      at += 1;
+    } else if (pattern[at] === '?' || pattern[at] === name[index]) {
+      at += 1;
+      index += 1;
+    } else if (star >= 0) {
+      at = star + 1;
+      retryFrom += 1;
+      index = retryFrom;
+    } else {
+      return false;
+    }
+  }
+  while (pattern[at] === '*') at += 1;
+  return at === pattern.length;
+}

@@ -1,0 +1,169 @@
+import { lstat } from 'node:fs/promises';
+import { z } from 'zod';
+import { defineTool } from '../define-tool.js';
+import { ToolError } from '../tool-error.js';
+import type { Tool } from '../tool.js';
+import { resolveExisting } from './confine.js';
+import type { Place } from './confine.js';
+import { literalMatcher, regexMatcher } from './line-matcher.js';
+import type { LineMatcher } from './line-matcher.js';
+import { matcherOf } from './list-files.js';
+import { withFile } from './open-file.js';
+import type { FileToolSettings } from './options.js';
+import { count, isBinary, readableSize } from './text.js';
+import { walk } from './walk.js';
+import type { Walked } from './walk.js';
+
+const MAX_SHOWN = 100;
+const EXCERPT = 200;
+
+interface Search {
+  readonly shown: string[];
+  matches: number;
+  filesWithMatches: number;
+  filesSearched: number;
+  binary: number;
+  readonly tooLarge: string[];
+  failed: number;
+}
+
+/** Finds text in files, line by line. */
+export function searchTextTool(settings: FileToolSettings): Tool {
+  return defineTool({
+    name: 'search_text',
+    description:
+      'Finds the lines that contain a text, in all files below a folder or in one file. The first ' +
+      'line of the result has the counts, then one match per line as file:line: text.',
+    effect: 'read',
+    input: z.object({
+      query: z
+        .string()
+        .min(1)
+        .max(1_000)
+        .describe('the text, taken literally unless regex is true'),
+      path: z.string().default('.').describe('folder or file, from the root folder'),
+      pattern: z.string().min(1).max(200).optional().describe('only files like this: "*.ts"'),
+      regex: z.boolean().default(false).describe('query is a JavaScript regular expression'),
+      ignore_case: z.boolean().default(false),
+    }),
+    describe: ({ query, path }) => `search_text ${JSON.stringify(query)} in ${path}`,
+    execute: async ({ query, path, pattern, regex, ignore_case: ignoreCase }, { signal }) => {
+      if (query.includes('\n')) {
+        throw new ToolError(
+          'the query has a line break, but the search goes line by line; search for one line of it',
+        );
+      }
+      const matcher = (regex ? regexMatcher : literalMatcher)(query, { ignoreCase });
+      const place = await resolveExisting(settings.root, path || '.');
+      const { files, walked } = await filesBelow(place, { settings, pattern, signal });
+      const search = emptySearch();
+      for (const file of files) {
+        signal.throwIfAborted();
+        await searchFile(file, { matcher, search, maxFileBytes: settings.maxFileBytes });
+      }
+      return render(search, walked);
+    },
+  });
+}
+
+async function filesBelow(
+  place: Place,
+  options: {
+    readonly settings: FileToolSettings;
+    readonly pattern: string | undefined;
+    readonly signal: AbortSignal;
+  },
+): Promise<{ readonly files: readonly Place[]; readonly walked?: Walked }> {
+  const stats = await lstat(place.real);
+  if (!stats.isDirectory()) return { files: [place] };
+  const { settings, pattern, signal } = options;
+  const walked = await walk(place, {
+    levels: Number.POSITIVE_INFINITY,
+    skip: settings.skip,
+    signal,
+  });
+  const isWanted = pattern === undefined ? () => true : matcherOf(pattern);
+  const files = walked.entries
+    .filter(({ kind, relative }) => kind === 'file' && isWanted(relative))
+    .map(({ relative, real }) => ({ asked: relative, relative, real }));
+  return { files, walked };
+}
+
+function emptySearch(): Search {
+  return {
+    shown: [],
+    matches: 0,
+    filesWithMatches: 0,
+    filesSearched: 0,
+    binary: 0,
+    tooLarge: [],
+    failed: 0,
+  };
+}
+
+async function searchFile(
+  file: Place,
+  {
+    matcher,
+    search,
+    maxFileBytes,
+  }: { readonly matcher: LineMatcher; readonly search: Search; readonly maxFileBytes: number },
+): Promise<void> {
+  const text = await textOf(file, search, { maxFileBytes });
+  if (text === undefined) return;
+  search.filesSearched += 1;
+  const lines = text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  const found = matcher(lines);
+  if (found.length > 0) search.filesWithMatches += 1;
+  search.matches += found.length;
+  for (const { line, column } of found.slice(0, MAX_SHOWN - search.shown.length)) {
+    search.shown.push(`${file.relative}:${line + 1}: ${excerpt(lines[line] ?? '', column)}`);
+  }
+}
+
+/** A file that vanished or may not be read ends the search of that file only. */
+async function textOf(
+  file: Place,
+  search: Search,
+  { maxFileBytes }: { readonly maxFileBytes: number },
+): Promise<string | undefined> {
+  try {
+    return await withFile(file, async (handle, sizeBytes) => {
+      if (sizeBytes > maxFileBytes) {
+        search.tooLarge.push(`${file.relative} (${readableSize(sizeBytes)})`);
+        return undefined;
+      }
+      const bytes = await handle.readFile();
+      if (!isBinary(bytes)) return bytes.toString();
+      search.binary += 1;
+      return undefined;
+    });
+  } catch {
+    search.failed += 1;
+    return undefined;
+  }
+}
+
+function excerpt(line: string, column: number): string {
+  if (line.length <= EXCERPT) return line.trim();
+  const from = Math.max(0, Math.min(column - 40, line.length - EXCERPT));
+  const part = line.slice(from, from + EXCERPT).replace(/\p{Surrogate}/gu, '');
+  return `${from > 0 ? '…' : ''}${part.trim()}${from + EXCERPT < line.length ? '…' : ''}`;
+}
+
+function render(search: Search, walked: Walked | undefined): string {
+  const files = count(search.filesWithMatches, 'file');
+  const searched = `${count(search.filesSearched, 'file')} searched`;
+  const head = `${count(search.matches, 'match', 'matches')} in ${files} (${searched})`;
+  const omitted = search.matches - search.shown.length;
+  const notes = [
+    omitted > 0 && `${omitted} more matches not shown; narrow with path or pattern`,
+    search.binary > 0 && `${count(search.binary, 'binary file')} not searched`,
+    search.tooLarge.length > 0 && `too large to search: ${search.tooLarge.slice(0, 10).join(', ')}`,
+    search.failed > 0 && `${count(search.failed, 'file')} could not be read`,
+    walked && walked.skipped.length > 0 && `not entered: ${walked.skipped.slice(0, 10).join(', ')}`,
+    walked?.isCut && 'stopped after 100000 entries; narrow with path',
+  ].filter((note) => typeof note === 'string');
+  return [head, ...search.shown, ...notes.map((note) => `[${note}]`)].join('\n');
+}

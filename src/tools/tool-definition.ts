@@ -1,0 +1,18 @@
+import type { ToolDefinition } from '../core/definition.js';
+import type { Tool } from './tool.js';
+
+/** The part of a tool that is data: pinned at the start of a run and shown to the model. */
+export function toToolDefinition(tool: Tool): ToolDefinition {
+  return {
+    name: tool.name,
+    description: tool.description,
+    parameters: tool.parameters,
+    effect: tool.effect,
+    ...(tool.ends && { ends: true as const }),
+    ...(tool.repeat && { repeat: tool.repeat }),
+    ...(tool.verify && { verify: true as const }),
+    timeoutMs: tool.timeoutMs,
+    heartbeatMs: tool.heartbeatMs,
+    attempts: tool.attempts,
+  };
+}

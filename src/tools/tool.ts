@@ -1,0 +1,77 @@
+import type { z } from 'zod';
+import type { Effect } from '../core/definition.js';
+import type { Json, JsonObject } from '../core/json.js';
+
+/** What a tool's functions are handed beside the arguments. */
+export interface ToolContext {
+  /** The same in every attempt of this call; hand it to the destination of a `keyed` tool. */
+  readonly idempotencyKey: string;
+  /** Aborts when the call is cancelled or its time is over. */
+  readonly signal: AbortSignal;
+  /** Tells the engine that a long call is alive. Optional: it is also told while the event loop runs. */
+  heartbeat(details?: Json): void;
+  log(message: string, fields?: JsonObject): void;
+  readonly run: {
+    /** The workflow id. */
+    readonly id: string;
+    /** The Temporal run id of the segment that made the call. */
+    readonly runId: string;
+    readonly turn: number;
+    readonly step: number;
+  };
+  readonly call: {
+    readonly id: string;
+    /** From 1. */
+    readonly attempt: number;
+  };
+  /** The run's `context`: known to user functions, never to the model. */
+  readonly context: Json;
+}
+
+/** What an approval predicate knows: the call has no place in the run yet. */
+export type ApprovalContext = Pick<ToolContext, 'run' | 'context'>;
+
+/** Written as a method, so that a predicate of one tool's input still is one of any tool. */
+export type ApprovalPredicate<Input> = {
+  decide(input: Input, context: ApprovalContext): boolean | Promise<boolean>;
+}['decide'];
+
+/** What became of a call whose outcome is unknown; undefined when it cannot be told, so a person decides. */
+export type Verification =
+  { readonly happened: true; readonly result?: unknown } | { readonly happened: false } | undefined;
+
+/** How the tool is presented where agents show a catalog in place of all schemas. */
+export interface CatalogEntry {
+  readonly summary: string;
+  readonly category: string;
+  readonly actions: readonly string[];
+}
+
+/**
+ * A tool as `defineTool` made it: checked, defaults filled in, input type erased.
+ *
+ * Contract: `execute`, `describe` and `undo` are given only what `input` let through.
+ */
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly input: z.ZodObject;
+  /** JSON schema of the arguments, as the model sees it. */
+  readonly parameters: JsonObject;
+  readonly effect: Effect;
+  readonly timeoutMs: number;
+  readonly heartbeatMs: number;
+  readonly attempts: number;
+  readonly output?: z.ZodType;
+  readonly approval?: 'never' | 'always' | ApprovalPredicate<unknown>;
+  readonly ends?: true;
+  readonly repeat?: 'allow';
+  readonly catalog?: CatalogEntry;
+  describe?(input: unknown): string;
+  verify?(
+    idempotencyKey: string,
+    context: { readonly signal: AbortSignal },
+  ): Verification | Promise<Verification>;
+  undo?(input: unknown, result: unknown): void | Promise<void>;
+  execute(input: unknown, context: ToolContext): unknown;
+}

@@ -1,0 +1,28 @@
+/** The longest start of `text` that fits `maxBytes` of UTF-8, never half a character. */
+export function headBytes(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text.slice(0, maxBytes));
+  if (bytes.length <= maxBytes) return text.slice(0, maxBytes);
+  let end = maxBytes;
+  while (end > 0 && isContinuation(bytes[end])) end -= 1;
+  return bytes.toString('utf8', 0, end);
+}
+
+/** The longest end of `text` that fits `maxBytes` of UTF-8, never half a character. */
+export function tailBytes(text: string, maxBytes: number): string {
+  if (maxBytes <= 0) return '';
+  const bytes = Buffer.from(text.slice(-maxBytes));
+  if (bytes.length <= maxBytes) return text.slice(-maxBytes);
+  let start = bytes.length - maxBytes;
+  while (start < bytes.length && isContinuation(bytes[start])) start += 1;
+  return bytes.toString('utf8', start);
+}
+
+/** Whether a byte lies inside a UTF-8 character, i.e. is not its first. */
+export function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
+}
+
+/** Replaces halves of surrogate pairs: they have no UTF-8 form, so no file or provider keeps them. */
+export function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
+}

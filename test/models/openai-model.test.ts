@@ -1,0 +1,218 @@
+import { expect, test } from 'vitest';
+import { openAiModel } from '../../src/models/openai.js';
+import { reply, type CompletionOptions, type Step } from '../../src/testing/steps.js';
+import { callOnce, failureOf, modelOf, request, stubWith } from './support.js';
+
+const calls = [
+  { name: 'read_file', arguments: { path: 'ä.txt' } },
+  { name: 'list_files', arguments: {} },
+];
+
+const saidAndCalled = {
+  text: 'Grüße, I look.',
+  calls: [
+    { name: 'read_file', arguments: '{"path":"ä.txt"}' },
+    { name: 'list_files', arguments: '{}' },
+  ],
+  finish: 'calls',
+  usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 },
+};
+
+function saying(options: CompletionOptions = {}): Step {
+  return reply.calls(calls, { text: 'Grüße, I look.', ...options });
+}
+
+test('sends one request with the key, and no retry headers of its own making', async () => {
+  const stub = await stubWith(reply.text('hi', { headers: { 'x-request-id': 'req_7' } }));
+  const answer = await callOnce(modelOf(stub));
+  expect(answer).toEqual({
+    text: 'hi',
+    calls: [],
+    finish: 'stop',
+    usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 },
+    requestId: 'req_7',
+  });
+  expect(stub.requests[0]?.headers.authorization).toBe('Bearer canary-key-1234');
+  expect(stub.requests[0]?.body).toEqual({
+    model: 'stub',
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'hello' },
+    ],
+  });
+});
+
+test.each<[string, Step]>([
+  ['in one piece', saying()],
+  ['in pieces', saying({ sse: { charactersPerEvent: 3 } })],
+  ['byte by byte', saying({ sse: { charactersPerEvent: 9 }, drip: { bytes: 1, everyMs: 0 } })],
+  ['with CRLF, byte by byte', saying({ sse: { lineEnd: '\r\n' }, drip: { bytes: 1, everyMs: 0 } })],
+  ['with comments between events', saying({ sse: { comments: true, charactersPerEvent: 2 } })],
+  ['without the end mark', saying({ sse: { endBefore: 'done' } })],
+])('reads the same reply from a stream %s as from a whole answer', async (_name, step) => {
+  const stub = await stubWith(saying(), step);
+  expect(await callOnce(modelOf(stub))).toEqual(saidAndCalled);
+  expect(await callOnce(modelOf(stub, { stream: true }))).toEqual(saidAndCalled);
+  expect(stub.requests.map(({ body }) => body['stream'])).toEqual([undefined, true]);
+});
+
+test('reads a refusal, a filter and a length from a stream', async () => {
+  const message = { role: 'assistant', content: null, refusal: 'No.' };
+  const stub = await stubWith(
+    reply.completion({ choices: [{ index: 0, message, finish_reason: 'stop' }] }),
+    reply.text('par', { finish: 'content_filter' }),
+    reply.text('par', { finish: 'length', usage: null }),
+  );
+  const model = modelOf(stub, { stream: true });
+  expect(await callOnce(model)).toMatchObject({ text: 'No.', finish: 'refused' });
+  expect(await callOnce(model)).toMatchObject({ text: 'par', finish: 'filtered' });
+  expect(await callOnce(model)).toEqual({ text: 'par', calls: [], finish: 'length' });
+});
+
+test('accepts an answer whose stream breaks after the finish reason', async () => {
+  const whole = reply.text('hello', { usage: null });
+  const broken = reply.text('hello', {
+    // 0 role, 1 text, 2 finish, 3 usage
+    sse: { malformed: { event: 3, data: '{"usage":' } },
+  });
+  const stub = await stubWith(whole, broken);
+  const model = modelOf(stub, { stream: true });
+  expect(await callOnce(model)).toEqual(await callOnce(model));
+});
+
+test('reads an answer that comes whole although a stream was asked for', async () => {
+  const whole = { choices: [{ message: { content: 'hi' }, finish_reason: 'stop' }] };
+  const stub = await stubWith(reply.raw(JSON.stringify(whole)));
+  expect(await callOnce(modelOf(stub, { stream: true }))).toMatchObject({ text: 'hi' });
+});
+
+test('reads an answer that comes as a stream although none was asked for', async () => {
+  const chunk = { choices: [{ delta: { content: 'hi' }, finish_reason: 'stop' }] };
+  const step = reply.raw(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, {
+    headers: { 'content-type': 'text/event-stream; charset=utf-8' },
+  });
+  const stub = await stubWith(step);
+  expect(await callOnce(modelOf(stub))).toMatchObject({ text: 'hi', finish: 'stop' });
+});
+
+test('bears a steady drip under the total, however slow against the idle limit', async () => {
+  const stub = await stubWith(reply.text('x'.repeat(20), { drip: { bytes: 10, everyMs: 25 } }));
+  const answer = await callOnce(modelOf(stub, { stream: true, idleMs: 1000 }));
+  expect(answer.text).toHaveLength(20);
+});
+
+test('rejects with the reason of the signal, and closes the connection', async () => {
+  const stub = await stubWith(
+    reply.text('never', { holdBeforeHeaders: 'gate' }),
+    reply.text('never', { holdAfterHeaders: 'body' }),
+    reply.text('never', { holdAfterHeaders: 'stream' }),
+  );
+  const whole = modelOf(stub);
+  const streaming = modelOf(stub, { stream: true });
+  for (const [model, gate] of [
+    [whole, 'gate'],
+    [whole, 'body'],
+    [streaming, 'stream'],
+  ] as const) {
+    const controller = new AbortController();
+    const reason = new Error(`cancelled at ${gate}`);
+    const answer = callOnce(model, controller.signal).catch((error: unknown) => error);
+    // One after the other is the point.
+    // oxlint-disable-next-line no-await-in-loop
+    await stub.barrier(gate).reached;
+    controller.abort(reason);
+    // oxlint-disable-next-line no-await-in-loop
+    expect(await answer).toBe(reason);
+  }
+  const ends = await Promise.all(stub.requests.map(({ ended }) => ended));
+  expect(ends).toEqual(['client', 'client', 'client']);
+});
+
+test('makes no request for a signal that has aborted already', async () => {
+  const stub = await stubWith();
+  const reason = { any: 'value' };
+  const answer = callOnce(modelOf(stub), AbortSignal.abort(reason));
+  await expect(answer).rejects.toBe(reason);
+  expect(stub.requestCount).toBe(0);
+});
+
+test('leaves nothing behind on a signal that lives on', async () => {
+  const stub = await stubWith();
+  stub.fallback(() => reply.text('ok'));
+  const { signal } = new AbortController();
+  let listeners = 0;
+  const add = signal.addEventListener.bind(signal);
+  const remove = signal.removeEventListener.bind(signal);
+  signal.addEventListener = (...args: Parameters<typeof add>) => {
+    listeners += 1;
+    add(...args);
+  };
+  signal.removeEventListener = (...args: Parameters<typeof remove>) => {
+    listeners -= 1;
+    remove(...args);
+  };
+  await callOnce(modelOf(stub), signal);
+  expect(listeners).toBe(0);
+});
+
+test('names model and address when the model is not there', async () => {
+  const stub = await stubWith(
+    reply.raw('{"object":"error","message":"The model `stub` does not exist."}', { status: 404 }),
+  );
+  const { message } = await failureOf(callOnce(modelOf(stub)));
+  expect(message).toBe(
+    `404 from ${stub.baseUrl}: no model "stub" there; name one of GET ${stub.baseUrl}/models, or correct OPENAI_BASE_URL. It said: The model \`stub\` does not exist.`,
+  );
+});
+
+test('keeps the request id of an error', async () => {
+  const stub = await stubWith(reply.error(500, {}, { headers: { 'x-request-id': 'req_9' } }));
+  const { details } = await failureOf(callOnce(modelOf(stub)));
+  expect(details.requestId).toBe('req_9');
+});
+
+test('gives up an answer that would fill the memory', async () => {
+  const stub = await stubWith(reply.raw('x'.repeat(33 * 1024 * 1024)));
+  const { details } = await failureOf(callOnce(modelOf(stub)));
+  expect(details).toEqual({ kind: 'retry', type: 'answer_too_large' });
+});
+
+test('writes nothing to the console, not even for a broken stream with OPENAI_LOG set', async () => {
+  const lines: unknown[] = [];
+  const { error, debug, warn } = console;
+  const log = (...line: unknown[]): void => void lines.push(line);
+  Object.assign(console, { error: log, debug: log, warn: log });
+  process.env['OPENAI_LOG'] = 'debug';
+  try {
+    const stub = await stubWith(
+      reply.text('x', { sse: { malformed: { event: 1, data: 'secret{' } } }),
+    );
+    await failureOf(callOnce(modelOf(stub, { stream: true })));
+  } finally {
+    Object.assign(console, { error, debug, warn });
+    delete process.env['OPENAI_LOG'];
+  }
+  expect(lines).toEqual([]);
+});
+
+test.each([
+  ['an address without http', { baseUrl: 'localhost:11434' }, /"localhost:11434", is no http/],
+  ['words', { baseUrl: 'my server' }, /"my server", is no http/],
+  [
+    'a password in the address',
+    { baseUrl: 'http://me:hunter2@x/v1' },
+    /^(?!.*hunter2).*OPENAI_API_KEY/,
+  ],
+  ['a key with a line break', { apiKey: 'canary\nkey' }, /^(?!.*canary).*OPENAI_API_KEY/],
+  ['an empty key', { apiKey: '' }, /OPENAI_API_KEY/],
+])('refuses %s at once, with the cure', (_name, options, message) => {
+  expect(() => openAiModel(options)).toThrow(message);
+});
+
+test('does not mind a slash at the end of the address', async () => {
+  const stub = await stubWith(reply.text('ok'));
+  const model = openAiModel({ baseUrl: `${stub.baseUrl}//` });
+  expect(await model.call(request(), { signal: new AbortController().signal })).toMatchObject({
+    text: 'ok',
+  });
+});

@@ -1,0 +1,255 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { ModelReply } from '../../src/models/model.js';
+import { ModelError } from '../../src/models/model-error.js';
+import { parseAnswer } from '../../src/models/openai-answer.js';
+import { parseCompletion } from '../../src/models/openai-reply.js';
+import { source, thrownBy } from './support.js';
+
+function completion(
+  message: object | null,
+  rest: { finish?: unknown; usage?: unknown } = {},
+): object {
+  const { finish = 'stop', ...others } = rest;
+  return { choices: [{ index: 0, message, finish_reason: finish }], ...others };
+}
+
+function wireCall(name: unknown, args: unknown, id: unknown = 'x'): object {
+  return { id, type: 'function', function: { name, arguments: args } };
+}
+
+function parsed(message: object, rest: { finish?: unknown; usage?: unknown } = {}) {
+  return parseCompletion(completion(message, rest), source());
+}
+
+test('reads text, usage and the request id', () => {
+  const usage = {
+    prompt_tokens: 20,
+    completion_tokens: 4,
+    prompt_tokens_details: { cached_tokens: 16 },
+  };
+  const value = completion({ content: 'hi', extra: [1] }, { usage });
+  expect(parseCompletion(value, source({ 'x-request-id': 'req_1' }))).toEqual({
+    text: 'hi',
+    calls: [],
+    finish: 'stop',
+    usage: { inputTokens: 20, outputTokens: 4, cachedTokens: 16 },
+    requestId: 'req_1',
+  });
+});
+
+test.each([
+  ['absent', undefined],
+  ['null', null],
+  ['without counts', { total_tokens: 3 }],
+  ['with counts that are none', { prompt_tokens: -1, completion_tokens: 'x' }],
+])('leaves usage out when it is %s', (_name, usage) => {
+  expect(parsed({ content: 'hi' }, { usage })).not.toHaveProperty('usage');
+});
+
+test('never counts more tokens as cached than there were', () => {
+  const usage = {
+    prompt_tokens: 5,
+    completion_tokens: 1,
+    prompt_tokens_details: { cached_tokens: 9 },
+  };
+  expect(parsed({ content: 'x' }, { usage }).usage?.cachedTokens).toBe(5);
+});
+
+test.each([
+  ['missing ids', [wireCall('f', '{}', undefined), wireCall('g', '{}', undefined)]],
+  ['duplicate ids', [wireCall('f', '{}', 'same'), wireCall('g', '{}', 'same')]],
+  ['unknown fields', [{ ...wireCall('f', '{}'), extra: 1 }, wireCall('g', '{}')]],
+])('keeps calls with %s, in order', (_name, calls) => {
+  expect(parsed({ content: null, tool_calls: calls }, { finish: 'tool_calls' })).toMatchObject({
+    text: '',
+    calls: [{ name: 'f' }, { name: 'g' }],
+    finish: 'calls',
+  });
+});
+
+test.each([
+  ['text that is no JSON, as it came', '{"a":', '{"a":'],
+  ['an object', { a: [1] }, '{"a":[1]}'],
+  ['an array', [1], '[1]'],
+  ['a number', 7, '7'],
+  ['null', null, '{}'],
+  ['nothing', undefined, '{}'],
+  ['an empty text', '', '{}'],
+])('reads arguments that are %s', (_name, args, expected) => {
+  const { calls } = parsed({ tool_calls: [wireCall('f', args)] });
+  expect(calls).toEqual([{ name: 'f', arguments: expected }]);
+});
+
+test.each([
+  ['stop although calls are there', 'stop'],
+  ['null', null],
+  ['a word of its own', 'eos'],
+])('takes calls for what they are when the finish reason is %s', (_name, finish) => {
+  expect(parsed({ tool_calls: [wireCall('f', '{}')] }, { finish }).finish).toBe('calls');
+});
+
+test.each([
+  ['null', null],
+  ['tool_calls, but there are none', 'tool_calls'],
+  ['a word of its own', 'eos'],
+])('takes text for an answer when the finish reason is %s', (_name, finish) => {
+  expect(parsed({ content: 'hi', tool_calls: null }, { finish }).finish).toBe('stop');
+});
+
+test('joins content that comes in parts', () => {
+  const content = [{ type: 'text', text: 'a' }, { type: 'image' }, 'b', null, { text: 'c' }];
+  expect(parsed({ content }).text).toBe('abc');
+});
+
+test('takes a refusal for an outcome, and drops calls beside it', () => {
+  const message = { content: null, refusal: 'I will not.', tool_calls: [wireCall('f', '{}')] };
+  expect(parsed(message)).toMatchObject({ text: 'I will not.', calls: [], finish: 'refused' });
+  expect(parsed({ content: 'hi', refusal: '' }).finish).toBe('stop');
+});
+
+test('takes a content filter for an outcome, and drops calls beside it', () => {
+  const message = { content: 'par', tool_calls: [wireCall('f', '{"a"')] };
+  expect(parsed(message, { finish: 'content_filter' })).toMatchObject({
+    text: 'par',
+    calls: [],
+    finish: 'filtered',
+  });
+});
+
+test('tells when the output limit cut text or calls', () => {
+  expect(parsed({ content: 'par' }, { finish: 'length' }).finish).toBe('length');
+  expect(parsed({ content: null }, { finish: 'length' })).toMatchObject({ text: '' });
+  const cut = parsed({ tool_calls: [wireCall('f', '{"a"')] }, { finish: 'length' });
+  expect(cut).toMatchObject({ finish: 'length', calls: [{ name: 'f', arguments: '{"a"' }] });
+});
+
+test.each([
+  ['null content', { content: null }],
+  ['empty content', { content: '' }],
+  ['no content', {}],
+  ['an empty list of calls', { content: null, tool_calls: [] }],
+  ['a legacy call only', { content: null, function_call: { name: 'f', arguments: '{}' } }],
+  ['parts without text', { content: [{ type: 'reasoning' }] }],
+])('takes a reply with %s for empty', (_name, message) => {
+  const { details } = thrownBy(() => parsed(message));
+  expect(details).toEqual({ kind: 'empty', type: 'empty_reply' });
+});
+
+test.each([
+  ['no choices', {}, 'empty_choices'],
+  ['empty choices', { choices: [] }, 'empty_choices'],
+  ['choices that are no list', { choices: { 0: {} } }, 'empty_choices'],
+  ['a choice without a message', { choices: [{ index: 0 }] }, 'no_message'],
+  ['a null message', completion(null), 'no_message'],
+  ['a call without a name', completion({ tool_calls: [wireCall(undefined, '{}')] }), 'bad_call'],
+  ['a call that is null', completion({ tool_calls: [null] }), 'bad_call'],
+  ['an error for a finish', completion({ content: 'x' }, { finish: 'error' }), 'finish_error'],
+  ['null', null, 'empty_choices'],
+  ['a text', 'hello', 'empty_choices'],
+])('never takes %s for an answer', (_name, value, type) => {
+  const { details } = thrownBy(() => parseCompletion(value, source({ 'x-request-id': 'r' })));
+  expect(details).toEqual({ kind: 'retry', type, requestId: 'r' });
+});
+
+test.each([
+  ['a page', '<!doctype html><title>Gateway</title>', 'html'],
+  ['half a JSON', '{"choices":[{"message":{"content":"he', 'bad_json'],
+  ['nothing', '', 'bad_json'],
+  ['words', 'upstream connect error', 'bad_json'],
+])('never takes %s for an answer, and shows a sample', (_name, text, type) => {
+  const { details, message } = thrownBy(() => parseAnswer(text, source()));
+  expect(details).toEqual({ kind: 'retry', type });
+  expect(message).toContain(text.slice(0, 20));
+});
+
+test('cuts the sample to 300 characters', () => {
+  const { message } = thrownBy(() => parseAnswer(`<${'x'.repeat(5000)}`, source()));
+  expect(message).toMatch(/: <x{298}…$/);
+});
+
+test('reads an error that comes with status 200', () => {
+  const limited = thrownBy(() => parseAnswer('{"error":{"code":429,"message":"slow"}}', source()));
+  expect(limited.details).toMatchObject({ kind: 'retry', type: 'rate_limit', status: 429 });
+  const spent = thrownBy(() => parseAnswer('{"error":{"code":"insufficient_quota"}}', source()));
+  expect(spent.details.kind).toBe('quota');
+});
+
+const wireLike = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'medium' },
+    fc.constantFrom(null, '', 'x', 'stop', 'length', 'tool_calls', 'content_filter', 0, 1, true),
+    fc.jsonValue(),
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.dictionary(
+      fc.constantFrom(
+        'choices',
+        'message',
+        'content',
+        'tool_calls',
+        'function',
+        'name',
+        'arguments',
+        'finish_reason',
+        'refusal',
+        'usage',
+        'error',
+        'text',
+        '__proto__',
+      ),
+      tie('value'),
+    ),
+  ),
+}));
+
+/** As above, but always deep enough to reach the calls. */
+const callLike = wireLike.value.chain((value) =>
+  fc.record({
+    choices: fc.tuple(
+      fc.record({
+        message: fc.record({
+          content: wireLike.value,
+          tool_calls: fc.array(
+            fc.oneof(
+              fc.record({ function: fc.record({ name: fc.string(), arguments: wireLike.value }) }),
+              fc.constant(value),
+            ),
+          ),
+        }),
+        finish_reason: wireLike.value,
+      }),
+    ),
+  }),
+);
+
+/** The reply, or undefined where a `ModelError` was thrown; any other error is thrown on. */
+function replyTo(text: string): ModelReply | undefined {
+  try {
+    return parseAnswer(text, source());
+  } catch (error) {
+    if (error instanceof ModelError) return undefined;
+    throw error;
+  }
+}
+
+test('throws nothing but ModelError, whatever JSON comes, and gives arguments as text', () => {
+  let calls = 0;
+  fc.assert(
+    fc.property(fc.oneof(wireLike.value, callLike, fc.jsonValue()), (value) => {
+      const reply = replyTo(JSON.stringify(value));
+      calls += reply?.calls.length ?? 0;
+      const texts = (reply?.calls ?? []).flatMap((call) => [call.name, call.arguments]);
+      expect([reply?.text ?? '', ...texts].every((text) => typeof text === 'string')).toBe(true);
+    }),
+    { numRuns: 500 },
+  );
+  expect(calls).toBeGreaterThan(10);
+});
+
+test('throws nothing but ModelError, whatever text comes', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      expect(() => parseAnswer(text, source())).toThrow(ModelError);
+    }),
+  );
+});

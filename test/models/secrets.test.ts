@@ -1,0 +1,76 @@
+import { inspect } from 'node:util';
+import { expect, test } from 'vitest';
+import { attemptReport, decideFailure, modelFailure } from '../../src/activities/failures.js';
+import type { ModelError } from '../../src/models/model-error.js';
+import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
+import { reply, type Step } from '../../src/testing/steps.js';
+import { failureOf, request, stubWith } from './support.js';
+
+const KEY = 'canary-4f9a1c77-key';
+const PROMPT = 'canary-prompt-83b1';
+
+/** Everything that could leave the activity: message, stack, fields, and the failure for Temporal. */
+function allOf(error: ModelError): string {
+  const decision = decideFailure(error, { attempt: 1, elapsedMs: 0, random: () => 0 });
+  const report = attemptReport(error, decision, { attempt: 1, at: 0 });
+  const failure = modelFailure(decision, report);
+  return inspect([error, report, failure, error.stack, failure.details], {
+    depth: 20,
+    showHidden: true,
+    maxStringLength: null,
+  });
+}
+
+const echo = `You sent Authorization: Bearer ${KEY} and key ${KEY}, also sk-abc123456789`;
+
+const ROWS: Record<string, { readonly step: Step; readonly options?: OpenAiModelOptions }> = {
+  'a refused key that is echoed': { step: reply.error(401, { message: echo }) },
+  'an echo in a code': { step: reply.error(400, { code: KEY, type: KEY }) },
+  'an echo in a page': { step: reply.raw(`<p>${echo}</p>`, { status: 502 }) },
+  'an echo in a page with status 200': { step: reply.raw(`<p>${echo}</p>`) },
+  'an echo in broken JSON': { step: reply.raw(`{"x": "${echo}`) },
+  'an echo in an odd completion': { step: reply.completion({ said: echo }) },
+  'an echo in an empty reply': {
+    step: reply.completion({ choices: [{ message: { content: null, note: echo } }] }),
+  },
+  'an echo in an error within a stream': {
+    step: reply.text('x', {
+      sse: { malformed: { event: 1, data: JSON.stringify({ error: { message: echo } }) } },
+    }),
+    options: { stream: true },
+  },
+  'an echo in a broken stream': {
+    step: reply.text('x', { sse: { malformed: { event: 1, data: echo } } }),
+    options: { stream: true },
+  },
+  'a reset connection': { step: reply.reset() },
+  'a cut answer': { step: reply.text('x'.repeat(99), { cut: { afterBytes: 9, how: 'close' } }) },
+  'a timeout': {
+    step: reply.text('x', { holdBeforeHeaders: 'never' }),
+    options: { timeoutMs: 50 },
+  },
+};
+
+test.each(Object.entries(ROWS))(
+  'neither key nor prompt leaves with %s',
+  async (_name, { step, options }) => {
+    const stub = await stubWith(step);
+    const model = openAiModel({ apiKey: KEY, baseUrl: stub.baseUrl, ...options });
+    const asked = request({ messages: [{ role: 'user', text: PROMPT }] });
+    const error = await failureOf(model.call(asked, { signal: new AbortController().signal }));
+    const text = allOf(error);
+    expect(stub.requests[0]?.headers.authorization).toContain(KEY);
+    expect(stub.requests[0]?.text).toContain(PROMPT);
+    expect(text).not.toContain(KEY);
+    expect(text).not.toContain('sk-abc');
+    expect(text).not.toContain(PROMPT);
+    expect(text).not.toContain('Bearer');
+  },
+);
+
+test('a key is hidden even where the text is cut within it', async () => {
+  const stub = await stubWith(reply.error(400, { message: `${'x'.repeat(290)} ${KEY}` }));
+  const model = openAiModel({ apiKey: KEY, baseUrl: stub.baseUrl });
+  const error = await failureOf(model.call(request(), { signal: new AbortController().signal }));
+  expect(allOf(error)).not.toContain('canary');
+});

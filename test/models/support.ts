@@ -1,0 +1,76 @@
+import { onTestFinished } from 'vitest';
+import type { PromptMessage } from '../../src/core/messages.js';
+import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
+import { ModelError } from '../../src/models/model-error.js';
+import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
+import type { CallPlace } from '../../src/models/openai-errors.js';
+import type { ReplySource } from '../../src/models/openai-reply.js';
+import type { Step } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+
+export function request(rest: Partial<ModelRequest> = {}): ModelRequest {
+  return {
+    model: 'stub',
+    instructions: 'Be brief.',
+    messages: [{ role: 'user', text: 'hello' }],
+    tools: [],
+    toolChoice: 'auto',
+    settings: {},
+    ...rest,
+  };
+}
+
+/** An assistant's message with calls, as the transcript holds it. */
+export function asked(
+  ...calls: readonly { id: string; name: string; arguments: string }[]
+): PromptMessage {
+  return { role: 'assistant', text: '', calls: calls.map((call) => ({ ...call, digest: '' })) };
+}
+
+export const place: CallPlace = {
+  baseUrl: 'http://provider/v1',
+  model: 'stub',
+  keys: ['canary-key-1234'],
+  hasKey: true,
+  now: () => Date.parse('2026-11-20T10:00:00Z'),
+};
+
+export function source(headers: Record<string, string> = {}): ReplySource {
+  return { headers: new Headers(headers), place };
+}
+
+export async function stubWith(...steps: readonly Step[]): Promise<Stub> {
+  const stub = await startStub();
+  onTestFinished(() => stub.close());
+  stub.script(...steps);
+  return stub;
+}
+
+export function modelOf(stub: Stub, options: OpenAiModelOptions = {}): Model {
+  return openAiModel({ apiKey: 'canary-key-1234', baseUrl: stub.baseUrl, ...options });
+}
+
+export async function callOnce(
+  model: Model,
+  signal = new AbortController().signal,
+): Promise<ModelReply> {
+  return await model.call(request(), { signal });
+}
+
+/** The `ModelError` that a call rejects with; throws when it does anything else. */
+export async function failureOf(reply: Promise<unknown>): Promise<ModelError> {
+  const outcome = await reply.catch((error: unknown) => error);
+  if (outcome instanceof ModelError) return outcome;
+  throw new Error('expected a ModelError', { cause: outcome });
+}
+
+/** The same for a function that throws at once. */
+export function thrownBy(action: () => unknown): ModelError {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof ModelError) return error;
+    throw error;
+  }
+  throw new Error('expected a ModelError, nothing was thrown');
+}

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { callTool, callTools, say, scriptedModel } from '../../src/models/scripted.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+});
+afterAll(async () => await rig.close());
+
+const weather = defineTool({
+  name: 'weather',
+  description: 'the weather of a city',
+  input: z.object({ city: z.string() }),
+  effect: 'read',
+  execute: async ({ city }) => `sunny in ${city}`,
+});
+
+describe('a run', () => {
+  test('calls tools and ends with the answer', async () => {
+    const model = scriptedModel([
+      callTools([
+        { name: 'weather', arguments: { city: 'Rome' } },
+        { name: 'weather', arguments: { city: 'Oslo' } },
+      ]),
+      callTool('weather', { city: 'Paris' }),
+      say('all sunny'),
+    ]);
+    await rig.worker(
+      [defineAgent({ name: 'a', instructions: 'hi', model: 'm', tools: [weather] })],
+      {
+        models: { m: model },
+      },
+    );
+    const { outcome, projection, history } = await rig.run({ agent: 'a', message: 'weather?' });
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      reason: 'answer',
+      answer: 'all sunny',
+      steps: 3,
+      toolCalls: 3,
+    });
+    expect(projection.state?.transcript.messages.map(({ role, text }) => [role, text])).toEqual([
+      ['user', 'weather?'],
+      ['assistant', ''],
+      ['tool', 'sunny in Rome'],
+      ['tool', 'sunny in Oslo'],
+      ['assistant', ''],
+      ['tool', 'sunny in Paris'],
+      ['assistant', 'all sunny'],
+    ]);
+    expect(history.events?.length).toBeGreaterThan(20);
+  });
+});

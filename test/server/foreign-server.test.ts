@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { ensureServer } from '../../src/server/ensure-server.js';
+import { findServer } from '../../src/server/locate-server.js';
+import { freePort } from '../../src/server/port.js';
+import { probe } from '../../src/server/probe.js';
+import { NoServerError } from '../../src/server/server-error.js';
+import { portOf } from '../support/port-of.js';
+import { serverHomes } from '../support/server-homes.js';
+
+const { freshHome } = serverHomes();
+let port = 0;
+let foreign: ReturnType<typeof spawn> | undefined;
+
+beforeAll(async () => {
+  port = await freePort(null);
+  const flags = ['--headless', '--ip', '127.0.0.1', '--port', String(port)];
+  foreign = spawn(inject('temporalCli'), ['server', 'start-dev', ...flags], { stdio: 'ignore' });
+  await vi.waitUntil(async () => (await probe(`127.0.0.1:${port}`)).alive, { timeout: 30_000 });
+});
+afterAll(() => foreign?.kill('SIGKILL'));
+
+test('a Temporal server at the default port is used, and nothing is started', async () => {
+  const home = await freshHome();
+  const server = await ensureServer({ home, defaultPort: port });
+  expect(server).toMatchObject({ how: 'adopted', pid: null, address: `127.0.0.1:${port}` });
+  expect(await readdir(home)).toEqual(['server.lock']);
+  expect(await findServer({ home, defaultPort: port })).toEqual(server);
+});
+
+test('PERDURE_SERVER=own keeps away from the default port', async () => {
+  const home = await freshHome();
+  const env = { ...process.env, PERDURE_SERVER: 'own' };
+  const server = await ensureServer({ home, defaultPort: port, env });
+  expect(server.how).toBe('started');
+});
+
+test('a folder with runs of its own stays with its own server', async () => {
+  const home = await freshHome();
+  const own = await ensureServer({ home, adoptDefault: false });
+  process.kill(own.pid ?? 0, 'SIGKILL');
+  const server = await ensureServer({ home, defaultPort: port });
+  expect(server).toMatchObject({ how: 'started', address: own.address });
+});
+
+test('the embedded server of another folder is not taken for a server at the default port', async () => {
+  const other = await ensureServer({ home: await freshHome(), adoptDefault: false });
+  const defaultPort = Number(other.address.split(':')[1]);
+  const server = await ensureServer({ home: await freshHome(), defaultPort });
+  expect(server.how).toBe('started');
+  expect(server.address).not.toBe(other.address);
+});
+
+test('an open port that speaks no gRPC is no Temporal server', async () => {
+  const web = createHttpServer((_request, response) => response.end('hello'));
+  web.listen(0, '127.0.0.1');
+  await once(web, 'listening');
+  const webPort = portOf(web);
+  expect(await probe(`127.0.0.1:${webPort}`, { timeoutMs: 500 })).toMatchObject({ alive: false });
+  const server = await ensureServer({ home: await freshHome(), defaultPort: webPort });
+  web.close();
+  expect(server.how).toBe('started');
+});
+
+test('a named address is used as it is', async () => {
+  const home = await freshHome();
+  const address = `127.0.0.1:${port}`;
+  const server = await ensureServer({ home, address });
+  expect(server).toMatchObject({ how: 'address', address, pid: null });
+  expect(await findServer({ home, address })).toEqual(server);
+});
+
+test('a named address that does not answer is an error with the cure; nothing is started', async () => {
+  const home = await freshHome();
+  const unused = createServer().listen(0, '127.0.0.1');
+  await once(unused, 'listening');
+  const address = `127.0.0.1:${portOf(unused)}`;
+  unused.close();
+  await once(unused, 'close');
+  const failure = ensureServer({ home, address });
+  await expect(failure).rejects.toThrow(NoServerError);
+  await expect(failure).rejects.toThrow(`${address} (nothing listens there)`);
+  await expect(failure).rejects.toThrow('TEMPORAL_ADDRESS');
+  expect(await readdir(home)).toEqual([]);
+});
+
+test('a namespace that the named server lacks is an error with the command that makes it', async () => {
+  const failure = ensureServer({
+    home: await freshHome(),
+    address: `127.0.0.1:${port}`,
+    namespace: 'nowhere',
+  });
+  await expect(failure).rejects.toThrow('temporal operator namespace create -n nowhere');
+});

@@ -1,0 +1,55 @@
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, inject, test } from 'vitest';
+import { spawnDevServer, untilAnswering } from '../../src/server/dev-server.js';
+import { ensureServer } from '../../src/server/ensure-server.js';
+import { freePort } from '../../src/server/port.js';
+import { locateHome } from '../../src/server/server-home.js';
+import { serverHomes } from '../support/server-homes.js';
+
+const { freshHome } = serverHomes();
+
+test('two folders that want the same port at the same time get one each', async () => {
+  const defaultPort = await freePort(null);
+  const homes = await Promise.all([freshHome(), freshHome(), freshHome()]);
+  const servers = await Promise.all(homes.map((home) => ensureServer({ home, defaultPort })));
+  expect(servers.map(({ how }) => how)).toEqual(['started', 'started', 'started']);
+  expect(new Set(servers.map(({ address }) => address)).size).toBe(3);
+});
+
+test("the answer of another folder's server is not taken for that of one that lost the port", async () => {
+  const winner = await ensureServer({ home: await freshHome(), adoptDefault: false });
+  const home = await locateHome(await freshHome());
+  const port = Number(winner.address.split(':')[1]);
+  const uiPort = await freePort(null);
+  const cli = inject('temporalCli');
+  const namespace = 'default';
+  const pid = await spawnDevServer({ home, cli, port, uiPort, namespace, durability: 'normal' });
+  const loser = untilAnswering(home, { pid, port, uiPort, databaseFile: home.databaseFile });
+  await expect(loser).rejects.toThrow(/ended before it was ready[^]*address already in use/);
+});
+
+/** A Temporal CLI that finds its port taken when it is started for the first time. */
+const UNLUCKY = `#!/usr/bin/env node
+const { spawn, spawnSync } = require('node:child_process');
+const { existsSync, writeFileSync } = require('node:fs');
+const arguments_ = process.argv.slice(2);
+if (arguments_[0] === '--version' || existsSync(__filename + '.tried')) {
+  process.exit(spawnSync(CLI, arguments_, { stdio: 'inherit' }).status);
+}
+writeFileSync(__filename + '.tried', '');
+const listen = 'require("net").createServer().listen(' + arguments_[3] + ', "127.0.0.1", () => console.log("up"))';
+const thief = spawn(process.execPath, ['-e', listen], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+writeFileSync(__filename + '.thief', String(thief.pid));
+thief.stdout.once('data', () => process.exit(1));
+`;
+
+test('a server that loses its port while it starts is started on another one', async () => {
+  const home = await freshHome();
+  const path = join(home, 'temporal-unlucky.cjs');
+  await writeFile(path, UNLUCKY.replace('CLI', JSON.stringify(inject('temporalCli'))));
+  await chmod(path, 0o755);
+  const env = { ...process.env, TEMPORAL_CLI_PATH: path };
+  const server = await ensureServer({ home, adoptDefault: false, env });
+  expect(server.how).toBe('started');
+});

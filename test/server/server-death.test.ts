@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ensureServer } from '../../src/server/ensure-server.js';
+import { processLife } from '../../src/server/process-table.js';
+import { serverHomes } from '../support/server-homes.js';
+
+const { freshHome, command, client } = serverHomes();
+
+async function killAndWait(pid: number | null): Promise<void> {
+  if (pid === null) throw new Error('there is no server to kill');
+  process.kill(pid, 'SIGKILL');
+  await expect.poll(() => processLife(pid), { interval: 10 }).toBeNull();
+}
+
+test('two commands that start at once on a fresh folder share one server', async () => {
+  const home = await freshHome();
+  const [one, two] = await Promise.all([command(home), command(home)]);
+  expect(one.handle.pid).toBe(two.handle.pid);
+  expect(one.handle.address).toBe(two.handle.address);
+  expect([one.handle.how, two.handle.how].toSorted()).toEqual(['adopted', 'started']);
+});
+
+test('the server outlives a killed starter and is adopted by the next command', async () => {
+  const home = await freshHome();
+  const starter = await command(home);
+  starter.child.kill('SIGKILL');
+  await once(starter.child, 'exit');
+  const next = await ensureServer({ home, adoptDefault: false });
+  expect(next).toEqual({ ...starter.handle, how: 'adopted' });
+});
+
+test('a killed server comes back on its file and ports, and clients find their runs', async () => {
+  const home = await freshHome();
+  const before = await ensureServer({ home, adoptDefault: false });
+  const { workflow } = await client(before.address);
+  await workflow.start('anything', { taskQueue: 'nobody', workflowId: 'kept' });
+  await killAndWait(before.pid);
+  const after = await ensureServer({ home, adoptDefault: false });
+  expect(after).toEqual({ ...before, how: 'started', pid: after.pid });
+  expect(after.pid).not.toBe(before.pid);
+  const { status } = await workflow.getHandle('kept').describe();
+  expect(status.name).toBe('RUNNING');
+});
+
+test('a server whose port was taken meanwhile comes back on another one and says so', async () => {
+  const home = await freshHome();
+  const before = await ensureServer({ home, adoptDefault: false });
+  await killAndWait(before.pid);
+  const thief = createServer();
+  thief.on('error', () => undefined);
+  await expect
+    .poll(() => {
+      thief.listen(Number(before.address.split(':')[1]), '127.0.0.1');
+      return once(thief, 'listening').then(() => thief.listening);
+    })
+    .toBe(true);
+  const lines: string[] = [];
+  const say = (line: string): unknown => lines.push(line);
+  const after = await ensureServer({ home, adoptDefault: false, say });
+  thief.close();
+  expect(after.how).toBe('started');
+  expect(after.address).not.toBe(before.address);
+  expect(lines.join()).toContain('is taken');
+});
+
+test('the lock of a starter that died is taken over', async () => {
+  const home = await freshHome();
+  const dead = await command(home);
+  await killAndWait(dead.handle.pid);
+  const life = await processLife(dead.child.pid ?? 0);
+  dead.child.kill('SIGKILL');
+  await once(dead.child, 'exit');
+  await mkdir(join(home, 'server.lock'), { recursive: true });
+  await writeFile(join(home, 'server.lock', '99'), String(life));
+  expect(await ensureServer({ home, adoptDefault: false })).toMatchObject({ how: 'started' });
+});

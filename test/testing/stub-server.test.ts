@@ -1,0 +1,191 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { reply } from '../../src/testing/steps.js';
+import { startStub, type Stub, type StubOptions } from '../../src/testing/stub-server.js';
+
+async function stubFor(options?: StubOptions): Promise<Stub> {
+  const stub = await startStub(options);
+  onTestFinished(() => stub.close());
+  return stub;
+}
+
+interface Said {
+  readonly role: string;
+  readonly content: string;
+}
+
+function user(content: string): Said {
+  return { role: 'user', content };
+}
+
+function conversation(assistantMessages: number): Said[] {
+  const said = { role: 'assistant', content: 'y' };
+  return [user('x'), ...Array.from({ length: assistantMessages }, () => said)];
+}
+
+async function ask(stub: Stub, messages: readonly Said[], rest: object = {}): Promise<Response> {
+  return await fetch(`${stub.baseUrl}/chat/completions`, {
+    method: 'POST',
+    body: JSON.stringify({ model: 'stub', messages, ...rest }),
+  });
+}
+
+async function textOf(response: Promise<Response>): Promise<unknown> {
+  const body = JSON.parse(await (await response).text());
+  return body.choices?.[0].message.content ?? body.error?.code;
+}
+
+test('answers in the order of the script and says when it is used up', async () => {
+  const stub = await stubFor();
+  stub.script(reply.text('one'), reply.text('two'));
+  expect(await textOf(ask(stub, [user('a')]))).toBe('one');
+  expect(await textOf(ask(stub, [user('b')]))).toBe('two');
+  stub.assertConsumed();
+  const response = await ask(stub, [user('c')]);
+  expect(response.status).toBe(400);
+  expect(() => stub.assertConsumed()).toThrow(/no step for request 3 \("c", 1 message\)/);
+});
+
+test('names the steps that nobody asked for', async () => {
+  const stub = await stubFor();
+  stub.script(reply.text('one'));
+  stub.scriptFor('blue', reply.text('x'), reply.text('y'));
+  expect(() => stub.assertConsumed()).toThrow(
+    'Not asked for: 1 step of the common queue, 2 steps for "blue".',
+  );
+});
+
+test('keeps a queue per conversation, found by the first user message', async () => {
+  const stub = await stubFor();
+  stub.scriptFor('run-a', reply.text('a1'), reply.text('a2'));
+  stub.scriptFor('run-b', reply.text('b1'));
+  stub.script(reply.text('common'));
+  expect(await textOf(ask(stub, [user('do run-b'), user('not run-a')]))).toBe('b1');
+  expect(await textOf(ask(stub, [user('do run-a')]))).toBe('a1');
+  expect(await textOf(ask(stub, [user('do run-a')]))).toBe('a2');
+  expect(await textOf(ask(stub, [user('do run-a')]))).toBe('stub_exhausted');
+  expect(await textOf(ask(stub, [user('another')]))).toBe('common');
+});
+
+test('answers as a function of the request, after the queues and before the fallback', async () => {
+  const stub = await stubFor();
+  stub.fallback(() => reply.text('fallback'));
+  stub.answer((request) =>
+    request.messages.length > 3 ? undefined : reply.text(`step ${request.assistantMessages}`),
+  );
+  stub.script(reply.text('scripted'));
+  expect(await textOf(ask(stub, conversation(0)))).toBe('scripted');
+  expect(await textOf(ask(stub, conversation(0)))).toBe('step 0');
+  expect(await textOf(ask(stub, conversation(2)))).toBe('step 2');
+  expect(await textOf(ask(stub, conversation(4)))).toBe('fallback');
+});
+
+test('records what came, byte for byte, and counts equal requests', async () => {
+  const stub = await stubFor();
+  stub.fallback(() => reply.text('ok'));
+  const text = '{"model":"m", "messages":[{"role":"user","content":"ä"}]}';
+  const send = (body: string): Promise<Response> =>
+    fetch(`${stub.baseUrl}/chat/completions`, {
+      method: 'POST',
+      body,
+      headers: { 'x-mine': 'yes' },
+    });
+  await (await send(text)).text();
+  await (await send(`${text} `)).text();
+  await (await send(text)).text();
+  await (await send('no json')).text();
+  expect(stub.requests.map((request) => request.attempt)).toEqual([1, 1, 2, 1]);
+  expect(stub.requests.map((request) => request.number)).toEqual([1, 2, 3, 4]);
+  const [first] = stub.requests;
+  expect(first).toMatchObject({
+    text,
+    body: { model: 'm' },
+    messages: [{ role: 'user', content: 'ä' }],
+    headers: { 'x-mine': 'yes' },
+    closedByClient: false,
+  });
+  expect(await first?.ended).toBe('answered');
+  expect(stub.requests[3]?.body).toEqual({});
+});
+
+test('keeps only the newest requests when told so', async () => {
+  const stub = await stubFor({ keep: 2 });
+  stub.fallback(() => reply.text('ok'));
+  for (const content of ['a', 'b', 'c']) {
+    // oxlint-disable-next-line no-await-in-loop
+    await textOf(ask(stub, [user(content)]));
+  }
+  expect(stub.requests.map((request) => request.number)).toEqual([2, 3]);
+  expect(stub.requestCount).toBe(3);
+});
+
+test('sends calls, usage and finish reasons as told', async () => {
+  const stub = await stubFor();
+  stub.script(
+    reply.calls([
+      { name: 'f', arguments: { a: 1 } },
+      { name: 'g', arguments: 'no json' },
+    ]),
+    reply.text('x', { usage: null, finish: null }),
+    reply.text('x', { usage: { prompt_tokens: 7 }, finish: 'odd' }),
+    reply.completion({ anything: true }),
+    reply.error(429, { code: 'slow' }, { headers: { 'retry-after': '7' } }),
+    reply.raw('<html>', { status: 502, headers: { 'content-type': 'text/html' } }),
+  );
+  const bodies: unknown[] = [];
+  for (let count = 0; count < 4; count += 1) {
+    // oxlint-disable-next-line no-await-in-loop
+    bodies.push(await (await ask(stub, [user('x')])).json());
+  }
+  expect(bodies[0]).toMatchObject({
+    choices: [
+      {
+        finish_reason: 'tool_calls',
+        message: {
+          content: null,
+          tool_calls: [
+            { id: 'call_0', type: 'function', function: { name: 'f', arguments: '{"a":1}' } },
+            { id: 'call_1', function: { name: 'g', arguments: 'no json' } },
+          ],
+        },
+      },
+    ],
+    usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+  });
+  expect(bodies[1]).not.toHaveProperty('usage');
+  expect(bodies[1]).toMatchObject({ choices: [{ finish_reason: null }] });
+  expect(bodies[2]).toMatchObject({
+    choices: [{ finish_reason: 'odd' }],
+    usage: { prompt_tokens: 7 },
+  });
+  expect(bodies[3]).toEqual({ anything: true });
+  const refused = await ask(stub, [user('x')]);
+  expect([refused.status, refused.headers.get('retry-after'), await refused.json()]).toEqual([
+    429,
+    '7',
+    { error: { code: 'slow' } },
+  ]);
+  const page = await ask(stub, [user('x')]);
+  expect([page.status, page.headers.get('content-type'), await page.text()]).toEqual([
+    502,
+    'text/html',
+    '<html>',
+  ]);
+});
+
+test('lists its model, and knows no other path', async () => {
+  const stub = await stubFor();
+  const models = await fetch(`${stub.baseUrl}/models`);
+  expect(await models.json()).toMatchObject({ data: [{ id: 'stub' }] });
+  const other = await fetch(`${stub.baseUrl}/other`);
+  expect(other.status).toBe(404);
+  expect(stub.requests).toEqual([]);
+});
+
+test('reports a script function that throws instead of hiding it', async () => {
+  const stub = await stubFor();
+  stub.answer(() => {
+    throw new Error('my mistake');
+  });
+  await expect(ask(stub, [user('x')])).rejects.toThrow('fetch failed');
+  expect(() => stub.assertConsumed()).toThrow('my mistake');
+});
