@@ -39,6 +39,7 @@ export interface RunningWorker {
   shutdown(): Promise<void>;
 }
 
+const STICKY_MS = 5_000;
 const DEFAULT_GRACE_MS = 5_000;
 const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 
@@ -80,6 +81,8 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
       // The default pollers starve under many runs (measured: 138 against 250 steps/s).
       workflowTaskPollerBehavior: { type: 'autoscaling' },
       activityTaskPollerBehavior: { type: 'autoscaling' },
+      // How long a workflow task waits for a worker that was killed; then any other takes it.
+      stickyQueueScheduleToStartTimeout: STICKY_MS,
       shutdownGraceTime: options.shutdownGraceMs ?? DEFAULT_GRACE_MS,
       ...(options.maxCachedWorkflows !== undefined && {
         maxCachedWorkflows: options.maxCachedWorkflows,

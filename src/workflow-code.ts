@@ -4,7 +4,6 @@ import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
 
 /** Made by the build; absent when perdure runs from its sources. */
 const PREBUILT = fileURLToPath(new URL('./workflow-bundle.js', import.meta.url));
-const SOURCES = ['./workflows/index.ts', './workflows/index.js'];
 
 let bundled: Promise<WorkflowBundle> | undefined;
 
@@ -16,12 +15,22 @@ export async function workflowCode(): Promise<WorkflowBundle | { codePath: strin
 }
 
 export async function bundleWorkflows(): Promise<WorkflowBundle> {
-  const candidates = SOURCES.map((path) => fileURLToPath(new URL(path, import.meta.url)));
-  const workflowsPath = candidates.find((path) => existsSync(path));
-  if (workflowsPath === undefined) {
-    throw new Error(`the workflow code is missing: neither ${candidates.join(' nor ')} exists`);
-  }
-  return await bundleWorkflowCode({ workflowsPath, logger: silent });
+  return await bundleWorkflowCode({
+    workflowsPath: here('./workflows/index'),
+    payloadConverterPath: here('./workflows/payload-converter'),
+    logger: silent,
+  });
+}
+
+/** A module of perdure, compiled or as source. */
+function here(path: string): string {
+  const candidates = ['.js', '.ts'].map((end) =>
+    fileURLToPath(new URL(path + end, import.meta.url)),
+  );
+  const found = candidates.find((candidate) => existsSync(candidate));
+  if (found === undefined)
+    throw new Error(`a part of perdure is missing: ${candidates.join(', ')}`);
+  return found;
 }
 
 const nothing = (): void => undefined;

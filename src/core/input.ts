@@ -24,10 +24,22 @@ export interface InputProblem {
 /** UTF-16 code units of a message or a context; more belongs into a file that a tool reads. */
 export const MAX_TEXT_CHARACTERS = 256 * 1024;
 
+const EXAMPLE = 'give JSON like {"agent": "name", "message": "text"}';
+const UNREADABLE = Symbol.for('perdure.unreadable');
+
+/** What stands for a payload that could not be decoded. */
+export function unreadable(message: string): object {
+  return { [UNREADABLE]: message };
+}
+
 const FIELDS = ['agent', 'message', 'open', 'limits', 'context', 'tags'];
 
 /** Guards the door: whatever comes in, a run input or a problem comes out, never a throw. */
 export function parseRunInput(value: unknown): RunInput | InputProblem {
+  if (isObject(value) && UNREADABLE in value) {
+    return problem(`input: cannot be read (${String(value[UNREADABLE])}); ${EXAMPLE}`);
+  }
+  if (ArrayBuffer.isView(value)) return problem(`input: bytes are no JSON; ${EXAMPLE}`);
   if (!isObject(value)) {
     return problem(`input: ${show(value)} is no object; give {"agent": "name", "message": "text"}`);
   }

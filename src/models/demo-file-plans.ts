@@ -1,3 +1,4 @@
+import { listPlan } from './demo-plans.js';
 import type { DemoPlan, DemoResult } from './demo-replay.js';
 import { amount, plainly, readFileText, readListing } from './demo-results.js';
 import type { FileText } from './demo-results.js';
@@ -7,6 +8,7 @@ const SHOWN_HEADINGS = 12;
 
 export function* readPlan(path: string): DemoPlan {
   const result = yield* readOrFind(path, {});
+  if (result && !result.ok && /\bis a folder\b/.test(result.text)) return yield* listPlan(path);
   const file = readFileText(result);
   return file ? describeFile(file) : plainly('read_file', result);
 }
@@ -48,7 +50,7 @@ function* readOrFind(
   readonly DemoResult[]
 > {
   const [direct] = yield [{ tool: 'read_file', input: { path, ...options } }];
-  if (direct?.ok) return direct;
+  if (!direct || direct.ok || /\bis a folder\b/.test(direct.text)) return direct;
   const name = path.split('/').at(-1) ?? path;
   const [found] = yield [
     { tool: 'list_files', input: { pattern: name.includes('.') ? name : `${name}*` } },
@@ -59,7 +61,7 @@ function* readOrFind(
     const [second] = yield [{ tool: 'read_file', input: { path: only, ...options } }];
     return second;
   }
-  if (names.length < 2 || !direct) return direct;
+  if (names.length < 2) return direct;
   return {
     ok: false,
     text: `${direct.text}. Files of that name: ${names.slice(0, 10).join(', ')}`,

@@ -1,6 +1,6 @@
 import { isObject } from '../core/json.js';
 import { firstHeading, writePlan } from './demo-file-plans.js';
-import { place, without } from './demo-plans.js';
+import { capital, place, without } from './demo-plans.js';
 import type { DemoPlan, DemoResult } from './demo-replay.js';
 import { amount, plainly, readFileText, readHits, readListing } from './demo-results.js';
 import type { Listing } from './demo-results.js';
@@ -46,7 +46,7 @@ function holds(path: string, { folders, files, names, isWhole }: Listing): strin
   const shown = names.slice(0, 20).join(', ');
   const rest = names.length > 20 || !isWhole ? ', and more' : '';
   const counts = `${amount(folders, 'folder')} and ${amount(files, 'file')}`;
-  return `${place(path)} holds ${counts}${shown === '' ? '' : `: ${shown}${rest}`}.`;
+  return `${capital(place(path))} holds ${counts}${shown === '' ? '' : `: ${shown}${rest}`}.`;
 }
 
 function saysOfItself(name: string, result: DemoResult | undefined): string {
@@ -69,7 +69,7 @@ function extent(result: DemoResult | undefined): string {
   const [largest] = all.names;
   const bytes = all.sizes.get(largest ?? '');
   const top = bytes === undefined ? '' : `; the largest is ${largest} (${amount(bytes, 'byte')})`;
-  return `With the folders below there are ${total}${top}.`;
+  return `With the folders below: ${total}${top}.`;
 }
 
 function leftToDo(result: DemoResult | undefined): string {

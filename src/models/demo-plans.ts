@@ -1,6 +1,6 @@
 import type { DemoPlan } from './demo-replay.js';
-import { amount, plainly, readHits, readListing } from './demo-results.js';
-import type { Listing } from './demo-results.js';
+import { amount, plainly, readFileText, readHits, readListing } from './demo-results.js';
+import type { Hits, Listing } from './demo-results.js';
 import type { FileKind } from './demo-words.js';
 
 const ALL_LEVELS = 64;
@@ -15,7 +15,7 @@ export function* listPlan(path: string): DemoPlan {
   const more = listing.names.length - SHOWN_NAMES;
   const rest = more > 0 || !listing.isWhole ? `, and more` : '';
   const counts = `${amount(listing.folders, 'folder')} and ${amount(listing.files, 'file')}`;
-  return `${place(path)} holds ${counts}${names === '' ? '.' : `: ${names}${rest}.`}`;
+  return `${capital(place(path))} holds ${counts}${names === '' ? '.' : `: ${names}${rest}.`}`;
 }
 
 export function* countPlan(path: string, kind: FileKind | undefined): DemoPlan {
@@ -33,7 +33,7 @@ export function* countPlan(path: string, kind: FileKind | undefined): DemoPlan {
   const here = readListing(direct);
   const below = readListing(all);
   if (!here) return plainly('list_files', direct);
-  const first = `${place(path)} itself holds ${amount(here.files, 'file')} and ${amount(here.folders, 'folder')}.`;
+  const first = `${capital(place(path))} itself holds ${amount(here.files, 'file')} and ${amount(here.folders, 'folder')}.`;
   if (!below) return `${first} ${plainly('list_files', all)}`;
   const total = `${amount(below.files, 'file')} in ${amount(below.folders, 'folder')}`;
   return `${first} With everything below it${without(below)}: ${total}.`;
@@ -62,12 +62,14 @@ export function* allLinesPlan(path: string, kind: FileKind | undefined): DemoPla
   return `There are ${amount(hits.matches, 'line')} in ${files} in ${place(path)} and below.`;
 }
 
-export function* findPlan(text: string, path: string): DemoPlan {
-  const [exact] = yield [{ tool: 'search_text', input: { query: text, path } }];
+/** Text in files, then in their names, then a look at the place that tells most. */
+export function* findPlan(text: string, path: string, kind?: FileKind): DemoPlan {
+  const where = { path, ...(kind && { pattern: kind.pattern }) };
+  const [exact] = yield [{ tool: 'search_text', input: { query: text, ...where } }];
   const strict = readHits(exact);
   const [loose] =
     strict?.matches === 0
-      ? yield [{ tool: 'search_text', input: { query: text, path, ignore_case: true } }]
+      ? yield [{ tool: 'search_text', input: { query: text, ...where, ignore_case: true } }]
       : [exact];
   const hits = readHits(loose);
   if (!hits) return plainly('search_text', loose);
@@ -75,21 +77,28 @@ export function* findPlan(text: string, path: string): DemoPlan {
     ? yield [{ tool: 'list_files', input: { path, pattern: `*${text}*` } }]
     : [undefined];
   const parts = [hitsText(text, { hits, isLoose: loose !== exact }), filesText(named)];
-  if (hits.first) {
-    const offset = Math.max(1, hits.first.line - 2);
-    const input = { path: hits.first.path, offset, limit: 6 };
-    const [around] = yield [{ tool: 'read_file', input }];
-    if (around?.ok) parts.push(`Around the first:\n${around.text}`);
+  const best = hits.shown.find((line) => isDefinition(line, text)) ?? hits.shown[0];
+  const [, file, line] = /^(.+?):(\d+): /.exec(best ?? '') ?? [];
+  if (file !== undefined) {
+    const offset = Math.max(1, Number(line) - 2);
+    const [around] = yield [{ tool: 'read_file', input: { path: file, offset, limit: 6 } }];
+    const shown = readFileText(around);
+    if (shown) parts.push(`Around ${file}:${line}:\n${shown.text}`);
   }
   return parts.filter((part) => part !== '').join('\n');
 }
 
+/** Whether a line of code gives a name to something, in most languages. */
+function isDefinition(line: string, text: string): boolean {
+  const keywords =
+    /\b(?:function\*?|class|const|let|var|interface|type|enum|def|fn|func|struct|trait)\s+$/;
+  const at = line.indexOf(text);
+  return at > 0 && keywords.test(line.slice(0, at));
+}
+
 function hitsText(
   text: string,
-  {
-    hits,
-    isLoose,
-  }: { readonly hits: NonNullable<ReturnType<typeof readHits>>; readonly isLoose: boolean },
+  { hits, isLoose }: { readonly hits: Hits; readonly isLoose: boolean },
 ): string {
   const searched = `in ${amount(hits.searched, 'file')} that I searched`;
   if (hits.matches === 0) return `"${text}" does not occur ${searched}.`;
@@ -110,7 +119,11 @@ function sized(name: string, listing: Listing): string {
 }
 
 export function place(path: string): string {
-  return path === '.' ? 'This folder' : path;
+  return path === '.' ? 'this folder' : path;
+}
+
+export function capital(text: string): string {
+  return text === 'this folder' ? 'This folder' : text;
 }
 
 /** What the counts leave out must be said, or they are not true. */

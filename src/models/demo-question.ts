@@ -51,7 +51,8 @@ function measuring(question: string): DemoPlan | undefined {
     /\bhow (?:many|long)\b|\bcount\b|\bnumber of\b/i.test(question)
   ) {
     const [file] = fileNames(question);
-    return file === undefined || file === path ? allLinesPlan(path, kind) : linesPlan(file);
+    const isFile = file !== undefined && /\w\.\w+$|^[A-Z]/.test(file.split('/').at(-1) ?? '');
+    return isFile ? linesPlan(file) : allLinesPlan(path, kind);
   }
   const isCount = /\bhow many\b|\bcount\b|\bnumber of\b/i.test(question);
   const isOfFiles =
@@ -78,7 +79,7 @@ function searching(question: string): DemoPlan | undefined {
   ) {
     return countPlan(folderName(question), kind);
   }
-  return text === undefined ? undefined : findPlan(text, folderName(question));
+  return text === undefined ? undefined : findPlan(text, folderName(question), kind);
 }
 
 function reading(question: string): DemoPlan | undefined {

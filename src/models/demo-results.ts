@@ -81,7 +81,6 @@ export interface Hits {
   readonly searched: number;
   /** `file:line: text`, as far as shown. */
   readonly shown: readonly string[];
-  readonly first?: { readonly path: string; readonly line: number };
 }
 
 export function readHits(result: DemoResult | undefined): Hits | undefined {
@@ -90,13 +89,11 @@ export function readHits(result: DemoResult | undefined): Hits | undefined {
   const counts = /^(\d+) match(?:es)? in (\d+) files? \((\d+) files? searched\)/.exec(head);
   if (!counts) return undefined;
   const shown = rest.filter((line) => /^.+?:\d+: /.test(line));
-  const [, path, line] = /^(.+?):(\d+): /.exec(shown[0] ?? '') ?? [];
   return {
     matches: Number(counts[1]),
     files: Number(counts[2]),
     searched: Number(counts[3]),
     shown,
-    ...(path !== undefined && { first: { path, line: Number(line) } }),
   };
 }
 

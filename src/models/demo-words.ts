@@ -12,7 +12,7 @@ export function fileNames(question: string): string[] {
     .split(/[\s"'`“”,;()<>]+/u)
     .map((word) => word.replace(/[.:!?]+$/, ''))
     .filter(
-      (word) => ending.test(word) || usual.test(word) || /^[\w@.-]+(?:\/[\w@.-]+)+$/.test(word),
+      (word) => ending.test(word) || usual.test(word) || /^[\w@.-]*(?:\/[\w@.-]+)+$/.test(word),
     );
 }
 
@@ -76,7 +76,8 @@ export function searchedText(question: string): string | undefined {
     .split(/[^\p{L}\p{N}_$@./-]+/u)
     .map((word) => word.replace(/^[./-]+|[./-]+$/g, ''));
   const telling = words.filter((word) => word !== '' && !STOP_WORDS.has(word.toLowerCase()));
-  return telling.find((word) => /[a-z][A-Z]|[_$]|\d|^[A-Z]{2,}/.test(word)) ?? telling[0];
+  const found = telling.find((word) => /[a-z][A-Z]|[_$]|\d|^[A-Z]{2,}/.test(word)) ?? telling[0];
+  return found?.replace(/^([A-Z]{2,})s$/, '$1');
 }
 
 const STOP_WORDS = new Set(

@@ -32,11 +32,14 @@ function belongsTo(
   const asked = isObject(piece['function']) ? piece['function'] : {};
   const hasId = stringOf(id) !== '';
   const isNamed = stringOf(asked['name']) !== '';
-  const byId = hasId ? calls.findLast((call) => call.id === id) : undefined;
-  if (byId !== undefined) return byId;
-  if (typeof index !== 'number') return isNamed ? undefined : calls.at(-1);
-  const byIndex = calls.findLast((call) => call.index === index);
-  return hasId && isNamed && stringOf(byIndex?.id) !== '' ? undefined : byIndex;
+  if (typeof index !== 'number') {
+    const byId = hasId ? calls.findLast((call) => call.id === id) : undefined;
+    return byId ?? (isNamed ? undefined : calls.at(-1));
+  }
+  const numbered = calls.filter((call) => call.index === index);
+  const same = numbered.findLast((call) => hasId && call.id === id);
+  const latest = numbered.at(-1);
+  return same ?? (hasId && isNamed && stringOf(latest?.id) !== '' ? undefined : latest);
 }
 
 function addCall(calls: AssembledCall[], piece: unknown): void {

@@ -125,7 +125,7 @@ export async function answerOf(server: ServerProcess): Promise<Probe> {
   const answer = await probe(addressOf(server), { timeoutMs: ANSWER_LIMIT_MS });
   if (!answer.alive) return answer;
   const claims = (await serverProcesses()).filter((other) => other.port === server.port);
-  return claims.length === 1 && claims[0]?.pid === server.pid
+  return claims.length > 0 && claims.every((claim) => claim.databaseFile === server.databaseFile)
     ? answer
     : { alive: false, reason: 'another server answers on its port' };
 }

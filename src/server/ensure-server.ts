@@ -53,6 +53,9 @@ async function adoptStarted(
     return null;
   }
   try {
+    if (!(await answerOf(server)).alive) {
+      options.say?.(`Waiting for the Temporal server (process ${server.pid}) to answer …`);
+    }
     return await settle(options, home, server);
   } catch (error) {
     if ((await processLife(server.pid)) === null) return null;

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ownProcess } from './locate-server.js';
-import { processLife } from './process-table.js';
+import { processLife, type ServerProcess } from './process-table.js';
 import { locateHome } from './server-home.js';
 import { readRecord, writeRecord } from './server-record.js';
 
@@ -11,9 +11,12 @@ const POLL_MS = 25;
 /** Ends the embedded server of this home and waits until it is gone; false if none runs. */
 export async function stopServer(folder: string): Promise<boolean> {
   const home = await locateHome(folder);
-  const server = await ownProcess(home);
-  if (!server) return false;
-  await endProcess(server.pid);
+  const first = await ownProcess(home);
+  if (!first) return false;
+  // More than one where the CLI is a script that runs the real one.
+  for (let server: ServerProcess | null = first; server; server = await ownProcess(home)) {
+    await endProcess(server.pid);
+  }
   const record = await readRecord(home.recordFile);
   if (record) await writeRecord(home.recordFile, { ...record, pid: null });
   return true;

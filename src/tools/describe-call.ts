@@ -17,7 +17,7 @@ export async function describeCall(
   const result = await guarded(() => tool.describe?.(input));
   if (!result.ok || typeof result.value !== 'string') return undefined;
   const line = redact(result.value)
-    .replace(/\p{Control}+|\p{Bidi_Control}+/gu, ' ')
+    .replace(/[\p{Control}\p{Bidi_Control}]+/gu, ' ')
     .trim();
   if (line === '') return undefined;
   return Buffer.byteLength(line) > MAX_BYTES ? `${headBytes(line, MAX_BYTES - 3)}…` : line;

@@ -1,10 +1,12 @@
-import { chmod, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { spawnDevServer, untilAnswering } from '../../src/server/dev-server.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
+import { ownProcess } from '../../src/server/locate-server.js';
 import { freePort } from '../../src/server/port.js';
 import { locateHome } from '../../src/server/server-home.js';
+import { stopServer } from '../../src/server/stop-server.js';
 import { serverHomes } from '../support/server-homes.js';
 
 const { freshHome } = serverHomes();
@@ -29,7 +31,10 @@ test("the answer of another folder's server is not taken for that of one that lo
   await expect(loser).rejects.toThrow(/ended before it was ready[^]*address already in use/);
 });
 
-/** A Temporal CLI that finds its port taken when it is started for the first time. */
+/**
+ * A Temporal CLI that finds its port taken when it is started for the first time, and afterwards
+ * runs the real one beside itself, as the wrappers of version managers do.
+ */
 const UNLUCKY = `#!/usr/bin/env node
 const { spawn, spawnSync } = require('node:child_process');
 const { existsSync, writeFileSync } = require('node:fs');
@@ -39,7 +44,8 @@ if (arguments_[0] === '--version' || existsSync(__filename + '.tried')) {
 }
 writeFileSync(__filename + '.tried', '');
 const listen = 'require("net").createServer().listen(' + arguments_[3] + ', "127.0.0.1", () => console.log("up"))';
-const thief = spawn(process.execPath, ['-e', listen], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+const thief = spawn(process.execPath, ['-e', listen], { stdio: ['ignore', 'pipe', 'ignore'] });
+writeFileSync(__filename + '.thief', String(thief.pid));
 writeFileSync(__filename + '.thief', String(thief.pid));
 thief.stdout.once('data', () => process.exit(1));
 `;
@@ -51,5 +57,8 @@ test('a server that loses its port while it starts is started on another one', a
   await chmod(path, 0o755);
   const env = { ...process.env, TEMPORAL_CLI_PATH: path };
   const server = await ensureServer({ home, adoptDefault: false, env });
+  process.kill(Number(await readFile(`${path}.thief`, 'utf8')), 'SIGKILL');
   expect(server.how).toBe('started');
+  expect(await stopServer(home)).toBe(true);
+  expect(await ownProcess(await locateHome(home))).toBeNull();
 });

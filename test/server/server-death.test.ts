@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const { freshHome, command, client } = serverHomes();
 async function killAndWait(pid: number | null): Promise<void> {
   if (pid === null) throw new Error('there is no server to kill');
   process.kill(pid, 'SIGKILL');
-  await expect.poll(() => processLife(pid), { interval: 10 }).toBeNull();
+  await expect.poll(() => processLife(pid), { interval: 10, timeout: 20_000 }).toBeNull();
 }
 
 test('two commands that start at once on a fresh folder share one server', async () => {
@@ -23,10 +23,10 @@ test('two commands that start at once on a fresh folder share one server', async
   expect([one.handle.how, two.handle.how].toSorted()).toEqual(['adopted', 'started']);
 });
 
-test('the server outlives a killed starter and is adopted by the next command', async () => {
+test('the server outlives its starter, whose process group is killed, and is adopted by the next command', async () => {
   const home = await freshHome();
   const starter = await command(home);
-  starter.child.kill('SIGKILL');
+  process.kill(-(starter.child.pid ?? 0), 'SIGKILL');
   await once(starter.child, 'exit');
   const next = await ensureServer({ home, adoptDefault: false });
   expect(next).toEqual({ ...starter.handle, how: 'adopted' });
@@ -52,10 +52,13 @@ test('a server whose port was taken meanwhile comes back on another one and says
   const thief = createServer();
   thief.on('error', () => undefined);
   await expect
-    .poll(() => {
-      thief.listen(Number(before.address.split(':')[1]), '127.0.0.1');
-      return once(thief, 'listening').then(() => thief.listening);
-    })
+    .poll(
+      () => {
+        thief.listen(Number(before.address.split(':')[1]), '127.0.0.1');
+        return once(thief, 'listening').then(() => thief.listening);
+      },
+      { timeout: 20_000 },
+    )
     .toBe(true);
   const lines: string[] = [];
   const say = (line: string): unknown => lines.push(line);
@@ -64,6 +67,19 @@ test('a server whose port was taken meanwhile comes back on another one and says
   expect(after.how).toBe('started');
   expect(after.address).not.toBe(before.address);
   expect(lines.join()).toContain('is taken');
+});
+
+test('a server that hangs is waited for, and replaced once it is killed', async () => {
+  const home = await freshHome();
+  const before = await ensureServer({ home, adoptDefault: false });
+  process.kill(before.pid ?? 0, 'SIGSTOP');
+  const said = new EventEmitter();
+  const line = once(said, 'line');
+  const say = (text: string): unknown => said.emit('line', text);
+  const waiting = ensureServer({ home, adoptDefault: false, say });
+  expect(String(await line)).toContain(`process ${before.pid}`);
+  await killAndWait(before.pid);
+  expect(await waiting).toMatchObject({ how: 'started', address: before.address });
 });
 
 test('the lock of a starter that died is taken over', async () => {

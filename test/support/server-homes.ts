@@ -43,10 +43,11 @@ export function serverHomes() {
       homes.push(home);
       return home;
     },
-    /** Starts a process that calls `ensureServer`, and waits for its handle. */
+    /** Starts a process group that calls `ensureServer`, and waits for its handle. */
     command: async (home: string): Promise<{ child: ChildProcess; handle: ServerHandle }> => {
       const child = spawn(process.execPath, ['--import', 'tsx', script, home], {
         stdio: ['ignore', 'pipe', 'inherit'],
+        detached: true,
       });
       children.push(child);
       for await (const line of createInterface({ input: child.stdout })) {

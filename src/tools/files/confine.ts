@@ -36,7 +36,7 @@ export async function resolveExisting(root: string, asked: string): Promise<Plac
   const folder = relativeTo(located.root, located.real);
   const holds = names.length === 0 ? 'nothing' : names.join(', ');
   throw new ToolError(
-    `${quote(asked)} does not exist; ${quote(folder)} holds ${holds}${siblings.length > 10 ? ', …' : ''}`,
+    `${quote(asked)} does not exist; in ${quote(folder)} there is ${holds}${siblings.length > 10 ? ', …' : ''}`,
   );
 }
 

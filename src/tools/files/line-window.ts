@@ -1,3 +1,5 @@
+import { isContinuation } from '../utf8.js';
+
 const NEWLINE = 10;
 
 export interface WindowLimits {
@@ -71,7 +73,7 @@ export function lineWindow(limits: WindowLimits): {
     result: () => {
       if (isMidLine && line >= limits.from) endLine();
       const all = Buffer.concat(kept);
-      const bytes = lines === 1 ? all.subarray(0, limits.maxLineBytes) : all;
+      const bytes = lines === 1 ? characterHead(all, limits.maxLineBytes) : all;
       return {
         bytes,
         lines,
@@ -80,4 +82,11 @@ export function lineWindow(limits: WindowLimits): {
       };
     },
   };
+}
+
+/** At most `maxBytes` from the start, without half a character at the end. */
+function characterHead(bytes: Buffer, maxBytes: number): Buffer {
+  let end = Math.min(maxBytes, bytes.length);
+  while (end > 0 && isContinuation(bytes[end])) end -= 1;
+  return bytes.subarray(0, end);
 }

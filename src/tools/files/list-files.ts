@@ -43,7 +43,8 @@ export function listFilesTool(settings: FileToolSettings): Tool {
         .describe('only files like this: "*.ts", "src/**/*.{ts,tsx}"'),
       sort: z.enum(['name', 'size']).default('name').describe('"size": largest files first'),
     }),
-    describe: ({ path, pattern }) => `list_files ${path}${pattern ? ` ${pattern}` : ''}`,
+    describe: ({ path, pattern, depth = 1 }) =>
+      `list_files ${path}${pattern ? ` ${pattern}` : ''}${depth > 1 ? ' and below' : ''}`,
     execute: async ({ path, depth, pattern, sort }, { signal }) => {
       const place = await resolveExisting(settings.root, path || '.');
       const stats = await lstat(place.real);

@@ -52,7 +52,7 @@ export function readFileTool(settings: FileToolSettings): Tool {
 }
 
 function binaryNote(name: string, sizeBytes: number): string {
-  return `${name}: binary file, ${sizeBytes} bytes; its content is not text and is not shown`;
+  return `${name}: binary file, ${sizeBytes} bytes; it is not UTF-8 text, so it is not shown`;
 }
 
 function render({

@@ -59,7 +59,7 @@ export function searchTextTool(settings: FileToolSettings): Tool {
       const search = emptySearch();
       for (const file of files) {
         signal.throwIfAborted();
-        await searchFile(file, { matcher, search, maxFileBytes: settings.maxFileBytes });
+        await searchFile(file, { matcher, search, settings, isNamed: walked === undefined });
       }
       return render(search, walked);
     },
@@ -106,10 +106,15 @@ async function searchFile(
   {
     matcher,
     search,
-    maxFileBytes,
-  }: { readonly matcher: LineMatcher; readonly search: Search; readonly maxFileBytes: number },
+    ...options
+  }: {
+    readonly matcher: LineMatcher;
+    readonly search: Search;
+    readonly settings: FileToolSettings;
+    readonly isNamed: boolean;
+  },
 ): Promise<void> {
-  const text = await textOf(file, search, { maxFileBytes });
+  const text = await textOf(file, search, options);
   if (text === undefined) return;
   search.filesSearched += 1;
   const lines = text.split('\n');
@@ -122,15 +127,15 @@ async function searchFile(
   }
 }
 
-/** A file that vanished or may not be read ends the search of that file only. */
+/** Below a folder, a file that has vanished or may not be read is counted; a named one is an error. */
 async function textOf(
   file: Place,
   search: Search,
-  { maxFileBytes }: { readonly maxFileBytes: number },
+  { settings, isNamed }: { readonly settings: FileToolSettings; readonly isNamed: boolean },
 ): Promise<string | undefined> {
   try {
     return await withFile(file, async (handle, sizeBytes) => {
-      if (sizeBytes > maxFileBytes) {
+      if (sizeBytes > settings.maxFileBytes) {
         search.tooLarge.push(`${file.relative} (${readableSize(sizeBytes)})`);
         return undefined;
       }
@@ -139,7 +144,8 @@ async function textOf(
       search.binary += 1;
       return undefined;
     });
-  } catch {
+  } catch (error) {
+    if (isNamed) throw error;
     search.failed += 1;
     return undefined;
   }

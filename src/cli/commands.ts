@@ -1,0 +1,143 @@
+import { InvalidArgumentError, Option, type Command as Program } from 'commander';
+import type { Command } from './command.js';
+
+/** Runs a command that commander has found: `used` is its entry, `own` what stood behind its name. */
+export type Runner = (used: Program, own: object, load: () => Promise<Command<never>>) => Promise<void>;
+
+/** Enters every command into the program. Their modules are loaded when one is used. */
+export function registerCommands(program: Program, runner: Runner): void {
+  const enter = (
+    usage: string,
+    description: string,
+    load: () => Promise<Command<never>>,
+  ): Program => {
+    const entry = program.command(usage).description(description);
+    // Commander hands over the positional arguments, the options and the entry.
+    return entry.action(async () => {
+      const names = entry.registeredArguments.map((argument) => camelCase(argument.name()));
+      const positional = names.map((name, index) => [name, entry.processedArgs[index]]);
+      await runner(entry, { ...Object.fromEntries(positional), ...entry.opts() }, load);
+    });
+  };
+  registerHosts(enter);
+  registerReaders(enter);
+  registerDecisions(enter);
+}
+
+type Enter = (
+  usage: string,
+  description: string,
+  load: () => Promise<Command<never>>,
+) => Program;
+
+/** Commands that may bring a worker with them. */
+function registerHosts(enter: Enter): void {
+  enter(
+    'run <agent> <message...>',
+    'start a run and follow it to its end',
+    async () => (await import('./commands/run.js')).run,
+  )
+    .option('--id <id>', 'workflow id; default: the agent, the date and a random end')
+    .option('--open', 'wait for more messages after each answer')
+    .option('--detach', 'start only, and print the id; another worker does the work')
+    .option('--no-wait', 'leave when the run waits for a person (exit 3) or is blocked (exit 4)')
+    .option('--max-steps <n>', 'model calls permitted in this run', number)
+    .option('--context <json>', 'JSON for your tools; the model never sees it', json)
+    .option('--ui', 'on a terminal: stay up after the end until a key is pressed');
+  enter(
+    'attach <id>',
+    'follow a run to its end, and work on it when no worker does',
+    async () => (await import('./commands/attach.js')).attach,
+  )
+    .option('--no-wait', 'leave when the run waits for a person (exit 3) or is blocked (exit 4)')
+    .option('--ui', 'on a terminal: stay up after the end until a key is pressed');
+  enter(
+    'worker',
+    'work on runs until interrupted',
+    async () => (await import('./commands/worker.js')).worker,
+  ).option('--max-cached <n>', 'idle runs kept in memory', number);
+  enter(
+    'dev',
+    'server and worker; reloads when your code changes',
+    async () => (await import('./commands/dev.js')).dev,
+  );
+}
+
+/** Commands that only read, and work while no worker is up. */
+function registerReaders(enter: Enter): void {
+  enter(
+    'status <id>',
+    'how a run stands',
+    async () => (await import('./commands/status.js')).status,
+  );
+  enter('list', 'the runs there are', async () => (await import('./commands/list.js')).list)
+    .option('--agent <name>', 'only runs of this agent')
+    .option('--status <status>', 'only runs with this status')
+    .option('--limit <n>', 'at most so many', number, 50);
+  enter(
+    'transcript <id>',
+    'the messages of a run',
+    async () => (await import('./commands/transcript.js')).transcript,
+  )
+    .option('--from <n>', 'first message, from 0', number)
+    .option('--to <n>', 'first message not wanted any more', number);
+  enter(
+    'export <id>',
+    'the history of a run as JSON, to keep or to replay',
+    async () => (await import('./commands/export.js')).exportRun,
+  ).option('--out <file>', 'write it there instead of to stdout');
+  enter(
+    'replay <file...>',
+    'check that this version would do again what histories say',
+    async () => (await import('./commands/replay.js')).replay,
+  );
+  enter(
+    'doctor',
+    'which server, worker, model and versions are in use, and what is wrong',
+    async () => (await import('./commands/doctor.js')).doctor,
+  );
+}
+
+/** What a person decides about a run. */
+function registerDecisions(enter: Enter): void {
+  enter(
+    'resolve <id> <call>',
+    'settle a call of which nobody knows whether it happened',
+    async () => (await import('./commands/resolve.js')).resolve,
+  )
+    .addOption(
+      new Option('--as <how>', 'what became of the call')
+        .choices(['happened', 'retry', 'abandon'])
+        .makeOptionMandatory(),
+    )
+    .option('--result <json>', 'what the call returned, with --as happened', json);
+  enter(
+    'resume <id>',
+    'let a blocked run try again at once',
+    async () => (await import('./commands/resume.js')).resume,
+  );
+  enter(
+    'cancel <id>',
+    'end a run; what it has done so far is kept',
+    async () => (await import('./commands/cancel.js')).cancel,
+  ).option('--no-wait', 'ask for it and leave');
+}
+
+function number(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('Give a number.');
+  return value;
+}
+
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new InvalidArgumentError(`It is no JSON: ${why}.`);
+  }
+}
+
+function camelCase(name: string): string {
+  return name.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+}

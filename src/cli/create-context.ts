@@ -1,0 +1,50 @@
+import type { Client } from '@temporalio/client';
+import type { Config } from '../config.js';
+import type { ServerHandle } from '../server/server-handle.js';
+import type { CliContext, GlobalOptions, ServerWish } from './context.js';
+import { openClient, openServer } from './open-server.js';
+import { colorWanted, isTerminal, writeData, writeTalk } from './output.js';
+
+/** The context as the program owns it. */
+export interface OwnContext extends CliContext {
+  /** Closes what was opened; never throws. */
+  close(): Promise<void>;
+}
+
+/** Nothing is loaded or opened before a command asks for it. */
+export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): OwnContext {
+  const home = env['PERDURE_HOME'] ?? '.perdure';
+  const closers: (() => Promise<void>)[] = [];
+  let loading: Promise<Config> | undefined;
+  let opening: Promise<ServerHandle> | undefined;
+  let connecting: Promise<Client> | undefined;
+  const context: OwnContext = {
+    options,
+    env,
+    home,
+    out: writeData,
+    say: writeTalk,
+    isTty: isTerminal(),
+    color: colorWanted(env),
+    config: () => (loading ??= loadConfigOf(options, env)),
+    server: (wish) => (opening ??= openServer(context, wish ?? {})),
+    client: (wish?: ServerWish) =>
+      (connecting ??= openClient(context, wish ?? {}).then(({ client, close }) => {
+        closers.push(close);
+        return client;
+      })),
+    async taskQueue() {
+      if (options.taskQueue !== undefined) return options.taskQueue;
+      return (await context.config()).taskQueue ?? env['PERDURE_TASK_QUEUE'] ?? 'perdure';
+    },
+    async close() {
+      await Promise.allSettled(closers.map((closer) => closer()));
+    },
+  };
+  return context;
+}
+
+async function loadConfigOf(options: GlobalOptions, env: NodeJS.ProcessEnv): Promise<Config> {
+  const { loadConfig } = await import('./load-config.js');
+  return await loadConfig({ file: options.config, folder: process.cwd(), env });
+}

@@ -1,0 +1,27 @@
+import picocolors from 'picocolors';
+
+export function writeData(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+export function writeTalk(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** Whether a person sits there who reads and can type: everything is a terminal. */
+export function isTerminal(): boolean {
+  return Boolean(process.stdin.isTTY && process.stdout.isTTY && process.stderr.isTTY);
+}
+
+/** NO_COLOR and FORCE_COLOR count; else colour is for terminals. */
+export function colorWanted(env: NodeJS.ProcessEnv): boolean {
+  if (env['NO_COLOR']) return false;
+  return env['FORCE_COLOR'] ? env['FORCE_COLOR'] !== '0' : Boolean(process.stderr.isTTY);
+}
+
+/** Colours for talk. */
+export type Palette = ReturnType<typeof picocolors.createColors>;
+
+export function palette(color: boolean): Palette {
+  return picocolors.createColors(color);
+}

@@ -1,0 +1,19 @@
+import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common';
+import { unreadable } from '../core/input.js';
+
+/**
+ * Temporal's own converter, but what cannot be read becomes a value that says so. Thrown here, the
+ * error would make the workflow task retry for ever; as a value it fails the run with a clear text.
+ */
+export const payloadConverter: PayloadConverter = {
+  toPayload: (value) => defaultPayloadConverter.toPayload(value),
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as the SDK declares it
+  fromPayload<T>(payload: Payload): T {
+    try {
+      return defaultPayloadConverter.fromPayload(payload);
+    } catch (error) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the door checks what it gets
+      return unreadable(error instanceof Error ? error.message : String(error)) as T;
+    }
+  },
+};

@@ -1,0 +1,176 @@
+import { expect, test } from 'vitest';
+import {
+  asModelError,
+  attemptReport,
+  decideFailure,
+  modelFailure,
+  type FailedAttempt,
+  type FailureDecision,
+} from '../../src/activities/failures.js';
+import { ModelError, type ModelErrorDetails } from '../../src/models/model-error.js';
+
+function failure(details: Partial<ModelErrorDetails>): ModelError {
+  return new ModelError('it failed', { kind: 'retry', type: 'http_503', ...details });
+}
+
+function decide(
+  details: Partial<ModelErrorDetails>,
+  attempt: Partial<FailedAttempt> = {},
+): FailureDecision {
+  return decideFailure(failure(details), {
+    attempt: 1,
+    elapsedMs: 0,
+    random: () => 1,
+    ...attempt,
+  });
+}
+
+function delays(attempts: readonly number[], rest: Partial<FailedAttempt>): unknown[] {
+  return attempts.map((attempt) => {
+    const decision = decide({}, { attempt, ...rest });
+    return decision.type === 'retry' ? decision.delayMs : decision;
+  });
+}
+
+test('waits twice as long each time, up to 30 s', () => {
+  expect(delays([1, 2, 3, 6, 7, 8, 60], { random: () => 1 })).toEqual([
+    500, 1000, 2000, 16_000, 30_000, 30_000, 30_000,
+  ]);
+});
+
+test('spreads the waits over the upper half', () => {
+  expect(delays([1, 3], { random: () => 0 })).toEqual([250, 1000]);
+  expect(delays([1, 3], { random: () => 0.5 })).toEqual([375, 1500]);
+});
+
+test('takes the longer of its own wait and the one it was asked for', () => {
+  expect(decide({ retryAfterMs: 3000 })).toEqual({ type: 'retry', delayMs: 3000 });
+  expect(decide({ retryAfterMs: 3000 }, { attempt: 5 })).toEqual({ type: 'retry', delayMs: 8000 });
+});
+
+test('blocks after two minutes of retryable errors, but not before the third attempt', () => {
+  const blocked = { type: 'blocked', reason: 'provider' };
+  expect(decide({}, { attempt: 3, elapsedMs: 120_000 })).toEqual(blocked);
+  expect(decide({}, { attempt: 20, elapsedMs: 119_999 }).type).toBe('retry');
+  expect(decide({}, { attempt: 2, elapsedMs: 900_000 }).type).toBe('retry');
+});
+
+test('blocks at once for a wait of more than two minutes, and keeps the wait, capped', () => {
+  expect(decide({ retryAfterMs: 120_000 })).toEqual({ type: 'retry', delayMs: 120_000 });
+  expect(decide({ retryAfterMs: 120_001 })).toEqual({
+    type: 'blocked',
+    reason: 'provider',
+    probeAfterMs: 120_001,
+  });
+  expect(decide({ retryAfterMs: 1e9 })).toMatchObject({ probeAfterMs: 600_000 });
+});
+
+test('blocks at once where only someone outside can help', () => {
+  for (const kind of ['quota', 'credentials', 'model'] as const) {
+    expect(decide({ kind })).toEqual({ type: 'blocked', reason: kind });
+  }
+});
+
+test('fails where nothing can help', () => {
+  expect(decide({ kind: 'request' })).toEqual({ type: 'failed', reason: 'error' });
+  expect(decide({ kind: 'context_too_long' })).toEqual({
+    type: 'failed',
+    reason: 'context_too_long',
+  });
+});
+
+test('bears two empty replies, and fails at the third', () => {
+  expect(decide({ kind: 'empty' }, { attempt: 2 })).toEqual({ type: 'retry', delayMs: 1000 });
+  expect(decide({ kind: 'empty' }, { attempt: 3 })).toEqual({ type: 'failed', reason: 'error' });
+});
+
+test('counts only the empty replies where it is told of them', () => {
+  expect(decide({ kind: 'empty' }, { attempt: 9, emptyReplies: 2 }).type).toBe('retry');
+  expect(decide({ kind: 'empty' }, { attempt: 9, emptyReplies: 3 }).type).toBe('failed');
+});
+
+test('probes under the reason it has, from 30 s up to 10 minutes', () => {
+  expect(delays([1, 2, 5, 6, 40], { blocked: 'provider', elapsedMs: 9e9 })).toEqual([
+    30_000, 60_000, 480_000, 600_000, 600_000,
+  ]);
+  expect(decide({ kind: 'quota' }, { blocked: 'quota' })).toEqual({
+    type: 'retry',
+    delayMs: 30_000,
+  });
+  expect(decide({ kind: 'quota', retryAfterMs: 45_000 }, { blocked: 'quota' })).toEqual({
+    type: 'retry',
+    delayMs: 45_000,
+  });
+  expect(decide({ retryAfterMs: 300_000 }, { blocked: 'provider' })).toEqual({
+    type: 'retry',
+    delayMs: 300_000,
+  });
+});
+
+test('tells when a probe meets another reason, or an end', () => {
+  expect(decide({ kind: 'credentials' }, { blocked: 'quota' })).toEqual({
+    type: 'blocked',
+    reason: 'credentials',
+  });
+  expect(decide({ kind: 'request' }, { blocked: 'provider' }).type).toBe('failed');
+});
+
+test('does not take one passing error of a probe for another reason', () => {
+  expect(decide({}, { blocked: 'quota' })).toEqual({ type: 'retry', delayMs: 30_000 });
+  const lasting = decide({}, { blocked: 'quota', attempt: 3, elapsedMs: 150_000 });
+  expect(lasting).toEqual({ type: 'blocked', reason: 'provider' });
+});
+
+test('reports an attempt without its optional parts where they are unknown', () => {
+  const decision: FailureDecision = { type: 'retry', delayMs: 700 };
+  expect(attemptReport(failure({}), decision, { attempt: 2, at: 5 })).toEqual({
+    type: 'http_503',
+    attempt: 2,
+    waitMs: 700,
+    at: 5,
+    message: 'it failed',
+  });
+  const known = failure({ status: 503, requestId: 'r' });
+  const blocked: FailureDecision = { type: 'blocked', reason: 'provider', probeAfterMs: 9 };
+  expect(attemptReport(known, blocked, { attempt: 1, at: 5 })).toMatchObject({
+    status: 503,
+    requestId: 'r',
+    waitMs: 9,
+  });
+});
+
+test('keeps a report to 300 characters on one line, without keys', () => {
+  const error = new ModelError(`sk-abc12345\n${'x'.repeat(900)}`, { kind: 'retry', type: 't' });
+  const decision: FailureDecision = { type: 'failed', reason: 'error' };
+  const { message, waitMs } = attemptReport(error, decision, { attempt: 1, at: 0 });
+  expect(message).toMatch(/^\[hidden\] x+…$/);
+  expect(message).toHaveLength(300);
+  expect(waitMs).toBe(0);
+});
+
+test('leaves only retries to Temporal, and gives the reason in the detail', () => {
+  const report = { type: 'rate_limit', attempt: 1, waitMs: 700, at: 0, message: 'slow' };
+  expect(modelFailure({ type: 'retry', delayMs: 700 }, report)).toMatchObject({
+    message: 'slow',
+    type: 'rate_limit',
+    nonRetryable: false,
+    nextRetryDelay: 700,
+    details: [{ report }],
+  });
+  const blocked = modelFailure({ type: 'blocked', reason: 'quota' }, report);
+  expect(blocked).toMatchObject({ nonRetryable: true, details: [{ reason: 'quota', report }] });
+  expect(blocked.nextRetryDelay).toBeUndefined();
+  const failed = modelFailure({ type: 'failed', reason: 'error' }, report);
+  expect(failed).toMatchObject({ nonRetryable: true, details: [{ reason: 'error', report }] });
+});
+
+test('takes whatever else a model throws for an error that may pass', () => {
+  const error = failure({});
+  expect(asModelError(error)).toBe(error);
+  expect(asModelError(new TypeError('oops'))).toMatchObject({
+    message: 'The model threw TypeError: oops',
+    details: { kind: 'retry', type: 'unexpected' },
+  });
+  expect(asModelError('boom').message).toBe('The model threw boom');
+  expect(asModelError(Object.create(null)).message).toBe('The model threw [object Object]');
+});

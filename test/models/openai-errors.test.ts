@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import type { ModelErrorKind } from '../../src/models/model-error.js';
+import { providerError } from '../../src/models/openai-errors.js';
+import { place } from './support.js';
+
+function kindOf(status: number | undefined, error: unknown): ModelErrorKind {
+  const failure = { headers: new Headers(), error };
+  const whole = status === undefined ? failure : { ...failure, status };
+  return providerError(whole, place).details.kind;
+}
+
+test.each([
+  [
+    400,
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+  ],
+  [400, "This endpoint's maximum context length is 131072 tokens."],
+  [400, 'Your input exceeds the context window of this model.'],
+  [400, 'the request exceeds the available context size, try increasing it'],
+  [400, 'Requested tokens (2100) exceed context window of 2048'],
+  [400, 'The number of tokens to keep from the initial prompt is greater than the context length'],
+  [400, 'prompt is too long: 213462 tokens > 200000 maximum'],
+  [400, 'The input token count (1196265) exceeds the maximum number of tokens allowed (1048575)'],
+  [400, "This model's maximum prompt length is 131072 but the request contains 537812 tokens"],
+  [400, 'Please reduce the length of the messages or completion.'],
+  [422, 'Context size has been exceeded.'],
+  [
+    500,
+    'Trying to keep the first 4000 tokens when the context overflows. However, the model is loaded with context length of only 4096 tokens, longer than the context length',
+  ],
+  [413, 'anything'],
+  [
+    429,
+    'Request too large for gpt-4o in organization o on tokens per min (TPM): Limit 30000, Requested 45000.',
+  ],
+])('%i "%s" means that the context is too long', (status, message) => {
+  expect(kindOf(status, { message })).toBe('context_too_long');
+});
+
+test('reads what a router says its upstream said', () => {
+  const raw = '{"error":{"message":"prompt is too long: 5 tokens > 4 maximum"}}';
+  const error = { message: 'Provider returned error', code: 400, metadata: { raw } };
+  expect(kindOf(400, error)).toBe('context_too_long');
+});
+
+test.each<[number | undefined, unknown, ModelErrorKind]>([
+  [429, { message: 'Rate limit reached: too many tokens per minute' }, 'retry'],
+  [429, { message: 'You exceeded your current quota, retry in 20 s', code: 429 }, 'retry'],
+  [429, { type: 'insufficient_quota', code: null }, 'quota'],
+  [403, { code: 'billing_not_active' }, 'quota'],
+  [400, { message: 'Your credit balance is too low to access the API.' }, 'quota'],
+  [402, { message: 'Insufficient Balance' }, 'quota'],
+  [400, { message: 'API key not valid. Please pass a valid API key.' }, 'credentials'],
+  [401, 'Unauthorized', 'credentials'],
+  [403, { message: 'Country not supported' }, 'credentials'],
+  [403, { code: 'model_not_found', message: 'Project has no access' }, 'model'],
+  [404, { message: 'model "x" not found, try pulling it first' }, 'model'],
+  [404, '<html>Not found</html>', 'model'],
+  [400, { message: 'invalid model ID' }, 'model'],
+  [400, { message: 'The model `x` does not exist.' }, 'model'],
+  [400, { message: "Invalid schema for function 'f'" }, 'request'],
+  [400, { message: 'The customer wrote: insufficient funds' }, 'request'],
+  [422, { detail: 'temperature must be a number' }, 'request'],
+  [501, 'no such thing', 'retry'],
+  [undefined, { type: 'server_error', message: 'sorry' }, 'retry'],
+  [undefined, { type: 'invalid_request_error' }, 'request'],
+  [undefined, { code: 401 }, 'credentials'],
+  [undefined, 'upstream gone', 'retry'],
+  [undefined, null, 'retry'],
+])('status %s with %j is of kind %s', (status, error, kind) => {
+  expect(kindOf(status, error)).toBe(kind);
+});
+
+test.each([
+  ['a text', 'words'],
+  ['a message', { message: 'words' }],
+  ['a detail', { detail: 'words' }],
+])('tells what was said where the error is %s', (_name, error) => {
+  const { message } = providerError({ status: 418, headers: new Headers(), error }, place);
+  expect(message).toBe('418 from http://provider/v1: the request was refused. It said: words');
+});
+
+test('tells who has sent no key that one is wanted', () => {
+  const failure = { status: 401, headers: new Headers(), error: undefined };
+  const without = providerError(failure, { ...place, keys: [], hasKey: false });
+  expect(without.message).toBe(
+    '401 from http://provider/v1: it wants a key; set OPENAI_API_KEY for the worker',
+  );
+  expect(providerError(failure, place).message).toContain('the key was refused');
+});

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { patientDispatcher } from '../../src/models/patient-dispatcher.js';
+import { reply } from '../../src/testing/steps.js';
+import { callOnce, modelOf, stubWith } from './support.js';
+
+const GLOBAL = Symbol.for('undici.globalDispatcher.1');
+
+test('sends requests by the connections of the process, without the clocks of fetch', async () => {
+  const stub = await stubWith(reply.text('ok'));
+  expect(patientDispatcher()).toBeDefined();
+  const shared = Reflect.get(globalThis, GLOBAL);
+  const seen: object[] = [];
+  const watched = {
+    dispatch(options: object, handler: object) {
+      seen.push(options);
+      return shared.dispatch(options, handler);
+    },
+  };
+  const model = modelOf(stub);
+  Reflect.set(globalThis, GLOBAL, watched);
+  try {
+    expect(await callOnce(model)).toMatchObject({ text: 'ok' });
+  } finally {
+    Reflect.set(globalThis, GLOBAL, shared);
+  }
+  expect(seen).toMatchObject([{ headersTimeout: 0, bodyTimeout: 0, method: 'POST' }]);
+});

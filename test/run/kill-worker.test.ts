@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { startStub } from '../../src/testing/stub-server.js';
+import { CRASH_STEPS, crashAnswer } from '../support/crash-agent.js';
+import { startLedger } from '../support/ledger.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { workerChild } from '../support/worker-child.js';
+
+/** Where the worker is killed: in the nth model call or tool, or some ms after it was answered. */
+interface KillPoint {
+  readonly where: 'model' | 'tool-before' | 'tool-after' | 'workflow-task';
+  readonly nth: number;
+  readonly delayMs: number;
+}
+
+const TOOL_CALLS = 7;
+/** Drawn evenly: the library's own bias towards small numbers would kill the first step over and over. */
+const killPoint: fc.Arbitrary<KillPoint> = fc
+  .noBias(fc.tuple(fc.nat(3), fc.nat(999), fc.nat(15)))
+  .map(([kind, share, delayMs]): KillPoint => {
+    const where =
+      (['model', 'tool-before', 'tool-after', 'workflow-task'] as const)[kind] ?? 'model';
+    const moments = where.startsWith('tool') ? TOOL_CALLS : CRASH_STEPS + 1;
+    return { where, nth: 1 + Math.floor((share / 1_000) * moments), delayMs };
+  });
+
+const SEED = Number(process.env['PERDURE_SEED'] ?? 20261121);
+const POINTS = fc.sample(killPoint, { numRuns: 20, seed: SEED });
+
+interface Told extends Ended {
+  readonly modelRequests: number;
+  readonly bodies: readonly string[];
+  readonly toolAttempts: readonly { key: string }[];
+  readonly effects: number;
+}
+
+let rig: Rig;
+let home: string;
+beforeAll(async () => {
+  rig = await createRig();
+  home = await mkdtemp(join(tmpdir(), 'perdure-kill-'));
+});
+afterAll(async () => {
+  await rig.close();
+  await rm(home, { recursive: true, force: true });
+});
+
+/** One run on a worker of its own, killed at the point, carried on by a second worker. */
+async function runWithKill(point: KillPoint | null): Promise<Told> {
+  const [stub, ledger] = [await startStub(), await startLedger()];
+  const queue = `kill-${randomUUID()}`;
+  const env = {
+    ADDRESS: inject('temporalAddress'),
+    QUEUE: queue,
+    LEDGER: ledger.url,
+    OPENAI_BASE_URL: stub.baseUrl,
+    PERDURE_HOME: home,
+  };
+  const first = await workerChild(env);
+  const reached = new Promise<void>((resolve) => {
+    if (point === null) return;
+    stub.answer((request) => {
+      if (request.number === point.nth) {
+        if (point.where === 'model') resolve();
+        if (point.where === 'workflow-task') void request.ended.then(() => resolve());
+      }
+      const step = crashAnswer(request);
+      const held = point.where === 'model' && request.number === point.nth;
+      return held ? { ...step, delivery: { holdBeforeHeaders: 'never' } } : step;
+    });
+    ledger.onAttempt = (number, when) => {
+      if (number !== point.nth || point.where !== `tool-${when}`) return undefined;
+      resolve();
+      return new Promise(() => undefined);
+    };
+  });
+  if (point === null) stub.answer(crashAnswer);
+  const handle = await rig.client.workflow.start('agent', {
+    taskQueue: queue,
+    workflowId: queue,
+    args: [{ agent: 'crash', message: 'go' }],
+  });
+  const workers = [first];
+  if (point !== null) {
+    await reached;
+    // The moment itself is what is drawn at random, not a wait for something.
+    if (point.where === 'workflow-task') await pause(point.delayMs);
+    await first.kill();
+    workers.push(await workerChild(env));
+  }
+  const ended = await rig.end(handle);
+  await Promise.all([...workers.map((worker) => worker.kill()), stub.close(), ledger.close()]);
+  return {
+    ...ended,
+    modelRequests: stub.requestCount,
+    bodies: stub.requests.map(({ text }) => text),
+    toolAttempts: ledger.attempts,
+    effects: ledger.effects.size,
+  };
+}
+
+/** Attempts of the activities of a type, as the history counts them. */
+function attempts({ history }: Ended, activity: string): { scheduled: number; started: number } {
+  const events = history.events ?? [];
+  const scheduled = events.filter(
+    (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === activity,
+  );
+  const ids = new Set(scheduled.map(({ eventId }) => String(eventId)));
+  const started = events
+    .flatMap((event) => event.activityTaskStartedEventAttributes ?? [])
+    .filter(({ scheduledEventId }) => ids.has(String(scheduledEventId)))
+    .reduce((sum, { attempt }) => sum + (attempt ?? 1), 0);
+  return { scheduled: scheduled.length, started };
+}
+
+describe('a worker killed by SIGKILL', () => {
+  let undisturbed: Told;
+  beforeAll(async () => {
+    undisturbed = await runWithKill(null);
+  });
+
+  const texts = (told: Told): readonly string[] =>
+    (told.projection.state?.transcript.messages ?? []).map(({ role, text }) => `${role} ${text}`);
+
+  test('is missed by nobody when it is not killed', () => {
+    expect(undisturbed.outcome).toMatchObject({
+      status: 'completed',
+      steps: CRASH_STEPS + 1,
+      toolCalls: TOOL_CALLS,
+    });
+    expect(undisturbed.modelRequests).toBe(CRASH_STEPS + 1);
+    expect(undisturbed.toolAttempts).toHaveLength(TOOL_CALLS);
+  });
+
+  test.concurrent.each(POINTS)(
+    'at $where $nth, $delayMs ms: nothing finished is repeated, the outcome is the same',
+    { timeout: 180_000 },
+    async (point) => {
+      const told = await runWithKill(point);
+      expect(told.outcome).toEqual(undisturbed.outcome);
+      expect(texts(told)).toEqual(texts(undisturbed));
+      const model = attempts(told, 'callModel');
+      expect(model.scheduled).toBe(CRASH_STEPS + 1);
+      expect(told.modelRequests).toBeLessThanOrEqual(model.started);
+      // Only what was in flight at the one kill may have come twice.
+      expect(told.modelRequests - new Set(told.bodies).size).toBeLessThanOrEqual(1);
+      const keys = new Set(told.toolAttempts.map(({ key }) => key));
+      expect(keys.size).toBe(TOOL_CALLS);
+      expect(told.effects).toBe(TOOL_CALLS);
+      expect(told.toolAttempts.length - keys.size).toBeLessThanOrEqual(2);
+      expect(told.toolAttempts.length).toBeLessThanOrEqual(attempts(told, 'runTool').started);
+    },
+  );
+});

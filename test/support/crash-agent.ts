@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Limits, OnLimit } from '../../src/core/definition.js';
+import { reply, type Step } from '../../src/testing/steps.js';
+import type { StubRequest } from '../../src/testing/requests.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import type { Tool } from '../../src/tools/tool.js';
+
+/** An agent whose tools do nothing but tell the ledger. */
+export function crashAgent(
+  ledgerUrl: string,
+  rest: { limits?: Limits; onLimit?: OnLimit } = {},
+): Agent {
+  return defineAgent({
+    name: 'crash',
+    instructions: 'do the steps',
+    model: 'stub',
+    tools: [ledgerTool('look', 'read', ledgerUrl), ledgerTool('put', 'keyed', ledgerUrl)],
+    ...rest,
+  });
+}
+
+function ledgerTool(name: string, effect: 'read' | 'keyed', url: string): Tool {
+  return defineTool({
+    name,
+    description: `${name} something`,
+    input: z.object({ step: z.number(), part: z.number() }),
+    effect,
+    heartbeat: 2_000,
+    async execute(input, { idempotencyKey, signal }) {
+      const body = JSON.stringify({ tool: name, key: idempotencyKey, input });
+      const response = await fetch(url, { method: 'POST', body, signal });
+      return await response.json();
+    },
+  });
+}
+
+export const CRASH_STEPS = 5;
+
+/** The model of the crash runs: the same request always gets the same answer. */
+export function crashAnswer(request: StubRequest): Step {
+  const step = request.assistantMessages;
+  if (step >= CRASH_STEPS) return reply.text(`done after ${step} steps`);
+  const parts = step % 2 === 0 ? [0] : [0, 1];
+  return reply.calls(
+    parts.map((part) => ({ name: part === 0 ? 'put' : 'look', arguments: { step, part } })),
+  );
+}

@@ -1,0 +1,47 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { sourceBundle } from './bundle.js';
+
+const SCRIPT = fileURLToPath(new URL('./worker-process.ts', import.meta.url));
+let bundlePath: Promise<string> | undefined;
+
+export interface WorkerChild {
+  readonly pid: number;
+  /** SIGKILL; resolves when the process is gone. */
+  kill(): Promise<void>;
+}
+
+/** Starts a worker process and resolves when it polls. */
+export async function workerChild(env: Readonly<Record<string, string>>): Promise<WorkerChild> {
+  bundlePath ??= writeBundle();
+  const child = fork(SCRIPT, {
+    execArgv: ['--import', 'tsx'],
+    env: { PATH: process.env['PATH'], BUNDLE: await bundlePath, ...env },
+  });
+  await Promise.race([once(child, 'message'), failed(child)]);
+  return {
+    pid: child.pid ?? 0,
+    async kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const gone = once(child, 'exit');
+      child.kill('SIGKILL');
+      await gone;
+    },
+  };
+}
+
+async function failed(child: ChildProcess): Promise<never> {
+  const [code] = (await once(child, 'exit')) as [number | null];
+  throw new Error(`the worker process ended with ${code} before it was ready`);
+}
+
+async function writeBundle(): Promise<string> {
+  const bundle = await sourceBundle();
+  const path = join(tmpdir(), `perdure-bundle-${process.pid}.js`);
+  await writeFile(path, 'code' in bundle ? bundle.code : '');
+  return path;
+}

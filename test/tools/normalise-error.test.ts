@@ -1,0 +1,107 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { normaliseError } from '../../src/tools/normalise-error.js';
+import { redact } from '../../src/tools/redact.js';
+import { ToolError } from '../../src/tools/tool-error.js';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+const cyclic: Record<string, unknown> = { reason: 'loop' };
+cyclic['self'] = cyclic;
+
+const withCyclicCause = new Error('outer');
+withCyclicCause.cause = withCyclicCause;
+
+describe('normaliseError', () => {
+  it.each([
+    ['an error', new RangeError('too far'), 'RangeError', 'too far'],
+    ['a ToolError', new ToolError('no such order'), 'ToolError', 'no such order'],
+    ['a text', 'boom', 'Error', 'boom'],
+    ['an empty text', '', 'Error', 'it threw an empty text'],
+    ['undefined', undefined, 'Error', 'it threw undefined'],
+    ['null', null, 'Error', 'it threw null'],
+    ['a number', 7, 'Error', '7'],
+    ['a symbol', Symbol('s'), 'Error', '[symbol s]'],
+    ['an object with a message', { message: 'inside' }, 'Error', 'inside'],
+    ['an object', { code: 5n }, 'Error', '{"code":"5"}'],
+    ['a cyclic object', cyclic, 'Error', '{"reason":"loop","self":"[circular]"}'],
+    ['an error without a message', new TypeError(), 'TypeError', 'TypeError'],
+    ['a cyclic cause', withCyclicCause, 'Error', 'outer'],
+    [
+      'causes',
+      new TypeError('fetch failed', {
+        cause: new Error('connect ECONNREFUSED', { cause: 'port 1' }),
+      }),
+      'TypeError',
+      'fetch failed: connect ECONNREFUSED: port 1',
+    ],
+    [
+      'many errors',
+      new AggregateError([new Error('first')], 'all failed'),
+      'AggregateError',
+      'all failed: first',
+    ],
+  ])('gives %s', (_label, thrown, type, message) => {
+    expect(normaliseError(thrown)).toEqual({ type, message });
+  });
+
+  it('survives errors that lie about themselves', () => {
+    const odd = Object.assign(new Error('x'), { name: 5, message: { deep: 1n } });
+    expect(normaliseError(odd)).toEqual({ type: 'Error', message: '{"deep":"1"}' });
+    const trap = new Proxy(new Error('x'), {
+      get: () => {
+        throw new Error('trapped');
+      },
+    });
+    expect(normaliseError(trap)).toEqual({
+      type: 'Error',
+      message: 'it threw an object that cannot be read',
+    });
+  });
+
+  it('cuts 300,000 characters to 4 KiB of UTF-8 and says so', () => {
+    const { message } = normaliseError(new Error('ü'.repeat(300_000)));
+    expect(Buffer.byteLength(message)).toBeLessThanOrEqual(4096);
+    expect(Buffer.byteLength(message)).toBeGreaterThan(4000);
+    expect(message).toMatch(/^ü+… \[cut, 600000 bytes in all\]$/);
+    expect(
+      normaliseError(Object.assign(new Error('x'), { name: 'N'.repeat(9_000) })).type,
+    ).toHaveLength(100);
+  });
+
+  it('redacts a secret before it cuts, so that no half of one is left', () => {
+    vi.stubEnv('SHOP_TOKEN', 'abcdefgh-12345678');
+    const thrown = new Error(`${'x'.repeat(4_050)}abcdefgh-12345678${'y'.repeat(100)}`);
+    expect(normaliseError(thrown).message).not.toContain('abcd');
+    expect(normaliseError('401 for abcdefgh-12345678').message).toBe(
+      '401 for [redacted SHOP_TOKEN]',
+    );
+  });
+});
+
+describe('redact', () => {
+  const environment = {
+    OPENAI_API_KEY: 'sk-live-1234567890',
+    db_password: 'p4ssw0rd-long',
+    SHORT_KEY: 'short',
+    OLD_SECRET: 'sk-live-1234567890-and-more',
+    ESCAPED_TOKEN: 'line\nbreak"quote',
+    DOLLAR_TOKEN: 'aaaa$&bbbb',
+    PATH: '/usr/bin:/usr/local/bin',
+    EMPTY_KEY: '',
+    MISSING_KEY: undefined,
+  };
+
+  it.each([
+    ['Bearer sk-live-1234567890!', 'Bearer [redacted OPENAI_API_KEY]!'],
+    ['p4ssw0rd-long p4ssw0rd-long', '[redacted db_password] [redacted db_password]'],
+    ['sk-live-1234567890-and-more', '[redacted OLD_SECRET]'],
+    ['raw line\nbreak"quote', 'raw [redacted ESCAPED_TOKEN]'],
+    ['{"x":"line\\nbreak\\"quote"}', '{"x":"[redacted ESCAPED_TOKEN]"}'],
+    ['aaaa$&bbbb', '[redacted DOLLAR_TOKEN]'],
+    ['short /usr/bin:/usr/local/bin', 'short /usr/bin:/usr/local/bin'],
+  ])('turns %j into %j', (text, expected) => {
+    expect(redact(text, environment)).toBe(expected);
+  });
+});
