@@ -1,4 +1,9 @@
-import { DefaultLogger, Runtime, type LogLevel } from '@temporalio/worker';
+import {
+  DefaultLogger,
+  makeTelemetryFilterString,
+  Runtime,
+  type LogLevel,
+} from '@temporalio/worker';
 
 /**
  * Sets what Temporal's SDK logs to stderr, for this whole process; the first call wins, as the SDK
@@ -6,7 +11,15 @@ import { DefaultLogger, Runtime, type LogLevel } from '@temporalio/worker';
  */
 export function installRuntime(level: LogLevel = 'WARN'): void {
   try {
-    Runtime.install({ logger: new DefaultLogger(level) });
+    Runtime.install({
+      logger: new DefaultLogger(level),
+      telemetryOptions: {
+        logging: {
+          filter: makeTelemetryFilterString({ core: level, other: 'ERROR' }),
+          forward: {},
+        },
+      },
+    });
   } catch {
     // Somebody has installed one already; theirs holds.
   }

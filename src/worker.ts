@@ -20,6 +20,8 @@ export interface WorkerOptions extends ConnectionSettings {
   /** Where large texts are kept; all workers of a queue must share it. Default PERDURE_HOME/blobs. */
   readonly blobs?: BlobStore;
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Runs workflow code; false: only activities, e.g. on a machine for heavy tools. Default true. */
+  readonly workflows?: boolean;
   /** Workflow code made before; default: perdure's own, prebuilt. */
   readonly workflowBundle?: WorkflowBundleOption;
   /** Milliseconds that activities in flight get to end when the worker shuts down; default 5,000. */
@@ -66,7 +68,9 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
       connection,
       namespace: target.namespace,
       taskQueue,
-      workflowBundle: options.workflowBundle ?? (await workflowCode()),
+      ...(options.workflows !== false && {
+        workflowBundle: options.workflowBundle ?? (await workflowCode()),
+      }),
       activities: createActivities({
         agents,
         blobs,

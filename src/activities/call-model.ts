@@ -15,6 +15,8 @@ import { recordReply } from './recorded-reply.js';
 import type { PromptName } from './transcript-cache.js';
 
 const KEPT_REPORTS = 10;
+/** The report type of a well-formed reply that says nothing. */
+const EMPTY_REPLY = 'empty_reply';
 
 /**
  * One model call. The prompt is rebuilt from this worker's memory or the workflow's transcript;
@@ -81,7 +83,7 @@ async function ask(
     const error = asModelError(thrown);
     const { attempt, scheduledTimestampMs } = context.info;
     const at = Date.now();
-    const empty = reports.filter(({ type }) => type === 'empty').length + 1;
+    const empty = reports.filter(({ type }) => type === EMPTY_REPLY).length + 1;
     const decision = decideFailure(error, {
       attempt,
       elapsedMs: at - scheduledTimestampMs,
@@ -89,10 +91,12 @@ async function ask(
       emptyReplies: empty,
       random: Math.random,
     });
-    reports.push(attemptReport(error, decision, { attempt, at }));
-    context.log.warn('model call failed', { report: reports.at(-1), decision: decision.type });
+    const report = attemptReport(error, decision, { attempt, at });
+    const failure = modelFailure(decision, report, reports);
+    reports.push(report);
+    context.log.warn('model call failed', { report, decision: decision.type });
     context.heartbeat(heartbeatDetails(reports));
-    throw modelFailure(decision, reports[reports.length - 1] as AttemptReport);
+    throw failure;
   }
 }
 

@@ -1,10 +1,8 @@
 import { ApplicationFailure } from '@temporalio/common';
-import type {
-  AttemptReport,
-  ModelBlockReason,
-  ModelFailReason,
-  ModelFailureDetail,
-} from '../core/report.js';
+import type { ModelBlock } from '../core/blocked.js';
+import type { ActivityProblem } from '../core/failure.js';
+import type { FailReason } from '../core/outcome.js';
+import type { AttemptReport } from '../core/report.js';
 import { ModelError } from '../models/model-error.js';
 import { LONGEST_WAIT_MS } from '../models/retry-after.js';
 import { sample } from '../models/scrub.js';
@@ -23,11 +21,11 @@ export type FailureDecision =
   | { readonly type: 'retry'; readonly delayMs: number }
   | {
       readonly type: 'blocked';
-      readonly reason: ModelBlockReason;
+      readonly reason: ModelBlock;
       /** Milliseconds before the provider wants to be asked again, where it said so. */
       readonly probeAfterMs?: number;
     }
-  | { readonly type: 'failed'; readonly reason: ModelFailReason };
+  | { readonly type: 'failed'; readonly reason: Extract<FailReason, 'context_too_long' | 'error'> };
 
 /** Where in its activity an attempt stands. */
 export interface FailedAttempt {
@@ -36,7 +34,7 @@ export interface FailedAttempt {
   /** Milliseconds since the activity was scheduled for the first time. */
   readonly elapsedMs: number;
   /** Why the run is blocked already, when this attempt is a probe. */
-  readonly blocked?: ModelBlockReason;
+  readonly blocked?: ModelBlock;
   /** Empty replies so far, this one included; where nobody counted, all attempts are taken for such. */
   readonly emptyReplies?: number;
   /** A number from 0 up to 1, the jitter. */
@@ -130,20 +128,41 @@ export function attemptReport(
 }
 
 /**
- * The failure as Temporal takes it. Its type is the report's; its one detail is a
- * `ModelFailureDetail`. Only `retry` leaves the next attempt to Temporal: the workflow must learn of
- * the other two. There is no cause: it would carry the texts of foreign errors into the history.
+ * The failure as Temporal takes it, with the reports of all failed attempts so far. Its type is the
+ * newest report's. Only `retry` leaves the next attempt to Temporal; of the other two the workflow
+ * must learn, so they carry an `ActivityProblem`. There is no cause: it would carry the texts of
+ * foreign errors into the history.
  */
-export function modelFailure(decision: FailureDecision, report: AttemptReport): ApplicationFailure {
-  const detail: ModelFailureDetail =
-    decision.type === 'retry' ? { report } : { reason: decision.reason, report };
+export function modelFailure(
+  decision: FailureDecision,
+  report: AttemptReport,
+  earlier: readonly AttemptReport[] = [],
+): ApplicationFailure {
+  const { message, type } = report;
+  const reports = [...earlier, report];
   return ApplicationFailure.create({
-    message: report.message,
-    type: report.type,
+    message,
+    type,
     nonRetryable: decision.type !== 'retry',
-    details: [detail],
+    details: [decision.type === 'retry' ? { reports } : problemOf(decision, message, reports)],
     ...(decision.type === 'retry' && { nextRetryDelay: decision.delayMs }),
   });
+}
+
+function problemOf(
+  decision: Exclude<FailureDecision, { type: 'retry' }>,
+  message: string,
+  reports: readonly AttemptReport[],
+): ActivityProblem {
+  if (decision.type === 'failed') return { ...decision, message, reports };
+  const { reason, probeAfterMs: after } = decision;
+  return {
+    type: 'blocked',
+    reason,
+    message,
+    ...(after !== undefined && { waitMs: after }),
+    reports,
+  };
 }
 
 /** Text of a thrown value; `String` itself throws for some objects. */

@@ -1,9 +1,3 @@
-/** Why a model call waits for a mend from outside; the run is `blocked` with this reason. */
-export type ModelBlockReason = 'quota' | 'credentials' | 'model' | 'provider';
-
-/** Why a model call cannot succeed however often it is tried; an end of the turn. */
-export type ModelFailReason = 'context_too_long' | 'error';
-
 /** What one failed attempt of a model call leaves behind: for operators, without bodies or keys. */
 export interface AttemptReport {
   /** Short machine name, e.g. `rate_limit`, `http_502`, `connection_reset`, `bad_json`. */
@@ -19,10 +13,4 @@ export interface AttemptReport {
   readonly at: number;
   /** At most 300 characters. */
   readonly message: string;
-}
-
-/** The one detail of a failed `callModel` activity. No `reason` while Temporal goes on trying. */
-export interface ModelFailureDetail {
-  readonly reason?: ModelBlockReason | ModelFailReason;
-  readonly report: AttemptReport;
 }

@@ -3,18 +3,21 @@ import type { Usage } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
 import type { RunState, Spent } from './state.js';
 
+const KEPT_REPORTS = 10;
+
 /** Settles a model call against turn and run; a closing call is paid but is no step. */
 export function addReply(
   state: RunState,
   call: { reply: RecordedReply; deciding: boolean },
 ): RunState {
   const cost = costOf(call.reply.usage, state.config.price);
+  const reports = [...state.turn.reports, ...(call.reply.reports ?? [])].slice(-KEPT_REPORTS);
   const add = (spent: Spent): Spent => ({
     ...spent,
     steps: spent.steps + (call.deciding ? 1 : 0),
     usage: addUsage(spent.usage, { used: call.reply.usage, cost }),
   });
-  return spend(state, add);
+  return spend({ ...state, turn: { ...state.turn, reports } }, add);
 }
 
 export function countCalls(state: RunState, executed: number): RunState {

@@ -2,6 +2,7 @@ import type { AgentDefinition, LimitName, LimitSet, Price } from './definition.j
 import type { CallResult } from './calls.js';
 import type { BlobRef, ToolCall } from './messages.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
+import type { AttemptReport } from './report.js';
 import type { Transcript } from './transcript.js';
 import { emptyTranscript } from './transcript.js';
 
@@ -36,6 +37,8 @@ export interface Turn {
   readonly clippedBy: LimitName | null;
   /** The forced ending has begun, for this reason; its closing call is asked at most once. */
   readonly closing: StopReason | null;
+  /** The newest failed attempts of model calls, at most ten. */
+  readonly reports: readonly AttemptReport[];
   readonly outcome: Outcome | null;
 }
 
@@ -89,6 +92,7 @@ export function freshTurn(number: number, price: Price | null): Turn {
     deadlineReached: false,
     clippedBy: null,
     closing: null,
+    reports: [],
     outcome: null,
   };
 }

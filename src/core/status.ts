@@ -1,6 +1,7 @@
 import type { BlockedReason } from './blocked.js';
 import type { Message } from './messages.js';
 import type { Outcome, Usage } from './outcome.js';
+import type { AttemptReport } from './report.js';
 import type { EffectiveLimits } from './state.js';
 
 export type RunStatusName =
@@ -39,6 +40,8 @@ export interface RunStatus {
   readonly usage: Usage;
   readonly pending: readonly Pending[];
   readonly doing: string | null;
+  /** Failed attempts of model calls, newest last. */
+  readonly reports: readonly AttemptReport[];
   readonly outcome: Outcome | null;
 }
 
@@ -59,4 +62,5 @@ export interface TranscriptPage {
 export interface Blocked {
   readonly reason: BlockedReason;
   readonly message: string;
+  readonly reports?: readonly AttemptReport[];
 }

@@ -56,7 +56,8 @@ export async function untilMended<B extends BlockedReason, T>(
         throw error;
       }
     }
-    session.blocked.set(name, { reason: block.reason, message: block.message });
+    const { reason, message, reports } = block;
+    session.blocked.set(name, { reason, message, ...(reports && { reports }) });
     session.changed();
     const wait = Math.max(FIRST_PROBE_MS, block.waitMs ?? 0);
     if (await resumedWithin(session, wait)) block = null;

@@ -29,6 +29,7 @@ export function statusOf(session: Session): RunStatus {
     usage: state.total.usage,
     pending: [...session.pending.values()],
     doing: session.doing.size === 0 ? null : [...session.doing.values()].join(', '),
+    reports: [...state.turn.reports, ...(blocked?.reports ?? [])],
     outcome,
   };
 }

@@ -155,13 +155,24 @@ test('leaves only retries to Temporal, and gives the reason in the detail', () =
     type: 'rate_limit',
     nonRetryable: false,
     nextRetryDelay: 700,
-    details: [{ report }],
+    details: [{ reports: [report] }],
   });
-  const blocked = modelFailure({ type: 'blocked', reason: 'quota' }, report);
-  expect(blocked).toMatchObject({ nonRetryable: true, details: [{ reason: 'quota', report }] });
+  const earlier = { ...report, attempt: 0 };
+  const blocked = modelFailure({ type: 'blocked', reason: 'quota', probeAfterMs: 9 }, report, [
+    earlier,
+  ]);
+  expect(blocked).toMatchObject({
+    nonRetryable: true,
+    details: [
+      { type: 'blocked', reason: 'quota', message: 'slow', waitMs: 9, reports: [earlier, report] },
+    ],
+  });
   expect(blocked.nextRetryDelay).toBeUndefined();
   const failed = modelFailure({ type: 'failed', reason: 'error' }, report);
-  expect(failed).toMatchObject({ nonRetryable: true, details: [{ reason: 'error', report }] });
+  expect(failed).toMatchObject({
+    nonRetryable: true,
+    details: [{ type: 'failed', reason: 'error', reports: [report] }],
+  });
 });
 
 test('takes whatever else a model throws for an error that may pass', () => {

@@ -165,6 +165,14 @@ test('names model and address when the model is not there', async () => {
   );
 });
 
+test('tells what a proxy said that knows no JSON', async () => {
+  const stub = await stubWith(reply.raw('<h1>upstream\n is down</h1>', { status: 502 }));
+  const { message } = await failureOf(callOnce(modelOf(stub)));
+  expect(message).toBe(
+    `502 from ${stub.baseUrl}: no answer for now. It said: <h1>upstream is down</h1>`,
+  );
+});
+
 test('keeps the request id of an error', async () => {
   const stub = await stubWith(reply.error(500, {}, { headers: { 'x-request-id': 'req_9' } }));
   const { details } = await failureOf(callOnce(modelOf(stub)));

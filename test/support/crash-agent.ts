@@ -15,7 +15,12 @@ export function crashAgent(
     name: 'crash',
     instructions: 'do the steps',
     model: 'stub',
-    tools: [ledgerTool('look', 'read', ledgerUrl), ledgerTool('put', 'keyed', ledgerUrl)],
+    tools: [
+      ledgerTool('look', 'read', ledgerUrl),
+      ledgerTool('put', 'keyed', ledgerUrl),
+      spinTool,
+      payTool(ledgerUrl),
+    ],
     ...rest,
   });
 }
@@ -29,6 +34,36 @@ function ledgerTool(name: string, effect: 'read' | 'keyed', url: string): Tool {
     heartbeat: 2_000,
     async execute(input, { idempotencyKey, signal }) {
       const body = JSON.stringify({ tool: name, key: idempotencyKey, input });
+      const response = await fetch(url, { method: 'POST', body, signal });
+      return await response.json();
+    },
+  });
+}
+
+/** Blocks its process on the first attempt, so that the server takes the worker for dead while it lives. */
+const spinTool = defineTool({
+  name: 'spin',
+  description: 'spins',
+  input: z.object({ forMs: z.number() }),
+  effect: 'read',
+  heartbeat: 1_000,
+  async execute({ forMs }, { call }) {
+    const until = Date.now() + (call.attempt === 1 ? forMs : 0);
+    while (Date.now() < until);
+    return `spun in attempt ${call.attempt} of process ${process.pid}`;
+  },
+});
+
+/** Takes effect once, then is lost with its worker unless the ledger lets it answer. */
+function payTool(url: string): Tool {
+  return defineTool({
+    name: 'pay',
+    description: 'pays',
+    input: z.object({ amount: z.number() }),
+    effect: 'once',
+    heartbeat: 1_000,
+    async execute(input, { idempotencyKey, signal }) {
+      const body = JSON.stringify({ tool: 'pay', key: idempotencyKey, input });
       const response = await fetch(url, { method: 'POST', body, signal });
       return await response.json();
     },

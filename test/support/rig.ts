@@ -87,8 +87,9 @@ async function endOf(handle: WorkflowHandle): Promise<Ended> {
   return { outcome, history, projection, handle };
 }
 
-function outcomeIn({ ended }: Projection): Outcome | null {
-  return (ended?.result ?? null) as Outcome | null;
+/** A cancelled workflow has no result; its outcome is retold from the history. */
+function outcomeIn({ ended, state }: Projection): Outcome | null {
+  return (ended?.result ?? state?.turn.outcome ?? null) as Outcome | null;
 }
 
 /** Fails when the current workflow code would not do again what the history says. */

@@ -1,4 +1,5 @@
 // A worker as a process of its own, so that SIGKILL is real. Told by environment, tells `ready`.
+import { NativeConnection, Worker } from '@temporalio/worker';
 import { defineConfig } from '../../src/config.js';
 import type { OnLimit } from '../../src/core/definition.js';
 import { installRuntime } from '../../src/runtime.js';
@@ -7,18 +8,41 @@ import { crashAgent } from './crash-agent.js';
 
 installRuntime('ERROR');
 const { env } = process;
-const steps = Number(env['STEPS'] ?? 0);
-const agent = crashAgent(env['LEDGER'] ?? '', {
-  ...(steps > 0 && { limits: { steps } }),
-  ...(env['ON_LIMIT'] && { onLimit: env['ON_LIMIT'] as OnLimit }),
-});
-const worker = await createWorker({
-  config: defineConfig({ agents: [agent] }),
-  address: env['ADDRESS'] ?? '',
-  taskQueue: env['QUEUE'] ?? '',
-  workflowBundle: { codePath: env['BUNDLE'] ?? '' },
-  env,
-  ...(env['CACHE_BYTES'] && { transcriptCacheBytes: Number(env['CACHE_BYTES']) }),
-});
-process.send?.('ready');
-await worker.stopped;
+const address = env['ADDRESS'] ?? '';
+const taskQueue = env['QUEUE'] ?? '';
+const workflowBundle = { codePath: env['BUNDLE'] ?? '' };
+
+/** Runs workflow code and no activity: whatever a run does is then done by another process. */
+async function workflowsOnly(): Promise<void> {
+  const connection = await NativeConnection.connect({ address });
+  const loadAgent = (): Promise<never> => Promise.reject(new Error('no agent is here'));
+  const worker = await Worker.create({
+    connection,
+    taskQueue,
+    workflowBundle,
+    activities: { loadAgent },
+    enableNonLocalActivities: false,
+  });
+  process.send?.('ready');
+  await worker.run();
+}
+
+async function whole(): Promise<void> {
+  const steps = Number(env['STEPS'] ?? 0);
+  const agent = crashAgent(env['LEDGER'] ?? '', {
+    ...(steps > 0 && { limits: { steps } }),
+    ...(env['ON_LIMIT'] && { onLimit: env['ON_LIMIT'] as OnLimit }),
+  });
+  const worker = await createWorker({
+    config: defineConfig({ agents: [agent] }),
+    address,
+    taskQueue,
+    workflowBundle,
+    env,
+    workflows: env['ROLE'] !== 'activities',
+  });
+  process.send?.('ready');
+  await worker.stopped;
+}
+
+await (env['ROLE'] === 'workflows' ? workflowsOnly() : whole());

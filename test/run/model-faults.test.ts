@@ -1,0 +1,201 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { Limits } from '../../src/core/definition.js';
+import type { RunStatus } from '../../src/core/status.js';
+import { openAiModel } from '../../src/models/openai.js';
+import { reply, type Step } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let stub: Stub;
+
+const echo = defineTool({
+  name: 'echo',
+  description: 'says it again',
+  input: z.object({ text: z.string() }),
+  effect: 'read',
+  execute: async ({ text }) => text,
+});
+
+beforeAll(async () => {
+  [rig, stub] = [await createRig(), await startStub()];
+  const agent = defineAgent({ name: 'a', instructions: 'hi', model: 'm', tools: [echo] });
+  await rig.worker([agent], { models: { m: openAiModel({ baseUrl: stub.baseUrl }) } });
+});
+afterAll(async () => {
+  await rig.close();
+  await stub.close();
+});
+
+let serial = 0;
+/** A run whose model answers by this script, in a conversation of its own. */
+async function start(
+  steps: readonly Step[],
+  limits?: Limits,
+): Promise<{ handle: WorkflowHandle; marker: string }> {
+  const marker = `conversation-${(serial += 1)}-`;
+  stub.scriptFor(marker, ...steps);
+  return {
+    handle: await rig.start({ agent: 'a', message: marker, ...(limits && { limits }) }),
+    marker,
+  };
+}
+
+async function run(steps: readonly Step[], limits?: Limits): Promise<Ended & { requests: number }> {
+  const { handle, marker } = await start(steps, limits);
+  const ended = await rig.end(handle);
+  return { ...ended, requests: stub.requests.filter(({ text }) => text.includes(marker)).length };
+}
+
+const calling = (name: string, args: string | Record<string, string>): Step =>
+  reply.calls([{ name, arguments: args }]);
+const soon = { headers: { 'retry-after-ms': '10' } };
+
+describe('a model that', () => {
+  test('never stops calling tools ends at its cap, with an answer', async () => {
+    const steps = Array.from({ length: 4 }, (_, n) => calling('echo', { text: `${n}` }));
+    const { outcome, requests } = await run([...steps, reply.text('enough')], { steps: 4 });
+    expect(outcome).toMatchObject({
+      status: 'stopped',
+      reason: 'steps',
+      answer: 'enough',
+      steps: 4,
+    });
+    expect(requests).toBe(5);
+  });
+
+  test('calls a tool that is not there is told the ones that are', async () => {
+    const { outcome, projection } = await run([calling('ehco', { text: 'x' }), reply.text('ok')]);
+    expect(outcome).toMatchObject({ status: 'completed', toolCalls: 0 });
+    expect(projection.state?.transcript.messages[2]?.text).toMatch(/unknown_tool.*echo/);
+  });
+
+  test('sends broken JSON, or arguments that do not fit, is told where', async () => {
+    const { outcome, projection } = await run([
+      calling('echo', '{"text": "x'),
+      calling('echo', { txt: 'x' }),
+      calling('echo', { text: 'x' }),
+      reply.text('ok'),
+    ]);
+    const told = projection.state?.transcript.messages.filter(({ role }) => role === 'tool');
+    expect(told?.map(({ text }) => text)).toEqual([
+      expect.stringMatching(/invalid_json.*too early/s),
+      expect.stringMatching(/invalid_arguments.*txt.*text/s),
+      'x',
+    ]);
+    expect(outcome).toMatchObject({ status: 'completed', toolCalls: 1 });
+  });
+
+  test('answers nothing is asked three times, then the turn fails', async () => {
+    const nothing = reply.text('', soon);
+    const { outcome, requests } = await run([nothing, nothing, nothing]);
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
+    expect(requests).toBe(3);
+  });
+
+  test.each([
+    [
+      'refuses',
+      reply.completion({
+        choices: [
+          { message: { role: 'assistant', content: null, refusal: 'no' }, finish_reason: 'stop' },
+        ],
+      }),
+      'refused',
+    ],
+    ['is filtered', reply.text('', { finish: 'content_filter' }), 'filtered'],
+    ['is cut off', reply.text('half a', { finish: 'length' }), 'truncated'],
+    [
+      'has no room',
+      reply.error(400, { code: 'context_length_exceeded', message: 'too long' }),
+      'context_too_long',
+    ],
+    ['gets a request it cannot take', reply.error(400, { message: 'bad parameter' }), 'error'],
+  ])('%s is an end with a reason, asked once', async (_what, step, reason) => {
+    const { outcome, requests } = await run([step]);
+    expect(outcome).toMatchObject({ status: 'failed', reason });
+    expect(requests).toBe(1);
+  });
+});
+
+describe('a provider that', () => {
+  test('stumbles is asked again by Temporal, and every failed attempt leaves a report', async () => {
+    const { outcome, requests, projection, history } = await run([
+      reply.reset(),
+      reply.raw('<html>busy</html>', { headers: { 'content-type': 'text/html' } }),
+      reply.error(
+        503,
+        { message: 'busy' },
+        { headers: { 'retry-after-ms': '30', 'x-request-id': 'r-3' } },
+      ),
+      reply.raw('{"choices": [', {}),
+      reply.text('at last'),
+    ]);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'at last', steps: 1 });
+    expect(requests).toBe(5);
+    const scheduled = (history.events ?? []).filter(
+      (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === 'callModel',
+    );
+    expect(scheduled).toHaveLength(1);
+    expect(projection.state?.turn.reports).toMatchObject([
+      { type: 'connection_reset', attempt: 1 },
+      { type: 'html', attempt: 2 },
+      { type: expect.stringContaining('503'), status: 503, attempt: 3, requestId: 'r-3' },
+      { type: 'bad_json', attempt: 4 },
+    ]);
+  });
+});
+
+async function statusWhen(handle: WorkflowHandle, reason: string): Promise<RunStatus> {
+  return await vi.waitFor(
+    async () => {
+      const status = await handle.query<RunStatus>('status');
+      expect(status).toMatchObject({ status: 'blocked', reason });
+      return status;
+    },
+    { timeout: 20_000, interval: 50 },
+  );
+}
+
+describe('what can be mended from outside', () => {
+  test.each([
+    ['quota', reply.error(429, { code: 'insufficient_quota', message: 'no money' })],
+    ['credentials', reply.error(401, { message: 'bad key' })],
+    ['model', reply.error(404, { code: 'model_not_found', message: 'no such model' })],
+    ['provider', reply.error(429, { message: 'later' }, { headers: { 'retry-after': '300' } })],
+  ])('blocks the run visibly as %s after one request, and resume goes on', async (reason, step) => {
+    const { handle, marker } = await start([step, reply.text('mended')]);
+    const status = await statusWhen(handle, reason);
+    expect(status.message).toBeTruthy();
+    expect(status.reports).toMatchObject([{ attempt: 1, message: status.message }]);
+    expect((await handle.describe()).searchAttributes).toMatchObject({
+      AgentStatus: ['blocked'],
+      AgentReason: [reason],
+    });
+    expect(stub.requests.filter(({ text }) => text.includes(marker))).toHaveLength(1);
+    await handle.executeUpdate('resume');
+    const { outcome } = await rig.end(handle);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'mended', steps: 1 });
+    expect(stub.requests.filter(({ text }) => text.includes(marker))).toHaveLength(2);
+  });
+
+  test('a blocked run can be cancelled', async () => {
+    const { handle } = await start([reply.error(401, { message: 'bad key' })]);
+    await statusWhen(handle, 'credentials');
+    await handle.cancel();
+    expect((await rig.end(handle)).outcome).toMatchObject({ status: 'cancelled', steps: 0 });
+  });
+
+  test('a closing call does not wait for it: the answer is composed', async () => {
+    const { outcome } = await run(
+      [calling('echo', { text: 'found it' }), reply.error(401, { message: 'bad key' })],
+      { steps: 1 },
+    );
+    expect(outcome).toMatchObject({ status: 'stopped', reason: 'steps' });
+    expect(outcome.answer).toContain('found it');
+  });
+});

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { RunStatus } from '../../src/core/status.js';
+import { callTool, say } from '../../src/models/scripted.js';
+import type { Model, ModelRequest } from '../../src/models/model.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+const executions = new Map<string, string[]>();
+
+/** Never comes back the first time, so that nobody can know what it did. */
+const pay = (verify?: 'happened' | 'not' | 'unknown' | 'throws') =>
+  defineTool({
+    name: 'pay',
+    description: 'pays',
+    input: z.object({ run: z.string() }),
+    effect: 'once',
+    timeout: 300,
+    async execute({ run }, { idempotencyKey }) {
+      const keys = executions.get(run) ?? [];
+      executions.set(run, [...keys, idempotencyKey]);
+      if (keys.length === 0) await new Promise(() => undefined);
+      return 'paid';
+    },
+    ...(verify && {
+      verify: (key: string) => {
+        if (verify === 'throws') throw new Error('the bank is down');
+        if (verify === 'unknown') return undefined;
+        return verify === 'happened'
+          ? { happened: true as const, result: `found ${key.slice(0, 4)}` }
+          : { happened: false as const };
+      },
+    }),
+  });
+
+/** Pays, then tells what it read. */
+const payer: Model = {
+  async call({ messages }: ModelRequest) {
+    const [first] = messages;
+    const last = messages.at(-1);
+    if (last?.role === 'tool') return say(`read: ${last.text}`);
+    return callTool('pay', { run: first?.text ?? '' });
+  },
+};
+
+const agents = (['ask', 'happened', 'not', 'unknown', 'throws'] as const).map((verify) =>
+  defineAgent({
+    name: verify,
+    instructions: 'pay',
+    model: 'payer',
+    tools: [pay(verify === 'ask' ? undefined : verify)],
+  }),
+);
+
+beforeAll(async () => {
+  rig = await createRig();
+  await rig.worker(agents, { models: { payer } });
+});
+afterAll(async () => await rig.close());
+
+async function parked(
+  agent: string,
+): Promise<{ handle: WorkflowHandle; run: string; status: RunStatus }> {
+  const run = randomUUID();
+  const handle = await rig.start({ agent, message: run });
+  const status = await vi.waitFor(
+    async () => {
+      const now = await handle.query<RunStatus>('status');
+      expect(now.status).toBe('blocked');
+      return now;
+    },
+    { timeout: 20_000, interval: 50 },
+  );
+  return { handle, run, status };
+}
+
+const resolve = async (handle: WorkflowHandle, resolution: unknown): Promise<unknown> =>
+  await handle.executeUpdate('resolve', { args: [resolution] });
+
+describe('a once tool whose outcome is unknown', () => {
+  test('parks the run, names the call, and shows the search attributes', async () => {
+    const { handle, status, run } = await parked('ask');
+    expect(status).toMatchObject({
+      status: 'blocked',
+      reason: 'outcome_unknown',
+      pending: [{ type: 'outcome_unknown', call: 'call_1_1_0', tool: 'pay' }],
+    });
+    expect(status.pending[0]?.idempotencyKey).toBe(executions.get(run)?.[0]);
+    const { searchAttributes } = await handle.describe();
+    expect(searchAttributes).toMatchObject({
+      AgentStatus: ['blocked'],
+      AgentReason: ['outcome_unknown'],
+    });
+    await resolve(handle, { call: 'call_1_1_0', as: 'abandon' });
+    await rig.end(handle);
+  });
+
+  test('goes on with the result that a person gives', async () => {
+    const { handle, run } = await parked('ask');
+    await resolve(handle, { call: 'call_1_1_0', as: 'happened', result: { receipt: 7 } });
+    const { outcome } = await rig.end(handle);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'read: {"receipt":7}' });
+    expect(executions.get(run)).toHaveLength(1);
+  });
+
+  test('is executed again under the same key when a person says that it did not happen', async () => {
+    const { handle, run } = await parked('ask');
+    await resolve(handle, { call: 'call_1_1_0', as: 'retry' });
+    const { outcome } = await rig.end(handle);
+    expect(outcome.answer).toBe('read: paid');
+    const keys = executions.get(run) ?? [];
+    expect(keys).toHaveLength(2);
+    expect(new Set(keys).size).toBe(1);
+  });
+
+  test('is given up as an error that the model reads', async () => {
+    const { handle, run } = await parked('ask');
+    await resolve(handle, { call: 'call_1_1_0', as: 'abandon' });
+    const { outcome } = await rig.end(handle);
+    expect(outcome.answer).toContain('abandoned');
+    expect(executions.get(run)).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      { call: 'call_9_9_9', as: 'retry' },
+      'call: "call_9_9_9" does not wait for a decision; waiting: call_1_1_0',
+    ],
+    [{ call: 'call_1_1_0', as: 'maybe' }, 'as: "maybe" is none of happened, retry, abandon'],
+    ['nonsense', 'resolve takes {call, as, result?}'],
+  ])('refuses %j with a reason', async (resolution, reason) => {
+    const { handle } = await parked('ask');
+    await expect(resolve(handle, resolution)).rejects.toMatchObject({
+      cause: expect.objectContaining({ message: expect.stringContaining(reason) }),
+    });
+    await handle.cancel();
+    const { outcome } = await rig.end(handle);
+    expect(outcome.status).toBe('cancelled');
+  });
+
+  test('is settled by verify: it happened', async () => {
+    const run = randomUUID();
+    const { outcome } = await rig.run({ agent: 'happened', message: run });
+    expect(outcome.answer).toBe(`read: found ${executions.get(run)?.[0]?.slice(0, 4)}`);
+    expect(executions.get(run)).toHaveLength(1);
+  });
+
+  test('is settled by verify: it did not, so it is tried again', async () => {
+    const run = randomUUID();
+    const { outcome } = await rig.run({ agent: 'not', message: run });
+    expect(outcome.answer).toBe('read: paid');
+    expect(new Set(executions.get(run)).size).toBe(1);
+    expect(executions.get(run)).toHaveLength(2);
+  });
+
+  test('is left to a person when verify cannot tell', async () => {
+    const { handle } = await parked('unknown');
+    await resolve(handle, { call: 'call_1_1_0', as: 'happened' });
+    expect((await rig.end(handle)).outcome.answer).toContain('as a person confirmed');
+  });
+});

@@ -1,0 +1,190 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
+import { WorkflowFailedError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { callTool, say, scriptedModel } from '../../src/models/scripted.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { historyText } from '../support/history-text.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const exec = promisify(execFile);
+let rig: Rig;
+
+const note = defineTool({
+  name: 'note',
+  description: 'notes a word',
+  input: z.object({ word: z.string() }),
+  effect: 'keyed',
+  execute: async ({ word }) => `noted-${word}-noted`,
+});
+
+/** Twelve steps, each with a word that occurs nowhere else. */
+const words = Array.from({ length: 12 }, (_, n) => `word${n}x${randomUUID().slice(0, 8)}`);
+const twelve = defineAgent({
+  name: 'twelve',
+  instructions: 'note every word',
+  model: 'twelve',
+  tools: [note],
+  limits: { steps: 40 },
+});
+const models = {
+  twelve: scriptedModel([
+    ...words
+      .slice(0, 11)
+      .map((word) => ({ ...callTool('note', { word }), text: `text-${word}-text` })),
+    say(`answer-${words[11]}`),
+  ]),
+  brief: { call: async () => say('hello from outside') },
+};
+const brief = defineAgent({ name: 'brief', instructions: 'hi', model: 'brief' });
+
+beforeAll(async () => {
+  rig = await createRig();
+  await rig.worker([twelve, brief], { models });
+});
+afterAll(async () => await rig.close());
+
+describe('a run of twelve steps', () => {
+  test('holds every message once in its history', async () => {
+    const { outcome, history } = await rig.run({ agent: 'twelve', message: 'the-question' });
+    expect(outcome).toMatchObject({ status: 'completed', steps: 12, toolCalls: 11 });
+    const told = historyText(history);
+    const times = (text: string): number => told.split(text).length - 1;
+    expect(times('the-question')).toBe(1);
+    for (const word of words.slice(0, 11)) {
+      expect(times(`text-${word}-text`)).toBe(1);
+      expect(times(`noted-${word}-noted`)).toBe(1);
+    }
+    // The answer is a message, and the result that the workflow returns to whoever started it.
+    expect(times(`answer-${words[11]}`)).toBe(2);
+  });
+});
+
+describe('the Temporal CLI alone', () => {
+  const temporal = async (...args: string[]): Promise<string> => {
+    const { stdout } = await exec(inject('temporalCli'), [
+      ...args,
+      ...['--address', inject('temporalAddress')],
+    ]);
+    return stdout;
+  };
+
+  test('starts a run and reads its result', async () => {
+    const id = `cli-${randomUUID()}`;
+    const input = JSON.stringify({ agent: 'brief', message: 'hi' });
+    const start = ['workflow', 'start', '--type', 'agent', '--task-queue', rig.taskQueue];
+    await temporal(...start, '--workflow-id', id, '--input', input);
+    const result = await temporal('workflow', 'result', '--workflow-id', id, '--output', 'json');
+    expect(JSON.parse(result)).toMatchObject({
+      status: 'COMPLETED',
+      result: { status: 'completed', answer: 'hello from outside' },
+    });
+  });
+
+  test.each([
+    ['no input', [], 'input: undefined is no object'],
+    ['a text', ['--input', '"hi"'], 'input: "hi" is no object'],
+    [
+      'bytes',
+      ['--input-meta', 'encoding=binary/plain', '--input-base64', '--input', 'AAEC'],
+      'input: bytes are no JSON',
+    ],
+    [
+      'a payload of an unknown encoding',
+      ['--input-meta', 'encoding=odd/one', '--input', '{}'],
+      'input: cannot be read (Unknown encoding: odd/one)',
+    ],
+  ])('is told what is wrong with %s', async (_what, args, message) => {
+    const id = `cli-${randomUUID()}`;
+    const start = ['workflow', 'start', '--type', 'agent', '--task-queue', rig.taskQueue];
+    await temporal(...start, '--workflow-id', id, ...args);
+    expect(await failureOf(rig.client.workflow.getHandle(id).result())).toContain(message);
+  });
+
+  test('is told about a payload that says it is JSON and is not', async () => {
+    const id = `raw-${randomUUID()}`;
+    const { connection } = rig.client;
+    await connection.workflowService.startWorkflowExecution({
+      namespace: 'default',
+      workflowId: id,
+      requestId: randomUUID(),
+      workflowType: { name: 'agent' },
+      taskQueue: { name: rig.taskQueue },
+      input: {
+        payloads: [
+          { metadata: { encoding: Buffer.from('json/plain') }, data: Buffer.from('{"agent": bad') },
+        ],
+      },
+    });
+    expect(await failureOf(rig.client.workflow.getHandle(id).result())).toContain('cannot be read');
+  });
+});
+
+describe('a bad input fails at once, naming field, value and cure', () => {
+  test.each([
+    [{ agent: 'brief' }, 'message: missing; give a text'],
+    [{ agent: 'brief', message: 7 }, 'message: 7 is no text'],
+    [{ agent: 'brief', message: '  ' }, 'message: is empty'],
+    [{ agent: 7, message: 'x' }, 'agent: 7 is no name'],
+    [
+      { agent: 'brief', message: 'x', limits: { steps: -1 } },
+      'limits.steps: -1 is no limit; give a positive whole number',
+    ],
+    [{ agent: 'brief', message: 'x', limits: { steps: 0 } }, 'limits.steps: 0 is no limit'],
+    [
+      { agent: 'brief', message: 'x', limits: { run: { tokens: 'many' } } },
+      'limits.run.tokens: "many" is no limit',
+    ],
+    [
+      { agent: 'brief', message: 'x', limits: { step: 1 } },
+      'limits.step: no such limit; there are steps, toolCalls',
+    ],
+    [{ agent: 'brief', message: 'x', limits: [] }, 'limits: [] is no object'],
+    [
+      { agent: 'twelve', message: 'x', limits: { steps: 41 } },
+      "limits.steps: 41 is more than the agent's 40",
+    ],
+    [
+      { agent: 'brief', message: 'x', limits: { costUsd: 1 } },
+      'limits.costUsd: nobody knows the price',
+    ],
+    [
+      { agent: 'brief', message: 'x', massage: 'y' },
+      'input.massage: no such field; there are agent, message',
+    ],
+    [{ agent: 'brief', message: 'x', tags: 'a' }, 'tags: "a" is no list of texts'],
+    [
+      { agent: 'brief', message: 'x'.repeat(1_500_000) },
+      'message: 1500000 characters are more than 262144',
+    ],
+    [
+      { agent: 'brief', message: 'x', context: 'y'.repeat(300_000) },
+      'context: 300002 characters are more than',
+    ],
+  ])('%#: %s', async (input, message) => {
+    const handle = await rig.start(input);
+    expect(await failureOf(handle.result())).toContain(message);
+  });
+
+  test('an agent that nobody knows is looked for elsewhere, then refused with the ones there are', async () => {
+    const handle = await rig.start({ agent: 'nobody', message: 'x' });
+    expect(await failureOf(handle.result())).toContain(
+      'agent: this worker has no agent "nobody"; it has brief, twelve',
+    );
+  });
+});
+
+/** The message of a run that failed as it should: type, and an outcome in the details. */
+async function failureOf(result: Promise<unknown>): Promise<string> {
+  const error: unknown = await result.then(() => null).catch((thrown: unknown) => thrown);
+  if (!(error instanceof WorkflowFailedError)) throw new Error('the run did not fail');
+  const { cause } = error;
+  if (!(cause instanceof ApplicationFailure)) throw new Error('the failure is none of ours');
+  expect(cause.type).toBe('AgentFailed');
+  expect(cause.details?.[0]).toMatchObject({ status: 'failed', reason: 'input', steps: 0 });
+  return cause.message;
+}

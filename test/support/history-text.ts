@@ -1,0 +1,13 @@
+import type { History } from '../../src/client/history-facts.js';
+
+/** All that a history holds as one text: payload bytes as UTF-8, names and messages as they are. */
+export function historyText(history: History): string {
+  const parts: string[] = [];
+  const walk = (value: unknown): void => {
+    if (typeof value === 'string') parts.push(value);
+    else if (value instanceof Uint8Array) parts.push(Buffer.from(value).toString());
+    else if (typeof value === 'object' && value !== null) Object.values(value).forEach(walk);
+  };
+  walk(history.events);
+  return parts.join('\n');
+}
