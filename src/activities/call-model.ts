@@ -76,7 +76,7 @@ async function ask(
   const { model, name } = deps.models.resolve(pinned.definition.model);
   try {
     const reply = await model.call({ ...request, model: name }, { signal });
-    const recorded = await recordReply(reply, { request, tools: pinned.tools, blobs: deps.blobs });
+    const recorded = await recordReply(reply, { request, pinned, blobs: deps.blobs });
     return reports.length === 0 ? recorded : { ...recorded, reports };
   } catch (thrown) {
     signal.throwIfAborted();

@@ -1,6 +1,5 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { z } from 'zod';
 import type { ToolBlock } from '../core/blocked.js';
 import { errorText } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
@@ -13,6 +12,7 @@ import type { Tool } from '../tools/tool.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { ownWorkflow } from './own-workflow.js';
+import { pinnedInput } from './pinned-input.js';
 
 export type PreparedCall =
   | {
@@ -74,7 +74,7 @@ function changed(
     return `tool "${pinned.name}" was "${pinned.effect}" when the run began and is "${current.effect}" now; ${cure}`;
   }
   if (canonicalJson(current.parameters) === canonicalJson(pinned.parameters)) return null;
-  const fitsPinned = z.fromJSONSchema(pinned.parameters).safeParse(call.value);
+  const fitsPinned = pinnedInput(pinned).safeParse(call.value);
   if (!fitsPinned.success || call.fits) return null;
   return `the arguments fit tool "${pinned.name}" as it was when the run began, not as it is now; ${cure}`;
 }

@@ -1,6 +1,6 @@
 import type { BlobStore } from '../blobs/blob-store.js';
 import { sha256Hex } from '../core/digest.js';
-import { canonicalJson } from '../core/json.js';
+import { canonicalJson, type JsonObject } from '../core/json.js';
 import type { AskedCall, CallProblem } from '../core/messages.js';
 import type { RecordedReply, ReplyUsage } from '../core/reply.js';
 import { estimateUsage } from '../models/estimate.js';
@@ -9,7 +9,8 @@ import { parseArguments, unknownTool } from '../tools/arguments.js';
 import { checkArguments } from '../tools/check-arguments.js';
 import { fitText } from '../tools/cut.js';
 import { describeCall } from '../tools/describe-call.js';
-import type { ToolRegistry } from '../tools/registry.js';
+import type { PinnedAgent } from './definitions.js';
+import { pinnedInput } from './pinned-input.js';
 
 /** Arguments above this size go to the blob store; the model sees a stand-in. */
 const INLINE_ARGUMENT_BYTES = 64 * 1024;
@@ -25,7 +26,7 @@ const MAX_CALLS = 128;
  */
 export async function recordReply(
   reply: ModelReply,
-  from: { request: ModelRequest; tools: ToolRegistry; blobs: BlobStore },
+  from: { request: ModelRequest; pinned: PinnedAgent; blobs: BlobStore },
 ): Promise<RecordedReply> {
   const fitted = await fitText(reply.text, from.blobs);
   const calls: AskedCall[] = [];
@@ -48,7 +49,7 @@ export async function recordReply(
 
 async function recordCall(
   asked: { readonly name: string; readonly arguments: string },
-  from: { tools: ToolRegistry; blobs: BlobStore; room: number },
+  from: { pinned: PinnedAgent; blobs: BlobStore; room: number },
 ): Promise<AskedCall> {
   const name = asked.name.slice(0, 200);
   const parsed = parseArguments(asked.arguments);
@@ -61,7 +62,7 @@ async function recordCall(
   const digest = sha256Hex(canonical);
   const large = Buffer.byteLength(canonical) > Math.min(INLINE_ARGUMENT_BYTES, from.room);
   const blob = large ? await from.blobs.put(canonical) : undefined;
-  const checked = await checkCall(name, { value: parsed.value, tools: from.tools });
+  const checked = await checkCall(name, parsed.value, from.pinned);
   return {
     name,
     arguments: blob
@@ -73,15 +74,26 @@ async function recordCall(
   };
 }
 
+/** Judged by what the model was told: the pinned definition, whatever this worker has by now. */
 async function checkCall(
   name: string,
-  from: { value: Parameters<typeof checkArguments>[1]; tools: ToolRegistry },
+  value: JsonObject,
+  pinned: PinnedAgent,
 ): Promise<{ readonly problem?: CallProblem; readonly summary?: string }> {
-  const tool = from.tools.get(name);
-  if (tool === undefined) return { problem: unknownTool(name, from.tools.names) };
-  const checked = await checkArguments(tool, from.value);
+  const { definition, tools, current } = pinned;
+  const known = definition.tools.find((tool) => tool.name === name);
+  if (known === undefined) {
+    return {
+      problem: unknownTool(
+        name,
+        definition.tools.map((tool) => tool.name),
+      ),
+    };
+  }
+  const tool = current ? tools.get(name) : undefined;
+  const checked = await checkArguments(tool ?? { name, input: pinnedInput(known) }, value);
   if (!checked.ok) return { problem: checked.problem };
-  const summary = await describeCall(tool, checked.value);
+  const summary = tool && (await describeCall(tool, checked.value));
   return summary === undefined ? {} : { summary };
 }
 

@@ -26,6 +26,7 @@ export interface Rig {
   /** Starts a run, waits for its end, checks that its history replays, and gives all there is to know. */
   run(input: RunInput | Record<string, unknown>): Promise<Ended>;
   end(handle: WorkflowHandle): Promise<Ended>;
+  stopWorkers(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -68,8 +69,11 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
     async end(handle) {
       return await endOf(handle);
     },
+    async stopWorkers() {
+      await Promise.allSettled(workers.splice(0).map((worker) => worker.shutdown()));
+    },
     async close() {
-      await Promise.allSettled(workers.map((worker) => worker.shutdown()));
+      await rig.stopWorkers();
       await connection.close();
       await rm(home, { recursive: true, force: true });
     },

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest';
+import { exponent, median, quantile, slope, spreadOf } from '../bench/statistics.js';
+
+describe('statistics of the bench', () => {
+  test('the median of an odd count is the middle value, of an even count the mean of the two', () => {
+    expect(median([9, 1, 5])).toBe(5);
+    expect(median([10, 1, 3, 2])).toBe(2.5);
+    expect(median([7])).toBe(7);
+    expect(median([])).toBeNaN();
+  });
+
+  test('numbers are ordered as numbers, and the given list stays as it is', () => {
+    const values = [100, 20, 3];
+    expect(median(values)).toBe(20);
+    expect(values).toEqual([100, 20, 3]);
+  });
+
+  test('a quantile between two values is interpolated', () => {
+    expect(quantile([0, 10, 20, 30], 0.25)).toBe(7.5);
+    expect(spreadOf([4, 1, 3, 2, 5])).toEqual({
+      least: 1,
+      lowerQuartile: 2,
+      median: 3,
+      upperQuartile: 4,
+      most: 5,
+    });
+  });
+
+  test('the slope is the one of the line, whatever it begins at', () => {
+    const line = [1, 4, 9].map((x) => ({ x, y: 3 * x - 7 }));
+    expect(slope(line)).toBeCloseTo(3, 10);
+  });
+
+  test('the exponent tells proportional growth from quadratic growth', () => {
+    const power = (e: number) => [25, 50, 100, 200].map((x) => ({ x, y: 5 * x ** e }));
+    expect(exponent(power(1))).toBeCloseTo(1, 10);
+    expect(exponent(power(2))).toBeCloseTo(2, 10);
+  });
+});

@@ -1,0 +1,95 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { SEARCH_ATTRIBUTES } from '../src/search-attributes.js';
+import { DYNAMIC_CONFIG, RETENTION_HOURS } from '../src/server/server-settings.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const text = (path: string): string => readFileSync(join(root, path), 'utf8');
+const matches = (path: string, pattern: RegExp): readonly string[] =>
+  [...text(path).matchAll(pattern)].map(([, found = '']) => found);
+
+const service = z.object({
+  image: z.string(),
+  environment: z.record(z.string(), z.string().nullable()).default({}),
+  ports: z.array(z.object({ host_ip: z.string() })).default([]),
+});
+const compose = z.object({ services: z.record(z.string(), service) });
+
+/** The composition as Docker understands it; null, with the reason printed, where that cannot be asked. */
+function composed(env: NodeJS.ProcessEnv): z.infer<typeof compose>['services'] | null {
+  const run = (...rest: string[]): string =>
+    // Not the file .env of whoever runs the tests.
+    execFileSync('docker', ['compose', '--env-file', '/dev/null', ...rest], {
+      cwd: root,
+      env,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    });
+  try {
+    run('version');
+  } catch {
+    console.warn('docker-compose.yml is not given to Docker: `docker compose` is not installed');
+    return null;
+  }
+  return compose.parse(JSON.parse(run('config', '--format', 'json'))).services;
+}
+
+test('the dynamic configuration for Docker is that of the embedded server', () => {
+  const entries = text('docker/dynamicconfig/perdure.yaml').matchAll(
+    /^(\S+):\n {2}- value: (.+)$/gm,
+  );
+  const config = [...entries].map(([, key, value = '']) => [
+    key,
+    /^(\d+|true|false)$/.test(value) ? JSON.parse(value) : value,
+  ]);
+  expect(Object.fromEntries(config)).toEqual(DYNAMIC_CONFIG);
+});
+
+test('the set-up for Docker makes the retention and the search attributes of the embedded server', () => {
+  expect(matches('docker/setup.sh', /^RETENTION=(\d+)h$/gm)).toEqual([String(RETENTION_HOURS)]);
+  expect(matches('docker/setup.sh', /^ATTRIBUTES='(.*)'$/gm)).toEqual([
+    SEARCH_ATTRIBUTES.join(' '),
+  ]);
+});
+
+test('every image has a version, and every port is for this machine only', () => {
+  const images = [
+    ...matches('docker-compose.yml', /^ +image: (\S+)$/gm).filter(
+      (image) => image !== 'perdure-worker',
+    ),
+    ...matches('Dockerfile', /^FROM (\S+)/gm),
+  ];
+  expect(images.length).toBeGreaterThan(5);
+  for (const image of images) expect(image).toMatch(/:\d/);
+  const ports = matches('docker-compose.yml', /^ +- (\S+:\d+)$/gm);
+  expect(ports.length).toBeGreaterThan(0);
+  for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
+});
+
+test('the image is made of files that exist and that its context lets through', () => {
+  const sources = matches('Dockerfile', /^COPY (?!--from)(.*) \S+$/gm).flatMap((line) =>
+    line.split(' '),
+  );
+  const allowed = matches('.dockerignore', /^!(.+)$/gm);
+  expect(sources).toContain('bin');
+  for (const source of sources) {
+    expect(existsSync(join(root, source))).toBe(true);
+    expect(allowed).toContain(source);
+  }
+  expect(matches('Dockerfile', /^USER (.+)$/gm)).toEqual(['node']);
+});
+
+test('Docker reads the composition, and keys come from the shell alone', () => {
+  const { OPENAI_API_KEY: _key, ...env } = process.env;
+  const without = composed(env);
+  if (!without) return;
+  expect(without['worker']?.environment).toMatchObject({ OPENAI_API_KEY: null });
+  const ports = Object.values(without).flatMap((each) => each.ports);
+  expect(ports.map((port) => port.host_ip)).toEqual(ports.map(() => '127.0.0.1'));
+  const given = composed({ ...env, OPENAI_API_KEY: 'from-the-shell' });
+  expect(given?.['worker']?.environment).toMatchObject({ OPENAI_API_KEY: 'from-the-shell' });
+});

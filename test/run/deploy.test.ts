@@ -1,0 +1,98 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { RunStatus } from '../../src/core/status.js';
+import { openAiModel } from '../../src/models/openai.js';
+import { reply } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let stub: Stub;
+beforeEach(async () => {
+  [rig, stub] = [await createRig(), await startStub()];
+});
+afterEach(async () => {
+  await rig.close();
+  await stub.close();
+});
+
+const look = (field: string, effect: 'read' | 'keyed' = 'read') =>
+  defineTool({
+    name: 'look',
+    description: 'looks',
+    input: z.object({ [field]: z.string() }),
+    effect,
+    execute: async () => `looked by ${field} as ${effect}`,
+  });
+const agent = (tools: Parameters<typeof defineAgent>[0]['tools'], instructions = 'old'): Agent =>
+  defineAgent({ name: 'a', instructions, model: 'm', tools: tools ?? [] });
+
+/** Starts a run on the first deploy, holds its model, and puts the second deploy in its place. */
+async function deployMidway(first: Agent, second: Agent): Promise<WorkflowHandle> {
+  const models = { m: openAiModel({ baseUrl: stub.baseUrl }) };
+  stub.answer((request) =>
+    request.assistantMessages === 0
+      ? reply.calls([{ name: 'look', arguments: { at: 'x' } }], {
+          ...(request.attempt === 1 && { holdBeforeHeaders: 'held' }),
+        })
+      : reply.text('done'),
+  );
+  const old = await rig.worker([first], { models });
+  const handle = await rig.start({ agent: 'a', message: 'go' });
+  await stub.barrier('held').reached;
+  await old.shutdown();
+  await rig.worker([second], { models });
+  return handle;
+}
+
+async function blocked(handle: WorkflowHandle): Promise<RunStatus> {
+  return await vi.waitFor(
+    async () => {
+      const status = await handle.query<RunStatus>('status');
+      expect(status.status).toBe('blocked');
+      return status;
+    },
+    { timeout: 30_000, interval: 100 },
+  );
+}
+
+describe('a deploy in mid-run', () => {
+  test('leaves the run what it had pinned: instructions and tools as the model knows them', async () => {
+    const handle = await deployMidway(agent([look('at')]), agent([look('at')], 'new'));
+    const { outcome } = await rig.end(handle);
+    expect(outcome).toMatchObject({ status: 'completed', toolCalls: 1 });
+    const systems = stub.requests.map(({ messages }) => messages[0]?.content);
+    expect(new Set(systems)).toEqual(new Set(['old']));
+  });
+
+  test('without the tool blocks the run by its name, and resume on a worker that has it goes on', async () => {
+    const handle = await deployMidway(agent([look('at')]), agent([]));
+    expect(await blocked(handle)).toMatchObject({
+      reason: 'tool_missing',
+      message: expect.stringContaining('"look"'),
+    });
+    await rig.stopWorkers();
+    await rig.worker([agent([look('at')])], {
+      models: { m: openAiModel({ baseUrl: stub.baseUrl }) },
+    });
+    await handle.executeUpdate('resume');
+    const { outcome } = await rig.end(handle);
+    expect(outcome).toMatchObject({ status: 'completed', toolCalls: 1 });
+  });
+
+  test.each([
+    ['other arguments', look('where'), 'fit tool "look" as it was'],
+    ['another effect', look('at', 'keyed'), 'was "read" when the run began and is "keyed" now'],
+  ])('with a tool of %s blocks the run', async (_what, changed, message) => {
+    const handle = await deployMidway(agent([look('at')]), agent([changed]));
+    expect(await blocked(handle)).toMatchObject({
+      reason: 'tool_changed',
+      message: expect.stringContaining(message),
+    });
+    await handle.cancel();
+    expect((await rig.end(handle)).outcome.status).toBe('cancelled');
+  });
+});

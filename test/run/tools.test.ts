@@ -1,0 +1,215 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { ModelRequest } from '../../src/models/model.js';
+import { callTool, callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { ToolError } from '../../src/tools/tool-error.js';
+import { historyText } from '../support/history-text.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+/** First message of a run → what its model replies, by the number of replies before. */
+const scripts = new Map<string, (step: number, request: ModelRequest) => ScriptedReply>();
+const model = {
+  async call(request: ModelRequest) {
+    const step = request.messages.filter(({ role }) => role === 'assistant').length;
+    const script = scripts.get(request.messages[0]?.text ?? '');
+    return script?.(step, request) ?? say('no script');
+  },
+};
+const executions: string[] = [];
+let running = 0;
+let mostRunning = 0;
+let contextSeen: unknown;
+
+const tool = (name: string, execute: (text: string, context: { attempt: number }) => unknown) =>
+  defineTool({
+    name,
+    description: name,
+    input: z.object({ text: z.string() }),
+    effect: 'read',
+    async execute({ text }, { call, context }) {
+      executions.push(`${name} ${text}`);
+      contextSeen = context;
+      return await execute(text, { attempt: call.attempt });
+    },
+  });
+
+const tools = [
+  tool('busy', async (text) => {
+    running += 1;
+    mostRunning = Math.max(mostRunning, running);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    running -= 1;
+    return text;
+  }),
+  tool('large', () => `start ${'ä'.repeat(1_500_000)} end`),
+  tool('odd', () => ({ big: 10n, map: new Map([['a', new Set([1])]]), error: new Error('inner') })),
+  tool('flaky', (_text, { attempt }) => {
+    if (attempt < 3) throw new Error(`not yet ${attempt}`);
+    return `attempt ${attempt}`;
+  }),
+  tool('broken', () => {
+    throw new ToolError('it is broken; use another one');
+  }),
+  tool('hopeless', () => {
+    throw 'a text';
+  }),
+  defineTool({
+    name: 'finish',
+    description: 'ends the turn',
+    input: z.object({ total: z.number() }),
+    effect: 'read',
+    ends: true,
+    execute: async ({ total }) => ({ total, currency: 'EUR' }),
+  }),
+  defineTool({
+    name: 'store',
+    description: 'stores',
+    input: z.object({ content: z.string() }),
+    effect: 'keyed',
+    execute: async ({ content }) => `stored ${content.length}`,
+  }),
+];
+
+beforeAll(async () => {
+  rig = await createRig();
+  const agent = defineAgent({ name: 'a', instructions: 'hi', model: 'm', tools });
+  const queue = defineAgent({
+    name: 'q',
+    instructions: 'hi',
+    model: 'm',
+    tools,
+    toolCalls: 'sequential',
+  });
+  await rig.worker([agent, queue], { models: { m: model } });
+});
+afterAll(async () => await rig.close());
+
+async function run(
+  message: string,
+  script: (step: number, request: ModelRequest) => ScriptedReply,
+  rest: Record<string, unknown> = {},
+): Promise<Ended & { texts: readonly string[] }> {
+  scripts.set(message, script);
+  const ended = await rig.run({ agent: 'a', message, ...rest });
+  const texts = (ended.projection.state?.transcript.messages ?? [])
+    .filter(({ role }) => role === 'tool')
+    .map(({ text }) => text);
+  return { ...ended, texts };
+}
+
+const once = (first: ScriptedReply) => (step: number) => (step === 0 ? first : say('done'));
+
+describe('tool calls', () => {
+  test('of one message are scheduled in one workflow task, at most five at once, results in order', async () => {
+    const names = Array.from({ length: 12 }, (_, n) => `part ${n}`);
+    const { texts, history } = await run(
+      'parallel',
+      once(callTools(names.map((text) => ({ name: 'busy', arguments: { text } })))),
+    );
+    expect(texts).toEqual(names);
+    expect(mostRunning).toBe(5);
+    const tasks = (history.events ?? [])
+      .flatMap((event) => event.activityTaskScheduledEventAttributes ?? [])
+      .filter(({ activityType }) => activityType?.name === 'runTool')
+      .map(({ workflowTaskCompletedEventId }) => String(workflowTaskCompletedEventId));
+    expect(tasks.filter((task) => task === tasks[0])).toHaveLength(5);
+  });
+
+  test('run one after the other where the agent says so', async () => {
+    mostRunning = 0;
+    const calls = ['x', 'y', 'z'].map((text) => ({ name: 'busy', arguments: { text } }));
+    scripts.set('sequential', once(callTools(calls)));
+    const { outcome } = await rig.run({ agent: 'q', message: 'sequential' });
+    expect(outcome).toMatchObject({ status: 'completed', toolCalls: 3 });
+    expect(mostRunning).toBe(1);
+  });
+
+  test('that end the turn give their value as output', async () => {
+    const { outcome } = await run('ends', once(callTool('finish', { total: 12 })));
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      reason: 'tool',
+      answer: '{"total":12,"currency":"EUR"}',
+      output: { total: 12, currency: 'EUR' },
+    });
+  });
+});
+
+describe('results', () => {
+  test('too large for the history are kept by reference, and can be read on', async () => {
+    const { texts, history } = await run('large', (step, request) => {
+      const last = request.messages.at(-1)?.text ?? '';
+      if (step === 0) return callTool('large', { text: '' });
+      if (step > 1) return say('done');
+      const [, ref = '', offset = ''] =
+        /read_result\(\{"ref":"(\w+)","offset":(\d+)\}/.exec(last) ?? [];
+      return callTool('read_result', { ref, offset: Number(offset) });
+    });
+    expect(texts[0]).toMatch(/^start ä+.*bytes omitted.*ä+ end$/s);
+    expect(texts[1]).toContain('ääää');
+    for (const event of history.events ?? []) {
+      expect(historyText({ events: [event] }).length).toBeLessThan(256 * 1024);
+    }
+  });
+
+  test('of any shape become text before anything can choke on them', async () => {
+    executions.length = 0;
+    const { texts } = await run('odd', once(callTool('odd', { text: '' })));
+    expect(JSON.parse(texts[0] ?? '')).toMatchObject({ big: '10', error: { message: 'inner' } });
+    expect(executions).toEqual(['odd ']);
+  });
+});
+
+describe('errors', () => {
+  test('of a read are tried again by Temporal, then told to the model', async () => {
+    const { texts } = await run(
+      'errors',
+      once(
+        callTools([
+          { name: 'flaky', arguments: { text: '' } },
+          { name: 'hopeless', arguments: { text: '' } },
+          { name: 'broken', arguments: { text: '' } },
+        ]),
+      ),
+    );
+    expect(texts[0]).toBe('attempt 3');
+    expect(JSON.parse(texts[1] ?? '')).toEqual({
+      error: { type: 'tool_error', message: 'a text' },
+    });
+    expect(texts[2]).toContain('it is broken; use another one');
+    expect(executions.filter((each) => each === 'broken ')).toHaveLength(1);
+    expect(executions.filter((each) => each === 'hopeless ')).toHaveLength(3);
+  });
+});
+
+describe('arguments', () => {
+  test('too large for the history reach the tool whole', async () => {
+    const content = randomBytes(200_000).toString('hex');
+    const { texts, history } = await run('store', once(callTool('store', { content })));
+    expect(texts).toEqual(['stored 400000']);
+    expect(historyText(history)).not.toContain(content.slice(1_000, 1_200));
+  });
+});
+
+describe('the context of a run', () => {
+  test.each([
+    ['small', { tenant: 'acme' }],
+    ['large', { tenant: 'acme', notes: 'n'.repeat(50_000) }],
+  ])('reaches every tool and never the model: %s', async (size, context) => {
+    let prompts = '';
+    await run(
+      `context ${size}`,
+      (step, request) => {
+        prompts += JSON.stringify(request);
+        return step === 0 ? callTool('busy', { text: 'x' }) : say('done');
+      },
+      { context },
+    );
+    expect(contextSeen).toEqual(context);
+    expect(prompts).not.toContain('acme');
+  });
+});
