@@ -3,6 +3,8 @@ import type { RunStatus } from './status.js';
 import { callSummary, formatBytes, visible } from './summaries.js';
 
 const LAST_CALLS = 8;
+/** The UI sets the columns of a table close together. */
+const GAP = '\u2003';
 
 /** Markdown for Temporal's Current Details: status, spend, the last calls. Always under 20,000 bytes. */
 export function currentDetails(state: RunState, status: RunStatus): string {
@@ -21,7 +23,7 @@ export function currentDetails(state: RunState, status: RunStatus): string {
   const head = [
     '| | |',
     '|---|---|',
-    ...rows.map(([name, value]) => `| **${name}** | ${cell(value)} |`),
+    ...rows.map(([name, value]) => `| **${name}**${GAP} | ${cell(value)} |`),
   ];
   return [...head, '', ...lastCalls(state)].join('\n');
 }
@@ -40,7 +42,7 @@ function lastCalls(state: RunState): readonly string[] {
   if (calls.length === 0) return [];
   const rows = calls.map((call) => {
     const result = results.get(call.id);
-    return `| ${call.id} | ${cell(callSummary(call))} | ${result ? outcomeOf(result.text) : '…'} |`;
+    return `| ${cell(call.id)}${GAP} | ${cell(callSummary(call))}${GAP} | ${result ? outcomeOf(result.text) : '…'} |`;
   });
   return ['| Call | | Result |', '|---|---|---|', ...rows];
 }
@@ -52,5 +54,5 @@ function outcomeOf(text: string): string {
 
 /** No cell can break out of the table, draw a link or an image. */
 function cell(text: string | undefined): string {
-  return visible(text ?? '').replaceAll(/[|<>[\]()`\\]/g, (mark) => `\\${mark}`);
+  return visible(text ?? '').replaceAll(/[|<>[\]()`\\*_~#!]/g, (mark) => `\\${mark}`);
 }

@@ -118,7 +118,9 @@ function isLimit(name: keyof LimitSet, value: unknown): boolean {
 
 function checkContext(value: unknown): string | null {
   if (value === undefined) return null;
-  return tooLong('context', JSON.stringify(value).length);
+  const text = jsonText(value);
+  if (text === undefined) return 'context: is no JSON; give what JSON.stringify can write';
+  return tooLong('context', text.length);
 }
 
 function checkTags(value: unknown): string | null {
@@ -141,6 +143,14 @@ function problem(text: string): InputProblem {
 
 /** A value as it may stand in an error message: JSON, cut short. */
 function show(value: unknown): string {
-  const text = value === undefined ? 'undefined' : JSON.stringify(value);
+  const text = jsonText(value) ?? typeof value;
   return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
+}
+
+function jsonText(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return undefined;
+  }
 }
