@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { exponent, median, quantile, slope, spreadOf } from '../bench/statistics.js';
+import { exponent, median, quantile, slope, spreadOf, type Point } from '../bench/statistics.js';
+
+function power(e: number): readonly Point[] {
+  return [25, 50, 100, 200].map((x) => ({ x, y: 5 * x ** e }));
+}
 
 describe('statistics of the bench', () => {
   test('the median of an odd count is the middle value, of an even count the mean of the two', () => {
@@ -32,7 +36,6 @@ describe('statistics of the bench', () => {
   });
 
   test('the exponent tells proportional growth from quadratic growth', () => {
-    const power = (e: number) => [25, 50, 100, 200].map((x) => ({ x, y: 5 * x ** e }));
     expect(exponent(power(1))).toBeCloseTo(1, 10);
     expect(exponent(power(2))).toBeCloseTo(2, 10);
   });

@@ -6,12 +6,12 @@ import { parseJson, type Json, type JsonObject } from '../core/json.js';
 import { fitText } from '../tools/cut.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { normaliseResult } from '../tools/normalise.js';
-import { ToolError } from '../tools/tool-error.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
 import { runKey } from './call-model.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
+import { checkedOutput } from './checked-output.js';
 import { prepareCall } from './prepare-call.js';
 import { settleTool } from './settle-tool.js';
 
@@ -60,13 +60,16 @@ async function execute(
   execution: Execution,
 ): Promise<RunToolResult> {
   const { tool, pinned, value } = execution;
-  const settled = await settleTool(
-    (signal) => tool.execute(value, toolContext(context, execution, signal)),
-    { timeoutMs: pinned.timeoutMs, cancelled: context.cancellationSignal },
-  );
+  const bounds = { timeoutMs: pinned.timeoutMs, cancelled: context.cancellationSignal };
+  const settled = await settleTool(async (signal) => {
+    const raw = await tool.execute(value, toolContext(context, execution, signal));
+    const returned = await checkedOutput(tool, raw, (message) => context.log.warn(message));
+    // Within the tool's time: a returned stream is read here.
+    return { returned, whole: await normaliseResult(returned, { signal }) };
+  }, bounds);
   switch (settled.type) {
     case 'value':
-      return await succeeded(deps, settled.value, context.cancellationSignal);
+      return await succeeded(deps, pinned, settled.value);
     case 'thrown':
       return thrown(context, pinned, settled.error);
     case 'timeout': {
@@ -81,12 +84,13 @@ async function execute(
 /** Stored before it is reported: a result that cannot be kept is not there. */
 async function succeeded(
   deps: ActivityDependencies,
-  value: unknown,
-  signal: AbortSignal,
+  pinned: ToolDefinition,
+  { returned, whole }: { returned: unknown; whole: string },
 ): Promise<RunToolResult> {
-  const whole = await normaliseResult(value, { signal });
   const { text, blob } = await fitText(whole, deps.blobs);
-  const output = typeof value === 'string' || blob ? undefined : parseJson(whole);
+  // Only where it becomes the run's output: everything else is recorded once, as text.
+  const typed = pinned.ends && typeof returned !== 'string' && !blob;
+  const output = typed ? parseJson(whole) : undefined;
   return {
     ok: true,
     text,
@@ -100,7 +104,7 @@ async function succeeded(
 function thrown(context: Context, pinned: ToolDefinition, error: unknown): RunToolResult {
   const { type, message } = normaliseError(error);
   const last = context.info.attempt >= pinned.attempts;
-  if (last || pinned.effect === 'once' || error instanceof ToolError) {
+  if (last || pinned.effect === 'once' || type === 'ToolError') {
     return failed(
       'tool_error',
       type === 'Error' || type === 'ToolError' ? message : `${type}: ${message}`,

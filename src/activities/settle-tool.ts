@@ -1,6 +1,6 @@
 /** How the execution of a tool came to an end. */
-export type SettledTool =
-  | { readonly type: 'value'; readonly value: unknown }
+export type SettledTool<T> =
+  | { readonly type: 'value'; readonly value: T }
   | { readonly type: 'thrown'; readonly error: unknown }
   | { readonly type: 'timeout' }
   | { readonly type: 'cancelled' };
@@ -12,10 +12,10 @@ const GRACE_MS = 2_000;
  * Runs a tool's function under its clock and the call's cancellation. A function that ignores both
  * is left behind: its promise is not waited for, its slot on the worker is free.
  */
-export async function settleTool(
-  run: (signal: AbortSignal) => unknown,
+export async function settleTool<T>(
+  run: (signal: AbortSignal) => Promise<T>,
   bounds: { timeoutMs: number; cancelled: AbortSignal },
-): Promise<SettledTool> {
+): Promise<SettledTool<T>> {
   const expiry = new AbortController();
   const signal = AbortSignal.any([bounds.cancelled, expiry.signal]);
   const timers: NodeJS.Timeout[] = [];
@@ -40,10 +40,10 @@ export async function settleTool(
   }
 }
 
-async function settle(
-  run: (signal: AbortSignal) => unknown,
+async function settle<T>(
+  run: (signal: AbortSignal) => Promise<T>,
   { signal, bounds }: { signal: AbortSignal; bounds: { cancelled: AbortSignal } },
-): Promise<SettledTool> {
+): Promise<SettledTool<T>> {
   try {
     return { type: 'value', value: await run(signal) };
   } catch (error) {
@@ -52,6 +52,6 @@ async function settle(
   }
 }
 
-function brokenOff(cancelled: AbortSignal): SettledTool {
+function brokenOff(cancelled: AbortSignal): SettledTool<never> {
   return { type: cancelled.aborted ? 'cancelled' : 'timeout' };
 }

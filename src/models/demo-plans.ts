@@ -26,7 +26,7 @@ export function* countPlan(path: string, kind: FileKind | undefined): DemoPlan {
     const names = found.names.slice(0, 5).join(', ');
     const examples = found.names.length > 0 ? `, such as ${names}` : '';
     const files = amount(found.files, `${kind.label} file`);
-    return `There are ${files} (${kind.pattern}) in ${place(path)} and the folders below it${without(found)}${examples}.`;
+    return `There ${found.files === 1 ? 'is' : 'are'} ${files} (${kind.pattern}) in ${place(path)} and the folders below it${without(found)}${examples}.`;
   }
   const [direct] = yield [{ tool: 'list_files', input: { path } }];
   const [all] = yield [{ tool: 'list_files', input: { path, depth: ALL_LEVELS } }];
@@ -59,7 +59,7 @@ export function* allLinesPlan(path: string, kind: FileKind | undefined): DemoPla
   const hits = readHits(result);
   if (!hits) return plainly('search_text', result);
   const files = amount(hits.searched, kind ? `${kind.label} file` : 'text file');
-  return `There are ${amount(hits.matches, 'line')} in ${files} in ${place(path)} and below.`;
+  return `There ${hits.matches === 1 ? 'is' : 'are'} ${amount(hits.matches, 'line')} in ${files} in ${place(path)} and below.`;
 }
 
 /** Text in files, then in their names, then a look at the place that tells most. */

@@ -93,7 +93,9 @@ function listing(question: string): DemoPlan {
   const asks =
     /\blist\b|\bls\b|\bwhich files\b|\bwhat files\b|\bshow (?:me )?(?:all |the )?files\b|\bwhat(?:'s| is| are)\b.*\b(?:here|in|inside|under)\b/i;
   const path = folderName(question);
-  return asks.test(question) ? listPlan(path) : overviewPlan(path, undefined);
+  const kind = fileKind(question);
+  if (!asks.test(question)) return overviewPlan(path, undefined);
+  return kind ? countPlan(path, kind) : listPlan(path);
 }
 
 function nothingToDrive(tools: readonly ModelTool[]): DemoPlan {

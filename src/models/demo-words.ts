@@ -16,18 +16,23 @@ export function fileNames(question: string): string[] {
     );
 }
 
-/** The folder a question is about: `in src`, `under the test/unit folder`. */
+const FOLDER_PHRASES = [
+  /\b(?:in|under|inside|below|of)\s+(?:the\s+)?["'`]?([\w@./-]+?)["'`]?\s+(?:folder|directory|dir)\b/i,
+  /\b(?:in|under|inside|below)\s+["'`]?([\w@./-]+)["'`]?/i,
+  /\b(?:list|ls)\s+(?:the\s+)?["'`]?([\w@./-]+)\b["'`]?(?!\s+files?\b)/i,
+];
+
+/** The folder a question is about: `in src`, `under the test/unit folder`, `list src`. */
 export function folderName(question: string): string {
-  const named =
-    /\b(?:in|under|inside|below|of)\s+(?:the\s+)?["'`]?([\w@./-]+?)["'`]?\s+(?:folder|directory|dir)\b/i;
-  const short = /\b(?:in|under|inside|below)\s+["'`]?([\w@./-]+)["'`]?/i;
-  const found = (named.exec(question) ?? short.exec(question))?.[1]?.replace(/[.?!]+$/, '') ?? '';
-  return found === '' || NO_FOLDER.has(found.toLowerCase()) ? '.' : found.replace(/\/$/, '');
+  const named = FOLDER_PHRASES.map((phrase) =>
+    (phrase.exec(question)?.[1] ?? '').replace(/[.?!]+$/, '').replace(/(?<=.)\/$/, ''),
+  );
+  return named.find((name) => name !== '' && !NO_FOLDER.has(name.toLowerCase())) ?? '.';
 }
 
 const NO_FOLDER = new Set(
   (
-    'a all an any code each every file files folder directory here it its my our project projects repo ' +
+    'a all an any code each every everything file files folder directory here it its my our project projects repo ' +
     'repository root that the them there these this those total which your detail details english short'
   ).split(' '),
 );

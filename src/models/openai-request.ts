@@ -3,14 +3,14 @@ import type { JsonObject } from '../core/json.js';
 import type { Settings } from '../core/definition.js';
 import type { ModelRequest, ModelTool } from './model.js';
 
-export interface WireCall {
+interface WireCall {
   readonly id: string;
   readonly type: 'function';
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
 /** A message as Chat Completions takes it. */
-export type WireMessage =
+type WireMessage =
   | { readonly role: 'system' | 'user'; readonly content: string }
   | {
       readonly role: 'assistant';
@@ -19,7 +19,7 @@ export type WireMessage =
     }
   | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string };
 
-export interface WireTool {
+interface WireTool {
   readonly type: 'function';
   readonly function: ModelTool;
 }

@@ -89,7 +89,6 @@ function connect(options: OpenAiModelOptions, baseUrl: string, timeoutMs: number
   const dispatcher = patientDispatcher();
   return new Client({
     apiKey: options.apiKey === undefined ? PLACEHOLDER_KEY : checkedKey(options.apiKey),
-    adminAPIKey: null,
     baseURL: baseUrl,
     // Temporal retries; nothing else does.
     maxRetries: 0,

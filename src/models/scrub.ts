@@ -7,10 +7,10 @@ const KEY_SHAPES = [/\bsk-[\w*-]{4,}/g, /\bBearer\s+\S+/gi];
 const SHORTEST_KEY = 6;
 
 /** The longest piece of a provider's text that enters a message. */
-export const SAMPLE_CHARACTERS = 300;
+const SAMPLE_CHARACTERS = 300;
 
 /** The text without the given keys and without anything shaped like one. */
-export function scrub(text: string, keys: readonly string[] = []): string {
+function scrub(text: string, keys: readonly string[] = []): string {
   const withoutKeys = keys
     .filter((key) => key.length >= SHORTEST_KEY)
     .reduce((rest, key) => rest.replaceAll(key, HIDDEN), text);

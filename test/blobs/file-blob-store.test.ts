@@ -110,7 +110,7 @@ describe('fileBlobStore', () => {
     expect(error.message).toContain('set PERDURE_HOME to a writable folder');
   });
 
-  it('leaves nothing behind when it cannot put the file in its place', async () => {
+  it('says that a blob cannot be read when something else is in its place', async () => {
     const folder = await temporaryFolder();
     const text = 'blocked';
     const sha256 = createHash('sha256').update(text).digest('hex');

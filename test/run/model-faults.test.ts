@@ -183,6 +183,18 @@ describe('what can be mended from outside', () => {
     expect(stub.requests.filter(({ text }) => text.includes(marker))).toHaveLength(2);
   });
 
+  test('a blocked run probes by itself, without a further event while it stays blocked', async () => {
+    const refused = reply.error(401, { message: 'bad key' });
+    const { handle } = await start([refused, reply.text('mended')]);
+    await statusWhen(handle, 'credentials');
+    const { outcome, history } = await rig.end(handle);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'mended' });
+    const scheduled = (history.events ?? []).filter(
+      (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === 'callModel',
+    );
+    expect(scheduled).toHaveLength(2);
+  });
+
   test('a blocked run can be cancelled', async () => {
     const { handle } = await start([reply.error(401, { message: 'bad key' })]);
     await statusWhen(handle, 'credentials');

@@ -46,6 +46,14 @@ const tools = [
     return text;
   }),
   tool('large', () => `start ${'ä'.repeat(1_500_000)} end`),
+  defineTool({
+    name: 'misfit',
+    description: 'returns what its schema does not say',
+    input: z.object({}),
+    output: z.object({ n: z.number() }),
+    effect: 'read',
+    execute: async () => JSON.parse('{"n":"seven"}') as { n: number },
+  }),
   tool('odd', () => ({ big: 10n, map: new Map([['a', new Set([1])]]), error: new Error('inner') })),
   tool('flaky', (_text, { attempt }) => {
     if (attempt < 3) throw new Error(`not yet ${attempt}`);
@@ -161,6 +169,18 @@ describe('results', () => {
     const { texts } = await run('odd', once(callTool('odd', { text: '' })));
     expect(JSON.parse(texts[0] ?? '')).toMatchObject({ big: '10', error: { message: 'inner' } });
     expect(executions).toEqual(['odd ']);
+  });
+});
+
+describe('a result', () => {
+  test('that does not fit the output schema is an error of the read', async () => {
+    const { texts } = await run('misfit', once(callTool('misfit', {})));
+    expect(texts[0]).toMatch(/tool_error.*does not fit its output schema/);
+  });
+
+  test('is recorded once, whatever its shape', async () => {
+    const { history } = await run('odd again', once(callTool('odd', { text: 'only here' })));
+    expect(historyText(history).split('inner').length - 1).toBe(1);
   });
 });
 

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { Worker } from '@temporalio/worker';
 import { expect, inject } from 'vitest';
 import type { Agent } from '../../src/agents/define-agent.js';
@@ -86,6 +87,7 @@ async function endOf(handle: WorkflowHandle): Promise<Ended> {
   const history = await handle.fetchHistory();
   const projection = project((history.events ?? []).map(readFact));
   await expectReplays(history, handle.workflowId);
+  await keepHistory(history);
   const outcome = projection.ended && outcomeIn(projection);
   if (!outcome) throw new Error(`the run ended without an outcome: ${projection.ended?.how}`);
   return { outcome, history, projection, handle };
@@ -94,6 +96,16 @@ async function endOf(handle: WorkflowHandle): Promise<Ended> {
 /** A cancelled workflow has no result; its outcome is retold from the history. */
 function outcomeIn({ ended, state }: Projection): Outcome | null {
   return (ended?.result ?? state?.turn.outcome ?? null) as Outcome | null;
+}
+
+/** With RECORD_HISTORIES set to a folder, writes the history there under the test's name. */
+async function keepHistory(history: History): Promise<void> {
+  const folder = process.env['RECORD_HISTORIES'];
+  if (folder === undefined) return;
+  const name = expect.getState().currentTestName ?? 'unnamed';
+  const file = `${name.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase()}.json`;
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, file), historyToJSON(history));
 }
 
 /** Fails when the current workflow code would not do again what the history says. */

@@ -78,11 +78,12 @@ describe('defineTool', () => {
   it('calls the functions on the object that the author wrote', () => {
     const options = {
       ...minimal,
+      timeout: 5,
       execute(): string {
-        return this.description;
+        return `${this.timeout}`;
       },
     };
-    expect(defineTool(options).execute({}, toolContext())).toBe('Looks up an order.');
+    expect(defineTool(options).execute({}, toolContext())).toBe('5');
   });
 
   it('refuses arguments that the schema does not name, unless it is loose', async () => {

@@ -4,6 +4,7 @@ import { ToolError } from '../tool-error.js';
 const CURES: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist; list the folder to see what does',
   ENOTDIR: 'is not a folder, or a part of its path is a file',
+  EEXIST: 'is not a folder, or a part of its path is a file',
   EISDIR: 'is a folder; name a file in it',
   EACCES: 'may not be accessed: no permission',
   EPERM: 'may not be accessed: the operation is not permitted',

@@ -43,7 +43,8 @@ export function lineWindow(limits: WindowLimits): {
   const takePiece = (piece: Buffer): void => {
     currentBytes += piece.length;
     if (lines > 0 && keptBytes + currentBytes > limits.maxBytes) isFull = true;
-    else if (currentBytes - piece.length < limits.maxLineBytes) current.push(piece);
+    // A byte more than is kept shows whether a character goes on there.
+    else if (currentBytes - piece.length <= limits.maxLineBytes) current.push(piece);
   };
   const endLine = (): void => {
     if (isFull) return;
@@ -71,7 +72,7 @@ export function lineWindow(limits: WindowLimits): {
     },
     isFull: () => isFull,
     result: () => {
-      if (isMidLine && line >= limits.from) endLine();
+      if (currentBytes > 0) endLine();
       const all = Buffer.concat(kept);
       const bytes = lines === 1 ? characterHead(all, limits.maxLineBytes) : all;
       return {

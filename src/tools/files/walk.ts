@@ -3,6 +3,7 @@ import type { Dirent } from 'node:fs';
 import path from 'node:path';
 import type { Place } from './confine.js';
 import { fileError } from './fs-error.js';
+import { isTemporary } from './temporary-name.js';
 
 const MAX_ENTRIES = 100_000;
 
@@ -73,15 +74,6 @@ export async function sizesOf(entries: readonly Entry[]): Promise<(number | unde
     sizes.push(...(await Promise.all(batch)));
   }
   return sizes;
-}
-
-/** The name under which `write_file` prepares a file: a crash may leave one, which nobody needs to see. */
-export function temporaryName(id: string): string {
-  return `.perdure-${id}.tmp`;
-}
-
-function isTemporary(name: string): boolean {
-  return name.startsWith('.perdure-') && name.endsWith('.tmp');
 }
 
 function byName(a: Dirent, b: Dirent): number {

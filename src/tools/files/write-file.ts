@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -12,7 +11,7 @@ import { fileError, quote } from './fs-error.js';
 import { refuseOther } from './open-file.js';
 import type { FileToolSettings } from './options.js';
 import { count, readableSize } from './text.js';
-import { temporaryName } from './walk.js';
+import { temporaryName } from './temporary-name.js';
 
 /**
  * Writes a whole file. `keyed`: writing the same content again changes nothing, so a call that a crash
@@ -48,9 +47,8 @@ export function writeFileTool(settings: FileToolSettings): Tool {
 }
 
 async function targetOf(settings: FileToolSettings, asked: string): Promise<Place> {
-  if (/[/\\]$/.test(asked))
-    throw new ToolError(`${quote(asked)} names a folder; name a file in it`);
   const place = await resolveTarget(settings.root, asked);
+  if (asked.endsWith('/')) throw new ToolError(`${quote(asked)} names a folder; name a file in it`);
   const skipped = new Set([...settings.skip].map((name) => name.toLowerCase()));
   const guarded = place.relative.split('/').find((name) => skipped.has(name.toLowerCase()));
   if (guarded === undefined) return place;
@@ -64,7 +62,7 @@ async function replaceFile(place: Place, bytes: Buffer, context: ToolContext): P
   const before = await lstat(place.real).catch(() => undefined);
   if (before) refuseOther(place.asked, before);
   await removeLeftovers(folder, context);
-  const temporary = path.join(folder, temporaryOf(context, context.call.attempt));
+  const temporary = path.join(folder, temporaryName(context, context.call.attempt));
   context.signal.throwIfAborted();
   try {
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
@@ -87,14 +85,8 @@ async function replaceFile(place: Place, bytes: Buffer, context: ToolContext): P
   }
 }
 
-/** Each attempt has its own name: one that is thought dead may still be writing. */
-function temporaryOf({ idempotencyKey, call }: ToolContext, attempt: number): string {
-  const id = createHash('sha256').update(`${idempotencyKey} ${call.id}`).digest('hex').slice(0, 16);
-  return temporaryName(`${id}-${attempt}`);
-}
-
 async function removeLeftovers(folder: string, context: ToolContext): Promise<void> {
   for (let attempt = 1; attempt < context.call.attempt; attempt += 1) {
-    await rm(path.join(folder, temporaryOf(context, attempt)), { force: true });
+    await rm(path.join(folder, temporaryName(context, attempt)), { force: true });
   }
 }

@@ -15,7 +15,7 @@ describe('list_files', () => {
 
   it('lists one level, sorted, with sizes and counts', async () => {
     const place = await yard();
-    await place.fill(project);
+    await place.put(project);
     expect((await place.call('list_files', {})).split('\n')).toEqual([
       '.: 3 folders, 2 files (1 level)',
       '.git/',
@@ -28,7 +28,7 @@ describe('list_files', () => {
 
   it('lists deeper levels, with paths that the other tools take, and says what it left out', async () => {
     const place = await yard();
-    await place.fill(project);
+    await place.put(project);
     expect((await place.call('list_files', { depth: 64 })).split('\n')).toEqual([
       '.: 5 folders, 5 files (all levels)',
       '.git/',
@@ -53,7 +53,7 @@ describe('list_files', () => {
 
   it('finds files by pattern in all folders', async () => {
     const place = await yard();
-    await place.fill(project);
+    await place.put(project);
     expect((await place.call('list_files', { pattern: '*.ts' })).split('\n')).toEqual([
       '.: 3 files match *.ts (all levels)',
       'src/deep/a.test.ts (0 bytes)',
@@ -66,7 +66,7 @@ describe('list_files', () => {
 
   it('sorts by size, over all files', async () => {
     const place = await yard();
-    await place.fill({ 'a.txt': 'x', 'b/large.bin': 'x'.repeat(5_000), 'c.txt': 'xxx' });
+    await place.put({ 'a.txt': 'x', 'b/large.bin': 'x'.repeat(5_000), 'c.txt': 'xxx' });
     expect((await place.call('list_files', { depth: 9, sort: 'size' })).split('\n')).toEqual([
       '.: 1 folder, 3 files (9 levels)',
       'b/large.bin (5000 bytes)',
@@ -77,7 +77,7 @@ describe('list_files', () => {
 
   it('counts all files but shows 500, and says how many are omitted', async () => {
     const place = await yard();
-    await place.fill(
+    await place.put(
       Object.fromEntries(Array.from({ length: 620 }, (_, index) => [`f${1_000 + index}.txt`, 'x'])),
     );
     const lines = (await place.call('list_files', {})).split('\n');
@@ -91,7 +91,7 @@ describe('list_files', () => {
 
   it('keeps a name with a line break on its line', async () => {
     const place = await yard();
-    await place.fill({ 'evil\n[not entered: x]': '' });
+    await place.put({ 'evil\n[not entered: x]': '' });
     expect((await place.call('list_files', {})).split('\n')).toEqual([
       '.: 0 folders, 1 file (1 level)',
       'evil\\n[not entered: x] (0 bytes)',
@@ -100,7 +100,7 @@ describe('list_files', () => {
 
   it('says that a file is no folder', async () => {
     const place = await yard();
-    await place.fill(project);
+    await place.put(project);
     const error = await place.failure('list_files', { path: 'README.md' });
     expect(error.message).toBe('"README.md" is no folder; use read_file');
   });

@@ -15,7 +15,7 @@ describe('search_text', () => {
 
   it('finds text as it is written, and says what was searched and what was not', async () => {
     const place = await yard();
-    await place.fill(project);
+    await place.put(project);
     expect((await place.call('search_text', { query: 'agent' })).split('\n')).toEqual([
       '2 matches in 2 files (3 files searched)',
       'src/a.ts:1: export const agent = 1;',
@@ -29,7 +29,7 @@ describe('search_text', () => {
 
   it('ignores case, and searches one file or one kind of files when asked to', async () => {
     const place = await yard();
-    await place.fill(project);
+    await place.put(project);
     const input = { query: 'AGENT', ignore_case: true };
     expect(await place.call('search_text', { ...input, path: 'README.md' })).toBe(
       '2 matches in 1 file (1 file searched)\nREADME.md:1: # Agents\nREADME.md:2: Agents are durable.',
@@ -41,7 +41,7 @@ describe('search_text', () => {
 
   it('takes a regular expression when asked to', async () => {
     const place = await yard();
-    await place.fill(project);
+    await place.put(project);
     const result = await place.call('search_text', { query: '^export (const|let)', regex: true });
     expect(result).toContain('src/a.ts:1: export const agent');
     expect(
@@ -63,7 +63,7 @@ describe('search_text', () => {
     'ends a regular expression that would run for ever: %s',
     async (query) => {
       const place = await yard();
-      await place.fill({ 'a.txt': `${'a'.repeat(60)}!\n` });
+      await place.put({ 'a.txt': `${'a'.repeat(60)}!\n` });
       const error = await place.failure('search_text', { query, regex: true });
       expect(error.name).toBe('ToolError');
       expect(error.message).toContain(`${JSON.stringify(query)} takes too long`);
@@ -72,7 +72,7 @@ describe('search_text', () => {
 
   it('shows 100 matches and counts them all', async () => {
     const place = await yard();
-    await place.fill({ 'a.txt': 'hit\n'.repeat(70), 'b.txt': 'hit\n'.repeat(70) });
+    await place.put({ 'a.txt': 'hit\n'.repeat(70), 'b.txt': 'hit\n'.repeat(70) });
     const lines = (await place.call('search_text', { query: 'hit' })).split('\n');
     expect(lines[0]).toBe('140 matches in 2 files (2 files searched)');
     expect(lines).toHaveLength(102);
@@ -81,7 +81,7 @@ describe('search_text', () => {
 
   it('shows the part of a long line where the match is', async () => {
     const place = await yard();
-    await place.fill({ 'min.js': `${'🙂'.repeat(5_000)}needle${'y'.repeat(5_000)}` });
+    await place.put({ 'min.js': `${'🙂'.repeat(5_000)}needle${'y'.repeat(5_000)}` });
     const [, line = ''] = (await place.call('search_text', { query: 'needle' })).split('\n');
     expect(line).toMatch(/^min\.js:1: …🙂+needley+…$/u);
     expect(line.length).toBeLessThan(250);
@@ -89,7 +89,7 @@ describe('search_text', () => {
 
   it('names files that are too large', async () => {
     const place = await yard();
-    await place.fill({ 'a.txt': 'needle' });
+    await place.put({ 'a.txt': 'needle' });
     await writeFile(path.join(place.root, 'huge.log'), 'needle');
     await truncate(path.join(place.root, 'huge.log'), 5e9);
     expect((await place.call('search_text', { query: 'needle' })).split('\n')).toEqual([
@@ -107,7 +107,7 @@ describe('search_text', () => {
 
   it('stops when it is cancelled', async () => {
     const place = await yard();
-    await place.fill(project);
+    await place.put(project);
     const cancel = { signal: AbortSignal.abort() };
     expect((await place.failure('search_text', { query: 'x' }, cancel)).name).toBe('AbortError');
     const named = { query: 'x', path: 'README.md' };

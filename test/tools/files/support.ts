@@ -16,7 +16,7 @@ export interface Yard {
   /** The error with which the call fails. */
   failure(name: string, input: Json, context?: Partial<ToolContext>): Promise<Error>;
   /** Writes files by their path from the root. */
-  fill(files: Readonly<Record<string, string | Buffer>>): Promise<void>;
+  put(files: Readonly<Record<string, string | Buffer>>): Promise<void>;
 }
 
 export async function yard(options: Partial<FileToolsOptions> = {}): Promise<Yard> {
@@ -32,7 +32,7 @@ export async function yard(options: Partial<FileToolsOptions> = {}): Promise<Yar
     outside,
     call: (name, input, context) => callTool(toolNamed(tools, name), input, context),
     failure: (name, input, context) => callFailure(toolNamed(tools, name), input, context),
-    fill: async (files) => {
+    put: async (files) => {
       for (const [name, content] of Object.entries(files)) {
         await mkdir(path.dirname(path.join(root, name)), { recursive: true });
         await writeFile(path.join(root, name), content);

@@ -1,8 +1,9 @@
-import { chmod, mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, readFile, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { toToolDefinition } from '../../../src/tools/tool-definition.js';
 import { fileTools } from '../../../src/tools/files/file-tools.js';
+import { temporaryName } from '../../../src/tools/files/temporary-name.js';
 import { toolNamed } from '../support.js';
 import { yard } from './support.js';
 
@@ -22,11 +23,11 @@ describe('write_file', () => {
 
   it('replaces a file as a whole and keeps its permissions', async () => {
     const place = await yard();
-    await place.fill({ 'run.sh': 'a much longer script than before' });
-    await chmod(path.join(place.root, 'run.sh'), 0o750);
+    await place.put({ 'run.sh': 'a much longer script than before' });
+    await chmod(path.join(place.root, 'run.sh'), 0o777);
     await place.call('write_file', { path: 'run.sh', content: 'short' });
     expect(await readFile(path.join(place.root, 'run.sh'), 'utf8')).toBe('short');
-    expect((await stat(path.join(place.root, 'run.sh'))).mode & 0o777).toBe(0o750);
+    expect((await stat(path.join(place.root, 'run.sh'))).mode & 0o777).toBe(0o777);
   });
 
   it('is keyed: writing again gives the same file and the same answer', async () => {
@@ -41,28 +42,30 @@ describe('write_file', () => {
     expect(await readdir(place.root)).toEqual(['a.txt']);
   });
 
-  it('clears away what an earlier attempt left behind, and never shows it', async () => {
+  it('clears away what earlier attempts left behind, and nothing else', async () => {
     const place = await yard();
-    const blocked = path.join(place.root, 'a.txt');
-    await mkdir(path.join(blocked, 'inside'), { recursive: true });
-    const input = { path: 'a.txt', content: 'text' };
-    expect((await place.failure('write_file', input)).message).toBe(
-      '"a.txt" is a folder; name a file in it',
-    );
-    expect(await readdir(place.root)).toEqual(['a.txt']);
+    const call = { id: 'call_1_1_0', attempt: 3 };
+    const own = { idempotencyKey: 'key', call };
+    const other = { idempotencyKey: 'another key', call };
+    await place.put({ [temporaryName(own, 1)]: 'ha', [temporaryName(own, 2)]: 'half' });
+    await place.put({ [temporaryName(other, 1)]: 'still being written' });
+    await place.call('write_file', { path: 'a.txt', content: 'text' }, own);
+    expect(await readdir(place.root)).toEqual([temporaryName(other, 1), 'a.txt']);
+  });
 
-    // What `kill -9` leaves: found by making the same attempt write without ever renaming.
-    const leftover = path.join(place.root, '.perdure-left-1.tmp');
-    await writeFile(leftover, 'half');
-    expect(await place.call('list_files', {})).toBe('.: 1 folder, 0 files (1 level)\na.txt/');
-    expect(await place.call('search_text', { query: 'half' })).toContain('0 matches');
+  it('hides half-written files from the other tools', async () => {
+    const place = await yard();
+    const call = { id: 'call_1_1_0', attempt: 1 };
+    await place.put({ [temporaryName({ idempotencyKey: 'key', call }, 1)]: 'half' });
+    expect(await place.call('list_files', {})).toBe('.: 0 folders, 0 files (1 level)');
+    expect(await place.call('search_text', { query: 'half' })).toContain('0 files searched');
   });
 
   it.each(['.git/hooks/pre-commit', '.GIT/config', 'node_modules/x/index.js', 'sub/.perdure/x'])(
     'writes nothing to %s',
     async (asked) => {
       const place = await yard();
-      await place.fill({ '.git/config': '' });
+      await place.put({ '.git/config': '' });
       const error = await place.failure('write_file', { path: asked, content: 'x' });
       expect(error.name).toBe('ToolError');
       expect(error.message).toContain('nothing is written into');
@@ -77,7 +80,7 @@ describe('write_file', () => {
     ['a.txt/b.txt', 'is not a folder, or a part of its path is a file'],
   ])('does not take %j for a file', async (asked, expected) => {
     const place = await yard();
-    await place.fill({ 'src/index.ts': '', 'a.txt': '' });
+    await place.put({ 'src/index.ts': '', 'a.txt': '' });
     const error = await place.failure('write_file', { path: asked, content: 'x' });
     expect(error.name).toBe('ToolError');
     expect(error.message).toContain(expected);
@@ -92,7 +95,7 @@ describe('write_file', () => {
 
   it('writes nothing once it is cancelled', async () => {
     const place = await yard();
-    await place.fill({ 'a.txt': 'before' });
+    await place.put({ 'a.txt': 'before' });
     const input = { path: 'a.txt', content: 'after' };
     const error = await place.failure('write_file', input, { signal: AbortSignal.abort() });
     expect(error.name).toBe('AbortError');

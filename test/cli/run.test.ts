@@ -1,0 +1,184 @@
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { filesAgent } from '../../src/agents/files-agent.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { reply } from '../../src/testing/steps.js';
+import { commandLine, type CommandEnd } from '../support/command.js';
+import { portOf } from '../support/port-of.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+let rig: Rig;
+let stub: Stub;
+
+beforeAll(async () => {
+  rig = await createRig();
+  stub = await startStub();
+  const env = { PERDURE_HOME: rig.home, OPENAI_BASE_URL: stub.baseUrl };
+  await rig.worker([filesAgent(import.meta.dirname, env)], { env });
+});
+afterAll(async () => {
+  await rig.close();
+  await stub.close();
+  stub.assertConsumed();
+});
+
+function json({ stdout }: CommandEnd): unknown {
+  expect(stdout.endsWith('\n')).toBe(true);
+  expect(stdout.trimEnd().split('\n')).toHaveLength(1);
+  return JSON.parse(stdout);
+}
+
+/** `run` on the queue that has a worker. */
+function run(...args: string[]) {
+  return command.start(['run', ...args, '--address', address, '--task-queue', rig.taskQueue]);
+}
+
+describe.concurrent('a run that is worked on elsewhere', () => {
+  test('ends with 0 and the answer on stdout; talk is on stderr', async () => {
+    stub.scriptFor(
+      'Who are you',
+      reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
+      reply.text('I am\na stub.'),
+    );
+    const { code, stdout, stderr } = await run('files', 'Who are', 'you?', '--id', 'run-plain')
+      .ended;
+    expect(stderr).toMatch(/^run run-plain · model gpt-4.1-mini · http:.*run-plain$/m);
+    expect(stderr).toMatch(/^step 1 · list_files \. · [\d.]+ k?B · [\d.]+ s$/m);
+    expect(stderr).toMatch(/^completed \(answer\) · 2 steps · 1 call · 20 in, 10 out/m);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'I am\na stub.\n' });
+  });
+
+  test('prints one line of JSON, and refuses to take an id twice', async () => {
+    stub.scriptFor('Say hello', reply.text('hello'));
+    const first = await run('files', 'Say hello', '--json', '--id', 'run-twice').ended;
+    expect(json(first)).toMatchObject({
+      id: 'run-twice',
+      runId: expect.stringMatching(/^[\da-f-]{36}$/),
+      status: 'completed',
+      reason: 'answer',
+      answer: 'hello',
+      steps: 1,
+      usage: { inputTokens: 10, outputTokens: 5 },
+    });
+    expect(first.code).toBe(0);
+    const second = await run('files', 'Say hello', '--json', '--id', 'run-twice').ended;
+    expect(second.code).toBe(2);
+    expect(second.stderr).toContain('attach run-twice --address');
+    expect(json(second)).toEqual({ error: expect.stringContaining('a run of this id exists') });
+  });
+
+  test('ends with 1 when the provider filters the answer', async () => {
+    stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }));
+    const end = await run('files', 'Be rude', '--json').ended;
+    expect(json(end)).toMatchObject({ status: 'failed', reason: 'filtered' });
+    expect(end.code).toBe(1);
+    expect(end.stderr).toContain('failed (filtered)');
+  });
+
+  test('ends with 1 when no worker knows the agent', async () => {
+    const end = await run('nobody', 'Hello', '--json').ended;
+    expect(json(end)).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(end.code).toBe(1);
+    expect(end.stderr).toContain('no agent "nobody"; it has files');
+  });
+
+  test('ends with 6 when a limit stops it', async () => {
+    stub.scriptFor(
+      'Look around',
+      reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
+      reply.text('not much'),
+    );
+    const end = await run('files', 'Look around', '--max-steps', '1', '--json').ended;
+    expect(json(end)).toMatchObject({ status: 'stopped', reason: 'steps', answer: 'not much' });
+    expect(end.code).toBe(6);
+  });
+
+  test('ends with 4 when it is blocked and nobody sits there', async () => {
+    stub.scriptFor(
+      'Use a bad key',
+      reply.error(401, { message: 'bad key', code: 'invalid_api_key' }),
+    );
+    const end = await run('files', 'Use a bad key', '--json', '--id', 'run-blocked').ended;
+    expect(json(end)).toEqual({
+      id: 'run-blocked',
+      runId: expect.any(String),
+      status: 'blocked',
+      reason: 'credentials',
+    });
+    expect(end.code).toBe(4);
+    expect(end.stderr).toContain('blocked (credentials): ');
+    expect(end.stderr).toContain('resume run-blocked');
+    await rig.client.workflow.getHandle('run-blocked').terminate();
+  });
+
+  test('ends with 7 when it is cancelled', async () => {
+    stub.scriptFor('Wait for me', reply.text('late', { holdBeforeHeaders: 'cancel' }));
+    const running = run('files', 'Wait for me', '--json', '--id', 'run-cancelled');
+    await stub.barrier('cancel').reached;
+    await rig.client.workflow.getHandle('run-cancelled').cancel();
+    const end = await running.ended;
+    expect(json(end)).toMatchObject({ status: 'cancelled', reason: 'cancelled' });
+    expect(end.code).toBe(7);
+  });
+
+  test('goes on when it is started with --detach, or when its follower is interrupted', async () => {
+    stub.scriptFor('Take your time', reply.text('done', { holdBeforeHeaders: 'detach' }));
+    const started = await run('files', 'Take your time', '--detach', '--id', 'run-detached').ended;
+    expect({ code: started.code, stdout: started.stdout }).toEqual({
+      code: 0,
+      stdout: 'run-detached\n',
+    });
+    await stub.barrier('detach').reached;
+    const place = ['--address', address, '--task-queue', rig.taskQueue];
+    const follower = command.start(['attach', 'run-detached', '--json', ...place]);
+    await follower.says('run run-detached');
+    follower.child.kill('SIGINT');
+    const left = await follower.ended;
+    expect(left.code).toBe(130);
+    expect(json(left)).toMatchObject({ id: 'run-detached', status: 'working' });
+    expect(left.stderr).toContain('a worker elsewhere does the work');
+    stub.barrier('detach').release();
+    const again = await command.start(['attach', 'run-detached', ...place]).ended;
+    expect({ code: again.code, stdout: again.stdout }).toEqual({ code: 0, stdout: 'done\n' });
+  });
+});
+
+describe.concurrent('a command line that cannot work', () => {
+  test.each([
+    ['run files hello --max-stesp 3', 'Did you mean --max-steps'],
+    ['run files hello --max-steps -1', '--max-steps: -1 is no limit; give a positive whole number'],
+    ['run files hello --max-steps many', 'Give a number'],
+    ['run files hello --context {', 'It is no JSON'],
+    ['run files hello --open', '--open: '],
+    ['run files', "missing required argument 'message'"],
+    ['nothing', "unknown command 'nothing'"],
+    ['run files hello --config gone.ts', 'gone.ts: there is no such file'],
+  ])('%s: ends with 2 and says why', async (line, why) => {
+    const end = await command.start([...line.split(' '), '--json']).ended;
+    expect(end.code).toBe(2);
+    expect(end.stderr).toContain(why);
+    expect(json(end)).toEqual({ error: expect.stringContaining(why.slice(0, 20)) });
+  });
+
+  test('--detach needs a worker elsewhere', async () => {
+    const place = ['--address', address, '--task-queue', 'nobody-listens'];
+    const end = await command.start(['run', 'files', 'hello', '--detach', ...place]).ended;
+    expect(end.code).toBe(2);
+    expect(end.stderr).toContain('no worker answers on task queue "nobody-listens"');
+  });
+
+  test('an address where nothing listens ends with 5', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const port = portOf(server);
+    server.close();
+    const end = await command.start(['run', 'files', 'hello', '--address', `127.0.0.1:${port}`])
+      .ended;
+    expect(end.code).toBe(5);
+    expect(end.stderr).toContain(`127.0.0.1:${port}`);
+    expect(end.stdout).toBe('');
+  });
+});
