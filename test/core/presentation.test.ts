@@ -128,7 +128,11 @@ describe('a page of the transcript', () => {
         ),
         (sizes) => {
           const messages = sizes.map(([size, letter], n) => ({
-            ...{ n, turn: 1, step: 0, at: 0, role: 'user' as const },
+            n,
+            turn: 1,
+            step: 0,
+            at: 0,
+            role: 'user' as const,
             text: letter.repeat(size),
           }));
           const transcript = { messages, head: '' };

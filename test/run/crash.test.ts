@@ -24,7 +24,7 @@ beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'perdure-crash-'));
 });
 afterAll(async () => {
-  await Promise.all(workers.map((worker) => worker.kill()));
+  await Promise.all(workers.map((each) => each.kill()));
   await Promise.all([rig.close(), stub.close(), ledger.close()]);
   await rm(home, { recursive: true, force: true });
 });

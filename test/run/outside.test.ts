@@ -68,7 +68,8 @@ describe('the Temporal CLI alone', () => {
   const temporal = async (...args: string[]): Promise<string> => {
     const { stdout } = await exec(inject('temporalCli'), [
       ...args,
-      ...['--address', inject('temporalAddress')],
+      '--address',
+      inject('temporalAddress'),
     ]);
     return stdout;
   };

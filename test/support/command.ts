@@ -3,10 +3,8 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
-
-const PROGRAM = fileURLToPath(new URL('../../bin/perdure.js', import.meta.url));
+import { builtProgram } from './built-program.js';
 
 export interface CommandEnd {
   readonly code: number | null;
@@ -14,12 +12,14 @@ export interface CommandEnd {
   readonly stderr: string;
 }
 
-/** The command as a process of its own, from the sources. */
+/** The command as a process of its own. */
 export interface RunningCommand {
   readonly child: ChildProcess;
   readonly ended: Promise<CommandEnd>;
   /** Resolves when stderr or stdout hold this; rejects when the command ends without. */
   says(text: string): Promise<void>;
+  /** Waits for something that happens while the command runs; rejects when it ends before that. */
+  until(event: Promise<unknown>): Promise<void>;
 }
 
 export interface CommandPlace {
@@ -30,6 +30,7 @@ export interface CommandPlace {
 /** Starts commands in a fresh folder with a fresh home; whatever is left ends with the test file. */
 export async function commandLine() {
   const folder = await mkdtemp(join(tmpdir(), 'perdure-cli-'));
+  const program = await builtProgram();
   const children: ChildProcess[] = [];
   afterAll(async () => {
     for (const child of children) child.kill('SIGKILL');
@@ -38,7 +39,7 @@ export async function commandLine() {
   return {
     folder,
     start(args: readonly string[], { cwd = folder, env = {} }: CommandPlace = {}): RunningCommand {
-      const child = spawn(process.execPath, [PROGRAM, ...args], {
+      const child = spawn(process.execPath, [program, ...args], {
         cwd,
         env: { ...harmless(), PERDURE_HOME: join(folder, 'home'), ...env },
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -58,22 +59,20 @@ function follow(child: ReturnType<typeof spawn>): RunningCommand {
     code: code as number | null,
     ...said,
   }));
-  return {
-    child,
-    ended,
-    says: (text) =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          if ((said.stderr + said.stdout).includes(text)) resolve();
-        };
-        child.stdout?.on('data', look);
-        child.stderr?.on('data', look);
-        look();
-        void ended.then((end) =>
-          reject(new Error(`it ended with ${end.code} and without "${text}":\n${end.stderr}`)),
-        );
-      }),
+  const until = async (event: Promise<unknown>): Promise<void> => {
+    const end = await Promise.race([ended, event.then(() => null)]);
+    if (end !== null) throw new Error(`it ended too early, with ${end.code}:\n${end.stderr}`);
   };
+  const heard = (text: string): Promise<void> =>
+    new Promise((resolve) => {
+      const look = (): void => {
+        if ((said.stderr + said.stdout).includes(text)) resolve();
+      };
+      child.stdout?.on('data', look);
+      child.stderr?.on('data', look);
+      look();
+    });
+  return { child, ended, until, says: (text) => until(heard(text)) };
 }
 
 /** Neither keys, colours nor servers of whoever runs the tests. */
@@ -81,7 +80,6 @@ function harmless(): Record<string, string> {
   const kept = ['PATH', 'HOME', 'TMPDIR', 'TEMPORAL_CLI_PATH'];
   return {
     ...Object.fromEntries(kept.flatMap((name) => [[name, process.env[name] ?? '']])),
-    PERDURE_FROM: 'sources',
     PERDURE_SERVER: 'own',
   };
 }
