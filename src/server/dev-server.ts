@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { open, readFile, rename, stat } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
+import { SEARCH_ATTRIBUTES } from '../search-attributes.js';
 import { probe, type Probe } from './probe.js';
 import { processLife, serverProcesses, type ServerProcess } from './process-table.js';
 import { NoServerError, messageOf } from './server-error.js';
@@ -9,7 +10,6 @@ import {
   DEFAULT_NAMESPACE,
   DYNAMIC_CONFIG,
   LOOPBACK,
-  SEARCH_ATTRIBUTES,
   sqlitePragmas,
   type Durability,
 } from './server-settings.js';
@@ -152,5 +152,7 @@ async function openLog(file: string) {
 /** A process that outlives its starter gets none of its keys. */
 function harmlessVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const names = ['PATH', 'HOME', 'USER', 'TMPDIR', 'LANG', 'TZ', 'SystemRoot', 'USERPROFILE'];
-  return Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+  const kept = names.flatMap((name) => (env[name] ? [[name, env[name]]] : []));
+  // Under a user id without a name, as in many containers, the server asks for one and gives up.
+  return { USER: 'perdure', ...Object.fromEntries(kept) };
 }

@@ -7,7 +7,7 @@ import { isListening, withConnection } from './probe.js';
 import { processLife, type ServerProcess } from './process-table.js';
 import { NoServerError, messageOf } from './server-error.js';
 import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
-import { hasDatabase, prepareHome, type ServerHome } from './server-home.js';
+import { hasDatabase, locateHome, prepareHome, type ServerHome } from './server-home.js';
 import { readRecord, writeRecord, type ServerRecord } from './server-record.js';
 import { DEFAULT_NAMESPACE, UI_PORT_OFFSET } from './server-settings.js';
 import { endProcess } from './stop-server.js';
@@ -24,6 +24,20 @@ const PORT_ATTEMPTS = 3;
  */
 export async function ensureServer(options: ServerOptions): Promise<ServerHandle> {
   if (options.address) return await namedServer(options, options.address);
+  try {
+    return await adoptOrStart(options);
+  } catch (error) {
+    if (error instanceof NoServerError) throw error;
+    const { folder, logFile } = await locateHome(options.home);
+    throw new NoServerError(
+      `The Temporal server of ${folder} could not be made ready (${messageOf(error)}). ` +
+        `Look for the cause in ${logFile} and at the space that is left on the disk, and try again.`,
+      { cause: error },
+    );
+  }
+}
+
+async function adoptOrStart(options: ServerOptions): Promise<ServerHandle> {
   const home = await prepareHome(options.home);
   const own = await ownProcess(home);
   if (own && (await hasDatabase(home)) && (await answerOf(own)).alive) {
@@ -124,7 +138,7 @@ async function settle(
 ): Promise<ServerHandle> {
   const version = await untilAnswering(home, server);
   const found = { version, how: 'adopted' } as const;
-  const handle = ownHandle({ ...options, home: home.folder }, server, found);
+  const handle = ownHandle(options, server, found);
   await withConnection(handle.address, { timeoutMs: PREPARE_LIMIT_MS }, (connection) =>
     prepareNamespace(connection, handle.namespace),
   );

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { addressOf, answerOf } from './dev-server.js';
 import { retentionHours } from './namespace.js';
 import { isListening, isLoopback, probe, withConnection } from './probe.js';
@@ -77,7 +78,7 @@ export function ownHandle(
     how: found.how,
     version: found.version,
     pid: server.pid,
-    home: options.home,
+    home: resolve(options.home),
   };
 }
 
@@ -105,7 +106,7 @@ async function foreignHandle(
   }
   const { how, version } = found;
   const uiUrl = await uiBeside(address);
-  return { address, namespace, uiUrl, how, version, pid: null, home: options.home };
+  return { address, namespace, uiUrl, how, version, pid: null, home: resolve(options.home) };
 }
 
 /** The page of a server on this machine, by the convention of dev servers. */

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
+import { SEARCH_ATTRIBUTES } from '../search-attributes.js';
 import { NoServerError } from './server-error.js';
-import { RETENTION_HOURS, SEARCH_ATTRIBUTES } from './server-settings.js';
+import { RETENTION_HOURS } from './server-settings.js';
 
 /** Status codes of gRPC. */
 const NOT_FOUND = 5;

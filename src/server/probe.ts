@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { Connection } from '@temporalio/client';
-import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { connectionTarget } from '../connection.js';
 import { messageOf } from './server-error.js';
 import { LOOPBACK } from './server-settings.js';
 
@@ -41,8 +41,7 @@ export async function withConnection<T>(
 ): Promise<T> {
   const timeoutMs = options.timeoutMs ?? PROBE_TIMEOUT_MS;
   const connection = await Connection.connect({
-    ...(options.env ? credentialsOf(options.env) : {}),
-    address,
+    ...(options.env ? connectionTarget({ address }, options.env).options : { address }),
     connectTimeout: timeoutMs,
   });
   try {
@@ -70,16 +69,6 @@ export function isListening(address: string, timeoutMs = PROBE_TIMEOUT_MS): Prom
     socket.once('connect', () => settle(true));
     socket.once('error', () => settle(false));
   });
-}
-
-function credentialsOf(env: NodeJS.ProcessEnv): object {
-  const variables = Object.entries(env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined,
-  );
-  const { address: _address, ...credentials } = loadClientConnectConfig({
-    overrideEnvVars: Object.fromEntries(variables),
-  }).connectionOptions;
-  return credentials;
 }
 
 function reasonOf(error: unknown): string {

@@ -11,12 +11,6 @@ export const UI_PORT_OFFSET = 1000;
 export const RETENTION_HOURS = 720;
 
 /**
- * Search attributes that a run writes, all of type Keyword: SQL visibility has ten slots for that
- * type and three for most others.
- */
-export const SEARCH_ATTRIBUTES = ['AgentName', 'AgentStatus', 'AgentReason'] as const;
-
-/**
  * Dynamic configuration of the embedded server; `docker/dynamicconfig/perdure.yaml` holds the same.
  *
  * - the poll rates: by default one shard hands tasks over in ticks of 50 ms, which is four times

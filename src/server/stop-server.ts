@@ -18,7 +18,8 @@ export async function stopServer(folder: string): Promise<boolean> {
     await endProcess(server.pid);
   }
   const record = await readRecord(home.recordFile);
-  if (record) await writeRecord(home.recordFile, { ...record, pid: null });
+  // On a full disk the record keeps a pid that is dead: the process table knows better anyway.
+  if (record) await writeRecord(home.recordFile, { ...record, pid: null }).catch(() => undefined);
   return true;
 }
 

@@ -1,0 +1,27 @@
+FROM node:22-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+# `prepare` would build before the sources are there.
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsconfig.build.json ./
+COPY scripts scripts
+COPY src src
+RUN npm run build && npm prune --omit=dev --ignore-scripts
+
+FROM node:22-bookworm-slim
+# Temporal's client takes the authorities that it trusts from the system.
+RUN apt-get update \
+  && apt-get install --yes --no-install-recommends ca-certificates \
+  && rm -rf /var/lib/apt/lists/* \
+  && install --directory --owner=node --group=node /data
+WORKDIR /app
+ENV NODE_ENV=production PERDURE_HOME=/data
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY package.json ./
+COPY bin bin
+COPY docker/worker-health.js docker/
+USER node
+HEALTHCHECK --interval=60s --timeout=20s --start-period=60s --start-interval=5s \
+  CMD ["node", "docker/worker-health.js"]
+CMD ["node", "bin/perdure.js", "worker"]
