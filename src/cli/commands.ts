@@ -2,7 +2,11 @@ import { InvalidArgumentError, Option, type Command as Program } from 'commander
 import type { Command } from './command.js';
 
 /** Runs a command that commander has found: `used` is its entry, `own` what stood behind its name. */
-export type Runner = (used: Program, own: object, load: () => Promise<Command<never>>) => Promise<void>;
+export type Runner = (
+  used: Program,
+  own: object,
+  load: () => Promise<Command<never>>,
+) => Promise<void>;
 
 /** Enters every command into the program. Their modules are loaded when one is used. */
 export function registerCommands(program: Program, runner: Runner): void {
@@ -24,11 +28,7 @@ export function registerCommands(program: Program, runner: Runner): void {
   registerDecisions(enter);
 }
 
-type Enter = (
-  usage: string,
-  description: string,
-  load: () => Promise<Command<never>>,
-) => Program;
+type Enter = (usage: string, description: string, load: () => Promise<Command<never>>) => Program;
 
 /** Commands that may bring a worker with them. */
 function registerHosts(enter: Enter): void {
@@ -125,7 +125,8 @@ function registerDecisions(enter: Enter): void {
 
 function number(text: string): number {
   const value = Number(text);
-  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('Give a number.');
+  if (text.trim() === '' || !Number.isFinite(value))
+    throw new InvalidArgumentError('Give a number.');
   return value;
 }
 

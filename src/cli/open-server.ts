@@ -22,18 +22,13 @@ export async function openServer(context: CliContext, wish: ServerWish): Promise
   );
 }
 
-async function serverOptions({
-  options,
-  env,
-  home,
-  say,
-  config,
-}: CliContext): Promise<ServerOptions> {
+async function serverOptions(context: CliContext): Promise<ServerOptions> {
+  const { options, env, home, say } = context;
   const { loadClientConnectConfig } = await import('@temporalio/envconfig');
   const { connectionOptions, namespace: fromEnvironment } = loadClientConnectConfig({
     overrideEnvVars: definedOnly(env),
   });
-  const known = await config();
+  const known = await context.config();
   const address = options.address ?? known.address ?? connectionOptions.address;
   const namespace = options.namespace ?? known.namespace ?? fromEnvironment;
   return { home, env, say, ...(address && { address }), ...(namespace && { namespace }) };

@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty';
 import picocolors from 'picocolors';
 
 export function writeData(line: string): void {
@@ -10,13 +11,13 @@ export function writeTalk(line: string): void {
 
 /** Whether a person sits there who reads and can type: everything is a terminal. */
 export function isTerminal(): boolean {
-  return Boolean(process.stdin.isTTY && process.stdout.isTTY && process.stderr.isTTY);
+  return [0, 1, 2].every((stream) => isatty(stream));
 }
 
 /** NO_COLOR and FORCE_COLOR count; else colour is for terminals. */
 export function colorWanted(env: NodeJS.ProcessEnv): boolean {
   if (env['NO_COLOR']) return false;
-  return env['FORCE_COLOR'] ? env['FORCE_COLOR'] !== '0' : Boolean(process.stderr.isTTY);
+  return env['FORCE_COLOR'] ? env['FORCE_COLOR'] !== '0' : isatty(2);
 }
 
 /** Colours for talk. */

@@ -15,6 +15,8 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
   | {
       readonly type: 'scheduled';
       readonly activity: string;
+      /** What the server lists a pending activity by. */
+      readonly activityId: string;
       readonly input: unknown;
       readonly summary: string;
     }
@@ -71,6 +73,7 @@ function activityFact(event: HistoryEvent): Told | null {
     return {
       type: 'scheduled',
       activity: scheduled.activityType?.name ?? '',
+      activityId: scheduled.activityId ?? '',
       input: first(scheduled.input?.payloads),
       summary: summaryOf(event),
     };

@@ -49,7 +49,7 @@ describe('attach', () => {
       reply.text('finished'),
     );
     const host = start(['run', 'files', 'Interrupt me', '--json', '--id', 'att-interrupted']);
-    await stub.barrier('interrupt').reached;
+    await host.until(stub.barrier('interrupt').reached);
     host.child.kill('SIGINT');
     const left = await host.ended;
     expect(left.code).toBe(130);
@@ -77,7 +77,7 @@ describe('attach', () => {
       reply.text('fetched'),
     );
     const host = start(['run', 'fetcher', 'Use the tool', '--json', '--id', 'att-killed'], folder);
-    await hits(1);
+    await host.until(hits(1));
     host.child.kill('SIGKILL');
     await host.ended;
     answerFrom(2);
@@ -155,9 +155,9 @@ describe('two runs at once, with nobody else to work', () => {
       reply.text('two'),
     );
     const first = start(['run', 'files', 'This is first']);
-    await stub.barrier('first').reached;
+    await first.until(stub.barrier('first').reached);
     const second = start(['run', 'files', 'This is second']);
-    await stub.barrier('second').reached;
+    await second.until(stub.barrier('second').reached);
     stub.barrier('first').release();
     expect((await first.ended).stdout).toBe('one\n');
     stub.barrier('second').release();

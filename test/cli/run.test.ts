@@ -36,7 +36,7 @@ function run(...args: string[]) {
   return command.start(['run', ...args, '--address', address, '--task-queue', rig.taskQueue]);
 }
 
-describe.concurrent('a run that is worked on elsewhere', () => {
+describe('a run that is worked on elsewhere', () => {
   test('ends with 0 and the answer on stdout; talk is on stderr', async () => {
     stub.scriptFor(
       'Who are you',
@@ -117,7 +117,7 @@ describe.concurrent('a run that is worked on elsewhere', () => {
   test('ends with 7 when it is cancelled', async () => {
     stub.scriptFor('Wait for me', reply.text('late', { holdBeforeHeaders: 'cancel' }));
     const running = run('files', 'Wait for me', '--json', '--id', 'run-cancelled');
-    await stub.barrier('cancel').reached;
+    await running.until(stub.barrier('cancel').reached);
     await rig.client.workflow.getHandle('run-cancelled').cancel();
     const end = await running.ended;
     expect(json(end)).toMatchObject({ status: 'cancelled', reason: 'cancelled' });
@@ -146,7 +146,7 @@ describe.concurrent('a run that is worked on elsewhere', () => {
   });
 });
 
-describe.concurrent('a command line that cannot work', () => {
+describe('a command line that cannot work', () => {
   test.each([
     ['run files hello --max-stesp 3', 'Did you mean --max-steps'],
     ['run files hello --max-steps -1', '--max-steps: -1 is no limit; give a positive whole number'],

@@ -1,0 +1,114 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client, Connection } from '@temporalio/client';
+import { bundleWorkflowCode } from '@temporalio/worker';
+import { ensureServer } from '../../src/server/ensure-server.js';
+import type { ServerHandle } from '../../src/server/server-handle.js';
+import { stopServer } from '../../src/server/stop-server.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { bundleWorkflows } from '../../src/workflow-code.js';
+import { stubAnswer } from '../subject/models.js';
+import { startChild, type Child } from './child.js';
+
+/** What every row is measured with: one server, one stub, the workflow code of both sides. */
+export interface Bench {
+  readonly client: Client;
+  readonly server: ServerHandle;
+  /** Answers every conversation that `openingMessage` opens. */
+  readonly stub: Stub;
+  /** Fewer repeats: shows that it works, not how fast. */
+  readonly quick: boolean;
+  /** A folder that goes away at the end. */
+  readonly home: string;
+  /** The workflow code of perdure, as a file. */
+  readonly bundlePath: string;
+  /** Starts a worker of either side on a queue of its own, or on the one that `env` names. */
+  worker(kind: WorkerKind, env?: Readonly<Record<string, string>>): Promise<BenchWorker>;
+  close(): Promise<void>;
+}
+
+export type WorkerKind = 'perdure' | 'bare';
+
+export interface BenchWorker extends Child {
+  readonly queue: string;
+}
+
+const SCRIPTS: Readonly<Record<WorkerKind, URL>> = {
+  perdure: new URL('../subject/worker.ts', import.meta.url),
+  bare: new URL('../bare/worker.ts', import.meta.url),
+};
+
+export interface BenchOptions {
+  readonly quick: boolean;
+  /** Folder for CPU profiles of the workers. */
+  readonly profileFolder?: string | undefined;
+}
+
+export async function createBench({ quick, profileFolder }: BenchOptions): Promise<Bench> {
+  const home = await mkdtemp(join(tmpdir(), 'perdure-bench-'));
+  const server = await ensureServer({ home, adoptDefault: false });
+  const stub = await startStub({ keep: 1 });
+  stub.fallback(stubAnswer);
+  const connection = await Connection.connect({ address: server.address });
+  const bundles: Readonly<Record<WorkerKind, string>> = {
+    perdure: await kept(join(home, 'perdure-workflows.js'), bundleWorkflows()),
+    bare: await kept(join(home, 'bare-workflows.js'), bundleBare()),
+  };
+  let queues = 0;
+  const children: Child[] = [];
+  return {
+    client: new Client({ connection }),
+    server,
+    stub,
+    quick,
+    home,
+    bundlePath: bundles.perdure,
+    async worker(kind, env = {}) {
+      queues += 1;
+      const queue = env['QUEUE'] ?? `${kind}-${queues}`;
+      const child = await startChild(SCRIPTS[kind], {
+        profileFolder,
+        env: {
+          ADDRESS: server.address,
+          BUNDLE: bundles[kind],
+          OPENAI_BASE_URL: stub.baseUrl,
+          PERDURE_HOME: home,
+          QUEUE: queue,
+          ...env,
+        },
+      });
+      children.push(child);
+      return { ...child, queue };
+    },
+    async close() {
+      await Promise.all(children.map((child) => child.kill()));
+      await stub.close();
+      await connection.close();
+      await stopServer(home);
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+async function kept(path: string, bundle: Promise<{ readonly code: string }>): Promise<string> {
+  await writeFile(path, (await bundle).code);
+  return path;
+}
+
+const ignore = (): void => undefined;
+
+async function bundleBare(): Promise<{ readonly code: string }> {
+  return await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('../bare/workflow.ts', import.meta.url)),
+    logger: {
+      log: ignore,
+      trace: ignore,
+      debug: ignore,
+      info: ignore,
+      warn: ignore,
+      error: ignore,
+    },
+  });
+}

@@ -1,0 +1,30 @@
+import type { History } from '../../src/client/history-facts.js';
+import { isObject } from '../../src/core/json.js';
+import { markersOf, type Script } from '../conversation.js';
+
+/**
+ * Every payload of a history as text, whatever field it stands in; but for the run's own result,
+ * which repeats the answer, as a result has to.
+ */
+function payloadTexts(history: History): readonly string[] {
+  return texts(history.events?.filter((event) => !event.workflowExecutionCompletedEventAttributes));
+}
+
+function texts(value: unknown): readonly string[] {
+  if (value instanceof Uint8Array) return [Buffer.from(value).toString('utf8')];
+  if (Array.isArray(value)) return value.flatMap(texts);
+  return isObject(value) ? Object.values(value).flatMap(texts) : [];
+}
+
+/** Messages of a conversation that the history does not hold, or holds more than once. */
+export function misrecorded(
+  history: History,
+  script: Script,
+): { readonly lost: number; readonly doubled: number } {
+  const all = payloadTexts(history).join('\n');
+  const counts = markersOf(script).map((marker) => all.split(marker).length - 1);
+  return {
+    lost: counts.filter((count) => count === 0).length,
+    doubled: counts.filter((count) => count > 1).length,
+  };
+}

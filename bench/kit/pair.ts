@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
+import { openingMessage, type Script } from '../conversation.js';
+import type { Bench } from './bench.js';
+
+export type ModelKind = 'scripted' | 'http';
+export const MODELS: readonly ModelKind[] = ['scripted', 'http'];
+
+/** One side of a comparison, ready to be run. */
+export interface Side {
+  /** Starts a conversation; its result comes when the last reply is recorded. */
+  start(model: ModelKind, script: Script): Promise<WorkflowHandle>;
+  /** Milliseconds from start to result. */
+  run(model: ModelKind, script: Script): Promise<number>;
+}
+
+export interface Pair {
+  readonly perdure: Side;
+  readonly bare: Side;
+  end(): Promise<void>;
+}
+
+/** perdure and the bare loop, each on a worker process of its own, same server and settings. */
+export async function startPair(bench: Bench): Promise<Pair> {
+  const perdure = await bench.worker('perdure');
+  const bare = await bench.worker('bare');
+  return {
+    perdure: side((model, script) =>
+      bench.client.workflow.start('agent', {
+        taskQueue: perdure.queue,
+        workflowId: randomUUID(),
+        args: [{ agent: model, message: openingMessage(script) }],
+      }),
+    ),
+    bare: side((model, script) =>
+      bench.client.workflow.start('bareLoop', {
+        taskQueue: bare.queue,
+        workflowId: randomUUID(),
+        args: [{ model, message: openingMessage(script) }],
+      }),
+    ),
+    async end() {
+      await Promise.all([perdure.end(), bare.end()]);
+    },
+  };
+}
+
+function side(start: Side['start']): Side {
+  return {
+    start,
+    async run(model, script) {
+      const begun = performance.now();
+      const handle = await start(model, script);
+      await handle.result();
+      return performance.now() - begun;
+    },
+  };
+}

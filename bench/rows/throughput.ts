@@ -1,0 +1,57 @@
+import type { Script } from '../conversation.js';
+import type { Bench } from '../kit/bench.js';
+import { interleave, medians, ratios } from '../kit/interleave.js';
+import { MODELS, startPair, type ModelKind, type Pair, type Side } from '../kit/pair.js';
+import type { Row } from '../row.js';
+import { median } from '../statistics.js';
+import { show } from '../table.js';
+
+const STEPS = 25;
+const SCRIPT: Script = { name: 'throughput', steps: STEPS, tools: ['work'], bytes: 500 };
+
+/** Steps per second of many runs at once. */
+export async function measureThroughput(bench: Bench): Promise<readonly Row[]> {
+  const pair = await startPair(bench);
+  const rows: Row[] = [];
+  for (const model of MODELS) {
+    for (const runs of [10, 40]) rows.push(await measure(bench, pair, { model, runs }));
+  }
+  await pair.end();
+  return rows;
+}
+
+async function measure(
+  bench: Bench,
+  pair: Pair,
+  load: { readonly model: ModelKind; readonly runs: number },
+): Promise<Row> {
+  const { model, runs } = load;
+  const both = {
+    perdure: () => together(pair.perdure, load),
+    bare: () => together(pair.bare, load),
+  };
+  await interleave(1, both);
+  const compared = await interleave(bench.quick ? 1 : 6, both);
+  const shares = ratios(compared).map((ratio) => 1 / ratio);
+  const { perdure, bare } = medians(compared);
+  const rate = (ms: number): string => show((runs * STEPS * 1_000) / ms);
+  return {
+    name: `throughput/${model}-${runs}`,
+    what: `throughput of ${runs} runs against the bare loop, ${model} model`,
+    value: median(shares),
+    unit: 'x',
+    bar: { atLeast: 0.87 },
+    samples: shares,
+    detail: `${rate(perdure)} against ${rate(bare)} steps/s`,
+  };
+}
+
+/** Milliseconds until all of them have ended. */
+async function together(
+  side: Side,
+  { model, runs }: { readonly model: ModelKind; readonly runs: number },
+): Promise<number> {
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: runs }, () => side.run(model, SCRIPT)));
+  return performance.now() - begun;
+}

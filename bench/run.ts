@@ -1,0 +1,75 @@
+/**
+ * `npm run bench`: measures what perdure promises, on one embedded server of its own, and prints a
+ * table and then one line of JSON. A missed bar is marked; it never fails the process.
+ *
+ * `--quick` fewer repeats · `--only NAME` one group of rows · `--json FILE` the JSON there too ·
+ * `--profile FOLDER` CPU profiles of the workers.
+ */
+import { writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { createBench, type Bench } from './kit/bench.js';
+import { isMet, type Row } from './row.js';
+import { measureCancel } from './rows/cancel.js';
+import { measureHistory } from './rows/history.js';
+import { measureKill } from './rows/kill.js';
+import { measureLatency } from './rows/latency.js';
+import { measureOneStep } from './rows/one-step.js';
+import { measureReplay } from './rows/replay.js';
+import { measureThroughput } from './rows/throughput.js';
+import { measureWorkerStart } from './rows/worker-start.js';
+import { spreadOf } from './statistics.js';
+import { table } from './table.js';
+
+const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>> = {
+  latency: measureLatency,
+  throughput: measureThroughput,
+  'one-step': measureOneStep,
+  history: measureHistory,
+  replay: measureReplay,
+  kill: measureKill,
+  cancel: measureCancel,
+  'worker-start': measureWorkerStart,
+};
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    json: { type: 'string' },
+    profile: { type: 'string' },
+  },
+});
+const { quick, only } = values;
+const names = only === undefined ? Object.keys(GROUPS) : [only];
+const unknown = names.find((name) => !(name in GROUPS));
+if (unknown !== undefined) {
+  throw new Error(`--only ${unknown}: no such group; there are ${Object.keys(GROUPS).join(', ')}`);
+}
+
+const bench = await createBench({ quick, profileFolder: values.profile });
+const rows: Row[] = [];
+try {
+  for (const name of names) {
+    console.error(`measuring ${name} …`);
+    rows.push(...((await GROUPS[name]?.(bench)) ?? []));
+  }
+} finally {
+  await bench.close();
+}
+
+const report = JSON.stringify({
+  at: new Date().toISOString(),
+  node: process.version,
+  cpus: cpus().length,
+  server: bench.server.version,
+  quick,
+  rows: rows.map((row) => ({
+    ...row,
+    met: isMet(row),
+    ...(row.samples.length > 0 && { spread: spreadOf(row.samples) }),
+  })),
+});
+console.log(table(rows));
+console.log(report);
+if (values.json !== undefined) await writeFile(values.json, `${report}\n`);

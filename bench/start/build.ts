@@ -1,0 +1,31 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/**
+ * Builds the package as it is now into a folder of its own, so that no old build is measured and the
+ * one in the tree stays as it is.
+ * @returns the folder of the built modules
+ */
+export async function buildPackage(home: string, bundlePath: string): Promise<string> {
+  const folder = join(home, 'package');
+  const built = join(folder, 'dist');
+  await mkdir(built, { recursive: true });
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'), 'dir');
+  const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
+  const project = ['-p', join(ROOT, 'tsconfig.build.json'), '--outDir', built];
+  const failure = await promisify(execFile)(tsc, project).then(
+    () => '',
+    (error: { readonly stdout?: string }) => error.stdout ?? 'no output',
+  );
+  // The compiler writes its output even where it finds a type at fault.
+  if (!existsSync(join(built, 'worker.js'))) throw new Error(`the build failed: ${failure}`);
+  await cp(bundlePath, join(built, 'workflow-bundle.js'));
+  return built;
+}

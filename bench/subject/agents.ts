@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import type { Effect } from '../../src/core/definition.js';
+import type { Tool } from '../../src/tools/tool.js';
+import { resultOf } from '../conversation.js';
+
+export const INSTRUCTIONS = 'Do the steps.';
+const NO_LIMITS = { steps: null, toolCalls: null };
+
+const input = z.object({ name: z.string(), step: z.int(), part: z.int(), bytes: z.int() });
+
+/** Costs nothing, so that the engine is measured. */
+const work = defineTool({
+  name: 'work',
+  description: 'does a step',
+  input,
+  effect: 'read',
+  execute: async (call) => resultOf(call),
+});
+
+/** Takes effect at a destination of its own, which sees every attempt. */
+function posting(name: string, effect: Effect, url: string): Tool {
+  return defineTool({
+    name,
+    description: 'does a step elsewhere',
+    input,
+    effect,
+    async execute(call, { idempotencyKey, signal }) {
+      const body = JSON.stringify({ tool: name, key: idempotencyKey, input: call });
+      const response = await fetch(url, { method: 'POST', body, signal });
+      await response.arrayBuffer();
+      return resultOf(call);
+    },
+  });
+}
+
+/** Runs until it is broken off, and tells when it began and when it learnt of the end. */
+function hanging(tell: (event: 'tool-started' | 'tool-aborted') => void): Tool {
+  return defineTool({
+    name: 'hang',
+    description: 'takes long',
+    input,
+    effect: 'read',
+    async execute(_, { signal }) {
+      tell('tool-started');
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      tell('tool-aborted');
+      throw signal.reason;
+    },
+  });
+}
+
+/** The agents of the bench. Model `scripted` is in the worker's process, `stub` behind HTTP. */
+export function benchAgents(world: {
+  readonly ledgerUrl: string;
+  readonly tell: (event: string) => void;
+}): readonly Agent[] {
+  const { ledgerUrl, tell } = world;
+  return [
+    agent('scripted', 'scripted', [work]),
+    agent('http', 'stub', [work]),
+    agent('hang', 'stub', [hanging(tell)]),
+    agent('ledger', 'stub', [
+      posting('post', 'keyed', ledgerUrl),
+      posting('look', 'read', ledgerUrl),
+    ]),
+  ];
+}
+
+function agent(name: string, model: string, tools: readonly Tool[]): Agent {
+  return defineAgent({ name, instructions: INSTRUCTIONS, model, tools, limits: NO_LIMITS });
+}

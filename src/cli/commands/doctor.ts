@@ -1,0 +1,59 @@
+import type { Command } from '../command.js';
+import type { CliContext } from '../context.js';
+import { readConfiguration } from '../doctor/configuration.js';
+import type { Finding } from '../doctor/finding.js';
+import { homeFinding } from '../doctor/home.js';
+import { modelFindings } from '../doctor/models.js';
+import { serverFindings } from '../doctor/namespace.js';
+import { lookForServer } from '../doctor/server.js';
+import { cliFinding } from '../doctor/temporal-cli.js';
+import { versionsFinding } from '../doctor/versions.js';
+import { EXIT } from '../exit-codes.js';
+import type { Palette } from '../output.js';
+import { dataPalette } from '../table.js';
+import { count, printable } from '../words.js';
+
+/** `doctor`: what is in use, and what is wrong, each with its cure. Starts and changes nothing. */
+export const doctor: Command<object> = async (context) => {
+  const findings = await examine(context);
+  const problems = findings.filter(({ level }) => level === 'problem').length;
+  if (context.options.json) {
+    context.out(JSON.stringify({ ok: problems === 0, findings }));
+  } else {
+    for (const line of findings.flatMap((finding) => lines(finding, dataPalette(context)))) {
+      context.out(line);
+    }
+  }
+  context.say(problems === 0 ? 'All that a run needs is there.' : `${count(problems, 'problem')}.`);
+  return problems === 0 ? EXIT.completed : EXIT.failed;
+};
+
+async function examine(context: CliContext): Promise<readonly Finding[]> {
+  const { env, home, options } = context;
+  const { finding: configuration, config } = await readConfiguration(context);
+  const { finding: found, server, embedded } = await lookForServer(context, config);
+  const taskQueue = options.taskQueue ?? config.taskQueue ?? env['PERDURE_TASK_QUEUE'] ?? 'perdure';
+  return [
+    versionsFinding(),
+    configuration,
+    await homeFinding(home),
+    found,
+    ...(embedded ? [await cliFinding(home, env)] : []),
+    ...(server === null ? [] : await serverFindings({ server, env, taskQueue })),
+    ...(await modelFindings(config, env)),
+  ];
+}
+
+const NAME_WIDTH = 18;
+const LEVEL_WIDTH = 8;
+
+function lines({ name, level, text, cure }: Finding, paint: Palette): readonly string[] {
+  const colour = { ok: paint.green, note: paint.yellow, problem: paint.red }[level];
+  const [first = '', ...rest] = printable(text).split('\n');
+  const indent = ' '.repeat(LEVEL_WIDTH + NAME_WIDTH);
+  return [
+    `${colour(level.padEnd(LEVEL_WIDTH))}${printable(name).padEnd(NAME_WIDTH)}${first}`,
+    ...rest.map((line) => `${indent}${line}`),
+    ...(cure === undefined ? [] : [`${indent}→ ${printable(cure)}`]),
+  ];
+}

@@ -1,0 +1,32 @@
+import { resolveCall } from '../../client/decide.js';
+import type { Resolution } from '../../core/call-results.js';
+import type { Json } from '../../core/json.js';
+import { visible } from '../../core/summaries.js';
+import type { Command } from '../command.js';
+import { demandWorker, openLivingRun } from '../decision.js';
+import { EXIT, UsageError } from '../exit-codes.js';
+import { adviceFor } from '../open-run.js';
+
+export interface ResolveOptions {
+  readonly id: string;
+  readonly call: string;
+  readonly as: Resolution['as'];
+  /** JSON, parsed. */
+  readonly result?: Json;
+}
+
+/** `resolve ID CALL`: a person says what became of a call. The first decision wins. */
+export const resolve: Command<ResolveOptions> = async (context, options) => {
+  const { id, call, as, result } = options;
+  if (result !== undefined && as !== 'happened') {
+    throw new UsageError(`--result: a call has one only --as happened, not --as ${as}`);
+  }
+  const opened = await openLivingRun(context, id);
+  await demandWorker(context, opened, 'resolve');
+  const resolution = { call, as, ...(result !== undefined && { result }) };
+  await resolveCall(opened.client, id, resolution);
+  const follow = await adviceFor(context, opened.run, ['attach', id]);
+  context.say(`${visible(call)} is resolved as ${as}; the run goes on. Follow it with: ${follow}`);
+  if (context.options.json) context.out(JSON.stringify({ id, call, as, resolved: true }));
+  return EXIT.completed;
+};

@@ -1,0 +1,99 @@
+import type { Client } from '@temporalio/client';
+import type { StartedRun } from '../../client/start.js';
+import { isProblem, parseRunInput, type RunInput } from '../../core/input.js';
+import { visible } from '../../core/summaries.js';
+import { advice } from '../advice.js';
+import type { Command } from '../command.js';
+import type { CliContext } from '../context.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { createHosting, isWorkedElsewhere } from '../hosting.js';
+import { catchInterrupt } from '../interrupt.js';
+import { seeThrough, type SeeOptions } from '../see-through.js';
+import { noteServer } from '../note-server.js';
+
+export interface RunOptions extends SeeOptions {
+  readonly agent: string;
+  /** The words of the message. */
+  readonly message: readonly string[];
+  readonly id?: string;
+  readonly open?: boolean;
+  readonly detach?: boolean;
+  readonly maxSteps?: number;
+  readonly context?: unknown;
+}
+
+export const run: Command<RunOptions> = async (context, options) => {
+  const input = inputOf(options);
+  if (options.detach) return await detached(context, input, options.id);
+  // Loading Temporal's worker takes a moment, in which the server is looked for.
+  import('../../worker.js').catch(() => undefined);
+  noteServer(context, await context.server());
+  const client = await context.client();
+  const interrupt = catchInterrupt();
+  const hosting = createHosting(context);
+  const ready = hosting.ensure();
+  ready.catch(() => undefined);
+  try {
+    const started = await start(context, client, { input, id: options.id });
+    const seen = { ...started, joined: null, retriedUpTo: 0, hosting, ready, interrupt };
+    return await seeThrough(context, seen, options);
+  } finally {
+    await hosting.stop();
+  }
+};
+
+/** Started for a worker elsewhere to do; nobody would, if there were none. */
+async function detached(
+  context: CliContext,
+  input: RunInput,
+  wantedId: string | undefined,
+): Promise<ExitCode> {
+  const client = await context.client({ start: false });
+  if (!(await isWorkedElsewhere(context))) {
+    throw new UsageError(
+      `--detach: no worker answers on task queue "${await context.taskQueue()}", so nobody would do ` +
+        `the work. Start one with: ${advice(context, 'worker')} (or leave --detach out).`,
+    );
+  }
+  const { id, runId } = await start(context, client, { input, id: wantedId });
+  context.say(`run ${id} is started; follow it with: ${advice(context, `attach ${id}`)}`);
+  const line = { id, runId, status: 'working', reason: null };
+  context.out(context.options.json ? JSON.stringify(line) : id);
+  return EXIT.completed;
+}
+
+async function start(
+  context: CliContext,
+  client: Client,
+  given: { readonly input: RunInput; readonly id: string | undefined },
+): Promise<StartedRun> {
+  const { IdTakenError, newRunId, startRun } = await import('../../client/start.js');
+  const { input, id = newRunId(input.agent) } = given;
+  try {
+    return await startRun(client, input, { id, taskQueue: await context.taskQueue() });
+  } catch (error) {
+    if (!(error instanceof IdTakenError)) throw error;
+    throw new UsageError(
+      `--id ${visible(id)}: a run of this id exists. Follow it with: ${advice(context, `attach ${id}`)}, ` +
+        'or choose another id.',
+      { cause: error },
+    );
+  }
+}
+
+/** Checked before anything is started; the workflow would refuse the same. */
+function inputOf({ agent, message, open, maxSteps, context }: RunOptions): RunInput {
+  if (open) {
+    throw new UsageError(
+      '--open: runs that wait for more messages are not there yet; leave it out.',
+    );
+  }
+  const input = parseRunInput({
+    agent,
+    message: message.join(' '),
+    ...(maxSteps !== undefined && { limits: { steps: maxSteps } }),
+    ...(context !== undefined && { context }),
+  });
+  if (!isProblem(input)) return input;
+  throw new UsageError(input.problem.replace('limits.steps', '--max-steps'));
+}

@@ -1,0 +1,28 @@
+import { statusFrom } from '../../client/status.js';
+import type { Command } from '../command.js';
+import { EXIT } from '../exit-codes.js';
+import { nextSteps } from '../next-steps.js';
+import { lookForWorker, noteAbsence } from '../note-worker.js';
+import { adviceFor, openRun } from '../open-run.js';
+import { uiLink } from '../run-header.js';
+import { statusLines } from '../status-lines.js';
+import { dataPalette } from '../table.js';
+
+/** `status ID`: how a run stands, from what the server knows; needs no worker. */
+export const status: Command<{ readonly id: string }> = async (context, { id }) => {
+  const { client, run } = await openRun(context, id);
+  const now = Date.now();
+  const found = statusFrom(run, now);
+  const worker = await lookForWorker(client, run.taskQueue);
+  const cures = found.status === 'done' ? [] : [await adviceFor(context, run, ['worker'])];
+  noteAbsence(context, worker, cures);
+  if (context.options.json) {
+    context.out(JSON.stringify(found));
+    return EXIT.completed;
+  }
+  const next = await nextSteps(context, { run, status: found, isUp: worker.isUp });
+  const link = uiLink(await context.server(), id);
+  const view = { run, status: found, worker: worker.text, link, next, now };
+  for (const line of statusLines(view, dataPalette(context))) context.out(line);
+  return EXIT.completed;
+};

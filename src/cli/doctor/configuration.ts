@@ -1,0 +1,42 @@
+import { relative } from 'node:path';
+import { defineConfig, type Config } from '../../config.js';
+import type { CliContext } from '../context.js';
+import { configFile } from '../load-config.js';
+import { count } from '../words.js';
+import type { Finding } from './finding.js';
+
+export interface Configuration {
+  readonly finding: Finding;
+  /** Empty where there is none to be had, so that the rest can be looked at all the same. */
+  readonly config: Config;
+}
+
+/** Which configuration holds, and whether it can be loaded. */
+export async function readConfiguration(context: CliContext): Promise<Configuration> {
+  const name = 'configuration';
+  try {
+    const config = await context.config();
+    const file = configFile({
+      file: context.options.config,
+      folder: process.cwd(),
+      env: context.env,
+    });
+    const from = file === null ? 'built in (no perdure.config.ts here)' : relative('.', file);
+    const agents = config.agents.map((agent) => agent.name);
+    const text = `${from}: ${count(agents.length, 'agent')}${agents.length > 0 ? `, ${agents.join(', ')}` : ''}`;
+    return { config, finding: { name, level: 'ok', text, data: { file, agents } } };
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    const cure = 'mend the file, or name another one with --config';
+    return {
+      config: defineConfig({ agents: [] }),
+      finding: {
+        name,
+        level: 'problem',
+        text,
+        cure,
+        data: { file: context.options.config ?? null },
+      },
+    };
+  }
+}

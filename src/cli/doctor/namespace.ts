@@ -1,0 +1,102 @@
+import type { Connection } from '@temporalio/client';
+import { alive, pollersOf } from '../../client/pollers.js';
+import { visible } from '../../core/summaries.js';
+import { SEARCH_ATTRIBUTES } from '../../search-attributes.js';
+import { missingSearchAttributes, retentionHours } from '../../server/namespace.js';
+import { withConnection } from '../../server/probe.js';
+import { messageOf } from '../../server/server-error.js';
+import type { ServerHandle } from '../../server/server-handle.js';
+import { connectionEnv } from '../open-server.js';
+import { ago, span } from '../when.js';
+import { count } from '../words.js';
+import type { Finding } from './finding.js';
+
+const ANSWER_WITHIN_MS = 5_000;
+const HOUR_MS = 3_600_000;
+/** Less than this, and a run is easily gone before somebody looks at it. */
+const SHORT_HOURS = 72;
+
+export interface Place {
+  readonly server: ServerHandle;
+  readonly env: NodeJS.ProcessEnv;
+  readonly taskQueue: string;
+}
+
+/** What only the server can tell: the namespace, its attributes, who works. */
+export async function serverFindings(place: Place): Promise<readonly Finding[]> {
+  const { server, env } = place;
+  const options = { env: connectionEnv(env, server), timeoutMs: ANSWER_WITHIN_MS };
+  try {
+    return await withConnection(server.address, options, async (connection) => [
+      await unlessForbidden('namespace', () => retention(connection, server)),
+      await unlessForbidden('search attributes', () => attributes(connection, server)),
+      await unlessForbidden('worker', () => workers(connection, place)),
+    ]);
+  } catch (error) {
+    const text = `${server.address} cannot be asked: ${messageOf(error)}`;
+    return [{ name: 'namespace', level: 'problem', text, data: {} }];
+  }
+}
+
+/** A key that may start runs need not be allowed to ask all this. */
+async function unlessForbidden(name: string, look: () => Promise<Finding>): Promise<Finding> {
+  try {
+    return await look();
+  } catch (error) {
+    return { name, level: 'note', text: `cannot be told: ${messageOf(error)}`, data: {} };
+  }
+}
+
+async function retention(connection: Connection, { namespace }: ServerHandle): Promise<Finding> {
+  const hours = await retentionHours(connection, namespace);
+  const data = { namespace, retentionHours: hours };
+  const kept =
+    hours === null ? 'of unknown retention' : `keeps closed runs for ${span(hours * HOUR_MS)}`;
+  const text = `${visible(namespace)}, ${kept}`;
+  if (hours === null || hours >= SHORT_HOURS) return { name: 'namespace', level: 'ok', text, data };
+  const cure =
+    'transcripts and histories are gone after that; to keep them longer: ' +
+    `temporal operator namespace update -n ${namespace} --retention 720h`;
+  return { name: 'namespace', level: 'note', text, cure, data };
+}
+
+async function attributes(
+  connection: Connection,
+  { namespace, address, pid }: ServerHandle,
+): Promise<Finding> {
+  const name = 'search attributes';
+  const missing = await missingSearchAttributes(connection, namespace);
+  const present = SEARCH_ATTRIBUTES.filter((attribute) => !missing.includes(attribute));
+  const data = { present, missing };
+  if (missing.length === 0) return { name, level: 'ok', text: present.join(', '), data };
+  const each = missing.map((attribute) => `--name ${attribute} --type Keyword`).join(' ');
+  const cure =
+    pid === null
+      ? `temporal operator search-attribute create --address ${address} --namespace ${namespace} ${each}`
+      : '`run` adds them to the embedded server';
+  const text = `${missing.join(', ')} missing: perdure works without, but lists are slower and the UI cannot filter`;
+  return { name, level: 'note', text, cure, data };
+}
+
+async function workers(
+  connection: Connection,
+  { server: { namespace }, taskQueue }: Place,
+): Promise<Finding> {
+  const now = Date.now();
+  const pollers = await pollersOf(connection, { namespace, taskQueue });
+  const up = alive(pollers, now);
+  const data = {
+    taskQueue,
+    workers: up.map(({ identity, lastPollAt }) => ({ identity, lastPollAt })),
+  };
+  const queue = `task queue "${visible(taskQueue)}"`;
+  if (up.length === 0) {
+    const text = `none polls ${queue}; \`run\` and \`attach\` bring their own`;
+    return { name: 'worker', level: 'ok', text, data };
+  }
+  const each = up.map(
+    ({ identity, lastPollAt }) => `${visible(identity)} (last poll ${ago(lastPollAt, now)})`,
+  );
+  const text = `${count(up.length, 'worker')} on ${queue}: ${each.join(', ')}`;
+  return { name: 'worker', level: 'ok', text, data };
+}

@@ -1,0 +1,79 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { LogLevel } from '@temporalio/worker';
+import type { RunningWorker, WorkerOptions } from '../worker.js';
+import type { CliContext } from './context.js';
+import { connectionEnv } from './open-server.js';
+import { logLine } from './worker-log.js';
+
+/** The worker that a command brings along when none works on the queue. */
+export interface Hosting {
+  /** Resolves when somebody works on the queue: this process from now on, where nobody else answers. */
+  ensure(): Promise<void>;
+  /** Whether the work rests on this process; false once a worker elsewhere has answered. */
+  readonly isHosting: boolean;
+  /** Aborts, with the error, when the own worker dies. */
+  readonly died: AbortSignal;
+  /** Stops the own worker, if there is one; what is in flight is given up soon. Never throws. */
+  stop(): Promise<void>;
+}
+
+/** Calls in flight may end in this time when the command does; after it they are left to another worker. */
+const GRACE_MS = 500;
+/** A tool that does not care about its signal must not keep the process. */
+const STOP_MS = 3_000;
+
+export function createHosting(context: CliContext): Hosting {
+  let worker: RunningWorker | null = null;
+  let bringing: Promise<void> | null = null;
+  let elsewhere = false;
+  const death = new AbortController();
+  const bring = async (): Promise<void> => {
+    if (worker !== null) return;
+    elsewhere = await isWorkedElsewhere(context);
+    if (elsewhere) return;
+    worker = await hostWorker(context, { shutdownGraceMs: GRACE_MS });
+    worker.stopped.catch((error: unknown) => death.abort(error));
+  };
+  return {
+    ensure: () => (bringing ??= bring().finally(() => (bringing = null))),
+    get isHosting() {
+      return !elsewhere;
+    },
+    died: death.signal,
+    async stop() {
+      await bringing?.catch(() => undefined);
+      if (worker !== null)
+        await Promise.race([worker.shutdown().catch(() => undefined), pause(STOP_MS)]);
+    },
+  };
+}
+
+export async function isWorkedElsewhere(context: CliContext): Promise<boolean> {
+  const { isWorked } = await import('../client/probe-worker.js');
+  return await isWorked(await context.client(), await context.taskQueue());
+}
+
+/** A worker in this process, on the server and the queue of the context. */
+export async function hostWorker(
+  context: CliContext,
+  rest: Pick<WorkerOptions, 'shutdownGraceMs' | 'maxCachedWorkflows'> & { readonly log?: LogLevel },
+): Promise<RunningWorker> {
+  const { log, ...options } = rest;
+  const [{ createWorker }, { installRuntime }] = await Promise.all([
+    import('../worker.js'),
+    import('../runtime.js'),
+  ]);
+  const server = await context.server();
+  // Progress tells what goes wrong; the SDK's own words would come in between.
+  installRuntime(context.env['PERDURE_DEBUG'] ? 'INFO' : (log ?? 'ERROR'), (entry) =>
+    context.say(logLine(entry)),
+  );
+  return await createWorker({
+    config: await context.config(),
+    address: server.address,
+    namespace: server.namespace,
+    taskQueue: await context.taskQueue(),
+    env: connectionEnv(context.env, server),
+    ...options,
+  });
+}

@@ -1,0 +1,54 @@
+import type { RunReading } from '../client/read-run.js';
+import type { Pending, RunStatus } from '../core/status.js';
+import { callSummary } from '../core/summaries.js';
+import type { CliContext } from './context.js';
+import { adviceFor } from './open-run.js';
+import { columns } from './table.js';
+
+export interface Standing {
+  readonly run: RunReading;
+  readonly status: RunStatus;
+  /** Whether a worker may be there. */
+  readonly isUp: boolean;
+}
+
+/** What a person can do about a run now: command lines to type, with what each is for. */
+export async function nextSteps(context: CliContext, now: Standing): Promise<readonly string[]> {
+  const { run, status, isUp } = now;
+  const { id } = run;
+  const type = async (...words: readonly string[]): Promise<string> =>
+    await adviceFor(context, run, words);
+  if (status.status === 'done') return [`${await type('transcript', id)}   the messages`];
+  const decisions = await Promise.all(
+    status.pending.map(async (pending) => [
+      question(run, pending),
+      ...columns([
+        [await type('resolve', id, pending.call, '--as', 'happened'), WHAT.happened],
+        [await type('resolve', id, pending.call, '--as', 'retry'), WHAT.retry],
+        [await type('resolve', id, pending.call, '--as', 'abandon'), WHAT.abandon],
+      ]).map((line) => `  ${line}`),
+    ]),
+  );
+  const mendable = [...run.view.blocked.values()].some(
+    ({ reason }) => reason !== 'outcome_unknown',
+  );
+  return [
+    ...decisions.flat(),
+    ...(mendable ? [`${await type('resume', id)}   when that is mended: try again at once`] : []),
+    isUp
+      ? `${await type('attach', id)}   follow it`
+      : `${await type('attach', id)}   bring a worker and follow it`,
+  ];
+}
+
+const WHAT = {
+  happened: 'it did; tell the model what it gave with --result JSON',
+  retry: 'it did not: do it again',
+  abandon: 'give it up; the model is told',
+};
+
+function question({ view }: RunReading, { call, idempotencyKey, tool }: Pending): string {
+  const asked = view.state?.turn.batch?.calls.find(({ id }) => id === call);
+  const what = asked === undefined ? tool : callSummary(asked);
+  return `Find out whether this happened: ${what} (idempotency key ${idempotencyKey}). Then type one of:`;
+}

@@ -1,0 +1,85 @@
+import { join } from 'node:path';
+import { outcomeOf, type EndedFact, type Projection } from '../client/projection.js';
+import { failed } from '../core/ends.js';
+import type { Outcome } from '../core/outcome.js';
+import { nothingSpent, type RunState } from '../core/state.js';
+import { visible } from '../core/summaries.js';
+import type { CliContext } from './context.js';
+import { EXIT, type ExitCode } from './exit-codes.js';
+import { palette, type Palette } from './output.js';
+import { count, duration, printable, spend } from './words.js';
+
+/** A run that is over. */
+export interface EndedRun {
+  readonly id: string;
+  readonly runId: string;
+  readonly view: Projection;
+}
+
+const CODES: Readonly<Record<Outcome['status'], ExitCode>> = {
+  completed: EXIT.completed,
+  stopped: EXIT.stopped,
+  cancelled: EXIT.cancelled,
+  failed: EXIT.failed,
+};
+
+/** Prints how a run ended: with `--json` one line, else the answer as data and the rest as talk. */
+export async function reportEnd(context: CliContext, run: EndedRun): Promise<ExitCode> {
+  const { id, runId, view } = run;
+  const outcome = outcomeAtEnd(view);
+  const paint = palette(context.color);
+  context.say(endLine(outcome, view, paint));
+  if (context.options.json) {
+    context.out(JSON.stringify({ ...outcome, id, runId }));
+  } else {
+    const answer = await wholeAnswer(context, outcome);
+    if (answer !== null) context.out(process.stdout.isTTY ? printable(answer) : answer);
+  }
+  return CODES[outcome.status];
+}
+
+function endLine(outcome: Outcome, view: Projection, paint: Palette): string {
+  const { status, reason, steps, toolCalls, usage, error } = outcome;
+  const word = status === reason ? status : `${status} (${reason})`;
+  const colour = {
+    completed: paint.green,
+    failed: paint.red,
+    stopped: paint.yellow,
+    cancelled: paint.yellow,
+  };
+  const took = view.ended && view.startedAt !== null ? view.ended.at - view.startedAt : 0;
+  const figures = [count(steps, 'step'), count(toolCalls, 'call'), spend(usage), duration(took)];
+  return [
+    colour[status](error === undefined ? word : `${word}: ${visible(error)}`),
+    paint.dim(figures.join(' · ')),
+  ].join(' · ');
+}
+
+/** A large answer lies in the blob store; where that is elsewhere, its head and tail must do. */
+async function wholeAnswer(context: CliContext, outcome: Outcome): Promise<string | null> {
+  const { answer, blob } = outcome;
+  if (blob === undefined) return answer;
+  const { fileBlobStore } = await import('../blobs/file-blob-store.js');
+  try {
+    return await fileBlobStore(join(context.home, 'blobs')).get(blob);
+  } catch (error) {
+    context.say(
+      `The answer is shown in part: ${error instanceof Error ? error.message : String(error)}`,
+    );
+    return answer;
+  }
+}
+
+function outcomeAtEnd({ ended, state }: Projection): Outcome {
+  const recorded = ended === null ? null : outcomeOf(ended);
+  return recorded ?? state?.turn.outcome ?? endedFromOutside(ended, state);
+}
+
+/** Temporal ended it over the head of the workflow, which could record nothing. */
+function endedFromOutside(ended: EndedFact | null, state: RunState | null): Outcome {
+  const how = ended?.failure?.message ?? `the workflow was ${ended?.how ?? 'lost'} from outside`;
+  if (state !== null) return failed(state, { reason: 'error', message: how });
+  const { steps, toolCalls, usage } = nothingSpent(null);
+  const nothing = { answer: null, output: null, steps, toolCalls, usage, segments: 1 };
+  return { status: 'failed', reason: 'error', ...nothing, error: how };
+}

@@ -1,0 +1,36 @@
+import type { CliContext } from './context.js';
+
+/** Where progress is shown: lines that stay and, on a terminal, one that is overwritten. */
+export interface Screen {
+  line(text: string): void;
+  /** Replaces what was live; does nothing where nobody watches. */
+  live(text: string): void;
+  /** Takes the live line away. */
+  close(): void;
+}
+
+export async function openScreen({
+  isTty,
+  say,
+}: Pick<CliContext, 'isTty' | 'say'>): Promise<Screen> {
+  if (!isTty) return { line: say, live: () => undefined, close: () => undefined };
+  const { createLogUpdate } = await import('log-update');
+  const region = createLogUpdate(process.stderr);
+  let shown = '';
+  return {
+    line(text) {
+      region.clear();
+      say(text);
+      if (shown !== '') region(shown);
+    },
+    live(text) {
+      shown = text;
+      region(text);
+    },
+    close() {
+      shown = '';
+      region.clear();
+      region.done();
+    },
+  };
+}

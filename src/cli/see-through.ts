@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import type { CliContext } from './context.js';
+import type { ExitCode } from './exit-codes.js';
+import { reportEnd } from './report-end.js';
+import { reportInterrupted, reportWaiting } from './report-pause.js';
+import { uiLink } from './run-header.js';
+import { watchRun, type Watch } from './watch-run.js';
+
+/** How a person wants to see a run through. */
+export interface SeeOptions {
+  /** `--no-wait` makes it false. */
+  readonly wait: boolean;
+  readonly ui?: boolean;
+}
+
+export type RunToSee = Omit<Watch, 'leaveWhenWaiting'>;
+
+/** Follows a run until there is nothing more to follow, and says how it stands. */
+export async function seeThrough(
+  context: CliContext,
+  run: RunToSee,
+  { wait, ui = false }: SeeOptions,
+): Promise<ExitCode> {
+  const { id, hosting, interrupt } = run;
+  const end = await watchRun(context, await context.client(), {
+    ...run,
+    leaveWhenWaiting: !wait || !context.isTty,
+  });
+  const runId = end.last?.runId ?? run.runId;
+  const left = { id, runId, last: end.last, wasHosting: hosting.isHosting };
+  if (end.type === 'interrupted') return reportInterrupted(context, left);
+  if (end.type === 'waiting') return reportWaiting(context, left);
+  const code = await reportEnd(context, { id, runId, view: end.last.view });
+  if (ui && context.isTty && hosting.isHosting) await stayUp(context, id, interrupt);
+  return code;
+}
+
+/** The embedded server and the worker are there to be looked at until a key is pressed. */
+async function stayUp(context: CliContext, id: string, interrupt: AbortSignal): Promise<void> {
+  context.say(uiLink(await context.server(), id) ?? 'No Temporal UI is known.');
+  context.say('Press a key to leave.');
+  const { stdin } = process;
+  stdin.setRawMode(true);
+  try {
+    await once(stdin, 'data', { signal: interrupt });
+  } catch {
+    // An interrupt leaves, too.
+  } finally {
+    stdin.setRawMode(false);
+  }
+}

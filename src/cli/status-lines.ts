@@ -1,0 +1,105 @@
+import type { AttemptReport } from '../core/report.js';
+import type { RunReading } from '../client/read-run.js';
+import type { RunStatus } from '../core/status.js';
+import { visible } from '../core/summaries.js';
+import type { Palette } from './output.js';
+import { columns, entries } from './table.js';
+import { ago, clock, clockTime } from './when.js';
+import { count, duration, printable, spend } from './words.js';
+
+const ANSWER_CHARACTERS = 1_200;
+
+export interface StatusView {
+  readonly run: RunReading;
+  readonly status: RunStatus;
+  /** Of the task queue's workers. */
+  readonly worker: string;
+  /** Page of the run in the Temporal UI. */
+  readonly link: string | null;
+  readonly next: readonly string[];
+  /** Unix time in ms. */
+  readonly now: number;
+}
+
+/** A run's status as a table for people. */
+export function statusLines(view: StatusView, paint: Palette): readonly string[] {
+  const { run, status, worker, link, next } = view;
+  const living = status.status !== 'done';
+  return entries(
+    [
+      { name: 'run', lines: [paint.bold(printable(status.id)), ...optional(link)] },
+      { name: 'agent', lines: [agentLine(run, status)] },
+      { name: 'status', lines: [statusWord(status, paint), ...messageLines(status)] },
+      { name: 'doing', lines: optional(status.doing) },
+      { name: 'step', lines: [stepLine(run, status)] },
+      { name: 'spent', lines: [spend(status.usage)] },
+      { name: 'started', lines: [timeLine(view)] },
+      {
+        name: 'worker',
+        lines: living ? [`${worker} (task queue ${printable(run.taskQueue)})`] : [],
+      },
+      { name: 'failures', lines: reportLines(status.reports) },
+      { name: 'answer', lines: answerLines(status) },
+      { name: 'next', lines: next },
+    ],
+    paint,
+  );
+}
+
+function optional(line: string | null): readonly string[] {
+  return line === null ? [] : [line];
+}
+
+function agentLine({ view }: RunReading, { agent }: RunStatus): string {
+  const model = view.state?.config.definition.model;
+  const name = agent === '' ? 'not named by the input' : visible(agent);
+  if (model === undefined) return `${name} (never loaded)`;
+  return `${name}, ${model === 'demo' ? 'demo model (code, no LLM)' : `model ${visible(model)}`}`;
+}
+
+function statusWord({ status, reason, outcome }: RunStatus, paint: Palette): string {
+  const word = outcome?.status ?? status;
+  const text = reason === null || reason === word ? word : `${word} (${reason})`;
+  if (word === 'completed') return paint.green(text);
+  if (word === 'failed') return paint.red(text);
+  return word === 'working' ? paint.cyan(text) : paint.yellow(text);
+}
+
+function messageLines({ message }: RunStatus): readonly string[] {
+  return message === null ? [] : printable(message).split('\n');
+}
+
+function stepLine({ view }: RunReading, { step, turn, limits }: RunStatus): string {
+  const cap = limits.turn.steps ?? null;
+  const calls = count(view.state?.turn.spent.toolCalls ?? 0, 'call');
+  return `${step}${cap === null ? '' : ` of ${cap}`} in turn ${turn} · ${calls}`;
+}
+
+function timeLine({ run, now }: StatusView): string {
+  const { startTime, closeTime } = run.description;
+  const started = `${clock(startTime.getTime())}, ${ago(startTime.getTime(), now)}`;
+  if (closeTime === undefined) return started;
+  return `${started}; ended after ${duration(closeTime.getTime() - startTime.getTime())}`;
+}
+
+/** Failed attempts of model calls. */
+function reportLines(reports: readonly AttemptReport[]): readonly string[] {
+  return columns(
+    reports.map(({ at, type, status, attempt, waitMs, requestId, message }) => [
+      clockTime(at),
+      status === undefined || type.includes(String(status)) ? type : `${type} ${status}`,
+      `attempt ${attempt}`,
+      waitMs === 0 ? '' : `next after ${duration(waitMs)}`,
+      visible(requestId ?? ''),
+      visible(message),
+    ]),
+  );
+}
+
+function answerLines({ outcome }: RunStatus): readonly string[] {
+  const answer = outcome?.answer ?? null;
+  if (answer === null) return [];
+  const shown = printable(answer.slice(0, ANSWER_CHARACTERS)).split('\n');
+  const left = answer.length - ANSWER_CHARACTERS;
+  return left > 0 ? [...shown, `… ${left} more characters`] : shown;
+}

@@ -1,0 +1,97 @@
+import type { Projection } from '../client/projection.js';
+import type { Message } from '../core/messages.js';
+import { callSummary, formatBytes, visible } from '../core/summaries.js';
+import type { Palette } from './output.js';
+import { count, duration } from './words.js';
+
+const NAMED_CALLS = 3;
+/** Lines about the past when a run is joined late. */
+const EARLIER_LINES = 5;
+
+type AssistantMessage = Extract<Message, { role: 'assistant' }>;
+type ToolMessage = Extract<Message, { role: 'tool' }>;
+
+/** Tells what has newly become durable, one line each. */
+export type StepTeller = (view: Projection) => readonly string[];
+
+/**
+ * A teller remembers what it has told: ask it with each view of one run, in order. `settling` gives
+ * what to type for a call of which nobody knows whether it happened.
+ */
+export function createStepTeller(paint: Palette, settling: (call: string) => string): StepTeller {
+  let told = 0;
+  let blockedSince = 0;
+  return (view) => {
+    const messages = view.state?.transcript.messages ?? [];
+    const lines: string[] = [];
+    for (; told < messages.length; told += 1) {
+      const line = messageLine(messages, told, paint);
+      if (line === undefined) break;
+      if (line !== null) lines.push(line);
+    }
+    const blocks = [...view.blocked].filter(([, { since }]) => since > blockedSince);
+    blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
+    for (const [name, { reason, message }] of blocks) {
+      lines.push(paint.yellow(`blocked (${reason}): ${visible(message)}`));
+      if (reason === 'outcome_unknown') {
+        lines.push(`Find out whether ${name} happened, and say it with: ${settling(name)}`);
+      }
+    }
+    return lines;
+  };
+}
+
+/** @returns null where there is nothing to say, undefined while the step is not complete */
+function messageLine(
+  messages: readonly Message[],
+  at: number,
+  paint: Palette,
+): string | null | undefined {
+  const message = messages[at];
+  if (message?.role === 'user' && message.origin === 'perdure') {
+    return paint.yellow('a limit is reached: one last call, for an answer from what is there');
+  }
+  if (message?.role !== 'assistant' || message.calls === undefined) return null;
+  const results = messages
+    .slice(at + 1, at + 1 + message.calls.length)
+    .filter((result) => result.role === 'tool');
+  if (results.length < message.calls.length) return undefined;
+  const begunAt = messages[at - 1]?.at ?? message.at;
+  const endedAt = results.at(-1)?.at ?? message.at;
+  return [
+    paint.bold(`step ${message.step}`),
+    visible(callsOf(message)),
+    resultsOf(results, paint),
+    paint.dim(duration(endedAt - begunAt)),
+  ].join(' · ');
+}
+
+function callsOf({ calls = [] }: AssistantMessage): string {
+  const named = calls.slice(0, NAMED_CALLS).map((call) => callSummary(call));
+  if (calls.length === 1) return named.join('');
+  const more = calls.length > NAMED_CALLS ? ', …' : '';
+  return `${calls.length} calls: ${named.join(', ')}${more}`;
+}
+
+function resultsOf(results: readonly ToolMessage[], paint: Palette): string {
+  const size = formatBytes(results.reduce((sum, { text }) => sum + text.length, 0));
+  const errors = results.flatMap(({ text }) => errorOf(text) ?? []);
+  const [first] = errors;
+  if (first === undefined) return size;
+  if (results.length === 1) return paint.red(first);
+  return `${size} · ${paint.red(`${errors.length} failed, the first: ${first}`)}`;
+}
+
+/** What the engine tells a model of a failed call, in short. */
+function errorOf(text: string): string | null {
+  const [, type, message] =
+    /^\{"error":\{"type":"(\w+)","message":"((?:[^"\\]|\\.){0,80})/.exec(text) ?? [];
+  return type === undefined ? null : visible(message ? `${type}: ${message}` : type);
+}
+
+/** What a run that is joined late has told before: the end of it. */
+export function recent(lines: readonly string[], paint: Palette): readonly string[] {
+  const earlier = lines.length - EARLIER_LINES;
+  if (earlier <= 0) return lines;
+  return [paint.dim(`… ${count(earlier, 'earlier line')}`), ...lines.slice(-EARLIER_LINES)];
+}

@@ -1,0 +1,43 @@
+import { failed } from '../core/ends.js';
+import type { Outcome } from '../core/outcome.js';
+import { nothingSpent } from '../core/state.js';
+import { outcomeOf, type EndedFact } from './projection.js';
+import type { RunReading } from './read-run.js';
+
+/** How a run ended: in two words as everywhere, or over the head of the workflow. */
+export interface EndOfRun {
+  /** The outcome's reason; `terminated` or `timed_out` where Temporal ended it. */
+  readonly reason: string;
+  readonly outcome: Outcome;
+}
+
+/** Null for a run that lives on, also in a further segment. */
+export function endOfRun(run: Pick<RunReading, 'view' | 'terminatedWhy'>): EndOfRun | null {
+  const { ended, state } = run.view;
+  if (ended === null || ended.how === 'continued') return null;
+  const recorded = outcomeOf(ended) ?? state?.turn.outcome ?? null;
+  if (recorded !== null) return { reason: recorded.reason, outcome: recorded };
+  const message = messageOf(ended, run.terminatedWhy);
+  const { steps, toolCalls, usage } = nothingSpent(null);
+  const nothing = { answer: null, output: null, steps, toolCalls, usage, segments: 1 };
+  return {
+    reason: outsideReason(ended),
+    outcome:
+      state === null
+        ? { status: 'failed', reason: 'error', ...nothing, error: message }
+        : failed(state, { reason: 'error', message }),
+  };
+}
+
+function outsideReason({ how }: EndedFact): string {
+  if (how === 'terminated') return 'terminated';
+  return how === 'timed-out' ? 'timed_out' : 'error';
+}
+
+function messageOf({ how, failure }: EndedFact, why: string): string {
+  if (failure !== undefined) return failure.message;
+  const said = why === '' ? '' : `: ${why}`;
+  if (how === 'terminated') return `the workflow was terminated from outside${said}`;
+  if (how === 'timed-out') return 'the time that Temporal gave the whole workflow is over';
+  return `the workflow ended (${how}) without an outcome`;
+}

@@ -1,0 +1,100 @@
+import { toolOf } from '../core/batch.js';
+import {
+  cancelledCall,
+  failedCall,
+  lostCall,
+  lostMessage,
+  refusedCall,
+  resolvedCall,
+  succeededCall,
+  type Resolution,
+} from '../core/call-results.js';
+import type { CallResult } from '../core/calls.js';
+import type { ToolDefinition } from '../core/definition.js';
+import { isObject, textOf } from '../core/json.js';
+import type { ToolCall } from '../core/messages.js';
+import { nextAction } from '../core/next-action.js';
+import { reduce } from '../core/reduce.js';
+import type { FactFailure, HistoryFact } from './history-facts.js';
+import type { Retelling } from './retelling-state.js';
+
+/** The event that says it, as far as its place in the history matters. */
+type Said = Pick<HistoryFact, 'id' | 'at'>;
+
+/** A tool's activity ended in order, with whatever result. */
+export function callReturned(
+  told: Retelling,
+  said: Said,
+  { call, result }: { call: ToolCall; result: Record<string, unknown> },
+): void {
+  const tool = toolFor(told, call);
+  if (tool === undefined) return;
+  if (result['ok'] === 'unknown') {
+    return unknown(told, said, { call, message: textOf(result, 'message') });
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own runTool
+  const success = result as unknown as Parameters<typeof succeededCall>[2];
+  const settled =
+    result['ok'] === true
+      ? succeededCall(call, tool, success)
+      : refusedCall(call, textOf(result, 'text'));
+  settle(told, settled, said.at);
+}
+
+/** A tool's activity failed for good, or was lost. */
+export function callFailed(
+  told: Retelling,
+  said: Said,
+  { call, failure }: { call: ToolCall; failure: FactFailure },
+): void {
+  const { message, timedOut } = failure;
+  if (!timedOut) {
+    return settle(told, failedCall(call, { type: 'tool_error', message }), said.at);
+  }
+  const lost = lostMessage(call.name, message);
+  if (toolFor(told, call)?.effect === 'once') return unknown(told, said, { call, message: lost });
+  settle(told, lostCall(call, lost), said.at);
+}
+
+/** A tool's activity was cancelled; the loop answers the call when everything has stopped. */
+export function callBrokenOff(told: Retelling, call: ToolCall): void {
+  const tool = toolFor(told, call);
+  if (tool !== undefined) told.results.set(call.id, cancelledCall(call, tool));
+}
+
+/** A person settled a call whose outcome was unknown. */
+export function callResolved(told: Retelling, fact: Said & { readonly input: unknown }): void {
+  if (!isObject(fact.input) || told.state === null) return;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
+  const resolution = fact.input as unknown as Resolution;
+  told.blocked.delete(resolution.call);
+  const call = told.state.turn.batch?.calls.find(({ id }) => id === resolution.call);
+  const tool = call && toolFor(told, call);
+  const result = call && tool && resolvedCall(call, tool, resolution);
+  if (result) settle(told, result, fact.at);
+}
+
+function toolFor(told: Retelling, call: ToolCall): ToolDefinition | undefined {
+  return told.state === null ? undefined : toolOf(told.state, call.name);
+}
+
+function unknown(
+  told: Retelling,
+  said: Said,
+  { call, message }: { call: ToolCall; message: string },
+): void {
+  told.blocked.set(call.id, { reason: 'outcome_unknown', message, since: said.id });
+}
+
+/** Keeps a result until all that the loop waits for are there, as the loop does. */
+function settle(told: Retelling, result: CallResult, at: number): void {
+  told.blocked.delete(result.id);
+  told.results.set(result.id, result);
+  if (told.state === null) return;
+  const action = nextAction(told.state);
+  if (action.type !== 'run-calls') return;
+  const results = action.calls.flatMap(({ id }) => told.results.get(id) ?? []);
+  if (results.length < action.calls.length) return;
+  for (const { id } of results) told.results.delete(id);
+  told.state = reduce(told.state, { type: 'calls-finished', results, at });
+}

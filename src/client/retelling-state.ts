@@ -1,0 +1,59 @@
+import type { CallResult } from '../core/calls.js';
+import { isObject } from '../core/json.js';
+import type { ToolCall } from '../core/messages.js';
+import type { Outcome } from '../core/outcome.js';
+import type { RunState } from '../core/state.js';
+import type { Blocked } from '../core/status.js';
+import type { HistoryFact } from './history-facts.js';
+
+/** An activity that is scheduled and has not ended. */
+export interface InFlight {
+  readonly activity: string;
+  readonly activityId: string;
+  readonly summary: string;
+  readonly call: ToolCall | null;
+  /** Unix time in ms of its scheduling. */
+  readonly at: number;
+}
+
+/** Why something stands still, and since which event of the history. */
+export interface BlockedSince extends Blocked {
+  readonly since: number;
+}
+
+export type EndedFact = Extract<HistoryFact, { type: 'ended' }>;
+
+/** What is known of a run after some of its events. */
+export interface Retelling {
+  state: RunState | null;
+  message: string;
+  readonly inFlight: Map<number, InFlight>;
+  readonly blocked: Map<string, BlockedSince>;
+  /** Of calls whose fellows of the same model message have not ended yet. */
+  readonly results: Map<string, CallResult>;
+  ended: EndedFact | null;
+  cancelRequested: boolean;
+  startedAt: number | null;
+  lastEvent: number;
+}
+
+export function emptyRetelling(): Retelling {
+  return {
+    state: null,
+    message: '',
+    inFlight: new Map(),
+    blocked: new Map(),
+    results: new Map(),
+    ended: null,
+    cancelRequested: false,
+    startedAt: null,
+    lastEvent: 0,
+  };
+}
+
+/** The outcome as the workflow itself recorded it, whichever way it ended. */
+export function outcomeOf({ result }: EndedFact): Outcome | null {
+  const fits = isObject(result) && typeof result['status'] === 'string' && 'steps' in result;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
+  return fits ? (result as unknown as Outcome) : null;
+}

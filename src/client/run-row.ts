@@ -1,0 +1,81 @@
+import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import type { Outcome } from '../core/outcome.js';
+import type { RunStatusName } from '../core/status.js';
+import { NoRunError, readRun } from './read-run.js';
+import { statusFrom } from './status.js';
+
+/** A run as a list shows it. */
+export interface RunRow {
+  readonly id: string;
+  /** Null where nobody has said. */
+  readonly agent: string | null;
+  readonly status: RunStatusName;
+  /** As in the run's status. */
+  readonly reason: string | null;
+  /** ISO 8601. */
+  readonly startedAt: string;
+  /** ISO 8601; null while it lives. */
+  readonly closedAt: string | null;
+}
+
+const [AGENT, STATUS, REASON] = (['AgentName', 'AgentStatus', 'AgentReason'] as const).map((name) =>
+  defineSearchAttributeKey(name, SearchAttributeType.KEYWORD),
+);
+const COMPLETED = ['answer', 'tool', 'closed'];
+const STOPPED = ['steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth', 'no_progress'];
+
+/**
+ * Told by the search attributes; by the history where the namespace lacks them or the run has not
+ * written any, as one that never loaded its agent.
+ */
+export async function runRow(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
+  return rowFromAttributes(info) ?? (await rowFromHistory(client, info));
+}
+
+/** The first word of the outcome from the second, which is all that a row has. */
+export function endedAs(reason: string | null): Outcome['status'] {
+  if (COMPLETED.includes(reason ?? '')) return 'completed';
+  if (STOPPED.includes(reason ?? '')) return 'stopped';
+  return reason === 'cancelled' ? 'cancelled' : 'failed';
+}
+
+function rowFromAttributes(info: WorkflowExecutionInfo): RunRow | null {
+  const { typedSearchAttributes: written } = info;
+  const [agent, status, reason] = [AGENT, STATUS, REASON].map((key) => key && written.get(key));
+  if (agent === undefined || status === undefined) return null;
+  const id = info.workflowId;
+  if (info.closeTime === undefined) {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by our own workflow
+    const name = status as RunStatusName;
+    return { id, agent, status: name, reason: reason ?? null, ...timesOf(info) };
+  }
+  // A run that Temporal ended from outside could not write that any more.
+  const end = (status === 'done' && reason) || endByTemporal(info);
+  return { id, agent, status: 'done', reason: end, ...timesOf(info) };
+}
+
+async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
+  const { workflowId: id, closeTime } = info;
+  try {
+    const { agent, status, reason } = statusFrom(await readRun(client, id), Date.now());
+    return { id, agent: agent || null, status, reason, ...timesOf(info) };
+  } catch (error) {
+    // The server may have deleted it in the meantime.
+    if (!(error instanceof NoRunError)) throw error;
+    const status = closeTime === undefined ? 'working' : 'done';
+    const reason = closeTime === undefined ? null : endByTemporal(info);
+    return { id, agent: null, status, reason, ...timesOf(info) };
+  }
+}
+
+function endByTemporal({ status }: WorkflowExecutionInfo): string {
+  return status.name.toLowerCase();
+}
+
+function timesOf(info: WorkflowExecutionInfo): Pick<RunRow, 'startedAt' | 'closedAt'> {
+  return {
+    startedAt: info.startTime.toISOString(),
+    closedAt: info.closeTime?.toISOString() ?? null,
+  };
+}

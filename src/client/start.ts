@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto';
+import {
+  WorkflowExecutionAlreadyStartedError,
+  type Client,
+  type WorkflowIdConflictPolicy,
+} from '@temporalio/client';
+import type { RunInput } from '../core/input.js';
+import { visible } from '../core/summaries.js';
+
+const SUMMARY_CHARACTERS = 80;
+
+export interface StartOptions {
+  readonly id: string;
+  readonly taskQueue: string;
+}
+
+export interface StartedRun {
+  readonly id: string;
+  readonly runId: string;
+}
+
+/** The workflow id is taken, by a run that goes on or by one that has ended: an id names one run for ever. */
+export class IdTakenError extends Error {
+  override readonly name = 'IdTakenError';
+}
+
+/** Starts a run. Rejects with an `IdTakenError` where there is or was a run of this id. */
+export async function startRun(
+  client: Client,
+  input: RunInput,
+  { id, taskQueue }: StartOptions,
+): Promise<StartedRun> {
+  const conflict: WorkflowIdConflictPolicy = 'FAIL';
+  try {
+    const handle = await client.workflow.start('agent', {
+      taskQueue,
+      workflowId: id,
+      args: [input],
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowIdConflictPolicy: conflict,
+      staticSummary: summaryOf(input),
+    });
+    return { id, runId: handle.firstExecutionRunId };
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    throw new IdTakenError(`a run "${id}" exists already`, { cause: error });
+  }
+}
+
+/** Readable, and unique enough that nobody has to think of one: `files-20261121-8f3a2c`. */
+export function newRunId(agent: string, now: Date = new Date()): string {
+  const day = now.toISOString().slice(0, 10).replaceAll('-', '');
+  return `${agent}-${day}-${randomBytes(3).toString('hex')}`;
+}
+
+/** What the UI lists the run by. */
+function summaryOf({ agent, message = '' }: RunInput): string {
+  const text = visible(message);
+  const cut = text.length > SUMMARY_CHARACTERS ? `${text.slice(0, SUMMARY_CHARACTERS - 1)}…` : text;
+  return `${agent}: ${cut}`;
+}

@@ -1,0 +1,76 @@
+import type { Pending, RunStatus, RunStatusName } from '../core/status.js';
+import { isObject, textOf } from '../core/json.js';
+import { nothingSpent } from '../core/state.js';
+import { doingText } from './doing.js';
+import { endOfRun } from './end-of-run.js';
+import { pendingWork } from './pending-work.js';
+import { failedAttempts } from './reports.js';
+import type { RunReading } from './read-run.js';
+
+/**
+ * What query `status` would answer, made from description and history: it needs no worker, and it
+ * answers for runs that cannot be asked any more. `now`: Unix time in ms.
+ */
+export function statusFrom(run: RunReading, now: number): RunStatus {
+  const { id, runId, view, facts } = run;
+  const { state } = view;
+  const end = endOfRun(run);
+  const [blocked] = view.blocked.values();
+  const work = pendingWork(run.description);
+  const cancelling = view.cancelRequested && end === null;
+  return {
+    id,
+    runId,
+    agent: state?.config.definition.name ?? run.agent,
+    status: statusName(run),
+    reason: end?.reason ?? blocked?.reason ?? null,
+    message:
+      end?.outcome.error ?? blocked?.message ?? (cancelling ? 'a cancel is asked for' : null),
+    turn: state?.turn.number ?? 0,
+    step: state?.turn.spent.steps ?? 0,
+    limits: state?.config.limits ?? { turn: {}, run: {} },
+    usage: (state?.total ?? nothingSpent(null)).usage,
+    pending: pendingOf(run),
+    doing: doingText({ view, work }, now),
+    reports: failedAttempts(facts, work),
+    outcome: end?.outcome ?? null,
+  };
+}
+
+function statusName(run: RunReading): RunStatusName {
+  if (endOfRun(run) !== null) return 'done';
+  if (run.description.status.name === 'PAUSED') return 'paused';
+  return run.view.blocked.size > 0 ? 'blocked' : 'working';
+}
+
+/** The calls that only a person can settle. */
+function pendingOf({ id, view, facts }: RunReading): readonly Pending[] {
+  return [...view.blocked]
+    .filter(([, { reason }]) => reason === 'outcome_unknown')
+    .flatMap(([callId]) => {
+      const call = view.state?.turn.batch?.calls.find((asked) => asked.id === callId);
+      if (call === undefined) return [];
+      return {
+        type: 'outcome_unknown',
+        call: callId,
+        tool: call.name,
+        arguments: call.arguments,
+        idempotencyKey: keyOf(facts, callId),
+        cure: `perdure resolve ${id} ${callId} --as happened|retry|abandon [--result JSON]`,
+      } as const;
+    });
+}
+
+/** The key under which the call went to its destination: what a person looks it up by. */
+function keyOf(facts: RunReading['facts'], callId: string): string {
+  const scheduled = facts.findLast(
+    (fact) =>
+      fact.type === 'scheduled' &&
+      isObject(fact.input) &&
+      isObject(fact.input['call']) &&
+      fact.input['call']['id'] === callId,
+  );
+  return scheduled?.type === 'scheduled' && isObject(scheduled.input)
+    ? textOf(scheduled.input, 'key')
+    : '';
+}

@@ -1,0 +1,51 @@
+import type { BlobStore } from '../blobs/blob-store.js';
+import type { Message, ToolCall } from '../core/messages.js';
+import type { TranscriptPage } from '../core/status.js';
+import type { RunReading } from './read-run.js';
+
+/** A stretch of a transcript, both ends from 0: the first message wanted, the first not wanted. */
+export interface MessageRange {
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+/** What query `transcript` would answer, of any size, from the history: it needs no worker. */
+export function transcriptFrom(
+  { view }: Pick<RunReading, 'view'>,
+  { from, to }: MessageRange = {},
+): TranscriptPage {
+  const messages = view.state?.transcript.messages ?? [];
+  return { messages: messages.slice(from ?? 0, to), total: messages.length };
+}
+
+/**
+ * The same messages with each text that lies in the blob store in full. `onMissing` hears of those
+ * that cannot be had here; they stay as the model saw them, by head and tail.
+ */
+export async function inFull(
+  messages: readonly Message[],
+  blobs: BlobStore,
+  onMissing: (why: string) => void,
+): Promise<readonly Message[]> {
+  return await Promise.all(messages.map(async (message) => await whole(message)));
+
+  async function whole(message: Message): Promise<Message> {
+    const text = await textOf(message.role === 'user' ? {} : message, message.text);
+    if (message.role !== 'assistant' || message.calls === undefined) return { ...message, text };
+    return { ...message, text, calls: await Promise.all(message.calls.map(wholeCall)) };
+  }
+
+  async function wholeCall(call: ToolCall): Promise<ToolCall> {
+    return { ...call, arguments: await textOf(call, call.arguments) };
+  }
+
+  async function textOf({ blob }: Pick<ToolCall, 'blob'>, shown: string): Promise<string> {
+    if (blob === undefined) return shown;
+    try {
+      return await blobs.get(blob);
+    } catch (error) {
+      onMissing(error instanceof Error ? error.message : String(error));
+      return shown;
+    }
+  }
+}

@@ -1,0 +1,10 @@
+import type { RunningWorker, WorkerOptions } from './worker.js';
+
+/**
+ * Starts a worker and resolves when it polls. Temporal's native worker is loaded by the call, not by
+ * the door: a configuration comes through it too, in commands that need no worker.
+ */
+export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const { createWorker: create } = await import('./worker.js');
+  return await create(options);
+}

@@ -1,0 +1,16 @@
+export { defineAgent, type Agent, type AgentOptions } from './agents/define-agent.js';
+export { fileTools, type FileToolsOptions } from './tools/files/file-tools.js';
+export { defineTool, type ToolOptions } from './tools/define-tool.js';
+export { ToolError } from './tools/tool-error.js';
+export type { Tool, ToolContext, Verification } from './tools/tool.js';
+export { defineConfig, type Config } from './config.js';
+export { ModelError } from './models/model-error.js';
+export type { Model, ModelContext, ModelReply, ModelRequest } from './models/model.js';
+export type { ModelEntry, ModelOptions } from './models/catalog.js';
+export { createWorker } from './create-worker.js';
+export type { RunningWorker, WorkerOptions } from './worker.js';
+export type { BlobStore } from './blobs/blob-store.js';
+export type { Limits } from './core/definition.js';
+export type { Json, JsonObject } from './core/json.js';
+export type { Outcome, Usage } from './core/outcome.js';
+export type { RunInput } from './core/input.js';

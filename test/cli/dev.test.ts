@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, inject, test } from 'vitest';
+import { commandLine, type RunningCommand } from '../support/command.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+
+function configOf(agent: string): string {
+  return `import { defineAgent, defineConfig } from 'perdure';
+import { instructions } from './prompts/greet.js';
+export default defineConfig({ agents: [defineAgent({ name: '${agent}', instructions, model: 'demo' })] });
+`;
+}
+
+async function devFolder(agent: string): Promise<string> {
+  const folder = await mkdtemp(join(command.folder, 'dev-'));
+  await mkdir(join(folder, 'prompts'));
+  await writeFile(join(folder, 'prompts', 'greet.ts'), `export const instructions = 'greet';\n`);
+  await writeFile(join(folder, 'perdure.config.ts'), configOf(agent));
+  return folder;
+}
+
+function dev(cwd: string): RunningCommand {
+  const place = ['--address', address, '--task-queue', `dev-${randomUUID()}`];
+  return command.start(['dev', ...place], { cwd });
+}
+
+/** Process id of the worker that `dev` has started last. */
+function workerPid(said: string): number {
+  return Number([...said.matchAll(/^Worker (\d+)@/gm)].at(-1)?.[1]);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe('dev', () => {
+  test('starts the worker anew when code changes, waits out mistakes, and leaves nothing behind', async () => {
+    const folder = await devFolder('first');
+    const running = dev(folder);
+    await running.says('with 1 agent: first');
+    await writeFile(join(folder, 'perdure.config.ts'), configOf('second'));
+    await running.says('perdure.config.ts has changed.');
+    await running.says('with 1 agent: second');
+    await writeFile(join(folder, 'prompts', 'greet.ts'), 'export const instructions = ;\n');
+    await running.says('Unexpected token');
+    await running.says('Waiting for a change');
+    await writeFile(join(folder, 'perdure.config.ts'), configOf('third'));
+    await writeFile(join(folder, 'prompts', 'greet.ts'), `export const instructions = 'hi';\n`);
+    await running.says('with 1 agent: third');
+    running.child.kill('SIGINT');
+    const { code, stderr } = await running.ended;
+    expect(code).toBe(0);
+    expect(stderr).toContain('Temporal UI: http://127.0.0.1:');
+    expect(isAlive(workerPid(stderr))).toBe(false);
+  });
+
+  test('takes its worker along when it is killed', async () => {
+    const running = dev(await devFolder('orphan'));
+    await running.says('with 1 agent: orphan');
+    running.child.kill('SIGKILL');
+    // The output is closed only when the worker, which shares it, has ended too.
+    const { stderr } = await running.ended;
+    expect(stderr).toContain('The worker stops');
+  });
+});

@@ -1,0 +1,119 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { UsageError } from '../../src/cli/exit-codes.js';
+import { loadConfig } from '../../src/cli/load-config.js';
+import type { Config } from '../../src/config.js';
+import { ToolError } from '../../src/tools/tool-error.js';
+
+let root: string;
+let folders = 0;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'perdure-config-'));
+});
+afterAll(async () => await rm(root, { recursive: true, force: true }));
+
+/** A fresh folder with these files, far from any node_modules. */
+async function folderWith(files: Readonly<Record<string, string>>): Promise<string> {
+  folders += 1;
+  const folder = join(root, `f${folders}`);
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(join(folder, name, '..'), { recursive: true });
+    await writeFile(join(folder, name), text);
+  }
+  await mkdir(folder, { recursive: true });
+  return folder;
+}
+
+async function load(folder: string, file?: string): Promise<Config> {
+  return await loadConfig({ folder, file, env: {} });
+}
+
+async function mistake(text: string, name = 'perdure.config.ts'): Promise<string> {
+  const folder = await folderWith({ [name]: text });
+  const error: unknown = await load(folder, name).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(UsageError);
+  return (error as Error).message;
+}
+
+const CONFIG = `import { defineAgent, defineConfig } from 'perdure';
+import { tool } from './tools/greet.js';
+export default defineConfig({
+  agents: [defineAgent({ name: 'greeter', instructions: 'greet', tools: [tool] })],
+});
+`;
+
+const TOOL = `import { defineTool, ToolError } from 'perdure';
+import { say } from 'perdure/testing';
+import { statusQuery } from 'perdure/workflow';
+import { z } from 'zod';
+
+interface Greeting { readonly who: string }
+
+export const tool = defineTool({
+  name: 'greet',
+  description: 'greets',
+  input: z.object({ who: z.string() }),
+  effect: 'read',
+  execute({ who }: Greeting): string {
+    throw new ToolError(\`\${who} \${say('x').text} \${statusQuery.name}\`);
+  },
+});
+`;
+
+describe('a configuration', () => {
+  test('in TypeScript is loaded where nothing is installed, and shares its classes with us', async () => {
+    const folder = await folderWith({ 'perdure.config.ts': CONFIG, 'tools/greet.ts': TOOL });
+    const { agents } = await load(folder);
+    const tool = agents[0]?.tools.tools[0];
+    expect(agents.map(({ name }) => name)).toEqual(['greeter']);
+    // A second copy of the class would make every ToolError an ordinary error.
+    expect(() => tool?.execute({ who: 'Ann' }, {} as never)).toThrow(ToolError);
+    expect(() => tool?.execute({ who: 'Ann' }, {} as never)).toThrow('Ann x status');
+  });
+
+  test.each(['perdure.config.js', 'perdure.config.mjs'])('%s is found, too', async (name) => {
+    const folder = await folderWith({
+      [name]: `import { defineConfig } from 'perdure';\nexport default defineConfig({ agents: [], taskQueue: 'q' });\n`,
+    });
+    expect(await load(folder)).toEqual({ agents: [], taskQueue: 'q' });
+  });
+
+  test('that is not there is the built-in agent on the files of the folder', async () => {
+    const folder = await folderWith({});
+    const { agents } = await load(folder);
+    expect(agents.map(({ name, model }) => [name, model])).toEqual([['files', 'demo']]);
+    expect(agents[0]?.tools.names).toEqual(
+      expect.arrayContaining(['list_files', 'read_file', 'search_text', 'write_file']),
+    );
+    const env = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
+    const withProvider = await loadConfig({ folder, env });
+    expect(withProvider.agents[0]?.model).toBe('gpt-4.1-mini');
+    const named = await loadConfig({ folder, env: { ...env, PERDURE_MODEL: 'small' } });
+    expect(named.agents[0]?.model).toBe('small');
+  });
+});
+
+describe('a mistake names the file and the cure', () => {
+  test('a file that is missing', async () => {
+    await expect(load(await folderWith({}), 'my.ts')).rejects.toThrow(
+      '--config my.ts: there is no such file. Name one that exists, or leave it out',
+    );
+  });
+
+  test.each([
+    ['export const agents = [];', /^perdure\.config\.ts has no default export\. End it with/],
+    ['export default 7;', /^perdure\.config\.ts: its default export is number, no configuration/],
+    ['export default { agent: [] };', /^perdure\.config\.ts: config: no such field "agent"/],
+    ['export default { agents: [{}] };', /agents\[0\] is no agent; make it with defineAgent/],
+    ['const x: number = ;\nexport default x;', /^perdure\.config\.ts: .*Unexpected token[^]*:1:18/],
+    ["import x from 'not-there';\nexport default x;", /Cannot find module 'not-there'/],
+    [
+      "import { defineTool } from 'perdure';\nexport default defineTool({ name: 'a b' });",
+      /^perdure\.config\.ts: .*a b/,
+    ],
+  ])('%s', async (text, message) => {
+    expect(await mistake(text)).toMatch(message);
+  });
+});

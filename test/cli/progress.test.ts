@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'vitest';
+import { runHeader, uiLink } from '../../src/cli/run-header.js';
+import { liveLine } from '../../src/cli/live-line.js';
+import { palette } from '../../src/cli/output.js';
+import { createStepTeller, recent } from '../../src/cli/step-lines.js';
+import { count, duration, printable, spend } from '../../src/cli/words.js';
+import type { Projection } from '../../src/client/projection.js';
+import { errorText } from '../../src/core/calls.js';
+import type { CallResult } from '../../src/core/calls.js';
+import { reduce } from '../../src/core/reduce.js';
+import type { RunState } from '../../src/core/state.js';
+import type { ServerHandle } from '../../src/server/server-handle.js';
+import { asks, begun, config, says } from '../support/scripts.js';
+
+const paint = palette(false);
+const settling = (call: string): string => `resolve ${call}`;
+const ESCAPE = '\u001b[31m';
+
+function view(state: RunState | null, rest: Partial<Projection> = {}): Projection {
+  return {
+    state,
+    message: 'go',
+    inFlight: new Map(),
+    blocked: new Map(),
+    ended: null,
+    cancelRequested: false,
+    startedAt: 0,
+    lastEvent: 1,
+    ...rest,
+  };
+}
+
+function ok(id: string, text: string): CallResult {
+  return { id, ok: true, text, executed: true };
+}
+
+/** After one step with two calls and one with a call that fails. */
+function twoSteps(): { first: RunState; second: RunState } {
+  const start = begun(config());
+  const asked = reduce(start, {
+    type: 'model-replied',
+    reply: asks(['look', { path: 'a.ts' }], ['look', { path: `b${ESCAPE}.ts` }]),
+    at: 1_000,
+  });
+  const first = reduce(asked, {
+    type: 'calls-finished',
+    results: [ok('call_1_1_0', 'x'.repeat(3_000)), ok('call_1_1_1', 'y'.repeat(100))],
+    at: 1_400,
+  });
+  const again = reduce(first, { type: 'model-replied', reply: asks(['put', { n: 1 }]), at: 2_000 });
+  const failure = errorText({ type: 'tool_error', message: `no ${ESCAPE} space` });
+  const second = reduce(again, {
+    type: 'calls-finished',
+    results: [{ id: 'call_1_2_0', ok: false, text: failure, executed: true }],
+    at: 2_900,
+  });
+  return { first, second };
+}
+
+const given = { now: 12_000, attempts: new Map(), paint };
+
+describe('what has become durable', () => {
+  test('is one line per step, told once, without control characters', () => {
+    const tell = createStepTeller(paint, settling);
+    const { first, second } = twoSteps();
+    expect(tell(view(null))).toEqual([]);
+    expect(tell(view(first))).toEqual([
+      'step 1 · 2 calls: look a.ts, look b�[31m.ts · 3.1 kB · 1.4 s',
+    ]);
+    expect(tell(view(first))).toEqual([]);
+    expect(tell(view(second))).toEqual([
+      'step 2 · put 1 · tool_error: no \\u001b[31m space · 1.5 s',
+    ]);
+  });
+
+  test('waits for all calls of a step', () => {
+    const tell = createStepTeller(paint, settling);
+    const start = begun(config());
+    const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 5 });
+    expect(tell(view(asked))).toEqual([]);
+    const done = reduce(asked, {
+      type: 'calls-finished',
+      results: [ok('call_1_1_0', 'abc')],
+      at: 10,
+    });
+    expect(tell(view(done))).toEqual(['step 1 · look · 3 B · 0.0 s']);
+  });
+
+  test('tells each block once, and a later one of the same kind again', () => {
+    const tell = createStepTeller(paint, settling);
+    const state = begun(config());
+    const blocked = (since: number) =>
+      new Map([['model', { reason: 'credentials' as const, message: 'bad key', since }]]);
+    expect(tell(view(state, { blocked: blocked(7) }))).toEqual(['blocked (credentials): bad key']);
+    expect(tell(view(state, { blocked: blocked(7) }))).toEqual([]);
+    expect(tell(view(state, { blocked: blocked(12) }))).toHaveLength(1);
+  });
+
+  test('tells what to type for a call of which nobody knows whether it happened', () => {
+    const unknown = { reason: 'outcome_unknown' as const, message: 'lost', since: 3 };
+    const blocked = new Map([['call_1_1_0', unknown]]);
+    expect(createStepTeller(paint, settling)(view(begun(config()), { blocked }))).toEqual([
+      'blocked (outcome_unknown): lost',
+      'Find out whether call_1_1_0 happened, and say it with: resolve call_1_1_0',
+    ]);
+    expect(liveLine(view(begun(config()), { blocked }), given)).toContain(
+      'step 1 of 50 · blocked (outcome_unknown) · ',
+    );
+  });
+
+  test('is cut to the last lines where a run is joined late', () => {
+    const lines = ['1', '2', '3', '4', '5', '6', '7'];
+    expect(recent(lines, paint)).toEqual(['… 2 earlier lines', '3', '4', '5', '6', '7']);
+    expect(recent(['1'], paint)).toEqual(['1']);
+  });
+});
+
+describe('what is going on', () => {
+  const model = { activity: 'callModel', activityId: '4', summary: '', call: null, at: 10_000 };
+
+  test('names step, cap, model, seconds and spend', () => {
+    const { second } = twoSteps();
+    const line = liveLine(view(second, { inFlight: new Map([[9, model]]) }), given);
+    expect(line).toBe('step 3 of 50 · m · 2.0 s · 20 in, 10 out');
+  });
+
+  test('names the attempt and why the last one failed', () => {
+    const { second } = twoSteps();
+    const attempts = new Map([['4', { attempt: 3, lastFailure: `429 ${ESCAPE}slow` }]]);
+    const line = liveLine(view(second, { inFlight: new Map([[9, model]]) }), {
+      ...given,
+      attempts,
+    });
+    expect(line).toContain(' · attempt 3, after: 429 �[31mslow · ');
+  });
+
+  test('names the calls of a step that is under way', () => {
+    const start = begun(config());
+    const asked = reduce(start, {
+      type: 'model-replied',
+      reply: asks(['look', { path: 'a' }], ['look', { path: 'b' }]),
+      at: 0,
+    });
+    const calls = asked.turn.batch?.calls ?? [];
+    const flying = calls.map(
+      (call, index) => [index, { ...model, activity: 'runTool', call }] as const,
+    );
+    const line = liveLine(view(asked, { inFlight: new Map(flying) }), given);
+    expect(line).toBe('step 1 of 50 · 2 calls: look a, look b · 2.0 s · 10 in, 5 out');
+  });
+
+  test('says so while the run has not begun', () => {
+    expect(liveLine(view(null), { ...given, now: 1_500 })).toBe('starting · 1.5 s');
+  });
+});
+
+describe('the first line', () => {
+  const server: ServerHandle = {
+    address: '127.0.0.1:7233',
+    namespace: 'a b',
+    uiUrl: 'http://127.0.0.1:8233',
+    how: 'adopted',
+    version: null,
+    pid: null,
+    home: '/h',
+  };
+
+  function shown(...views: readonly (Projection | null)[]): readonly string[] {
+    const lines: string[] = [];
+    const header = runHeader(server, 'x/1', paint);
+    const screen = {
+      line: (text: string) => void lines.push(text),
+      live: () => {},
+      close: () => {},
+    };
+    for (const each of views) header.show(each, screen);
+    return lines;
+  }
+
+  test('links to the run, and is shown once, as soon as the model is known', () => {
+    const link = 'http://127.0.0.1:8233/namespaces/a%20b/workflows/x%2F1';
+    expect(uiLink(server, 'x/1')).toBe(link);
+    const state = begun(config());
+    expect(shown(view(null), view(state), view(state))).toEqual([`run x/1 · model m · ${link}`]);
+  });
+
+  test('does not wait for the model for long, and never passes the demo model off as one', () => {
+    const state = begun(config({ model: 'demo' }));
+    const lines = shown(null, view(null), view(state), view(state));
+    expect(lines).toEqual([expect.stringMatching(/^run x\/1 · http/), 'demo model (code, no LLM)']);
+  });
+});
+
+describe('words', () => {
+  test('counts, times and money are short', () => {
+    expect([count(1, 'step'), count(0, 'step')]).toEqual(['1 step', '0 steps']);
+    expect([420, 9_949, 9_950, 12_300, 125_000, -5].map(duration)).toEqual([
+      '0.4 s',
+      '9.9 s',
+      '10 s',
+      '12 s',
+      '2 min 5 s',
+      '0.0 s',
+    ]);
+    const usage = { inputTokens: 1_234, outputTokens: 80, cachedTokens: 0, costUsd: 0.00214 };
+    expect(spend(usage)).toBe('1.2k in, 80 out · $0.0021');
+    expect(spend({ ...usage, costUsd: null })).toBe('1.2k in, 80 out');
+    expect(spend({ ...usage, costUsd: 0, estimated: true })).toBe('about 1.2k in, 80 out');
+    expect(spend({ ...usage, inputTokens: 2_500_000, costUsd: 12.345 })).toBe(
+      '2.5M in, 80 out · $12.35',
+    );
+  });
+
+  test('a terminal shows control characters and does not obey them; lines stay', () => {
+    expect(printable(`a\n\tb${ESCAPE}\u202ec\r`)).toBe('a\n\tb�[31m�c�');
+  });
+
+  test('a last call at a limit is told', () => {
+    const tell = createStepTeller(paint, settling);
+    const start = begun(config({}, { steps: 1 }));
+    const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 0 });
+    const done = reduce(asked, { type: 'calls-finished', results: [ok('call_1_1_0', 'a')], at: 0 });
+    const closing = reduce(done, { type: 'closing-begun', reason: 'steps', at: 0 });
+    expect(tell(view(closing))).toEqual([
+      'step 1 · look · 1 B · 0.0 s',
+      'a limit is reached: one last call, for an answer from what is there',
+    ]);
+    expect(liveLine(view(closing), { now: 0, attempts: new Map(), paint })).toMatch(/^closing · /);
+    const end = reduce(closing, { type: 'model-replied', reply: says('best'), at: 0 });
+    expect(tell(view(end))).toEqual([]);
+  });
+});

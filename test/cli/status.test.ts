@@ -1,0 +1,329 @@
+import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { status } from '../../src/cli/commands/status.js';
+import { lookForWorker } from '../../src/cli/note-worker.js';
+import { readRun } from '../../src/client/read-run.js';
+import { statusFrom } from '../../src/client/status.js';
+import type { RunStatus } from '../../src/core/status.js';
+import { ModelError } from '../../src/models/model-error.js';
+import type { Model } from '../../src/models/model.js';
+import { callTool, say as answer } from '../../src/models/scripted.js';
+import { createGate, type Gate } from '../../src/testing/barrier.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { say, type Said } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { workerChild } from '../support/worker-child.js';
+
+let rig: Rig;
+/** What a held run waits for, by its message. */
+const gates = new Map<string, Gate>();
+
+const look = defineTool({
+  name: 'look',
+  description: 'looks',
+  input: z.object({ at: z.string() }),
+  effect: 'read',
+  async execute({ at }, { signal }) {
+    await gates.get(at)?.wait(signal);
+    return 'seen';
+  },
+});
+const pay = defineTool({
+  name: 'pay',
+  description: 'pays',
+  input: z.object({ order: z.number() }),
+  effect: 'once',
+  timeout: 200,
+  execute: () => new Promise(() => undefined),
+});
+
+/** Does what the first message says. */
+const model: Model = {
+  async call({ messages }, { signal }) {
+    const text = messages[0]?.text ?? '';
+    const [word] = text.split(' ');
+    if (word === 'hold') await gates.get(text)?.wait(signal);
+    if (word === 'keyless') {
+      throw new ModelError('the key is wrong: set OPENAI_API_KEY', {
+        kind: 'credentials',
+        type: 'http_401',
+        status: 401,
+        requestId: 'req_401',
+      });
+    }
+    if (word === 'busy') {
+      if (!failedOnce.has(text)) {
+        failedOnce.add(text);
+        throw new ModelError('slow down', { kind: 'retry', type: 'rate_limit', status: 429 });
+      }
+      await gates.get(text)?.wait(signal);
+    }
+    if (messages.length === 1 && word === 'look') return callTool('look', { at: text });
+    if (messages.length === 1 && word === 'pay') return callTool('pay', { order: 17 });
+    return answer(`done: ${text}\u001b[2J`);
+  },
+};
+const failedOnce = new Set<string>();
+
+beforeAll(async () => {
+  rig = await createRig();
+  await rig.worker(
+    [defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [look, pay] })],
+    { models: { m: model } },
+  );
+});
+afterAll(async () => {
+  for (const { barrier } of gates.values()) barrier.release();
+  await rig.close();
+});
+
+async function begin(word: string): Promise<{ handle: WorkflowHandle; gate: Gate['barrier'] }> {
+  const text = `${word} ${randomUUID()}`;
+  const gate = createGate();
+  gates.set(text, gate);
+  return { handle: await rig.start({ agent: 'a', message: text }), gate: gate.barrier };
+}
+
+async function ask(id: string, how: { readonly json?: boolean } = {}): Promise<Said> {
+  return await say(
+    status,
+    { id },
+    { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue, ...how },
+  );
+}
+
+async function asked(id: string): Promise<RunStatus> {
+  const { stdout } = await ask(id, { json: true });
+  expect(stdout.split('\n')).toHaveLength(1);
+  return JSON.parse(stdout) as RunStatus;
+}
+
+/** What both ways to ask must say alike. `doing` is told more exactly from outside. */
+function shared(told: RunStatus): Partial<RunStatus> {
+  const { doing: _, pending, ...rest } = told;
+  return { ...rest, pending: pending.map((each) => ({ ...each, cure: '' })) };
+}
+
+describe('the status of a living run', () => {
+  test('tells which model call is going on, as the run itself would', async () => {
+    const { handle, gate } = await begin('hold');
+    await gate.reached;
+    const told = await asked(handle.workflowId);
+    expect(told).toMatchObject({ status: 'working', reason: null, turn: 1, step: 0, agent: 'a' });
+    expect(told.doing).toMatch(/^m, step 1 · m \(\d+ s\)$/);
+    expect(shared(told)).toEqual(shared(await handle.query<RunStatus>('status')));
+    const { stdout, stderr, code } = await ask(handle.workflowId);
+    expect(stdout).toContain(`attach ${handle.workflowId}`);
+    expect(stdout).toMatch(/^worker +last poll \d+ s ago by \d+@/m);
+    expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+    gate.release();
+    await rig.end(handle);
+  });
+
+  test('names the tool that runs, with its arguments', async () => {
+    const { handle, gate } = await begin('look');
+    await gate.reached;
+    const told = await asked(handle.workflowId);
+    expect(told.doing).toMatch(/^look look [\da-f-]{36} \(\d+ s\)$/);
+    expect(told).toMatchObject({ status: 'working', step: 1 });
+    gate.release();
+    await rig.end(handle);
+  });
+
+  test('tells of failed attempts while the next one is going on, and after it', async () => {
+    const { handle, gate } = await begin('busy');
+    await gate.reached;
+    const report = { type: 'rate_limit', status: 429, attempt: 1, message: 'slow down' };
+    const told = await asked(handle.workflowId);
+    expect(told.doing).toMatch(/^m, step 1 · m \(\d+ s, attempt 2\)$/);
+    expect(told.reports).toEqual([expect.objectContaining(report)]);
+    const { stdout } = await ask(handle.workflowId);
+    expect(stdout).toMatch(/rate_limit 429 {2}attempt 1 {2}next after [\d.]+ s .*slow down/);
+    gate.release();
+    await rig.end(handle);
+    expect((await asked(handle.workflowId)).reports).toEqual([expect.objectContaining(report)]);
+  });
+
+  test('says why it is blocked, and what to type', async () => {
+    const { handle } = await begin('keyless');
+    const id = handle.workflowId;
+    await until(handle, 'blocked');
+    const told = await asked(id);
+    expect(told).toMatchObject({
+      status: 'blocked',
+      reason: 'credentials',
+      message: 'the key is wrong: set OPENAI_API_KEY',
+      reports: [{ type: 'http_401', status: 401, attempt: 1, requestId: 'req_401' }],
+      outcome: null,
+    });
+    expect(shared(told)).toEqual(shared(await handle.query<RunStatus>('status')));
+    const { stdout } = await ask(id);
+    expect(stdout).toMatch(/^status +blocked \(credentials\)$/m);
+    expect(stdout).toMatch(new RegExp(`resume ${id} --address`));
+    expect(stdout).toContain('req_401');
+    await handle.cancel();
+    await rig.end(handle);
+  });
+
+  test('asks the person whom it waits for, with the key at the destination', async () => {
+    const { handle } = await begin('pay');
+    const id = handle.workflowId;
+    await until(handle, 'blocked');
+    const told = await asked(id);
+    const queried = await handle.query<RunStatus>('status');
+    expect(told.pending).toMatchObject([
+      { type: 'outcome_unknown', call: 'call_1_1_0', tool: 'pay', arguments: '{"order":17}' },
+    ]);
+    expect(told.pending[0]?.idempotencyKey).toBe(queried.pending[0]?.idempotencyKey);
+    expect(told.pending[0]?.cure).toContain(`resolve ${id} call_1_1_0 --as`);
+    const { stdout } = await ask(id);
+    expect(stdout).toContain(
+      `happened: pay 17 (idempotency key ${told.pending[0]?.idempotencyKey})`,
+    );
+    for (const as of ['happened', 'retry', 'abandon']) {
+      expect(stdout).toMatch(new RegExp(`resolve ${id} call_1_1_0 --as ${as} `));
+    }
+    await handle.cancel();
+    await rig.end(handle);
+  });
+});
+
+describe('the status of a run that is over', () => {
+  test('is its outcome; what a model said cannot move the cursor', async () => {
+    const { handle } = await begin('just');
+    const { outcome } = await rig.end(handle);
+    const told = await asked(handle.workflowId);
+    expect(told).toMatchObject({ status: 'done', reason: 'answer', doing: null, outcome });
+    const { stdout } = await ask(handle.workflowId);
+    expect(stdout).toMatch(/^status +completed \(answer\)$/m);
+    expect(stdout).toContain('�[2J');
+    expect(stdout).not.toContain('\u001b');
+  });
+
+  test('is told for one that was refused before it began', async () => {
+    const handle = await rig.start({ agent: 'a', message: 7 });
+    await rig.end(handle);
+    const told = await asked(handle.workflowId);
+    expect(told).toMatchObject({
+      agent: 'a',
+      status: 'done',
+      reason: 'input',
+      message: expect.stringContaining('message: 7 is no text'),
+      outcome: { status: 'failed', reason: 'input', steps: 0 },
+      limits: { turn: {}, run: {} },
+    });
+    expect((await ask(handle.workflowId)).stdout).toMatch(/^agent +a \(never loaded\)$/m);
+  });
+
+  test('is told for one that was cancelled', async () => {
+    const { handle, gate } = await begin('hold');
+    await gate.reached;
+    await handle.cancel();
+    const { outcome } = await rig.end(handle);
+    expect(await asked(handle.workflowId)).toMatchObject({
+      status: 'done',
+      reason: 'cancelled',
+      outcome,
+    });
+  });
+
+  test('is told for one that was terminated over its head', async () => {
+    const { handle, gate } = await begin('look');
+    await gate.reached;
+    await handle.terminate('out of patience');
+    gate.release();
+    expect(await asked(handle.workflowId)).toMatchObject({
+      status: 'done',
+      reason: 'terminated',
+      message: 'the workflow was terminated from outside: out of patience',
+      doing: null,
+      step: 1,
+      outcome: { status: 'failed', reason: 'error', steps: 1 },
+    });
+  });
+
+  test('is told for one whose time Temporal ended', async () => {
+    const handle = await rig.client.workflow.start('agent', {
+      taskQueue: `${rig.taskQueue}-nobody`,
+      workflowId: `late-${randomUUID()}`,
+      args: [{ agent: 'a', message: 'x' }],
+      workflowExecutionTimeout: 50,
+    });
+    await expect(handle.result()).rejects.toThrow();
+    expect(await asked(handle.workflowId)).toMatchObject({
+      status: 'done',
+      reason: 'timed_out',
+      agent: 'a',
+    });
+  });
+});
+
+describe('without a worker', () => {
+  test('the status is told all the same, and the way to bring one', async () => {
+    const id = `alone-${randomUUID()}`;
+    const taskQueue = `${rig.taskQueue}-nobody`;
+    await rig.client.workflow.start('agent', {
+      taskQueue,
+      workflowId: id,
+      args: [{ agent: 'a', message: 'x' }],
+    });
+    const { stdout, stderr } = await ask(id);
+    expect(stderr).toContain(`no worker is up on task queue "${taskQueue}": none has polled it`);
+    expect(stderr).toMatch(new RegExp(`Start one with: .* worker .*--task-queue ${taskQueue}$`));
+    expect(stdout).toMatch(new RegExp(`attach ${id} .*--task-queue ${taskQueue} +bring a worker`));
+    const later = statusFrom(await readRun(rig.client, id), Date.now() + 60_000);
+    expect(later).toMatchObject({
+      status: 'working',
+      doing: expect.stringMatching(/^waits for a worker \(\d+ s\)$/),
+    });
+    await rig.client.workflow.getHandle(id).terminate();
+  });
+
+  test('one that was killed on this machine is known to be gone', async () => {
+    const QUEUE = `${rig.taskQueue}-killed`;
+    const worker = await workerChild({ ADDRESS: inject('temporalAddress'), QUEUE, LEDGER: '' });
+    const seen = vi.waitFor(
+      async () => {
+        const found = await lookForWorker(rig.client, QUEUE);
+        expect(found.isUp).toBe(true);
+        return found;
+      },
+      { timeout: 20_000, interval: 50 },
+    );
+    expect((await seen).text).toContain(`by ${worker.pid}@`);
+    await worker.kill();
+    const after = await lookForWorker(rig.client, QUEUE);
+    expect(after).toMatchObject({
+      isUp: false,
+      text: expect.stringMatching(/@.* has ended, its last poll/),
+    });
+  });
+});
+
+describe('what is no run', () => {
+  test('is refused: an id that does not exist, with the way to those that do', async () => {
+    await expect(ask('no-such-run')).rejects.toThrow(/there is no run "no-such-run"; .* list/);
+  });
+
+  test('is refused: a workflow of somebody else', async () => {
+    const id = `foreign-${randomUUID()}`;
+    const handle = await rig.client.workflow.start('probe', {
+      taskQueue: rig.taskQueue,
+      workflowId: id,
+    });
+    await handle.result();
+    await expect(ask(id)).rejects.toThrow(
+      `"${id}" is a workflow of type "probe", no run of an agent`,
+    );
+  });
+});
+
+async function until(handle: WorkflowHandle, name: RunStatus['status']): Promise<void> {
+  await vi.waitFor(
+    async () => expect((await handle.query<RunStatus>('status')).status).toBe(name),
+    { timeout: 20_000, interval: 50 },
+  );
+}

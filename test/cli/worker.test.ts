@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { reply } from '../../src/testing/steps.js';
+import { commandLine } from '../support/command.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+let stub: Stub;
+
+beforeAll(async () => {
+  stub = await startStub();
+});
+afterAll(async () => {
+  await stub.close();
+  stub.assertConsumed();
+});
+
+function queue() {
+  const place = ['--address', address, '--task-queue', `worker-${randomUUID()}`];
+  const env = { OPENAI_BASE_URL: stub.baseUrl };
+  return (args: readonly string[]) => command.start([...args, ...place], { env });
+}
+
+describe('worker', () => {
+  test('works for the runs of others until it is told to stop, and lets a call in flight end', async () => {
+    const start = queue();
+    stub.scriptFor('Work for me', reply.text('worked', { holdBeforeHeaders: 'work' }));
+    const worker = start(['worker', '--max-cached', '10', '--json']);
+    await worker.says('with 1 agent: files');
+    const run = start(['run', 'files', 'Work for me', '--id', 'wrk-run']);
+    await run.until(stub.barrier('work').reached);
+    worker.child.kill('SIGTERM');
+    await worker.says('The worker stops');
+    stub.barrier('work').release();
+    const end = await worker.ended;
+    expect(end.code).toBe(0);
+    expect(JSON.parse(end.stdout)).toMatchObject({
+      address,
+      namespace: 'default',
+      agents: ['files'],
+    });
+    // What the worker had not recorded any more is done by the run itself.
+    const { code, stdout } = await run.ended;
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'worked\n' });
+    expect(stub.requestCount).toBe(1);
+  });
+
+  test('is stopped at once by a second signal', async () => {
+    const start = queue();
+    stub.scriptFor('Hang on', reply.text('never', { holdBeforeHeaders: 'hang' }));
+    const worker = start(['worker']);
+    await worker.says('with 1 agent: files');
+    const run = start(['run', 'files', 'Hang on', '--detach', '--id', 'wrk-hang']);
+    expect((await run.ended).code).toBe(0);
+    await worker.until(stub.barrier('hang').reached);
+    worker.child.kill('SIGINT');
+    await worker.says('The worker stops');
+    worker.child.kill('SIGINT');
+    expect((await worker.ended).code).toBe(130);
+  });
+
+  test('refuses a cache size that is none', async () => {
+    const end = await queue()(['worker', '--max-cached', '-3']).ended;
+    expect(end.code).toBe(2);
+    expect(end.stderr).toContain('--max-cached -3: give a whole number');
+  });
+});
