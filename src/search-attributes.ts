@@ -3,25 +3,34 @@ import type { NativeConnection } from '@temporalio/worker';
 /** What perdure writes where the namespace has it. Names are for ever. */
 export const SEARCH_ATTRIBUTES = ['AgentName', 'AgentStatus', 'AgentReason'] as const;
 
+const LOOK_UP_MS = 1_000;
+
 /**
  * Which of perdure's search attributes the namespace has, looked up once. Where that cannot be
- * learnt (no right to ask, an older server) none is written: a missing one would hang every run.
+ * learnt (no right to ask, an older server, no answer within a second) none is written, because a
+ * missing one would hang every run; the next run asks again.
  */
 export function searchAttributesOf(
   connection: NativeConnection,
   namespace: string,
 ): () => Promise<readonly string[]> {
-  let known: Promise<readonly string[]> | undefined;
-  return () => (known ??= lookUp(connection, namespace));
+  let known: readonly string[] | undefined;
+  return async () => {
+    known ??= await lookUp(connection, namespace);
+    return known ?? [];
+  };
 }
 
-async function lookUp(connection: NativeConnection, namespace: string): Promise<readonly string[]> {
+async function lookUp(
+  connection: NativeConnection,
+  namespace: string,
+): Promise<readonly string[] | undefined> {
   try {
-    const { customAttributes } = await connection.operatorService.listSearchAttributes({
-      namespace,
-    });
+    const { customAttributes } = await connection.withDeadline(Date.now() + LOOK_UP_MS, () =>
+      connection.operatorService.listSearchAttributes({ namespace }),
+    );
     return SEARCH_ATTRIBUTES.filter((name) => name in customAttributes);
   } catch {
-    return [];
+    return undefined;
   }
 }

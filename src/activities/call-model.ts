@@ -1,10 +1,12 @@
 import { Context, type Info } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
 import type { PromptMessage } from '../core/messages.js';
 import { callId } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { AttemptReport } from '../core/report.js';
 import { isObject, type JsonObject } from '../core/json.js';
-import type { ModelRequest } from '../models/model.js';
+import { ModelError } from '../models/model-error.js';
+import type { ModelReply, ModelRequest } from '../models/model.js';
 import type { CallModelInput } from './contract.js';
 import type { PinnedAgent } from './definitions.js';
 import type { ActivityDependencies } from './dependencies.js';
@@ -12,9 +14,12 @@ import { asModelError, attemptReport, decideFailure, modelFailure } from './fail
 import { withHeartbeat } from './heartbeat.js';
 import { ownWorkflow } from './own-workflow.js';
 import { recordReply } from './recorded-reply.js';
+import { settleTool } from './settle-tool.js';
 import type { PromptName } from './transcript-cache.js';
 
 const KEPT_REPORTS = 10;
+/** Beyond every adapter's own clock; a model that never answers does not hold a slot for ever. */
+const LONGEST_CALL_MS = 60 * 60_000;
 /** The report type of a well-formed reply that says nothing. */
 const EMPTY_REPLY = 'empty_reply';
 
@@ -33,11 +38,23 @@ export async function callModel(
     context,
     () => heartbeatDetails(reports),
     async () => {
-      const { pinned, name, messages } = await rebuild(deps, context, input);
-      const request = requestOf(pinned, messages, input);
-      const reply = await ask(deps, context, { input, request, pinned, reports });
-      deps.transcripts.noteReply(name, assistantMessage(reply, input));
-      return reply;
+      const { pinned, name, request, reply } = await judged(
+        context,
+        { input, reports },
+        async () => {
+          const rebuilt = await rebuild(deps, context, input);
+          const asked = requestOf(rebuilt.pinned, rebuilt.messages, input);
+          return {
+            ...rebuilt,
+            request: asked,
+            reply: await ask(deps, context, rebuilt.pinned, asked),
+          };
+        },
+      );
+      // Paid for by now: nothing from here on may lead to another call.
+      const recorded = await recordReply(reply, { request, pinned, blobs: deps.blobs });
+      deps.transcripts.noteReply(name, assistantMessage(recorded, input));
+      return reports.length === 0 ? recorded : { ...recorded, reports };
     },
   );
 }
@@ -59,36 +76,54 @@ async function rebuild(
   return { pinned, name, messages };
 }
 
-interface Asking {
-  readonly input: CallModelInput;
-  readonly request: ModelRequest;
-  readonly pinned: PinnedAgent;
-  readonly reports: AttemptReport[];
-}
-
-/** Calls the model; a failed attempt is reported, judged, and handed to Temporal. */
+/** Calls the model under the activity's cancellation, even one that does not listen to it. */
 async function ask(
   deps: ActivityDependencies,
   context: Context,
-  { input, request, pinned, reports }: Asking,
-): Promise<RecordedReply> {
-  const signal = context.cancellationSignal;
+  pinned: PinnedAgent,
+  request: ModelRequest,
+): Promise<ModelReply> {
   const { model, name } = deps.models.resolve(pinned.definition.model);
+  const cancelled = context.cancellationSignal;
+  const end = await settleTool((signal) => model.call({ ...request, model: name }, { signal }), {
+    timeoutMs: LONGEST_CALL_MS,
+    cancelled,
+  });
+  switch (end.type) {
+    case 'value':
+      return end.value;
+    case 'thrown':
+      throw end.error;
+    case 'cancelled':
+      throw cancelled.reason;
+    case 'timeout':
+      throw new ModelError(`no reply within ${LONGEST_CALL_MS} ms`, {
+        kind: 'retry',
+        type: 'timeout',
+      });
+  }
+}
+
+/** A failed attempt is reported, judged, and handed to Temporal. */
+async function judged<T>(
+  context: Context,
+  { input, reports }: { input: CallModelInput; reports: AttemptReport[] },
+  attemptIt: () => Promise<T>,
+): Promise<T> {
   try {
-    const reply = await model.call({ ...request, model: name }, { signal });
-    const recorded = await recordReply(reply, { request, pinned, blobs: deps.blobs });
-    return reports.length === 0 ? recorded : { ...recorded, reports };
+    return await attemptIt();
   } catch (thrown) {
-    signal.throwIfAborted();
+    context.cancellationSignal.throwIfAborted();
+    // Our own failures (a worker that shuts down) have been judged where they were made.
+    if (thrown instanceof ApplicationFailure) throw thrown;
     const error = asModelError(thrown);
     const { attempt, scheduledTimestampMs } = context.info;
     const at = Date.now();
-    const empty = reports.filter(({ type }) => type === EMPTY_REPLY).length + 1;
     const decision = decideFailure(error, {
       attempt,
       elapsedMs: at - scheduledTimestampMs,
       ...(input.blocked !== undefined && { blocked: input.blocked }),
-      emptyReplies: empty,
+      emptyReplies: reports.filter(({ type }) => type === EMPTY_REPLY).length + 1,
       random: Math.random,
     });
     const report = attemptReport(error, decision, { attempt, at });

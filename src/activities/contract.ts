@@ -1,6 +1,6 @@
 import type { ModelBlock, ToolBlock } from '../core/blocked.js';
 import type { ToolSuccess } from '../core/call-results.js';
-import type { Limits } from '../core/definition.js';
+import type { Effect, Limits } from '../core/definition.js';
 import type { Json } from '../core/json.js';
 import type { BlobRef, ToolCall } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
@@ -34,17 +34,22 @@ export interface RunToolInput {
   readonly turn: number;
   readonly step: number;
   readonly call: ToolCall;
+  /** The pinned effect of the tool. */
+  readonly effect: Effect;
   readonly key: string;
   readonly context?: Json;
   readonly contextBlob?: BlobRef;
   readonly blocked?: ToolBlock;
 }
 
-/** `unknown`: it may have happened or not; nobody on the worker can tell. */
+/**
+ * `unknown`: it may have happened or not; nobody on the worker can tell. `not_started`: nothing has
+ * happened, the call may be scheduled again.
+ */
 export type RunToolResult =
   | ({ readonly ok: true } & ToolSuccess)
   | { readonly ok: false; readonly text: string }
-  | { readonly ok: 'unknown'; readonly message: string };
+  | { readonly ok: 'unknown' | 'not_started'; readonly message: string };
 
 /** A call whose outcome is unknown, to be looked up at its destination. */
 export interface RunFunctionInput extends RunToolInput {

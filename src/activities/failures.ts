@@ -6,6 +6,8 @@ import type { AttemptReport } from '../core/report.js';
 import { ModelError } from '../models/model-error.js';
 import { LONGEST_WAIT_MS } from '../models/retry-after.js';
 import { sample } from '../models/scrub.js';
+import { redact } from '../tools/redact.js';
+import { wellFormed } from '../tools/utf8.js';
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
@@ -123,7 +125,7 @@ export function attemptReport(
     waitMs: waitMs(decision),
     ...(requestId !== undefined && { requestId }),
     at,
-    message: sample(error.message),
+    message: presentable(error.message),
   };
 }
 
@@ -165,6 +167,11 @@ function problemOf(
   };
 }
 
+/** One line without secrets, in whole characters, at most 300 of them. */
+function presentable(text: string): string {
+  return wellFormed(sample(redact(text)));
+}
+
 /** Text of a thrown value; `String` itself throws for some objects. */
 function textOf(thrown: unknown): string {
   if (thrown instanceof Error) return `${thrown.name}: ${thrown.message}`;
@@ -177,6 +184,6 @@ function textOf(thrown: unknown): string {
  */
 export function asModelError(thrown: unknown): ModelError {
   if (thrown instanceof ModelError) return thrown;
-  const message = `The model threw ${sample(textOf(thrown))}`;
+  const message = `The model threw ${presentable(textOf(thrown))}`;
   return new ModelError(message, { kind: 'retry', type: 'unexpected' });
 }

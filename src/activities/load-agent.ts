@@ -1,9 +1,14 @@
 import { ApplicationFailure } from '@temporalio/common';
+import type { BlobStore } from '../blobs/blob-store.js';
 import type { ActivityProblem } from '../core/failure.js';
+import type { Json } from '../core/json.js';
 import { effectiveLimits } from '../core/limits.js';
+import type { BlobRef } from '../core/messages.js';
 import type { RunConfig } from '../core/state.js';
 import type { LoadAgentInput } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
+
+const INLINE_CHARACTERS = 16_000;
 
 /**
  * Gives all that a run pins at its start. Fails with `AgentUnknown` (another worker may know it) or
@@ -28,8 +33,7 @@ export async function loadAgent(
         'give `price` with the model in the config, or use limits.tokens',
     );
   }
-  const contextBlob =
-    input.context === undefined ? null : await blobs.put(JSON.stringify(input.context));
+  const contextBlob = input.context === undefined ? null : await keepContext(blobs, input.context);
   return {
     definition,
     limits,
@@ -37,6 +41,17 @@ export async function loadAgent(
     searchAttributes: await searchAttributes(),
     ...(contextBlob && { contextBlob }),
   };
+}
+
+/** A small one may also travel with every call, should the store be down. */
+async function keepContext(blobs: BlobStore, context: Json): Promise<BlobRef | null> {
+  const text = JSON.stringify(context);
+  try {
+    return await blobs.put(text);
+  } catch (error) {
+    if (text.length <= INLINE_CHARACTERS) return null;
+    throw error;
+  }
 }
 
 function isSet(limit: number | null | undefined): boolean {

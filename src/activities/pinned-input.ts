@@ -1,9 +1,24 @@
 import { z } from 'zod';
 import type { ToolDefinition } from '../core/definition.js';
+import { canonicalJson } from '../core/json.js';
+import type { Tool } from '../tools/tool.js';
 
-/** A schema made of the pinned JSON schema, for a worker that has moved on. */
+/** The worker's tool where its arguments are still those that the run has pinned. */
+export function unchanged(pinned: ToolDefinition, tool: Tool | undefined): Tool | undefined {
+  const same =
+    tool !== undefined && canonicalJson(tool.parameters) === canonicalJson(pinned.parameters);
+  return same ? tool : undefined;
+}
+
+/**
+ * A schema made of the pinned JSON schema, for a worker that has moved on. Where it cannot be made,
+ * everything passes: the tool itself judges before it is executed.
+ */
 export function pinnedInput(tool: ToolDefinition): z.ZodObject {
-  const schema = z.fromJSONSchema(tool.parameters);
-  // Arguments are always an object; where the schema says so in an odd way, the tool itself judges.
-  return schema instanceof z.ZodObject ? schema : z.looseObject({});
+  try {
+    const schema = z.fromJSONSchema(tool.parameters);
+    return schema instanceof z.ZodObject ? schema : z.looseObject({});
+  } catch {
+    return z.looseObject({});
+  }
 }

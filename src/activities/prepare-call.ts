@@ -4,7 +4,6 @@ import type { ToolBlock } from '../core/blocked.js';
 import { errorText } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
 import type { ActivityProblem } from '../core/failure.js';
-import { canonicalJson } from '../core/json.js';
 import { parseArguments } from '../tools/arguments.js';
 import { checkArguments } from '../tools/check-arguments.js';
 import { toToolDefinition } from '../tools/tool-definition.js';
@@ -12,7 +11,7 @@ import type { Tool } from '../tools/tool.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { ownWorkflow } from './own-workflow.js';
-import { pinnedInput } from './pinned-input.js';
+import { pinnedInput, unchanged } from './pinned-input.js';
 
 export type PreparedCall =
   | {
@@ -73,7 +72,7 @@ function changed(
   if (current.effect !== pinned.effect) {
     return `tool "${pinned.name}" was "${pinned.effect}" when the run began and is "${current.effect}" now; ${cure}`;
   }
-  if (canonicalJson(current.parameters) === canonicalJson(pinned.parameters)) return null;
+  if (unchanged(pinned, tool) !== undefined) return null;
   const fitsPinned = pinnedInput(pinned).safeParse(call.value);
   if (!fitsPinned.success || call.fits) return null;
   return `the arguments fit tool "${pinned.name}" as it was when the run began, not as it is now; ${cure}`;

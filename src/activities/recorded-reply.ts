@@ -7,10 +7,12 @@ import { estimateUsage } from '../models/estimate.js';
 import type { ModelReply, ModelRequest } from '../models/model.js';
 import { parseArguments, unknownTool } from '../tools/arguments.js';
 import { checkArguments } from '../tools/check-arguments.js';
-import { fitText } from '../tools/cut.js';
 import { describeCall } from '../tools/describe-call.js';
+import { normaliseError } from '../tools/normalise-error.js';
+import { wellFormed } from '../tools/utf8.js';
 import type { PinnedAgent } from './definitions.js';
-import { pinnedInput } from './pinned-input.js';
+import { keepText } from './kept-text.js';
+import { pinnedInput, unchanged } from './pinned-input.js';
 
 /** Arguments above this size go to the blob store; the model sees a stand-in. */
 const INLINE_ARGUMENT_BYTES = 64 * 1024;
@@ -19,23 +21,28 @@ const INLINE_MESSAGE_BYTES = 128 * 1024;
 /** More calls in one message than any provider permits are a fault of the reply. */
 const MAX_CALLS = 128;
 
+/** What problems say to the model, all calls of a message together. */
+const PROBLEM_CHARACTERS = 24_000;
+
+interface From {
+  readonly request: ModelRequest;
+  readonly pinned: PinnedAgent;
+  readonly blobs: BlobStore;
+}
+
 /**
  * A model's reply as the history keeps it: calls checked and digested, what is too large by
  * reference, usage estimated where the provider was silent. User functions (refinements,
- * descriptions) run here, beside the reply, and cannot cost it.
+ * descriptions) run here, beside the reply, all calls at once, and cannot cost it.
  */
-export async function recordReply(
-  reply: ModelReply,
-  from: { request: ModelRequest; pinned: PinnedAgent; blobs: BlobStore },
-): Promise<RecordedReply> {
-  const fitted = await fitText(reply.text, from.blobs);
-  const calls: AskedCall[] = [];
-  let inline = 0;
-  for (const asked of reply.calls.slice(0, MAX_CALLS)) {
-    const call = await recordCall(asked, { ...from, room: INLINE_MESSAGE_BYTES - inline });
-    inline += Buffer.byteLength(call.arguments);
-    calls.push(call);
-  }
+export async function recordReply(reply: ModelReply, from: From): Promise<RecordedReply> {
+  const asked = reply.calls.slice(0, MAX_CALLS);
+  const dropped = reply.calls.length - asked.length;
+  const note = dropped === 0 ? '' : `\n[${dropped} further calls of this message were dropped]`;
+  const [fitted, calls] = await Promise.all([
+    keepText(reply.text + note, from.blobs),
+    recordCalls(asked, from),
+  ]);
   const { requestId } = reply;
   return {
     text: fitted.text,
@@ -43,44 +50,76 @@ export async function recordReply(
     ...(calls.length > 0 && { calls }),
     finish: reply.finish,
     usage: usageOf(reply, from.request),
-    ...(requestId !== undefined && { requestId }),
+    ...(requestId !== undefined && { requestId: requestId.slice(0, 200) }),
   };
 }
 
-async function recordCall(
-  asked: { readonly name: string; readonly arguments: string },
-  from: { pinned: PinnedAgent; blobs: BlobStore; room: number },
-): Promise<AskedCall> {
-  const name = asked.name.slice(0, 200);
+async function recordCalls(asked: ModelReply['calls'], from: From): Promise<readonly AskedCall[]> {
+  const checked = await Promise.all(asked.map((call) => readCall(call, from.pinned)));
+  const calls: AskedCall[] = [];
+  let inline = INLINE_MESSAGE_BYTES;
+  let said = PROBLEM_CHARACTERS;
+  for (const { canonical, ...call } of checked) {
+    const problem = call.problem && {
+      ...call.problem,
+      message: call.problem.message.slice(0, Math.max(said, 120)),
+    };
+    said -= problem?.message.length ?? 0;
+    const kept = await keepArguments(canonical, { room: inline, blobs: from.blobs });
+    inline -= Buffer.byteLength(kept.arguments);
+    calls.push({ ...call, ...(problem && { problem }), ...kept });
+  }
+  return calls;
+}
+
+type ReadCall = Omit<AskedCall, 'arguments'> & { readonly canonical: string };
+
+async function readCall(
+  asked: ModelReply['calls'][number],
+  pinned: PinnedAgent,
+): Promise<ReadCall> {
+  // A name that no provider would take back must not spoil every later request.
+  const name = asked.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
   const parsed = parseArguments(asked.arguments);
   if (!parsed.ok) {
     // What is no JSON would be refused by servers that read it back; so it travels as a text.
-    const kept = JSON.stringify({ unreadable: asked.arguments.slice(0, 2_000) });
-    return { name, arguments: kept, digest: sha256Hex(asked.arguments), problem: parsed.problem };
+    const canonical = JSON.stringify({ unreadable: wellFormed(asked.arguments.slice(0, 2_000)) });
+    return {
+      name,
+      canonical,
+      digest: sha256Hex(wellFormed(asked.arguments)),
+      problem: parsed.problem,
+    };
   }
   const canonical = canonicalJson(parsed.value);
-  const digest = sha256Hex(canonical);
-  const large = Buffer.byteLength(canonical) > Math.min(INLINE_ARGUMENT_BYTES, from.room);
-  const blob = large ? await from.blobs.put(canonical) : undefined;
-  const checked = await checkCall(name, parsed.value, from.pinned);
-  return {
-    name,
-    arguments: blob
-      ? JSON.stringify({ omitted: `${blob.bytes} bytes, kept as ${blob.sha256}` })
-      : canonical,
-    digest,
-    ...(blob && { blob }),
-    ...checked,
-  };
+  const checked = await checkCall(asked.name, parsed.value, pinned);
+  return { name, canonical, digest: sha256Hex(canonical), ...checked };
+}
+
+/** Arguments that are too large go to the store; where it fails, the call cannot be made. */
+async function keepArguments(
+  canonical: string,
+  { room, blobs }: { room: number; blobs: BlobStore },
+): Promise<Pick<AskedCall, 'arguments' | 'blob' | 'problem'>> {
+  const bytes = Buffer.byteLength(canonical);
+  if (bytes <= Math.min(INLINE_ARGUMENT_BYTES, room)) return { arguments: canonical };
+  try {
+    const blob = await blobs.put(canonical);
+    const standIn = JSON.stringify({ omitted: `${blob.bytes} bytes, kept as ${blob.sha256}` });
+    return { arguments: standIn, blob };
+  } catch (error) {
+    const message = `not executed: its ${bytes} bytes of arguments could not be kept: ${normaliseError(error).message}`;
+    const standIn = JSON.stringify({ omitted: `${bytes} bytes` });
+    return { arguments: standIn, problem: { type: 'truncated', message } };
+  }
 }
 
 /** Judged by what the model was told: the pinned definition, whatever this worker has by now. */
 async function checkCall(
   name: string,
   value: JsonObject,
-  pinned: PinnedAgent,
+  { definition, tools }: PinnedAgent,
 ): Promise<{ readonly problem?: CallProblem; readonly summary?: string }> {
-  const { definition, tools, current } = pinned;
   const known = definition.tools.find((tool) => tool.name === name);
   if (known === undefined) {
     return {
@@ -90,15 +129,20 @@ async function checkCall(
       ),
     };
   }
-  const tool = current ? tools.get(name) : undefined;
+  const tool = unchanged(known, tools.get(name));
   const checked = await checkArguments(tool ?? { name, input: pinnedInput(known) }, value);
   if (!checked.ok) return { problem: checked.problem };
   const summary = tool && (await describeCall(tool, checked.value));
   return summary === undefined ? {} : { summary };
 }
 
+/** A custom model may count what it likes; only whole numbers are taken for counts. */
 function usageOf(reply: ModelReply, request: ModelRequest): ReplyUsage {
-  if (reply.usage === undefined) return { ...estimateUsage(request, reply), estimated: true };
-  const { inputTokens, outputTokens, cachedTokens } = reply.usage;
+  const { usage } = reply;
+  const counts = usage && [usage.inputTokens, usage.outputTokens, usage.cachedTokens];
+  if (!counts?.every((count) => Number.isInteger(count) && count >= 0)) {
+    return { ...estimateUsage(request, reply), estimated: true };
+  }
+  const [inputTokens = 0, outputTokens = 0, cachedTokens = 0] = counts;
   return { inputTokens, outputTokens, cachedTokens };
 }

@@ -1,10 +1,12 @@
 import { Context } from '@temporalio/activity';
-import { fitText } from '../tools/cut.js';
+import { isObject } from '../core/json.js';
 import { normaliseResult } from '../tools/normalise.js';
 import type { RunFunctionInput, RunFunctionResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
+import { keepText } from './kept-text.js';
 import { prepareCall } from './prepare-call.js';
+import { settleTool } from './settle-tool.js';
 
 /** Asks a tool's `verify` what became of a call. What it throws is tried again, then left to a person. */
 export async function runFunction(
@@ -18,13 +20,30 @@ export async function runFunction(
     async () => {
       const prepared = await prepareCall(deps, context, input);
       if (!prepared.ok) return { happened: 'unknown', message: 'the arguments cannot be read' };
-      const signal = context.cancellationSignal;
-      const verification = await prepared.tool.verify?.(input.key, { signal });
-      if (verification === undefined) return { happened: 'unknown', message: 'verify cannot tell' };
-      if (!verification.happened) return { happened: false };
-      const whole = await normaliseResult(verification.result ?? 'It happened.', { signal });
-      const { text, blob } = await fitText(whole, deps.blobs);
+      const { tool, pinned } = prepared;
+      const end = await settleTool(
+        async (signal) => {
+          const verification: unknown = await tool.verify?.(input.key, { signal });
+          return { verification, text: await textOfResult(verification, signal) };
+        },
+        { timeoutMs: pinned.timeoutMs, cancelled: context.cancellationSignal },
+      );
+      if (end.type === 'thrown') throw end.error;
+      if (end.type === 'cancelled') throw context.cancellationSignal.reason;
+      if (end.type === 'timeout') return { happened: 'unknown', message: 'verify took too long' };
+      const { verification, text: whole } = end.value;
+      // Nothing but a clear no lets a destructive call be made again.
+      if (!isObject(verification) || typeof verification['happened'] !== 'boolean') {
+        return { happened: 'unknown', message: 'verify cannot tell' };
+      }
+      if (!verification['happened']) return { happened: false };
+      const { text, blob } = await keepText(whole, deps.blobs);
       return { happened: true, result: { ok: true, text, ...(blob && { blob }) } };
     },
   );
+}
+
+async function textOfResult(verification: unknown, signal: AbortSignal): Promise<string> {
+  const result = isObject(verification) ? verification['result'] : undefined;
+  return await normaliseResult(result ?? 'It happened.', { signal });
 }

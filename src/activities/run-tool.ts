@@ -1,9 +1,11 @@
 import { Context, type Info } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorText, type CallErrorType } from '../core/calls.js';
+import { parseProblem } from '../core/failure.js';
 import type { ToolDefinition } from '../core/definition.js';
 import { parseJson, type Json, type JsonObject } from '../core/json.js';
-import { fitText } from '../tools/cut.js';
+import { toPlain } from '../tools/plain.js';
+import { redact } from '../tools/redact.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { normaliseResult } from '../tools/normalise.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
@@ -12,8 +14,11 @@ import type { RunToolInput, RunToolResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
 import { checkedOutput } from './checked-output.js';
-import { prepareCall } from './prepare-call.js';
+import { keepText } from './kept-text.js';
+import { prepareCall, type PreparedCall } from './prepare-call.js';
 import { settleTool } from './settle-tool.js';
+
+const MAX_DETAILS_CHARACTERS = 4_000;
 
 /**
  * Executes one call. What the tool does wrong becomes a result that the model reads; only what
@@ -28,12 +33,13 @@ export async function runTool(
     context,
     () => undefined,
     async () => {
-      const prepared = await prepareCall(deps, context, input);
+      const prepared = await beforeExecution(input, async () => {
+        const call = await prepareCall(deps, context, input);
+        return call.ok ? { ...call, userContext: await contextOf(deps, input) } : call;
+      });
       if (!prepared.ok) return prepared.result;
-      const { tool, pinned, value } = prepared;
-      const userContext = await contextOf(deps, input);
-      const result = await execute(deps, context, { tool, pinned, value, input, userContext });
-      if (result.ok !== 'unknown') {
+      const result = await settled(deps, context, { ...prepared, input });
+      if (result.ok === true || result.ok === false) {
         const { text } = result;
         deps.transcripts.noteResult(runKey(context.info), {
           role: 'tool',
@@ -44,6 +50,47 @@ export async function runTool(
       return result;
     },
   );
+}
+
+/**
+ * What fails before a `once` tool is entered has done nothing: the workflow is told so, and may
+ * schedule the call again. Other tools are left to Temporal's own retries.
+ */
+async function beforeExecution(
+  { effect }: RunToolInput,
+  prepare: () => Promise<Prepared>,
+): Promise<Prepared> {
+  try {
+    return await prepare();
+  } catch (error) {
+    const blocks = error instanceof ApplicationFailure && parseProblem(error.details) !== null;
+    if (effect !== 'once' || blocks) throw error;
+    return { ok: false, result: { ok: 'not_started', message: normaliseError(error).message } };
+  }
+}
+
+type Prepared =
+  | (Extract<PreparedCall, { ok: true }> & { readonly userContext: Json })
+  | Extract<PreparedCall, { ok: false }>;
+
+/** Once a `once` tool is entered, whatever goes wrong around it leaves its outcome unknown. */
+async function settled(
+  deps: ActivityDependencies,
+  context: Context,
+  execution: Execution,
+): Promise<RunToolResult> {
+  const { pinned } = execution;
+  if (pinned.effect !== 'once') return await execute(deps, context, execution);
+  if (context.info.attempt > 1) {
+    // Pausing or resetting an activity by hand starts it again, whatever the retry policy says.
+    return { ok: 'unknown', message: `${pinned.name}: an earlier attempt may have taken effect` };
+  }
+  try {
+    return await execute(deps, context, execution);
+  } catch (error) {
+    if (error instanceof CancelledFailure) throw error;
+    return { ok: 'unknown', message: `${pinned.name}: ${normaliseError(error).message}` };
+  }
 }
 
 interface Execution {
@@ -61,17 +108,17 @@ async function execute(
 ): Promise<RunToolResult> {
   const { tool, pinned, value } = execution;
   const bounds = { timeoutMs: pinned.timeoutMs, cancelled: context.cancellationSignal };
-  const settled = await settleTool(async (signal) => {
+  const end = await settleTool(async (signal) => {
     const raw = await tool.execute(value, toolContext(context, execution, signal));
     const returned = await checkedOutput(tool, raw, (message) => context.log.warn(message));
     // Within the tool's time: a returned stream is read here.
     return { returned, whole: await normaliseResult(returned, { signal }) };
   }, bounds);
-  switch (settled.type) {
+  switch (end.type) {
     case 'value':
-      return await succeeded(deps, pinned, settled.value);
+      return await succeeded(deps, pinned, end.value);
     case 'thrown':
-      return thrown(context, pinned, settled.error);
+      return thrown(context, pinned, end.error);
     case 'timeout': {
       const message = `${pinned.name} did not end within ${pinned.timeoutMs} ms`;
       return pinned.effect === 'once' ? { ok: 'unknown', message } : failed('timeout', message);
@@ -87,7 +134,7 @@ async function succeeded(
   pinned: ToolDefinition,
   { returned, whole }: { returned: unknown; whole: string },
 ): Promise<RunToolResult> {
-  const { text, blob } = await fitText(whole, deps.blobs);
+  const { text, blob } = await keepText(whole, deps.blobs);
   // Only where it becomes the run's output: everything else is recorded once, as text.
   const typed = pinned.ends && typeof returned !== 'string' && !blob;
   const output = typed ? parseJson(whole) : undefined;
@@ -113,12 +160,12 @@ function thrown(context: Context, pinned: ToolDefinition, error: unknown): RunTo
   throw ApplicationFailure.create({ type: 'ToolFailed', message: `${pinned.name}: ${message}` });
 }
 
-/** A worker that shuts down is no cancellation: what may be repeated is left to another one. */
+/** Only a cancelled call is cancelled; a worker that shuts down, or a pause, leaves it to another attempt. */
 function cancelled(context: Context, pinned: ToolDefinition): RunToolResult {
   const reason: unknown = context.cancellationSignal.reason;
-  const shutdown = reason instanceof Error && reason.message === 'WORKER_SHUTDOWN';
-  if (!shutdown) throw reason;
-  const message = `${pinned.name}: the worker shut down while it ran`;
+  const why = reason instanceof Error ? reason.message : 'cancelled';
+  if (why === 'CANCELLED') throw reason;
+  const message = `${pinned.name}: broken off while it ran (${why})`;
   if (pinned.effect === 'once') return { ok: 'unknown', message };
   throw ApplicationFailure.create({ type: 'Retry', message });
 }
@@ -136,12 +183,20 @@ function toolContext(
   return {
     idempotencyKey: input.key,
     signal,
-    heartbeat: (details?: Json) => context.heartbeat(details),
-    log: (message: string, fields?: JsonObject) => context.log.info(message, { ...fields }),
+    heartbeat: (details?: Json) => context.heartbeat(harmless(details)),
+    log: (message: string, fields?: JsonObject) =>
+      context.log.info(redact(message), { fields: harmless(fields) }),
     run: { ...runOf(info), turn: input.turn, step: input.step },
     call: { id: input.call.id, attempt: info.attempt },
     context: userContext,
   };
+}
+
+/** What a tool hands over for people: JSON without secrets, or nothing when it is too large. */
+function harmless(details: Json | undefined): unknown {
+  if (details === undefined) return undefined;
+  const text = redact(JSON.stringify(toPlain(details)));
+  return text.length <= MAX_DETAILS_CHARACTERS ? parseJson(text) : undefined;
 }
 
 function runOf(info: Info): { id: string; runId: string } {

@@ -45,7 +45,11 @@ export function createTranscriptCache(options: { maxBytes: number }): Transcript
     maxSize: options.maxBytes,
     sizeCalculation: (entry) => Math.max(1, entry.bytes),
   });
-  const keep = (run: string, entry: Entry): void => void entries.set(run, entry);
+  const keep = (run: string, entry: Entry): void => {
+    // Setting the same object again would keep the size it had before.
+    entries.delete(run);
+    entries.set(run, entry);
+  };
 
   return {
     async prompt(name, fetch) {
@@ -65,8 +69,9 @@ export function createTranscriptCache(options: { maxBytes: number }): Transcript
     noteResult(run, result) {
       const entry = entries.get(run);
       if (entry === undefined) return;
+      const earlier = entry.loose.get(result.callId);
       entry.loose.set(result.callId, promptOf(result));
-      entry.bytes += sizeOf(result);
+      entry.bytes += sizeOf(result) - (earlier === undefined ? 0 : sizeOf(earlier));
       keep(run, entry);
     },
   };
@@ -77,6 +82,7 @@ async function complete(entry: Entry, name: PromptName, fetch: FetchMessages): P
   const known = Math.min(entry.messages.length, name.upTo);
   if (known > 0 && known < name.upTo) {
     for (const message of await fetch(known, name.upTo)) push(entry, message);
+    forgetLoose(entry);
     if (entry.heads[name.upTo] === name.head) return;
   }
   const fresh = emptyEntry(name.definition);
@@ -96,7 +102,12 @@ function placeLoose(entry: Entry, upTo: number): void {
   if (entry.messages.length >= upTo || last?.role !== 'assistant') return;
   const results = (last.calls ?? []).map((call) => entry.loose.get(call.id));
   if (!results.every((result) => result !== undefined)) return;
+  forgetLoose(entry);
   for (const result of results) push(entry, result);
+}
+
+function forgetLoose(entry: Entry): void {
+  for (const result of entry.loose.values()) entry.bytes -= sizeOf(result);
   entry.loose.clear();
 }
 
@@ -112,6 +123,7 @@ function push(entry: Entry, message: PromptMessage): void {
 }
 
 function truncate(entry: Entry, length: number): void {
+  for (const dropped of entry.messages.slice(length)) entry.bytes -= sizeOf(dropped);
   entry.messages.length = length;
   entry.heads.length = length + 1;
 }

@@ -18,6 +18,9 @@ export interface AgentCatalog {
   readonly names: readonly string[];
 }
 
+/** A definition is pinned in the history of every run. */
+const MAX_DEFINITION_BYTES = 256 * 1024;
+
 /**
  * The agents of a worker. `builtIn` tools (such as `read_result`) are given to each agent that has
  * tools. Throws when two agents share a name.
@@ -34,10 +37,9 @@ export function createAgentCatalog(
     const own = agent.tools.tools;
     const tools = own.length === 0 ? agent.tools : createToolRegistry([...own, ...options.builtIn]);
     const model = agent.model ?? options.defaultModel;
-    byName.set(agent.name, {
-      definition: toAgentDefinition(agent, { model, tools: tools.tools }),
-      tools,
-    });
+    const definition = toAgentDefinition(agent, { model, tools: tools.tools });
+    refuseLarge(definition);
+    byName.set(agent.name, { definition, tools });
   }
   const byHash = new Map([...byName.values()].map((loaded) => [loaded.definition.hash, loaded]));
   return {
@@ -45,4 +47,13 @@ export function createAgentCatalog(
     hashed: (hash) => byHash.get(hash),
     names: [...byName.keys()].toSorted(),
   };
+}
+
+function refuseLarge(definition: AgentDefinition): void {
+  const bytes = Buffer.byteLength(JSON.stringify(definition));
+  if (bytes <= MAX_DEFINITION_BYTES) return;
+  throw new Error(
+    `agent "${definition.name}": its definition (instructions and tool schemas) has ${bytes} bytes, ` +
+      `more than ${MAX_DEFINITION_BYTES}; shorten the instructions, or let a tool read them`,
+  );
 }

@@ -88,6 +88,14 @@ function refuseUnknownFields(name: string, options: object): void {
 }
 
 function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
+  const asking = tools.find(({ approval }) => approval !== undefined && approval !== 'never');
+  if (asking !== undefined) {
+    // Better no agent than one that acts without the consent its author asked for.
+    throw new Error(
+      `agent "${name}": tool "${asking.name}" wants approval, which this version cannot ask for; ` +
+        'leave `approval` out, or give "never"',
+    );
+  }
   try {
     return createToolRegistry(tools);
   } catch (error) {

@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { LogLevel } from '@temporalio/worker';
 import type { RunningWorker, WorkerOptions } from '../worker.js';
 import type { CliContext } from './context.js';
 import { connectionEnv } from './open-server.js';
-import { logLine } from './worker-log.js';
+import { isForPeople, logLine } from './worker-log.js';
 
 /** The worker that a command brings along when none works on the queue. */
 export interface Hosting {
@@ -22,16 +21,16 @@ const GRACE_MS = 500;
 /** A tool that does not care about its signal must not keep the process. */
 const STOP_MS = 3_000;
 
-export function createHosting(context: CliContext): Hosting {
+export function createHosting(context: CliContext, taskQueue: string): Hosting {
   let worker: RunningWorker | null = null;
   let bringing: Promise<void> | null = null;
   let elsewhere = false;
   const death = new AbortController();
   const bring = async (): Promise<void> => {
     if (worker !== null) return;
-    elsewhere = await isWorkedElsewhere(context);
+    elsewhere = await isWorkedElsewhere(context, taskQueue);
     if (elsewhere) return;
-    worker = await hostWorker(context, { shutdownGraceMs: GRACE_MS });
+    worker = await hostWorker(context, { taskQueue, shutdownGraceMs: GRACE_MS });
     worker.stopped.catch((error: unknown) => death.abort(error));
   };
   return {
@@ -48,31 +47,35 @@ export function createHosting(context: CliContext): Hosting {
   };
 }
 
-export async function isWorkedElsewhere(context: CliContext): Promise<boolean> {
+export async function isWorkedElsewhere(context: CliContext, taskQueue: string): Promise<boolean> {
   const { isWorked } = await import('../client/probe-worker.js');
-  return await isWorked(await context.client(), await context.taskQueue());
+  return await isWorked(await context.client(), taskQueue);
 }
 
-/** A worker in this process, on the server and the queue of the context. */
+export interface HostOptions extends Pick<WorkerOptions, 'shutdownGraceMs' | 'maxCachedWorkflows'> {
+  readonly taskQueue: string;
+  /** Whether the worker's log is shown; else only what it cannot help saying. */
+  readonly showLog?: boolean;
+}
+
+/** A worker in this process, on the server of the context. */
 export async function hostWorker(
   context: CliContext,
-  rest: Pick<WorkerOptions, 'shutdownGraceMs' | 'maxCachedWorkflows'> & { readonly log?: LogLevel },
+  { showLog = false, ...options }: HostOptions,
 ): Promise<RunningWorker> {
-  const { log, ...options } = rest;
   const [{ createWorker }, { installRuntime }] = await Promise.all([
     import('../worker.js'),
     import('../runtime.js'),
   ]);
   const server = await context.server();
-  // Progress tells what goes wrong; the SDK's own words would come in between.
-  installRuntime(context.env['PERDURE_DEBUG'] ? 'INFO' : (log ?? 'ERROR'), (entry) =>
-    context.say(logLine(entry)),
-  );
+  const isVerbose = Boolean(context.env['PERDURE_DEBUG']);
+  installRuntime(isVerbose || showLog ? 'INFO' : 'ERROR', (entry) => {
+    if (isVerbose || isForPeople(entry)) context.say(logLine(entry));
+  });
   return await createWorker({
     config: await context.config(),
     address: server.address,
     namespace: server.namespace,
-    taskQueue: await context.taskQueue(),
     env: connectionEnv(context.env, server),
     ...options,
   });

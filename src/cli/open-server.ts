@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { NoServerError } from '../server/server-error.js';
 import type { ServerHandle, ServerOptions } from '../server/server-handle.js';
 import type { CliContext, ServerWish } from './context.js';
 
@@ -15,12 +16,14 @@ export async function openServer(context: CliContext, wish: ServerWish): Promise
   const { findServer } = await import('../server/locate-server.js');
   const found = await findServer(options);
   if (found !== null) return found;
-  const { NoServerError } = await import('../server/server-error.js');
-  throw new NoServerError(
+  throw new NothingRunsError(
     `No Temporal server is running for ${options.home}. Start one with \`perdure dev\`, ` +
       'or name one with --address or TEMPORAL_ADDRESS.',
   );
 }
+
+/** Nobody named a server, none is running, and none was to be started. */
+export class NothingRunsError extends NoServerError {}
 
 async function serverOptions(context: CliContext): Promise<ServerOptions> {
   const { options, env, home, say } = context;

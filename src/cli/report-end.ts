@@ -1,8 +1,7 @@
 import { join } from 'node:path';
-import { outcomeOf, type EndedFact, type Projection } from '../client/projection.js';
-import { failed } from '../core/ends.js';
+import { endOfRun } from '../client/end-of-run.js';
+import type { Projection } from '../client/projection.js';
 import type { Outcome } from '../core/outcome.js';
-import { nothingSpent, type RunState } from '../core/state.js';
 import { visible } from '../core/summaries.js';
 import type { CliContext } from './context.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
@@ -14,6 +13,8 @@ export interface EndedRun {
   readonly id: string;
   readonly runId: string;
   readonly view: Projection;
+  /** Why somebody terminated it, where that is known. */
+  readonly terminatedWhy?: string;
 }
 
 const CODES: Readonly<Record<Outcome['status'], ExitCode>> = {
@@ -26,7 +27,9 @@ const CODES: Readonly<Record<Outcome['status'], ExitCode>> = {
 /** Prints how a run ended: with `--json` one line, else the answer as data and the rest as talk. */
 export async function reportEnd(context: CliContext, run: EndedRun): Promise<ExitCode> {
   const { id, runId, view } = run;
-  const outcome = outcomeAtEnd(view);
+  const end = endOfRun({ terminatedWhy: '', ...run });
+  if (end === null) throw new Error(`run ${visible(id)} has not ended`);
+  const { outcome } = end;
   const paint = palette(context.color);
   context.say(endLine(outcome, view, paint));
   if (context.options.json) {
@@ -68,18 +71,4 @@ async function wholeAnswer(context: CliContext, outcome: Outcome): Promise<strin
     );
     return answer;
   }
-}
-
-function outcomeAtEnd({ ended, state }: Projection): Outcome {
-  const recorded = ended === null ? null : outcomeOf(ended);
-  return recorded ?? state?.turn.outcome ?? endedFromOutside(ended, state);
-}
-
-/** Temporal ended it over the head of the workflow, which could record nothing. */
-function endedFromOutside(ended: EndedFact | null, state: RunState | null): Outcome {
-  const how = ended?.failure?.message ?? `the workflow was ${ended?.how ?? 'lost'} from outside`;
-  if (state !== null) return failed(state, { reason: 'error', message: how });
-  const { steps, toolCalls, usage } = nothingSpent(null);
-  const nothing = { answer: null, output: null, steps, toolCalls, usage, segments: 1 };
-  return { status: 'failed', reason: 'error', ...nothing, error: how };
 }

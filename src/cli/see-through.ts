@@ -27,9 +27,10 @@ export async function seeThrough(
     leaveWhenWaiting: !wait || !context.isTty,
   });
   const runId = end.last?.runId ?? run.runId;
-  const left = { id, runId, last: end.last, wasHosting: hosting.isHosting };
-  if (end.type === 'interrupted') return reportInterrupted(context, left);
-  if (end.type === 'waiting') return reportWaiting(context, left);
+  const { taskQueue } = run;
+  const left = { id, runId, taskQueue, last: end.last, wasHosting: hosting.isHosting };
+  if (end.type === 'interrupted') return await reportInterrupted(context, left);
+  if (end.type === 'waiting') return await reportWaiting(context, left);
   const code = await reportEnd(context, { id, runId, view: end.last.view });
   if (ui && context.isTty && hosting.isHosting) await stayUp(context, id, interrupt);
   return code;

@@ -1,4 +1,5 @@
 import type { Projection } from '../client/projection.js';
+import type { BlockedReason } from '../core/blocked.js';
 import type { Message } from '../core/messages.js';
 import { callSummary, formatBytes, visible } from '../core/summaries.js';
 import type { Palette } from './output.js';
@@ -14,11 +15,16 @@ type ToolMessage = Extract<Message, { role: 'tool' }>;
 /** Tells what has newly become durable, one line each. */
 export type StepTeller = (view: Projection) => readonly string[];
 
-/**
- * A teller remembers what it has told: ask it with each view of one run, in order. `settling` gives
- * what to type for a call of which nobody knows whether it happened.
- */
-export function createStepTeller(paint: Palette, settling: (call: string) => string): StepTeller {
+/** What to type for what stands still. */
+export interface Cures {
+  /** For a call of which nobody knows whether it happened. */
+  readonly settle: (call: string) => string;
+  /** For what has been mended; null where that is told otherwise. */
+  readonly resume: string | null;
+}
+
+/** A teller remembers what it has told: ask it with each view of one run, in order. */
+export function createStepTeller(paint: Palette, cures: Cures): StepTeller {
   let told = 0;
   let blockedSince = 0;
   return (view) => {
@@ -33,12 +39,18 @@ export function createStepTeller(paint: Palette, settling: (call: string) => str
     blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
     for (const [name, { reason, message }] of blocks) {
       lines.push(paint.yellow(`blocked (${reason}): ${visible(message)}`));
-      if (reason === 'outcome_unknown') {
-        lines.push(`Find out whether ${name} happened, and say it with: ${settling(name)}`);
-      }
+      const cure = cureFor(name, reason, cures);
+      if (cure !== null) lines.push(cure);
     }
     return lines;
   };
+}
+
+function cureFor(name: string, reason: BlockedReason, { settle, resume }: Cures): string | null {
+  if (reason === 'outcome_unknown') {
+    return `Find out whether ${name} happened, and say it with: ${settle(name)}`;
+  }
+  return resume === null ? null : `It is tried again now and then; at once with: ${resume}`;
 }
 
 /** @returns null where there is nothing to say, undefined while the step is not complete */

@@ -10,7 +10,7 @@ import type { Screen } from './screen.js';
 
 const TICK_MS = 250;
 /** A run that nobody works on is shown nevertheless after this time. */
-const HEADER_MS = 1_000;
+const HEADER_MS = 2_000;
 /** Only what takes so long is worth asking the server about, */
 const LONG_MS = 3_000;
 /** and at most so often. */

@@ -1,18 +1,21 @@
-import type { Client } from '@temporalio/client';
+import { isGrpcServiceError, type Client } from '@temporalio/client';
 import { followRun, type FollowedRun } from '../client/follow.js';
 import type { Projection } from '../client/projection.js';
-import { advice } from './advice.js';
+import { NoServerError } from '../server/server-error.js';
 import type { CliContext } from './context.js';
 import type { Hosting } from './hosting.js';
 import { palette } from './output.js';
+import { adviceFor } from './open-run.js';
 import { openScreen } from './screen.js';
 import { runHeader } from './run-header.js';
-import { createStepTeller, recent } from './step-lines.js';
+import { createStepTeller, recent, type Cures } from './step-lines.js';
 import { startTicker } from './ticker.js';
 
 export interface Watch {
   readonly id: string;
   readonly runId: string;
+  /** Of the run, wherever the command's own options point. */
+  readonly taskQueue: string;
   readonly hosting: Hosting;
   /** Settles when somebody works on the queue, or nobody can. */
   readonly ready: Promise<void>;
@@ -42,9 +45,7 @@ export async function watchRun(
   const paint = palette(context.color);
   const screen = await openScreen(context);
   const header = runHeader(await context.server(), watch.id, paint);
-  const settling = (call: string): string =>
-    advice(context, `resolve ${watch.id} ${call} --as happened|retry|abandon [--result JSON]`);
-  const tell = createStepTeller(paint, settling);
+  const tell = createStepTeller(paint, await curesFor(context, watch));
   const broken = new AbortController();
   const giveUp = (error: unknown): void => broken.abort(error);
   watch.ready.catch(giveUp);
@@ -76,6 +77,8 @@ export async function watchRun(
     }
     if (faults.aborted) throw faults.reason;
     return { type: 'interrupted', last };
+  } catch (error) {
+    throw isGrpcServiceError(error) ? await serverGone(context, watch, error) : error;
   } finally {
     ticker.stop();
     screen.close();
@@ -87,4 +90,23 @@ function waits(view: Projection, { joined, retriedUpTo }: Watch): boolean {
   // A history is told from its beginning: what stood still long ago may have been mended since.
   if (view.lastEvent < (joined?.lastEvent ?? 0)) return false;
   return [...view.blocked.values()].some(({ since }) => since > retriedUpTo);
+}
+
+async function curesFor(context: CliContext, watch: Watch): Promise<Cures> {
+  const { id, leaveWhenWaiting } = watch;
+  const resolving = await adviceFor(context, watch, ['resolve', id, 'CALL', '--as']);
+  return {
+    // The choice is for reading, so it is not quoted.
+    settle: (call) => resolving.replace(' CALL --as', ` ${call} --as happened|retry|abandon`),
+    resume: leaveWhenWaiting ? null : await adviceFor(context, watch, ['resume', id]),
+  };
+}
+
+async function serverGone(context: CliContext, watch: Watch, cause: Error): Promise<NoServerError> {
+  const { address } = await context.server();
+  const next = await adviceFor(context, watch, ['attach', watch.id]);
+  const message =
+    `The Temporal server at ${address} does not answer any more (${cause.message}). ` +
+    `What the run has recorded is kept there; when the server is back: ${next}`;
+  return new NoServerError(message, { cause });
 }

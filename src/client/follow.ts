@@ -21,6 +21,8 @@ export interface FollowOptions {
 /** A server that restarts is back within this time; after it, it is taken for gone. */
 const SILENCE_MS = 60_000;
 const PAUSE_MS = 1_000;
+/** The server answers a poll after 20 s at the latest, news or not; after this the connection is dead. */
+const POLL_MS = 40_000;
 /** Codes of gRPC: invalid argument, not found, permission denied, unimplemented, unauthenticated. */
 const FINAL: readonly number[] = [3, 5, 7, 12, 16];
 
@@ -111,7 +113,9 @@ async function cancelledBy<T>(
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
   try {
-    return await connection.withAbortSignal(own.signal, call);
+    return await connection.withAbortSignal(own.signal, () =>
+      connection.withDeadline(Date.now() + POLL_MS, call),
+    );
   } finally {
     signal.removeEventListener('abort', abort);
   }

@@ -1,4 +1,4 @@
-import { toolOf } from '../core/batch.js';
+import { notExecuted, toolOf } from '../core/batch.js';
 import {
   cancelledCall,
   failedCall,
@@ -32,6 +32,10 @@ export function callReturned(
   if (result['ok'] === 'unknown') {
     return unknown(told, said, { call, message: textOf(result, 'message') });
   }
+  if (result['ok'] === 'not_started') {
+    told.notStarted.set(call.id, notExecuted(call, textOf(result, 'message')));
+    return;
+  }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own runTool
   const success = result as unknown as Parameters<typeof succeededCall>[2];
   const settled =
@@ -48,11 +52,11 @@ export function callFailed(
   { call, failure }: { call: ToolCall; failure: FactFailure },
 ): void {
   const { message, timedOut } = failure;
+  const lost = lostMessage(call.name, message);
+  if (toolFor(told, call)?.effect === 'once') return unknown(told, said, { call, message: lost });
   if (!timedOut) {
     return settle(told, failedCall(call, { type: 'tool_error', message }), said.at);
   }
-  const lost = lostMessage(call.name, message);
-  if (toolFor(told, call)?.effect === 'once') return unknown(told, said, { call, message: lost });
   settle(told, lostCall(call, lost), said.at);
 }
 
@@ -60,6 +64,12 @@ export function callFailed(
 export function callBrokenOff(told: Retelling, call: ToolCall): void {
   const tool = toolFor(told, call);
   if (tool !== undefined) told.results.set(call.id, cancelledCall(call, tool));
+}
+
+/** The run went on without these calls, so they were given up. */
+export function callsGivenUp(told: Retelling, at: number): void {
+  for (const result of told.notStarted.values()) settle(told, result, at);
+  told.notStarted.clear();
 }
 
 /** A person settled a call whose outcome was unknown. */
@@ -89,6 +99,7 @@ function unknown(
 /** Keeps a result until all that the loop waits for are there, as the loop does. */
 function settle(told: Retelling, result: CallResult, at: number): void {
   told.blocked.delete(result.id);
+  told.notStarted.delete(result.id);
   told.results.set(result.id, result);
   if (told.state === null) return;
   const action = nextAction(told.state);

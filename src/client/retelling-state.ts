@@ -31,6 +31,8 @@ export interface Retelling {
   readonly blocked: Map<string, BlockedSince>;
   /** Of calls whose fellows of the same model message have not ended yet. */
   readonly results: Map<string, CallResult>;
+  /** Of calls that failed before their tool was entered, should they be given up. */
+  readonly notStarted: Map<string, CallResult>;
   ended: EndedFact | null;
   cancelRequested: boolean;
   startedAt: number | null;
@@ -44,6 +46,7 @@ export function emptyRetelling(): Retelling {
     inFlight: new Map(),
     blocked: new Map(),
     results: new Map(),
+    notStarted: new Map(),
     ended: null,
     cancelRequested: false,
     startedAt: null,

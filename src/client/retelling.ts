@@ -8,7 +8,13 @@ import type { RecordedReply } from '../core/reply.js';
 import { initialState, type RunConfig } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
 import { outcomeOf, type EndedFact, type InFlight, type Retelling } from './retelling-state.js';
-import { callBrokenOff, callFailed, callResolved, callReturned } from './retelling-calls.js';
+import {
+  callBrokenOff,
+  callFailed,
+  callResolved,
+  callReturned,
+  callsGivenUp,
+} from './retelling-calls.js';
 
 type FactOf<T extends HistoryFact['type']> = Extract<HistoryFact, { type: T }>;
 
@@ -55,15 +61,24 @@ function loaded(told: Retelling, result: unknown, at: number): void {
 function scheduled(told: Retelling, fact: FactOf<'scheduled'>): void {
   const { activity, activityId, summary, at, input } = fact;
   const asked = isObject(input) ? input : {};
-  if (activity === 'callModel') catchUp(told, at);
+  if (activity === 'callModel') catchUp(told, at, asked['closing'] === true);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
   const call = isObject(asked['call']) ? (asked['call'] as unknown as ToolCall) : null;
   told.inFlight.set(fact.id, { activity, activityId, summary, call, at });
 }
 
 /** A new model call shows that the engine has drawn its own conclusions meanwhile. */
-function catchUp(told: Retelling, at: number): void {
+function catchUp(told: Retelling, at: number, closing: boolean): void {
   if (told.state === null) return;
+  callsGivenUp(told, at);
+  if (
+    closing &&
+    told.state.turn.closing === null &&
+    nextAction(told.state).type !== 'begin-closing'
+  ) {
+    // Nothing in the state asks for an end, so the time was up: while blocked, or between two events.
+    interrupt(told, at);
+  }
   const action = nextAction(told.state);
   if (action.type === 'begin-closing') {
     told.state = reduce(told.state, { type: 'closing-begun', reason: action.reason, at });

@@ -113,7 +113,8 @@ function answer(result: CallResult): Plan {
 }
 
 function asTwin(call: ToolCall, first: CallResult): CallResult {
-  const text = `[identical to ${first.id}, which was executed once]\n${first.text}`;
+  const what = first.executed ? ', which was executed once' : '';
+  const text = `[identical to ${first.id}${what}]\n${first.text}`;
   return { ...first, id: call.id, text, executed: false };
 }
 

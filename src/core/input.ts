@@ -49,8 +49,8 @@ export function parseRunInput(value: unknown): RunInput | InputProblem {
   }
   const found =
     checkAgent(value['agent']) ??
-    checkMessage(value['message'], value['open']) ??
     checkOpen(value['open']) ??
+    checkMessage(value['message']) ??
     checkLimits(value['limits'], 'limits') ??
     checkContext(value['context']) ??
     checkTags(value['tags']);
@@ -72,19 +72,16 @@ function checkAgent(value: unknown): string | null {
   return `agent: ${show(value)} is no name; give the name of an agent that the worker knows`;
 }
 
-function checkMessage(value: unknown, open: unknown): string | null {
-  if (value === undefined) {
-    return open === true
-      ? null
-      : 'message: missing; give a text, or "open": true to send one later';
-  }
+function checkMessage(value: unknown): string | null {
+  if (value === undefined) return 'message: missing; give a text';
   if (typeof value !== 'string') return `message: ${show(value)} is no text; give a string`;
   if (value.trim() === '') return 'message: is empty; say what the agent shall do';
   return tooLong('message', value.length);
 }
 
 function checkOpen(value: unknown): string | null {
-  if (value === undefined || typeof value === 'boolean') return null;
+  if (value === undefined || value === false) return null;
+  if (value === true) return 'open: open runs are not part of this version; leave it out';
   return `open: ${show(value)} is neither true nor false`;
 }
 

@@ -84,9 +84,12 @@ export interface Reservation {
   readonly refusedBy: LimitName | null;
 }
 
-/** Tokens and money are reserved before a call: the estimated input and the greatest output. */
-export function reserve(state: RunState): Reservation {
-  const rooms = outputRooms(state);
+/**
+ * Tokens and money are reserved before a call: the estimated input and the greatest output.
+ * `extraTokens` are of a message that will be added before it.
+ */
+export function reserve(state: RunState, extraTokens = 0): Reservation {
+  const rooms = outputRooms(state, extraTokens);
   const least = rooms.reduce<Room | null>(
     (best, room) => (best === null || room.tokens < best.tokens ? room : best),
     null,
@@ -105,14 +108,14 @@ interface Room {
   readonly tokens: number;
 }
 
-function outputRooms(state: RunState): readonly Room[] {
+function outputRooms(state: RunState, extraTokens: number): readonly Room[] {
   const scopes: readonly (readonly [LimitSet, Spent])[] = [
     [state.config.limits.turn, state.turn.spent],
     [state.config.limits.run, state.total],
   ];
   const budgeted = scopes.some(([limits]) => isSet(limits.tokens) || isSet(limits.costUsd));
   if (!budgeted) return [];
-  const input = estimatePrompt(state);
+  const input = estimatePrompt(state) + extraTokens;
   return scopes.flatMap(([limits, spent]) => [
     ...tokenRoom(limits, { spent, input }),
     ...moneyRoom(limits, { spent, input, price: state.config.price }),

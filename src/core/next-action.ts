@@ -1,4 +1,6 @@
 import { openCalls } from './batch.js';
+import { CLOSING_INSTRUCTION } from './compose.js';
+import { estimateTokens } from './estimate.js';
 import { limitReached, reserve } from './limits.js';
 import type { ToolCall } from './messages.js';
 import type { Outcome, StopReason } from './outcome.js';
@@ -27,10 +29,13 @@ export function nextAction(state: RunState): Action {
     return { type: 'run-calls', calls: sequential ? open.slice(0, 1) : open };
   }
   const { maxOutputTokens, refusedBy } = reserve(state);
-  if (turn.closing !== null) return { type: 'call-model', closing: true, maxOutputTokens };
+  if (turn.closing !== null) {
+    if (refusedBy !== null) return { type: 'end-at-limit', reason: turn.closing };
+    return { type: 'call-model', closing: true, maxOutputTokens };
+  }
   const reason = limitReached(state);
   if (reason === null) return { type: 'call-model', closing: false, maxOutputTokens };
-  const affordable = refusedBy === null;
+  const affordable = reserve(state, estimateTokens(CLOSING_INSTRUCTION)).refusedBy === null;
   if (config.definition.onLimit === 'answer' && affordable)
     return { type: 'begin-closing', reason };
   return { type: 'end-at-limit', reason };

@@ -64,6 +64,9 @@ function remember(state: RunState, call: ToolCall, result: CallResult): Partial<
   }
   if (tool.repeat === 'allow') return { sameRead: null };
   const digest = sha256Hex(`${signature(call)}\n${result.text}`);
-  const same = state.turn.sameRead?.digest === digest ? state.turn.sameRead.count : 0;
-  return { sameRead: { digest, count: same + 1 } };
+  const step = state.turn.spent.steps;
+  const last = state.turn.sameRead;
+  if (last?.digest !== digest) return { sameRead: { digest, step, count: 1 } };
+  // The same read twice in one message is wasteful, not a sign that the turn goes round in circles.
+  return { sameRead: { digest, step, count: last.step === step ? last.count : last.count + 1 } };
 }

@@ -20,14 +20,21 @@ export interface Batch {
   readonly results: readonly (CallResult | null)[];
 }
 
+/** `digest`: over the call's signature and its result. */
+export interface SameRead {
+  readonly digest: string;
+  readonly step: number;
+  readonly count: number;
+}
+
 export interface Turn {
   readonly number: number;
   readonly spent: Spent;
   readonly batch: Batch | null;
   /** Signature → call id of the `keyed` and `once` calls that succeeded in this turn. */
   readonly succeeded: Readonly<Record<string, string>>;
-  /** The latest read (signature and result, digested) and how many times in a row it came back the same. */
-  readonly sameRead: { readonly digest: string; readonly count: number } | null;
+  /** The latest read, and in how many steps in a row it came back the same. */
+  readonly sameRead: SameRead | null;
   /** Steps in a row in which every call failed. */
   readonly failedSteps: number;
   /** A call was refused because the cap of calls was used up. */

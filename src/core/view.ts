@@ -1,3 +1,4 @@
+import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Message } from './messages.js';
 import type { Outcome } from './outcome.js';
 import type { TranscriptPage, TurnMemo } from './status.js';
@@ -23,13 +24,8 @@ export function transcriptPage(
   return { messages, total: transcript.messages.length };
 }
 
-/** An upper bound without serialising: three bytes per UTF-16 unit. */
 function messageBytes(message: Message): number {
-  const calls = message.role === 'assistant' ? (message.calls ?? []) : [];
-  return calls.reduce(
-    (sum, call) => sum + 3 * call.arguments.length + 300,
-    3 * message.text.length + 200,
-  );
+  return utf8ToBytes(JSON.stringify(message)).length;
 }
 
 /** What a turn leaves in the memo: small, and readable while no worker is up. */

@@ -66,6 +66,7 @@ function resolveEntry(
   entry: ModelEntry,
   environment: Readonly<Record<string, string | undefined>>,
 ): ResolvedModel {
+  refuseOddNumbers(name, entry);
   if ('call' in entry) return { model: entry, name, price: entry.price ?? null };
   const { model = name, apiKeyEnv = 'OPENAI_API_KEY', price, ...options } = entry;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
@@ -80,4 +81,25 @@ function resolveEntry(
     ...(baseUrl !== '' && { baseUrl }),
   });
   return { model: made, name: model, price: known };
+}
+
+const LONGEST_CALL_MS = 60 * 60_000;
+
+function refuseOddNumbers(name: string, entry: ModelEntry): void {
+  for (const [key, value] of Object.entries(entry.price ?? {})) {
+    if (!Number.isFinite(value) || value < 0) {
+      throw new Error(
+        `models.${name}.price.${key}: ${value} is no price; give US dollars per million tokens`,
+      );
+    }
+  }
+  if ('call' in entry) return;
+  for (const key of ['timeoutMs', 'idleMs'] as const) {
+    const value = entry[key];
+    if (value !== undefined && !(value > 0 && value <= LONGEST_CALL_MS)) {
+      throw new Error(
+        `models.${name}.${key}: ${value}; give milliseconds up to ${LONGEST_CALL_MS} (an hour)`,
+      );
+    }
+  }
 }

@@ -24,7 +24,7 @@ export async function fitText(
   options: { readonly maxBytes?: number } = {},
 ): Promise<FittedText> {
   const maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
-  if (Buffer.byteLength(text) <= maxBytes) return { text };
+  if (fits(text, maxBytes)) return { text };
   const blob = await store.put(text);
   return {
     text: cutText(text, { ref: blob, keepBytes: Math.min(maxBytes, HEAD_BYTES + TAIL_BYTES) }),
@@ -32,22 +32,33 @@ export async function fitText(
   };
 }
 
+/** Control characters take six bytes each in JSON, so the encoded size counts too. */
+function fits(text: string, maxBytes: number): boolean {
+  if (Buffer.byteLength(text) > maxBytes) return false;
+  return text.length * 6 <= maxBytes || Buffer.byteLength(JSON.stringify(text)) <= 2 * maxBytes;
+}
+
 /**
- * The head and the tail of a text, the omitted size between them, and how to read on; characters stay
- * whole. `keepBytes` (15 KiB by default) counts what is kept, without the note.
+ * The head and the tail of a text, the omitted size between them, and how to read on, or why that
+ * cannot be; characters stay whole. `keepBytes` (15 KiB by default) counts what is kept, without the
+ * note.
  */
 export function cutText(
   text: string,
-  {
-    ref,
-    keepBytes = HEAD_BYTES + TAIL_BYTES,
-  }: { readonly ref: BlobRef; readonly keepBytes?: number },
+  options: ({ readonly ref: BlobRef } | { readonly lost: string }) & {
+    readonly keepBytes?: number;
+  },
 ): string {
+  const { keepBytes = HEAD_BYTES + TAIL_BYTES } = options;
   const tailSize = Math.floor((keepBytes * TAIL_BYTES) / (HEAD_BYTES + TAIL_BYTES));
   const head = headBytes(text, keepBytes - tailSize);
   const tail = tailBytes(text, tailSize);
   const headSize = Buffer.byteLength(head);
-  const omitted = ref.bytes - headSize - Buffer.byteLength(tail);
-  const call = JSON.stringify({ ref: ref.sha256, offset: headSize });
-  return `${head}\n[… ${omitted} of ${ref.bytes} bytes omitted; read on with read_result(${call}) …]\n${tail}`;
+  const bytes = Buffer.byteLength(text);
+  const omitted = `${bytes - headSize - Buffer.byteLength(tail)} of ${bytes} bytes omitted`;
+  const next =
+    'ref' in options
+      ? `read on with read_result(${JSON.stringify({ ref: options.ref.sha256, offset: headSize })})`
+      : `they could not be kept: ${options.lost}`;
+  return `${head}\n[… ${omitted}; ${next} …]\n${tail}`;
 }

@@ -83,13 +83,17 @@ function wrongSchema({ input, output }: Options): string | undefined {
   return `\`output\` must be a zod schema, not ${show(output)}`;
 }
 
+/** A longer timer of Node fires at once. */
+const LONGEST_TIMER_MS = 2_147_483_647;
+
 function wrongTimes(options: Options): string | undefined {
   const wrong = ['timeout', 'heartbeat'].find((key) => {
     const value = options[key];
-    return value !== undefined && !(Number.isFinite(value) && Number(value) > 0);
+    return value !== undefined && !(Number(value) > 0 && Number(value) <= LONGEST_TIMER_MS);
   });
   return (
-    wrong && `\`${wrong}\` must be a positive number of milliseconds, not ${show(options[wrong])}`
+    wrong &&
+    `\`${wrong}\` must be a positive number of milliseconds, at most ${LONGEST_TIMER_MS} (24 days), not ${show(options[wrong])}`
   );
 }
 

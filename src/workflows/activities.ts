@@ -8,8 +8,8 @@ import type { ToolDefinition } from '../core/definition.js';
 
 // All timeouts and retries of the product stand here. Temporal is the only one that retries.
 
-/** A model call: the adapter's own clock ends it after 10 min, this is the backstop. */
-const MODEL_TIMEOUT_MS = 11 * 60_000;
+/** A model call: the worker's own clocks end it before, this is the backstop. */
+const MODEL_TIMEOUT_MS = 61 * 60_000;
 const HEARTBEAT_MS = 10_000;
 /** A closing call that does not come back in this time is given up for a composed answer. */
 const CLOSING_TIMEOUT_MS = 2 * 60_000;

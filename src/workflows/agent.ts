@@ -5,6 +5,7 @@ import {
   CancelledFailure,
   condition,
   sleep,
+  upsertMemo,
 } from '@temporalio/workflow';
 import { failed } from '../core/ends.js';
 import { isProblem, parseRunInput } from '../core/input.js';
@@ -40,6 +41,7 @@ async function run(given: unknown, root: CancellationScope): Promise<Outcome> {
   root.cancelRequested.catch(() => interrupt(session, 'cancel'));
   if (root.consideredCancelled) interrupt(session, 'cancel');
   session.changed = presence(session);
+  if (input.tags !== undefined) upsertMemo({ tags: [...input.tags] });
   const outcome = await turn(session, input.message ?? '');
   rememberTurn(session.state.turn.number, outcome);
   session.changed();

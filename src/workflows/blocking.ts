@@ -4,8 +4,9 @@ import type { ActivityProblem } from '../core/failure.js';
 import { problemOf } from './problem.js';
 import { inFlight, resumedWithin, type Session } from './session.js';
 
-/** The first probe of a blocked run; the activity's own retries pace the later ones. */
+/** The first probe of a blocked run; then twice as long each time. */
 const FIRST_PROBE_MS = 30_000;
+const LONGEST_PROBE_MS = 60 * 60_000;
 
 type Block<B extends BlockedReason> = Extract<ActivityProblem, { type: 'blocked' }> & {
   readonly reason: B;
@@ -16,73 +17,78 @@ export interface Blockable<B extends BlockedReason, T> {
   /** Call id, or `model`. */
   readonly name: string;
   readonly reasons: readonly B[];
-  /** `blocked` marks a probe: the activity waits the same trouble out. */
+  /** `resume` may break a probe off to ask at once; not where the probe may have begun to act. */
+  readonly breakable: boolean;
+  /** `blocked` marks a probe: the activity waits the same trouble out where it has retries. */
   readonly attempt: (blocked: B | undefined) => Promise<T>;
 }
 
 /**
  * Makes an attempt until it gets through. What can be mended from outside blocks the run, visibly:
- * after a while one probe is scheduled, which Temporal retries without a further event of history,
- * and `resume` makes the next attempt at once.
+ * after a while a probe is scheduled, which Temporal retries without a further event of history
+ * (a `once` tool has no retries, so its probes come ever more rarely), and `resume` makes the next
+ * attempt at once.
  *
- * Rejects with what is no block, and with the cancellation when the work is interrupted.
+ * Rejects with what is no block, and with the cancellation when the work is broken off.
  */
 export async function untilMended<B extends BlockedReason, T>(
   session: Session,
   work: Blockable<B, T>,
 ): Promise<T> {
-  const { name, attempt } = work;
   let block: Block<B> | null = null;
-  for (;;) {
-    try {
-      const result = await (block === null
-        ? inFlight(session, () => attempt(undefined))
-        : probe(session, () => attempt(block?.reason)));
-      unblock(session, name);
-      return result;
-    } catch (error) {
-      if (session.interruption !== null) {
-        unblock(session, name);
-        throw error;
+  let probeMs = FIRST_PROBE_MS;
+  try {
+    for (;;) {
+      try {
+        return await (block === null
+          ? inFlight(session, () => work.attempt(undefined))
+          : probe(session, work, block.reason));
+      } catch (error) {
+        block = judge(session, work, error);
       }
-      if (isCancellation(error)) {
-        // Only `resume` cancels without an interruption: ask again at once, as if nothing had been.
-        block = null;
-        continue;
-      }
-      block = blockOf(error, work.reasons);
-      if (block === null) {
-        unblock(session, name);
-        throw error;
-      }
+      const waitMs = Math.max(probeMs, block?.waitMs ?? 0);
+      if (block !== null && (await resumedWithin(session, waitMs))) block = null;
+      if (block === null) unblock(session, work.name);
+      probeMs = Math.min(2 * probeMs, LONGEST_PROBE_MS);
     }
-    const { reason, message, reports } = block;
-    session.blocked.set(name, { reason, message, ...(reports && { reports }) });
-    session.changed();
-    const wait = Math.max(FIRST_PROBE_MS, block.waitMs ?? 0);
-    if (await resumedWithin(session, wait)) block = null;
+  } finally {
+    unblock(session, work.name);
   }
-}
-
-async function probe<T>(session: Session, work: () => Promise<T>): Promise<T> {
-  return await inFlight(session, async () => {
-    const scope = new CancellationScope();
-    session.probes.add(scope);
-    try {
-      return await scope.run(work);
-    } finally {
-      session.probes.delete(scope);
-    }
-  });
-}
-
-function blockOf<B extends BlockedReason>(error: unknown, reasons: readonly B[]): Block<B> | null {
-  const problem = problemOf(error);
-  if (problem?.type !== 'blocked') return null;
-  const reason = reasons.find((known) => known === problem.reason);
-  return reason === undefined ? null : { ...problem, reason };
 }
 
 function unblock(session: Session, name: string): void {
   if (session.blocked.delete(name)) session.changed();
+}
+
+/** Shows a block. @returns null where `resume` broke a probe off, so that it is asked again at once */
+function judge<B extends BlockedReason, T>(
+  session: Session,
+  work: Blockable<B, T>,
+  error: unknown,
+): Block<B> | null {
+  if (session.interruption !== null) throw error;
+  if (isCancellation(error) && work.breakable) return null;
+  const problem = problemOf(error);
+  const reason = work.reasons.find((known) => known === problem?.reason);
+  if (problem?.type !== 'blocked' || reason === undefined) throw error;
+  const { message, reports } = problem;
+  session.blocked.set(work.name, { reason, message, ...(reports && { reports }) });
+  session.changed();
+  return { ...problem, reason };
+}
+
+async function probe<B extends BlockedReason, T>(
+  session: Session,
+  { attempt, breakable }: Blockable<B, T>,
+  reason: B,
+): Promise<T> {
+  return await inFlight(session, async () => {
+    const scope = new CancellationScope();
+    if (breakable) session.probes.add(scope);
+    try {
+      return await scope.run(() => attempt(reason));
+    } finally {
+      session.probes.delete(scope);
+    }
+  });
 }

@@ -13,6 +13,9 @@ import {
 import { statusOf } from './presence.js';
 import { resume, type Session } from './session.js';
 
+/** A result that a person gives goes into history and prompt as it is. */
+const MAX_RESULT_CHARACTERS = 32_000;
+
 /** Answers queries and takes updates. No handler waits for an activity, so none holds a segment open. */
 export function answerQuestions(session: Session): void {
   setHandler(statusQuery, () => statusOf(session));
@@ -40,11 +43,21 @@ function refuseResolution(session: Session, resolution: Resolution): void {
   if (!['happened', 'retry', 'abandon'].includes(as)) {
     throw refusal(`as: ${JSON.stringify(as)} is none of happened, retry, abandon`);
   }
+  const size = jsonSize(resolution.result);
+  if (size > MAX_RESULT_CHARACTERS) {
+    throw refusal(
+      `result: ${size} characters of JSON are more than ${MAX_RESULT_CHARACTERS}; give a summary`,
+    );
+  }
   if (session.resolutions.has(call)) throw refusal(`${call} is already resolved`);
   if (session.pending.has(call)) return;
   const open = [...session.pending.keys()];
   const known = open.length === 0 ? 'no call waits for a decision' : `waiting: ${open.join(', ')}`;
   throw refusal(`call: ${JSON.stringify(call)} does not wait for a decision; ${known}`);
+}
+
+function jsonSize(value: unknown): number {
+  return value === undefined ? 0 : JSON.stringify(value).length;
 }
 
 function refusal(message: string): ApplicationFailure {

@@ -29,6 +29,7 @@ export async function callModel(
       : await untilMended(session, {
           name: NAME,
           reasons: MODEL_BLOCKS,
+          breakable: true,
           attempt: (blocked) => activity(blocked === undefined ? input : { ...input, blocked }),
         });
     return { type: 'replied', reply };

@@ -1,4 +1,4 @@
-import { condition, isCancellation } from '@temporalio/workflow';
+import { condition } from '@temporalio/workflow';
 import type { RunToolInput } from '../activities/contract.js';
 import { resolvedCall, succeededCall } from '../core/call-results.js';
 import type { CallResult } from '../core/calls.js';
@@ -27,7 +27,7 @@ export async function settleUnknown(session: Session, unknown: Unknown): Promise
     const verified = unknown.tool.verify ? await verify(session, unknown) : null;
     return verified ?? (await askPerson(session, unknown));
   } catch (error) {
-    if (session.interruption !== null && isCancellation(error)) return { type: 'cancelled' };
+    if (session.interruption !== null) return { type: 'cancelled' };
     throw error;
   }
 }

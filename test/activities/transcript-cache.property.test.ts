@@ -105,6 +105,29 @@ describe('the transcript cache', () => {
     ).rejects.toThrow('digest');
   });
 
+  test('forgets the runs used least when it is full, results without a place included', async () => {
+    const cache = createTranscriptCache({ maxBytes: 200_000 });
+    const user: PromptMessage = { role: 'user', text: 'u'.repeat(20_000) };
+    const head = headOf([user]);
+    let asked = 0;
+    const prompt = async (run: string): Promise<void> => {
+      await cache.prompt({ run, definition: 'd', upTo: 1, head }, async () => {
+        asked += 1;
+        return [user];
+      });
+    };
+    const runs = Array.from({ length: 30 }, (_, n) => `run ${n}`);
+    for (const run of runs) {
+      await prompt(run);
+      cache.noteResult(run, { role: 'tool', text: 'r'.repeat(5_000), callId: 'call_1_1_0' });
+    }
+    expect(asked).toBe(30);
+    for (const run of runs.slice(0, 15)) await prompt(run);
+    expect(asked).toBe(45);
+    await prompt('run 14');
+    expect(asked).toBe(45);
+  });
+
   test('asks for nothing that it has made itself', async () => {
     const cache = createTranscriptCache({ maxBytes: 100_000 });
     const user: PromptMessage = { role: 'user', text: 'go' };

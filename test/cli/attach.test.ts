@@ -70,14 +70,14 @@ describe('attach', () => {
 
   test('finishes a run whose host was killed in a tool', async () => {
     const { start } = lonelyPlace();
-    const { folder, hits, answerFrom } = await folderWithTool();
+    const { folder, firstHit, answerFrom } = await folderWithTool();
     stub.scriptFor(
       'Use the tool',
       reply.calls([{ name: 'fetch_it', arguments: {} }]),
       reply.text('fetched'),
     );
     const host = start(['run', 'fetcher', 'Use the tool', '--json', '--id', 'att-killed'], folder);
-    await host.until(hits(1));
+    await host.until(firstHit);
     host.child.kill('SIGKILL');
     await host.ended;
     answerFrom(2);
@@ -120,7 +120,7 @@ describe('attach', () => {
     expect(JSON.parse(over.stdout)).toMatchObject({ id: 'att-over', reason: 'input' });
     const nobody = await start(['attach', 'att-nobody']).ended;
     expect(nobody.code).toBe(1);
-    expect(nobody.stderr).toMatch(/there is no run "att-nobody"; see: .* list/);
+    expect(nobody.stderr).toMatch(/there is no run "att-nobody"; the runs there are: .* list/);
   });
 });
 
@@ -174,6 +174,7 @@ async function folderWithTool() {
     if (count >= answered) response.end('it');
     server.emit('hit');
   });
+  const firstHit = once(server, 'hit');
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const folder = await mkdtemp(join(command.folder, 'config-'));
@@ -199,12 +200,10 @@ export default defineConfig({
 });
 `,
   );
-  afterAll(() => void server.close().closeAllConnections());
+  afterAll(() => server.close().closeAllConnections());
   return {
     folder,
-    hits: async (wanted: number) => {
-      while (count < wanted) await once(server, 'hit');
-    },
+    firstHit,
     answerFrom: (number: number) => {
       answered = number;
     },

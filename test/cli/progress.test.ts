@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { advice } from '../../src/cli/advice.js';
 import { runHeader, uiLink } from '../../src/cli/run-header.js';
 import { liveLine } from '../../src/cli/live-line.js';
-import { palette } from '../../src/cli/output.js';
+import { colorWanted, palette } from '../../src/cli/output.js';
 import { createStepTeller, recent } from '../../src/cli/step-lines.js';
 import { count, duration, printable, spend } from '../../src/cli/words.js';
 import type { Projection } from '../../src/client/projection.js';
@@ -13,7 +14,7 @@ import type { ServerHandle } from '../../src/server/server-handle.js';
 import { asks, begun, config, says } from '../support/scripts.js';
 
 const paint = palette(false);
-const settling = (call: string): string => `resolve ${call}`;
+const cures = { settle: (call: string): string => `resolve ${call}`, resume: null };
 const ESCAPE = '\u001b[31m';
 
 function view(state: RunState | null, rest: Partial<Projection> = {}): Projection {
@@ -61,7 +62,7 @@ const given = { now: 12_000, attempts: new Map(), paint };
 
 describe('what has become durable', () => {
   test('is one line per step, told once, without control characters', () => {
-    const tell = createStepTeller(paint, settling);
+    const tell = createStepTeller(paint, cures);
     const { first, second } = twoSteps();
     expect(tell(view(null))).toEqual([]);
     expect(tell(view(first))).toEqual([
@@ -74,7 +75,7 @@ describe('what has become durable', () => {
   });
 
   test('waits for all calls of a step', () => {
-    const tell = createStepTeller(paint, settling);
+    const tell = createStepTeller(paint, cures);
     const start = begun(config());
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 5 });
     expect(tell(view(asked))).toEqual([]);
@@ -87,19 +88,21 @@ describe('what has become durable', () => {
   });
 
   test('tells each block once, and a later one of the same kind again', () => {
-    const tell = createStepTeller(paint, settling);
+    const tell = createStepTeller(paint, cures);
     const state = begun(config());
     const blocked = (since: number) =>
       new Map([['model', { reason: 'credentials' as const, message: 'bad key', since }]]);
     expect(tell(view(state, { blocked: blocked(7) }))).toEqual(['blocked (credentials): bad key']);
     expect(tell(view(state, { blocked: blocked(7) }))).toEqual([]);
     expect(tell(view(state, { blocked: blocked(12) }))).toHaveLength(1);
+    const staying = createStepTeller(paint, { ...cures, resume: 'resume x' });
+    expect(staying(view(state, { blocked: blocked(7) }))[1]).toMatch(/at once with: resume x$/);
   });
 
   test('tells what to type for a call of which nobody knows whether it happened', () => {
     const unknown = { reason: 'outcome_unknown' as const, message: 'lost', since: 3 };
     const blocked = new Map([['call_1_1_0', unknown]]);
-    expect(createStepTeller(paint, settling)(view(begun(config()), { blocked }))).toEqual([
+    expect(createStepTeller(paint, cures)(view(begun(config()), { blocked }))).toEqual([
       'blocked (outcome_unknown): lost',
       'Find out whether call_1_1_0 happened, and say it with: resolve call_1_1_0',
     ]);
@@ -211,12 +214,25 @@ describe('words', () => {
     );
   });
 
+  test('NO_COLOR outranks FORCE_COLOR', () => {
+    expect(colorWanted({ FORCE_COLOR: '1' })).toBe(true);
+    expect(colorWanted({ FORCE_COLOR: '0' })).toBe(false);
+    expect(colorWanted({ FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(false);
+  });
+
+  test('a command to copy goes to the same place', () => {
+    const options = { address: 'host:7233', taskQueue: "it's mine", json: true };
+    expect(advice({ options }, 'attach x')).toMatch(
+      / attach x --address host:7233 --task-queue 'it'\\''s mine'$/,
+    );
+  });
+
   test('a terminal shows control characters and does not obey them; lines stay', () => {
     expect(printable(`a\n\tb${ESCAPE}\u202ec\r`)).toBe('a\n\tb�[31m�c�');
   });
 
   test('a last call at a limit is told', () => {
-    const tell = createStepTeller(paint, settling);
+    const tell = createStepTeller(paint, cures);
     const start = begun(config({}, { steps: 1 }));
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 0 });
     const done = reduce(asked, { type: 'calls-finished', results: [ok('call_1_1_0', 'a')], at: 0 });

@@ -188,6 +188,21 @@ describe('budgets', () => {
     expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'tokens' });
   });
 
+  test('cap the closing call too, or leave it out', async () => {
+    for (let tokens = 60; tokens < 500; tokens += 5) {
+      const caps: (number | null)[] = [];
+      await runTurn(begun(config({ limits: { tokens, steps: 1 }, tools: [] })), {
+        now: () => 0,
+        observe: (_state, action) => {
+          if (action.type === 'call-model' && action.closing) caps.push(action.maxOutputTokens);
+        },
+        callModel: async () => ({ type: 'replied', reply: asks(['nothing']) }),
+        runCalls: async () => ({ results: [] }),
+      });
+      expect(caps).not.toContain(null);
+    }
+  });
+
   test('of money need a price', async () => {
     const { state } = await run(config({ limits: { costUsd: 5 } }), []);
     expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 0 });
@@ -238,6 +253,12 @@ describe('repeats', () => {
       reason: 'no_progress',
       answer: 'stuck',
     });
+  });
+
+  test('counts an identical read once in a message', async () => {
+    const read = asks(['look', 1], ['look', 1], ['look', 1], ['look', 1]);
+    const { state } = await run(config(), [read, says('fine')], () => 'same');
+    expect(state.turn.outcome).toMatchObject({ status: 'completed' });
   });
 
   test('lets a read poll while its result changes', async () => {

@@ -24,7 +24,12 @@ export async function say<Options>(
   const { env, home, ...global } = place;
   const stdout: string[] = [];
   const stderr: string[] = [];
-  const context = createContext(global, { PERDURE_HOME: home, PERDURE_SERVER: 'own', ...env });
+  const context = createContext(global, {
+    PERDURE_HOME: home,
+    PERDURE_SERVER: 'own',
+    NO_COLOR: '1',
+    ...env,
+  });
   try {
     const code = await command(
       { ...context, out: (line) => stdout.push(line), say: (line) => stderr.push(line) },

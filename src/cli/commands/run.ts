@@ -10,6 +10,9 @@ import { createHosting, isWorkedElsewhere } from '../hosting.js';
 import { catchInterrupt } from '../interrupt.js';
 import { seeThrough, type SeeOptions } from '../see-through.js';
 import { noteServer } from '../note-server.js';
+import { adviceFor } from '../open-run.js';
+import { NothingRunsError } from '../open-server.js';
+import { uiLink } from '../run-header.js';
 
 export interface RunOptions extends SeeOptions {
   readonly agent: string;
@@ -30,12 +33,13 @@ export const run: Command<RunOptions> = async (context, options) => {
   noteServer(context, await context.server());
   const client = await context.client();
   const interrupt = catchInterrupt();
-  const hosting = createHosting(context);
+  const taskQueue = await context.taskQueue();
+  const hosting = createHosting(context, taskQueue);
   const ready = hosting.ensure();
   ready.catch(() => undefined);
   try {
-    const started = await start(context, client, { input, id: options.id });
-    const seen = { ...started, joined: null, retriedUpTo: 0, hosting, ready, interrupt };
+    const started = await start(context, client, { input, taskQueue, id: options.id });
+    const seen = { ...started, taskQueue, joined: null, retriedUpTo: 0, hosting, ready, interrupt };
     return await seeThrough(context, seen, options);
   } finally {
     await hosting.stop();
@@ -48,34 +52,48 @@ async function detached(
   input: RunInput,
   wantedId: string | undefined,
 ): Promise<ExitCode> {
-  const client = await context.client({ start: false });
-  if (!(await isWorkedElsewhere(context))) {
-    throw new UsageError(
-      `--detach: no worker answers on task queue "${await context.taskQueue()}", so nobody would do ` +
-        `the work. Start one with: ${advice(context, 'worker')} (or leave --detach out).`,
-    );
-  }
-  const { id, runId } = await start(context, client, { input, id: wantedId });
-  context.say(`run ${id} is started; follow it with: ${advice(context, `attach ${id}`)}`);
+  const taskQueue = await context.taskQueue();
+  const server = await context.server({ start: false }).catch((error: unknown) => {
+    // A server that somebody named and that is not there is another mistake.
+    if (error instanceof NothingRunsError) throw nobodyWorks(context, taskQueue);
+    throw error;
+  });
+  const client = await context.client();
+  if (!(await isWorkedElsewhere(context, taskQueue))) throw nobodyWorks(context, taskQueue);
+  const { id, runId } = await start(context, client, { input, taskQueue, id: wantedId });
+  const link = uiLink(server, id);
+  context.say(`run ${visible(id)} is started${link === null ? '' : ` · ${link}`}`);
+  context.say(`Follow it with: ${await adviceFor(context, { taskQueue }, ['attach', id])}`);
   const line = { id, runId, status: 'working', reason: null };
   context.out(context.options.json ? JSON.stringify(line) : id);
   return EXIT.completed;
 }
 
+function nobodyWorks(context: CliContext, taskQueue: string): UsageError {
+  return new UsageError(
+    `--detach: no worker answers on task queue "${visible(taskQueue)}", so nobody would do the work. ` +
+      `Start one with: ${advice(context, 'worker')} (or leave --detach out)`,
+  );
+}
+
 async function start(
   context: CliContext,
   client: Client,
-  given: { readonly input: RunInput; readonly id: string | undefined },
+  given: {
+    readonly input: RunInput;
+    readonly taskQueue: string;
+    readonly id: string | undefined;
+  },
 ): Promise<StartedRun> {
   const { IdTakenError, newRunId, startRun } = await import('../../client/start.js');
-  const { input, id = newRunId(input.agent) } = given;
+  const { input, taskQueue, id = newRunId(input.agent) } = given;
   try {
-    return await startRun(client, input, { id, taskQueue: await context.taskQueue() });
+    return await startRun(client, input, { id, taskQueue });
   } catch (error) {
     if (!(error instanceof IdTakenError)) throw error;
+    const follow = await adviceFor(context, { taskQueue }, ['attach', id]);
     throw new UsageError(
-      `--id ${visible(id)}: a run of this id exists. Follow it with: ${advice(context, `attach ${id}`)}, ` +
-        'or choose another id.',
+      `--id ${visible(id)}: a run of this id exists. Follow it with: ${follow} (or choose another id)`,
       { cause: error },
     );
   }

@@ -19,7 +19,8 @@ export const worker: Command<WorkerCommandOptions> = async (context, { maxCached
   const server = await context.server();
   noteServer(context, server);
   const running = await hostWorker(context, {
-    log: 'WARN',
+    taskQueue: await context.taskQueue(),
+    showLog: true,
     ...(maxCached !== undefined && { maxCachedWorkflows: maxCached }),
   });
   const { identity, taskQueue } = running;

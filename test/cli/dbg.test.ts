@@ -1,0 +1,211 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { reply } from '../../src/testing/steps.js';
+import { commandLine } from '../support/command.js';
+import { portOf } from '../support/port-of.js';
+import { createRig, expectReplays, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+let stub: Stub;
+let rig: Rig;
+
+beforeAll(async () => {
+  stub = await startStub();
+  rig = await createRig();
+});
+afterAll(async () => {
+  await rig.close();
+  await stub.close();
+  stub.assertConsumed();
+});
+
+/** A queue that nobody works on but the commands themselves. */
+function lonelyPlace() {
+  const place = ['--address', address, '--task-queue', `lonely-${randomUUID()}`];
+  const env = { OPENAI_BASE_URL: stub.baseUrl };
+  return {
+    start: (args: readonly string[], cwd = command.folder) =>
+      command.start([...args, ...place], { cwd, env }),
+  };
+}
+
+async function expectItReplays(id: string): Promise<void> {
+  await expectReplays(await rig.client.workflow.getHandle(id).fetchHistory(), id);
+}
+
+describe('attach', () => {
+  test('finishes a run whose host was interrupted in a model call, and repeats nothing', async () => {
+    const { start } = lonelyPlace();
+    stub.scriptFor(
+      'Interrupt me',
+      reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
+      reply.text('never seen', { holdBeforeHeaders: 'interrupt' }),
+      reply.text('finished'),
+    );
+    const host = start(['run', 'files', 'Interrupt me', '--json', '--id', 'att-interrupted']);
+    await host.until(stub.barrier('interrupt').reached);
+    host.child.kill('SIGINT');
+    const left = await host.ended;
+    expect(left.code).toBe(130);
+    expect(JSON.parse(left.stdout)).toEqual({
+      id: 'att-interrupted',
+      runId: expect.any(String),
+      status: 'working',
+      reason: 'interrupted',
+    });
+    expect(left.stderr).toContain('stands still, nothing is lost');
+    expect(left.stderr).toContain('attach att-interrupted --address');
+
+    const end = await start(['attach', 'att-interrupted']).ended;
+    expect({ code: end.code, stdout: end.stdout }).toEqual({ code: 0, stdout: 'finished\n' });
+    expect(end.stderr).toMatch(/^step 1 · list_files/m);
+    await expectItReplays('att-interrupted');
+  });
+
+  test('finishes a run whose host was killed in a tool', async () => {
+    const { start } = lonelyPlace();
+    const { folder, firstHit, answerFrom } = await folderWithTool();
+    stub.scriptFor(
+      'Use the tool',
+      reply.calls([{ name: 'fetch_it', arguments: {} }]),
+      reply.text('fetched'),
+    );
+    const host = start(['run', 'fetcher', 'Use the tool', '--json', '--id', 'att-killed'], folder);
+    await host.until(firstHit);
+    host.child.kill('SIGKILL');
+    await host.ended;
+    answerFrom(2);
+    const end = await start(['attach', 'att-killed', '--json'], folder).ended;
+    expect(JSON.parse(end.stdout)).toMatchObject({
+      status: 'completed',
+      answer: 'fetched',
+      steps: 2,
+    });
+    expect(end.code).toBe(0);
+    await expectItReplays('att-killed');
+  });
+
+  test('lets a blocked run try again at once, with what its own worker brings', async () => {
+    const { start } = lonelyPlace();
+    stub.scriptFor(
+      'Mend my key',
+      reply.error(401, { message: 'bad key', code: 'invalid_api_key' }),
+      reply.error(401, { message: 'still bad', code: 'invalid_api_key' }),
+      reply.text('mended'),
+    );
+    const first = await start(['run', 'files', 'Mend my key', '--id', 'att-blocked']).ended;
+    expect(first.code).toBe(4);
+    expect(first.stderr).toContain('attach att-blocked');
+    console.log('1', Date.now() % 1e6, first.stderr); const second = await start(['attach', 'att-blocked', '--json']).ended; console.log('2', Date.now() % 1e6, second.stderr);
+    expect(second.code).toBe(4);
+    expect(JSON.parse(second.stdout)).toMatchObject({ status: 'blocked', reason: 'credentials' });
+    const third = await start(['attach', 'att-blocked']).ended; console.log('3', Date.now() % 1e6, third.stderr);
+    expect({ code: third.code, stdout: third.stdout }).toEqual({ code: 0, stdout: 'mended\n' });
+    await expectItReplays('att-blocked');
+  });
+
+  test('prints the outcome of a run that is over, and of none that is not there', async () => {
+    const { start } = lonelyPlace();
+    await rig.worker([]);
+    const gone = await rig.start({ agent: 1 }, 'att-over');
+    await gone.result().catch(() => undefined);
+    const over = await start(['attach', 'att-over', '--json']).ended;
+    expect(over.code).toBe(1);
+    expect(JSON.parse(over.stdout)).toMatchObject({ id: 'att-over', reason: 'input' });
+    const nobody = await start(['attach', 'att-nobody']).ended;
+    expect(nobody.code).toBe(1);
+    expect(nobody.stderr).toMatch(/there is no run "att-nobody"; the runs there are: .* list/);
+  });
+});
+
+describe('two runs at once, with nobody else to work', () => {
+  test('both come to their end', async () => {
+    const { start } = lonelyPlace();
+    const ids = ['par-one', 'par-two'];
+    for (const id of ids) {
+      stub.scriptFor(
+        id,
+        reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
+        reply.text(`answer of ${id}`),
+      );
+    }
+    const runs = ids.map((id) => start(['run', 'files', `This is ${id}`, '--json', '--id', id]));
+    const ends = await Promise.all(runs.map(({ ended }) => ended));
+    expect(ends.map(({ stdout }) => JSON.parse(stdout))).toMatchObject(
+      ids.map((id) => ({ id, status: 'completed', answer: `answer of ${id}` })),
+    );
+    expect(ends.map(({ code }) => code)).toEqual([0, 0]);
+  });
+
+  test('one takes over when the other, whose worker it used, is done', async () => {
+    const { start } = lonelyPlace();
+    stub.scriptFor('first', reply.text('one', { holdBeforeHeaders: 'first' }));
+    stub.scriptFor(
+      'second',
+      reply.calls([{ name: 'list_files', arguments: { path: '.' } }], {
+        holdBeforeHeaders: 'second',
+      }),
+      reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
+      reply.text('two'),
+    );
+    const first = start(['run', 'files', 'This is first']);
+    await first.until(stub.barrier('first').reached);
+    const second = start(['run', 'files', 'This is second']);
+    await second.until(stub.barrier('second').reached);
+    stub.barrier('first').release();
+    expect((await first.ended).stdout).toBe('one\n');
+    stub.barrier('second').release();
+    expect((await second.ended).stdout).toBe('two\n');
+  });
+});
+
+/** A folder with a configuration whose tool asks a server that at first says nothing. */
+async function folderWithTool() {
+  let count = 0;
+  let answered = Infinity;
+  const server = createServer((_, response) => {
+    count += 1;
+    if (count >= answered) response.end('it');
+    server.emit('hit');
+  });
+  const firstHit = once(server, 'hit');
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const folder = await mkdtemp(join(command.folder, 'config-'));
+  await writeFile(
+    join(folder, 'perdure.config.ts'),
+    `import { defineAgent, defineConfig, defineTool } from 'perdure';
+import { z } from 'zod';
+
+const fetchIt = defineTool({
+  name: 'fetch_it',
+  description: 'fetches it',
+  input: z.object({}),
+  effect: 'read',
+  heartbeat: 1_000,
+  execute: async (_input: object, { signal }): Promise<string> => {
+    const response = await fetch('http://127.0.0.1:${portOf(server)}', { signal });
+    return await response.text();
+  },
+});
+
+export default defineConfig({
+  agents: [defineAgent({ name: 'fetcher', instructions: 'fetch', model: 'stub', tools: [fetchIt] })],
+});
+`,
+  );
+  afterAll(() => server.close().closeAllConnections());
+  return {
+    folder,
+    firstHit,
+    answerFrom: (number: number) => {
+      answered = number;
+    },
+  };
+}

@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { cancel } from '../../src/cli/commands/cancel.js';
+import { resolve } from '../../src/cli/commands/resolve.js';
+import { resume } from '../../src/cli/commands/resume.js';
+import type { Command } from '../../src/cli/command.js';
+import type { RunStatus } from '../../src/core/status.js';
+import { ModelError } from '../../src/models/model-error.js';
+import type { Model } from '../../src/models/model.js';
+import { callTool, say as answer } from '../../src/models/scripted.js';
+import { createGate } from '../../src/testing/barrier.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { say, type Said } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+const gate = createGate();
+/** Whether somebody has given the right key in the meantime. */
+let mended = false;
+
+/** Nobody can know what became of it. */
+const pay = defineTool({
+  name: 'pay',
+  description: 'pays',
+  input: z.object({}),
+  effect: 'once',
+  timeout: 200,
+  execute: () => new Promise(() => undefined),
+});
+/** Does what the first message says, and tells what it read. */
+const model: Model = {
+  async call({ messages }, { signal }) {
+    const [first] = messages;
+    const last = messages.at(-1);
+    if (last?.role === 'tool') return answer(`read: ${last.text}`);
+    if (first?.text === 'pay') return callTool('pay');
+    if (first?.text === 'hold') await gate.wait(signal);
+    if (first?.text === 'keyless' && !mended) {
+      throw new ModelError('no', { kind: 'credentials', type: 'http_401' });
+    }
+    return answer('at last');
+  },
+};
+
+beforeAll(async () => {
+  rig = await createRig();
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [pay] });
+  await rig.worker([agent], { models: { m: model } });
+});
+afterAll(async () => {
+  gate.barrier.release();
+  await rig.close();
+});
+
+async function decide<Options extends { readonly id: string }>(
+  command: Command<Options>,
+  options: Options,
+  how: { readonly json?: boolean } = {},
+): Promise<Said> {
+  const place = { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue };
+  return await say(command, options, { ...place, ...how });
+}
+
+async function started(message: string, status: RunStatus['status']): Promise<WorkflowHandle> {
+  const handle = await rig.start({ agent: 'a', message });
+  await vi.waitFor(async () => expect(await handle.query('status')).toMatchObject({ status }), {
+    timeout: 20_000,
+    interval: 50,
+  });
+  return handle;
+}
+
+/** A run on a queue that nobody works on. */
+async function orphan(): Promise<{ id: string; taskQueue: string; handle: WorkflowHandle }> {
+  const id = `orphan-${randomUUID()}`;
+  const taskQueue = `${rig.taskQueue}-nobody`;
+  const args = [{ agent: 'a', message: 'x' }];
+  const handle = await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
+  return { id, taskQueue, handle };
+}
+
+const CALL = 'call_1_1_0';
+
+describe('resolve', () => {
+  test('gives the run the result, tells how to follow, and is refused the second time', async () => {
+    const handle = await started('pay', 'blocked');
+    const id = handle.workflowId;
+    const given = { id, call: CALL, as: 'happened', result: { receipt: 7 } } as const;
+    const { code, stdout, stderr } = await decide(resolve, given, { json: true });
+    expect(JSON.parse(stdout)).toEqual({ id, call: CALL, as: 'happened', resolved: true });
+    expect(stderr).toContain(`attach ${id}`);
+    expect(code).toBe(0);
+    expect((await rig.end(handle)).outcome.answer).toBe('read: {"receipt":7}');
+    const again = decide(resolve, { id, call: CALL, as: 'retry' });
+    await expect(again).rejects.toThrow(
+      new RegExp(`run ${id} has ended: completed \\(answer\\), \\d+ s ago. See: .*status ${id}`),
+    );
+  });
+
+  test('is refused in the words of the run', async () => {
+    const handle = await started('pay', 'blocked');
+    const id = handle.workflowId;
+    const wrong = decide(resolve, { id, call: 'call_9_9_9', as: 'retry' });
+    await expect(wrong).rejects.toThrow(
+      `call: "call_9_9_9" does not wait for a decision; waiting: ${CALL}`,
+    );
+    await decide(resolve, { id, call: CALL, as: 'abandon' });
+    expect((await rig.end(handle)).outcome.answer).toContain('abandoned');
+  });
+
+  test('takes a result only for what happened', async () => {
+    const given = { id: 'x', call: CALL, as: 'retry', result: 1 } as const;
+    await expect(decide(resolve, given)).rejects.toThrow('only --as happened, not --as retry');
+  });
+
+  test('needs a worker, says so at once, and how to bring one', async () => {
+    const { id, taskQueue, handle } = await orphan();
+    const asked = decide(resolve, { id, call: CALL, as: 'retry' });
+    await expect(asked).rejects.toThrow(
+      new RegExp(
+        `resolve needs a worker, and none answers on task queue "${taskQueue}". ` +
+          `Start one with: .* worker .*--task-queue ${taskQueue}.* attach ${id}`,
+      ),
+    );
+    await handle.terminate();
+  });
+});
+
+describe('resume', () => {
+  test('lets a blocked run try again at once', async () => {
+    const handle = await started('keyless', 'blocked');
+    const id = handle.workflowId;
+    mended = true;
+    const { code, stdout, stderr } = await decide(resume, { id }, { json: true });
+    expect(JSON.parse(stdout)).toEqual({ id, resumed: true, wasBlocked: true });
+    expect(stderr).toContain(`Run ${id} tries again`);
+    expect(code).toBe(0);
+    // Its own first probe would come after 30 s.
+    expect((await rig.end(handle)).outcome.answer).toBe('at last');
+  });
+
+  test('is no answer to a question for a person', async () => {
+    const handle = await started('pay', 'blocked');
+    const id = handle.workflowId;
+    await expect(decide(resume, { id })).rejects.toThrow(`${CALL} waits for a person`);
+    await handle.cancel();
+    await rig.end(handle);
+  });
+
+  test('changes nothing for a run that is not blocked', async () => {
+    const handle = await started('hold', 'working');
+    const { code, stderr } = await decide(resume, { id: handle.workflowId });
+    expect(stderr).toContain('is not blocked, so nothing changes');
+    expect(code).toBe(0);
+    await handle.cancel();
+    await rig.end(handle);
+  });
+});
+
+describe('cancel', () => {
+  test('ends the run and prints its outcome', async () => {
+    const handle = await started('hold', 'working');
+    const id = handle.workflowId;
+    const { code, stdout, stderr } = await decide(cancel, { id, wait: true }, { json: true });
+    expect(JSON.parse(stdout)).toMatchObject({ id, status: 'cancelled', reason: 'cancelled' });
+    expect(stderr).toMatch(/^cancelled · 0 steps/m);
+    expect(code).toBe(0);
+    expect((await handle.describe()).status.name).toBe('CANCELLED');
+    await expect(decide(cancel, { id, wait: true })).rejects.toThrow('has ended: cancelled');
+  });
+
+  test('is kept for the worker that comes, when there is none', async () => {
+    const { id, taskQueue, handle } = await orphan();
+    const { code, stdout, stderr } = await decide(cancel, { id, wait: true }, { json: true });
+    expect(JSON.parse(stdout)).toMatchObject({ id, status: 'working', reason: 'cancel_requested' });
+    expect(stderr).toContain(`none answers on task queue "${taskQueue}"`);
+    expect(code).toBe(0);
+    await rig.worker([defineAgent({ name: 'a', instructions: 'x', model: 'm' })], {
+      taskQueue,
+      models: { m: model },
+    });
+    expect((await rig.end(handle)).outcome.status).toBe('cancelled');
+  });
+
+  test('with --no-wait only asks', async () => {
+    const handle = await started('hold', 'working');
+    const { stdout, stderr } = await decide(cancel, { id: handle.workflowId, wait: false });
+    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'The cancel is asked for.' });
+    expect((await rig.end(handle)).outcome.status).toBe('cancelled');
+  });
+
+  test('knows an id that nobody has', async () => {
+    await expect(decide(cancel, { id: 'nobody', wait: true })).rejects.toThrow('no run "nobody"');
+  });
+});

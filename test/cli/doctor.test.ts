@@ -1,0 +1,313 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { doctor } from '../../src/cli/commands/doctor.js';
+import type { Finding } from '../../src/cli/doctor/finding.js';
+import { versionsFinding } from '../../src/cli/doctor/versions.js';
+import { say as answer, scriptedModel } from '../../src/models/scripted.js';
+import { commandLine } from '../support/command.js';
+import { say, type Place, type Said } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const KEY = `sk-${randomUUID()}`;
+const command = await commandLine();
+let rig: Rig;
+
+beforeAll(async () => {
+  rig = await createRig();
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
+  await rig.worker([agent], { models: { m: scriptedModel([answer('hi')]) } });
+});
+afterAll(async () => await rig.close());
+
+async function ask(place: Partial<Place>): Promise<Said> {
+  const { env, ...rest } = place;
+  const cli = { TEMPORAL_CLI_PATH: inject('temporalCli') };
+  return await say(
+    doctor,
+    {},
+    { home: rig.home, taskQueue: rig.taskQueue, env: { ...cli, ...env }, ...rest },
+  );
+}
+
+interface Examined {
+  readonly code: number;
+  readonly ok: boolean;
+  readonly of: Readonly<Record<string, Finding | undefined>>;
+}
+
+async function examined(place: Partial<Place>): Promise<Examined> {
+  const { stdout, code } = await ask({ ...place, json: true });
+  expect(stdout.split('\n')).toHaveLength(1);
+  const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: readonly Finding[] };
+  return { code, ok, of: Object.fromEntries(findings.map((finding) => [finding.name, finding])) };
+}
+
+async function written(text: string): Promise<string> {
+  const file = join(rig.home, `${randomUUID()}.config.mjs`);
+  await writeFile(file, text);
+  return file;
+}
+
+describe('with a server that is there', () => {
+  test('it says which one, how it was found, and who works', async () => {
+    const { code, ok, of } = await examined({ address });
+    expect({ code, ok }).toEqual({ code: 0, ok: true });
+    expect(of['server']).toMatchObject({
+      level: 'ok',
+      text: expect.stringMatching(/^127.*, named by --address, Temporal \d+\.\d+\.\d+/),
+      data: { address, how: 'address', version: expect.stringMatching(/^\d+\.\d+/) },
+    });
+    expect(of['namespace']).toMatchObject({
+      level: 'ok',
+      text: 'default, keeps closed runs for 30 d',
+      data: { namespace: 'default', retentionHours: 720 },
+    });
+    expect(of['search attributes']).toMatchObject({ level: 'ok', data: { missing: [] } });
+    expect(of['worker']).toMatchObject({
+      level: 'ok',
+      text: expect.stringContaining(`1 worker on task queue "${rig.taskQueue}": ${process.pid}@`),
+    });
+    expect(of['versions']?.text).toMatch(/^perdure \d.*, Node \d.*, Temporal SDK 1\.\d+\.\d+$/);
+    // The CLI belongs to the embedded server, which is not the one in use.
+    expect(of['temporal cli']).toBeUndefined();
+  });
+
+  test('people read the same, with what to do below it', async () => {
+    const { stdout, stderr, code } = await ask({ address });
+    expect(stdout).toMatch(/^ok {6}server {12}127/m);
+    expect(stdout).toMatch(/^note {4}agent files {7}the demo model: code .*no LLM$/m);
+    expect(stdout).toMatch(/^ +→ for an LLM: set OPENAI_API_KEY/m);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'All that a run needs is there.' });
+  });
+
+  test('it names the search attributes that a namespace lacks, and the command that adds them', async () => {
+    const namespace = `doctor-${randomUUID()}`;
+    await temporal([
+      'operator',
+      'namespace',
+      'create',
+      '-n',
+      namespace,
+      '--retention',
+      '24h',
+      '--address',
+      address,
+    ]);
+    const { code, of } = await vi.waitFor(
+      async () => {
+        const found = await examined({ address, namespace });
+        expect(found.of['search attributes']?.data['missing']).toHaveLength(3);
+        return found;
+      },
+      { timeout: 30_000, interval: 200 },
+    );
+    expect(code).toBe(0);
+    const { level, text, cure = '' } = of['search attributes'] ?? {};
+    expect(level).toBe('note');
+    expect(text).toContain('AgentName, AgentStatus, AgentReason missing');
+    expect(of['namespace']).toMatchObject({
+      level: 'note',
+      cure: expect.stringContaining(`update -n ${namespace} --retention 720h`),
+    });
+    expect(cure).toMatch(/^temporal operator search-attribute create /);
+    await temporal(cure.split(' ').slice(1));
+    await vi.waitFor(
+      async () => {
+        const after = await examined({ address, namespace });
+        expect(after.of['search attributes']).toMatchObject({ level: 'ok', data: { missing: [] } });
+      },
+      { timeout: 30_000, interval: 200 },
+    );
+  });
+
+  test('it refuses a namespace that is not there', async () => {
+    const { code, of } = await examined({ address, namespace: 'nowhere' });
+    expect(of['server']).toMatchObject({
+      level: 'problem',
+      text: expect.stringMatching(
+        /no namespace nowhere.*temporal operator namespace create -n nowhere/,
+      ),
+    });
+    expect(code).toBe(1);
+  });
+});
+
+describe('without a server', () => {
+  test('a named one that does not answer is a problem, and nothing is started', async () => {
+    const { code, ok, of } = await examined({ env: { TEMPORAL_ADDRESS: '127.0.0.1:1' } });
+    expect({ code, ok }).toEqual({ code: 1, ok: false });
+    expect(of['server']).toMatchObject({
+      level: 'problem',
+      text: expect.stringContaining('No Temporal server answers at 127.0.0.1:1'),
+      data: { address: '127.0.0.1:1', by: 'TEMPORAL_ADDRESS' },
+    });
+    expect(of['worker']).toBeUndefined();
+  });
+
+  test('it says what `run` would start, and with which program', async () => {
+    const home = join(rig.home, 'fresh');
+    const { code, of } = await examined({ home });
+    expect(of['server']?.text).toMatch(
+      /^none runs; `run`.* would start the embedded one in .*fresh$/,
+    );
+    expect(of['temporal cli']).toMatchObject({
+      level: 'ok',
+      data: { path: inject('temporalCli'), source: 'TEMPORAL_CLI_PATH', version: '1.9.1' },
+    });
+    expect(of['home']?.text).toMatch(/fresh: no database yet, blobs can be written$/);
+    expect(code).toBe(0);
+  });
+
+  test('a program that cannot be run is a problem, each way that failed is told', async () => {
+    const TEMPORAL_CLI_PATH = join(rig.home, 'no-temporal');
+    const { code, of } = await examined({
+      home: join(rig.home, 'fresh'),
+      env: { TEMPORAL_CLI_PATH },
+    });
+    expect(of['temporal cli']).toMatchObject({
+      level: 'problem',
+      data: { ways: [`TEMPORAL_CLI_PATH: there is no file ${TEMPORAL_CLI_PATH}`] },
+      cure: expect.stringContaining('correct TEMPORAL_CLI_PATH'),
+    });
+    expect(code).toBe(1);
+  });
+
+  test('a machine without the program is told that it will be fetched', async () => {
+    const empty = join(rig.home, 'empty');
+    const env = { TEMPORAL_CLI_PATH: '', PATH: empty, HOME: empty, XDG_CACHE_HOME: empty };
+    const { code, of } = await examined({ home: join(rig.home, 'fresh'), env });
+    expect(of['temporal cli']).toMatchObject({
+      level: 'note',
+      cure: expect.stringContaining('`run` fetches version'),
+    });
+    expect(of['temporal cli']?.data['ways']).toHaveLength(3);
+    expect(code).toBe(0);
+  });
+});
+
+describe('the models', () => {
+  test('an agent without a key would be blocked; the cure names the variables', async () => {
+    const { code, of } = await examined({ address, env: { PERDURE_MODEL: 'gpt-4.1-mini' } });
+    expect(of['agent files']).toMatchObject({
+      level: 'problem',
+      text: 'model gpt-4.1-mini: no key in OPENAI_API_KEY, so its runs would be blocked',
+      cure: expect.stringContaining('set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL'),
+      data: { keyPresent: false },
+    });
+    expect(code).toBe(1);
+  });
+
+  test('a key is said to be there, and is never shown, nor what stands in an address', async () => {
+    const env = {
+      OPENAI_API_KEY: KEY,
+      OPENAI_BASE_URL: `https://me:${KEY}@models.example/v1?key=${KEY}`,
+    };
+    const { of } = await examined({ address, env });
+    expect(of['agent files']).toMatchObject({
+      level: 'ok',
+      text: 'model gpt-4.1-mini at https://models.example/v1, key from OPENAI_API_KEY',
+      data: { keyPresent: true, baseUrl: 'https://models.example/v1' },
+    });
+    const { stdout, stderr } = await ask({ address, env });
+    expect(stdout + stderr).not.toContain(KEY);
+    expect(JSON.stringify(of)).not.toContain(KEY);
+  });
+
+  test('those of a configuration are told by their own addresses and variables', async () => {
+    const config = await written(`
+      import { defineAgent, defineConfig } from 'perdure';
+      const agent = (name, model) => defineAgent({ name, instructions: 'x', ...(model && { model }) });
+      export default defineConfig({
+        agents: [agent('own', 'own'), agent('far', 'far'), agent('local', 'local'), agent('none')],
+        models: {
+          own: { call: async () => ({}) },
+          far: { model: 'big', apiKeyEnv: 'FAR_KEY' },
+          local: { baseUrl: 'http://127.0.0.1:9/v1' },
+        },
+      });
+    `);
+    const { of } = await examined({ address, config });
+    expect(of['configuration']?.text).toMatch(/\.config\.mjs: 4 agents, own, far, local, none$/);
+    expect(of['agent own']).toMatchObject({ level: 'ok', data: { provider: 'adapter' } });
+    expect(of['agent far']).toMatchObject({
+      level: 'problem',
+      text: 'model big: no key in FAR_KEY, so its runs would be blocked',
+      cure: 'set FAR_KEY',
+    });
+    expect(of['agent local']).toMatchObject({
+      level: 'ok',
+      text: 'model local at http://127.0.0.1:9/v1, no key in OPENAI_API_KEY (a placeholder is sent)',
+    });
+    expect(of['agent none']).toMatchObject({
+      level: 'problem',
+      cure: 'give the agent a model, or set PERDURE_MODEL',
+    });
+  });
+
+  test('a model server of this machine is found', async ({ skip }) => {
+    const server = createServer((_, response) => response.end('{"data":[]}'));
+    // The port of vLLM; where it is taken, whatever holds it is left alone.
+    const free = await new Promise<boolean>((done) => {
+      server.once('error', () => done(false)).listen(8000, '127.0.0.1', () => done(true));
+    });
+    skip(!free, 'something else listens on port 8000');
+    const { of } = await examined({ address });
+    expect(of['local models']?.text).toContain('vLLM at http://127.0.0.1:8000/v1');
+    expect(of['agent files']?.cure).toContain('answers: OPENAI_BASE_URL=');
+    await new Promise((done) => server.close(done));
+  });
+});
+
+describe('what is broken', () => {
+  test('a configuration that does not load does not hide the rest', async () => {
+    const config = await written('throw new Error("half a config");');
+    const { code, of } = await examined({ address, config });
+    expect(of['configuration']).toMatchObject({
+      level: 'problem',
+      text: expect.stringContaining('half a config'),
+    });
+    expect(of['server']?.level).toBe('ok');
+    expect(code).toBe(1);
+  });
+
+  test('a home that cannot hold blobs is a problem', async () => {
+    const home = join(rig.home, 'taken');
+    await mkdir(home);
+    await writeFile(join(home, 'blobs'), 'a file');
+    const { code, of } = await examined({ address, home });
+    expect(of['home']).toMatchObject({
+      level: 'problem',
+      cure: expect.stringMatching(/make .*blobs writable, or set PERDURE_HOME/),
+      data: { blobsWritable: false },
+    });
+    expect(code).toBe(1);
+  });
+
+  test('a Node that is too old is a problem', () => {
+    expect(versionsFinding('20.18.9')).toMatchObject({
+      level: 'problem',
+      cure: 'install Node 20.19 or later',
+    });
+    expect(versionsFinding('24.1.0').level).toBe('ok');
+  });
+});
+
+test('the command exits with 1 for a problem and prints one JSON document', async () => {
+  const { code, stdout, stderr } = await command.start(['doctor', '--json'], {
+    env: { TEMPORAL_ADDRESS: '127.0.0.1:1', OPENAI_API_KEY: KEY },
+  }).ended;
+  expect(JSON.parse(stdout)).toMatchObject({ ok: false });
+  expect(stdout + stderr).not.toContain(KEY);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: '1 problem.\n' });
+});
+
+async function temporal(args: readonly string[]): Promise<void> {
+  await promisify(execFile)(inject('temporalCli'), args);
+}

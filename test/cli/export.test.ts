@@ -1,0 +1,165 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { exportRun } from '../../src/cli/commands/export.js';
+import { replay } from '../../src/cli/commands/replay.js';
+import { callTool, say as answer, scriptedModel } from '../../src/models/scripted.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { commandLine } from '../support/command.js';
+import { say } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+let rig: Rig;
+let handle: WorkflowHandle;
+/** The exported history. */
+let file: string;
+
+const note = defineTool({
+  name: 'note',
+  description: 'notes',
+  input: z.object({ word: z.string() }),
+  effect: 'keyed',
+  execute: async ({ word }) => `noted ${word}`,
+});
+
+beforeAll(async () => {
+  rig = await createRig();
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [note] });
+  const m = scriptedModel([callTool('note', { word: 'one' }), answer('done')]);
+  await rig.worker([agent], { models: { m } });
+  handle = await rig.start({ agent: 'a', message: 'x' });
+  await rig.end(handle);
+  await rig.stopWorkers();
+  file = join(rig.home, 'history.json');
+});
+afterAll(async () => await rig.close());
+
+interface RawHistory {
+  events: Record<string, Record<string, unknown> | undefined>[];
+}
+
+/** A copy of the exported history with something else in it. */
+async function tampered(change: (history: RawHistory) => void): Promise<string> {
+  const history = JSON.parse(await readFile(file, 'utf8')) as RawHistory;
+  change(history);
+  return await written(JSON.stringify(history));
+}
+
+async function written(text: string): Promise<string> {
+  const path = join(rig.home, `${randomUUID()}.json`);
+  await writeFile(path, text);
+  return path;
+}
+
+/** Of the command in this process: one row per file. */
+async function replayed(...files: string[]) {
+  const { stdout, code } = await say(replay, { file: files }, { home: rig.home, json: true });
+  return { code, rows: JSON.parse(stdout) as { ok: boolean; type: string; reason?: string }[] };
+}
+
+describe('an exported history', () => {
+  test("is what Temporal's own tool writes, to stdout and to a file", async () => {
+    const place = { address, home: rig.home, taskQueue: rig.taskQueue };
+    const { stdout, code } = await say(exportRun, { id: handle.workflowId }, place);
+    const show = ['workflow', 'show', '--workflow-id', handle.workflowId, '--output', 'json'];
+    const shown = await promisify(execFile)(inject('temporalCli'), [...show, '--address', address]);
+    expect(JSON.parse(stdout)).toEqual(JSON.parse(shown.stdout));
+    const toFile = await say(exportRun, { id: handle.workflowId, out: file }, place);
+    expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(JSON.parse(stdout));
+    expect(toFile.stdout).toBe('');
+    expect(toFile.stderr).toMatch(new RegExp(`\\d+ events of ${handle.workflowId} are in `));
+    expect([code, toFile.code]).toEqual([0, 0]);
+  });
+
+  test('is not written where nobody can write', async () => {
+    const out = join(rig.home, 'nowhere', 'x.json');
+    const asked = say(exportRun, { id: handle.workflowId, out }, { address, home: rig.home });
+    await expect(asked).rejects.toThrow(`--out ${out}: cannot be written`);
+  });
+
+  test('replays offline, as does one that is cut off in the middle of the run', async () => {
+    const half = await tampered(({ events }) => events.splice(9));
+    const { code, rows } = await replayed(file, half);
+    expect(rows).toMatchObject([
+      { file, ok: true, type: 'same' },
+      { ok: true, type: 'same', events: 9 },
+    ]);
+    expect(code).toBe(0);
+  });
+
+  test('fails its replay when another activity stands in it', async () => {
+    const other = await tampered(({ events }) => {
+      const scheduled = events.find((event) => event['activityTaskScheduledEventAttributes']);
+      Object.assign(scheduled?.['activityTaskScheduledEventAttributes'] ?? {}, {
+        activityType: { name: 'callSomething' },
+      });
+    });
+    const { code, rows } = await replayed(other, file);
+    expect(rows).toMatchObject([
+      {
+        ok: false,
+        type: 'different',
+        reason: expect.stringMatching(/^\[TMPRL1100\].*'callSomething'/),
+      },
+      { ok: true },
+    ]);
+    expect(code).toBe(1);
+  });
+
+  test('fails its replay when events are missing', async () => {
+    const gap = await tampered(({ events }) => events.splice(5, 3));
+    const { code, rows } = await replayed(gap);
+    expect(rows).toMatchObject([
+      { ok: false, type: 'broken', reason: expect.stringContaining('out of order') },
+    ]);
+    expect(code).toBe(1);
+  });
+});
+
+describe('what is no history', () => {
+  test.each([
+    ['text', 'hello', 'it is no JSON'],
+    ['other JSON', '{"name":"x"}', 'it is JSON without a list of events'],
+    ['no events', '{"events":[]}', 'it does not begin with the start of a workflow'],
+    ['odd events', '{"events":[{"eventId":"1"}]}', 'its events cannot be read (Missing attributes'],
+    ['nothing as an event', '{"events":[null]}', 'its events cannot be read'],
+    [
+      "somebody else's run",
+      '{"events":[{"eventId":"1","eventType":"EVENT_TYPE_WORKFLOW_EXECUTION_STARTED",' +
+        '"workflowExecutionStartedEventAttributes":{"workflowType":{"name":"theirs"}}}]}',
+      'it is of a workflow of type "theirs"',
+    ],
+  ])('is refused: %s', async (_what, text, reason) => {
+    const { code, rows } = await replayed(await written(text));
+    expect(rows).toMatchObject([
+      { ok: false, type: 'no_history', reason: expect.stringContaining(reason) },
+    ]);
+    expect(code).toBe(2);
+  });
+
+  test('does not outweigh a history that fails', async () => {
+    const gap = await tampered(({ events }) => events.splice(5, 3));
+    expect((await replayed(await written('hello'), gap)).code).toBe(1);
+  });
+});
+
+test('the command replays without a server, and says one line per file', async () => {
+  const missing = join(rig.home, 'missing.json');
+  const { code, stdout, stderr } = await command.start(['replay', file, missing], {
+    env: { TEMPORAL_ADDRESS: '127.0.0.1:1' },
+  }).ended;
+  expect(stdout.split('\n')).toEqual([
+    expect.stringMatching(/^ok {9}.*history\.json · \d+ events$/),
+    expect.stringMatching(/^refused {4}.*missing\.json · no history: it cannot be read \(ENOENT/),
+    '',
+  ]);
+  expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
+});

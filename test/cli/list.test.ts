@@ -1,0 +1,182 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
+import { Client } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import { list, type ListOptions } from '../../src/cli/commands/list.js';
+import type { RunRow } from '../../src/client/run-row.js';
+import { ModelError } from '../../src/models/model-error.js';
+import type { Model } from '../../src/models/model.js';
+import { say as answer } from '../../src/models/scripted.js';
+import { createGate } from '../../src/testing/barrier.js';
+import { say, type Said } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const gate = createGate();
+/** Unique on the server, which other tests use as well. */
+const name = `agent-${randomUUID()}`;
+let rig: Rig;
+let agent: Agent;
+
+/** Does what the message says. */
+const model: Model = {
+  async call({ messages }, { signal }) {
+    const text = messages[0]?.text;
+    if (text === 'hold') await gate.wait(signal);
+    if (text === 'keyless') throw new ModelError('no', { kind: 'credentials', type: 'http_401' });
+    return answer('hello');
+  },
+};
+
+/** What the test has to do with its runs: four of them, each in another state. */
+async function fourRuns(client: Client, prefix: string): Promise<void> {
+  const start = async (suffix: string, message: unknown) =>
+    await client.workflow.start('agent', {
+      taskQueue: rig.taskQueue,
+      workflowId: `${prefix}-${suffix}`,
+      args: [{ agent: name, message }],
+    });
+  const done = await start('done', 'say hello');
+  const refused = await start('refused', 7);
+  await Promise.allSettled([done.result(), refused.result()]);
+  const blocked = await start('blocked', 'keyless');
+  const ended = await start('terminated', 'hold');
+  await vi.waitFor(
+    async () => {
+      expect(await blocked.query('status')).toMatchObject({ status: 'blocked' });
+      expect(await ended.query('status')).toMatchObject({ status: 'working' });
+    },
+    { timeout: 20_000, interval: 50 },
+  );
+  await ended.terminate();
+}
+
+beforeAll(async () => {
+  rig = await createRig();
+  agent = defineAgent({ name, instructions: 'x', model: 'm' });
+  await rig.worker([agent], { models: { m: model } });
+});
+afterAll(async () => {
+  gate.barrier.release();
+  await rig.close();
+});
+
+interface Where {
+  readonly namespace?: string;
+  readonly json?: boolean;
+}
+
+async function ask(options: Partial<ListOptions>, where: Where = {}): Promise<Said> {
+  const place = { address, home: rig.home, taskQueue: rig.taskQueue, ...where };
+  return await say(list, { limit: 50, ...options }, place);
+}
+
+async function rows(options: Partial<ListOptions>, where: Where = {}): Promise<readonly RunRow[]> {
+  const { stdout } = await ask(options, { json: true, ...where });
+  expect(stdout.split('\n')).toHaveLength(1);
+  return JSON.parse(stdout) as RunRow[];
+}
+
+/** By what the id ends with. */
+function states(found: readonly RunRow[]): Record<string, unknown> {
+  return Object.fromEntries(
+    found.map(({ id, agent: who, status, reason, closedAt }) => [
+      id.split('-').at(-1),
+      { agent: who, status, reason, open: closedAt === null },
+    ]),
+  );
+}
+
+const EXPECTED = {
+  done: { agent: name, status: 'done', reason: 'answer', open: false },
+  refused: { agent: name, status: 'done', reason: 'input', open: false },
+  blocked: { agent: name, status: 'blocked', reason: 'credentials', open: true },
+  terminated: { agent: name, status: 'done', reason: 'terminated', open: false },
+};
+
+describe('where the namespace has the search attributes', () => {
+  const prefix = `list-${randomUUID()}`;
+  beforeAll(async () => await fourRuns(rig.client, prefix));
+
+  test('each run of an agent is one row, newest first, whatever became of it', async () => {
+    const found = await rows({ agent: name });
+    expect(states(found)).toEqual(EXPECTED);
+    const starts = found.map(({ startedAt }) => Date.parse(startedAt));
+    expect(starts).toEqual(starts.toSorted((a, b) => b - a));
+    expect(Object.keys(found[0] ?? {})).toEqual([
+      'id',
+      'agent',
+      'status',
+      'reason',
+      'startedAt',
+      'closedAt',
+    ]);
+  });
+
+  test.each([
+    ['blocked', ['blocked']],
+    ['working', []],
+    ['done', ['done', 'refused', 'terminated']],
+    ['completed', ['done']],
+    ['failed', ['refused', 'terminated']],
+    ['stopped', []],
+  ])('--status %s leaves %j', async (status, left) => {
+    expect(Object.keys(states(await rows({ agent: name, status }))).toSorted()).toEqual(left);
+  });
+
+  test('--limit leaves out some and says so', async () => {
+    const { stdout, stderr } = await ask({ agent: name, limit: 3 }, { json: true });
+    expect(JSON.parse(stdout)).toHaveLength(3);
+    expect(stderr).toContain('There are more; see more of them with --limit 6');
+  });
+
+  test('people read a table', async () => {
+    const { stdout, stderr, code } = await ask({ agent: name });
+    const lines = stdout.split('\n');
+    expect(lines[0]).toMatch(/^RUN +AGENT +STATUS +REASON +STARTED +TOOK$/);
+    expect(lines).toHaveLength(5);
+    expect(stdout).toMatch(
+      new RegExp(`^${prefix}-done +${name} +completed +answer +\\d+ s ago`, 'm'),
+    );
+    expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+  });
+});
+
+describe('where the namespace lacks them', () => {
+  const namespace = `bare-${randomUUID()}`;
+
+  test('the rows are the same, told by the histories', async () => {
+    const create = ['operator', 'namespace', 'create', '-n', namespace, '--retention', '72h'];
+    await promisify(execFile)(inject('temporalCli'), [...create, '--address', address]);
+    const client = new Client({ connection: rig.client.connection, namespace });
+    await vi.waitFor(
+      async () =>
+        await client.workflowService.describeTaskQueue({ namespace, taskQueue: { name } }),
+      { timeout: 30_000, interval: 100 },
+    );
+    await rig.worker([agent], { models: { m: model }, namespace });
+    await fourRuns(client, 'bare');
+    const found = await rows({ agent: name }, { namespace });
+    expect(states(found)).toEqual(EXPECTED);
+    expect(states(await rows({ status: 'blocked' }, { namespace }))).toEqual({
+      blocked: EXPECTED.blocked,
+    });
+  });
+});
+
+describe('what cannot be listed', () => {
+  test.each([
+    [{ limit: 0 }, '--limit 0: give a whole number from 1'],
+    [{ status: 'odd' }, '--status odd: give one of working, waiting_message'],
+  ])('%j is refused', async (options, message) => {
+    await expect(ask(options)).rejects.toThrow(message);
+  });
+
+  test('an agent that nobody ran is no error', async () => {
+    const { stdout, stderr, code } = await ask({ agent: "o'nobody" });
+    expect({ stdout, code }).toEqual({ stdout: '', code: 0 });
+    expect(stderr).toContain('There are no runs like that.');
+  });
+});

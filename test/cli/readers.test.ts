@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { stopServer } from '../../src/server/stop-server.js';
+import { commandLine, type CommandEnd } from '../support/command.js';
+
+const command = await commandLine();
+/** Of its own embedded server. */
+const home = join(command.folder, 'home');
+
+afterAll(async () => await stopServer(home));
+
+async function perdure(...args: readonly string[]): Promise<CommandEnd> {
+  return await command.start(args).ended;
+}
+
+describe('the commands that read, in a folder where nothing has run', () => {
+  test('list starts the embedded server and prints no runs; doctor then tells of it', async () => {
+    const listed = await perdure('list', '--json');
+    expect(listed).toMatchObject({ code: 0, stdout: '[]\n' });
+    expect(listed.stderr).toMatch(/^Temporal server started for .*home; .* kill \d+$/m);
+    expect(listed.stderr).toContain('no worker is up on task queue "perdure"');
+    const { code, stdout } = await perdure('doctor');
+    expect(stdout).toMatch(/^ok +server +127.* the embedded one of .*home, process \d+, Temporal/m);
+    expect(stdout).toMatch(/^ok +temporal cli +\S+temporal.* \(found by .*\), version/m);
+    expect(stdout).toMatch(/^ok +worker +none polls task queue "perdure"/m);
+    expect(stdout).toMatch(/^ok +home +.*home: database [\d.]+ [kM]?B, blobs can be written$/m);
+    expect(code).toBe(0);
+  });
+
+  test('a run that is not there is told with 1, in JSON too, with the way to those that are', async () => {
+    const { code, stdout, stderr } = await perdure('status', 'nobody', '--json');
+    expect(JSON.parse(stdout)).toEqual({
+      error: expect.stringMatching(/^there is no run "nobody"; the runs there are: .* list$/),
+    });
+    expect(stderr).toMatch(/^error: there is no run "nobody"/m);
+    expect(code).toBe(1);
+  });
+
+  test.each([
+    [['transcript', 'x', '--from', 'two'], '--from'],
+    [['resolve', 'x', 'call_1_1_0'], '--as'],
+    [['resolve', 'x', 'call_1_1_0', '--as', 'perhaps'], 'happened, retry, abandon'],
+    [['resolve', 'x', 'call_1_1_0', '--as', 'happened', '--result', '{'], 'no JSON'],
+  ])('%j is refused as usage', async (args, reason) => {
+    const { code, stdout, stderr } = await perdure(...args);
+    expect(stderr).toContain(reason);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+
+  test('without any server to be had the code is 5', async () => {
+    const { code, stderr } = await perdure('status', 'x', '--address', '127.0.0.1:1');
+    expect(stderr).toContain('No Temporal server answers at 127.0.0.1:1');
+    expect(code).toBe(5);
+  });
+});

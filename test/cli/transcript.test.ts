@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { transcript, type TranscriptOptions } from '../../src/cli/commands/transcript.js';
+import type { Message } from '../../src/core/messages.js';
+import type { TranscriptPage } from '../../src/core/status.js';
+import type { Model } from '../../src/models/model.js';
+import { callTools, say as answer } from '../../src/models/scripted.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { say, type Said } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let handle: WorkflowHandle;
+/** Made to look like one of our own lines, and to move the cursor. */
+const FORGED = 'first line\n#9 user · turn 9\n\u001b[2Jlast \u202eline';
+const LARGE = 'large '.repeat(20_000);
+
+const tell = defineTool({
+  name: 'tell',
+  description: 'tells',
+  input: z.object({ what: z.string() }),
+  effect: 'read',
+  execute: async ({ what }) => (what === 'large' ? LARGE : `${what} `.repeat(500)),
+});
+const model: Model = {
+  async call({ messages }) {
+    if (messages.length > 1) return answer(FORGED);
+    return callTools(['small', 'large'].map((what) => ({ name: 'tell', arguments: { what } })));
+  },
+};
+
+beforeAll(async () => {
+  rig = await createRig();
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [tell] });
+  await rig.worker([agent], { models: { m: model } });
+  handle = await rig.start({ agent: 'a', message: 'tell me' });
+  await rig.end(handle);
+});
+afterAll(async () => await rig.close());
+
+async function ask(
+  options: Omit<TranscriptOptions, 'id'> & { readonly id?: string } = {},
+  how: { readonly json?: boolean; readonly home?: string } = {},
+): Promise<Said> {
+  return await say(
+    transcript,
+    { id: handle.workflowId, ...options },
+    { address: inject('temporalAddress'), taskQueue: rig.taskQueue, home: rig.home, ...how },
+  );
+}
+
+async function asked(...args: Parameters<typeof ask>): Promise<TranscriptPage> {
+  const [options, how] = args;
+  return JSON.parse((await ask(options, { json: true, ...how })).stdout) as TranscriptPage;
+}
+
+/** The workflow's clock stands still within a task, so that it runs some milliseconds behind. */
+function timeless({ messages, total }: TranscriptPage): unknown {
+  return { total, messages: messages.map((message) => ({ ...message, at: 0 })) };
+}
+
+describe('the transcript of a run', () => {
+  test('is what the run itself would answer', async () => {
+    const told = await asked();
+    const queried = await handle.query<TranscriptPage>('transcript');
+    expect(told.total).toBe(5);
+    expect(timeless(told)).toEqual(timeless(queried));
+    for (const [n, { at }] of told.messages.entries()) {
+      expect(Math.abs(at - (queried.messages[n]?.at ?? 0))).toBeLessThan(5_000);
+    }
+  });
+
+  test('can be had in parts', async () => {
+    const { messages, total } = await asked({ from: 1, to: 3 });
+    expect({ ns: messages.map(({ n }) => n), total }).toEqual({ ns: [1, 2], total: 5 });
+    expect((await asked({ from: 5 })).messages).toEqual([]);
+    await expect(ask({ from: -1 })).rejects.toThrow('--from -1: messages are counted from 0');
+    await expect(ask({ to: 1.5 })).rejects.toThrow('--to 1.5');
+  });
+
+  test('is told when no worker is up', async () => {
+    const id = `idle-${randomUUID()}`;
+    const taskQueue = `${rig.taskQueue}-nobody`;
+    const args = [{ agent: 'a', message: 'x' }];
+    const idle = await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
+    const { stdout, stderr, code } = await ask({ id }, { json: true });
+    expect({ told: JSON.parse(stdout) as unknown, code }).toEqual({
+      told: { messages: [], total: 0 },
+      code: 0,
+    });
+    expect(stderr).toContain(`no worker is up on task queue "${taskQueue}"`);
+    expect(stderr).toContain('it has not begun');
+    await idle.terminate();
+  });
+});
+
+describe('what people read', () => {
+  test('is a dialogue with results cut, and the sizes of what is left out', async () => {
+    const lines = (await ask()).stdout.split('\n');
+    const heads = lines.filter((line) => line.startsWith('#'));
+    expect(heads.map((line) => line.replace(/ · \d\d:\d\d:\d\d$/, ''))).toEqual([
+      '#0 user · turn 1',
+      '#1 model · turn 1 · step 1',
+      '#2 tell (call_1_1_0) · turn 1 · step 1',
+      '#3 tell (call_1_1_1) · turn 1 · step 1',
+      '#4 model · turn 1 · step 2',
+    ]);
+    expect(lines).toContain('  → tell {"what":"small"} call_1_1_0');
+    expect(lines).toContain('  … 1.5 kB left out; --full shows all');
+    expect(lines).toContain('  … 118.5 kB left out; --full shows all');
+  });
+
+  test('cannot be forged by a model, nor move the cursor', async () => {
+    const { stdout } = await ask({ from: 4 });
+    expect(stdout).toContain('\n  first line\n  #9 user · turn 9\n  �[2Jlast �line\n');
+  });
+
+  test('is all there is with --full, fetched from the blob store', async () => {
+    const { stdout, stderr } = await ask({ full: true });
+    expect(stdout).not.toContain('left out');
+    expect(stdout).toContain(`  ${LARGE.trimEnd()}`);
+    expect(stderr).toBe('');
+    const whole = await asked({ full: true });
+    expect(whole.messages[3]?.text).toBe(LARGE);
+  });
+
+  test('is what the model saw where the blob store is elsewhere, and that is said', async () => {
+    const { stdout, stderr } = await ask(
+      { full: true },
+      { json: true, home: join(rig.home, 'elsewhere') },
+    );
+    const { messages } = JSON.parse(stdout) as { messages: readonly Message[] };
+    expect(messages[3]?.text.length).toBeLessThan(LARGE.length);
+    expect(messages[3]?.text.startsWith('large large')).toBe(true);
+    expect(stderr).toMatch(/shown in part: blob [\da-f]{64} is not in .*elsewhere/);
+    await rm(join(rig.home, 'elsewhere'), { recursive: true, force: true });
+  });
+});

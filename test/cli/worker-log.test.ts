@@ -1,0 +1,39 @@
+import type { LogEntry } from '@temporalio/worker';
+import { expect, test } from 'vitest';
+import { isForPeople, logLine } from '../../src/cli/worker-log.js';
+
+function entry(rest: Partial<LogEntry>): LogEntry {
+  const timestampNanos = BigInt(Date.UTC(2026, 0, 2, 3, 4, 5)) * 1_000_000n;
+  return { level: 'WARN', message: 'Activity failed', timestampNanos, ...rest };
+}
+
+test('an entry is one line with the run, the attempt and the cause, and obeys nothing', () => {
+  const meta = {
+    sdkComponent: 'worker',
+    taskToken: 'secret',
+    workflowId: 'run\n1',
+    activityType: 'runTool',
+    attempt: 2,
+    error: new Error('no \u001b[31mspace'),
+  };
+  expect(logLine(entry({ meta }))).toBe(
+    '03:04:05 WARN Activity failed · run run 1 · runTool, attempt 2: no �[31mspace',
+  );
+  const report = { type: 'rate_limit', message: 'too many requests' };
+  expect(logLine(entry({ message: 'model call failed', meta: { report } }))).toBe(
+    '03:04:05 WARN model call failed: too many requests',
+  );
+});
+
+test('what a tool logs is for people, how the SDK is doing is not', () => {
+  const said = entry({
+    level: 'INFO',
+    message: 'copied',
+    meta: { sdkComponent: 'activity', files: 3 },
+  });
+  expect(isForPeople(said)).toBe(true);
+  expect(logLine(said)).toBe('03:04:05 INFO copied: {"files":3}');
+  expect(isForPeople(entry({ level: 'INFO', meta: { sdkComponent: 'worker' } }))).toBe(false);
+  expect(isForPeople(entry({ level: 'INFO' }))).toBe(false);
+  expect(isForPeople(entry({}))).toBe(true);
+});

@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pollersOf } from '../../src/client/pollers.js';
+import { isWorked } from '../../src/client/probe-worker.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+});
+afterAll(async () => await rig.close());
+
+/** Polls once as a worker of another machine would, and is gone. */
+async function leaveATrace(identity: string): Promise<void> {
+  const { client, taskQueue } = rig;
+  const gone = new AbortController();
+  const namespace = client.options.namespace;
+  const { connection, workflowService } = client;
+  const poll = { namespace, taskQueue: { name: taskQueue }, identity };
+  const polling = connection.withAbortSignal(gone.signal, () =>
+    connection.withDeadline(Date.now() + 60_000, () => workflowService.pollWorkflowTaskQueue(poll)),
+  );
+  polling.catch(() => undefined);
+  await expect
+    .poll(() => pollersOf(client, { namespace, taskQueue }))
+    .toContainEqual(expect.objectContaining({ identity, gone: false }));
+  gone.abort();
+  await polling.catch(() => undefined);
+}
+
+test('a worker that is listed and does not answer counts for nothing; one that answers does', async () => {
+  const { client, taskQueue } = rig;
+  expect(await isWorked(client, taskQueue)).toBe(false);
+  await leaveATrace('1@another-machine');
+  expect(await isWorked(client, taskQueue)).toBe(false);
+  await rig.worker([]);
+  expect(await isWorked(client, taskQueue)).toBe(true);
+});

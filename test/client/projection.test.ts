@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { readFact } from '../../src/client/history-facts.js';
+import { createProjector, project } from '../../src/client/projection.js';
+import { callTool, callTools, say, scriptedModel } from '../../src/models/scripted.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+});
+afterAll(async () => await rig.close());
+
+const look = defineTool({
+  name: 'look',
+  description: 'looks',
+  input: z.object({ at: z.string() }),
+  effect: 'read',
+  execute: ({ at }) => `seen ${at}`,
+});
+
+test('a history told event by event shows at each what a telling up to there shows, for good', async () => {
+  const model = scriptedModel([
+    callTools([
+      { name: 'look', arguments: { at: 'a' } },
+      { name: 'look', arguments: { at: 'b' } },
+    ]),
+    callTool('look', { at: 'c' }),
+    say('done'),
+  ]);
+  const agent = defineAgent({ name: 'a', instructions: 'look', model: 'm', tools: [look] });
+  await rig.worker([agent], { models: { m: model } });
+  const { history, outcome } = await rig.run({ agent: 'a', message: 'look' });
+  const facts = (history.events ?? []).map(readFact);
+  const projector = createProjector();
+  const views = facts.map((fact) => {
+    projector.push(fact);
+    return projector.view();
+  });
+  expect(views).toEqual(facts.map((_, index) => project(facts.slice(0, index + 1))));
+  const last = views.at(-1);
+  expect(last?.state?.turn.outcome).toEqual(outcome);
+  expect(last?.lastEvent).toBe(facts.length);
+  expect(Math.max(...views.map(({ inFlight }) => inFlight.size))).toBe(2);
+  expect(last?.inFlight.size).toBe(0);
+});

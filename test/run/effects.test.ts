@@ -1,0 +1,313 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { BlobError, type BlobStore } from '../../src/blobs/blob-store.js';
+import { fileBlobStore } from '../../src/blobs/file-blob-store.js';
+import type { Effect } from '../../src/core/definition.js';
+import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
+import type { ModelRequest } from '../../src/models/model.js';
+import { ModelError } from '../../src/models/model-error.js';
+import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { defineTool, type ToolOptions } from '../../src/tools/define-tool.js';
+import type { Tool } from '../../src/tools/tool.js';
+import { historyText } from '../support/history-text.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+
+type Script = (
+  step: number,
+  request: ModelRequest,
+  signal: AbortSignal,
+) => ScriptedReply | Promise<ScriptedReply>;
+const never = new Promise<never>(() => undefined);
+const scripts = new Map<string, Script>();
+const model = {
+  async call(request: ModelRequest, { signal }: { signal: AbortSignal }) {
+    const step = request.messages.filter(({ role }) => role === 'assistant').length;
+    return (
+      (await scripts.get(request.messages[0]?.text ?? '')?.(step, request, signal)) ?? say('done')
+    );
+  },
+};
+
+let executed = 0;
+/** What the one tool of the next run does. */
+let execute: (call: { attempt: number; signal: AbortSignal; beat: (x: never) => void }) => unknown;
+let verify: (() => unknown) | undefined;
+let failingPuts = 0;
+let failingGets = 0;
+let blobs: BlobStore;
+
+const disk = (): BlobError => new BlobError('unwritable', 'disk is full');
+const shaky: BlobStore = {
+  async put(text) {
+    if (failingPuts > 0) {
+      failingPuts -= 1;
+      throw disk();
+    }
+    return await blobs.put(text);
+  },
+  async get(ref) {
+    if (failingGets > 0) {
+      failingGets -= 1;
+      throw disk();
+    }
+    return await blobs.get(ref);
+  },
+};
+
+const tool = (effect: Effect, rest: Partial<ToolOptions<z.ZodObject, z.ZodType>> = {}): Tool =>
+  defineTool({
+    name: 'act',
+    description: 'acts',
+    input: z.object({}),
+    effect,
+    timeout: 2_000,
+    async execute(_input, { call, signal, heartbeat }) {
+      executed += 1;
+      return await execute({ attempt: call.attempt, signal, beat: heartbeat });
+    },
+    ...rest,
+  });
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+  blobs = fileBlobStore(`${rig.home}/blobs`);
+  const once = tool('once');
+  const verified = tool('once', {
+    timeout: 300,
+    verify: async () => (await verify?.()) as undefined,
+  });
+  const agents = [
+    defineAgent({ name: 'once', instructions: 'x', model: 'm', tools: [once] }),
+    defineAgent({ name: 'verified', instructions: 'x', model: 'm', tools: [verified] }),
+    defineAgent({ name: 'read', instructions: 'x', model: 'm', tools: [tool('read')] }),
+  ];
+  await rig.worker(agents, { models: { m: model }, blobs: shaky });
+});
+afterAll(async () => await rig.close());
+
+const actOnce: Script = (step) => (step === 0 ? callTool('act') : say('done'));
+
+async function run(
+  agent: string,
+  script: Script = actOnce,
+  rest = {},
+): Promise<Ended & { read: string }> {
+  const message = randomUUID();
+  scripts.set(message, script);
+  executed = 0;
+  const ended = await rig.run({ agent, message, ...rest });
+  const messages = ended.projection.state?.transcript.messages ?? [];
+  return { ...ended, read: messages.find(({ role }) => role === 'tool')?.text ?? '' };
+}
+
+async function startBlocked(agent: string) {
+  const message = randomUUID();
+  scripts.set(message, actOnce);
+  executed = 0;
+  const handle = await rig.start({ agent, message });
+  await vi.waitFor(
+    async () =>
+      expect(await handle.query<RunStatus>('status')).toMatchObject({ reason: 'outcome_unknown' }),
+    { timeout: 20_000, interval: 50 },
+  );
+  return handle;
+}
+
+describe('a once tool that has taken effect', () => {
+  test('is not reported as failed, and not done again, because its result cannot be kept', async () => {
+    execute = () => 'x'.repeat(100_000);
+    failingPuts = 4;
+    const { read } = await run('once', (step) => (step < 2 ? callTool('act') : say('done')));
+    expect(executed).toBe(1);
+    expect(read).toMatch(
+      /^x+\n\[… \d+ of 100000 bytes omitted; they could not be kept: disk is full …\]/,
+    );
+  });
+
+  test('survives odd heartbeat details', async () => {
+    const cyclic: Record<string, unknown> = {};
+    cyclic['self'] = cyclic;
+    execute = ({ beat }) => {
+      beat(cyclic as never);
+      return 'paid';
+    };
+    expect((await run('once')).read).toBe('paid');
+  });
+
+  test.each([true, 'yes', {}, 7])(
+    'is not taken for undone when verify answers %j',
+    async (answer) => {
+      execute = () => never;
+      verify = () => answer;
+      const handle = await startBlocked('verified');
+      expect(executed).toBe(1);
+      await handle.executeUpdate('resolve', { args: [{ call: 'call_1_1_0', as: 'abandon' }] });
+      await rig.end(handle);
+    },
+  );
+
+  test('is not entered again when somebody pauses and unpauses its activity by hand', async () => {
+    execute = ({ attempt }) => (attempt === 1 ? never : 'again');
+    const message = randomUUID();
+    scripts.set(message, actOnce);
+    executed = 0;
+    const handle = await rig.start({ agent: 'once', message });
+    await vi.waitFor(() => expect(executed).toBe(1), { timeout: 20_000, interval: 20 });
+    const { workflowId } = handle;
+    const activity = { namespace: 'default', execution: { workflowId }, type: 'runTool' };
+    await rig.client.workflowService.pauseActivity(activity);
+    await rig.client.workflowService.unpauseActivity(activity);
+    await vi.waitFor(
+      async () =>
+        expect(await handle.query<RunStatus>('status')).toMatchObject({ status: 'blocked' }),
+      { timeout: 30_000, interval: 50 },
+    );
+    expect(executed).toBe(1);
+    await handle.executeUpdate('resolve', { args: [{ call: 'call_1_1_0', as: 'abandon' }] });
+    await rig.end(handle);
+  });
+});
+
+describe('a once tool that was never entered', () => {
+  test('is scheduled again when what it needs cannot be read at first', async () => {
+    execute = () => 'paid';
+    failingGets = 1;
+    const { read, outcome } = await run('once', actOnce, { context: { notes: 'n'.repeat(5_000) } });
+    expect(read).toBe('paid');
+    expect(executed).toBe(1);
+    expect(outcome).toMatchObject({ toolCalls: 1 });
+  });
+});
+
+describe('resolve', () => {
+  test('refuses a result that would not fit, and takes a smaller one', async () => {
+    execute = () => never;
+    verify = () => undefined;
+    const handle = await startBlocked('verified');
+    const resolve = async (result: unknown): Promise<unknown> =>
+      await handle.executeUpdate('resolve', {
+        args: [{ call: 'call_1_1_0', as: 'happened', result }],
+      });
+    await expect(resolve('x'.repeat(40_000))).rejects.toMatchObject({
+      cause: expect.objectContaining({
+        message: expect.stringContaining('40002 characters of JSON'),
+      }),
+    });
+    await resolve('small');
+    expect((await rig.end(handle)).outcome.status).toBe('completed');
+  });
+});
+
+describe('cancelling', () => {
+  test('does not wait for a verify that hangs', async () => {
+    execute = () => never;
+    verify = () => never;
+    const message = randomUUID();
+    scripts.set(message, actOnce);
+    const handle = await rig.start({ agent: 'verified', message });
+    await vi.waitFor(
+      async () => {
+        const { raw } = await handle.describe();
+        expect(raw.pendingActivities?.[0]?.activityType?.name).toBe('runFunction');
+      },
+      { timeout: 20_000, interval: 50 },
+    );
+    await handle.cancel();
+    expect((await rig.end(handle)).outcome.status).toBe('cancelled');
+  });
+
+  test('does not wait for a model that does not listen, and shows no block any more', async () => {
+    const message = randomUUID();
+    const begun = new Promise<void>((resolve) => {
+      scripts.set(message, () => {
+        resolve();
+        return never;
+      });
+    });
+    const handle = await rig.start({ agent: 'read', message });
+    await begun;
+    await handle.cancel();
+    expect((await rig.end(handle)).outcome.status).toBe('cancelled');
+    expect(await handle.query<RunStatus>('status')).toMatchObject({
+      status: 'done',
+      message: null,
+    });
+  });
+});
+
+describe('a deadline', () => {
+  test.each([
+    ['while a tool runs that then gives a result', 'read', actOnce],
+    [
+      'while the run is blocked',
+      'read',
+      ((_step: number, request: ModelRequest) => {
+        if (request.toolChoice === 'none') return say('in short');
+        throw new ModelError('no money', { kind: 'quota', type: 'quota' });
+      }) as Script,
+    ],
+  ])('%s is retold as it was', async (_what, agent, script) => {
+    execute = ({ signal }) =>
+      new Promise((resolve) => signal.addEventListener('abort', () => resolve('what I have')));
+    const { outcome, handle, projection } = await run(agent, script, { limits: { wallMs: 600 } });
+    expect(outcome).toMatchObject({ status: 'stopped', reason: 'wallMs' });
+    const { messages } = await handle.query<TranscriptPage>('transcript');
+    const retold = projection.state?.transcript.messages ?? [];
+    expect(retold.map(({ text }) => text)).toEqual(messages.map(({ text }) => text));
+  });
+});
+
+describe('the worker', () => {
+  test('outlives half characters in what models and verifiers throw, and tells no secret', async () => {
+    process.env['BANK_TOKEN'] = 'canary-5d1f20aa91';
+    execute = () => never;
+    verify = () => {
+      throw new Error(`\ud83d ${process.env['BANK_TOKEN']} ${'x'.repeat(300_000)}`);
+    };
+    const handle = await startBlocked('verified');
+    await handle.executeUpdate('resolve', { args: [{ call: 'call_1_1_0', as: 'abandon' }] });
+    const { history } = await rig.end(handle);
+    expect(historyText(history)).not.toContain('canary-5d1f20aa91');
+    expect(historyText(history).length).toBeLessThan(60_000);
+    const { outcome } = await run('read', () => {
+      throw new ModelError('\ud83d', { kind: 'request', type: 'odd' });
+    });
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
+    delete process.env['BANK_TOKEN'];
+  });
+
+  test('does not pay again for a reply that it cannot keep', async () => {
+    let calls = 0;
+    failingPuts = 4;
+    const { outcome } = await run('read', () => {
+      calls += 1;
+      return say('y'.repeat(70_000));
+    });
+    expect(calls).toBe(1);
+    expect(outcome.answer).toContain('could not be kept: disk is full');
+  });
+
+  test('keeps a reply with many calls that nobody can execute within what a history takes', async () => {
+    const names = Array.from({ length: 140 }, (_, n) => `no such tool ${n}.${'z'.repeat(80)}`);
+    const { history } = await run('read', (step) =>
+      step === 0
+        ? { ...callTool('x'), calls: names.map((name) => ({ name, arguments: '{}' })) }
+        : say('done'),
+    );
+    for (const event of history.events ?? []) {
+      expect(historyText({ events: [event] }).length).toBeLessThan(256 * 1024);
+    }
+  });
+
+  test('refuses agents that it cannot run as they say', async () => {
+    const asks = (): unknown =>
+      defineAgent({ name: 'a', instructions: 'x', tools: [tool('once', { approval: 'always' })] });
+    expect(asks).toThrow('wants approval, which this version cannot ask for');
+    const large = defineAgent({ name: 'large', instructions: 'x'.repeat(300_000), model: 'm' });
+    await expect(rig.worker([large])).rejects.toThrow('agent "large": its definition');
+    expect(() => tool('read', { timeout: 30 * 86_400_000 })).toThrow('at most 2147483647');
+  });
+});
