@@ -80,7 +80,8 @@ function registerReaders(enter: Enter): void {
     async () => (await import('./commands/transcript.js')).transcript,
   )
     .option('--from <n>', 'first message, from 0', number)
-    .option('--to <n>', 'first message not wanted any more', number);
+    .option('--to <n>', 'first message not wanted any more', number)
+    .option('--full', 'cut nothing; fetch large texts from the blob store');
   enter(
     'export <id>',
     'the history of a run as JSON, to keep or to replay',

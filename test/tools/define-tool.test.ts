@@ -124,9 +124,18 @@ describe('defineTool', () => {
     [{ input: mini.object({ order: mini.string() }) }, /not with zod\/mini/],
     [{ input: z.object({ ['__proto__']: z.string() }) }, /has a field `__proto__`/],
     [{ output: 'text' }, /`output` must be a zod schema, not "text"/],
-    [{ timeout: 0 }, /`timeout` must be a positive number of milliseconds, not 0/],
-    [{ timeout: Number.NaN }, /`timeout` must be a positive number of milliseconds, not NaN/],
-    [{ heartbeat: -1 }, /`heartbeat` must be a positive number of milliseconds, not -1/],
+    [
+      { timeout: 0 },
+      /`timeout` must be a positive number of milliseconds, at most 2147483647 \(24 days\), not 0/,
+    ],
+    [
+      { timeout: Number.NaN },
+      /`timeout` must be a positive number of milliseconds, at most 2147483647 \(24 days\), not NaN/,
+    ],
+    [
+      { heartbeat: -1 },
+      /`heartbeat` must be a positive number of milliseconds, at most 2147483647 \(24 days\), not -1/,
+    ],
     [{ timeoutMs: 5 }, /there is no option `timeoutMs`; possible are name, description/],
     [{ retry: 3 }, /`retry` must be \{ attempts: number \}, not 3/],
     [{ retry: { attempts: 0 } }, /`retry\.attempts` must be a whole number from 1, not 0/],
