@@ -18,6 +18,7 @@ export async function bundleWorkflows(): Promise<WorkflowBundle> {
   return await bundleWorkflowCode({
     workflowsPath: here('./workflows/index'),
     payloadConverterPath: here('./workflows/payload-converter'),
+    preloadModules: [here('./workflows/preload')],
     logger: silent,
   });
 }

@@ -18,7 +18,7 @@ export function createActivities(deps: ActivityDependencies): Activities {
 
 /**
  * What an activity throws goes into the history: bounded, redacted, and in whole characters (half a
- * one ends the worker's process). A foreign error loses its cause and its stack on the way.
+ * one ends the worker's process). Cause and stack stay behind.
  */
 function presentable<I, O>(activity: (input: I) => Promise<O>): (input: I) => Promise<O> {
   return async (input) => {
@@ -26,17 +26,24 @@ function presentable<I, O>(activity: (input: I) => Promise<O>): (input: I) => Pr
       return await activity(input);
     } catch (error) {
       if (error instanceof CancelledFailure) throw error;
-      const { type, message } = normaliseError(error);
-      if (!(error instanceof ApplicationFailure))
-        throw ApplicationFailure.create({ type, message });
-      const { nonRetryable, details, nextRetryDelay } = error;
-      throw ApplicationFailure.create({
-        type: error.type ?? type,
-        message,
-        nonRetryable: nonRetryable ?? false,
-        ...(details && { details }),
-        ...(nextRetryDelay !== undefined && nextRetryDelay !== null && { nextRetryDelay }),
-      });
+      throw bare(error);
     }
   };
+}
+
+function bare(error: unknown): ApplicationFailure {
+  const { type, message } = normaliseError(error);
+  const known = error instanceof ApplicationFailure ? error : null;
+  const details = known?.details;
+  const nextRetryDelay = known?.nextRetryDelay;
+  const failure = ApplicationFailure.create({
+    type: known?.type ?? type,
+    message,
+    nonRetryable: known?.nonRetryable ?? false,
+    ...(details && { details }),
+    ...(nextRetryDelay !== undefined && nextRetryDelay !== null && { nextRetryDelay }),
+  });
+  // Where in perdure it was thrown says nothing to whom it concerns, and costs a kilobyte each time.
+  failure.stack = '';
+  return failure;
 }

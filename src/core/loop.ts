@@ -44,25 +44,25 @@ export async function runTurn(from: RunState, effects: Effects): Promise<RunStat
   for (;;) {
     const action = nextAction(state);
     effects.observe(state, action);
-    if (action.type === 'finish') return state;
-    state = reduce(state, await perform(state, action, effects));
-  }
-}
-
-async function perform(
-  state: RunState,
-  action: Exclude<Action, { type: 'finish' }>,
-  effects: Effects,
-): Promise<RunEvent> {
-  switch (action.type) {
-    case 'call-model':
-      return modelEvent(await effects.callModel(state, action), effects.now());
-    case 'run-calls':
-      return callsEvent(await effects.runCalls(state, action.calls), effects.now());
-    case 'begin-closing':
-      return { type: 'closing-begun', reason: action.reason, at: effects.now() };
-    case 'end-at-limit':
-      return { type: 'limit-ended', reason: action.reason };
+    switch (action.type) {
+      case 'finish':
+        return state;
+      case 'call-model': {
+        const end = await effects.callModel(state, action);
+        state = reduce(state, modelEvent(end, effects.now()));
+        break;
+      }
+      case 'run-calls': {
+        const end = await effects.runCalls(state, action.calls);
+        state = reduce(state, callsEvent(end, effects.now()));
+        break;
+      }
+      case 'begin-closing':
+        state = reduce(state, { type: 'closing-begun', reason: action.reason, at: effects.now() });
+        break;
+      case 'end-at-limit':
+        state = reduce(state, { type: 'limit-ended', reason: action.reason });
+    }
   }
 }
 

@@ -2,7 +2,7 @@ import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import type { BlockedReason } from '../core/blocked.js';
 import type { ActivityProblem } from '../core/failure.js';
 import { problemOf } from './problem.js';
-import { inFlight, resumedWithin, type Session } from './session.js';
+import { inFlight, resumedSince, type Session } from './session.js';
 
 /** The first probe of a blocked run; then twice as long each time. */
 const FIRST_PROBE_MS = 30_000;
@@ -24,21 +24,28 @@ export interface Blockable<B extends BlockedReason, T> {
 }
 
 /**
- * Makes an attempt until it gets through. What can be mended from outside blocks the run, visibly:
- * after a while a probe is scheduled, which Temporal retries without a further event of history
- * (a `once` tool has no retries, so its probes come ever more rarely), and `resume` makes the next
- * attempt at once.
+ * Carries on with work whose first attempt failed, until it gets through. What can be mended from
+ * outside blocks the run, visibly: after a while a probe is scheduled, which Temporal retries without
+ * a further event of history (a `once` tool has no retries, so its probes come ever more rarely),
+ * and `resume` makes the next attempt at once.
  *
  * Rejects with what is no block, and with the cancellation when the work is broken off.
  */
-export async function untilMended<B extends BlockedReason, T>(
+export async function mend<B extends BlockedReason, T>(
   session: Session,
   work: Blockable<B, T>,
+  failed: { error: unknown; resumes: number },
 ): Promise<T> {
-  let block: Block<B> | null = null;
+  let { resumes } = failed;
+  let block = judge(session, work, failed.error);
   let probeMs = FIRST_PROBE_MS;
   try {
     for (;;) {
+      const waitMs = Math.max(probeMs, block?.waitMs ?? 0);
+      if (block !== null && (await resumedSince(session, resumes, waitMs))) block = null;
+      if (block === null) unblock(session, work.name);
+      probeMs = Math.min(2 * probeMs, LONGEST_PROBE_MS);
+      resumes = session.resumes;
       try {
         return await (block === null
           ? inFlight(session, () => work.attempt(undefined))
@@ -46,18 +53,10 @@ export async function untilMended<B extends BlockedReason, T>(
       } catch (error) {
         block = judge(session, work, error);
       }
-      const waitMs = Math.max(probeMs, block?.waitMs ?? 0);
-      if (block !== null && (await resumedWithin(session, waitMs))) block = null;
-      if (block === null) unblock(session, work.name);
-      probeMs = Math.min(2 * probeMs, LONGEST_PROBE_MS);
     }
   } finally {
     unblock(session, work.name);
   }
-}
-
-function unblock(session: Session, name: string): void {
-  if (session.blocked.delete(name)) session.changed();
 }
 
 /** Shows a block. @returns null where `resume` broke a probe off, so that it is asked again at once */
@@ -75,6 +74,10 @@ function judge<B extends BlockedReason, T>(
   session.blocked.set(work.name, { reason, message, ...(reports && { reports }) });
   session.changed();
   return { ...problem, reason };
+}
+
+function unblock(session: Session, name: string): void {
+  if (session.blocked.delete(name)) session.changed();
 }
 
 async function probe<B extends BlockedReason, T>(

@@ -1,7 +1,7 @@
 import { isCancellation, sleep } from '@temporalio/workflow';
 import type { RunToolInput, RunToolResult } from '../activities/contract.js';
 import { notExecuted } from '../core/batch.js';
-import { TOOL_BLOCKS } from '../core/blocked.js';
+import { TOOL_BLOCKS, type ToolBlock } from '../core/blocked.js';
 import {
   cancelledCall,
   failedCall,
@@ -15,7 +15,7 @@ import type { ToolDefinition } from '../core/definition.js';
 import type { ToolCall } from '../core/messages.js';
 import { callSummary } from '../core/summaries.js';
 import { toolActivity } from './activities.js';
-import { untilMended } from './blocking.js';
+import { mend } from './blocking.js';
 import { isLost, messageOf } from './problem.js';
 import { inFlight, type Session } from './session.js';
 import { settleUnknown } from './unknown-outcome.js';
@@ -59,30 +59,42 @@ type AttemptEnd =
 
 async function attempt(session: Session, { tool, input }: Work): Promise<AttemptEnd> {
   const { call } = input;
-  const once = tool.effect === 'once';
   const activity = toolActivity(tool, callSummary(call));
+  const { resumes } = session;
   try {
-    const result = await untilMended(session, {
+    return endOf(await inFlight(session, () => activity(input)), { call, tool });
+  } catch (error) {
+    const work = {
       name: call.id,
       reasons: TOOL_BLOCKS,
       // A probe may have begun to execute; breaking it off for `resume` would make its outcome unknown.
-      breakable: !once,
-      attempt: (blocked) => activity(blocked === undefined ? input : { ...input, blocked }),
-    });
-    return endOf(result, { call, tool });
-  } catch (error) {
-    if (session.interruption !== null && isCancellation(error)) {
-      return ended(cancelledCall(call, tool));
-    }
-    const message = lostMessage(tool.name, messageOf(error));
-    // The worker reports whatever it can tell as data, so a failure here means that nobody can.
-    if (once) return { type: 'unknown', message };
-    return ended(
-      isLost(error)
-        ? lostCall(call, message)
-        : failedCall(call, { type: 'tool_error', message: messageOf(error) }),
+      breakable: tool.effect !== 'once',
+      attempt: (blocked: ToolBlock | undefined) =>
+        activity(blocked === undefined ? input : { ...input, blocked }),
+    };
+    return await mend(session, work, { error, resumes }).then(
+      (result) => endOf(result, { call, tool }),
+      (failure: unknown) => failureEnd(session, { call, tool }, failure),
     );
   }
+}
+
+function failureEnd(
+  session: Session,
+  { call, tool }: { call: ToolCall; tool: ToolDefinition },
+  error: unknown,
+): AttemptEnd {
+  if (session.interruption !== null && isCancellation(error)) {
+    return ended(cancelledCall(call, tool));
+  }
+  const message = lostMessage(tool.name, messageOf(error));
+  // The worker reports whatever it can tell as data, so a failure here means that nobody can.
+  if (tool.effect === 'once') return { type: 'unknown', message };
+  return ended(
+    isLost(error)
+      ? lostCall(call, message)
+      : failedCall(call, { type: 'tool_error', message: messageOf(error) }),
+  );
 }
 
 function endOf(

@@ -1,10 +1,10 @@
 import type { CallModelInput } from '../activities/contract.js';
-import { MODEL_BLOCKS } from '../core/blocked.js';
+import { MODEL_BLOCKS, type ModelBlock } from '../core/blocked.js';
 import type { ModelCall, ModelCallEnd } from '../core/loop.js';
 import type { RunState } from '../core/state.js';
 import { stepSummary } from '../core/summaries.js';
 import { modelActivity } from './activities.js';
-import { untilMended } from './blocking.js';
+import { mend } from './blocking.js';
 import { messageOf, problemOf } from './problem.js';
 import { inFlight, takeInterruption, type Session } from './session.js';
 
@@ -19,29 +19,38 @@ export async function callModel(
   const { closing } = call;
   const summary = stepSummary(state, closing);
   const activity = modelActivity({ summary, closing });
+  const input = modelInput(state, call);
+  const { resumes } = session;
   session.doing.set(NAME, `${state.config.definition.model}, ${summary}`);
   session.changed();
   try {
-    const input = modelInput(state, call);
-    // A closing call has a rung below it, so it does not wait for anybody.
-    const reply = closing
-      ? await inFlight(session, () => activity(input))
-      : await untilMended(session, {
-          name: NAME,
-          reasons: MODEL_BLOCKS,
-          breakable: true,
-          attempt: (blocked) => activity(blocked === undefined ? input : { ...input, blocked }),
-        });
-    return { type: 'replied', reply };
+    // Awaited here and not in a layer of its own: each promise of a step costs replay time.
+    return { type: 'replied', reply: await inFlight(session, () => activity(input)) };
   } catch (error) {
-    const by = takeInterruption(session);
-    if (by !== null) return { type: 'interrupted', by };
-    const problem = problemOf(error);
-    if (problem?.type === 'failed') return problem;
-    return { type: 'failed', reason: 'error', message: problem?.message ?? messageOf(error) };
+    if (closing) return failedCall(session, error);
+    const work = {
+      name: NAME,
+      reasons: MODEL_BLOCKS,
+      breakable: true,
+      attempt: (blocked: ModelBlock | undefined) =>
+        activity(blocked === undefined ? input : { ...input, blocked }),
+    };
+    return await mend(session, work, { error, resumes }).then(
+      (reply): ModelCallEnd => ({ type: 'replied', reply }),
+      (failure: unknown) => failedCall(session, failure),
+    );
   } finally {
     session.doing.delete(NAME);
   }
+}
+
+/** A closing call has a rung below it, and an end is an end; neither waits for anybody. */
+function failedCall(session: Session, error: unknown): ModelCallEnd {
+  const by = takeInterruption(session);
+  if (by !== null) return { type: 'interrupted', by };
+  const problem = problemOf(error);
+  if (problem?.type === 'failed') return problem;
+  return { type: 'failed', reason: 'error', message: problem?.message ?? messageOf(error) };
 }
 
 function modelInput(state: RunState, call: ModelCall): CallModelInput {

@@ -39,12 +39,12 @@ function statusName(session: Session): RunStatusName {
   return session.blocked.size > 0 ? 'blocked' : 'working';
 }
 
-/** Shows each change: details for the UI at every step, search attributes only when the status changes. */
+/** Shows each change: details for the UI when it asks, search attributes when the status changes. */
 export function presence(session: Session): () => void {
   let shown = '';
+  setCurrentDetails(lazyText(() => currentDetails(session.state, statusOf(session))));
   return () => {
     const status = statusOf(session);
-    setCurrentDetails(currentDetails(session.state, status));
     const key = `${status.status} ${status.reason ?? ''}`;
     if (key === shown) return;
     shown = key;
@@ -54,6 +54,16 @@ export function presence(session: Session): () => void {
       AgentReason: status.reason ?? '',
     });
   };
+}
+
+/**
+ * A text that is made when somebody looks: the SDK hands it on as JSON to whoever asks. Made at every
+ * step, it would cost more than all decisions together.
+ */
+function lazyText(make: () => string): string {
+  const text: { toJSON(): string } = { toJSON: make };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is a text in JSON
+  return text as unknown as string;
 }
 
 /** Writing one that the namespace lacks would hang the run, so only those found at the start are. */

@@ -18,8 +18,8 @@ export interface Session {
   /** Counts `resume`: who waits compares. */
   resumes: number;
   interruption: Interruption | null;
-  /** Scopes of the work in flight, to be cancelled together. */
-  readonly scopes: Set<CancellationScope>;
+  /** Of all work in flight; an interruption cancels it. One for many calls, for a scope is dear. */
+  scope: CancellationScope;
   /** Of probes only: `resume` breaks them off, so that the call is made at once. */
   readonly probes: Set<CancellationScope>;
   /** Told when something that people see has changed. */
@@ -36,7 +36,7 @@ export function createSession(input: RunInput, state: RunState): Session {
     resolutions: new Map(),
     resumes: 0,
     interruption: null,
-    scopes: new Set(),
+    scope: new CancellationScope(),
     probes: new Set(),
     changed: () => undefined,
   };
@@ -45,26 +45,22 @@ export function createSession(input: RunInput, state: RunState): Session {
 /** Breaks off the work in flight. A cancel outranks a deadline and is never taken back. */
 export function interrupt(session: Session, by: Interruption): void {
   if (session.interruption !== 'cancel') session.interruption = by;
-  for (const scope of session.scopes) scope.cancel();
+  session.scope.cancel();
 }
 
 /** Takes note of an interruption; a deadline is spent by it, so that a closing call can follow. */
 export function takeInterruption(session: Session): Interruption | null {
   const by = session.interruption;
-  if (by === 'wallMs') session.interruption = null;
+  if (by === 'wallMs') {
+    session.interruption = null;
+    session.scope = new CancellationScope();
+  }
   return by;
 }
 
 /** Runs work that an interruption cancels. The loop around it never is. */
-export async function inFlight<T>(session: Session, work: () => Promise<T>): Promise<T> {
-  const scope = new CancellationScope();
-  session.scopes.add(scope);
-  if (session.interruption !== null) scope.cancel();
-  try {
-    return await scope.run(work);
-  } finally {
-    session.scopes.delete(scope);
-  }
+export function inFlight<T>(session: Session, work: () => Promise<T>): Promise<T> {
+  return session.scope.run(work);
 }
 
 export function resume(session: Session): void {
@@ -72,8 +68,14 @@ export function resume(session: Session): void {
   for (const probe of session.probes) probe.cancel();
 }
 
-/** Waits until somebody says `resume`, at most `waitMs`. @returns whether somebody did */
-export async function resumedWithin(session: Session, waitMs: number): Promise<boolean> {
-  const before = session.resumes;
+/**
+ * Waits until somebody says `resume`, at most `waitMs`. `before`: the count when the failed attempt
+ * began, so that a word said meanwhile is not lost. @returns whether somebody did
+ */
+export async function resumedSince(
+  session: Session,
+  before: number,
+  waitMs: number,
+): Promise<boolean> {
   return await inFlight(session, () => condition(() => session.resumes > before, waitMs));
 }

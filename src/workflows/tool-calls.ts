@@ -28,7 +28,8 @@ export async function runCalls(
       results.push(await runCall(session, state, call));
     }
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, calls.length) }, lane));
+  if (calls.length === 1) await lane();
+  else await Promise.all(Array.from({ length: Math.min(AT_ONCE, calls.length) }, lane));
   const interrupted = takeInterruption(session);
   return interrupted === null ? { results } : { results, interrupted };
 }

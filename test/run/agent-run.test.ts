@@ -54,4 +54,21 @@ describe('a run', () => {
     ]);
     expect(history.events?.length).toBeGreaterThan(20);
   });
+
+  test('tells the page of Temporal what it does, when the page asks', async () => {
+    const model = scriptedModel([callTool('weather', { city: 'Rome' }), say('sunny')]);
+    const agent = defineAgent({ name: 'b', instructions: 'hi', model: 'm', tools: [weather] });
+    const own = await createRig();
+    await own.worker([agent], { models: { m: model } });
+    const { handle } = await own.run({ agent: 'b', message: 'weather?', tags: ['x'] });
+    const { currentDetails } = await handle.query<{ currentDetails: string }>(
+      '__temporal_workflow_metadata',
+    );
+    expect(currentDetails).toContain('done \\(answer');
+    expect(currentDetails).toContain('weather Rome');
+    const { memo, searchAttributes } = await handle.describe();
+    expect(memo).toEqual({ tags: ['x'], turn: 1, status: 'completed', reason: 'answer' });
+    expect(searchAttributes).toMatchObject({ AgentName: ['b'], AgentStatus: ['done'] });
+    await own.close();
+  });
 });

@@ -1,11 +1,15 @@
 import { resumeRun } from '../../client/decide.js';
 import { endOfRun } from '../../client/end-of-run.js';
+import { statusQuery } from '../../workflows/handles.js';
 import type { Command } from '../command.js';
 import { createHosting } from '../hosting.js';
 import { catchInterrupt } from '../interrupt.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { reportEnd } from '../report-end.js';
 import { seeThrough, type SeeOptions } from '../see-through.js';
+
+/** A worker is there, but may have to replay a long history. */
+const HEARD_WITHIN_MS = 10_000;
 
 export interface AttachOptions extends SeeOptions {
   readonly id: string;
@@ -39,8 +43,16 @@ async function tryAgain({ client, run }: OpenedRun): Promise<boolean> {
   const { blocked } = run.view;
   const isMendable = [...blocked.values()].some(({ reason }) => reason !== 'outcome_unknown');
   if (!isMendable) return false;
-  return await resumeRun(client, run.id).then(
-    () => true,
-    () => false,
-  );
+  try {
+    // The worker before this one may have died before the run itself knew that it is blocked; what
+    // is said to it then is lost. A query is answered when it has heard everything.
+    await client.withDeadline(Date.now() + HEARD_WITHIN_MS, () =>
+      client.workflow.getHandle(run.id).query(statusQuery),
+    );
+    await resumeRun(client, run.id);
+    return true;
+  } catch {
+    // It probes by itself; until then the run stands as it was read.
+    return false;
+  }
 }
