@@ -31,3 +31,16 @@ export function defineConfig(config: Config): Config {
   }
   return Object.freeze({ ...config });
 }
+
+/** Where runs of this configuration are worked on. */
+export function taskQueueOf(
+  config: Pick<Config, 'taskQueue'>,
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  return config.taskQueue ?? env['PERDURE_TASK_QUEUE'] ?? 'perdure';
+}
+
+/** PERDURE_HOME: server database, blobs, archive. */
+export function homeOf(env: Readonly<Record<string, string | undefined>>): string {
+  return env['PERDURE_HOME'] ?? '.perdure';
+}

@@ -6,7 +6,7 @@ import { createTranscriptCache } from './activities/transcript-cache.js';
 import { createAgentCatalog } from './agents/catalog.js';
 import { fileBlobStore } from './blobs/file-blob-store.js';
 import type { BlobStore } from './blobs/blob-store.js';
-import type { Config } from './config.js';
+import { homeOf, taskQueueOf, type Config } from './config.js';
 import { connectionTarget, type ConnectionSettings } from './connection.js';
 import { createModelCatalog } from './models/catalog.js';
 import { searchAttributesOf } from './search-attributes.js';
@@ -108,16 +108,4 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
     await connection.close();
     throw error;
   }
-}
-
-export function taskQueueOf(
-  config: Pick<Config, 'taskQueue'>,
-  env: Readonly<Record<string, string | undefined>>,
-): string {
-  return config.taskQueue ?? env['PERDURE_TASK_QUEUE'] ?? 'perdure';
-}
-
-/** PERDURE_HOME: server database, blobs, archive. */
-export function homeOf(env: Readonly<Record<string, string | undefined>>): string {
-  return env['PERDURE_HOME'] ?? '.perdure';
 }

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import type { Config } from '../config.js';
+import { homeOf, taskQueueOf, type Config } from '../config.js';
 import type { ServerHandle } from '../server/server-handle.js';
 import type { CliContext, GlobalOptions, ServerWish } from './context.js';
 import { openClient, openServer } from './open-server.js';
@@ -13,7 +13,7 @@ export interface OwnContext extends CliContext {
 
 /** Nothing is loaded or opened before a command asks for it. */
 export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): OwnContext {
-  const home = env['PERDURE_HOME'] ?? '.perdure';
+  const home = homeOf(env);
   const closers: (() => Promise<void>)[] = [];
   let loading: Promise<Config> | undefined;
   let opening: Promise<ServerHandle> | undefined;
@@ -35,7 +35,7 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
       })),
     async taskQueue() {
       if (options.taskQueue !== undefined) return options.taskQueue;
-      return (await context.config()).taskQueue ?? env['PERDURE_TASK_QUEUE'] ?? 'perdure';
+      return taskQueueOf(await context.config(), env);
     },
     async close() {
       await Promise.allSettled(closers.map((closer) => closer()));

@@ -32,7 +32,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
     weight: 4,
     arbitrary: fc
       .constantFrom('zombie-result', 'zombie-reply', 'other-run', 'retry', 'reset')
-      .map((type) => ({ type }) as Move),
+      .map((type): Move => ({ type })),
   },
 );
 

@@ -63,9 +63,10 @@ const tool = (effect: Effect, rest: Partial<ToolOptions<z.ZodObject, z.ZodType>>
     input: z.object({}),
     effect,
     timeout: 2_000,
-    async execute(_input, { call, signal, heartbeat }) {
+    async execute(_input, context) {
       executed += 1;
-      return await execute({ attempt: call.attempt, signal, beat: heartbeat });
+      const { call, signal } = context;
+      return await execute({ attempt: call.attempt, signal, beat: (x) => context.heartbeat(x) });
     },
     ...rest,
   });
@@ -247,7 +248,7 @@ describe('a deadline', () => {
       ((_step: number, request: ModelRequest) => {
         if (request.toolChoice === 'none') return say('in short');
         throw new ModelError('no money', { kind: 'quota', type: 'quota' });
-      }) as Script,
+      }) satisfies Script,
     ],
   ])('%s is retold as it was', async (_what, agent, script) => {
     execute = ({ signal }) =>

@@ -1,3 +1,4 @@
+import { taskQueueOf } from '../../config.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { readConfiguration } from '../doctor/configuration.js';
@@ -32,7 +33,7 @@ async function examine(context: CliContext): Promise<readonly Finding[]> {
   const { env, home, options } = context;
   const { finding: configuration, config } = await readConfiguration(context);
   const { finding: found, server, embedded } = await lookForServer(context, config);
-  const taskQueue = options.taskQueue ?? config.taskQueue ?? env['PERDURE_TASK_QUEUE'] ?? 'perdure';
+  const taskQueue = options.taskQueue ?? taskQueueOf(config, env);
   return [
     versionsFinding(),
     configuration,
