@@ -5,4 +5,4 @@ import './agent.js';
 
 // Temporal's SDK takes a stack trace of every promise that a workflow makes; that is a third of what
 // replay costs. A fault in here is recorded by its message.
-Error.stackTraceLimit = 0;
+Object.assign(Error, { stackTraceLimit: 0 });
