@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { join } from 'node:path';
 import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { createActivities } from './activities/create-activities.js';
@@ -58,6 +59,8 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
   const taskQueue = options.taskQueue ?? taskQueueOf(config, env);
   const connection = await NativeConnection.connect(target.options);
   const stopping = new AbortController();
+  // As many listen as there are prompts being rebuilt at once.
+  setMaxListeners(0, stopping.signal);
   const blobs = options.blobs ?? fileBlobStore(join(homeOf(env), 'blobs'));
   const agents = createAgentCatalog(config.agents, {
     defaultModel: env['PERDURE_MODEL'] ?? '',

@@ -48,7 +48,14 @@ export interface BenchOptions {
 
 export async function createBench({ quick, profileFolder }: BenchOptions): Promise<Bench> {
   const home = await mkdtemp(join(tmpdir(), 'perdure-bench-'));
-  const server = await ensureServer({ home, adoptDefault: false });
+  const leave = async (): Promise<void> => {
+    await stopServer(home);
+    await rm(home, { recursive: true, force: true });
+  };
+  const server = await ensureServer({ home, adoptDefault: false }).catch(async (error: unknown) => {
+    await leave();
+    throw error;
+  });
   const stub = await startStub({ keep: 1 });
   stub.fallback(stubAnswer);
   const connection = await Connection.connect({ address: server.address });
@@ -86,8 +93,7 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
       await Promise.all(children.map((child) => child.kill()));
       await stub.close();
       await connection.close();
-      await stopServer(home);
-      await rm(home, { recursive: true, force: true });
+      await leave();
     },
   };
 }

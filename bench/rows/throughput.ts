@@ -1,13 +1,13 @@
 import type { Script } from '../conversation.js';
 import type { Bench } from '../kit/bench.js';
 import { interleave, medians, ratios } from '../kit/interleave.js';
-import { MODELS, startPair, type ModelKind, type Pair, type Side } from '../kit/pair.js';
+import { MODELS, startPair, type ModelKind, type Pair } from '../kit/pair.js';
 import type { Row } from '../row.js';
 import { median } from '../statistics.js';
 import { show } from '../table.js';
 
 const STEPS = 25;
-const SCRIPT: Script = { name: 'throughput', steps: STEPS, tools: ['work'], bytes: 500 };
+const QUICK_STEPS = 3;
 
 /** Steps per second of many runs at once. */
 export async function measureThroughput(bench: Bench): Promise<readonly Row[]> {
@@ -26,15 +26,17 @@ async function measure(
   load: { readonly model: ModelKind; readonly runs: number },
 ): Promise<Row> {
   const { model, runs } = load;
+  const steps = bench.quick ? QUICK_STEPS : STEPS;
+  const script: Script = { name: 'throughput', steps, tools: ['work'], bytes: 500 };
   const both = {
-    perdure: () => together(pair.perdure, load),
-    bare: () => together(pair.bare, load),
+    perdure: () => together(runs, () => pair.perdure.run(model, script)),
+    bare: () => together(runs, () => pair.bare.run(model, script)),
   };
-  await interleave(1, both);
+  await interleave(bench.quick ? 0 : 1, both);
   const compared = await interleave(bench.quick ? 1 : 6, both);
   const shares = ratios(compared).map((ratio) => 1 / ratio);
   const { perdure, bare } = medians(compared);
-  const rate = (ms: number): string => show((runs * STEPS * 1_000) / ms);
+  const rate = (ms: number): string => show((runs * steps * 1_000) / ms);
   return {
     name: `throughput/${model}-${runs}`,
     what: `throughput of ${runs} runs against the bare loop, ${model} model`,
@@ -46,12 +48,9 @@ async function measure(
   };
 }
 
-/** Milliseconds until all of them have ended. */
-async function together(
-  side: Side,
-  { model, runs }: { readonly model: ModelKind; readonly runs: number },
-): Promise<number> {
+/** Milliseconds until all of so many runs have ended. */
+async function together(runs: number, run: () => Promise<number>): Promise<number> {
   const begun = performance.now();
-  await Promise.all(Array.from({ length: runs }, () => side.run(model, SCRIPT)));
+  await Promise.all(Array.from({ length: runs }, run));
   return performance.now() - begun;
 }

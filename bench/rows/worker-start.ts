@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isObject } from '../../src/core/json.js';
 import type { Bench } from '../kit/bench.js';
@@ -41,6 +42,7 @@ async function startOnce(
   const begun = performance.now();
   const child = fork(SCRIPT, {
     execArgv: [],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     env: {
       PATH: process.env['PATH'],
       PACKAGE_DOOR: pathToFileURL(join(built, 'index.js')).href,
@@ -50,9 +52,10 @@ async function startOnce(
     },
   });
   const gone = once(child, 'exit');
+  const complaint = child.stderr === null ? '' : readText(child.stderr);
   const told = await Promise.race([firstMessage(child), gone]);
   const readyMs = performance.now() - begun;
-  if (!isObject(told)) throw new Error(`the worker of ${built} ended before it was ready`);
+  if (!isObject(told)) throw new Error(`the worker ended before it was ready: ${await complaint}`);
   child.kill('SIGKILL');
   await gone;
   return { readyMs, createMs: Number(told['createMs']) };
