@@ -1,5 +1,6 @@
 import { Context, type Info } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
+import { COMPACTION_INSTRUCTIONS, renderForCompaction } from '../core/compaction-text.js';
 import type { PromptMessage } from '../core/messages.js';
 import { callId } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
@@ -43,7 +44,7 @@ export async function callModel(
         { input, reports },
         async () => {
           const rebuilt = await rebuild(deps, context, input);
-          const asked = requestOf(rebuilt.pinned, rebuilt.messages, input);
+          const asked = requestFor(rebuilt.pinned, rebuilt.messages, input);
           return {
             ...rebuilt,
             request: asked,
@@ -53,7 +54,9 @@ export async function callModel(
       );
       // Paid for by now: nothing from here on may lead to another call.
       const recorded = await recordReply(reply, { request, pinned, blobs: deps.blobs });
-      deps.transcripts.noteReply(name, assistantMessage(recorded, input));
+      if (input.compact === undefined) {
+        deps.transcripts.noteReply(name, assistantMessage(recorded, input));
+      }
       return reports.length === 0 ? recorded : { ...recorded, reports };
     },
   );
@@ -64,15 +67,14 @@ async function rebuild(
   context: Context,
   input: CallModelInput,
 ): Promise<{ pinned: PinnedAgent; name: PromptName; messages: readonly PromptMessage[] }> {
-  const own = ownWorkflow(context, deps.stopping);
+  const own = ownWorkflow(context, deps);
   const pinned = await deps.definitions.find(input.definition, () => own.definition());
   const name: PromptName = {
     run: runKey(context.info),
-    definition: input.definition,
     upTo: input.upTo,
     head: input.head,
   };
-  const messages = await deps.transcripts.prompt(name, (from, to) => own.messages(from, to));
+  const messages = await deps.transcripts.prompt(name, (from, to) => own.prompt(from, to));
   return { pinned, name, messages };
 }
 
@@ -133,6 +135,23 @@ async function judged<T>(
     context.heartbeat(heartbeatDetails(reports));
     throw failure;
   }
+}
+
+function requestFor(
+  pinned: PinnedAgent,
+  messages: readonly PromptMessage[],
+  input: CallModelInput,
+): ModelRequest {
+  if (input.compact === undefined) return requestOf(pinned, messages, input);
+  const { model, settings } = pinned.definition;
+  return {
+    model,
+    instructions: COMPACTION_INSTRUCTIONS,
+    messages: [{ role: 'user', text: renderForCompaction(messages.slice(0, input.compact)) }],
+    tools: [],
+    toolChoice: 'none',
+    settings,
+  };
 }
 
 function requestOf(

@@ -24,6 +24,8 @@ export interface CallModelInput {
   readonly turn: number;
   readonly step: number;
   readonly closing?: true;
+  /** Summarise the messages before this place in the prompt; this is no step. */
+  readonly compact?: number;
   readonly maxOutputTokens?: number;
   /** This is a probe of a blocked run: the same trouble again is waited out, not reported again. */
   readonly blocked?: ModelBlock;
@@ -61,10 +63,25 @@ export type RunFunctionResult =
   | { readonly happened: false }
   | { readonly happened: 'unknown'; readonly message: string };
 
+export interface KeepMessagesInput {
+  /** First execution run id: with namespace and workflow id it names the run for ever. */
+  readonly firstRunId: string;
+  /** Numbers of messages (first, and first not) that go to the archive. */
+  readonly archive: { readonly from: number; readonly to: number } | null;
+  /** Places in the prompt (first, and first not) that go to the blob store as one chunk. */
+  readonly chunk: { readonly from: number; readonly to: number } | null;
+}
+
+export interface KeepMessagesResult {
+  /** The chunk: JSON lines of messages. */
+  readonly blob?: BlobRef;
+}
+
 /** The seam between workflow and worker. Names and fields are recorded in histories: they are for ever. */
 export interface Activities {
   readonly loadAgent: (input: LoadAgentInput) => Promise<RunConfig>;
   readonly callModel: (input: CallModelInput) => Promise<RecordedReply>;
   readonly runTool: (input: RunToolInput) => Promise<RunToolResult>;
+  readonly keepMessages: (input: KeepMessagesInput) => Promise<KeepMessagesResult>;
   readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
 }

@@ -3,6 +3,7 @@ import { normaliseError } from '../tools/normalise-error.js';
 import { callModel } from './call-model.js';
 import type { Activities } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { keepMessages } from './keep-messages.js';
 import { loadAgent } from './load-agent.js';
 import { runFunction } from './run-function.js';
 import { runTool } from './run-tool.js';
@@ -12,6 +13,7 @@ export function createActivities(deps: ActivityDependencies): Activities {
     loadAgent: presentable((input) => loadAgent(deps, input)),
     callModel: presentable((input) => callModel(deps, input)),
     runTool: presentable((input) => runTool(deps, input)),
+    keepMessages: presentable((input) => keepMessages(deps, input)),
     runFunction: presentable((input) => runFunction(deps, input)),
   };
 }

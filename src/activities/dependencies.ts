@@ -1,4 +1,5 @@
 import type { AgentCatalog } from '../agents/catalog.js';
+import type { Archive } from '../archive/archive.js';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { ModelCatalog } from '../models/catalog.js';
 import type { DefinitionCache } from './definitions.js';
@@ -9,6 +10,7 @@ export interface ActivityDependencies {
   readonly agents: AgentCatalog;
   readonly models: ModelCatalog;
   readonly blobs: BlobStore;
+  readonly archive: Archive;
   readonly transcripts: TranscriptCache;
   readonly definitions: DefinitionCache;
   /** Names of the search attributes that the namespace has; looked up once. */

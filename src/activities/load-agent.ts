@@ -26,7 +26,7 @@ export async function loadAgent(
   }
   const limits = effectiveLimits(definition.limits, input.limits);
   if (typeof limits === 'string') throw refused(limits);
-  const { price } = models.resolve(definition.model);
+  const { price, window } = models.resolve(definition.model);
   if (price === null && (isSet(limits.turn.costUsd) || isSet(limits.run.costUsd))) {
     throw refused(
       `limits.costUsd: nobody knows the price of model "${definition.model}"; ` +
@@ -38,6 +38,7 @@ export async function loadAgent(
     definition,
     limits,
     price,
+    ...(window !== null && { window }),
     searchAttributes: await searchAttributes(),
     ...(contextBlob && { contextBlob }),
   };

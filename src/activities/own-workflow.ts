@@ -4,8 +4,12 @@ import type { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import type { AgentDefinition } from '../core/definition.js';
-import type { PromptMessage } from '../core/messages.js';
-import type { TranscriptPage } from '../core/status.js';
+import type { BlobStore } from '../blobs/blob-store.js';
+import type { Message } from '../core/messages.js';
+import type { PromptPage, TranscriptPage } from '../core/status.js';
+import type { PromptChunk } from '../core/transcript.js';
+import type { ActivityDependencies } from './dependencies.js';
+import { readChunk } from './prompt-chunk.js';
 
 /** A query that is silent for so long waits in the queue of a worker that is gone. */
 const SILENT_MS = 500;
@@ -16,11 +20,17 @@ const SILENT_MS = 500;
  * then take as long as the shutdown, while another worker has it at once.
  */
 export interface OwnWorkflow {
-  messages(from: number, to: number): Promise<readonly PromptMessage[]>;
+  /** What was said, by number; of this segment only. */
+  said(from: number, to: number): Promise<readonly Message[]>;
+  /** What the model sees, by place in the prompt; what lies in chunks comes from the blob store. */
+  prompt(from: number, to: number): Promise<readonly Message[]>;
   definition(): Promise<AgentDefinition>;
 }
 
-export function ownWorkflow(context: Context, stopping: AbortSignal): OwnWorkflow {
+export function ownWorkflow(
+  context: Context,
+  { stopping, blobs }: Pick<ActivityDependencies, 'stopping' | 'blobs'>,
+): OwnWorkflow {
   const { client, info } = context;
   const execution = info.workflowExecution;
   if (execution === undefined) throw new Error('this activity was not scheduled by a workflow');
@@ -31,10 +41,21 @@ export function ownWorkflow(context: Context, stopping: AbortSignal): OwnWorkflo
       stopping,
     });
   return {
-    async messages(from, to) {
-      const messages: PromptMessage[] = [];
+    async said(from, to) {
+      const messages: Message[] = [];
+      for (let next = from; next < to; next = (messages.at(-1)?.n ?? to) + 1) {
+        const page = await ask<TranscriptPage>('transcript', { from: next, to });
+        if (page.messages.length === 0) break;
+        messages.push(...page.messages);
+      }
+      return messages;
+    },
+    async prompt(from, to) {
+      const first = await ask<PromptPage>('prompt', { from, to });
+      const chunked = from < first.start ? await allOf(first.chunks, blobs) : [];
+      const messages = [...chunked.slice(from, to), ...first.messages];
       while (from + messages.length < to) {
-        const page = await ask<TranscriptPage>('transcript', { from: from + messages.length, to });
+        const page = await ask<PromptPage>('prompt', { from: from + messages.length, to });
         if (page.messages.length === 0) break;
         messages.push(...page.messages);
       }
@@ -42,6 +63,14 @@ export function ownWorkflow(context: Context, stopping: AbortSignal): OwnWorkflo
     },
     definition: () => ask<AgentDefinition>('definition'),
   };
+}
+
+async function allOf(
+  chunks: readonly PromptChunk[],
+  blobs: BlobStore,
+): Promise<readonly Message[]> {
+  const read = await Promise.all(chunks.map((chunk) => readChunk(chunk, blobs)));
+  return read.flat();
 }
 
 /** Asks, and asks again on a fresh queue when nobody answers; the first answer counts. */

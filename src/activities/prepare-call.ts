@@ -38,7 +38,7 @@ export async function prepareCall(
 ): Promise<PreparedCall> {
   const { call } = input;
   const agent = await deps.definitions.find(input.definition, () =>
-    ownWorkflow(context, deps.stopping).definition(),
+    ownWorkflow(context, deps).definition(),
   );
   const { name } = call;
   const pinned = agent.definition.tools.find((tool) => tool.name === name);

@@ -1,13 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import type { PromptMessage } from '../core/messages.js';
-import { chain, emptyTranscript, promptOf } from '../core/transcript.js';
+import { chain, FIRST_LINK, promptOf } from '../core/transcript.js';
 
 /** A prompt as the workflow names it. */
 export interface PromptName {
   /** Namespace and workflow id. */
   readonly run: string;
-  /** Hash of the pinned definition: where the digest chain begins. */
-  readonly definition: string;
   readonly upTo: number;
   readonly head: string;
 }
@@ -53,7 +51,7 @@ export function createTranscriptCache(options: { maxBytes: number }): Transcript
 
   return {
     async prompt(name, fetch) {
-      const entry = entries.get(name.run) ?? emptyEntry(name.definition);
+      const entry = entries.get(name.run) ?? emptyEntry();
       placeLoose(entry, name.upTo);
       if (entry.heads[name.upTo] !== name.head) await complete(entry, name, fetch);
       keep(name.run, entry);
@@ -85,7 +83,7 @@ async function complete(entry: Entry, name: PromptName, fetch: FetchMessages): P
     forgetLoose(entry);
     if (entry.heads[name.upTo] === name.head) return;
   }
-  const fresh = emptyEntry(name.definition);
+  const fresh = emptyEntry();
   for (const message of await fetch(0, name.upTo)) push(fresh, message);
   if (fresh.heads[name.upTo] !== name.head) {
     throw new Error(
@@ -111,8 +109,8 @@ function forgetLoose(entry: Entry): void {
   entry.loose.clear();
 }
 
-function emptyEntry(definition: string): Entry {
-  return { messages: [], heads: [emptyTranscript(definition).head], loose: new Map(), bytes: 0 };
+function emptyEntry(): Entry {
+  return { messages: [], heads: [FIRST_LINK], loose: new Map(), bytes: 0 };
 }
 
 function push(entry: Entry, message: PromptMessage): void {

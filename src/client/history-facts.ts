@@ -10,7 +10,16 @@ type Failure = NonNullable<
 
 /** A recorded event, as far as a run's story needs it. `at`: Unix time in ms, by the server. */
 export type HistoryFact = { readonly id: number; readonly at: number } & (
-  | { readonly type: 'started'; readonly workflowType: string; readonly input: unknown }
+  | {
+      readonly type: 'started';
+      readonly workflowType: string;
+      readonly input: unknown;
+      /** What the segment before has handed over; null in a run's first one. */
+      readonly carried: unknown;
+      /** Run ids of the segment before, and of the first one; empty where there is none before. */
+      readonly before: string;
+      readonly firstRunId: string;
+    }
   | { readonly type: 'local'; readonly activity: string; readonly result: unknown }
   | {
       readonly type: 'scheduled';
@@ -23,7 +32,14 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
   | { readonly type: 'completed'; readonly scheduled: number; readonly result: unknown }
   | { readonly type: 'failed'; readonly scheduled: number; readonly failure: FactFailure }
   | { readonly type: 'cancelled'; readonly scheduled: number }
-  | { readonly type: 'update'; readonly name: string; readonly input: unknown }
+  | {
+      readonly type: 'update';
+      readonly name: string;
+      readonly updateId: string;
+      readonly input: unknown;
+    }
+  /** What a turn has left in the memo. */
+  | { readonly type: 'memo'; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly type: 'cancel-requested' }
   | { readonly type: 'timer-fired' }
   | {
@@ -103,7 +119,16 @@ function runFact(event: HistoryEvent): Told | null {
   const started = event.workflowExecutionStartedEventAttributes;
   if (started) {
     const workflowType = started.workflowType?.name ?? '';
-    return { type: 'started', workflowType, input: first(started.input?.payloads) };
+    const before = started.continuedExecutionRunId ?? '';
+    const [input, carried] = started.input?.payloads ?? [];
+    return {
+      type: 'started',
+      workflowType,
+      input: read(input),
+      carried: before === '' ? null : read(carried),
+      before,
+      firstRunId: started.firstExecutionRunId ?? '',
+    };
   }
   const marker = event.markerRecordedEventAttributes;
   if (marker?.markerName === 'core_local_activity') {
@@ -111,9 +136,15 @@ function runFact(event: HistoryEvent): Told | null {
     const activity = isObject(data) ? textOf(data, 'activity_type') : '';
     return { type: 'local', activity, result: first(marker.details?.['result']?.payloads) };
   }
-  const update = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest?.input;
-  if (update)
-    return { type: 'update', name: update.name ?? '', input: first(update.args?.payloads) };
+  const { input: update, meta } =
+    event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? {};
+  if (update) {
+    const { name, args } = update;
+    const updateId = meta?.updateId ?? '';
+    return { type: 'update', name: name ?? '', updateId, input: first(args?.payloads) };
+  }
+  const memo = event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields;
+  if (memo) return { type: 'memo', fields: readAll(memo) };
   if (event.workflowExecutionCancelRequestedEventAttributes) return { type: 'cancel-requested' };
   return event.timerFiredEventAttributes ? { type: 'timer-fired' } : null;
 }
@@ -151,6 +182,10 @@ function readFailure(failure: Failure | null | undefined): FactFailure {
   const timedOut = Boolean(inner?.timeoutFailureInfo);
   const details = (inner?.applicationFailureInfo?.details?.payloads ?? []).map(read);
   return { message: inner?.message ?? '', timedOut, details };
+}
+
+function readAll(fields: Record<string, Payload>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, read(value)]));
 }
 
 function first(payloads: readonly Payload[] | null | undefined): unknown {

@@ -26,15 +26,40 @@ async function answersProbe(client: Client, taskQueue: string): Promise<boolean>
     staticSummary: 'is a worker alive?',
   });
   const given = new AbortController();
-  const asked = client.connection.withAbortSignal(given.signal, () => handle.result());
-  const answered = asked.then(
-    () => true,
-    () => false,
-  );
+  const { workflowId, firstExecutionRunId: runId } = handle;
+  const answered = client.connection
+    .withAbortSignal(given.signal, () => isTakenUp(client, { workflowId, runId }))
+    .catch(() => false);
   const late = pause(ANSWER_MS, false, { signal: given.signal }).catch(() => false);
   try {
     return await Promise.race([answered, late]);
   } finally {
     given.abort();
   }
+}
+
+/**
+ * Whether a worker has dealt with the workflow, by its history. One that somebody else has made may
+ * know agents and no probe: it fails the task, and is there all the same.
+ */
+async function isTakenUp(
+  { workflowService, options: { namespace } }: Client,
+  execution: { readonly workflowId: string; readonly runId: string },
+): Promise<boolean> {
+  let nextPageToken: Uint8Array | undefined;
+  do {
+    const page = await workflowService.getWorkflowExecutionHistory({
+      namespace,
+      execution,
+      waitNewEvent: true,
+      ...(nextPageToken && { nextPageToken }),
+    });
+    const isDealtWith = page.history?.events?.some(
+      (event) =>
+        event.workflowTaskCompletedEventAttributes ?? event.workflowTaskFailedEventAttributes,
+    );
+    if (isDealtWith) return true;
+    nextPageToken = page.nextPageToken;
+  } while (nextPageToken.length > 0);
+  return false;
 }

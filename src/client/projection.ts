@@ -1,4 +1,6 @@
-import type { RunState } from '../core/state.js';
+import type { RunInput } from '../core/input.js';
+import type { Message } from '../core/messages.js';
+import type { EndedTurn, RunState } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
 import {
   emptyRetelling,
@@ -14,7 +16,11 @@ export { outcomeOf, type BlockedSince, type EndedFact, type InFlight } from './r
 export interface Projection {
   /** Null until the agent is loaded. */
   readonly state: RunState | null;
-  readonly message: string;
+  readonly input: RunInput | null;
+  /** All that was said, as far as these events tell: in the first segment from the beginning. */
+  readonly said: readonly Message[];
+  /** Turns that have ended in this segment, oldest first. */
+  readonly turns: readonly EndedTurn[];
   /** By the id of the scheduling event, which is the activity's id too. */
   readonly inFlight: ReadonlyMap<number, InFlight>;
   /** Call id, or `model` → why it stands still. */
@@ -43,8 +49,20 @@ export function createProjector(): Projector {
   return {
     push: (fact) => retell(retelling, fact),
     view: () => {
-      const { results: _, ...told } = retelling;
-      return { ...told, inFlight: new Map(told.inFlight), blocked: new Map(told.blocked) };
+      const {
+        results: _,
+        early: __,
+        notStarted: ___,
+        cancelTurnRequested: ____,
+        ...told
+      } = retelling;
+      return {
+        ...told,
+        said: [...told.said],
+        turns: [...told.turns],
+        inFlight: new Map(told.inFlight),
+        blocked: new Map(told.blocked),
+      };
     },
   };
 }

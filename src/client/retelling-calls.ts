@@ -14,9 +14,9 @@ import type { ToolDefinition } from '../core/definition.js';
 import { isObject, textOf } from '../core/json.js';
 import type { ToolCall } from '../core/messages.js';
 import { nextAction } from '../core/next-action.js';
-import { reduce } from '../core/reduce.js';
 import type { FactFailure, HistoryFact } from './history-facts.js';
 import type { Retelling } from './retelling-state.js';
+import { tell } from './retelling-turns.js';
 
 /** The event that says it, as far as its place in the history matters. */
 type Said = Pick<HistoryFact, 'id' | 'at'>;
@@ -107,5 +107,5 @@ function settle(told: Retelling, result: CallResult, at: number): void {
   const results = action.calls.flatMap(({ id }) => told.results.get(id) ?? []);
   if (results.length < action.calls.length) return;
   for (const { id } of results) told.results.delete(id);
-  told.state = reduce(told.state, { type: 'calls-finished', results, at });
+  tell(told, { type: 'calls-finished', results, at });
 }

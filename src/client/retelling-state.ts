@@ -1,8 +1,9 @@
 import type { CallResult } from '../core/calls.js';
 import { isObject } from '../core/json.js';
-import type { ToolCall } from '../core/messages.js';
+import type { RunInput } from '../core/input.js';
+import type { Message, ToolCall } from '../core/messages.js';
 import type { Outcome } from '../core/outcome.js';
-import type { RunState } from '../core/state.js';
+import type { EndedTurn, RunState } from '../core/state.js';
 import type { Blocked } from '../core/status.js';
 import type { HistoryFact } from './history-facts.js';
 
@@ -12,6 +13,8 @@ export interface InFlight {
   readonly activityId: string;
   readonly summary: string;
   readonly call: ToolCall | null;
+  /** What the activity was given. */
+  readonly input: Readonly<Record<string, unknown>>;
   /** Unix time in ms of its scheduling. */
   readonly at: number;
 }
@@ -21,12 +24,22 @@ export interface BlockedSince extends Blocked {
   readonly since: number;
 }
 
-export type EndedFact = Extract<HistoryFact, { type: 'ended' }>;
+export type FactOf<T extends HistoryFact['type']> = Extract<HistoryFact, { type: T }>;
+
+export type EndedFact = FactOf<'ended'>;
 
 /** What is known of a run after some of its events. */
 export interface Retelling {
   state: RunState | null;
-  message: string;
+  /** Null until the first event, and for one that is no run's. */
+  input: RunInput | null;
+  /** All that the events tell to have been said, by number; a state forgets what was summarised. */
+  readonly said: Message[];
+  /** Turns that have ended in this segment. */
+  readonly turns: EndedTurn[];
+  cancelTurnRequested: boolean;
+  /** Messages that came before the agent was loaded. */
+  readonly early: FactOf<'update'>[];
   readonly inFlight: Map<number, InFlight>;
   readonly blocked: Map<string, BlockedSince>;
   /** Of calls whose fellows of the same model message have not ended yet. */
@@ -42,7 +55,11 @@ export interface Retelling {
 export function emptyRetelling(): Retelling {
   return {
     state: null,
-    message: '',
+    input: null,
+    said: [],
+    turns: [],
+    cancelTurnRequested: false,
+    early: [],
     inFlight: new Map(),
     blocked: new Map(),
     results: new Map(),

@@ -1,33 +1,33 @@
 import { parseProblem } from '../core/failure.js';
 import { isProblem, parseRunInput } from '../core/input.js';
 import { isObject } from '../core/json.js';
-import type { ToolCall } from '../core/messages.js';
-import { nextAction } from '../core/next-action.js';
-import { reduce } from '../core/reduce.js';
+import type { BlobRef, ToolCall } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
-import { initialState, type RunConfig } from '../core/state.js';
+import { initialState, type RunConfig, type RunState } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
-import { outcomeOf, type EndedFact, type InFlight, type Retelling } from './retelling-state.js';
+import { catchUp, interrupt, tell, turnOver, windUp } from './retelling-turns.js';
 import {
-  callBrokenOff,
-  callFailed,
-  callResolved,
-  callReturned,
-  callsGivenUp,
-} from './retelling-calls.js';
-
-type FactOf<T extends HistoryFact['type']> = Extract<HistoryFact, { type: T }>;
+  outcomeOf,
+  type EndedFact,
+  type FactOf,
+  type InFlight,
+  type Retelling,
+} from './retelling-state.js';
+import { personSaid } from './retelling-people.js';
+import { callBrokenOff, callFailed, callReturned } from './retelling-calls.js';
 
 /** Takes in the next event. */
 export function retell(told: Retelling, fact: HistoryFact): void {
   told.lastEvent = fact.id;
   told.startedAt ??= fact.at;
+  take(told, fact);
+  windUp(told, fact.at);
+}
+
+function take(told: Retelling, fact: HistoryFact): void {
   switch (fact.type) {
-    case 'started': {
-      const input = parseRunInput(fact.input);
-      if (!isProblem(input)) told.message = input.message ?? '';
-      return;
-    }
+    case 'started':
+      return started(told, fact);
     case 'local':
       return loaded(told, fact.result, fact.at);
     case 'scheduled':
@@ -39,8 +39,11 @@ export function retell(told: Retelling, fact: HistoryFact): void {
     case 'cancelled':
       return brokenOff(told, fact);
     case 'update':
-      if (fact.name === 'resolve') callResolved(told, fact);
+      if (told.state === null) told.early.push(fact);
+      else personSaid(told, fact);
       return;
+    case 'memo':
+      return turnOver(told, fact);
     case 'cancel-requested':
       told.cancelRequested = true;
       return;
@@ -51,54 +54,80 @@ export function retell(told: Retelling, fact: HistoryFact): void {
   }
 }
 
+function started(told: Retelling, { input, carried }: FactOf<'started'>): void {
+  const parsed = parseRunInput(input);
+  told.input = isProblem(parsed) ? null : parsed;
+  if (!isObject(carried) || !isObject(carried['state'])) return;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
+  told.state = carried['state'] as unknown as RunState;
+  told.said.push(...told.state.transcript.messages);
+  told.said.sort((one, other) => one.n - other.n);
+}
+
 function loaded(told: Retelling, result: unknown, at: number): void {
   if (told.state !== null || !isObject(result) || !isObject(result['definition'])) return;
+  const { open = false, message: text } = told.input ?? {};
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own loadAgent
-  const state = initialState(result as unknown as RunConfig);
-  told.state = reduce(state, { type: 'message-received', text: told.message, at });
+  const config = result as unknown as RunConfig;
+  told.state = initialState(config, { open, startedAt: told.startedAt ?? at });
+  if (text !== undefined) {
+    tell(told, { type: 'message-received', message: { id: '', text, turn: 1 } });
+  }
+  for (const fact of told.early.splice(0)) personSaid(told, fact);
 }
 
 function scheduled(told: Retelling, fact: FactOf<'scheduled'>): void {
-  const { activity, activityId, summary, at, input } = fact;
-  const asked = isObject(input) ? input : {};
-  if (activity === 'callModel') catchUp(told, at, asked['closing'] === true);
+  const { activity, activityId, summary, at } = fact;
+  const input = isObject(fact.input) ? fact.input : {};
+  if (activity === 'callModel' || activity === 'runTool') catchUp(told, at, { activity, input });
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
-  const call = isObject(asked['call']) ? (asked['call'] as unknown as ToolCall) : null;
-  told.inFlight.set(fact.id, { activity, activityId, summary, call, at });
-}
-
-/** A new model call shows that the engine has drawn its own conclusions meanwhile. */
-function catchUp(told: Retelling, at: number, closing: boolean): void {
-  if (told.state === null) return;
-  callsGivenUp(told, at);
-  if (
-    closing &&
-    told.state.turn.closing === null &&
-    nextAction(told.state).type !== 'begin-closing'
-  ) {
-    // Nothing in the state asks for an end, so the time was up: while blocked, or between two events.
-    interrupt(told, at);
-  }
-  const action = nextAction(told.state);
-  if (action.type === 'begin-closing') {
-    told.state = reduce(told.state, { type: 'closing-begun', reason: action.reason, at });
-  }
+  const call = isObject(input['call']) ? (input['call'] as unknown as ToolCall) : null;
+  told.inFlight.set(fact.id, { activity, activityId, summary, call, input, at });
 }
 
 function completed(told: Retelling, fact: FactOf<'completed'>): void {
   const done = takeDone(told, fact.scheduled);
-  if (done === undefined) return;
-  if (done.activity === 'loadAgent') return loaded(told, fact.result, fact.at);
-  if (told.state === null || !isObject(fact.result)) return;
-  if (done.activity === 'callModel') {
-    told.blocked.delete('model');
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own callModel
-    const reply = fact.result as unknown as RecordedReply;
-    told.state = reduce(told.state, { type: 'model-replied', reply, at: fact.at });
-  } else if (done.call !== null) {
-    const verified = done.activity === 'runFunction' ? fact.result['result'] : fact.result;
-    if (isObject(verified)) callReturned(told, fact, { call: done.call, result: verified });
+  if (done === undefined || !isObject(fact.result)) return;
+  switch (done.activity) {
+    case 'loadAgent':
+      return loadedAgain(told, fact.result, fact.at);
+    case 'keepMessages':
+      return kept(told, done, fact.result);
+    case 'callModel':
+      return replied(told, { done, result: fact.result, at: fact.at });
+    default: {
+      if (done.call === null) return;
+      const verified = done.activity === 'runFunction' ? fact.result['result'] : fact.result;
+      if (isObject(verified)) callReturned(told, fact, { call: done.call, result: verified });
+    }
   }
+}
+
+function loadedAgain(told: Retelling, result: Record<string, unknown>, at: number): void {
+  if (told.state === null) return loaded(told, result, at);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own loadAgent
+  tell(told, { type: 'agent-refreshed', config: result as unknown as RunConfig });
+}
+
+function replied(
+  told: Retelling,
+  { done, result, at }: { done: InFlight; result: Record<string, unknown>; at: number },
+): void {
+  told.blocked.delete('model');
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own callModel
+  const reply = result as unknown as RecordedReply;
+  const cut = done.input['compact'];
+  if (typeof cut === 'number') tell(told, { type: 'compacted', cut, reply, at });
+  else tell(told, { type: 'model-replied', reply, at });
+}
+
+function kept(told: Retelling, { input }: InFlight, { blob }: Record<string, unknown>): void {
+  const { archive, chunk } = input;
+  const archived = isObject(archive) ? Number(archive['to']) : 0;
+  const count = isObject(chunk) ? Number(chunk['to']) - Number(chunk['from']) : 0;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own keepMessages
+  const stored = isObject(blob) ? { blob: blob as unknown as BlobRef, count } : null;
+  tell(told, { type: 'messages-kept', archived, chunk: stored });
 }
 
 function failed(told: Retelling, fact: FactOf<'failed'>): void {
@@ -111,7 +140,11 @@ function failed(told: Retelling, fact: FactOf<'failed'>): void {
     told.blocked.set(done.call?.id ?? 'model', { reason, message, since: fact.id });
   } else if (done.activity === 'callModel') {
     const { reason, message } = problem ?? { reason: 'error' as const, message: failure.message };
-    told.state = reduce(told.state, { type: 'model-failed', reason, message });
+    const cut = done.input['compact'];
+    if (typeof cut === 'number') tell(told, { type: 'compacted', cut, reply: null, at: fact.at });
+    else tell(told, { type: 'model-failed', reason, message });
+  } else if (done.activity === 'loadAgent') {
+    tell(told, { type: 'agent-refreshed', config: null });
   } else if (done.activity === 'runTool' && done.call !== null) {
     callFailed(told, fact, { call: done.call, failure });
   }
@@ -133,21 +166,14 @@ function takeDone(told: Retelling, scheduledEvent: number): InFlight | undefined
   return done;
 }
 
-function interrupt(told: Retelling, at: number): void {
-  if (told.state === null || told.state.turn.outcome !== null) return;
-  const by = told.cancelRequested ? 'cancel' : 'wallMs';
-  const results = [...told.results.values()];
-  told.results.clear();
-  told.state = reduce(told.state, { type: 'interrupted', by, results, at });
-}
-
 function ended(told: Retelling, fact: EndedFact): void {
   told.ended = fact;
   told.inFlight.clear();
   told.blocked.clear();
   if (fact.how === 'cancelled') interrupt(told, fact.at);
   const outcome = outcomeOf(fact);
-  if (told.state !== null && outcome !== null) {
+  // An open run's own end is not that of its last turn.
+  if (told.state !== null && !told.state.open && outcome !== null) {
     told.state = { ...told.state, turn: { ...told.state.turn, outcome } };
   }
 }

@@ -1,5 +1,6 @@
 import type { Pending, RunStatus, RunStatusName } from '../core/status.js';
 import { isObject, textOf } from '../core/json.js';
+import { nextAction } from '../core/next-action.js';
 import { nothingSpent } from '../core/state.js';
 import { doingText } from './doing.js';
 import { endOfRun } from './end-of-run.js';
@@ -23,24 +24,33 @@ export function statusFrom(run: RunReading, now: number): RunStatus {
     runId,
     agent: state?.config.definition.name ?? run.agent,
     status: statusName(run),
-    reason: end?.reason ?? blocked?.reason ?? null,
+    reason: end?.reason ?? blocked?.reason ?? state?.turn.outcome?.reason ?? null,
     message:
       end?.outcome.error ?? blocked?.message ?? (cancelling ? 'a cancel is asked for' : null),
     turn: state?.turn.number ?? 0,
     step: state?.turn.spent.steps ?? 0,
+    segments: state?.segments ?? 1,
+    queued: state?.inbox.waiting.length ?? 0,
     limits: state?.config.limits ?? { turn: {}, run: {} },
     usage: (state?.total ?? nothingSpent(null)).usage,
     pending: pendingOf(run),
     doing: doingText({ view, work }, now),
     reports: failedAttempts(facts, work),
-    outcome: end?.outcome ?? null,
+    outcome: end?.outcome ?? state?.turn.outcome ?? null,
   };
 }
 
 function statusName(run: RunReading): RunStatusName {
+  const { description, view } = run;
   if (endOfRun(run) !== null) return 'done';
-  if (run.description.status.name === 'PAUSED') return 'paused';
-  return run.view.blocked.size > 0 ? 'blocked' : 'working';
+  if (description.status.name === 'PAUSED') return 'paused';
+  if (view.blocked.size > 0) return 'blocked';
+  if (view.state === null) return 'working';
+  if (view.state.paused) return 'paused';
+  if (view.inFlight.size > 0) return 'working';
+  const { type } = nextAction(view.state);
+  if (type === 'await-message') return 'waiting_message';
+  return type === 'await-time' ? 'waiting_time' : 'working';
 }
 
 /** The calls that only a person can settle. */

@@ -14,8 +14,9 @@ export function transcriptFrom(
   { view }: Pick<RunReading, 'view'>,
   { from, to }: MessageRange = {},
 ): TranscriptPage {
-  const messages = view.state?.transcript.messages ?? [];
-  return { messages: messages.slice(from ?? 0, to), total: messages.length };
+  const total = view.state?.transcript.next ?? 0;
+  const wanted = view.said.filter(({ n }) => n >= (from ?? 0) && n < (to ?? total));
+  return { messages: wanted, total };
 }
 
 /**

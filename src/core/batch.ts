@@ -1,8 +1,12 @@
-import { refusal, signature, type CallResult } from './calls.js';
+import { refusal, shortSignature, signature, type CallResult } from './calls.js';
 import type { ToolCalls, ToolDefinition } from './definition.js';
 import { callsLeft } from './limits.js';
 import type { Message, ToolCall } from './messages.js';
-import type { Batch, RunState } from './state.js';
+import type { Batch, RunState, Turn } from './state.js';
+import { waitedText, waitUntil } from './wait.js';
+
+/** Agents below the root that a chain of calls can have, whatever the limits say. */
+const DEEPEST = 16;
 
 /** What shall be done with one call of a message. */
 type Plan =
@@ -13,27 +17,31 @@ type Plan =
 
 /**
  * Opens a batch: the calls that need no execution already have their result.
- * @returns the batch, and whether the cap of calls refused one of them
+ * @returns the batch, and the limit that refused one of them
  */
 export function openBatch(
   state: RunState,
-  opened: { step: number; calls: readonly ToolCall[] },
-): { batch: Batch; refused: boolean } {
+  opened: { step: number; at: number; calls: readonly ToolCall[] },
+): { batch: Batch; refused: Turn['callsRefused'] } {
   const seen = new Map<string, number>();
   let left = callsLeft(state);
-  let refused = false;
+  let refused: Turn['callsRefused'] = null;
   const results = opened.calls.map((call, index): CallResult | null => {
     const plan = planCall(state, { call, index, seen });
     if (plan.type === 'answer') return plan.result;
     if (plan.type === 'same-as') return null;
     if (left <= 0) {
-      refused = true;
+      refused = 'toolCalls';
       return notExecuted(call, 'the limit of tool calls is used up');
+    }
+    if (tooDeep(state, call)) {
+      refused ??= 'depth';
+      return notExecuted(call, 'agents may call each other no deeper than this');
     }
     left -= 1;
     return null;
   });
-  return { batch: { step: opened.step, calls: opened.calls, results }, refused };
+  return { batch: { ...opened, results }, refused };
 }
 
 function planCall(
@@ -51,7 +59,7 @@ function planCall(
     return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
   }
   if (!guardsRepeats(tool)) return { type: 'execute' };
-  const earlier = state.turn.succeeded[signature(call)];
+  const earlier = state.turn.succeeded[shortSignature(call)];
   if (earlier !== undefined) return answer(fromRecord(call, state, earlier));
   const twin = seen.get(signature(call));
   if (twin !== undefined) return { type: 'same-as', index: twin };
@@ -68,6 +76,38 @@ export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
     const twin = guarded && seen.has(signature(call));
     if (guarded) seen.add(signature(call));
     return !twin && batch.results[index] === null;
+  });
+}
+
+export interface OpenWait {
+  readonly call: ToolCall;
+  /** Unix time in ms. */
+  readonly until: number;
+}
+
+/** The waits among these calls, and when each is over. */
+export function waitsOf(
+  state: RunState,
+  batch: Batch,
+  calls: readonly ToolCall[],
+): readonly OpenWait[] {
+  return calls.flatMap((call) => {
+    if (toolOf(state, call.name)?.kind !== 'wait') return [];
+    const until = waitUntil(call.arguments, batch.at);
+    return { call, until: typeof until === 'number' ? until : batch.at };
+  });
+}
+
+/** The results of the waits that are over: their time has come, or a message has. */
+export function waitsOver(state: RunState, at: number): readonly CallResult[] {
+  const { batch } = state.turn;
+  if (batch === null) return [];
+  const woken = state.inbox.waiting.length > 0;
+  return waitsOf(state, batch, openCalls(state, batch)).flatMap(({ call, until }) => {
+    const over = until <= at;
+    if (!over && !woken) return [];
+    const text = waitedText(call.arguments, !over);
+    return { id: call.id, ok: true, text, executed: true };
   });
 }
 
@@ -103,6 +143,14 @@ export function toolOf(state: RunState, name: string): ToolDefinition | undefine
   return state.config.definition.tools.find((tool) => tool.name === name);
 }
 
+/** Whether the call would start an agent below the deepest level that is allowed. */
+function tooDeep(state: RunState, call: ToolCall): boolean {
+  const { limits, depth = 0 } = state.config;
+  if (toolOf(state, call.name)?.kind !== 'agent') return false;
+  const deepest = Math.min(limits.turn.depth ?? DEEPEST, limits.run.depth ?? DEEPEST, DEEPEST);
+  return depth >= deepest;
+}
+
 /** A repeated read is legitimate polling; what changes the world is not done twice by accident. */
 export function guardsRepeats(tool: ToolDefinition): boolean {
   return tool.effect !== 'read' && tool.repeat !== 'allow';
@@ -127,7 +175,7 @@ function fromRecord(call: ToolCall, state: RunState, earlierId: string): CallRes
   return {
     id: call.id,
     ok: true,
-    text: `${note}\n${earlier?.text ?? ''}`,
+    text: `${note}\n${earlier?.text ?? '[further up, or in the summary of what was before]'}`,
     ...(earlier?.blob && { blob: earlier.blob }),
     executed: false,
   };

@@ -1,6 +1,7 @@
 import { sha256Hex } from './digest.js';
 import type { Json } from './json.js';
 import type { BlobRef, ToolCall } from './messages.js';
+import type { Usage } from './outcome.js';
 
 /** What became of one call; each call gets exactly one. */
 export interface CallResult {
@@ -13,6 +14,8 @@ export interface CallResult {
   readonly output?: Json;
   /** The tool ran, or may have; false for what the engine answered itself. */
   readonly executed: boolean;
+  /** What an agent that was called has used. */
+  readonly usage?: Usage;
 }
 
 /** The kinds of error that a model can read in a tool message. */
@@ -26,7 +29,8 @@ export type CallErrorType =
   | 'not_executed'
   | 'cancelled'
   | 'outcome_unknown'
-  | 'abandoned';
+  | 'abandoned'
+  | 'agent_failed';
 
 /** A tool message for something that did not work: `{"error":{"type","message"}}`. */
 export function errorText(error: { type: CallErrorType; message: string }): string {
@@ -41,6 +45,11 @@ export function refusal(id: string, error: { type: CallErrorType; message: strin
 /** Equal for two calls that would do the same. */
 export function signature(call: Pick<ToolCall, 'name' | 'digest'>): string {
   return `${call.name} ${call.digest}`;
+}
+
+/** The same in 16 hex digits, for a record that is carried from segment to segment. */
+export function shortSignature(call: Pick<ToolCall, 'name' | 'digest'>): string {
+  return sha256Hex(signature(call)).slice(0, 16);
 }
 
 /** Where a call stands in the world; equal in every retry, segment and reset. */

@@ -1,7 +1,7 @@
 import type { Message, PromptMessage } from './messages.js';
 import type { Outcome } from './outcome.js';
 import type { RunState, Turn } from './state.js';
-import { append } from './transcript.js';
+import { append, messageTokens } from './transcript.js';
 
 export function withTurn(state: RunState, change: Partial<Turn>): RunState {
   return { ...state, turn: { ...state.turn, ...change } };
@@ -13,8 +13,13 @@ export function end(state: RunState, outcome: Outcome): RunState {
 
 /** Appends a message at the place where the run stands. */
 export function say(state: RunState, at: number, said: PromptMessage): RunState {
-  const { turn, transcript } = state;
-  const place = { n: transcript.messages.length, turn: turn.number, step: turn.spent.steps, at };
+  const { turn, transcript, compaction } = state;
+  const place = { n: transcript.next, turn: turn.number, step: turn.spent.steps, at };
   const message: Message = { ...place, ...said };
-  return { ...state, transcript: append(transcript, message) };
+  const promptTokens = compaction.promptTokens + messageTokens(message);
+  return {
+    ...state,
+    transcript: append(transcript, message),
+    compaction: { ...compaction, promptTokens },
+  };
 }

@@ -29,6 +29,8 @@ export interface ToolDefinition {
   readonly effect: Effect;
   readonly ends?: true;
   readonly repeat?: 'allow';
+  /** The workflow answers the call itself: `wait` by a durable timer. */
+  readonly kind?: 'wait' | 'agent';
   /** Has a `verify` function, so an unknown outcome can be settled without a person. */
   readonly verify?: true;
   /** Milliseconds one execution may take. */
@@ -49,6 +51,14 @@ export interface Settings {
   readonly [name: string]: Json | undefined;
 }
 
+/** Shares of the model's window, between 0 and 1. */
+export interface Compaction {
+  /** A prompt above this share is summarised. */
+  readonly at: number;
+  /** This share of the newest messages stays as it is. */
+  readonly keep: number;
+}
+
 /** An agent as data: pinned by `loadAgent`, named by `hash` ever after. */
 export interface AgentDefinition {
   readonly name: string;
@@ -61,6 +71,8 @@ export interface AgentDefinition {
   readonly onLimit: OnLimit;
   readonly limits: Limits;
   readonly settings: Settings;
+  /** Absent: the defaults; null: never. */
+  readonly compaction?: Compaction | null;
   /** SHA-256 (hex) of all the above in canonical form. */
   readonly hash: string;
 }

@@ -35,6 +35,31 @@ export function failed(
   };
 }
 
+/** The end of an open run that takes no more messages: the last turn's answer, the whole run's spend. */
+export function closed(state: RunState): Outcome {
+  return { status: 'completed', reason: 'closed', ...runBody(state) };
+}
+
+/** The end of an open run from outside its turns. */
+export function runCancelled(state: RunState): Outcome {
+  return { status: 'cancelled', reason: 'cancelled', ...runBody(state) };
+}
+
+export function runStopped(state: RunState, reason: StopReason): Outcome {
+  return { status: 'stopped', reason, ...runBody(state) };
+}
+
+function runBody(state: RunState): OutcomeBody {
+  const { total, segments, turn } = state;
+  return {
+    answer: turn.outcome?.answer ?? null,
+    ...(turn.outcome?.blob && { blob: turn.outcome.blob }),
+    output: turn.outcome?.output ?? null,
+    ...total,
+    segments,
+  };
+}
+
 function body(state: RunState, given: Given | null): OutcomeBody {
   const { spent } = state.turn;
   return {

@@ -1,24 +1,31 @@
+import type { BlobRef } from './messages.js';
 import type { CallResult } from './calls.js';
+import type { Limits } from './definition.js';
+import type { Incoming } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply } from './reply.js';
+import type { Ending, RunConfig } from './state.js';
 
 /** Why work in flight was broken off. */
-export type Interruption = 'cancel' | 'wallMs';
+export type Interruption = 'cancel' | 'cancelTurn' | 'wallMs';
 
 /** What happens to a run. State changes by these and by nothing else. `at` is Unix time in ms. */
-export type RunEvent =
-  | { readonly type: 'message-received'; readonly text: string; readonly at: number }
+export type RunEvent = TurnEvent | PersonEvent | SegmentEvent;
+
+/** The work of a turn. */
+export type TurnEvent =
+  | { readonly type: 'turn-begun'; readonly at: number }
+  /** What people said to the turn under way becomes part of its prompt. */
+  | { readonly type: 'messages-joined'; readonly at: number }
   | { readonly type: 'model-replied'; readonly reply: RecordedReply; readonly at: number }
-  | {
-      readonly type: 'model-failed';
-      readonly reason: FailReason;
-      readonly message: string;
-    }
+  | { readonly type: 'model-failed'; readonly reason: FailReason; readonly message: string }
   | {
       readonly type: 'calls-finished';
       readonly results: readonly CallResult[];
       readonly at: number;
     }
+  /** The waits that are over by now have their results. */
+  | { readonly type: 'time-passed'; readonly at: number }
   | {
       readonly type: 'interrupted';
       readonly by: Interruption;
@@ -27,4 +34,33 @@ export type RunEvent =
       readonly at: number;
     }
   | { readonly type: 'closing-begun'; readonly reason: StopReason; readonly at: number }
-  | { readonly type: 'limit-ended'; readonly reason: StopReason };
+  | { readonly type: 'limit-ended'; readonly reason: StopReason }
+  /** The messages before `cut`, by their place in the prompt, were summarised; null: that failed. */
+  | {
+      readonly type: 'compacted';
+      readonly cut: number;
+      readonly reply: RecordedReply | null;
+      readonly at: number;
+    }
+  | { readonly type: 'turn-recorded'; readonly at: number };
+
+/** What people say and decide; may come at any moment, and never disturbs work in flight. */
+export type PersonEvent =
+  | { readonly type: 'message-received'; readonly message: Incoming }
+  | { readonly type: 'ending'; readonly by: Ending }
+  | { readonly type: 'paused'; readonly paused: boolean }
+  | { readonly type: 'limits-set'; readonly limits: Limits };
+
+/** The run's life beyond its turns. */
+export type SegmentEvent =
+  | { readonly type: 'agent-loaded'; readonly config: RunConfig }
+  /** Null: it could not be had, the run goes on with the one it has. */
+  | { readonly type: 'agent-refreshed'; readonly config: RunConfig | null }
+  | {
+      readonly type: 'messages-kept';
+      /** Messages before this one are in the archive now. */
+      readonly archived: number;
+      /** The oldest `count` messages in memory lie in this blob now. */
+      readonly chunk: { readonly blob: BlobRef; readonly count: number } | null;
+    }
+  | { readonly type: 'segment-begun' };

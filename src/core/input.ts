@@ -14,6 +14,10 @@ export interface RunInput {
   readonly context?: Json;
   /** For people and filters. */
   readonly tags?: readonly string[];
+  /** Keep every message in the archive; default: `open`. */
+  readonly archive?: boolean;
+  /** Agents above this run, for the limit of depth; set by the agent that calls another. */
+  readonly depth?: number;
 }
 
 /** Refused input: names the field, the value, and the cure. */
@@ -32,7 +36,7 @@ export function unreadable(message: string): object {
   return { [UNREADABLE]: message };
 }
 
-const FIELDS = ['agent', 'message', 'open', 'limits', 'context', 'tags'];
+const FIELDS = ['agent', 'message', 'open', 'limits', 'context', 'tags', 'archive', 'depth'];
 
 /** Guards the door: whatever comes in, a run input or a problem comes out, never a throw. */
 export function parseRunInput(value: unknown): RunInput | InputProblem {
@@ -49,11 +53,13 @@ export function parseRunInput(value: unknown): RunInput | InputProblem {
   }
   const found =
     checkAgent(value['agent']) ??
-    checkOpen(value['open']) ??
-    checkMessage(value['message']) ??
+    checkFlag('open', value['open']) ??
+    checkMessage(value['message'], value['open'] === true) ??
     checkLimits(value['limits'], 'limits') ??
     checkContext(value['context']) ??
-    checkTags(value['tags']);
+    checkTags(value['tags']) ??
+    checkFlag('archive', value['archive']) ??
+    checkDepth(value['depth']);
   return found === null ? trusted(value) : problem(found);
 }
 
@@ -72,17 +78,29 @@ function checkAgent(value: unknown): string | null {
   return `agent: ${show(value)} is no name; give the name of an agent that the worker knows`;
 }
 
-function checkMessage(value: unknown): string | null {
-  if (value === undefined) return 'message: missing; give a text';
+function checkMessage(value: unknown, open: boolean): string | null {
+  if (value === undefined) {
+    return open ? null : 'message: missing; give a text, or "open": true and send it later';
+  }
+  return checkText(value);
+}
+
+/** @returns what is wrong with a message, or null */
+export function checkText(value: unknown): string | null {
   if (typeof value !== 'string') return `message: ${show(value)} is no text; give a string`;
   if (value.trim() === '') return 'message: is empty; say what the agent shall do';
   return tooLong('message', value.length);
 }
 
-function checkOpen(value: unknown): string | null {
-  if (value === undefined || value === false) return null;
-  if (value === true) return 'open: open runs are not part of this version; leave it out';
-  return `open: ${show(value)} is neither true nor false`;
+/** @returns what is wrong with a flag, or null */
+export function checkFlag(field: string, value: unknown): string | null {
+  if (value === undefined || typeof value === 'boolean') return null;
+  return `${field}: ${show(value)} is neither true nor false`;
+}
+
+function checkDepth(value: unknown): string | null {
+  if (value === undefined || (Number.isInteger(value) && Number(value) >= 0)) return null;
+  return `depth: ${show(value)} is no whole number from 0 on; leave it out`;
 }
 
 /** @returns what is wrong with a set of limits, or null */
@@ -139,7 +157,7 @@ function problem(text: string): InputProblem {
 }
 
 /** A value as it may stand in an error message: JSON, cut short. */
-function show(value: unknown): string {
+export function show(value: unknown): string {
   const text = jsonText(value) ?? typeof value;
   return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }

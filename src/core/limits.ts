@@ -1,5 +1,4 @@
 import type { LimitName, LimitSet, Limits, Price } from './definition.js';
-import { estimateTokens } from './estimate.js';
 import type { StopReason, Usage } from './outcome.js';
 import type { EffectiveLimits, RunState, Spent } from './state.js';
 
@@ -115,7 +114,7 @@ function outputRooms(state: RunState, extraTokens: number): readonly Room[] {
   ];
   const budgeted = scopes.some(([limits]) => isSet(limits.tokens) || isSet(limits.costUsd));
   if (!budgeted) return [];
-  const input = estimatePrompt(state) + extraTokens;
+  const input = state.transcript.tokens + extraTokens;
   return scopes.flatMap(([limits, spent]) => [
     ...tokenRoom(limits, { spent, input }),
     ...moneyRoom(limits, { spent, input, price: state.config.price }),
@@ -141,20 +140,6 @@ function moneyRoom(
     limits.costUsd - (use.spent.usage.costUsd ?? 0) - (use.input * use.price.input) / 1e6;
   if (use.price.output === 0) return left < 0 ? [{ limit: 'costUsd', tokens: 0 }] : [];
   return [{ limit: 'costUsd', tokens: Math.floor((left * 1e6) / use.price.output) }];
-}
-
-function estimatePrompt(state: RunState): number {
-  const { definition } = state.config;
-  const fixed = estimateTokens(definition.instructions + JSON.stringify(definition.tools));
-  return state.transcript.messages.reduce(
-    (sum, message) =>
-      sum +
-      estimateTokens(message.text) +
-      (message.role === 'assistant' && message.calls
-        ? estimateTokens(JSON.stringify(message.calls))
-        : 0),
-    fixed,
-  );
 }
 
 /** What a call of this size costs; null where the price is unknown. */

@@ -1,16 +1,19 @@
 import type { CallResult } from './calls.js';
+import type { SegmentFacts } from './carry.js';
 import type { Interruption, RunEvent } from './events.js';
 import type { ToolCall } from './messages.js';
 import { nextAction, type Action } from './next-action.js';
-import type { FailReason } from './outcome.js';
+import type { FailReason, Outcome } from './outcome.js';
 import { reduce } from './reduce.js';
 import type { RecordedReply } from './reply.js';
-import type { RunState } from './state.js';
+import type { RunConfig, RunState } from './state.js';
 
 /** One model call as the loop asks for it: everything else is in the transcript. */
 export interface ModelCall {
   readonly closing: boolean;
   readonly maxOutputTokens: number | null;
+  /** Not a step: the messages before this place in the prompt shall be summarised. */
+  readonly cut?: number;
 }
 
 export type ModelCallEnd =
@@ -24,46 +27,141 @@ export interface CallsEnd {
   readonly interrupted?: Interruption;
 }
 
+/** A run in memory. People's words change it while work is in flight; so it is read anew each time. */
+export interface Run {
+  state: RunState;
+}
+
 /**
  * What the loop needs of the world.
  *
- * Contract: neither `callModel` nor `runCalls` throws for what a model, a tool or a person does;
- * a throw is a fault of the engine. `runCalls` gives one result per call unless interrupted.
+ * Contract: none of them throws for what a model, a tool or a person does; a throw is a fault of the
+ * engine, or ends the segment. `runCalls` gives one result per call unless it was interrupted or the
+ * run was paused.
  */
 export interface Effects {
   now(): number;
+  segment(): SegmentFacts;
   callModel(state: RunState, call: ModelCall): Promise<ModelCallEnd>;
   runCalls(state: RunState, calls: readonly ToolCall[]): Promise<CallsEnd>;
-  /** Told of each state with the action that follows from it. */
+  /** Waits until this moment, a message, or an interruption. */
+  awaitTime(until: number): Promise<Interruption | null>;
+  /** Waits until something else is to be done than this. */
+  awaitChange(action: Action): Promise<Interruption | null>;
+  /** Writes down that a turn is over, where it can be read without a worker. */
+  recordTurn(turn: number, outcome: Outcome): void;
+  /** A turn has begun: its clock runs. */
+  turnBegun(): void;
+  /** Keeps what leaves the history and goes on in a new segment; returns where that was not possible. */
+  continueAsNew(): Promise<void>;
+  /** The agent as the workers have it now; null where none of them knows it any more. */
+  refreshAgent(state: RunState): Promise<RunConfig | null>;
+  /** Keeps what a compaction is about to take out of memory. @returns whether it may */
+  keepMessages(): Promise<boolean>;
+  /** Told of each action before it is done. */
   observe(state: RunState, action: Action): void;
 }
 
-/** Runs the open turn to its outcome: ask what is next, do it, apply what came of it. */
-export async function runTurn(from: RunState, effects: Effects): Promise<RunState> {
-  let state = from;
+export function apply(run: Run, event: RunEvent): void {
+  run.state = reduce(run.state, event);
+}
+
+/** Runs a run to its end: ask what is next, do it, apply what came of it. */
+export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
   for (;;) {
-    const action = nextAction(state);
-    effects.observe(state, action);
+    const action = nextAction(run.state, effects.segment());
+    effects.observe(run.state, action);
+    // Awaited here and not in a layer of its own: each promise of a step costs replay time.
     switch (action.type) {
       case 'finish':
-        return state;
+        return action.outcome;
       case 'call-model': {
-        const end = await effects.callModel(state, action);
-        state = reduce(state, modelEvent(end, effects.now()));
+        const end = await effects.callModel(run.state, action);
+        apply(run, modelEvent(end, effects.now()));
         break;
       }
       case 'run-calls': {
-        const end = await effects.runCalls(state, action.calls);
-        state = reduce(state, callsEvent(end, effects.now()));
+        const end = await effects.runCalls(run.state, action.calls);
+        apply(run, callsEvent(end, effects.now()));
         break;
       }
-      case 'begin-closing':
-        state = reduce(state, { type: 'closing-begun', reason: action.reason, at: effects.now() });
+      case 'compact':
+      case 'refresh-agent':
+      case 'await-time':
+      case 'await-message':
+      case 'await-resume':
+      case 'continue-as-new':
+        await pause(run, action, effects);
         break;
-      case 'end-at-limit':
-        state = reduce(state, { type: 'limit-ended', reason: action.reason });
+      default:
+        decide(run, action, effects);
     }
   }
+}
+
+type Waiting =
+  'compact' | 'refresh-agent' | 'await-time' | 'await-message' | 'await-resume' | 'continue-as-new';
+
+/** What a run does beside its steps, and waits for. */
+async function pause(
+  run: Run,
+  action: Extract<Action, { type: Waiting }>,
+  effects: Effects,
+): Promise<void> {
+  switch (action.type) {
+    case 'compact':
+      return await compactNow(run, action.cut, effects);
+    case 'continue-as-new':
+      return await effects.continueAsNew();
+    case 'refresh-agent':
+      return apply(run, { type: 'agent-refreshed', config: await effects.refreshAgent(run.state) });
+    case 'await-time': {
+      const by = await effects.awaitTime(action.until);
+      const at = effects.now();
+      return apply(run, by === null ? { type: 'time-passed', at } : brokenOff(by, at));
+    }
+    case 'await-message':
+    case 'await-resume': {
+      const by = await effects.awaitChange(action);
+      if (by !== null) apply(run, brokenOff(by, effects.now()));
+    }
+  }
+}
+
+/** What needs nobody but the state. */
+function decide(
+  run: Run,
+  action: Exclude<Action, { type: Waiting | 'finish' | 'call-model' | 'run-calls' }>,
+  effects: Effects,
+): void {
+  const at = effects.now();
+  switch (action.type) {
+    case 'join-messages':
+      return apply(run, { type: 'messages-joined', at });
+    case 'begin-turn':
+      apply(run, { type: 'turn-begun', at });
+      return effects.turnBegun();
+    case 'begin-closing':
+      return apply(run, { type: 'closing-begun', reason: action.reason, at });
+    case 'end-at-limit':
+      return apply(run, { type: 'limit-ended', reason: action.reason });
+    case 'end-cancelled':
+      return apply(run, brokenOff('cancel', at));
+    case 'record-turn':
+      effects.recordTurn(run.state.turn.number, action.outcome);
+      return apply(run, { type: 'turn-recorded', at });
+  }
+}
+
+/** A compaction that fails is no end: the turn goes on as it is, for as long as the provider reads it. */
+async function compactNow(run: Run, cut: number, effects: Effects): Promise<void> {
+  const kept = await effects.keepMessages();
+  const call = { closing: false, maxOutputTokens: null, cut };
+  const end = kept ? await effects.callModel(run.state, call) : null;
+  const at = effects.now();
+  if (end?.type === 'interrupted') return apply(run, brokenOff(end.by, at));
+  const reply = end?.type === 'replied' ? end.reply : null;
+  apply(run, { type: 'compacted', cut, reply, at });
 }
 
 function modelEvent(end: ModelCallEnd, at: number): RunEvent {
@@ -73,7 +171,7 @@ function modelEvent(end: ModelCallEnd, at: number): RunEvent {
     case 'failed':
       return { type: 'model-failed', reason: end.reason, message: end.message };
     case 'interrupted':
-      return { type: 'interrupted', by: end.by, results: [], at };
+      return brokenOff(end.by, at);
   }
 }
 
@@ -81,4 +179,8 @@ function callsEvent(end: CallsEnd, at: number): RunEvent {
   const { results, interrupted } = end;
   if (interrupted === undefined) return { type: 'calls-finished', results, at };
   return { type: 'interrupted', by: interrupted, results, at };
+}
+
+function brokenOff(by: Interruption, at: number): RunEvent {
+  return { type: 'interrupted', by, results: [], at };
 }

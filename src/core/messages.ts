@@ -36,7 +36,7 @@ export interface ToolCall extends AskedCall {
 }
 
 interface Placed {
-  /** Position in the canonical transcript, from 0. */
+  /** Position in all that was said in the run, from 0; goes on through turns and segments. */
   readonly n: number;
   readonly turn: number;
   readonly step: number;
@@ -47,8 +47,14 @@ interface Placed {
 export interface UserMessage extends Placed {
   readonly role: 'user';
   readonly text: string;
-  /** `perdure`: written by the engine (the closing instruction), not by a person. */
+  /** `perdure`: written by the engine (the closing instruction, a summary), not by a person. */
   readonly origin?: 'perdure';
+  /** The id under which it was sent. */
+  readonly id?: string;
+  /** Stays word for word when older messages are summarised. */
+  readonly pinned?: true;
+  /** This is a summary; these messages, by `n` and both ends included, it stands for in the prompt. */
+  readonly compacts?: { readonly from: number; readonly to: number };
 }
 
 export interface AssistantMessage extends Placed {

@@ -1,10 +1,14 @@
-import { openCalls } from './batch.js';
+import { openCalls, waitsOf } from './batch.js';
+import { segmentFull, type SegmentFacts } from './carry.js';
+import { compactionDue } from './compaction.js';
 import { CLOSING_INSTRUCTION } from './compose.js';
+import { closed, runCancelled, runStopped } from './ends.js';
 import { estimateTokens } from './estimate.js';
+import { waitsFor } from './inbox.js';
 import { limitReached, reserve } from './limits.js';
 import type { ToolCall } from './messages.js';
 import type { Outcome, StopReason } from './outcome.js';
-import type { RunState } from './state.js';
+import { inTurn, type Batch, type RunState } from './state.js';
 
 /** What has to be done next. */
 export type Action =
@@ -15,28 +19,83 @@ export type Action =
       readonly maxOutputTokens: number | null;
     }
   | { readonly type: 'run-calls'; readonly calls: readonly ToolCall[] }
+  /** Nothing but waits is left of a batch; the first is over at `until`, Unix time in ms. */
+  | { readonly type: 'await-time'; readonly until: number }
+  /** The messages before `cut` in the prompt shall be summarised. */
+  | { readonly type: 'compact'; readonly cut: number }
+  | { readonly type: 'join-messages' }
   | { readonly type: 'begin-closing'; readonly reason: StopReason }
   | { readonly type: 'end-at-limit'; readonly reason: StopReason }
+  | { readonly type: 'end-cancelled' }
+  | { readonly type: 'record-turn'; readonly outcome: Outcome }
+  | { readonly type: 'refresh-agent' }
+  | { readonly type: 'begin-turn' }
+  | { readonly type: 'await-message' }
+  | { readonly type: 'await-resume' }
+  | { readonly type: 'continue-as-new' }
   | { readonly type: 'finish'; readonly outcome: Outcome };
 
+/** A segment that is never full: for readers of a history, who follow where it leads. */
+export const ROOMY: SegmentFacts = { historyBytes: 0, suggested: false };
+
 /** The one decision of the loop. Pure. */
-export function nextAction(state: RunState): Action {
-  const { turn, config } = state;
-  if (turn.outcome !== null) return { type: 'finish', outcome: turn.outcome };
-  if (turn.batch !== null) {
-    const open = openCalls(state, turn.batch);
-    const sequential = config.definition.toolCalls === 'sequential';
-    return { type: 'run-calls', calls: sequential ? open.slice(0, 1) : open };
-  }
+export function nextAction(state: RunState, segment: SegmentFacts = ROOMY): Action {
+  return inTurn(state) ? withinTurn(state, segment) : betweenTurns(state, segment);
+}
+
+function withinTurn(state: RunState, segment: SegmentFacts): Action {
+  const { turn } = state;
+  if (turn.batch !== null) return withinBatch(state, { batch: turn.batch, segment });
+  if (state.ending === 'cancelled') return { type: 'end-cancelled' };
+  if (segmentFull(state, segment)) return { type: 'continue-as-new' };
+  if (state.paused) return { type: 'await-resume' };
+  if (waitsFor(state.inbox, turn.number)) return { type: 'join-messages' };
   const { maxOutputTokens, refusedBy } = reserve(state);
   if (turn.closing !== null) {
     if (refusedBy !== null) return { type: 'end-at-limit', reason: turn.closing };
     return { type: 'call-model', closing: true, maxOutputTokens };
   }
   const reason = limitReached(state);
-  if (reason === null) return { type: 'call-model', closing: false, maxOutputTokens };
+  if (reason === null) {
+    const cut = compactionDue(state);
+    if (cut !== null) return { type: 'compact', cut };
+    return { type: 'call-model', closing: false, maxOutputTokens };
+  }
   const affordable = reserve(state, estimateTokens(CLOSING_INSTRUCTION)).refusedBy === null;
-  if (config.definition.onLimit === 'answer' && affordable)
+  if (state.config.definition.onLimit === 'answer' && affordable)
     return { type: 'begin-closing', reason };
   return { type: 'end-at-limit', reason };
+}
+
+function withinBatch(
+  state: RunState,
+  { batch, segment }: { batch: Batch; segment: SegmentFacts },
+): Action {
+  const open = openCalls(state, batch);
+  const sequential = state.config.definition.toolCalls === 'sequential';
+  const wanted = sequential ? open.slice(0, 1) : open;
+  const waits = waitsOf(state, batch, wanted);
+  if (waits.length < wanted.length) {
+    if (state.paused) return { type: 'await-resume' };
+    const waiting = new Set(waits.map(({ call }) => call.id));
+    return { type: 'run-calls', calls: wanted.filter(({ id }) => !waiting.has(id)) };
+  }
+  // The only work that a new segment can take over: nothing is in flight but the clock.
+  if (segmentFull(state, segment)) return { type: 'continue-as-new' };
+  return { type: 'await-time', until: Math.min(...waits.map(({ until }) => until)) };
+}
+
+function betweenTurns(state: RunState, segment: SegmentFacts): Action {
+  const { turn, open, ending, inbox } = state;
+  const { outcome } = turn;
+  if (outcome !== null && !turn.recorded) return { type: 'record-turn', outcome };
+  if (outcome !== null && !open) return { type: 'finish', outcome };
+  if (open && ending === 'cancelled') return { type: 'finish', outcome: runCancelled(state) };
+  if (open && ending === 'wallMs') return { type: 'finish', outcome: runStopped(state, 'wallMs') };
+  if (segmentFull(state, segment)) return { type: 'continue-as-new' };
+  if (state.paused) return { type: 'await-resume' };
+  const [first] = inbox.waiting;
+  if (first !== undefined) return { type: first.refresh ? 'refresh-agent' : 'begin-turn' };
+  if (ending === 'closed') return { type: 'finish', outcome: closed(state) };
+  return { type: 'await-message' };
 }

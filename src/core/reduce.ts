@@ -1,32 +1,37 @@
-import { completeBatch, fillBatch, openBatch } from './batch.js';
+import { completeBatch, fillBatch, openBatch, waitsOver } from './batch.js';
 import { refusal, type CallResult } from './calls.js';
 import { end, say, withTurn } from './change.js';
+import { canCompact, compact } from './compaction.js';
 import { CLOSING_INSTRUCTION, composeAnswer } from './compose.js';
+import { control } from './control.js';
 import { cancelled, completed, failed, stopped } from './ends.js';
 import type { Interruption, RunEvent } from './events.js';
+import { take, waitsFor } from './inbox.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './messages.js';
-import type { StopReason } from './outcome.js';
+import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply } from './reply.js';
 import { settle, tell } from './settle.js';
-import { addReply, countCalls } from './spend.js';
-import { freshTurn, type RunState } from './state.js';
+import { addReply, addSpent, countCalls } from './spend.js';
+import { freshTurn, inTurn, RECENT_TURNS, type RunState } from './state.js';
 
 /** The next state of a run. Pure: equal states and events give equal states, on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
   switch (event.type) {
-    case 'message-received':
-      return beginTurn(state, event);
+    case 'turn-begun':
+      return beginTurn(state, event.at);
+    case 'messages-joined':
+      return joinMessages(state, event.at);
     case 'model-replied':
       return state.turn.closing === null ? decided(state, event) : closed(state, event);
     case 'model-failed':
-      return state.turn.closing === null
-        ? end(state, failed(state, event))
-        : end(state, stopped(state, state.turn.closing, composeAnswer(state, state.turn.closing)));
+      return modelFailed(state, event);
     case 'calls-finished':
       return callsFinished(state, event);
+    case 'time-passed':
+      return callsFinished(state, { results: waitsOver(state, event.at), at: event.at });
     case 'interrupted':
-      return interrupted(state, event);
+      return inTurn(state) ? interrupted(state, event) : state;
     case 'closing-begun':
       return say({ ...state, turn: { ...state.turn, closing: event.reason } }, event.at, {
         role: 'user',
@@ -35,12 +40,45 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       });
     case 'limit-ended':
       return end(state, limitEnd(state, event.reason));
+    case 'compacted':
+      return compact(state, event);
+    case 'turn-recorded':
+      return recordTurn(state, event.at);
+    default:
+      return control(state, event);
   }
 }
 
-function beginTurn(state: RunState, event: { text: string; at: number }): RunState {
-  const turn = freshTurn(state.turn.number + 1, state.config.price);
-  return say({ ...state, turn }, event.at, { role: 'user', text: event.text });
+function beginTurn(state: RunState, at: number): RunState {
+  const number = state.inbox.waiting[0]?.turn ?? state.turn.number + 1;
+  return joinMessages({ ...state, turn: freshTurn(number, state.config.price, at) }, at);
+}
+
+/** What was said to the turn under way becomes part of the transcript, in the order in which it came. */
+function joinMessages(state: RunState, at: number): RunState {
+  const { taken, inbox } = take(state.inbox, state.turn.number);
+  return taken.reduce<RunState>(
+    (next, { id, text, pinned }) =>
+      say(next, at, { role: 'user', text, id, ...(pinned && { pinned }) }),
+    { ...state, inbox },
+  );
+}
+
+/** What joined too late for another model call is not lost: the next turn reads it. */
+function recordTurn(state: RunState, at: number): RunState {
+  const { outcome, number: turn } = state.turn;
+  const joined = joinMessages(withTurn(state, { recorded: true }), at);
+  if (outcome === null) return joined;
+  return { ...joined, recent: [...state.recent, { turn, outcome }].slice(-RECENT_TURNS) };
+}
+
+function modelFailed(state: RunState, event: { reason: FailReason; message: string }): RunState {
+  const { closing } = state.turn;
+  if (closing !== null) return end(state, stopped(state, closing, composeAnswer(state, closing)));
+  if (event.reason === 'context_too_long' && canCompact(state)) {
+    return { ...state, compaction: { ...state.compaction, wanted: true } };
+  }
+  return end(state, failed(state, event));
 }
 
 /** A deciding call came back: an answer, or calls to execute. */
@@ -61,14 +99,16 @@ function decided(state: RunState, event: { reply: RecordedReply; at: number }): 
     ...(calls.length > 0 && { calls }),
   });
   if (calls.length > 0) {
-    const { batch, refused } = openBatch(said, { step, calls });
+    const { batch, refused } = openBatch(said, { step, calls, at: event.at });
     const opened = withTurn(said, {
       batch,
-      ...(refused && { callsRefused: 'toolCalls' as const }),
+      ...(refused !== null && { callsRefused: refused }),
     });
     return settle(opened, event.at);
   }
   if (clippedBy !== null) return said;
+  // Somebody has said something meanwhile; the turn is over when that is answered too.
+  if (reply.finish === 'stop' && waitsFor(said.inbox, said.turn.number)) return said;
   return end(said, answerEnd(said, reply));
 }
 
@@ -120,7 +160,8 @@ function takeResults(state: RunState, results: readonly CallResult[]): RunState 
   if (state.turn.batch === null) return state;
   const batch = fillBatch(state.turn.batch, results);
   const executed = results.filter((result) => result.executed).length;
-  return withTurn(countCalls(state, executed), { batch });
+  const counted = results.reduce(addSpent, countCalls(state, executed));
+  return withTurn(counted, { batch });
 }
 
 /** Work in flight was broken off: every open call gets a result that says so. */
@@ -128,8 +169,8 @@ function interrupted(
   state: RunState,
   event: { by: Interruption; results: readonly CallResult[]; at: number },
 ): RunState {
-  const why =
-    event.by === 'cancel' ? 'cancelled by a person' : 'broken off: the time limit was reached';
+  const cancelling = event.by !== 'wallMs';
+  const why = cancelling ? 'cancelled by a person' : 'broken off: the time limit was reached';
   const taken = takeResults(state, event.results);
   const { batch } = taken.turn;
   const told =
@@ -142,7 +183,7 @@ function interrupted(
           ),
           at: event.at,
         });
-  if (event.by === 'cancel') return end(told, cancelled(told));
+  if (cancelling) return end(told, cancelled(told));
   if (told.turn.closing === null) return withTurn(told, { deadlineReached: true });
   return end(told, stopped(told, told.turn.closing, composeAnswer(told, told.turn.closing)));
 }

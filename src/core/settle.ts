@@ -1,5 +1,5 @@
 import { completeBatch, guardsRepeats, notExecuted, openCalls, toolOf } from './batch.js';
-import { signature, type CallResult } from './calls.js';
+import { shortSignature, signature, type CallResult } from './calls.js';
 import { end, say, withTurn } from './change.js';
 import { sha256Hex } from './digest.js';
 import { completed } from './ends.js';
@@ -59,7 +59,7 @@ function remember(state: RunState, call: ToolCall, result: CallResult): Partial<
     if (!result.ok || !guardsRepeats(tool)) return { sameRead: null };
     return {
       sameRead: null,
-      succeeded: { ...state.turn.succeeded, [signature(call)]: call.id },
+      succeeded: { ...state.turn.succeeded, [shortSignature(call)]: call.id },
     };
   }
   if (tool.repeat === 'allow') return { sameRead: null };

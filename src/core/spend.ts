@@ -17,11 +17,26 @@ export function addReply(
     steps: spent.steps + (call.deciding ? 1 : 0),
     usage: addUsage(spent.usage, { used: call.reply.usage, cost }),
   });
-  return spend({ ...state, turn: { ...state.turn, reports } }, add);
+  const next = spend({ ...state, turn: { ...state.turn, reports } }, add);
+  return call.reply.usage.estimated
+    ? next
+    : { ...next, compaction: counted(next, call.reply.usage) };
+}
+
+/** The provider has counted the prompt; the reply itself is added when it is said. */
+function counted({ compaction }: RunState, usage: ReplyUsage): RunState['compaction'] {
+  return { ...compaction, promptTokens: usage.inputTokens };
 }
 
 export function countCalls(state: RunState, executed: number): RunState {
   return spend(state, (spent) => ({ ...spent, toolCalls: spent.toolCalls + executed }));
+}
+
+/** What a call has used beside itself: an agent that was called counts against its caller's budget. */
+export function addSpent(state: RunState, { usage }: { readonly usage?: Usage }): RunState {
+  if (usage === undefined) return state;
+  const call = { used: usage, cost: usage.costUsd };
+  return spend(state, (spent) => ({ ...spent, usage: addUsage(spent.usage, call) }));
 }
 
 function spend(state: RunState, add: (spent: Spent) => Spent): RunState {

@@ -1,5 +1,6 @@
 import type { AgentDefinition, LimitName, LimitSet, Price } from './definition.js';
 import type { CallResult } from './calls.js';
+import { emptyInbox, type Inbox } from './inbox.js';
 import type { BlobRef, ToolCall } from './messages.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
@@ -16,6 +17,8 @@ export interface Spent {
 /** The calls of one model message, with the results that are known so far in call order. */
 export interface Batch {
   readonly step: number;
+  /** When the model asked for them, Unix time in ms; a wait for a duration counts from here. */
+  readonly at: number;
   readonly calls: readonly ToolCall[];
   readonly results: readonly (CallResult | null)[];
 }
@@ -28,17 +31,20 @@ export interface SameRead {
 }
 
 export interface Turn {
+  /** From 1; 0 before the first. */
   readonly number: number;
+  /** Unix time in ms. */
+  readonly startedAt: number;
   readonly spent: Spent;
   readonly batch: Batch | null;
-  /** Signature → call id of the `keyed` and `once` calls that succeeded in this turn. */
+  /** Short signature → call id of the `keyed` and `once` calls that succeeded in this turn. */
   readonly succeeded: Readonly<Record<string, string>>;
   /** The latest read, and in how many steps in a row it came back the same. */
   readonly sameRead: SameRead | null;
   /** Steps in a row in which every call failed. */
   readonly failedSteps: number;
-  /** A call was refused because the cap of calls was used up. */
-  readonly callsRefused: 'toolCalls' | null;
+  /** A call was refused because this limit was used up. */
+  readonly callsRefused: 'toolCalls' | 'depth' | null;
   readonly deadlineReached: boolean;
   /** The latest model call's output was capped by this limit, not by the settings. */
   readonly clippedBy: LimitName | null;
@@ -47,6 +53,8 @@ export interface Turn {
   /** The newest failed attempts of model calls, at most ten. */
   readonly reports: readonly AttemptReport[];
   readonly outcome: Outcome | null;
+  /** The outcome stands in the memo. */
+  readonly recorded: boolean;
 }
 
 /** The limits in force: the agent's, as lowered by the run's input. `depth` counts from the root run. */
@@ -55,27 +63,77 @@ export interface EffectiveLimits {
   readonly run: LimitSet;
 }
 
+/** When a segment is full and the run goes on in a new one, between two steps. */
+export interface SegmentSize {
+  readonly steps: number;
+  /** Bytes of history. */
+  readonly bytes: number;
+}
+
 /** Everything that is pinned at the start of a run. */
 export interface RunConfig {
   readonly definition: AgentDefinition;
   readonly limits: EffectiveLimits;
   /** Null where nobody knows the model's price. */
   readonly price: Price | null;
+  /** Tokens that the model reads at most; absent where nobody knows. */
+  readonly window?: number;
   /** Names of the search attributes that the namespace has. */
   readonly searchAttributes: readonly string[];
   /** The run's `context` where it is too large to travel with each call. */
   readonly contextBlob?: BlobRef;
+  /** Absent: `SEGMENT`. */
+  readonly segment?: SegmentSize;
+  /** How many agents stand above this run; absent for one that was started from outside. */
+  readonly depth?: number;
+}
+
+export const SEGMENT: SegmentSize = { steps: 100, bytes: 2 * 1024 * 1024 };
+
+/** Why the run takes no further turn. */
+export type Ending = 'closed' | 'cancelled' | 'wallMs';
+
+/** A turn that is over, as far as the run remembers it. */
+export interface EndedTurn {
+  readonly turn: number;
+  readonly outcome: Outcome;
 }
 
 /** The whole of a run as plain JSON: it can be carried over by value into the next segment. */
 export interface RunState {
   readonly schema: 1;
   readonly config: RunConfig;
+  /** Waits for more messages after a turn instead of ending with it. */
+  readonly open: boolean;
+  /** Unix time in ms; the run's own wall time counts from here. */
+  readonly startedAt: number;
   readonly transcript: Transcript;
+  readonly inbox: Inbox;
   readonly total: Spent;
   readonly turn: Turn;
+  /** The latest turns that are over, newest last; `RECENT_TURNS` of them. */
+  readonly recent: readonly EndedTurn[];
+  readonly ending: Ending | null;
+  readonly paused: boolean;
+  /** Segments so far, this one included. */
   readonly segments: number;
+  /** Where this segment began. */
+  readonly segmentFrom: { readonly steps: number; readonly message: number };
+  /** Messages before this one are in the archive. */
+  readonly archived: number;
+  readonly compaction: CompactionState;
 }
+
+export interface CompactionState {
+  /** Tokens of the prompt: what the provider counted last, and estimates of what came after it. */
+  readonly promptTokens: number;
+  /** The provider found the prompt too long. */
+  readonly wanted: boolean;
+  /** A compaction has failed or brought nothing; none is tried below so many tokens. */
+  readonly notBelow: number;
+}
+
+export const RECENT_TURNS = 10;
 
 export function nothingSpent(price: Price | null): Spent {
   const costUsd = price === null ? null : 0;
@@ -87,9 +145,10 @@ export function nothingSpent(price: Price | null): Spent {
 }
 
 /** A turn that has used nothing; nothing of an earlier turn can leak into it. */
-export function freshTurn(number: number, price: Price | null): Turn {
+export function freshTurn(number: number, price: Price | null, startedAt = 0): Turn {
   return {
     number,
+    startedAt,
     spent: nothingSpent(price),
     batch: null,
     succeeded: {},
@@ -101,16 +160,35 @@ export function freshTurn(number: number, price: Price | null): Turn {
     closing: null,
     reports: [],
     outcome: null,
+    recorded: false,
   };
 }
 
-export function initialState(config: RunConfig): RunState {
+export function initialState(
+  config: RunConfig,
+  { open = false, startedAt = 0 }: { open?: boolean; startedAt?: number } = {},
+): RunState {
+  const transcript = emptyTranscript(config.definition);
   return {
     schema: 1,
     config,
-    transcript: emptyTranscript(config.definition.hash),
+    open,
+    startedAt,
+    transcript,
+    inbox: emptyInbox(),
     total: nothingSpent(config.price),
     turn: freshTurn(0, config.price),
+    recent: [],
+    ending: null,
+    paused: false,
     segments: 1,
+    segmentFrom: { steps: 0, message: 0 },
+    archived: 0,
+    compaction: { promptTokens: transcript.tokens, wanted: false, notBelow: 0 },
   };
+}
+
+/** A turn is under way. */
+export function inTurn({ turn }: RunState): boolean {
+  return turn.number > 0 && turn.outcome === null;
 }

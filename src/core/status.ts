@@ -3,6 +3,7 @@ import type { Message } from './messages.js';
 import type { Outcome, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { EffectiveLimits } from './state.js';
+import type { PromptChunk } from './transcript.js';
 
 export type RunStatusName =
   | 'working'
@@ -36,6 +37,9 @@ export interface RunStatus {
   readonly message: string | null;
   readonly turn: number;
   readonly step: number;
+  readonly segments: number;
+  /** Messages that wait for their turn. */
+  readonly queued: number;
   readonly limits: EffectiveLimits;
   readonly usage: Usage;
   readonly pending: readonly Pending[];
@@ -55,8 +59,17 @@ export interface TurnMemo {
 /** A page of query `transcript`. */
 export interface TranscriptPage {
   readonly messages: readonly Message[];
-  /** Messages in the whole transcript. */
+  /** Everything that was said in the run; earlier segments have what is not here. */
   readonly total: number;
+}
+
+/** A page of query `prompt`: for workers that rebuild what the model sees. */
+export interface PromptPage {
+  /** Of the whole prompt; their messages stand before all others. */
+  readonly chunks: readonly PromptChunk[];
+  /** The place in the prompt of the first message that lies in no chunk. */
+  readonly start: number;
+  readonly messages: readonly Message[];
 }
 
 export interface Blocked {

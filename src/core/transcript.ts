@@ -1,19 +1,47 @@
+import type { AgentDefinition } from './definition.js';
 import { sha256Hex } from './digest.js';
-import type { Message, PromptMessage, ToolCall } from './messages.js';
+import { estimateTokens } from './estimate.js';
+import type { BlobRef, Message, PromptMessage, ToolCall } from './messages.js';
 
-/**
- * The ordered canonical messages of a run and the digest of all that the model sees of them.
- * Two transcripts with equal `head` give the same prompt, byte for byte; that is what lets a worker
- * serve a prompt from memory and still never serve a wrong one.
- */
-export interface Transcript {
-  readonly messages: readonly Message[];
-  readonly head: string;
+/** An older part of the prompt that has left the history: JSON lines of messages in the blob store. */
+export interface PromptChunk {
+  readonly blob: BlobRef;
+  /** How many messages it holds. */
+  readonly count: number;
 }
 
-/** The digest of an empty transcript under a definition. */
-export function emptyTranscript(definitionHash: string): Transcript {
-  return { messages: [], head: chain(definitionHash, null) };
+/**
+ * What the model sees of a run: the chunks' messages, then `messages`. Two transcripts with equal
+ * `head` give the same prompt, byte for byte; that is what lets a worker serve a prompt from memory
+ * and still never serve a wrong one.
+ */
+export interface Transcript {
+  /** `n` of the next message: how much has been said in the run, summarised or not. */
+  readonly next: number;
+  readonly chunks: readonly PromptChunk[];
+  readonly messages: readonly Message[];
+  /** Of the messages in `chunks`, those that a compaction keeps word for word. */
+  readonly keptAside: readonly Message[];
+  /** Digest of all messages of the prompt. The definition has a hash of its own. */
+  readonly head: string;
+  /** Estimated tokens of the whole prompt, instructions and tools included. */
+  readonly tokens: number;
+}
+
+export function emptyTranscript(definition: AgentDefinition): Transcript {
+  return {
+    next: 0,
+    chunks: [],
+    messages: [],
+    keptAside: [],
+    head: FIRST_LINK,
+    tokens: fixedTokens(definition),
+  };
+}
+
+/** Tokens of what every prompt of this agent begins with. */
+export function fixedTokens(definition: AgentDefinition): number {
+  return estimateTokens(definition.instructions + JSON.stringify(definition.tools));
 }
 
 /** The next link: 32 hex digits over the previous link and what the model sees of one message. */
@@ -23,10 +51,31 @@ export function chain(head: string, prompt: PromptMessage | null): string {
 
 export function append(transcript: Transcript, message: Message): Transcript {
   return {
+    ...transcript,
+    next: transcript.next + 1,
     messages: [...transcript.messages, message],
     head: chain(transcript.head, promptOf(message)),
+    tokens: transcript.tokens + messageTokens(message),
   };
 }
+
+/** How many messages the prompt has. */
+export function promptLength(transcript: Transcript): number {
+  return chunkedLength(transcript) + transcript.messages.length;
+}
+
+/** How many of them lie in chunks. */
+export function chunkedLength({ chunks }: Pick<Transcript, 'chunks'>): number {
+  return chunks.reduce((sum, { count }) => sum + count, 0);
+}
+
+export function messageTokens(message: PromptMessage): number {
+  const calls = message.role === 'assistant' && message.calls;
+  return estimateTokens(message.text) + (calls ? estimateTokens(JSON.stringify(calls)) : 0);
+}
+
+/** Where every digest chain begins. */
+export const FIRST_LINK = chain('perdure', null);
 
 /** What the model sees of a message; built key by key, because the digest covers the order of keys. */
 export function promptOf(message: PromptMessage): PromptMessage {

@@ -1,31 +1,47 @@
-import { utf8ToBytes } from '@noble/hashes/utils.js';
+import { bytesOf } from './carry.js';
 import type { Message } from './messages.js';
 import type { Outcome } from './outcome.js';
-import type { TranscriptPage, TurnMemo } from './status.js';
-import type { Transcript } from './transcript.js';
+import type { PromptPage, TranscriptPage, TurnMemo } from './status.js';
+import { chunkedLength, type Transcript } from './transcript.js';
 
 /** A query's answer over 2 MiB fails; pages stay far below it. */
 const PAGE_BYTES = 400 * 1024;
 const MEMO_ANSWER_CHARACTERS = 1_000;
 
-/** A page of the transcript from `from` on: at least one message, at most about 400 KB, before `to`. */
+/**
+ * A page of what was said, by `n` from `from` on: at least one message, at most about 400 KB, before
+ * `to`. Only what this segment still holds: `total` counts everything.
+ */
 export function transcriptPage(
   transcript: Transcript,
   range: { from?: number; to?: number } = {},
 ): TranscriptPage {
   const from = Math.max(0, Math.floor(range.from ?? 0));
-  const wanted = transcript.messages.slice(from, range.to ?? transcript.messages.length);
-  let bytes = 0;
-  const fitting = wanted.findIndex((message, index) => {
-    bytes += messageBytes(message);
-    return index > 0 && bytes > PAGE_BYTES;
-  });
-  const messages = fitting === -1 ? wanted : wanted.slice(0, fitting);
-  return { messages, total: transcript.messages.length };
+  const to = range.to ?? transcript.next;
+  const wanted = transcript.messages
+    .filter(({ n }) => n >= from && n < to)
+    .toSorted((one, other) => one.n - other.n);
+  return { messages: fitting(wanted), total: transcript.next };
 }
 
-function messageBytes(message: Message): number {
-  return utf8ToBytes(JSON.stringify(message)).length;
+/** A page of the prompt, by place: what lies in chunks by reference, the rest like a transcript's page. */
+export function promptPage(
+  transcript: Transcript,
+  { from, to }: { from: number; to: number },
+): PromptPage {
+  const { chunks, messages } = transcript;
+  const start = chunkedLength(transcript);
+  const wanted = messages.slice(Math.max(0, from - start), Math.max(0, to - start));
+  return { chunks, start, messages: fitting(wanted) };
+}
+
+function fitting(wanted: readonly Message[]): readonly Message[] {
+  let bytes = 0;
+  const end = wanted.findIndex((message, index) => {
+    bytes += bytesOf(message);
+    return index > 0 && bytes > PAGE_BYTES;
+  });
+  return end === -1 ? wanted : wanted.slice(0, end);
 }
 
 /** What a turn leaves in the memo: small, and readable while no worker is up. */

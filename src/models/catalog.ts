@@ -4,9 +4,11 @@ import type { Model } from './model.js';
 import { openAiModelFromEnvironment } from './openai-environment.js';
 import { openAiModel } from './openai.js';
 import { priceOf } from './prices.js';
+import { windowOf } from './windows.js';
 
 /** A model of the config: an adapter of one's own, or where and how OpenAI's API is spoken. */
-export type ModelEntry = ModelOptions | (Model & { readonly price?: Price });
+export type ModelEntry =
+  ModelOptions | (Model & { readonly price?: Price; readonly window?: number });
 
 export interface ModelOptions {
   /** The name at the provider; default: the entry's own. */
@@ -16,6 +18,8 @@ export interface ModelOptions {
   /** Name of the environment variable that holds the key; default OPENAI_API_KEY. Never the key itself. */
   readonly apiKeyEnv?: string;
   readonly price?: Price;
+  /** Tokens that a prompt may have; default: the model's, where it is known. Compaction goes by it. */
+  readonly window?: number;
   /** Ask for the reply as a stream, so that a dead connection is noticed early; default false. */
   readonly stream?: boolean;
   /** Milliseconds a whole call may take; default 10 minutes. */
@@ -31,6 +35,8 @@ export interface ResolvedModel {
   readonly name: string;
   /** Null where nobody knows it. */
   readonly price: Price | null;
+  /** Tokens that a prompt may have; null where nobody knows. */
+  readonly window: number | null;
 }
 
 export interface ModelCatalog {
@@ -53,8 +59,8 @@ export function createModelCatalog(
     resolve(name) {
       const own = named.get(name);
       if (own !== undefined) return own;
-      if (name === 'demo') return { model: demo, name, price: FREE };
-      return { model: standard, name, price: priceOf(name) };
+      if (name === 'demo') return { model: demo, name, price: FREE, window: null };
+      return { model: standard, name, price: priceOf(name), window: windowOf(name) };
     },
   };
 }
@@ -67,20 +73,26 @@ function resolveEntry(
   environment: Readonly<Record<string, string | undefined>>,
 ): ResolvedModel {
   refuseOddNumbers(name, entry);
-  if ('call' in entry) return { model: entry, name, price: entry.price ?? null };
-  const { model = name, apiKeyEnv = 'OPENAI_API_KEY', price, ...options } = entry;
+  if ('call' in entry) {
+    return { model: entry, name, price: entry.price ?? null, window: entry.window ?? null };
+  }
+  const { model = name, apiKeyEnv = 'OPENAI_API_KEY', price, window, ...options } = entry;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
   const baseUrl = options.baseUrl ?? environment['OPENAI_BASE_URL']?.trim() ?? '';
-  const known = price ?? priceOf(model);
+  const known = {
+    name: model,
+    price: price ?? priceOf(model),
+    window: window ?? windowOf(model),
+  };
   if (apiKey === '' && baseUrl === '') {
-    return { model: openAiModelFromEnvironment({}), name: model, price: known };
+    return { model: openAiModelFromEnvironment({}), ...known };
   }
   const made = openAiModel({
     ...options,
     ...(apiKey !== '' && { apiKey }),
     ...(baseUrl !== '' && { baseUrl }),
   });
-  return { model: made, name: model, price: known };
+  return { model: made, ...known };
 }
 
 const LONGEST_CALL_MS = 60 * 60_000;
@@ -92,6 +104,13 @@ function refuseOddNumbers(name: string, entry: ModelEntry): void {
         `models.${name}.price.${key}: ${value} is no price; give US dollars per million tokens`,
       );
     }
+  }
+  const { window } = entry;
+  if (window !== undefined && !(Number.isSafeInteger(window) && window > 0)) {
+    throw new Error(
+      `models.${name}.window: ${JSON.stringify(window)} is no window; give the tokens that a prompt ` +
+        'may have as a whole number from 1, such as 128000, or leave it out',
+    );
   }
   if ('call' in entry) return;
   for (const key of ['timeoutMs', 'idleMs'] as const) {

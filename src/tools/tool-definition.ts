@@ -10,6 +10,7 @@ export function toToolDefinition(tool: Tool): ToolDefinition {
     effect: tool.effect,
     ...(tool.ends && { ends: true as const }),
     ...(tool.repeat && { repeat: tool.repeat }),
+    ...(tool.kind && { kind: tool.kind }),
     ...(tool.verify && { verify: true as const }),
     timeoutMs: tool.timeoutMs,
     heartbeatMs: tool.heartbeatMs,

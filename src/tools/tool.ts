@@ -66,6 +66,8 @@ export interface Tool {
   readonly approval?: 'never' | 'always' | ApprovalPredicate<unknown>;
   readonly ends?: true;
   readonly repeat?: 'allow';
+  /** A call that the workflow answers itself; `execute` is never called. Only built-in tools have it. */
+  readonly kind?: 'wait';
   readonly catalog?: CatalogEntry;
   describe?(input: unknown): string;
   verify?(

@@ -31,6 +31,24 @@ export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>(
   retry: { initialInterval: 500, backoffCoefficient: 1.5, maximumInterval: 2_000 },
 }).loadAgent;
 
+/** Short work on files; a store that is down is given time, and then the run goes on where it is. */
+export const { keepMessages } = proxyActivities<Pick<Activities, 'keepMessages'>>({
+  summary: 'keep messages',
+  startToCloseTimeout: 30_000,
+  scheduleToCloseTimeout: 60_000,
+  retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 10_000 },
+});
+
+/** At the end of a run: nobody waits long for an archive that is down. */
+export const { keepMessages: keepMessagesBriefly } = proxyActivities<
+  Pick<Activities, 'keepMessages'>
+>({
+  summary: 'archive',
+  startToCloseTimeout: 5_000,
+  scheduleToCloseTimeout: 10_000,
+  retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 2_000 },
+});
+
 export function modelActivity(options: { summary: string; closing: boolean }) {
   return proxyActivities<Pick<Activities, 'callModel'>>({
     summary: options.summary,

@@ -4,93 +4,102 @@ import {
   CancellationScope,
   CancelledFailure,
   condition,
-  sleep,
+  ContinueAsNew,
   upsertMemo,
 } from '@temporalio/workflow';
-import { failed } from '../core/ends.js';
-import { isProblem, parseRunInput } from '../core/input.js';
-import { runTurn } from '../core/loop.js';
 import { end } from '../core/change.js';
+import { failed } from '../core/ends.js';
+import { isProblem, parseRunInput, type RunInput } from '../core/input.js';
+import { apply, runLoop } from '../core/loop.js';
 import type { Outcome } from '../core/outcome.js';
-import { reduce } from '../core/reduce.js';
-import { initialState, type RunState } from '../core/state.js';
+import { inTurn } from '../core/state.js';
+import { firstState, readCarried } from './carried.js';
+import { startClock } from './clock.js';
+import { effects } from './effects.js';
 import { answerQuestions } from './handlers.js';
+import { archiveRest } from './keep.js';
 import { inputFailure, loadConfig } from './load.js';
-import { callModel } from './model-call.js';
+import { takeMessages } from './message-handlers.js';
 import { presence, rememberTurn } from './presence.js';
 import { messageOf } from './problem.js';
 import { createSession, interrupt, type Session } from './session.js';
-import { runCalls } from './tool-calls.js';
 
 /**
  * Workflow type `agent`: one run of one agent. Returns the outcome when it completed or stopped,
  * ends Canceled when it was cancelled, fails with `AgentFailed` (outcome in the details) else.
+ * The second argument is the run's own, from segment to segment.
  */
-export async function agent(input: unknown): Promise<Outcome> {
+export async function agent(input: unknown, carried?: unknown): Promise<Outcome> {
   const root = CancellationScope.current();
   // After a native cancel everything in the root scope is cancelled at once; the loop has to
   // outlive it, to answer the open calls and to write down the outcome.
-  return await CancellationScope.nonCancellable(() => run(input, root));
+  return await CancellationScope.nonCancellable(() => run(input, carried, root));
 }
 
-async function run(given: unknown, root: CancellationScope): Promise<Outcome> {
+async function run(given: unknown, carried: unknown, root: CancellationScope): Promise<Outcome> {
   const input = parseRunInput(given);
   if (isProblem(input)) throw inputFailure(input.problem);
-  const session = createSession(input, initialState(await loadConfig(input)));
+  const before = readCarried(carried);
+  const session = createSession(input, before ?? { state: firstState(input), shown: '' });
+  // Before anything is awaited: a message may come with the very start.
   answerQuestions(session);
+  takeMessages(session);
   root.cancelRequested.catch(() => interrupt(session, 'cancel'));
-  if (root.consideredCancelled) interrupt(session, 'cancel');
+  if (before === null) await begin(session, input);
   session.changed = presence(session);
-  if (input.tags !== undefined) upsertMemo({ tags: [...input.tags] });
-  const outcome = await turn(session, input.message ?? '');
-  rememberTurn(session.state.turn.number, outcome);
-  session.changed();
-  // An update that was accepted gets its answer before the run is gone.
-  await condition(allHandlersFinished);
+  if (root.consideredCancelled) interrupt(session, 'cancel');
+  startClock(session);
+  const outcome = await live(session);
+  await finish(session, outcome);
   return conclude(outcome);
 }
 
-async function turn(session: Session, message: string): Promise<Outcome> {
-  const begun = { type: 'message-received', text: message, at: Date.now() } as const;
-  session.state = reduce(session.state, begun);
-  const clock = startDeadline(session);
-  try {
-    session.state = await runTurn(session.state, {
-      now: () => Date.now(),
-      callModel: (state, call) => callModel(session, state, call),
-      runCalls: (state, calls) => runCalls(session, state, calls),
-      observe: (state) => {
-        session.state = state;
-      },
-    });
-  } catch (error) {
-    // A plain exception would make the workflow task retry for ever; it ends this turn instead.
-    session.state = fault(session.state, error);
-  } finally {
-    clock.cancel();
+async function begin(session: Session, input: RunInput): Promise<void> {
+  const { message: text } = input;
+  if (text !== undefined) {
+    const message = { id: '', text, turn: 1 };
+    apply(session, { type: 'message-received', message });
   }
-  const { outcome } = session.state.turn;
-  return outcome ?? failed(session.state, { reason: 'error', message: 'the turn has no outcome' });
+  apply(session, { type: 'agent-loaded', config: await loadConfig(input) });
+  if (input.tags !== undefined) upsertMemo({ tags: [...input.tags] });
 }
 
-function fault(state: RunState, error: unknown): RunState {
-  const message = `a fault of perdure itself: ${messageOf(error)}`;
-  return end(state, failed(state, { reason: 'error', message }));
+/** A plain exception would make the workflow task retry for ever; it ends the turn instead. */
+async function live(session: Session): Promise<Outcome> {
+  for (;;) {
+    try {
+      return await runLoop(session, effects(session));
+    } catch (error) {
+      if (error instanceof ContinueAsNew || !inTurn(session.state)) throw faultOfRun(error);
+      const outcome = failed(session.state, { reason: 'error', message: faultText(error) });
+      session.state = end(session.state, outcome);
+    }
+  }
 }
 
-/** Breaks the turn off when its time is up; without a limit of time there is no timer. */
-function startDeadline(session: Session): CancellationScope {
-  const { turn: perTurn, run: perRun } = session.state.config.limits;
-  const wallMs = Math.min(perTurn.wallMs ?? Infinity, perRun.wallMs ?? Infinity);
-  const scope = new CancellationScope();
-  if (wallMs === Infinity) return scope;
-  scope
-    .run(async () => {
-      await sleep(wallMs);
-      interrupt(session, 'wallMs');
-    })
-    .catch(() => undefined);
-  return scope;
+/** What goes wrong outside all turns ends the run, visibly. */
+function faultOfRun(error: unknown): unknown {
+  if (error instanceof ContinueAsNew) return error;
+  return ApplicationFailure.create({
+    type: 'AgentFailed',
+    nonRetryable: true,
+    message: faultText(error),
+  });
+}
+
+function faultText(error: unknown): string {
+  return `a fault of perdure itself: ${messageOf(error)}`;
+}
+
+async function finish(session: Session, outcome: Outcome): Promise<void> {
+  session.ended = outcome;
+  session.clock?.cancel();
+  await archiveRest(session);
+  if (session.state.open) rememberTurn(session.state.turn.number, outcome);
+  session.changed();
+  // An update that was accepted gets its answer before the run is gone.
+  session.leaving = true;
+  await condition(allHandlersFinished);
 }
 
 function conclude(outcome: Outcome): Outcome {

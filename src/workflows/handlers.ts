@@ -1,16 +1,18 @@
-import { ApplicationFailure, setHandler } from '@temporalio/workflow';
+import { setHandler } from '@temporalio/workflow';
 import type { Resolution } from '../core/call-results.js';
 import { isObject } from '../core/json.js';
-import { transcriptPage } from '../core/view.js';
+import { promptPage, transcriptPage } from '../core/view.js';
 import {
   definitionQuery,
   pendingQuery,
+  promptQuery,
   resolveUpdate,
   resumeUpdate,
   statusQuery,
   transcriptQuery,
 } from './handles.js';
 import { statusOf } from './presence.js';
+import { refusal } from './problem.js';
 import { resume, type Session } from './session.js';
 
 /** A result that a person gives goes into history and prompt as it is. */
@@ -20,6 +22,7 @@ const MAX_RESULT_CHARACTERS = 32_000;
 export function answerQuestions(session: Session): void {
   setHandler(statusQuery, () => statusOf(session));
   setHandler(transcriptQuery, (range) => transcriptPage(session.state.transcript, range));
+  setHandler(promptQuery, (range) => promptPage(session.state.transcript, range));
   setHandler(pendingQuery, () => [...session.pending.values()]);
   setHandler(definitionQuery, () => session.state.config.definition);
   setHandler(
@@ -32,6 +35,7 @@ export function answerQuestions(session: Session): void {
   );
   setHandler(resumeUpdate, () => {
     resume(session);
+    session.changed();
     return { resumed: true } as const;
   });
 }
@@ -58,8 +62,4 @@ function refuseResolution(session: Session, resolution: Resolution): void {
 
 function jsonSize(value: unknown): number {
   return value === undefined ? 0 : JSON.stringify(value).length;
-}
-
-function refusal(message: string): ApplicationFailure {
-  return ApplicationFailure.create({ type: 'Refused', nonRetryable: true, message });
 }

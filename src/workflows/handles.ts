@@ -1,7 +1,11 @@
 import { defineQuery, defineUpdate } from '@temporalio/workflow';
 import type { AgentDefinition } from '../core/definition.js';
 import type { Resolution } from '../core/call-results.js';
-import type { Pending, RunStatus, TranscriptPage } from '../core/status.js';
+import type { Limits } from '../core/definition.js';
+import type { Ask, AskReceipt } from '../core/inbox.js';
+import type { Outcome } from '../core/outcome.js';
+import type { EffectiveLimits } from '../core/state.js';
+import type { Pending, PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
 
 export interface TranscriptRange {
   /** First message wanted, from 0. */
@@ -12,10 +16,27 @@ export interface TranscriptRange {
 
 export const statusQuery = defineQuery<RunStatus>('status');
 export const transcriptQuery = defineQuery<TranscriptPage, [TranscriptRange?]>('transcript');
+/** For perdure's own workers: places in the prompt, not numbers of messages. */
+export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }]>('prompt');
 export const pendingQuery = defineQuery<readonly Pending[]>('pending');
 export const definitionQuery = defineQuery<AgentDefinition>('definition');
 
 /** Settles a call whose outcome is unknown. */
 export const resolveUpdate = defineUpdate<{ readonly resolved: string }, [Resolution]>('resolve');
-/** Lets a blocked run try again at once. */
+/** Gives the run a message; answered at once, whatever the run does. */
+export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
+
+export type TurnOutcome = Outcome | { readonly pending: true };
+
+/** Waits for the end of a turn; `pending` where the wait is broken off: ask again. */
+export const outcomeUpdate = defineUpdate<TurnOutcome, [{ readonly turn: number }]>('outcome');
+/** Ends the turn under way; an open run then waits for its next message. */
+export const cancelTurnUpdate = defineUpdate<{ readonly cancelled: number }>('cancelTurn');
+/** Lets what is in flight finish and starts nothing more until `resume`. */
+export const pauseUpdate = defineUpdate<{ readonly paused: true }>('pause');
+/** Replaces the limits that are named; the others stay. */
+export const setLimitsUpdate = defineUpdate<EffectiveLimits, [Limits]>('setLimits');
+/** Takes no more messages; the run ends when those that it has are done. */
+export const closeUpdate = defineUpdate<{ readonly closing: true }>('close');
+/** Lets a blocked or paused run go on at once. */
 export const resumeUpdate = defineUpdate<{ readonly resumed: true }>('resume');

@@ -3,6 +3,7 @@ import { MODEL_BLOCKS, type ModelBlock } from '../core/blocked.js';
 import type { ModelCall, ModelCallEnd } from '../core/loop.js';
 import type { RunState } from '../core/state.js';
 import { stepSummary } from '../core/summaries.js';
+import { promptLength } from '../core/transcript.js';
 import { modelActivity } from './activities.js';
 import { mend } from './blocking.js';
 import { messageOf, problemOf } from './problem.js';
@@ -17,7 +18,8 @@ export async function callModel(
   call: ModelCall,
 ): Promise<ModelCallEnd> {
   const { closing } = call;
-  const summary = stepSummary(state, closing);
+  const summary =
+    call.cut === undefined ? stepSummary(state, closing) : `summarise ${call.cut} messages`;
   const activity = modelActivity({ summary, closing });
   const input = modelInput(state, call);
   const { resumes } = session;
@@ -55,12 +57,13 @@ function failedCall(session: Session, error: unknown): ModelCallEnd {
 
 function modelInput(state: RunState, call: ModelCall): CallModelInput {
   return {
-    upTo: state.transcript.messages.length,
+    upTo: promptLength(state.transcript),
     head: state.transcript.head,
     definition: state.config.definition.hash,
     turn: state.turn.number,
     step: state.turn.spent.steps + 1,
     ...(call.closing && { closing: true as const }),
+    ...(call.cut !== undefined && { compact: call.cut }),
     ...(call.maxOutputTokens !== null && { maxOutputTokens: call.maxOutputTokens }),
   };
 }

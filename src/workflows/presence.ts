@@ -14,7 +14,7 @@ import type { Session } from './session.js';
 export function statusOf(session: Session): RunStatus {
   const { state } = session;
   const { workflowId, runId } = workflowInfo();
-  const { outcome } = state.turn;
+  const outcome = session.ended ?? state.turn.outcome;
   const [blocked] = session.blocked.values();
   return {
     id: workflowId,
@@ -25,6 +25,8 @@ export function statusOf(session: Session): RunStatus {
     message: outcome?.error ?? blocked?.message ?? null,
     turn: state.turn.number,
     step: state.turn.spent.steps,
+    segments: state.segments,
+    queued: state.inbox.waiting.length,
     limits: state.config.limits,
     usage: state.total.usage,
     pending: [...session.pending.values()],
@@ -34,20 +36,22 @@ export function statusOf(session: Session): RunStatus {
   };
 }
 
-function statusName(session: Session): RunStatusName {
-  if (session.state.turn.outcome !== null) return 'done';
-  return session.blocked.size > 0 ? 'blocked' : 'working';
+function statusName({ state, blocked, awaiting, ended }: Session): RunStatusName {
+  if (ended !== null || (!state.open && state.turn.outcome !== null)) return 'done';
+  if (blocked.size > 0) return 'blocked';
+  if (state.paused) return 'paused';
+  if (awaiting === 'await-message') return 'waiting_message';
+  return awaiting === 'await-time' ? 'waiting_time' : 'working';
 }
 
 /** Shows each change: details for the UI when it asks, search attributes when the status changes. */
 export function presence(session: Session): () => void {
-  let shown = '';
   setCurrentDetails(lazyText(() => currentDetails(session.state, statusOf(session))));
   return () => {
     const status = statusOf(session);
     const key = `${status.status} ${status.reason ?? ''}`;
-    if (key === shown) return;
-    shown = key;
+    if (key === session.shown) return;
+    session.shown = key;
     writeAttributes(session.state.config.searchAttributes, {
       AgentName: status.agent,
       AgentStatus: status.status,

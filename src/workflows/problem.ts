@@ -27,3 +27,8 @@ function causeOf(error: unknown): unknown {
     return cause.cause;
   return cause;
 }
+
+/** What a validator throws: the caller hears it, the history does not. */
+export function refusal(message: string): ApplicationFailure {
+  return ApplicationFailure.create({ type: 'Refused', nonRetryable: true, message });
+}

@@ -2,11 +2,14 @@ import { CancellationScope, condition } from '@temporalio/workflow';
 import type { Resolution } from '../core/call-results.js';
 import type { Interruption } from '../core/events.js';
 import type { RunInput } from '../core/input.js';
+import { apply, type Run } from '../core/loop.js';
+import type { Action } from '../core/next-action.js';
+import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
 import type { Blocked, Pending } from '../core/status.js';
 
 /** What a run holds beside its state: what is in flight and what people have said meanwhile. */
-export interface Session {
+export interface Session extends Run {
   readonly input: RunInput;
   state: RunState;
   /** Call id, or `model` → what is being done, for people. */
@@ -22,11 +25,27 @@ export interface Session {
   scope: CancellationScope;
   /** Of probes only: `resume` breaks them off, so that the call is made at once. */
   readonly probes: Set<CancellationScope>;
+  /** The deadline's timer. */
+  clock: CancellationScope | null;
+  /** What the run waits for between its steps and turns. */
+  awaiting: Action['type'] | null;
+  /** Who waits for a turn's outcome; all are let go before the segment ends. */
+  waiters: number;
+  leaving: boolean;
+  /** What left no room to go on in a new segment is tried again when so many steps are made. */
+  stayUntilStep: number;
+  /** The run's own end. */
+  ended: Outcome | null;
+  /** The status that the search attributes show. */
+  shown: string;
   /** Told when something that people see has changed. */
   changed: () => void;
 }
 
-export function createSession(input: RunInput, state: RunState): Session {
+export function createSession(
+  input: RunInput,
+  { state, shown }: { state: RunState; shown: string },
+): Session {
   return {
     input,
     state,
@@ -38,20 +57,28 @@ export function createSession(input: RunInput, state: RunState): Session {
     interruption: null,
     scope: new CancellationScope(),
     probes: new Set(),
+    clock: null,
+    awaiting: null,
+    waiters: 0,
+    leaving: false,
+    stayUntilStep: 0,
+    ended: null,
+    shown,
     changed: () => undefined,
   };
 }
 
-/** Breaks off the work in flight. A cancel outranks a deadline and is never taken back. */
+/** Breaks off the work in flight. A cancel of the run outranks all else and is never taken back. */
 export function interrupt(session: Session, by: Interruption): void {
   if (session.interruption !== 'cancel') session.interruption = by;
+  if (by === 'cancel') apply(session, { type: 'ending', by: 'cancelled' });
   session.scope.cancel();
 }
 
-/** Takes note of an interruption; a deadline is spent by it, so that a closing call can follow. */
+/** Takes note of an interruption; but for the run's own cancel it is spent by it, so that work can follow. */
 export function takeInterruption(session: Session): Interruption | null {
   const by = session.interruption;
-  if (by === 'wallMs') {
+  if (by !== null && by !== 'cancel') {
     session.interruption = null;
     session.scope = new CancellationScope();
   }
@@ -63,8 +90,24 @@ export function inFlight<T>(session: Session, work: () => Promise<T>): Promise<T
   return session.scope.run(work);
 }
 
+/** Waits for what an interruption may break off. @returns by what it was */
+export async function unlessInterrupted(
+  session: Session,
+  wait: () => Promise<unknown>,
+): Promise<Interruption | null> {
+  try {
+    await inFlight(session, wait);
+    return null;
+  } catch (error) {
+    const by = takeInterruption(session);
+    if (by === null) throw error;
+    return by;
+  }
+}
+
 export function resume(session: Session): void {
   session.resumes += 1;
+  if (session.state.paused) apply(session, { type: 'paused', paused: false });
   for (const probe of session.probes) probe.cancel();
 }
 

@@ -23,8 +23,8 @@ export async function runCalls(
   const waiting = [...calls];
   const lane = async (): Promise<void> => {
     for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
-      // Nothing new is started once the work is broken off; the reducer answers what is left.
-      if (session.interruption !== null) return;
+      // Nothing new is started once the work is broken off or paused; the reducer knows what is left.
+      if (session.interruption !== null || session.state.paused) return;
       results.push(await runCall(session, state, call));
     }
   };

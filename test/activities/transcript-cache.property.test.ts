@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createTranscriptCache, type PromptName } from '../../src/activities/transcript-cache.js';
 import type { PromptMessage } from '../../src/core/messages.js';
-import { chain, emptyTranscript } from '../../src/core/transcript.js';
+import { chain, FIRST_LINK } from '../../src/core/transcript.js';
 
 /** What may happen to a worker's memory between two prompts. */
 type Move =
@@ -48,7 +48,6 @@ describe('the transcript cache', () => {
           let truth: PromptMessage[] = [{ role: 'user', text: 'go' }];
           const name = (upTo = truth.length, run = 'r'): PromptName => ({
             run,
-            definition: 'd',
             upTo,
             head: headOf(truth.slice(0, upTo)),
           });
@@ -100,9 +99,9 @@ describe('the transcript cache', () => {
   test('refuses a transcript that is not the one it was told of', async () => {
     const cache = createTranscriptCache({ maxBytes: 1_000 });
     const other: PromptMessage[] = [{ role: 'user', text: 'something else' }];
-    await expect(
-      cache.prompt({ run: 'r', definition: 'd', upTo: 1, head: 'x' }, async () => other),
-    ).rejects.toThrow('digest');
+    await expect(cache.prompt({ run: 'r', upTo: 1, head: 'x' }, async () => other)).rejects.toThrow(
+      'digest',
+    );
   });
 
   test('forgets the runs used least when it is full, results without a place included', async () => {
@@ -111,7 +110,7 @@ describe('the transcript cache', () => {
     const head = headOf([user]);
     let asked = 0;
     const prompt = async (run: string): Promise<void> => {
-      await cache.prompt({ run, definition: 'd', upTo: 1, head }, async () => {
+      await cache.prompt({ run, upTo: 1, head }, async () => {
         asked += 1;
         return [user];
       });
@@ -131,7 +130,7 @@ describe('the transcript cache', () => {
   test('asks for nothing that it has made itself', async () => {
     const cache = createTranscriptCache({ maxBytes: 100_000 });
     const user: PromptMessage = { role: 'user', text: 'go' };
-    const start = { run: 'r', definition: 'd', upTo: 1, head: headOf([user]) };
+    const start = { run: 'r', upTo: 1, head: headOf([user]) };
     await cache.prompt(start, async () => [user]);
     const { reply, results } = stepOf(1, 2);
     cache.noteReply(start, reply);
@@ -145,7 +144,7 @@ describe('the transcript cache', () => {
 });
 
 function headOf(messages: readonly PromptMessage[]): string {
-  return messages.reduce((head, message) => chain(head, message), emptyTranscript('d').head);
+  return messages.reduce((head, message) => chain(head, message), FIRST_LINK);
 }
 
 function stepOf(serial: number, count: number) {

@@ -129,7 +129,11 @@ describe('what is no history', () => {
     ['text', 'hello', 'it is no JSON'],
     ['other JSON', '{"name":"x"}', 'it is JSON without a list of events'],
     ['no events', '{"events":[]}', 'it does not begin with the start of a workflow'],
-    ['odd events', '{"events":[{"eventId":"1"}]}', 'its events cannot be read (Missing attributes'],
+    [
+      'odd events',
+      '{"events":[{"eventId":"1"}]}',
+      'it does not begin with the start of a workflow',
+    ],
     ['nothing as an event', '{"events":[null]}', 'its events cannot be read'],
     [
       "somebody else's run",

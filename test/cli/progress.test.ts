@@ -20,7 +20,9 @@ const ESCAPE = '\u001b[31m';
 function view(state: RunState | null, rest: Partial<Projection> = {}): Projection {
   return {
     state,
-    message: 'go',
+    input: { agent: 'test', message: 'go' },
+    said: state?.transcript.messages ?? [],
+    turns: [],
     inFlight: new Map(),
     blocked: new Map(),
     ended: null,
@@ -119,7 +121,14 @@ describe('what has become durable', () => {
 });
 
 describe('what is going on', () => {
-  const model = { activity: 'callModel', activityId: '4', summary: '', call: null, at: 10_000 };
+  const model = {
+    activity: 'callModel',
+    activityId: '4',
+    summary: '',
+    call: null,
+    input: {},
+    at: 10_000,
+  };
 
   test('names step, cap, model, seconds and spend', () => {
     const { second } = twoSteps();

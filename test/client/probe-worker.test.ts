@@ -1,3 +1,5 @@
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { pollersOf } from '../../src/client/pollers.js';
 import { isWorked } from '../../src/client/probe-worker.js';
@@ -34,4 +36,15 @@ test('a worker that is listed and does not answer counts for nothing; one that a
   expect(await isWorked(client, taskQueue)).toBe(false);
   await rig.worker([]);
   expect(await isWorked(client, taskQueue)).toBe(true);
+});
+
+test('a worker of somebody else that knows agents and no probe counts', async () => {
+  const other = await createRig();
+  const workflowBundle = await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('../../src/workflows/agent.ts', import.meta.url)),
+    logger: new DefaultLogger('ERROR'),
+  });
+  await other.worker([], { workflowBundle });
+  await expect.poll(() => isWorked(other.client, other.taskQueue), { timeout: 20_000 }).toBe(true);
+  await other.close();
 });

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { errorText, type CallResult } from '../../src/core/calls.js';
 import type { LimitSet } from '../../src/core/definition.js';
-import { runTurn, type CallsEnd, type Effects, type ModelCallEnd } from '../../src/core/loop.js';
+import type { CallsEnd, ModelCallEnd } from '../../src/core/loop.js';
+import { runTurn, type Given } from '../support/turn.js';
 import type { Message, ToolCall } from '../../src/core/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunState } from '../../src/core/state.js';
@@ -71,9 +72,7 @@ async function play(given: Scenario): Promise<Trace> {
   const callEnds = [...given.callEnds];
   const counts = { deciding: 0, closing: 0 };
   let serial = 0;
-  const effects: Effects = {
-    now: () => 0,
-    observe: () => undefined,
+  const effects: Given = {
     callModel: async (_state, { closing }) => {
       counts[closing ? 'closing' : 'deciding'] += 1;
       const next = replies.shift() ?? {

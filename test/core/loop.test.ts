@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { runTurn, type Effects, type ModelCallEnd } from '../../src/core/loop.js';
+import type { ModelCallEnd } from '../../src/core/loop.js';
+import { runTurn, type Given } from '../support/turn.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
 import { asks, begun, config, says } from '../support/scripts.js';
@@ -13,9 +14,7 @@ async function run(
   const rest = [...script];
   const executed: string[] = [];
   let closings = 0;
-  const effects: Effects = {
-    now: () => 0,
-    observe: () => undefined,
+  const effects: Given = {
     callModel: async (_state, { closing }) => {
       if (closing) closings += 1;
       const next = rest.shift();
@@ -164,8 +163,7 @@ describe('budgets', () => {
 
   test('of tokens are reserved before a call and cap its output', async () => {
     const caps: (number | null)[] = [];
-    const effects: Effects = {
-      now: () => 0,
+    const effects: Given = {
       observe: (_state, action) => {
         if (action.type === 'call-model') caps.push(action.maxOutputTokens);
       },
@@ -192,7 +190,6 @@ describe('budgets', () => {
     for (let tokens = 60; tokens < 500; tokens += 5) {
       const caps: (number | null)[] = [];
       await runTurn(begun(config({ limits: { tokens, steps: 1 }, tools: [] })), {
-        now: () => 0,
         observe: (_state, action) => {
           if (action.type === 'call-model' && action.closing) caps.push(action.maxOutputTokens);
         },

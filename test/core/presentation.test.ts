@@ -32,6 +32,8 @@ const statusOf = (state: RunState, rest: Partial<RunStatus> = {}): RunStatus => 
   message: null,
   turn: 1,
   step: 1,
+  segments: 1,
+  queued: 0,
   limits: state.config.limits,
   usage: state.total.usage,
   pending: [],
@@ -135,7 +137,14 @@ describe('a page of the transcript', () => {
             role: 'user' as const,
             text: letter.repeat(size),
           }));
-          const transcript = { messages, head: '' };
+          const transcript = {
+            next: messages.length,
+            chunks: [],
+            messages,
+            keptAside: [],
+            head: '',
+            tokens: 0,
+          };
           const joined: unknown[] = [];
           while (joined.length < messages.length) {
             const page = transcriptPage(transcript, { from: joined.length });

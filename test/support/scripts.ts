@@ -60,7 +60,9 @@ export function config(
 
 /** A run that has just received its first message. */
 export function begun(runConfig: RunConfig, text = 'go'): RunState {
-  return reduce(initialState(runConfig), { type: 'message-received', text, at: 0 });
+  const message = { id: '', text, turn: 1 };
+  const waiting = reduce(initialState(runConfig), { type: 'message-received', message });
+  return reduce(waiting, { type: 'turn-begun', at: 0 });
 }
 
 export function asks(...calls: readonly (readonly [string, unknown?])[]): RecordedReply {

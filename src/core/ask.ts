@@ -1,0 +1,95 @@
+import type { RunEvent } from './events.js';
+import {
+  byteLength,
+  inboxFull,
+  turnFor,
+  turnOfMessage,
+  type Ask,
+  type AskReceipt,
+} from './inbox.js';
+import { checkFlag, checkText, show } from './input.js';
+import { isObject } from './json.js';
+import { inTurn, type RunState } from './state.js';
+
+const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh'];
+const MAX_ID_CHARACTERS = 200;
+/** Nothing larger enters the history. */
+const MAX_MESSAGE_BYTES = 256 * 1024;
+const MAX_PINNED_BYTES = 16 * 1024;
+
+/** @returns why what came in is no message that any run could take, or null */
+export function askProblem(value: unknown): string | null {
+  if (!isObject(value)) return `ask: ${show(value)} is no object; give {"message": "text"}`;
+  const unknown = Object.keys(value).find((key) => !FIELDS.includes(key));
+  if (unknown !== undefined) {
+    return `ask.${unknown}: no such field; there are ${FIELDS.join(', ')}`;
+  }
+  return (
+    checkText(value['message']) ??
+    checkId(value['id']) ??
+    checkMode(value['mode']) ??
+    checkFlag('pin', value['pin']) ??
+    checkFlag('refresh', value['refresh']) ??
+    checkSize(value)
+  );
+}
+
+/** @returns why this run does not take a message now, or null. A message that is here already is taken. */
+export function askRefusal(
+  state: RunState,
+  ask: { readonly message: string; readonly mode?: string; readonly refresh?: boolean },
+  id: string,
+): string | null {
+  if (turnOfMessage(state.inbox, id) !== null) return null;
+  const steer = ask.mode === 'steer';
+  if (state.ending !== null) return `the run takes no more messages: it is ${state.ending}`;
+  if (!state.open && state.turn.outcome !== null) return 'the run is ending: its turn is over';
+  if (!state.open && !steer) {
+    return 'this run ends with its turn; send with mode "steer" to join it, or start one with "open": true';
+  }
+  if (steer && ask.refresh === true && inTurn(state)) {
+    return 'refresh: a turn under way keeps its agent; send it without mode "steer"';
+  }
+  return inboxFull(state.inbox, ask.message);
+}
+
+/** What becomes of a message that is taken: its receipt, and the event where it is new. */
+export function receive(
+  state: RunState,
+  ask: Ask,
+  id: string,
+): { receipt: AskReceipt; event: RunEvent | null } {
+  const known = turnOfMessage(state.inbox, id);
+  if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null };
+  const current = inTurn(state) ? state.turn.number : 0;
+  const turn = turnFor(state.inbox, current, ask.mode ?? 'queue');
+  const message = {
+    id,
+    text: ask.message,
+    turn,
+    ...(ask.pin && { pinned: true as const }),
+    ...(ask.refresh && { refresh: true as const }),
+  };
+  return { receipt: { turn }, event: { type: 'message-received', message } };
+}
+
+function checkId(value: unknown): string | null {
+  if (value === undefined) return null;
+  const fits = typeof value === 'string' && value !== '' && value.length <= MAX_ID_CHARACTERS;
+  return fits
+    ? null
+    : `id: ${show(value)} is no id; give a text of 1 to ${MAX_ID_CHARACTERS} characters`;
+}
+
+function checkMode(value: unknown): string | null {
+  if (value === undefined || value === 'queue' || value === 'steer') return null;
+  return `mode: ${show(value)} is neither "queue" nor "steer"`;
+}
+
+function checkSize(ask: Record<string, unknown>): string | null {
+  const bytes = byteLength(String(ask['message']));
+  const most = ask['pin'] === true ? MAX_PINNED_BYTES : MAX_MESSAGE_BYTES;
+  if (bytes <= most) return null;
+  const which = ask['pin'] === true ? 'a pinned message' : 'a message';
+  return `message: ${bytes} bytes are more than ${which} may have (${most}); put the text into a file and name the file`;
+}

@@ -1,0 +1,84 @@
+import { utf8ToBytes } from '@noble/hashes/utils.js';
+import type { Message } from './messages.js';
+import type { BlobRef } from './messages.js';
+import { stays } from './compaction.js';
+import { SEGMENT, type RunState } from './state.js';
+
+/** Newest messages that go over by value, in bytes of JSON; the older ones go to the blob store. */
+const INLINE_BYTES = 32 * 1024;
+/** What a later compaction keeps word for word is carried beside the chunks, up to so many bytes. */
+const ASIDE_BYTES = 256 * 1024;
+
+/** What the server says of the segment. */
+export interface SegmentFacts {
+  readonly historyBytes: number;
+  /** The server asks for a new segment, or a newer build waits for this run. */
+  readonly suggested: boolean;
+  /** The segment cannot be left now. */
+  readonly postponed?: true;
+}
+
+/** Whether the run shall go on in a new segment. Never before this one has brought something. */
+export function segmentFull(state: RunState, facts: SegmentFacts): boolean {
+  const { segmentFrom, total, transcript } = state;
+  if (facts.postponed || transcript.next === segmentFrom.message) return false;
+  const { steps, bytes } = state.config.segment ?? SEGMENT;
+  return facts.suggested || total.steps - segmentFrom.steps >= steps || facts.historyBytes >= bytes;
+}
+
+/** How many of the oldest messages in memory go to the blob store before the run goes on elsewhere. */
+export function overflow({ transcript }: RunState): number {
+  const { messages } = transcript;
+  let bytes = 0;
+  const from = messages.findLastIndex((message) => {
+    bytes += bytesOf(message);
+    return bytes > INLINE_BYTES;
+  });
+  return from + 1;
+}
+
+/** The state with the oldest messages in a chunk and everything before `archived` in the archive. */
+export function keptMessages(
+  state: RunState,
+  kept: { archived: number; chunk: { blob: BlobRef; count: number } | null },
+): RunState {
+  const { transcript } = state;
+  const archived = Math.max(state.archived, kept.archived);
+  if (kept.chunk === null) return { ...state, archived };
+  const gone = transcript.messages.slice(0, kept.chunk.count);
+  return {
+    ...state,
+    archived,
+    transcript: {
+      ...transcript,
+      chunks: [...transcript.chunks, kept.chunk],
+      keptAside: aside(state, gone),
+      messages: transcript.messages.slice(kept.chunk.count),
+    },
+  };
+}
+
+function aside(state: RunState, gone: readonly Message[]): readonly Message[] {
+  const kept: Message[] = [];
+  let bytes = 0;
+  for (const message of [...state.transcript.keptAside, ...gone]) {
+    if (!stays(state, message)) continue;
+    bytes += bytesOf(message);
+    if (bytes > ASIDE_BYTES) break;
+    kept.push(message);
+  }
+  return kept;
+}
+
+/** The same run at the beginning of a new segment. */
+export function nextSegment(state: RunState): RunState {
+  return {
+    ...state,
+    segments: state.segments + 1,
+    segmentFrom: { steps: state.total.steps, message: state.transcript.next },
+  };
+}
+
+export function bytesOf(message: Message): number {
+  return utf8ToBytes(JSON.stringify(message)).length;
+}

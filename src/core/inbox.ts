@@ -1,0 +1,100 @@
+import { utf8ToBytes } from '@noble/hashes/utils.js';
+
+/** A message on its way into the run, with the turn that it belongs to. */
+export interface Incoming {
+  readonly id: string;
+  readonly text: string;
+  /** The turn that it begins or joins; told to the sender at once, and never changed. */
+  readonly turn: number;
+  readonly pinned?: true;
+  /** Before its turn begins, the run takes the agent as its workers have it now. */
+  readonly refresh?: true;
+}
+
+/** Messages that wait, and which have been taken. Carried through all segments. */
+export interface Inbox {
+  readonly waiting: readonly Incoming[];
+  /** Id → turn of the newest messages, oldest first: the same id again is the same message. */
+  readonly seen: readonly (readonly [id: string, turn: number])[];
+  /** The last turn that a message was given. */
+  readonly lastTurn: number;
+}
+
+/** How a message that comes during a turn is taken. */
+export type AskMode = 'queue' | 'steer';
+
+/** What `ask` takes. */
+export interface Ask {
+  readonly message: string;
+  /** The sender's own id of the message, so that sending it again does no harm. */
+  readonly id?: string;
+  /** `queue` (default): a turn of its own, in its turn; `steer`: joins the turn under way before its next model call. */
+  readonly mode?: AskMode;
+  /** Stays word for word when older messages are summarised. */
+  readonly pin?: boolean;
+  /** Take the agent's newest definition first; only for a message that begins a turn. */
+  readonly refresh?: boolean;
+}
+
+export interface AskReceipt {
+  readonly turn: number;
+  /** The message was here before, under the same id. */
+  readonly duplicate?: true;
+}
+
+/** Ids remembered; a repeat that comes after so many other messages counts as new. */
+export const REMEMBERED_IDS = 1_000;
+/** What may wait at once: it is carried into the next segment as a whole. */
+export const MAX_WAITING = { messages: 500, bytes: 512 * 1024 } as const;
+
+export function emptyInbox(): Inbox {
+  return { waiting: [], seen: [], lastTurn: 0 };
+}
+
+/** The turn of a message that is here already. */
+export function turnOfMessage(inbox: Inbox, id: string): number | null {
+  return inbox.seen.find(([seen]) => seen === id)?.[1] ?? null;
+}
+
+/** The turn that a new message would get. `current`: the turn under way, 0 for none. */
+export function turnFor(inbox: Inbox, current: number, mode: AskMode): number {
+  if (mode === 'steer') {
+    if (current > 0) return current;
+    const [next] = inbox.waiting;
+    if (next !== undefined) return next.turn;
+  }
+  return inbox.lastTurn + 1;
+}
+
+export function put(inbox: Inbox, message: Incoming): Inbox {
+  return {
+    waiting: [...inbox.waiting, message],
+    seen: [...inbox.seen, [message.id, message.turn] as const].slice(-REMEMBERED_IDS),
+    lastTurn: Math.max(inbox.lastTurn, message.turn),
+  };
+}
+
+/** Takes out what belongs to a turn, in the order in which it came. */
+export function take(inbox: Inbox, turn: number): { taken: readonly Incoming[]; inbox: Inbox } {
+  const taken = inbox.waiting.filter((message) => message.turn === turn);
+  const waiting = inbox.waiting.filter((message) => message.turn !== turn);
+  return { taken, inbox: { ...inbox, waiting } };
+}
+
+/** Whether something waits for this turn. */
+export function waitsFor(inbox: Inbox, turn: number): boolean {
+  return inbox.waiting.some((message) => message.turn === turn);
+}
+
+/** @returns why a further message cannot be taken now, or null */
+export function inboxFull(inbox: Inbox, text: string): string | null {
+  const { waiting } = inbox;
+  if (waiting.length === 0) return null;
+  const bytes = waiting.reduce((sum, message) => sum + byteLength(message.text), byteLength(text));
+  if (waiting.length < MAX_WAITING.messages && bytes <= MAX_WAITING.bytes) return null;
+  return `${waiting.length} messages wait already; send it again when the run has taken some`;
+}
+
+export function byteLength(text: string): number {
+  return utf8ToBytes(text).length;
+}

@@ -1,0 +1,141 @@
+import { isObject, parseJson } from './json.js';
+
+type Wait =
+  | { readonly type: 'seconds'; readonly seconds: number; readonly asked: string }
+  /** Unix time in milliseconds, and how the model wrote it. */
+  | { readonly type: 'until'; readonly atMs: number; readonly asked: string };
+
+interface Problem {
+  /** For the model: what is wrong, and what would be right. */
+  readonly problem: string;
+}
+
+/** Who waits for more than a year has miscounted. */
+const MAX_DAYS = 366;
+const DAY_SECONDS = 86_400;
+const MAX_SECONDS = MAX_DAYS * DAY_SECONDS;
+
+/**
+ * When a wait ends, in Unix milliseconds; a moment that is past gives `fromMs`. `argumentsJson` is
+ * what the model wrote, `fromMs` when the wait began. Total: any text gives a value.
+ */
+export function waitUntil(argumentsJson: string, fromMs: number): number | Problem {
+  const wait = readWait(parseJson(argumentsJson));
+  if ('problem' in wait) return wait;
+  if (wait.type === 'seconds') return fromMs + Math.ceil(wait.seconds * 1_000);
+  if (wait.atMs - fromMs > MAX_SECONDS * 1_000) {
+    return {
+      problem: `until ${wait.asked} is more than ${MAX_DAYS} days ahead; give an earlier moment`,
+    };
+  }
+  return Math.max(fromMs, wait.atMs);
+}
+
+/**
+ * What the model reads when a wait is over; `woken`: by a message, before its time. Without a clock,
+ * so that it is the same whenever it is asked for. Total: any text gives a value.
+ */
+export function waitedText(argumentsJson: string, woken: boolean): string {
+  const wait = readWait(parseJson(argumentsJson));
+  const early = 'woken early by a message';
+  if ('problem' in wait) return woken ? early : 'waited';
+  if (wait.type === 'seconds') {
+    return woken ? `${early}; the wait was to take ${wait.asked} s` : `waited ${wait.asked} s`;
+  }
+  return woken ? `${early}; the wait was until ${wait.asked}` : `waited until ${wait.asked}`;
+}
+
+/** What is wrong with the arguments of a wait, whenever it begins; null when nothing is. */
+export function waitProblem(value: unknown): string | null {
+  const wait = readWait(value);
+  return 'problem' in wait ? wait.problem : null;
+}
+
+function readWait(value: unknown): Wait | Problem {
+  const { seconds, until } = isObject(value) ? value : {};
+  if ((seconds === undefined) === (until === undefined)) {
+    return { problem: 'give exactly one of `seconds` (how long) and `until` (a moment)' };
+  }
+  return until === undefined ? readSeconds(seconds) : readMoment(until);
+}
+
+function readSeconds(seconds: unknown): Wait | Problem {
+  if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= MAX_SECONDS)) {
+    const limit = `${MAX_SECONDS} (${MAX_DAYS} days)`;
+    return {
+      problem: `\`seconds\` must be a positive number of at most ${limit}, not ${shown(seconds)}`,
+    };
+  }
+  return { type: 'seconds', seconds, asked: String(seconds) };
+}
+
+const MOMENT =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d(?::?\d\d)?)?)?$/;
+
+/**
+ * ISO 8601 with seconds and fraction optional; below a millisecond nothing counts. The offset is not
+ * optional: without it a text names another moment in each place, and twice a year two or none.
+ */
+function readMoment(until: unknown): Wait | Problem {
+  const asked = typeof until === 'string' ? until.trim().toUpperCase() : '';
+  const found = MOMENT.exec(asked);
+  if (found === null) {
+    return {
+      problem:
+        '`until` must be a moment in ISO 8601 with an offset, such as 2027-03-28T09:00:00+02:00 or ' +
+        `2027-03-28T07:00:00Z, not ${shown(until)}`,
+    };
+  }
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found
+    .slice(1, 7)
+    .map((digits: string | undefined) => Number(digits ?? 0));
+  const offset = offsetMinutes(found[8]);
+  const days = daysSince1970({ year, month, day });
+  if (days === null || hour > 23 || minute > 59 || second > 59 || offset === 'impossible') {
+    return { problem: `until ${asked} is no moment: a part of it is out of its range` };
+  }
+  if (offset === 'missing') {
+    const time = asked.length === 10 ? `${asked}T00:00:00` : asked;
+    return {
+      problem: `until ${asked} has no offset from UTC, so it may mean many moments; write ${time}Z, or the offset that is meant, such as ${time}+02:00`,
+    };
+  }
+  const wholeSeconds = days * DAY_SECONDS + hour * 3_600 + (minute - offset) * 60 + second;
+  const milliseconds = Number((found[7] ?? '').slice(0, 3).padEnd(3, '0'));
+  return { type: 'until', atMs: wholeSeconds * 1_000 + milliseconds, asked };
+}
+
+/** East of UTC is positive. */
+function offsetMinutes(text: string | undefined): number | 'missing' | 'impossible' {
+  if (text === undefined) return 'missing';
+  if (text === 'Z') return 0;
+  const digits = text.slice(1).replace(':', '').padEnd(4, '0');
+  const hours = Number(digits.slice(0, 2));
+  const minutes = Number(digits.slice(2));
+  if (hours > 23 || minutes > 59) return 'impossible';
+  return (text.startsWith('-') ? -1 : 1) * (hours * 60 + minutes);
+}
+
+const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** In the Gregorian calendar; null for a day that it does not have. */
+function daysSince1970(date: { year: number; month: number; day: number }): number | null {
+  const { year, month, day } = date;
+  const leap = leapDaysBefore(year + 1) - leapDaysBefore(year);
+  const lengths = MONTH_DAYS.map((days, index) => (index === 1 ? days + leap : days));
+  if (day < 1 || day > (lengths[month - 1] ?? 0)) return null;
+  const earlierMonths = lengths.slice(0, month - 1).reduce((sum, days) => sum + days, 0);
+  const leapDays = leapDaysBefore(year) - leapDaysBefore(1970);
+  return (year - 1970) * 365 + leapDays + earlierMonths + day - 1;
+}
+
+function leapDaysBefore(year: number): number {
+  const last = year - 1;
+  return Math.floor(last / 4) - Math.floor(last / 100) + Math.floor(last / 400);
+}
+
+/** Short, and without half characters, which no converter takes. */
+function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 60));
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}

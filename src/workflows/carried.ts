@@ -1,0 +1,43 @@
+import { makeContinueAsNewFunc, workflowInfo } from '@temporalio/workflow';
+import type { RunInput } from '../core/input.js';
+import { isObject } from '../core/json.js';
+import { apply } from '../core/loop.js';
+import { migrate, SCHEMA } from '../core/migrations.js';
+import { initialState, type RunState } from '../core/state.js';
+import { unloadedConfig } from '../core/unloaded.js';
+import type { agent } from './agent.js';
+import type { Session } from './session.js';
+
+/** What a segment hands to the next one. Field names are recorded in histories: they are for ever. */
+export interface Carried {
+  readonly schema: number;
+  readonly state: RunState;
+  /** The status that the search attributes show already. */
+  readonly shown: string;
+}
+
+/** The state of a run that has loaded nothing yet. */
+export function firstState(input: RunInput): RunState {
+  const { open = false } = input;
+  return initialState(unloadedConfig(input.agent), { open, startedAt: Date.now() });
+}
+
+/** What the segment before has left; null in a run's first one, whatever its starter may have given. */
+export function readCarried(value: unknown): Carried | null {
+  if (workflowInfo().continuedFromExecutionRunId === undefined) return null;
+  // A run of a newer perdure: thrown plainly, so that the task waits for a worker that can read it.
+  if (!isObject(value)) throw new Error('this segment was handed no state');
+  return migrate(value);
+}
+
+/** Ends this segment and begins the next; returns only by its exception. */
+export async function handOver(session: Session): Promise<never> {
+  apply(session, { type: 'segment-begun' });
+  const { message: _, context, ...input } = session.input;
+  const kept = session.state.config.contextBlob === undefined && context !== undefined;
+  const next: RunInput = { ...input, ...(kept && { context }) };
+  const carried: Carried = { schema: SCHEMA, state: session.state, shown: session.shown };
+  // The one place where a pinned run moves to the newest build.
+  const move = makeContinueAsNewFunc<typeof agent>({ initialVersioningBehavior: 'AUTO_UPGRADE' });
+  return await move(next, carried);
+}

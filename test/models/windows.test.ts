@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { createModelCatalog, type ModelEntry } from '../../src/models/catalog.js';
+import { scriptedModel, say } from '../../src/models/scripted.js';
+import { windowOf } from '../../src/models/windows.js';
+
+describe('windowOf', () => {
+  test('knows the window of a model and of its snapshots', () => {
+    expect(windowOf('gpt-4.1-mini')).toBe(1_047_576);
+    expect(windowOf('gpt-4.1-mini-2025-04-14')).toBe(1_047_576);
+    expect(windowOf('claude-haiku-4-5-20251001')).toBe(200_000);
+  });
+
+  test('counts only what a prompt may have, where a part is kept for the answer', () => {
+    expect(windowOf('gpt-5')).toBe(400_000 - 128_000);
+    expect(windowOf('gpt-5.4')).toBe(1_050_000 - 128_000);
+  });
+
+  test('knows no window where it knows none', () => {
+    for (const model of ['llama3.2', 'gpt-4.1-mini-ft', 'gpt-5-2025-08', '', 'constructor']) {
+      expect(windowOf(model)).toBeNull();
+    }
+  });
+});
+
+describe('the window of a resolved model', () => {
+  const key = { OPENAI_API_KEY: 'key' };
+
+  function resolved(entries: Record<string, ModelEntry>, name: string): number | null {
+    return createModelCatalog(entries, key).resolve(name).window;
+  }
+
+  test('is that of the name at the provider', () => {
+    expect(resolved({}, 'gpt-4o-mini')).toBe(128_000);
+    expect(resolved({ cheap: { model: 'gpt-4o-mini' } }, 'cheap')).toBe(128_000);
+    expect(resolved({ local: { baseUrl: 'http://127.0.0.1:1/v1' } }, 'local')).toBeNull();
+  });
+
+  test('is the same without a key, when no call could be made', () => {
+    const { window } = createModelCatalog({ cheap: { model: 'gpt-4o' } }, {}).resolve('cheap');
+    expect(window).toBe(128_000);
+  });
+
+  test('is what the config says before all else', () => {
+    expect(resolved({ 'gpt-4o': { window: 9_000 } }, 'gpt-4o')).toBe(9_000);
+    const local = { baseUrl: 'http://127.0.0.1:1/v1', window: 32_768 };
+    expect(resolved({ local }, 'local')).toBe(32_768);
+  });
+
+  test('is unknown for code that plays a model, unless it is given', () => {
+    const script = (): ReturnType<typeof scriptedModel> => scriptedModel([say('hi')]);
+    expect(resolved({}, 'demo')).toBeNull();
+    expect(resolved({ 'gpt-4o': script() }, 'gpt-4o')).toBeNull();
+    expect(resolved({ script: { ...script(), window: 4_000 } }, 'script')).toBe(4_000);
+  });
+
+  test.each([0, -1, 1.5, Number.NaN, Infinity, '128k', null])(
+    'cannot be %j: the config is refused',
+    (window) => {
+      const entries = { mine: { window } as unknown as ModelEntry };
+      expect(() => createModelCatalog(entries, {})).toThrow(
+        /^models\.mine\.window: .+ is no window; give the tokens .+ such as 128000, or leave it out$/,
+      );
+    },
+  );
+});

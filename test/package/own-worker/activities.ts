@@ -1,0 +1,3 @@
+export async function shout(text: string): Promise<string> {
+  return text.toUpperCase();
+}

@@ -1,0 +1,130 @@
+import { NativeConnection, Worker, type BundleOptions } from '@temporalio/worker';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { perdure } from '../../src/plugin.js';
+import { say, scriptedModel } from '../../src/models/scripted.js';
+import { createGate } from '../../src/testing/barrier.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
+const models = { m: scriptedModel([say('hi')]) };
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+});
+afterAll(async () => await rig.close());
+
+describe('the options of a worker', () => {
+  test('get the activities beside their own, and settings where they have none', async () => {
+    const theirs = async (): Promise<string> => 'theirs';
+    const options = await perdure({ agents: [agent], models }).configureWorker?.({
+      taskQueue: 'q',
+      activities: { theirs },
+    });
+    expect(Object.keys(options?.activities ?? {})).toEqual(
+      expect.arrayContaining(['theirs', 'loadAgent', 'callModel', 'runTool', 'runFunction']),
+    );
+    expect(options).toMatchObject({
+      workflowTaskPollerBehavior: { type: 'autoscaling' },
+      activityTaskPollerBehavior: { type: 'autoscaling' },
+      stickyQueueScheduleToStartTimeout: 5_000,
+      shutdownGraceTime: 5_000,
+    });
+  });
+
+  test('keep what they say themselves', async () => {
+    const own = {
+      taskQueue: 'q',
+      workflowTaskPollerBehavior: { type: 'simple-maximum', maximum: 3 },
+      maxConcurrentActivityTaskPolls: 2,
+      stickyQueueScheduleToStartTimeout: '1 s',
+      shutdownGraceTime: '1 m',
+    } as const;
+    const options = await perdure({ agents: [agent], models }).configureWorker?.(own);
+    expect(options).toMatchObject(own);
+    expect(options?.activityTaskPollerBehavior).toBeUndefined();
+  });
+
+  test('are refused with an activity of the same name, and with the plugin twice', async () => {
+    const plugin = perdure({ agents: [agent], models });
+    const once = await plugin.configureWorker?.({ taskQueue: 'q' });
+    await expect(plugin.configureWorker?.(once ?? { taskQueue: 'q' })).rejects.toThrow(
+      /^plugin perdure: this worker has an activity "\w+" already.* rename yours, or give the plugin only once/,
+    );
+  });
+});
+
+describe('the options of a bundler', () => {
+  const plugin = perdure({ agents: [agent], models });
+  const bundling = (rest: Partial<BundleOptions> = {}): BundleOptions | undefined =>
+    plugin.configureBundler?.({ workflowsPath: 'w', ...rest });
+
+  test('get the payload converter, and modules to load beforehand beside their own', () => {
+    const options = bundling({ preloadModules: ['theirs'] });
+    expect(options?.payloadConverterPath).toMatch(/workflows\/payload-converter\.ts$/);
+    expect(options?.preloadModules).toEqual([
+      'theirs',
+      expect.stringMatching(/workflows\/agent\.ts$/),
+    ]);
+  });
+
+  test('keep a payload converter of their own, and say what that means', () => {
+    const warn = vi.fn<(text: string) => void>();
+    const nothing = (): void => undefined;
+    const logger = {
+      log: nothing,
+      trace: nothing,
+      debug: nothing,
+      info: nothing,
+      warn,
+      error: nothing,
+    };
+    expect(bundling({ payloadConverterPath: '/own.js', logger })?.payloadConverterPath).toBe(
+      '/own.js',
+    );
+    expect(warn.mock.calls).toEqual([[expect.stringContaining('(/own.js) is kept')]]);
+  });
+});
+
+test('agents that cannot work are refused where the plugin is made', () => {
+  expect(() => perdure({ agents: [agent, agent] })).toThrow('two agents are named "a"');
+});
+
+test('a worker that is told to shut down keeps no call waiting for a workflow that nobody runs', async () => {
+  const { taskQueue, client } = rig;
+  const held = createGate();
+  await rig.worker([agent], {
+    models: {
+      m: {
+        async call(_request, { signal }) {
+          await held.wait(signal);
+          return say('never');
+        },
+      },
+    },
+  });
+  const handle = await rig.start({ agent: 'a', message: 'go' });
+  await held.barrier.reached;
+  await rig.stopWorkers();
+  // Runs no workflows, as nobody does now: what the next attempt asks the run is not answered.
+  const connection = await NativeConnection.connect({ address: inject('temporalAddress') });
+  const worker = await Worker.create({
+    connection,
+    taskQueue,
+    identity: 'own',
+    plugins: [perdure({ agents: [agent], models, env: { PERDURE_HOME: rig.home } })],
+  });
+  const running = worker.run();
+  const pending = async () => {
+    const { raw } = await client.workflow.getHandle(handle.workflowId).describe();
+    return raw.pendingActivities?.[0];
+  };
+  await vi.waitFor(
+    async () => expect(await pending()).toMatchObject({ lastWorkerIdentity: 'own' }),
+    { timeout: 30_000, interval: 50 },
+  );
+  worker.shutdown();
+  await running;
+  await connection.close();
+  expect((await pending())?.lastFailure?.message).toContain('this worker is shutting down');
+});

@@ -1,0 +1,125 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, readdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { builtProgram } from './built-program.js';
+
+const exec = promisify(execFile);
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+
+/** What somebody else's project depends on beside perdure, in the versions that perdure names. */
+const BESIDE = ['@temporalio/client', '@temporalio/worker', '@temporalio/workflow', 'zod'];
+
+export interface FreshProject {
+  readonly folder: string;
+  /** Compiles `src` to `dist`; what TypeScript finds wrong in it, and in the types of perdure. */
+  compile(): Promise<readonly string[]>;
+  /** Runs `node`, or a program of the project's own, in its folder; resolves with stdout. */
+  run(program: string, ...args: readonly string[]): Promise<string>;
+}
+
+/** No registry could be asked, and npm's cache does not hold what is needed. */
+export class NoRegistryError extends Error {
+  override readonly name = 'NoRegistryError';
+}
+
+/** A project of its own outside the repository, with the given sources and the packed perdure installed. */
+export async function freshProject(sources: string): Promise<FreshProject> {
+  const folder = await mkdtemp(join(tmpdir(), 'perdure-project-'));
+  await cp(sources, join(folder, 'src'), { recursive: true });
+  const tarball = await pack(folder);
+  await writeFile(join(folder, 'package.json'), JSON.stringify(await manifest(tarball)));
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG));
+  await npm(folder, 'install', '--prefer-offline', '--no-audit', '--no-fund');
+  return {
+    folder,
+    async compile() {
+      const { stdout } = await ended(folder, 'tsc', []);
+      // With strict settings the SDK's own declarations have faults.
+      return stdout
+        .split('\n')
+        .filter((line) => /error TS/.test(line) && !line.startsWith('node_modules/@temporalio/'));
+    },
+    async run(program, ...args) {
+      const { code, stdout, stderr } = await ended(folder, program, args);
+      if (code !== 0) throw new Error(`${program} ended with ${code}:\n${stdout}${stderr}`);
+      return stdout;
+    },
+  };
+}
+
+async function ended(
+  folder: string,
+  program: string,
+  args: readonly string[],
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const path = program === 'node' ? process.execPath : join(folder, 'node_modules/.bin', program);
+  try {
+    return { code: 0, ...(await exec(path, args, { cwd: folder, env: ownEnvironment() })) };
+  } catch (error) {
+    if (error instanceof Error && 'stdout' in error)
+      return error as Error & { code: number; stdout: string; stderr: string };
+    throw error;
+  }
+}
+
+/** The tarball that would be published, made of the sources as they are now. */
+async function pack(folder: string): Promise<string> {
+  const built = dirname(dirname(await builtProgram()));
+  await npm(built, 'pack', '--ignore-scripts', '--pack-destination', folder);
+  const [tarball] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
+  if (tarball === undefined) throw new Error('npm has packed nothing');
+  return tarball;
+}
+
+async function manifest(tarball: string): Promise<object> {
+  const { default: own } = await import(join(repository, 'package.json'), {
+    with: { type: 'json' },
+  });
+  const versions = own as Record<'dependencies' | 'devDependencies', Record<string, string>>;
+  const beside = BESIDE.map((name) => [name, versions.dependencies[name]]);
+  const tools = ['typescript', '@types/node'].map((name) => [name, versions.devDependencies[name]]);
+  return {
+    private: true,
+    type: 'module',
+    dependencies: { perdure: `file:./${tarball}`, ...Object.fromEntries(beside) },
+    devDependencies: Object.fromEntries(tools),
+  };
+}
+
+/** Strict, and the declarations of what is installed are checked as well. */
+const TSCONFIG = {
+  compilerOptions: {
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    verbatimModuleSyntax: true,
+    module: 'nodenext',
+    target: 'ES2023',
+    types: ['node'],
+    outDir: 'dist',
+    rootDir: 'src',
+  },
+  include: ['src'],
+};
+
+async function npm(cwd: string, ...args: readonly string[]): Promise<void> {
+  try {
+    await exec('npm', args, { cwd, env: ownEnvironment() });
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    const unreachable = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ENOTCACHED/.exec(
+      text,
+    );
+    if (unreachable === null) throw error;
+    throw new NoRegistryError(`npm cannot ask its registry (${unreachable[0]})`, { cause: error });
+  }
+}
+
+/** Without what the npm that runs the tests tells its children about this repository. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const foreign =
+    /^(npm_(package|lifecycle)_|npm_config_(local_)?prefix$|INIT_CWD$|NODE_ENV$|OPENAI_|PERDURE_|TEMPORAL_)/;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)));
+}
