@@ -1,14 +1,23 @@
 export { agent } from './workflows/agent.js';
+export { runAgent } from './workflows/run-agent.js';
 export { probe } from './workflows/probe.js';
 export {
+  askUpdate,
+  cancelTurnUpdate,
+  closeUpdate,
   definitionQuery,
+  outcomeUpdate,
+  pauseUpdate,
   pendingQuery,
   resolveUpdate,
   resumeUpdate,
+  setLimitsUpdate,
   statusQuery,
   transcriptQuery,
   type TranscriptRange,
+  type TurnOutcome,
 } from './workflows/handles.js';
+export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input.js';
 export type { Outcome } from './core/outcome.js';
 export type { Pending, RunStatus, TranscriptPage } from './core/status.js';

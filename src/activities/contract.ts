@@ -1,6 +1,6 @@
 import type { ModelBlock, ToolBlock } from '../core/blocked.js';
 import type { ToolSuccess } from '../core/call-results.js';
-import type { Effect, Limits } from '../core/definition.js';
+import type { Effect, LimitSet, Limits } from '../core/definition.js';
 import type { Json } from '../core/json.js';
 import type { BlobRef, ToolCall } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
@@ -9,6 +9,10 @@ import type { RunConfig } from '../core/state.js';
 export interface LoadAgentInput {
   readonly agent: string;
   readonly limits: Limits;
+  /** Agents above the run. */
+  readonly depth?: number;
+  /** What the caller has left. */
+  readonly budget?: LimitSet;
   /** Only handed over when it is too large to travel with every call. */
   readonly context?: Json;
 }

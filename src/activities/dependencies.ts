@@ -1,6 +1,7 @@
 import type { AgentCatalog } from '../agents/catalog.js';
 import type { Archive } from '../archive/archive.js';
 import type { BlobStore } from '../blobs/blob-store.js';
+import type { SegmentSize } from '../core/state.js';
 import type { ModelCatalog } from '../models/catalog.js';
 import type { DefinitionCache } from './definitions.js';
 import type { TranscriptCache } from './transcript-cache.js';
@@ -13,6 +14,8 @@ export interface ActivityDependencies {
   readonly archive: Archive;
   readonly transcripts: TranscriptCache;
   readonly definitions: DefinitionCache;
+  /** Absent: the engine's own. */
+  readonly segment?: SegmentSize;
   /** Names of the search attributes that the namespace has; looked up once. */
   readonly searchAttributes: () => Promise<readonly string[]>;
   /** Aborts when the worker begins to shut down. */

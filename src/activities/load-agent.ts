@@ -2,7 +2,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { ActivityProblem } from '../core/failure.js';
 import type { Json } from '../core/json.js';
-import { effectiveLimits } from '../core/limits.js';
+import { effectiveLimits, withinBudget } from '../core/limits.js';
 import type { BlobRef } from '../core/messages.js';
 import type { RunConfig } from '../core/state.js';
 import type { LoadAgentInput } from './contract.js';
@@ -15,7 +15,7 @@ const INLINE_CHARACTERS = 16_000;
  * `AgentRefused` (no worker can start it like this).
  */
 export async function loadAgent(
-  { agents, models, blobs, searchAttributes }: ActivityDependencies,
+  { agents, models, blobs, searchAttributes, segment }: ActivityDependencies,
   input: LoadAgentInput,
 ): Promise<RunConfig> {
   const loaded = agents.named(input.agent);
@@ -24,8 +24,9 @@ export async function loadAgent(
   if (definition.model === '') {
     throw refused(`agent "${definition.name}" names no model; give it one, or set PERDURE_MODEL`);
   }
-  const limits = effectiveLimits(definition.limits, input.limits);
-  if (typeof limits === 'string') throw refused(limits);
+  const asked = effectiveLimits(definition.limits, input.limits);
+  if (typeof asked === 'string') throw refused(asked);
+  const limits = withinBudget(asked, input.budget ?? {});
   const { price, window } = models.resolve(definition.model);
   if (price === null && (isSet(limits.turn.costUsd) || isSet(limits.run.costUsd))) {
     throw refused(
@@ -41,6 +42,8 @@ export async function loadAgent(
     ...(window !== null && { window }),
     searchAttributes: await searchAttributes(),
     ...(contextBlob && { contextBlob }),
+    ...(segment && { segment }),
+    ...(input.depth !== undefined && input.depth > 0 && { depth: input.depth }),
   };
 }
 

@@ -20,6 +20,7 @@ export function toAgentDefinition(
     onLimit: agent.onLimit,
     limits: agent.limits,
     settings: agent.settings,
+    ...(agent.compaction !== undefined && { compaction: agent.compaction }),
   };
   // Through JSON, so that what is hashed is what the history will hold.
   const json: Json = JSON.parse(JSON.stringify(content));

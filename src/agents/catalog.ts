@@ -30,7 +30,7 @@ export function createAgentCatalog(
   options: { defaultModel: string; builtIn: readonly Tool[] },
 ): AgentCatalog {
   const byName = new Map<string, LoadedAgent>();
-  for (const agent of agents) {
+  for (const agent of withCalled(agents)) {
     if (byName.has(agent.name)) {
       throw new Error(`two agents are named "${agent.name}"; rename one of them`);
     }
@@ -47,6 +47,18 @@ export function createAgentCatalog(
     hashed: (hash) => byHash.get(hash),
     names: [...byName.keys()].toSorted(),
   };
+}
+
+/** The agents and, once each, those that they call. */
+function withCalled(agents: readonly Agent[]): readonly Agent[] {
+  const all = new Set<Agent>();
+  const add = (agent: Agent): void => {
+    if (all.has(agent)) return;
+    all.add(agent);
+    agent.agents.forEach(add);
+  };
+  agents.forEach(add);
+  return [...all];
 }
 
 function refuseLarge(definition: AgentDefinition): void {

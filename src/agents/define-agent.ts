@@ -1,7 +1,19 @@
-import type { Limits, OnLimit, Settings, ToolCalls, ToolChoice } from '../core/definition.js';
+import type {
+  Compaction,
+  Limits,
+  OnLimit,
+  ParentClose,
+  Settings,
+  ToolCalls,
+  ToolChoice,
+} from '../core/definition.js';
 import { checkLimits } from '../core/input.js';
+import type { Json } from '../core/json.js';
+import { calledAgents } from './called-agents.js';
+import { compactionOf } from './compaction-of.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
+import type { Typed } from './typed.js';
 
 /** What an author writes. */
 export interface AgentOptions {
@@ -12,6 +24,10 @@ export interface AgentOptions {
   /** An entry of `models` in the config, else a name for the OpenAI adapter; absent: PERDURE_MODEL. */
   readonly model?: string;
   readonly tools?: readonly Tool[];
+  /** Agents that this one may call like tools; each call is a run of its own. */
+  readonly agents?: readonly (Agent | CalledAgent)[];
+  /** For other agents: what this one does and when to call it. */
+  readonly description?: string;
   /** Default `auto`. */
   readonly toolChoice?: ToolChoice;
   /** What to do with several calls in one message; default `parallel`, at most 5 at once. */
@@ -21,10 +37,23 @@ export interface AgentOptions {
   /** How a turn ends at a limit; default `answer`. */
   readonly onLimit?: OnLimit;
   readonly settings?: Settings;
+  /** When a long conversation is summarised; shares of the model's window, default 0.75 and 0.25. */
+  readonly compaction?: Partial<Compaction> | false;
+}
+
+/** An agent as a tool of another, with what is particular to that. */
+export interface CalledAgent {
+  readonly agent: Agent;
+  /** The tool's name; default: the agent's, with `_` for dots. */
+  readonly as?: string;
+  /** Default: the agent's own. */
+  readonly description?: string;
+  /** What becomes of the called run when its caller ends first; default `request_cancel`. */
+  readonly parentClose?: ParentClose;
 }
 
 /** An agent as `defineAgent` made it: checked, defaults filled in. */
-export interface Agent {
+export interface Agent<Output = Json> extends Typed<Output> {
   readonly name: string;
   readonly instructions: string;
   readonly model: string | null;
@@ -34,6 +63,11 @@ export interface Agent {
   readonly limits: Limits;
   readonly onLimit: OnLimit;
   readonly settings: Settings;
+  /** Null: never; absent: the defaults. */
+  readonly compaction?: Compaction | null;
+  readonly description: string;
+  /** The agents that it calls; a worker that has the one has the others. */
+  readonly agents: readonly Agent[];
 }
 
 const CHOICES = {
@@ -42,9 +76,10 @@ const CHOICES = {
   onLimit: ['answer', 'compose', 'fail'],
 } as const;
 
-const FIELDS = 'name instructions model tools toolChoice toolCalls limits onLimit settings'.split(
-  ' ',
-);
+const FIELDS =
+  'name instructions model tools agents description toolChoice toolCalls limits onLimit settings compaction'.split(
+    ' ',
+  );
 
 /** Makes an agent. Throws when the definition cannot work, with the value at fault and the cure. */
 export function defineAgent(options: AgentOptions): Agent {
@@ -61,16 +96,21 @@ export function defineAgent(options: AgentOptions): Agent {
   const limits = options.limits ?? {};
   const wrong = checkLimits(limits, 'limits');
   if (wrong !== null) throw new Error(`agent "${name}": ${wrong}`);
+  const called = calledAgents(name, options.agents ?? []);
+  const compaction = compactionOf(name, options.compaction);
   return Object.freeze({
     name,
     instructions: options.instructions,
     model: options.model ?? null,
-    tools: registryOf(name, options.tools ?? []),
+    tools: registryOf(name, [...(options.tools ?? []), ...called.tools]),
     toolChoice: choose(name, 'toolChoice', options.toolChoice ?? 'auto'),
     toolCalls: choose(name, 'toolCalls', options.toolCalls ?? 'parallel'),
     limits,
     onLimit: choose(name, 'onLimit', options.onLimit ?? 'answer'),
     settings: options.settings ?? {},
+    ...(compaction !== undefined && { compaction }),
+    description: options.description ?? '',
+    agents: called.agents,
   });
 }
 

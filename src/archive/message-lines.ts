@@ -18,22 +18,24 @@ function isMessage(value: unknown): value is Message {
 }
 
 /**
- * The lines from byte `start` on, a last one without an end included. Only `\n` ends a line: a text
- * in JSON may hold every other line end there is.
+ * The finished lines that begin at byte `start` or later. Only `\n` ends a line: a text in JSON may
+ * hold every other line end there is. What stands after the last one may still be being written.
  */
 export async function* linesFrom(handle: FileHandle, start: number): AsyncGenerator<string> {
+  // The byte before tells whether a line begins at `start`; up to its end it is an earlier one.
+  let earlier = start > 0;
   let begun: Buffer[] = [];
-  for (let position = start; ;) {
+  for (let position = earlier ? start - 1 : 0; ;) {
     const chunk = await handle.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, position);
-    if (chunk.bytesRead === 0) break;
+    if (chunk.bytesRead === 0) return;
     position += chunk.bytesRead;
     let rest = chunk.buffer.subarray(0, chunk.bytesRead);
     for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
-      yield Buffer.concat([...begun, rest.subarray(0, end)]).toString();
+      if (!earlier) yield Buffer.concat([...begun, rest.subarray(0, end)]).toString();
+      earlier = false;
       begun = [];
       rest = rest.subarray(end + 1);
     }
     begun.push(rest);
   }
-  yield Buffer.concat(begun).toString();
 }

@@ -1,7 +1,7 @@
 import { failed } from '../core/ends.js';
 import type { Outcome } from '../core/outcome.js';
 import { nothingSpent } from '../core/state.js';
-import { outcomeOf, type EndedFact } from './projection.js';
+import type { EndedFact } from './projection.js';
 import type { RunReading } from './read-run.js';
 
 /** How a run ended: in two words as everywhere, or over the head of the workflow. */
@@ -15,7 +15,7 @@ export interface EndOfRun {
 export function endOfRun(run: Pick<RunReading, 'view' | 'terminatedWhy'>): EndOfRun | null {
   const { ended, state } = run.view;
   if (ended === null || ended.how === 'continued') return null;
-  const recorded = outcomeOf(ended) ?? state?.turn.outcome ?? null;
+  const recorded = run.view.outcome ?? (state?.open ? null : (state?.turn.outcome ?? null));
   if (recorded !== null) return { reason: recorded.reason, outcome: recorded };
   const message = messageOf(ended, run.terminatedWhy);
   const { steps, toolCalls, usage } = nothingSpent(null);

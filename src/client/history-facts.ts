@@ -1,13 +1,10 @@
-import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import type { WorkflowHandle } from '@temporalio/client';
 import { isObject, textOf } from '../core/json.js';
+import { childFact } from './child-facts.js';
+import { read, readAll, readFailure, readFirst, type FactFailure } from './payloads.js';
 
 export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
 export type HistoryEvent = NonNullable<History['events']>[number];
-type Failure = NonNullable<
-  NonNullable<HistoryEvent['activityTaskFailedEventAttributes']>['failure']
->;
-
 /** A recorded event, as far as a run's story needs it. `at`: Unix time in ms, by the server. */
 export type HistoryFact = { readonly id: number; readonly at: number } & (
   | {
@@ -40,6 +37,16 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
     }
   /** What a turn has left in the memo. */
   | { readonly type: 'memo'; readonly fields: Readonly<Record<string, unknown>> }
+  | { readonly type: 'child-started'; readonly call: string; readonly child: string }
+  | {
+      readonly type: 'child-ended';
+      /** The id of the call that it was. */
+      readonly call: string;
+      readonly cancelled: boolean;
+      /** Its outcome, however it ended; null where it left none. */
+      readonly result: unknown;
+      readonly message: string;
+    }
   | { readonly type: 'cancel-requested' }
   | { readonly type: 'timer-fired' }
   | {
@@ -54,12 +61,6 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
 export type EndedHow =
   'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out' | 'continued';
 
-export interface FactFailure {
-  readonly message: string;
-  readonly timedOut: boolean;
-  readonly details: readonly unknown[];
-}
-
 type Told = HistoryFact extends infer F
   ? F extends HistoryFact
     ? Omit<F, 'id' | 'at'>
@@ -73,7 +74,7 @@ export function readFact(event: HistoryEvent): HistoryFact {
 }
 
 function tell(event: HistoryEvent): Told | null {
-  return activityFact(event) ?? runFact(event) ?? endFact(event);
+  return activityFact(event) ?? childFact(event) ?? runFact(event) ?? endFact(event);
 }
 
 function activityFact(event: HistoryEvent): Told | null {
@@ -90,13 +91,13 @@ function activityFact(event: HistoryEvent): Told | null {
       type: 'scheduled',
       activity: scheduled.activityType?.name ?? '',
       activityId: scheduled.activityId ?? '',
-      input: first(scheduled.input?.payloads),
+      input: readFirst(scheduled.input?.payloads),
       summary: summaryOf(event),
     };
   }
   if (started) return null;
   if (completed) {
-    const result = first(completed.result?.payloads);
+    const result = readFirst(completed.result?.payloads);
     return { type: 'completed', scheduled: Number(completed.scheduledEventId), result };
   }
   const broken = failed ?? timedOut;
@@ -132,16 +133,16 @@ function runFact(event: HistoryEvent): Told | null {
   }
   const marker = event.markerRecordedEventAttributes;
   if (marker?.markerName === 'core_local_activity') {
-    const data = first(marker.details?.['data']?.payloads);
+    const data = readFirst(marker.details?.['data']?.payloads);
     const activity = isObject(data) ? textOf(data, 'activity_type') : '';
-    return { type: 'local', activity, result: first(marker.details?.['result']?.payloads) };
+    return { type: 'local', activity, result: readFirst(marker.details?.['result']?.payloads) };
   }
   const { input: update, meta } =
     event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? {};
   if (update) {
     const { name, args } = update;
     const updateId = meta?.updateId ?? '';
-    return { type: 'update', name: name ?? '', updateId, input: first(args?.payloads) };
+    return { type: 'update', name: name ?? '', updateId, input: readFirst(args?.payloads) };
   }
   const memo = event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields;
   if (memo) return { type: 'memo', fields: readAll(memo) };
@@ -152,7 +153,7 @@ function runFact(event: HistoryEvent): Told | null {
 function endFact(event: HistoryEvent): Told | null {
   const completed = event.workflowExecutionCompletedEventAttributes;
   if (completed) {
-    return { type: 'ended', how: 'completed', result: first(completed.result?.payloads) };
+    return { type: 'ended', how: 'completed', result: readFirst(completed.result?.payloads) };
   }
   const failed = event.workflowExecutionFailedEventAttributes;
   if (failed) {
@@ -161,7 +162,7 @@ function endFact(event: HistoryEvent): Told | null {
   }
   const cancelled = event.workflowExecutionCanceledEventAttributes;
   if (cancelled) {
-    return { type: 'ended', how: 'cancelled', result: first(cancelled.details?.payloads) };
+    return { type: 'ended', how: 'cancelled', result: readFirst(cancelled.details?.payloads) };
   }
   if (event.workflowExecutionTerminatedEventAttributes) {
     return { type: 'ended', how: 'terminated', result: null };
@@ -173,30 +174,4 @@ function endFact(event: HistoryEvent): Told | null {
   return continued
     ? { type: 'ended', how: 'continued', result: continued.newExecutionRunId }
     : null;
-}
-
-/** The innermost failure: an activity's wraps what its code threw. */
-function readFailure(failure: Failure | null | undefined): FactFailure {
-  let inner = failure;
-  while (inner?.cause && !inner.applicationFailureInfo) inner = inner.cause;
-  const timedOut = Boolean(inner?.timeoutFailureInfo);
-  const details = (inner?.applicationFailureInfo?.details?.payloads ?? []).map(read);
-  return { message: inner?.message ?? '', timedOut, details };
-}
-
-function readAll(fields: Record<string, Payload>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, read(value)]));
-}
-
-function first(payloads: readonly Payload[] | null | undefined): unknown {
-  return read(payloads?.[0]);
-}
-
-function read(payload: Payload | null | undefined): unknown {
-  if (!payload) return null;
-  try {
-    return defaultPayloadConverter.fromPayload(payload);
-  } catch {
-    return null;
-  }
 }

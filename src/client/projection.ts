@@ -1,5 +1,6 @@
 import type { RunInput } from '../core/input.js';
 import type { Message } from '../core/messages.js';
+import type { Outcome } from '../core/outcome.js';
 import type { EndedTurn, RunState } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
 import {
@@ -26,6 +27,8 @@ export interface Projection {
   /** Call id, or `model` → why it stands still. */
   readonly blocked: ReadonlyMap<string, BlockedSince>;
   readonly ended: EndedFact | null;
+  /** The run's own outcome, once it has ended; null where it left none. */
+  readonly outcome: Outcome | null;
   readonly cancelRequested: boolean;
   /** Unix time in ms; null before the first event. */
   readonly startedAt: number | null;

@@ -14,9 +14,10 @@ import type { ToolDefinition } from '../core/definition.js';
 import { isObject, textOf } from '../core/json.js';
 import type { ToolCall } from '../core/messages.js';
 import { nextAction } from '../core/next-action.js';
-import type { FactFailure, HistoryFact } from './history-facts.js';
+import type { HistoryFact } from './history-facts.js';
+import type { FactFailure } from './payloads.js';
 import type { Retelling } from './retelling-state.js';
-import { tell } from './retelling-turns.js';
+import { tell } from './retelling-tell.js';
 
 /** The event that says it, as far as its place in the history matters. */
 type Said = Pick<HistoryFact, 'id' | 'at'>;
@@ -84,7 +85,7 @@ export function callResolved(told: Retelling, fact: Said & { readonly input: unk
   if (result) settle(told, result, fact.at);
 }
 
-function toolFor(told: Retelling, call: ToolCall): ToolDefinition | undefined {
+export function toolFor(told: Retelling, call: ToolCall): ToolDefinition | undefined {
   return told.state === null ? undefined : toolOf(told.state, call.name);
 }
 
@@ -97,7 +98,7 @@ function unknown(
 }
 
 /** Keeps a result until all that the loop waits for are there, as the loop does. */
-function settle(told: Retelling, result: CallResult, at: number): void {
+export function settle(told: Retelling, result: CallResult, at: number): void {
   told.blocked.delete(result.id);
   told.notStarted.delete(result.id);
   told.results.set(result.id, result);

@@ -4,7 +4,7 @@ import type { Ask } from '../core/inbox.js';
 import { isObject } from '../core/json.js';
 import { callResolved } from './retelling-calls.js';
 import type { FactOf, Retelling } from './retelling-state.js';
-import { tell } from './retelling-turns.js';
+import { tell } from './retelling-tell.js';
 
 /** What people said and decided: updates that the workflow has accepted, so they are well formed. */
 export function personSaid(told: Retelling, fact: FactOf<'update'>): void {

@@ -47,6 +47,8 @@ export interface Retelling {
   /** Of calls that failed before their tool was entered, should they be given up. */
   readonly notStarted: Map<string, CallResult>;
   ended: EndedFact | null;
+  /** The run's own outcome, once it has ended. */
+  outcome: Outcome | null;
   cancelRequested: boolean;
   startedAt: number | null;
   lastEvent: number;
@@ -65,6 +67,7 @@ export function emptyRetelling(): Retelling {
     results: new Map(),
     notStarted: new Map(),
     ended: null,
+    outcome: null,
     cancelRequested: false,
     startedAt: null,
     lastEvent: 0,

@@ -1,11 +1,14 @@
+import { runCancelled } from '../core/ends.js';
 import { parseProblem } from '../core/failure.js';
 import { isProblem, parseRunInput } from '../core/input.js';
 import { isObject } from '../core/json.js';
 import type { BlobRef, ToolCall } from '../core/messages.js';
+import type { Outcome } from '../core/outcome.js';
 import type { RecordedReply } from '../core/reply.js';
 import { initialState, type RunConfig, type RunState } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
-import { catchUp, interrupt, tell, turnOver, windUp } from './retelling-turns.js';
+import { tell } from './retelling-tell.js';
+import { catchUp, interrupt, turnOver, windUp } from './retelling-turns.js';
 import {
   outcomeOf,
   type EndedFact,
@@ -14,6 +17,7 @@ import {
   type Retelling,
 } from './retelling-state.js';
 import { personSaid } from './retelling-people.js';
+import { childEnded, childStarted } from './retelling-children.js';
 import { callBrokenOff, callFailed, callReturned } from './retelling-calls.js';
 
 /** Takes in the next event. */
@@ -38,6 +42,11 @@ function take(told: Retelling, fact: HistoryFact): void {
       return failed(told, fact);
     case 'cancelled':
       return brokenOff(told, fact);
+    case 'child-started':
+      catchUp(told, fact.at, { activity: 'agent', input: {} });
+      return childStarted(told, fact);
+    case 'child-ended':
+      return childEnded(told, fact);
     case 'update':
       if (told.state === null) told.early.push(fact);
       else personSaid(told, fact);
@@ -55,7 +64,7 @@ function take(told: Retelling, fact: HistoryFact): void {
 }
 
 function started(told: Retelling, { input, carried }: FactOf<'started'>): void {
-  const parsed = parseRunInput(input);
+  const parsed = parseRunInput(input, { continued: carried !== null });
   told.input = isProblem(parsed) ? null : parsed;
   if (!isObject(carried) || !isObject(carried['state'])) return;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
@@ -171,9 +180,17 @@ function ended(told: Retelling, fact: EndedFact): void {
   told.inFlight.clear();
   told.blocked.clear();
   if (fact.how === 'cancelled') interrupt(told, fact.at);
-  const outcome = outcomeOf(fact);
+  const recorded = outcomeOf(fact);
+  const { state } = told;
+  told.outcome = recorded ?? (state === null ? null : unrecorded(state, fact));
   // An open run's own end is not that of its last turn.
-  if (told.state !== null && !told.state.open && outcome !== null) {
-    told.state = { ...told.state, turn: { ...told.state.turn, outcome } };
+  if (state !== null && !state.open && recorded !== null) {
+    told.state = { ...state, turn: { ...state.turn, outcome: recorded } };
   }
+}
+
+/** A cancelled workflow has no result in its history. */
+function unrecorded(state: RunState, { how }: EndedFact): Outcome | null {
+  if (how !== 'cancelled') return null;
+  return state.open ? runCancelled(state) : state.turn.outcome;
 }

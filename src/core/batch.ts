@@ -27,7 +27,7 @@ export function openBatch(
   let left = callsLeft(state);
   let refused: Turn['callsRefused'] = null;
   const results = opened.calls.map((call, index): CallResult | null => {
-    const plan = planCall(state, { call, index, seen });
+    const plan = planCall(state, { call, index, seen, at: opened.at });
     if (plan.type === 'answer') return plan.result;
     if (plan.type === 'same-as') return null;
     if (left <= 0) {
@@ -46,7 +46,7 @@ export function openBatch(
 
 function planCall(
   state: RunState,
-  place: { call: ToolCall; index: number; seen: Map<string, number> },
+  place: { call: ToolCall; index: number; seen: Map<string, number>; at: number },
 ): Plan {
   const { call, index, seen } = place;
   const policy: ToolCalls = state.config.definition.toolCalls;
@@ -57,6 +57,10 @@ function planCall(
   const tool = toolOf(state, call.name);
   if (tool === undefined) {
     return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
+  }
+  const until = tool.kind === 'wait' ? waitUntil(call.arguments, place.at) : 0;
+  if (typeof until !== 'number') {
+    return answer(refusal(call.id, { type: 'invalid_arguments', message: until.problem }));
   }
   if (!guardsRepeats(tool)) return { type: 'execute' };
   const earlier = state.turn.succeeded[shortSignature(call)];

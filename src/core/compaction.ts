@@ -49,12 +49,11 @@ function compactionCut(state: RunState): number | null {
   const { messages } = transcript;
   const room = (settingsOf(state)?.keep ?? 0) * (config.window ?? compaction.promptTokens);
   let tokens = 0;
-  let from = messages.length;
-  while (from > 0) {
-    tokens += messageTokens(messages[from - 1] as Message);
-    if (tokens > room) break;
-    from -= 1;
-  }
+  const last = messages.findLastIndex((message) => {
+    tokens += messageTokens(message);
+    return tokens > room;
+  });
+  let from = last + 1;
   // A result without its call would be refused by the provider.
   while (messages[from]?.role === 'tool') from += 1;
   const newest = messages.findLastIndex(({ role }) => role !== 'tool');

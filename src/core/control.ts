@@ -59,9 +59,10 @@ function loaded(state: RunState, config: RunConfig): RunState {
 
 /** The agent as it is now; what was said, spent and set by people stays. */
 function refreshed(state: RunState, config: RunConfig | null): RunState {
-  const waiting = state.inbox.waiting.map(({ refresh: _, ...message }, index) =>
-    index === 0 ? message : (state.inbox.waiting[index] ?? message),
-  );
+  const waiting = state.inbox.waiting.map((message, index) => {
+    const { refresh: _, ...asked } = message;
+    return index === 0 ? asked : message;
+  });
   const next = { ...state, inbox: { ...state.inbox, waiting } };
   if (config === null) return next;
   const { definition, price, window } = config;

@@ -31,6 +31,8 @@ export interface ToolDefinition {
   readonly repeat?: 'allow';
   /** The workflow answers the call itself: `wait` by a durable timer. */
   readonly kind?: 'wait' | 'agent';
+  /** The agent behind a tool of kind `agent`. */
+  readonly calls?: { readonly agent: string; readonly parentClose: ParentClose };
   /** Has a `verify` function, so an unknown outcome can be settled without a person. */
   readonly verify?: true;
   /** Milliseconds one execution may take. */
@@ -40,6 +42,9 @@ export interface ToolDefinition {
   /** Executions in all before a throwing tool is reported to the model; 1 for `once`. */
   readonly attempts: number;
 }
+
+/** What becomes of an agent that was called when its caller ends first. */
+export type ParentClose = 'terminate' | 'request_cancel' | 'abandon';
 
 export type OnLimit = 'answer' | 'compose' | 'fail';
 export type ToolCalls = 'parallel' | 'sequential' | 'first';

@@ -18,6 +18,8 @@ export interface RunInput {
   readonly archive?: boolean;
   /** Agents above this run, for the limit of depth; set by the agent that calls another. */
   readonly depth?: number;
+  /** What a caller has left: each of these lowers the agent's own limit where that is higher. */
+  readonly budget?: LimitSet;
 }
 
 /** Refused input: names the field, the value, and the cure. */
@@ -36,10 +38,26 @@ export function unreadable(message: string): object {
   return { [UNREADABLE]: message };
 }
 
-const FIELDS = ['agent', 'message', 'open', 'limits', 'context', 'tags', 'archive', 'depth'];
+const FIELDS = [
+  'agent',
+  'message',
+  'open',
+  'limits',
+  'context',
+  'tags',
+  'archive',
+  'depth',
+  'budget',
+];
 
-/** Guards the door: whatever comes in, a run input or a problem comes out, never a throw. */
-export function parseRunInput(value: unknown): RunInput | InputProblem {
+/**
+ * Guards the door: whatever comes in, a run input or a problem comes out, never a throw.
+ * `continued`: of a later segment, whose message has been taken.
+ */
+export function parseRunInput(
+  value: unknown,
+  { continued = false }: { continued?: boolean } = {},
+): RunInput | InputProblem {
   if (isObject(value) && UNREADABLE in value) {
     return problem(`input: cannot be read (${String(value[UNREADABLE])}); ${EXAMPLE}`);
   }
@@ -54,12 +72,13 @@ export function parseRunInput(value: unknown): RunInput | InputProblem {
   const found =
     checkAgent(value['agent']) ??
     checkFlag('open', value['open']) ??
-    checkMessage(value['message'], value['open'] === true) ??
+    checkMessage(value['message'], continued || value['open'] === true) ??
     checkLimits(value['limits'], 'limits') ??
     checkContext(value['context']) ??
     checkTags(value['tags']) ??
     checkFlag('archive', value['archive']) ??
-    checkDepth(value['depth']);
+    checkDepth(value['depth']) ??
+    checkLimits(value['budget'], 'budget');
   return found === null ? trusted(value) : problem(found);
 }
 

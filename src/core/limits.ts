@@ -35,6 +35,16 @@ export function effectiveLimits(agent: Limits, input: Limits): EffectiveLimits |
   return { turn: { ...DEFAULT_LIMITS, ...turn }, run };
 }
 
+/** A caller's budget binds the whole run; it lowers and never raises. */
+export function withinBudget(limits: EffectiveLimits, budget: LimitSet): EffectiveLimits {
+  const run: Partial<Record<LimitName, number | null>> = { ...limits.run };
+  for (const name of LIMIT_NAMES) {
+    const most = budget[name];
+    if (isSet(most)) run[name] = Math.min(most, run[name] ?? Infinity);
+  }
+  return { ...limits, run };
+}
+
 function merge(sets: { agent: LimitSet; input: LimitSet; path: string }): LimitSet | string {
   const merged: Partial<Record<LimitName, number | null>> = {};
   for (const name of LIMIT_NAMES) {

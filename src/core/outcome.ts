@@ -32,12 +32,13 @@ export interface Usage {
   readonly estimated?: true;
 }
 
-export interface OutcomeBody {
+export interface OutcomeBody<Output = Json> {
   /** The best text at hand; null where there is none. */
   readonly answer: string | null;
   /** The whole answer where it is too large for the history; `answer` is then its head and tail. */
   readonly blob?: BlobRef;
-  readonly output: Json;
+  /** Typed by the agent; null where there is none. */
+  readonly output: Output | null;
   /** Deciding model calls; a closing call is not counted. */
   readonly steps: number;
   /** Tool calls that were executed. */
@@ -51,4 +52,4 @@ export interface OutcomeBody {
 }
 
 /** The typed end of a turn. */
-export type Outcome = End & OutcomeBody;
+export type Outcome<Output = Json> = End & OutcomeBody<Output>;

@@ -11,6 +11,7 @@ export function toToolDefinition(tool: Tool): ToolDefinition {
     ...(tool.ends && { ends: true as const }),
     ...(tool.repeat && { repeat: tool.repeat }),
     ...(tool.kind && { kind: tool.kind }),
+    ...(tool.calls && { calls: tool.calls }),
     ...(tool.verify && { verify: true as const }),
     timeoutMs: tool.timeoutMs,
     heartbeatMs: tool.heartbeatMs,

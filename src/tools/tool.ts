@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Effect } from '../core/definition.js';
+import type { Effect, ToolDefinition } from '../core/definition.js';
 import type { Json, JsonObject } from '../core/json.js';
 
 /** What a tool's functions are handed beside the arguments. */
@@ -67,7 +67,9 @@ export interface Tool {
   readonly ends?: true;
   readonly repeat?: 'allow';
   /** A call that the workflow answers itself; `execute` is never called. Only built-in tools have it. */
-  readonly kind?: 'wait';
+  readonly kind?: 'wait' | 'agent';
+  /** The agent behind a tool of kind `agent`. */
+  readonly calls?: ToolDefinition['calls'];
   readonly catalog?: CatalogEntry;
   describe?(input: unknown): string;
   verify?(

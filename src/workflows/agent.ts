@@ -37,9 +37,9 @@ export async function agent(input: unknown, carried?: unknown): Promise<Outcome>
 }
 
 async function run(given: unknown, carried: unknown, root: CancellationScope): Promise<Outcome> {
-  const input = parseRunInput(given);
-  if (isProblem(input)) throw inputFailure(input.problem);
   const before = readCarried(carried);
+  const input = parseRunInput(given, { continued: before !== null });
+  if (isProblem(input)) throw inputFailure(input.problem);
   const session = createSession(input, before ?? { state: firstState(input), shown: '' });
   // Before anything is awaited: a message may come with the very start.
   answerQuestions(session);
@@ -55,11 +55,6 @@ async function run(given: unknown, carried: unknown, root: CancellationScope): P
 }
 
 async function begin(session: Session, input: RunInput): Promise<void> {
-  const { message: text } = input;
-  if (text !== undefined) {
-    const message = { id: '', text, turn: 1 };
-    apply(session, { type: 'message-received', message });
-  }
   apply(session, { type: 'agent-loaded', config: await loadConfig(input) });
   if (input.tags !== undefined) upsertMemo({ tags: [...input.tags] });
 }

@@ -3,6 +3,7 @@ import type { RunInput } from '../core/input.js';
 import { isObject } from '../core/json.js';
 import { apply } from '../core/loop.js';
 import { migrate, SCHEMA } from '../core/migrations.js';
+import { reduce } from '../core/reduce.js';
 import { initialState, type RunState } from '../core/state.js';
 import { unloadedConfig } from '../core/unloaded.js';
 import type { agent } from './agent.js';
@@ -16,10 +17,12 @@ export interface Carried {
   readonly shown: string;
 }
 
-/** The state of a run that has loaded nothing yet. */
+/** The state of a run that has heard its first message, if it was started with one, and loaded nothing yet. */
 export function firstState(input: RunInput): RunState {
-  const { open = false } = input;
-  return initialState(unloadedConfig(input.agent), { open, startedAt: Date.now() });
+  const { open = false, message: text } = input;
+  const state = initialState(unloadedConfig(input.agent), { open, startedAt: Date.now() });
+  if (text === undefined) return state;
+  return reduce(state, { type: 'message-received', message: { id: '', text, turn: 1 } });
 }
 
 /** What the segment before has left; null in a run's first one, whatever its starter may have given. */

@@ -80,7 +80,7 @@ async function outcomeOf(session: Session, turn: number): Promise<TurnOutcome> {
     if (session.state.turn.number === turn && session.state.turn.outcome !== null) {
       return session.state.turn.outcome;
     }
-    return session.state.recent.find((ended) => ended.turn === turn)?.outcome;
+    return session.state.recent.find((over) => over.turn === turn)?.outcome;
   };
   session.waiters += 1;
   try {
@@ -99,7 +99,7 @@ function refuseWait({ state, waiters }: Session, wanted: unknown): string | null
   const last = Math.max(state.turn.number, state.inbox.lastTurn);
   if (Number(turn) > last) return `turn: there is no turn ${String(turn)}; the last one is ${last}`;
   const known =
-    state.recent.some((ended) => ended.turn === turn) || Number(turn) >= state.turn.number;
+    state.recent.some((over) => over.turn === turn) || Number(turn) >= state.turn.number;
   if (!known) return `turn: ${String(turn)} is long over; read the run's transcript`;
   return waiters < WAITERS ? null : `${WAITERS} wait already; follow the run's history instead`;
 }

@@ -8,6 +8,7 @@ import type { CallsEnd } from '../core/loop.js';
 import type { ToolCall } from '../core/messages.js';
 import type { RunState } from '../core/state.js';
 import { callSummary } from '../core/summaries.js';
+import { runChild } from './child-run.js';
 import { executeCall } from './execute-call.js';
 import { takeInterruption, type Session } from './session.js';
 
@@ -42,6 +43,7 @@ async function runCall(session: Session, state: RunState, call: ToolCall): Promi
   session.doing.set(call.id, callSummary(call));
   session.changed();
   try {
+    if (tool.kind === 'agent') return await runChild(session, state, { call, tool });
     return await executeCall(session, { tool, input: toolInput(session, state, { call, tool }) });
   } finally {
     session.doing.delete(call.id);

@@ -26,6 +26,7 @@ function view(state: RunState | null, rest: Partial<Projection> = {}): Projectio
     inFlight: new Map(),
     blocked: new Map(),
     ended: null,
+    outcome: null,
     cancelRequested: false,
     startedAt: 0,
     lastEvent: 1,

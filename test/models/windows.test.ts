@@ -1,4 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { ActivityDependencies } from '../../src/activities/dependencies.js';
+import { loadAgent } from '../../src/activities/load-agent.js';
+import { createAgentCatalog } from '../../src/agents/catalog.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import { createModelCatalog, type ModelEntry } from '../../src/models/catalog.js';
 import { scriptedModel, say } from '../../src/models/scripted.js';
 import { windowOf } from '../../src/models/windows.js';
@@ -62,4 +66,25 @@ describe('the window of a resolved model', () => {
       );
     },
   );
+});
+
+test('a run pins the window of its model, and none where none is known', async () => {
+  const models = createModelCatalog(
+    { small: { baseUrl: 'http://127.0.0.1:1/v1', window: 9_000 } },
+    {},
+  );
+  const windows = ['small', 'demo'].map(async (model) => {
+    const agents = createAgentCatalog([defineAgent({ name: 'a', instructions: '', model })], {
+      defaultModel: '',
+      builtIn: [],
+    });
+    const known = { agents, models, searchAttributes: () => Promise.resolve([]) };
+    return await loadAgent(known as unknown as ActivityDependencies, {
+      agent: 'a',
+      limits: {},
+    });
+  });
+  const [small, demo] = await Promise.all(windows);
+  expect(small?.window).toBe(9_000);
+  expect(demo).not.toHaveProperty('window');
 });

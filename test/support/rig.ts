@@ -88,14 +88,9 @@ async function endOf(handle: WorkflowHandle): Promise<Ended> {
   const projection = project((history.events ?? []).map(readFact));
   await expectReplays(history, handle.workflowId);
   await keepHistory(history);
-  const outcome = projection.ended && outcomeIn(projection);
+  const { outcome } = projection;
   if (!outcome) throw new Error(`the run ended without an outcome: ${projection.ended?.how}`);
   return { outcome, history, projection, handle };
-}
-
-/** A cancelled workflow has no result; its outcome is retold from the history. */
-function outcomeIn({ ended, state }: Projection): Outcome | null {
-  return (ended?.result ?? state?.turn.outcome ?? null) as Outcome | null;
 }
 
 /** With RECORD_HISTORIES set to a folder, writes the history there under the test's name. */

@@ -1,0 +1,102 @@
+import { setMaxListeners } from 'node:events';
+import { join } from 'node:path';
+import { Context } from '@temporalio/activity';
+import type { Worker, WorkerOptions as SdkWorkerOptions } from '@temporalio/worker';
+import type { Activities } from './activities/contract.js';
+import { createActivities } from './activities/create-activities.js';
+import { createDefinitionCache } from './activities/definitions.js';
+import { createTranscriptCache } from './activities/transcript-cache.js';
+import { createAgentCatalog } from './agents/catalog.js';
+import type { Archive } from './archive/archive.js';
+import { fileArchive } from './archive/file-archive.js';
+import { fileBlobStore } from './blobs/file-blob-store.js';
+import type { BlobStore } from './blobs/blob-store.js';
+import { homeOf, type Config } from './config.js';
+import type { SegmentSize } from './core/state.js';
+import { createModelCatalog } from './models/catalog.js';
+import { searchAttributesOf } from './search-attributes.js';
+import { readResultTool } from './tools/read-result.js';
+
+/** What a worker knows and keeps, whoever makes it. */
+export interface PartsOptions {
+  /** Where large texts are kept; all workers of a queue must share it. Default PERDURE_HOME/blobs. */
+  readonly blobs?: BlobStore;
+  /** Where the full text of open runs is kept; shared like `blobs`. Default PERDURE_HOME/archive. */
+  readonly archive?: Archive;
+  /** Where keys, models and PERDURE_HOME are read from; default: the process's own. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** When a run goes on in a new segment of history; default after 100 steps or 2 MiB. */
+  readonly segment?: SegmentSize;
+  /** Memory for prompts; default 64 MB. What falls out is asked of the workflow again. */
+  readonly transcriptCacheBytes?: number;
+}
+
+/** The parts that every worker of agents consists of. */
+export interface WorkerParts {
+  readonly activities: Activities;
+  /** Lets the activities know that this worker begins to shut down. */
+  readonly stop: () => void;
+}
+
+const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
+
+/** Makes the activities of one worker, with what they keep between calls. Throws for a model that cannot work. */
+export function workerParts(
+  { agents: definitions, models = {} }: Pick<Config, 'agents' | 'models'>,
+  { env = process.env, ...options }: PartsOptions,
+): WorkerParts {
+  const stopping = new AbortController();
+  // As many listen as there are prompts being rebuilt at once.
+  setMaxListeners(0, stopping.signal);
+  const blobs = options.blobs ?? fileBlobStore(join(homeOf(env), 'blobs'));
+  const agents = createAgentCatalog(definitions, {
+    defaultModel: env['PERDURE_MODEL'] ?? '',
+    builtIn: [readResultTool(blobs)],
+  });
+  const activities = createActivities({
+    agents,
+    blobs,
+    archive: options.archive ?? fileArchive(join(homeOf(env), 'archive')),
+    models: createModelCatalog(models, env),
+    transcripts: createTranscriptCache({
+      maxBytes: options.transcriptCacheBytes ?? DEFAULT_CACHE_BYTES,
+    }),
+    definitions: createDefinitionCache(agents),
+    ...(options.segment && { segment: checkedSegment(options.segment) }),
+    searchAttributes: searchAttributesOf(() => {
+      const { client, info } = Context.current();
+      return { connection: client.connection, namespace: info.namespace };
+    }),
+    stopping: stopping.signal,
+  });
+  return { activities, stop: () => stopping.abort() };
+}
+
+function checkedSegment(segment: SegmentSize): SegmentSize {
+  const { steps, bytes } = segment;
+  if ([steps, bytes].every((size) => Number.isInteger(size) && size > 0)) return { steps, bytes };
+  throw new Error(
+    `segment: ${JSON.stringify(segment)} must be {steps, bytes}, both whole numbers above 0`,
+  );
+}
+
+/** How workers of agents poll and end, unless told otherwise. */
+export const WORKER_SETTINGS = {
+  // The default pollers starve under many runs (measured: 138 against 250 steps/s).
+  workflowTaskPollerBehavior: { type: 'autoscaling' },
+  activityTaskPollerBehavior: { type: 'autoscaling' },
+  // How long a workflow task waits for a worker that was killed; then any other takes it.
+  stickyQueueScheduleToStartTimeout: 5_000,
+  // A call in flight may have been paid for.
+  shutdownGraceTime: 5_000,
+} as const satisfies Partial<SdkWorkerOptions>;
+
+/** Calls `stop` as soon as anybody tells the worker to shut down, a signal to the process included. */
+export function whenShutDown(worker: Worker, stop: () => void): void {
+  const shutdown = worker.shutdown.bind(worker);
+  // The SDK has no event for it, and calls this very method itself.
+  worker.shutdown = () => {
+    stop();
+    shutdown();
+  };
+}

@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import type { ModelRequest } from '../../src/models/model.js';
+import { callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { gate } from '../support/gate.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { segmentsOf } from '../support/segments.js';
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+});
+afterAll(async () => await rig.close());
+
+const lookUp = defineTool({
+  name: 'look_up',
+  description: 'looks a fact up',
+  input: z.object({ what: z.string() }),
+  effect: 'read',
+  execute: async ({ what }, { context }) => `${what} is ${JSON.stringify(context)}`,
+});
+
+/** Asks its agents for all that the message names, then answers with what they said. */
+function boss({ messages }: ModelRequest): ScriptedReply {
+  const [first] = messages;
+  const results = messages.filter(({ role }) => role === 'tool');
+  if (results.length > 0) return say(results.map(({ text }) => text).join(' | '));
+  const wanted = (first?.text ?? '').split(',');
+  return callTools(wanted.map((what) => ({ name: 'expert', arguments: { message: what } })));
+}
+
+let hold: Promise<void> | null = null;
+async function expert({ messages }: ModelRequest): Promise<ScriptedReply> {
+  const [first] = messages;
+  const result = messages.find(({ role }) => role === 'tool');
+  if (first?.text === 'wait') await hold;
+  if (first?.text === 'fail') return { ...say('no'), finish: 'refused' };
+  if (result === undefined) {
+    return callTools([{ name: 'look_up', arguments: { what: first?.text ?? '' } }]);
+  }
+  return say(`found: ${result.text}`);
+}
+
+const experts = defineAgent({
+  name: 'expert',
+  description: 'knows facts',
+  instructions: 'look it up',
+  model: 'expert',
+  tools: [lookUp],
+});
+const models = {
+  boss: { call: async (request: ModelRequest) => boss(request) },
+  expert: { call: expert },
+};
+const chief = defineAgent({
+  name: 'chief',
+  instructions: 'ask your experts',
+  model: 'boss',
+  agents: [experts],
+});
+
+describe('an agent that calls another', () => {
+  test('reads its answer as the result of a call, and pays for it', async () => {
+    await rig.worker([chief], { models });
+    const { outcome, handle } = await rig.run({
+      agent: 'chief',
+      message: 'iron,gold',
+      context: { metal: true },
+    });
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      answer: 'found: iron is {"metal":true} | found: gold is {"metal":true}',
+      steps: 2,
+      toolCalls: 2,
+      // Two steps of its own, two of each expert.
+      usage: { inputTokens: 60, outputTokens: 30 },
+    });
+    const children = ['call_1_1_0', 'call_1_1_1'];
+    for (const call of children) {
+      const child = rig.client.workflow.getHandle(`${handle.workflowId}/${call}`);
+      expect(await child.result()).toMatchObject({ status: 'completed', steps: 2 });
+    }
+    const [segment] = await segmentsOf(rig.client, handle.workflowId);
+    expect(segment?.view.turns[0]?.outcome).toMatchObject({ answer: outcome.answer });
+  });
+
+  test('reads why it failed as an error that it can act on', async () => {
+    const { outcome, projection } = await rig.run({ agent: 'chief', message: 'fail' });
+    expect(outcome.answer).toContain('agent_failed');
+    expect(outcome.answer).toContain('refused');
+    expect(projection.said.at(-1)?.text).toBe(outcome.answer);
+  });
+
+  test('takes its limits from what the caller has left', async () => {
+    const { outcome, handle } = await rig.run({
+      agent: 'chief',
+      message: 'iron,gold',
+      limits: { tokens: 4_000 },
+    });
+    expect(outcome.status).toBe('completed');
+    const child = rig.client.workflow.getHandle(`${handle.workflowId}/call_1_1_0`);
+    const [started] = (await child.fetchHistory()).events ?? [];
+    const [payload] = started?.workflowExecutionStartedEventAttributes?.input?.payloads ?? [];
+    const input = JSON.parse(Buffer.from(payload?.data ?? []).toString()) as {
+      budget: { tokens: number };
+      depth: number;
+    };
+    expect(input.depth).toBe(1);
+    expect(input.budget.tokens).toBeGreaterThan(500);
+    expect(input.budget.tokens).toBeLessThan(1_500);
+  });
+
+  test('is stopped at the depth that its limits allow', async () => {
+    const { outcome } = await rig.run({
+      agent: 'chief',
+      message: 'iron',
+      limits: { depth: 1 },
+      depth: 1,
+    });
+    expect(outcome).toMatchObject({ status: 'stopped', reason: 'depth' });
+  });
+
+  test('cancels it when it is cancelled', async () => {
+    const door = gate();
+    hold = door.passed;
+    const handle = await rig.start({ agent: 'chief', message: 'wait' }, `boss-${randomUUID()}`);
+    const child = rig.client.workflow.getHandle(`${handle.workflowId}/call_1_1_0`);
+    await waitUntil(async () => (await child.describe()).status.name === 'RUNNING');
+    await handle.cancel();
+    const { outcome, projection } = await rig.end(handle);
+    door.open();
+    expect(outcome).toMatchObject({ status: 'cancelled' });
+    expect(projection.said.at(-1)?.text).toContain('cancelled');
+    expect((await child.describe()).status.name).toBe('CANCELLED');
+  });
+
+  test('goes on when the other one alone is cancelled or terminated', async () => {
+    for (const way of ['cancel', 'terminate'] as const) {
+      const door = gate();
+      hold = door.passed;
+      const handle = await rig.start({ agent: 'chief', message: 'wait' }, `boss-${randomUUID()}`);
+      const child = rig.client.workflow.getHandle(`${handle.workflowId}/call_1_1_0`);
+      await waitUntil(async () => (await child.describe()).status.name === 'RUNNING');
+      await child[way]();
+      const { outcome } = await rig.end(handle);
+      door.open();
+      expect(outcome.status).toBe('completed');
+      expect(outcome.answer).toContain('agent_failed');
+    }
+  });
+});
+
+async function waitUntil(happened: () => Promise<boolean>): Promise<void> {
+  while (!(await happened().catch(() => false)));
+}

@@ -1,0 +1,253 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { wait } from '../../src/tools/wait.js';
+import type { Model, ModelRequest } from '../../src/models/model.js';
+import { callTool, say } from '../../src/models/scripted.js';
+import {
+  askUpdate,
+  cancelTurnUpdate,
+  closeUpdate,
+  pauseUpdate,
+  resumeUpdate,
+  setLimitsUpdate,
+  transcriptQuery,
+} from '../../src/workflows/handles.js';
+import { ask, outcomeOf, replyTo, statusOf, untilStatus } from '../support/conversation.js';
+import { gate, type Gate } from '../support/gate.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+
+let rig: Rig;
+let door: Gate = gate();
+const executed: string[] = [];
+
+const note = defineTool({
+  name: 'note',
+  description: 'writes a text down',
+  input: z.object({ text: z.string() }),
+  effect: 'keyed',
+  execute: async ({ text }) => {
+    executed.push(text);
+    if (text.startsWith('steps 3 held')) await door.passed;
+    return 'noted';
+  },
+});
+
+/** Like the obedient model; `held` waits for the door, `wait …` calls the tool `wait` with what follows. */
+const model: Model = {
+  call: async (request) => {
+    const text = newest(request);
+    if (text.startsWith('held')) {
+      door.arrive();
+      await door.passed;
+    }
+    const last = request.messages.at(-1);
+    if (text.startsWith('wait ') && last?.role === 'user') {
+      return callTool('wait', JSON.parse(text.slice(5)) as { seconds: number });
+    }
+    if (last?.role === 'tool' && text.startsWith('wait ')) return say(last.text);
+    return replyTo(request);
+  },
+};
+
+function newest({ messages }: ModelRequest): string {
+  return messages.findLast(({ role }) => role === 'user')?.text ?? '';
+}
+
+const agent = defineAgent({
+  name: 'clerk',
+  instructions: 'do as told',
+  model: 'm',
+  tools: [note, wait()],
+});
+
+beforeAll(async () => {
+  rig = await createRig();
+  await rig.worker([agent], { models: { m: model } });
+});
+afterAll(async () => await rig.close());
+
+describe('messages during a turn', () => {
+  test('wait for a turn of their own, or join the one under way', async () => {
+    door = gate();
+    const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
+    await door.arrived;
+    expect(await ask(handle, 'next')).toEqual({ turn: 2 });
+    expect(await ask(handle, { message: 'also', mode: 'steer', id: 's1' })).toEqual({ turn: 1 });
+    expect(await ask(handle, { message: 'and', mode: 'steer' })).toEqual({ turn: 1 });
+    const twice = await handle.executeUpdate(askUpdate, {
+      args: [{ message: 'also', mode: 'steer', id: 's1' }],
+    });
+    expect(twice).toEqual({ turn: 1, duplicate: true });
+    expect(await statusOf(handle)).toMatchObject({ turn: 1, queued: 3 });
+    door.open();
+    expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'done: and', steps: 2 });
+    expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: next', steps: 1 });
+    const { messages } = await handle.query(transcriptQuery);
+    expect(messages.map(({ text }) => text)).toEqual([
+      'held',
+      'done: held',
+      'also',
+      'and',
+      'done: and',
+      'next',
+      'done: next',
+    ]);
+    await handle.executeUpdate(closeUpdate);
+    await handle.result();
+    const segments = await segmentsOf(rig.client, handle.workflowId);
+    expect(saidIn(segments).map(({ text }) => text)).toEqual(messages.map(({ text }) => text));
+  });
+
+  test('are refused with the reason where nobody would read them', async () => {
+    door = gate();
+    const handle = await rig.start({ agent: 'clerk', message: 'held' });
+    await door.arrived;
+    await expect(ask(handle, 'next')).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('mode "steer"') },
+    });
+    await expect(ask(handle, { message: '' })).rejects.toThrow();
+    await expect(ask(handle, { message: 'x', mode: 'fast' as 'queue' })).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('neither "queue" nor "steer"') },
+    });
+    door.open();
+    expect(await handle.result()).toMatchObject({ answer: 'done: held' });
+  });
+});
+
+describe('a turn', () => {
+  test('that is cancelled leaves a run that answers the next message', async () => {
+    door = gate();
+    const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
+    await door.arrived;
+    await handle.executeUpdate(cancelTurnUpdate);
+    expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'cancelled' });
+    await ask(handle, 'steps 1');
+    expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: steps 1', steps: 2 });
+    await handle.executeUpdate(closeUpdate);
+    await handle.result();
+    const segments = await segmentsOf(rig.client, handle.workflowId);
+    expect(turnsIn(segments).map(({ outcome }) => outcome.status)).toEqual([
+      'cancelled',
+      'completed',
+    ]);
+    door.open();
+  });
+
+  test('that was capped leaves nothing to the next one', async () => {
+    const handle = await rig.start({
+      agent: 'clerk',
+      message: 'steps 5',
+      open: true,
+      limits: { steps: 2 },
+    });
+    expect(await outcomeOf(handle, 1)).toMatchObject({
+      status: 'stopped',
+      reason: 'steps',
+      steps: 2,
+    });
+    await ask(handle, 'hello');
+    expect(await outcomeOf(handle, 2)).toMatchObject({
+      status: 'completed',
+      answer: 'done: hello',
+      steps: 1,
+    });
+    await handle.executeUpdate(setLimitsUpdate, { args: [{ steps: 20 }] });
+    await ask(handle, 'steps 5 more');
+    expect(await outcomeOf(handle, 3)).toMatchObject({ status: 'completed', steps: 6 });
+    await handle.executeUpdate(closeUpdate);
+    await handle.result();
+    expect(turnsIn(await segmentsOf(rig.client, handle.workflowId))).toHaveLength(3);
+  });
+
+  test('stands still while the run is paused, and goes on by resume', async () => {
+    door = gate();
+    const name = 'steps 3 held in a tool';
+    const handle = await rig.start({ agent: 'clerk', message: name, open: true });
+    while (!executed.includes(`${name} #1`)) await statusOf(handle);
+    await handle.executeUpdate(pauseUpdate);
+    door.open();
+    await untilStatus(handle, 'paused');
+    await ask(handle, 'later');
+    const { messages } = await handle.query(transcriptQuery);
+    expect(messages.length).toBeLessThanOrEqual(3);
+    await handle.executeUpdate(resumeUpdate);
+    expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed', steps: 4 });
+    expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: later' });
+    expect(executed.filter((text) => text.startsWith(name))).toHaveLength(3);
+  });
+});
+
+describe('a run', () => {
+  test.each(['waiting_message', 'paused'] as const)(
+    'can be cancelled while it is %s',
+    async (state) => {
+      const handle = await rig.start({ agent: 'clerk', message: 'hello', open: true });
+      await outcomeOf(handle, 1);
+      if (state === 'paused') await handle.executeUpdate(pauseUpdate);
+      await untilStatus(handle, state);
+      await handle.cancel();
+      const { outcome } = await rig.end(handle);
+      expect(outcome).toMatchObject({ status: 'cancelled', steps: 1 });
+      expect((await handle.describe()).memo).toMatchObject({ status: 'cancelled' });
+    },
+  );
+
+  test('finishes what waits before it closes, and takes nothing more', async () => {
+    door = gate();
+    const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
+    await door.arrived;
+    await ask(handle, 'two');
+    await handle.executeUpdate(closeUpdate);
+    await expect(ask(handle, 'three')).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('no more messages') },
+    });
+    door.open();
+    expect(await handle.result()).toMatchObject({
+      reason: 'closed',
+      answer: 'done: two',
+      steps: 2,
+    });
+  });
+
+  test('ends when its time is up, also while it waits', async () => {
+    const { outcome } = await rig.run({
+      agent: 'clerk',
+      message: 'hello',
+      open: true,
+      limits: { run: { wallMs: 1_500 } },
+    });
+    expect(outcome).toMatchObject({ status: 'stopped', reason: 'wallMs', answer: 'done: hello' });
+  });
+});
+
+describe('a wait', () => {
+  test('is over when its time has come', async () => {
+    const { outcome, projection } = await rig.run({
+      agent: 'clerk',
+      message: 'wait {"seconds":1}',
+    });
+    expect(outcome).toMatchObject({ answer: 'waited 1 s', toolCalls: 1 });
+    expect(projection.turns[0]?.outcome.answer).toBe('waited 1 s');
+  });
+
+  test('is broken by a message', async () => {
+    const handle = await rig.start({
+      agent: 'clerk',
+      message: 'wait {"seconds":86400}',
+      open: true,
+    });
+    const status = await untilStatus(handle, 'waiting_time');
+    expect(status.turn).toBe(1);
+    await ask(handle, 'hello');
+    const outcome = await outcomeOf(handle, 1);
+    expect('answer' in outcome && outcome.answer).toContain('woken early');
+    expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: hello' });
+    await handle.executeUpdate(closeUpdate);
+    await handle.result();
+    const [segment] = await segmentsOf(rig.client, handle.workflowId);
+    expect(segment?.view.turns).toHaveLength(2);
+  });
+});

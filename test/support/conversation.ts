@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
+import type { Ask, AskReceipt } from '../../src/core/inbox.js';
+import type { RunInput } from '../../src/core/input.js';
+import type { RunStatus } from '../../src/core/status.js';
+import {
+  askUpdate,
+  outcomeUpdate,
+  statusQuery,
+  type TurnOutcome,
+} from '../../src/workflows/handles.js';
+import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
+import type { Rig } from './rig.js';
+
+/** Says a message to a run, as a client of Temporal does. */
+export async function ask(handle: WorkflowHandle, message: string | Ask): Promise<AskReceipt> {
+  const given = typeof message === 'string' ? { message } : message;
+  return await handle.executeUpdate(askUpdate, {
+    args: [given],
+    ...(given.id !== undefined && { updateId: given.id }),
+  });
+}
+
+/** Waits for the end of a turn by update `outcome`, again where a segment ended. */
+export async function outcomeOf(handle: WorkflowHandle, turn: number): Promise<TurnOutcome> {
+  for (;;) {
+    const outcome = await handle.executeUpdate(outcomeUpdate, { args: [{ turn }] });
+    if (!('pending' in outcome)) return outcome;
+  }
+}
+
+export async function statusOf(handle: WorkflowHandle): Promise<RunStatus> {
+  return await handle.query(statusQuery);
+}
+
+/** Resolves when the run shows this status. Follows the history, so it polls only when something happened. */
+export async function untilStatus(
+  handle: WorkflowHandle,
+  wanted: RunStatus['status'],
+): Promise<RunStatus> {
+  for (;;) {
+    const status = await statusOf(handle);
+    if (status.status === wanted) return status;
+  }
+}
+
+/** Starts an open run together with its first message. */
+export async function startWith(
+  rig: Rig,
+  input: RunInput,
+  message: string | Ask,
+  id = `open-${randomUUID()}`,
+): Promise<{ handle: WorkflowHandle; receipt: AskReceipt }> {
+  const given = typeof message === 'string' ? { message } : message;
+  const start = new WithStartWorkflowOperation('agent', {
+    workflowId: id,
+    taskQueue: rig.taskQueue,
+    args: [input],
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    workflowIdReusePolicy: 'REJECT_DUPLICATE',
+  });
+  const receipt = await rig.client.workflow.executeUpdateWithStart(askUpdate, {
+    startWorkflowOperation: start,
+    args: [given],
+    ...(given.id !== undefined && { updateId: given.id }),
+  });
+  return { handle: rig.client.workflow.getHandle(id), receipt };
+}
+
+const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
+
+/**
+ * A model that does what the newest message of a person says: `steps N` calls the tool `note` N
+ * times, one by one, then answers; everything else is answered at once. Answers name the message.
+ */
+export function obedientModel(): Model & { readonly requests: readonly ModelRequest[] } {
+  const requests: ModelRequest[] = [];
+  return {
+    requests,
+    call: async (request) => {
+      requests.push(structuredClone(request));
+      return replyTo(request);
+    },
+  };
+}
+
+export function replyTo({ messages }: ModelRequest): ModelReply {
+  const place = messages.findLastIndex(({ role }) => role === 'user');
+  const text = messages[place]?.text ?? '';
+  const done = messages.slice(place).filter(({ role }) => role === 'tool').length;
+  const [, wanted = '0'] = /^steps (\d+)/.exec(text) ?? [];
+  if (done < Number(wanted)) {
+    const given = JSON.stringify({ text: `${text} #${done + 1}` });
+    return { text: '', calls: [{ name: 'note', arguments: given }], finish: 'calls', usage: USAGE };
+  }
+  return { text: `done: ${text}`, calls: [], finish: 'stop', usage: USAGE };
+}

@@ -1,0 +1,49 @@
+import type { Client } from '@temporalio/client';
+import { readFact, type History } from '../../src/client/history-facts.js';
+import { project, type Projection } from '../../src/client/projection.js';
+import type { Message } from '../../src/core/messages.js';
+import { expectReplays } from './rig.js';
+
+export interface Segment {
+  readonly runId: string;
+  readonly history: History;
+  readonly view: Projection;
+  /** Of the history as the server counts it, in bytes of its events' JSON. */
+  readonly bytes: number;
+}
+
+/** All segments of a run, oldest first; each is checked to replay. */
+export async function segmentsOf(client: Client, id: string): Promise<readonly Segment[]> {
+  const segments: Segment[] = [];
+  let runId: string | undefined = (await client.workflow.getHandle(id).describe()).runId;
+  while (runId !== undefined && runId !== '') {
+    const history: History = await client.workflow.getHandle(id, runId).fetchHistory();
+    await expectReplays(history, id);
+    const facts = (history.events ?? []).map(readFact);
+    const bytes = Buffer.byteLength(JSON.stringify(history.events));
+    segments.unshift({ runId, history, view: project(facts), bytes });
+    const [started] = facts;
+    runId = started?.type === 'started' ? started.before : undefined;
+  }
+  return segments;
+}
+
+/** Everything that was said, in order of its number; fails when two segments tell it differently. */
+export function saidIn(segments: readonly Segment[]): readonly Message[] {
+  const all = new Map<number, Message>();
+  for (const { view } of segments) {
+    for (const message of view.said) {
+      const before = all.get(message.n);
+      if (before !== undefined && before.text !== message.text) {
+        throw new Error(`message ${message.n} is told in two ways`);
+      }
+      all.set(message.n, message);
+    }
+  }
+  return [...all.values()].toSorted((one, other) => one.n - other.n);
+}
+
+/** Outcomes of all turns, by their number. */
+export function turnsIn(segments: readonly Segment[]): Projection['turns'] {
+  return segments.flatMap(({ view }) => view.turns);
+}
