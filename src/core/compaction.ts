@@ -18,7 +18,7 @@ import {
 export const COMPACTION: Compaction = { at: 0.75, keep: 0.25 };
 
 /** A compaction that failed, or brought little, is tried again when the prompt has grown by this. */
-const GROWTH = 1.1;
+const GROWTH = 1.25;
 
 /** Where the prompt shall be cut now: messages before it are summarised. Null: nothing is due. */
 export function compactionDue(state: RunState): number | null {
@@ -75,7 +75,10 @@ export function compact(
   event: { cut: number; reply: RecordedReply | null; at: number },
 ): RunState {
   const { cut, reply, at } = event;
-  const counted = reply === null ? state : addReply(state, { reply, deciding: false });
+  // What the provider counted was the prompt of the summary, not that of the run.
+  const { compaction } = state;
+  const paid = reply === null ? state : addReply(state, { reply, deciding: false });
+  const counted = { ...paid, compaction };
   if (reply === null || reply.text.trim() === '' || reply.finish !== 'stop') return vain(counted);
   const { transcript, config, turn } = counted;
   const place = cut - chunkedLength(transcript);
