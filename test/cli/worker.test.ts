@@ -60,6 +60,41 @@ describe('worker', () => {
     expect((await worker.ended).code).toBe(130);
   });
 
+  test('registers a build of a deployment and makes it current, or says how', async () => {
+    const start = queue();
+    const name = `cli-${randomUUID()}`;
+    const first = start(['worker', '--deployment', name, '--json']);
+    await first.says(': current, new runs begin on it');
+    const args = ['worker', '--deployment', name, '--build-id', 'next', '--no-promote', '--json'];
+    const second = start(args);
+    await second.says(
+      `deployment ${name}, build next: not current; new runs begin on it after: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name '${name}' --build-id 'next' --yes`,
+    );
+    stub.scriptFor('Who works', reply.text('a build'));
+    expect((await start(['run', 'files', 'Who works', '--id', `run-${name}`]).ended).stdout).toBe(
+      'a build\n',
+    );
+    for (const { child } of [first, second]) child.kill('SIGTERM');
+    const [one, two] = await Promise.all([first.ended, second.ended]);
+    expect(JSON.parse(one.stdout)).toMatchObject({
+      deployment: { name, buildId: expect.stringMatching(/^[0-9a-f]{12}$/) },
+    });
+    expect(JSON.parse(two.stdout)).toMatchObject({ deployment: { name, buildId: 'next' } });
+  });
+
+  test.each([
+    [['--deployment', 'my.agents'], 'for example my-agents'],
+    [
+      ['--build-id', 'x'],
+      '--build-id says something about a deployment: name it with --deployment',
+    ],
+    [['--no-promote'], '--no-promote says something about a deployment'],
+  ])('refuses %j as usage', async (args, reason) => {
+    const end = await queue()(['worker', ...args]).ended;
+    expect(end.stderr).toContain(reason);
+    expect(end.code).toBe(2);
+  });
+
   test('refuses a cache size that is none', async () => {
     const end = await queue()(['worker', '--max-cached', '-3']).ended;
     expect(end.code).toBe(2);

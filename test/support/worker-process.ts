@@ -29,12 +29,13 @@ async function workflowsOnly(): Promise<void> {
 
 async function whole(): Promise<void> {
   const steps = Number(env['STEPS'] ?? 0);
+  const window = Number(env['WINDOW'] ?? 0);
   const agent = crashAgent(env['LEDGER'] ?? '', {
-    ...(steps > 0 && { limits: { steps } }),
+    ...(steps > 0 && { limits: { steps, toolCalls: null } }),
     ...(env['ON_LIMIT'] && { onLimit: env['ON_LIMIT'] as OnLimit }),
   });
   const worker = await createWorker({
-    config: defineConfig({ agents: [agent] }),
+    config: defineConfig({ agents: [agent], ...(window > 0 && { models: { stub: { window } } }) }),
     address,
     taskQueue,
     workflowBundle,

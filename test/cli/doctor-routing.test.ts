@@ -1,0 +1,195 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { doctor } from '../../src/cli/commands/doctor.js';
+import type { Finding } from '../../src/cli/doctor/finding.js';
+import { say as answer, scriptedModel } from '../../src/models/scripted.js';
+import { prepareNamespace } from '../../src/server/namespace.js';
+import { reply } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { commandLine, type RunningCommand } from '../support/command.js';
+import { say } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+/** Of this file alone: what others leave lying about is not to be found here. */
+const namespace = `routing-${randomUUID()}`;
+const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
+let connection: Connection;
+let client: Client;
+let rig: Rig;
+let stub: Stub;
+
+beforeAll(async () => {
+  connection = await Connection.connect({ address });
+  client = new Client({ connection, namespace });
+  await prepareNamespace(connection, namespace);
+  rig = await createRig();
+  stub = await startStub();
+});
+afterAll(async () => {
+  await rig.close();
+  await stub.close();
+  await connection.close();
+});
+
+interface Found {
+  readonly code: number;
+  readonly stranded: Finding | undefined;
+  readonly queues: Finding | undefined;
+}
+
+async function examined(taskQueue: string): Promise<Found> {
+  const place = { home: rig.home, address, namespace, taskQueue, json: true };
+  const { code, stdout } = await say(doctor, {}, place);
+  const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };
+  const named = (name: string) => findings.find((finding) => finding.name === name);
+  return { code, stranded: named('stranded runs'), queues: named('task queues') };
+}
+
+/** What the server lists lags behind what it does. */
+async function eventually(
+  taskQueue: string,
+  expected: { readonly [Name in keyof Found]?: unknown },
+): Promise<Found> {
+  return await vi.waitFor(
+    async () => {
+      const found = await examined(taskQueue);
+      expect(found).toMatchObject(expected);
+      return found;
+    },
+    { timeout: 30_000, interval: 200 },
+  );
+}
+
+async function worker(taskQueue: string, deployment?: { name: string; promote?: boolean }) {
+  return await rig.worker([agent], {
+    namespace,
+    taskQueue,
+    models: { m: scriptedModel([answer('hi')]) },
+    ...(deployment && { deployment: { buildId: 'one', ...deployment } }),
+  });
+}
+
+/** Types the line as a person would. */
+async function typed(line = ''): Promise<void> {
+  const start = line.slice(line.indexOf('temporal ') + 'temporal '.length);
+  await promisify(execFile)('sh', ['-c', `'${inject('temporalCli')}' ${start}`]);
+}
+
+describe('runs and builds', () => {
+  test('a run pinned to a build that is gone is named, and the line given frees it', async () => {
+    const taskQueue = `queue-${randomUUID()}`;
+    const name = `agents-${randomUUID()}`;
+    const place = ['--address', address, '--namespace', namespace, '--task-queue', taskQueue];
+    const build = async (id: string): Promise<RunningCommand> => {
+      const args = ['worker', '--deployment', name, '--build-id', id, ...place];
+      const started = command.start(args, { env: { OPENAI_BASE_URL: stub.baseUrl } });
+      await started.says(': current');
+      return started;
+    };
+    stub.answer((request) =>
+      reply.text('done', request.attempt === 1 ? { holdBeforeHeaders: 'held' } : {}),
+    );
+    const one = await build('one');
+    const workflowId = `stranded-${name}`;
+    const args = [{ agent: 'files', message: 'go' }];
+    const run = await client.workflow.start('agent', { taskQueue, workflowId, args });
+    await stub.barrier('held').reached;
+    await build('two');
+    await eventually(taskQueue, { stranded: { level: 'ok' }, queues: { level: 'ok' }, code: 0 });
+
+    one.child.kill('SIGKILL');
+    await one.ended;
+    const { stranded, code } = await eventually(taskQueue, { stranded: { level: 'problem' } });
+    expect(stranded).toMatchObject({
+      text: `1 run (${workflowId}) on deployment ${name}, build one, of which no worker is up`,
+      data: { stranded: [{ deploymentName: name, buildId: 'one', runs: [workflowId] }] },
+    });
+    expect(stranded?.cure).toContain(
+      `perdure replay --from-server "TemporalWorkerDeploymentVersion = '${name}:one' AND ExecutionStatus = 'Running'" is content`,
+    );
+    expect(stranded?.cure).toMatch(
+      /temporal workflow update-options .* --workflow-id '\S+' --versioning-override-behavior auto_upgrade$/,
+    );
+    expect(code).toBe(1);
+
+    await typed(stranded?.cure);
+    expect(await run.result()).toMatchObject({ status: 'completed', answer: 'done' });
+    await eventually(taskQueue, { stranded: { level: 'ok' }, code: 0 });
+  });
+});
+
+describe('queues and workers', () => {
+  test('versioned workers without a current build, then workers without a version in vain', async () => {
+    const taskQueue = `queue-${randomUUID()}`;
+    const name = `agents-${randomUUID()}`;
+    await worker(taskQueue, { name, promote: false });
+    const waiting = await eventually(taskQueue, {
+      code: 1,
+      queues: {
+        level: 'problem',
+        text: `task queue "${taskQueue}": workers of deployment ${name}, build one poll it, and no build is current: no run begins`,
+        data: { mismatches: [{ what: 'no_current' }] },
+      },
+    });
+    await typed(waiting.queues?.cure);
+    await eventually(taskQueue, { queues: { level: 'ok' }, code: 0 });
+
+    await worker(taskQueue);
+    const idle = await eventually(taskQueue, {
+      code: 1,
+      queues: {
+        level: 'problem',
+        text: `task queue "${taskQueue}": 1 worker without a deployment in vain, all work goes to deployment ${name}, build one`,
+        data: { mismatches: [{ what: 'unversioned_idle' }] },
+      },
+    });
+    expect(idle.queues?.cure).toBe(
+      `start workers with --deployment ${name}, or those without on another task queue`,
+    );
+  });
+
+  test('a current build of which no worker is up', async () => {
+    const taskQueue = `queue-${randomUUID()}`;
+    const name = `agents-${randomUUID()}`;
+    const place = ['--address', address, '--namespace', namespace, '--task-queue', taskQueue];
+    const gone = command.start(['worker', '--deployment', name, '--build-id', 'gone', ...place]);
+    await gone.says(': current');
+    await worker(taskQueue, { name, promote: false });
+    gone.child.kill('SIGKILL');
+    await gone.ended;
+    const { queues } = await eventually(taskQueue, {
+      code: 1,
+      queues: {
+        text: `task queue "${taskQueue}": runs begin on deployment ${name}, build gone, and no worker of that build is up`,
+        data: { mismatches: [{ what: 'current_gone' }] },
+      },
+    });
+    await typed(queues?.cure);
+    await eventually(taskQueue, { queues: { level: 'ok' }, code: 0 });
+  });
+
+  test('open runs on a queue that nobody polls are worth a note', async () => {
+    const nobody = `nobody-${randomUUID()}`;
+    const options = {
+      taskQueue: nobody,
+      workflowId: nobody,
+      args: [{ agent: 'a', message: 'go' }],
+    };
+    const run = await client.workflow.start('agent', options);
+    await eventually(`queue-${randomUUID()}`, {
+      code: 0,
+      queues: {
+        level: 'note',
+        text: `task queue "${nobody}": 1 open run, and nobody polls it`,
+        cure: `start a worker there: perdure worker --task-queue '${nobody}'`,
+      },
+    });
+    await run.terminate();
+  });
+});

@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  NativeConnection,
+  Worker,
+  type WorkflowBundle,
+} from '@temporalio/worker';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { replay, type ReplayOptions } from '../../src/cli/commands/replay.js';
+import { callTool, say as answer } from '../../src/models/scripted.js';
+import { replayRuns } from '../../src/replay.js';
+import { createGate } from '../../src/testing/barrier.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { commandLine } from '../support/command.js';
+import { say, type Said } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+const held = createGate();
+/** Begins the ids of all runs of this file. */
+const prefix = `replayed-${randomUUID()}`;
+const byPrefix = (rest: string): string => `WorkflowId STARTS_WITH '${prefix}-${rest}'`;
+let rig: Rig;
+let other: { readonly taskQueue: string; stop(): Promise<void> };
+
+const wait = defineTool({
+  name: 'wait',
+  description: 'waits',
+  input: z.object({}),
+  effect: 'read',
+  async execute(_input, { signal }) {
+    await held.wait(signal);
+    return 'waited';
+  },
+});
+
+beforeAll(async () => {
+  rig = await createRig();
+  const model = {
+    call: async ({ messages }: { messages: readonly { text: string }[] }) =>
+      messages[0]?.text === 'wait' ? callTool('wait') : answer('done'),
+  };
+  await rig.worker([defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [wait] })], {
+    models: { m: model },
+  });
+  other = await otherWorker();
+  const { client, taskQueue } = rig;
+  await (await rig.start({ agent: 'a', message: 'go' }, `${prefix}-own-done`)).result();
+  await rig.start({ agent: 'a', message: 'wait' }, `${prefix}-own-held`);
+  await held.barrier.reached;
+  const start = async (type: string, rest: string, queue: string, ...args: readonly unknown[]) =>
+    await client.workflow.start(type, {
+      taskQueue: queue,
+      workflowId: `${prefix}-${rest}`,
+      args: [...args],
+    });
+  await start('agent', 'own-new', `nobody-${taskQueue}`, { agent: 'a', message: 'go' });
+  await start('agent', 'changed', other.taskQueue, {});
+  await start('agent', 'changed-again', other.taskQueue, { continues: true });
+  await (await start('greet', 'changed-greeting', other.taskQueue)).result();
+  await listed();
+});
+afterAll(async () => {
+  held.barrier.release();
+  for (const rest of ['own-new', 'changed', 'changed-again']) {
+    await rig.client.workflow.getHandle(`${prefix}-${rest}`).terminate();
+  }
+  await other.stop();
+  await rig.close();
+});
+
+/** What the server lists lags behind what it does, and the changed ones have to have done something. */
+async function listed(): Promise<void> {
+  const { workflow } = rig.client;
+  await vi.waitFor(
+    async () => {
+      const { count } = await workflow.count(`WorkflowId STARTS_WITH '${prefix}'`);
+      expect(count).toBe(7);
+      const { events } = await workflow.getHandle(`${prefix}-changed-again`).fetchHistory();
+      expect(events?.some((event) => event.timerFiredEventAttributes)).toBe(true);
+    },
+    { timeout: 30_000, interval: 100 },
+  );
+}
+
+async function otherWorker(): Promise<typeof other> {
+  const taskQueue = `other-${randomUUID()}`;
+  const workflowBundle: WorkflowBundle = await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('../support/other-agent.ts', import.meta.url)),
+    logger: new DefaultLogger('ERROR'),
+  });
+  const connection = await NativeConnection.connect({ address });
+  const worker = await Worker.create({ connection, taskQueue, workflowBundle });
+  const running = worker.run();
+  return {
+    taskQueue,
+    async stop() {
+      worker.shutdown();
+      await running;
+      await connection.close();
+    },
+  };
+}
+
+async function ask(options: Omit<ReplayOptions, 'file'>, json = false): Promise<Said> {
+  return await say(replay, { file: [], ...options }, { home: rig.home, address, json });
+}
+
+describe('replay --from-server', () => {
+  test('says of runs that end, that work and that have just begun that they are the same', async () => {
+    const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own') });
+    expect(stdout.split('\n').toSorted()).toEqual([
+      expect.stringMatching(/^same {7}replayed-\S+-own-done · \d+ events$/),
+      expect.stringMatching(/^same {7}replayed-\S+-own-held · \d+ events$/),
+      expect.stringMatching(/^same {7}replayed-\S+-own-new · 2 events$/),
+    ]);
+    expect(stderr).toContain(
+      '3 runs: 3 same, 0 different, 0 broken; this build can go on with them',
+    );
+    expect(code).toBe(0);
+  });
+
+  test('names the runs that this build cannot go on with, and passes over what is none', async () => {
+    const { code, stdout, stderr } = await ask({ fromServer: byPrefix('') });
+    const different = stdout.split('\n').filter((line) => line.startsWith('different'));
+    expect(different.toSorted()).toEqual([
+      expect.stringMatching(/^different {2}replayed-\S+-changed · \[TMPRL1100\] /),
+      expect.stringMatching(/^different {2}replayed-\S+-changed-again · \[TMPRL1100\] /),
+    ]);
+    expect(stderr).toContain('Passed over, no runs of agents: workflows of type greet (1)');
+    expect(stderr).toContain('Passed over: 1 segment that a run has left behind');
+    expect(stderr).toContain('5 runs: 3 same, 2 different, 0 broken; do not let this build in.');
+    expect(code).toBe(1);
+  });
+
+  test('gives programs one document, and says when it was cut', async () => {
+    const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own'), limit: 2 }, true);
+    const told = JSON.parse(stdout);
+    expect(told).toMatchObject({ query: byPrefix('own'), same: 2, different: 0, more: true });
+    expect(told.runs).toHaveLength(2);
+    expect(told.runs[0]).toEqual({
+      id: expect.stringContaining(prefix),
+      runId: expect.any(String),
+      ok: true,
+      type: 'same',
+      events: expect.any(Number),
+    });
+    expect(stderr).toContain('Cut after 2 runs, there are more; see more with --limit 4');
+    expect(code).toBe(0);
+  });
+
+  test('without a query means the runs of agents that live', async () => {
+    const place = ['--address', address];
+    const end = await command.start(['replay', '--from-server', '--json', ...place]).ended;
+    const { query, runs } = JSON.parse(end.stdout);
+    expect(query).toBe("ExecutionStatus = 'Running' AND WorkflowType = 'agent'");
+    const types = Object.fromEntries(
+      (runs as { id: string; type: string }[]).map(({ id, type }) => [id, type]),
+    );
+    expect(types).toMatchObject({
+      [`${prefix}-own-held`]: 'same',
+      [`${prefix}-changed`]: 'different',
+    });
+    expect(types).not.toHaveProperty(`${prefix}-own-done`);
+    expect(end.code).toBe(1);
+  });
+
+  test('with nothing that matches is content, and says so', async () => {
+    const { code, stdout, stderr } = await ask({ fromServer: byPrefix('nobody') });
+    expect(stderr).toContain('No run matches, so nothing was replayed.');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+  });
+
+  test.each([
+    [
+      { fromServer: 'AgentStatus ===' },
+      /the server does not understand it: .*such as ExecutionStatus/,
+    ],
+    [
+      { fromServer: 'Nonsense = 1' },
+      /--from-server Nonsense = 1: the server does not understand it/,
+    ],
+    [{ limit: 0, fromServer: true } as const, /--limit 0: give a whole number from 1/],
+    [{}, /name files with histories, or replay live runs with --from-server/],
+  ])('refuses %j as usage', async (options, reason) => {
+    await expect(ask(options)).rejects.toThrow(reason);
+    await expect(ask(options)).rejects.toMatchObject({ name: 'UsageError' });
+  });
+});
+
+test('a history that cannot be replayed does not keep the next ones from it', async () => {
+  const id = `${prefix}-own-done`;
+  const history = await rig.client.workflow.getHandle(id).fetchHistory();
+  const gap = { ...history, events: history.events?.filter((_, index) => index !== 5) ?? [] };
+  const runs = [
+    { id, history },
+    { id: 'empty', history: { events: [] } },
+    { id: 'gap', history: gap },
+    { id, history },
+  ];
+  const types: string[] = [];
+  for await (const { replayed } of replayRuns(runs)) types.push(replayed.type);
+  expect(types).toEqual(['same', 'broken', 'broken', 'same']);
+});

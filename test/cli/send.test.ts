@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { reply } from '../../src/testing/steps.js';
+import { commandLine, type CommandEnd, type RunningCommand } from '../support/command.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+let stub: Stub;
+
+beforeAll(async () => {
+  stub = await startStub();
+});
+afterAll(async () => {
+  await stub.close();
+  stub.assertConsumed();
+});
+
+/** A queue that nobody works on but the commands themselves. */
+function lonelyPlace(): (...args: readonly string[]) => RunningCommand {
+  const place = ['--address', address, '--task-queue', `lonely-${randomUUID()}`];
+  const env = { OPENAI_BASE_URL: stub.baseUrl };
+  return (...args) => command.start([...args, ...place], { env });
+}
+
+function json({ stdout }: CommandEnd): unknown {
+  expect(stdout.trimEnd().split('\n')).toHaveLength(1);
+  return JSON.parse(stdout);
+}
+
+describe('an open run, with nobody else to work', () => {
+  test('is begun, asked again, looked at and closed, each by a command of its own', async () => {
+    const perdure = lonelyPlace();
+    stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('Ada.'));
+    const id = 'open-ada';
+    const begun = await perdure('run', 'files', 'My name is Ada', '--open', '--id', id).ended;
+    expect({ code: begun.code, stdout: begun.stdout }).toEqual({ code: 0, stdout: 'Hello Ada.\n' });
+    expect(begun.stderr).toMatch(/^turn 1 completed \(answer\) · 1 step · 0 calls/m);
+    expect(begun.stderr).toMatch(
+      /^It waits for more messages: .* send open-ada MESSAGE --address/m,
+    );
+    expect(begun.stderr).toMatch(/^End it with: .* close open-ada --address/m);
+
+    const waiting = await perdure('attach', id, '--json').ended;
+    expect(json(waiting)).toMatchObject({ id, status: 'waiting_message', reason: null });
+    expect(waiting.stderr).toContain(`Run ${id} waits for a message; its last turn is 1.`);
+    expect(waiting.code).toBe(3);
+
+    const sent = await perdure('send', id, 'What is', 'it?', '--message-id', 'q1', '--json').ended;
+    expect(json(sent)).toMatchObject({
+      id,
+      turn: 2,
+      messageId: 'q1',
+      status: 'completed',
+      reason: 'answer',
+      answer: 'Ada.',
+      steps: 1,
+    });
+    expect(sent.stderr).toMatch(/^The message is taken for turn 2\.$/m);
+    expect(sent.stderr).toMatch(/^turn 2 · What is it\?$/m);
+    expect(sent.stderr).not.toContain('My name');
+    expect(sent.code).toBe(0);
+
+    const again = await perdure('send', id, 'What is it?', '--message-id', 'q1').ended;
+    expect({ code: again.code, stdout: again.stdout }).toEqual({ code: 0, stdout: 'Ada.\n' });
+
+    const status = await perdure('status', id, '--json').ended;
+    expect(json(status)).toMatchObject({ status: 'waiting_message', turn: 2, queued: 0 });
+    const closed = await perdure('close', id, '--json').ended;
+    expect(json(closed)).toEqual({ id, closing: true, ended: true });
+    expect(closed.code).toBe(0);
+    const late = await perdure('send', id, 'More?').ended;
+    expect(late.stderr).toMatch(/run open-ada has ended: completed \(closed\)/);
+    expect(late.code).toBe(1);
+    const over = await perdure('attach', id, '--json').ended;
+    expect(json(over)).toMatchObject({ status: 'completed', reason: 'closed', answer: 'Ada.' });
+  });
+
+  test('has the exit code of the turn that is followed, and lives on', async () => {
+    const perdure = lonelyPlace();
+    stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }), reply.text('sorry'));
+    const begun = await perdure('run', 'files', 'Be rude', '--open', '--id', 'open-rude', '--json')
+      .ended;
+    expect(json(begun)).toMatchObject({ id: 'open-rude', status: 'failed', reason: 'filtered' });
+    expect(begun.code).toBe(1);
+    const next = await perdure('send', 'open-rude', 'Be kind').ended;
+    expect({ code: next.code, stdout: next.stdout }).toEqual({ code: 0, stdout: 'sorry\n' });
+    await perdure('cancel', 'open-rude', '--no-wait').ended;
+  });
+
+  test('is gone on with by attach where its command was interrupted', async () => {
+    const perdure = lonelyPlace();
+    stub.scriptFor(
+      'Take your time',
+      reply.text('one', { holdBeforeHeaders: 'open-held' }),
+      reply.text('one at last'),
+    );
+    const begun = perdure('run', 'files', 'Take your time', '--open', '--id', 'open-held');
+    await begun.until(stub.barrier('open-held').reached);
+    begun.child.kill('SIGINT');
+    const left = await begun.ended;
+    expect(left.code).toBe(130);
+    expect(left.stderr).toContain('attach open-held');
+    const end = await perdure('attach', 'open-held').ended;
+    expect({ code: end.code, stdout: end.stdout }).toEqual({ code: 0, stdout: 'one at last\n' });
+    await perdure('cancel', 'open-held', '--no-wait').ended;
+  });
+
+  test('takes a message in the middle of a turn, when that is wished', async () => {
+    const perdure = lonelyPlace();
+    stub.scriptFor(
+      'Count the files',
+      reply.calls([{ name: 'list_files', arguments: { path: '.' } }], {
+        holdBeforeHeaders: 'open-steered',
+      }),
+      reply.text('counted, briefly'),
+    );
+    const id = 'open-steered';
+    const host = perdure('run', 'files', 'Count the files', '--open', '--id', id);
+    await host.until(stub.barrier('open-steered').reached);
+    const sent = await perdure('send', id, 'Be brief', '--steer', '--no-wait', '--json').ended;
+    expect(json(sent)).toMatchObject({ id, turn: 1, messageId: expect.any(String) });
+    expect(sent.code).toBe(0);
+    const queued = await perdure('send', id, 'And now?', '--no-wait', '--message-id', 'n').ended;
+    expect(queued.stderr).toContain('The message is taken for turn 2.');
+    stub.barrier('open-steered').release();
+    const end = await host.ended;
+    expect(end.stderr).toMatch(/^joins turn 1 · Be brief$/m);
+    expect(end.stderr).toMatch(/1 message waits? for/);
+    expect({ code: end.code, stdout: end.stdout }).toEqual({
+      code: 0,
+      stdout: 'counted, briefly\n',
+    });
+    await perdure('cancel', id, '--no-wait').ended;
+  });
+});
+
+describe('a message that cannot be sent', () => {
+  test.each([
+    ['send x', "missing required argument 'message'"],
+    ['send x hello --message-id ', '--message-id: "" is no id'],
+    ['send x hello --pinned', 'Did you mean --pin'],
+    [`send x hello --message-id ${'i'.repeat(201)}`, 'give a text of 1 to 200 characters'],
+    [`send x ${'é'.repeat(9_000)} --pin`, '18000 bytes are more than a pinned message may have'],
+  ])('%.40s: ends with 2 and says why', async (line, why) => {
+    const end = await command.start([...line.split(' '), '--json']).ended;
+    expect(end.stderr).toContain(why);
+    expect(end.code).toBe(2);
+  });
+
+  test('ends with 2 when it is empty, with 1 when there is no such run', async () => {
+    const perdure = lonelyPlace();
+    const empty = await perdure('send', 'nobody', ' ').ended;
+    expect(empty.stderr).toContain('message: is empty');
+    expect(empty.code).toBe(2);
+    const nobody = await perdure('send', 'nobody', 'hello').ended;
+    expect(nobody.stderr).toMatch(/there is no run "nobody"; the runs there are: .* list/);
+    expect(nobody.code).toBe(1);
+  });
+
+  test('ends with 1 when the run is to end with its turn, and with the way to join it', async () => {
+    const perdure = lonelyPlace();
+    stub.scriptFor('Not open', reply.text('done', { holdBeforeHeaders: 'not-open' }));
+    const host = perdure('run', 'files', 'Not open', '--id', 'not-open');
+    await host.until(stub.barrier('not-open').reached);
+    const refused = await perdure('send', 'not-open', 'hello').ended;
+    expect(refused.stderr).toContain('this run ends with its turn; send with --steer to join it');
+    expect(refused.code).toBe(1);
+    stub.barrier('not-open').release();
+    expect((await host.ended).code).toBe(0);
+    const nobody = await perdure('send', 'not-open', 'hello', '--no-wait').ended;
+    expect(nobody.stderr).toContain('has ended: completed (answer)');
+    expect(nobody.code).toBe(1);
+  });
+});

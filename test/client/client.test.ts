@@ -1,0 +1,229 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
+import type { Agent } from '../../src/agents/define-agent.js';
+import { createClient } from '../../src/client.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import type { Outcome } from '../../src/core/outcome.js';
+import { clerk, clientOf } from '../support/clerk.js';
+import { obedientModel } from '../support/conversation.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { segmentsOf } from '../support/segments.js';
+
+let rig: Rig;
+let client: PerdureClient;
+const start = { agent: 'clerk' };
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  const agents = [clerk(), clerk('failing', { limits: { steps: 1 }, onLimit: 'fail' })];
+  await rig.worker(agents, {
+    models: { m: obedientModel() },
+    segment: { steps: 2, bytes: 2_000_000 },
+  });
+});
+afterAll(async () => {
+  await client.close();
+  await rig.close();
+});
+
+const newId = (): string => `client-${randomUUID()}`;
+
+describe('a task run', () => {
+  test('is started, waited for, and told again when it is over', async () => {
+    const run = await client.start(clerk(), { message: 'one', tags: ['a'] });
+    expect(run.id).toMatch(/^clerk-\d{8}-[0-9a-f]{6}$/);
+    const outcome = await client.result(run);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'done: one', segments: 1 });
+    expect(await client.result(run.id, { turn: 1 })).toEqual(outcome);
+    expect(await client.status(run)).toMatchObject({ id: run.id, status: 'done', outcome });
+    await expect(client.result(run, { turn: 2 })).rejects.toThrow(
+      `has no turn 2; its last one is 1`,
+    );
+  });
+
+  test('that goes through segments is followed to its end by one waiter', async () => {
+    const run = await client.start('clerk', { message: 'steps 7', id: newId() });
+    expect(await client.result(run)).toMatchObject({
+      status: 'completed',
+      answer: 'done: steps 7',
+      steps: 8,
+      segments: 4,
+    });
+  });
+
+  test('that fails, or is cancelled, is a value too', async () => {
+    const run = await client.start('failing', { message: 'steps 3' });
+    expect(await client.result(run)).toMatchObject({ status: 'failed', reason: 'limit' });
+    const open = await client.start('clerk', { open: true, id: newId() });
+    await client.cancel(open);
+    expect(await client.result(open)).toMatchObject({ status: 'cancelled', reason: 'cancelled' });
+    await client.cancel(open);
+    await expect(client.cancel(newId())).rejects.toThrow('there is no run');
+  });
+
+  test('that was terminated from outside has an outcome that says so', async () => {
+    const run = await client.start('clerk', { open: true, id: newId() });
+    const waiting = client.result(run);
+    await rig.client.workflow.getHandle(run.id).terminate('enough');
+    expect(await waiting).toMatchObject({ status: 'failed', reason: 'error' });
+  });
+
+  test('is refused before anything is started, with field, value and cure', async () => {
+    await expect(client.start('clerk', {})).rejects.toThrow('message: missing; give a text');
+    const limits = { steps: 0 };
+    await expect(client.start('clerk', { message: 'x', limits })).rejects.toThrow(
+      'limits.steps: 0 is no limit',
+    );
+    const id = newId();
+    await client.start('clerk', { message: 'one', id });
+    await expect(client.start('clerk', { message: 'one', id })).rejects.toThrow(
+      `a run "${id}" exists already`,
+    );
+    await expect(client.result(newId())).rejects.toThrow('there is no run');
+  });
+});
+
+describe('a wait', () => {
+  test('ends with the signal, and the run does not notice', async () => {
+    const run = await client.start('clerk', { open: true, id: newId() });
+    const gone = new AbortController();
+    const waiting = client.result(run, { signal: gone.signal });
+    gone.abort(new Error('no longer'));
+    await expect(waiting).rejects.toThrow('no longer');
+    expect((await client.status(run)).status).not.toBe('done');
+    await client.closeRun(run);
+  });
+});
+
+describe('an open run', () => {
+  test('is started by its first message; the same message again is the same turn', async () => {
+    const id = newId();
+    const first = { message: 'one', id: 'm1' };
+    expect(await client.ask(id, first, { start })).toEqual({ turn: 1, messageId: 'm1' });
+    expect(await client.ask(id, first, { start })).toMatchObject({ turn: 1, messageId: 'm1' });
+    expect(await client.ask(id, 'two')).toMatchObject({ turn: 2 });
+    expect(await client.result(id)).toMatchObject({ answer: 'done: two' });
+    await client.closeRun(id);
+  });
+
+  test('tells of turns in earlier segments, of the latest one, and of one that there is not', async () => {
+    const id = newId();
+    for (let turn = 1; turn <= 14; turn += 1) {
+      const message = `message ${turn}`;
+      expect(await client.ask(id, { message, id: `m${turn}` }, { start })).toMatchObject({ turn });
+    }
+    expect(await client.result(id)).toMatchObject({ answer: 'done: message 14' });
+    expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: message 1' });
+    expect(await client.result(id, { turn: 13 })).toMatchObject({ answer: 'done: message 13' });
+    await expect(client.result(id, { turn: 15 })).rejects.toThrow('no turn 15; its last one is 14');
+    await expect(client.result(id, { turn: 0 })).rejects.toThrow('turn: 0 is no turn');
+    // A message of a segment that is long left is known still.
+    expect(await client.ask(id, { message: 'message 2', id: 'm2' })).toMatchObject({
+      turn: 2,
+      duplicate: true,
+    });
+    expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(5);
+    await client.closeRun(id);
+    expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: message 1' });
+  });
+
+  test('that has ended is not started afresh, neither by a new message nor by a known one', async () => {
+    const id = newId();
+    await client.ask(id, { message: 'one', id: 'm1' }, { start });
+    await client.result(id);
+    await client.closeRun(id);
+    await rig.client.workflow.getHandle(id).result();
+    const { runId } = await client.status(id);
+    await expect(client.ask(id, 'two', { start })).rejects.toThrow(
+      `run ${id} has ended: it takes no more messages, and its id is not used again`,
+    );
+    await expect(client.ask(id, 'two')).rejects.toThrow('has ended, or never was');
+    // The server itself remembers what the last segment was told.
+    expect(await client.ask(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({ turn: 1 });
+    expect(await client.status(id)).toMatchObject({ runId, status: 'done', turn: 1 });
+    expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: one' });
+  });
+
+  test('is not started for a message that no run could take', async () => {
+    const id = newId();
+    await expect(client.ask(id, ' ', { start })).rejects.toThrow('message: is empty');
+    await expect(
+      client.ask(id, 'hi', { start: { agent: 'clerk', limits: { steps: -1 } } }),
+    ).rejects.toThrow('limits.steps: -1');
+    await expect(client.status(id)).rejects.toThrow('there is no run');
+  });
+
+  test('takes messages from many at once, each in one turn', async () => {
+    const id = newId();
+    const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
+    const sent = await Promise.all(
+      [...ids, ...ids].map((messageId) =>
+        client.ask(id, { message: `say ${messageId}`, id: messageId }, { start }),
+      ),
+    );
+    const turnOf = new Map(sent.map(({ messageId, turn }) => [messageId, turn]));
+    expect(new Set(turnOf.values()).size).toBe(30);
+    for (const { messageId, turn } of sent) expect(turnOf.get(messageId)).toBe(turn);
+    expect(await client.result(id, { turn: 30 })).toMatchObject({ status: 'completed' });
+    const { messages } = await client.transcript(id);
+    const asked = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
+    expect(asked.toSorted()).toEqual(ids.map((messageId) => `say ${messageId}`).toSorted());
+    await client.closeRun(id);
+  });
+
+  test('is paused, resumed and given limits', async () => {
+    const id = newId();
+    await client.ask(id, 'one', { start });
+    await client.result(id);
+    await client.pause(id);
+    await client.ask(id, 'two');
+    expect((await client.status(id)).status).toBe('paused');
+    expect((await client.setLimits(id, { steps: 7 })).turn.steps).toBe(7);
+    await client.resume(id);
+    expect(await client.result(id)).toMatchObject({ answer: 'done: two' });
+    await expect(client.cancelTurn(id)).rejects.toThrow('no turn is under way');
+    await client.closeRun(id);
+  });
+});
+
+describe('the list', () => {
+  test('has the runs of an agent, and of a status', async () => {
+    const run = await client.start('clerk', { open: true, id: newId() });
+    const ids = async (): Promise<readonly string[]> => {
+      const { rows } = await client.list({ agent: 'clerk', status: 'waiting_message' });
+      return rows.map(({ id }) => id);
+    };
+    await expect.poll(ids).toContain(run.id);
+    await client.closeRun(run);
+    await expect.poll(ids).not.toContain(run.id);
+    expect((await client.list({ agent: 'nobody' })).rows).toEqual([]);
+  });
+});
+
+describe('the client itself', () => {
+  test('says where it looked when no server answers', async () => {
+    await expect(createClient({ address: '127.0.0.1:1' })).rejects.toThrow(
+      'no Temporal server answers at 127.0.0.1:1; start one',
+    );
+  }, 30_000);
+
+  test('uses a client that exists, and leaves it open', async () => {
+    const own = await createClient({ client: rig.client, taskQueue: rig.taskQueue });
+    const run = await own.start('clerk', { message: 'one' });
+    await own.close();
+    expect(await rig.client.workflow.getHandle(run.id).result()).toMatchObject({
+      status: 'completed',
+    });
+  });
+
+  test('types outputs by the agent', async () => {
+    const typed = clerk() as Agent<{ total: number }>;
+    const run = await client.start(typed, { message: 'one' });
+    const outcome = await client.result(run);
+    expectTypeOf(outcome).toEqualTypeOf<Outcome<{ total: number }>>();
+    expectTypeOf(outcome.output).toEqualTypeOf<{ total: number } | null>();
+    expectTypeOf(await client.result(run.id)).toEqualTypeOf<Outcome>();
+    expect(outcome.output).toBeNull();
+  });
+});

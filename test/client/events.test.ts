@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import type { DurableEvent } from '../../src/client/run-events.js';
+import { wait } from '../../src/tools/wait.js';
+import { clerk, clientOf } from '../support/clerk.js';
+import { obedientModel } from '../support/conversation.js';
+import { callTool, say } from '../../src/models/scripted.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let client: PerdureClient;
+const start = { agent: 'clerk' };
+const waiter = defineAgent({ name: 'waiter', instructions: 'wait', model: 'w', tools: [wait()] });
+const waits = {
+  call: async ({ messages }: { messages: readonly { role: string }[] }) =>
+    messages.some(({ role }) => role === 'tool') ? say('waited') : callTool('wait', { seconds: 1 }),
+};
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  const models = { m: obedientModel(), w: waits };
+  await rig.worker([clerk(), waiter], { models, segment: { steps: 2, bytes: 2_000_000 } });
+});
+afterAll(async () => {
+  await client.close();
+  await rig.close();
+});
+
+const newId = (): string => `events-${randomUUID()}`;
+
+async function all(id: string, from?: string): Promise<readonly DurableEvent[]> {
+  const events: DurableEvent[] = [];
+  for await (const event of client.events(id, from === undefined ? {} : { from })) {
+    events.push(event);
+  }
+  return events;
+}
+
+/** An open run with queued messages, several turns and several segments, to its end. */
+async function longRun(): Promise<string> {
+  const id = newId();
+  await client.ask(id, { message: 'steps 3', id: 'a' }, { start });
+  for (const message of ['two', 'steps 2', 'four', 'five']) await client.ask(id, message);
+  await client.result(id, { turn: 5 });
+  await client.pause(id);
+  await client.ask(id, 'six');
+  await client.resume(id);
+  await client.result(id, { turn: 6 });
+  await client.closeRun(id);
+  await client.result(id);
+  return id;
+}
+
+describe('the events of a run', () => {
+  test('tell each message, turn and call once, in order, through all segments', async () => {
+    const id = await longRun();
+    const events = await all(id);
+    const types = events.map(({ type }) => type);
+    const said = events.flatMap((event) => ('message' in event && typeof event.message === 'object' ? [event.message] : []));
+    const { messages } = await client.transcript(id);
+    expect(said).toEqual(messages);
+    expect(said.map(({ n }) => n)).toEqual(said.map((_, n) => n));
+    const turns = events.flatMap((event) => (event.type === 'turn-begun' ? [event.turn] : []));
+    expect(turns).toEqual([1, 2, 3, 4, 5, 6]);
+    const ended = events.flatMap((event) =>
+      event.type === 'turn-ended' ? [[event.turn, event.outcome.answer]] : [],
+    );
+    expect(ended).toEqual([
+      [1, 'done: steps 3'],
+      [2, 'done: two'],
+      [3, 'done: steps 2'],
+      [4, 'done: four'],
+      [5, 'done: five'],
+      [6, 'done: six'],
+    ]);
+    expect(types.filter((type) => type === 'call-begun')).toHaveLength(5);
+    expect(types.filter((type) => type === 'call-finished')).toHaveLength(5);
+    const segments = events.flatMap((event) => (event.type === 'segment-begun' ? [event.segment] : []));
+    expect(segments.length).toBeGreaterThan(2);
+    expect(segments).toEqual(segments.map((_, index) => index + 2));
+    expect(types.filter((type) => type === 'run-paused')).toHaveLength(1);
+    expect(types.filter((type) => type === 'run-resumed')).toHaveLength(1);
+    expect(events[0]).toMatchObject({ type: 'run-started', agent: 'clerk', open: true });
+    expect(events.at(-1)).toMatchObject({ type: 'run-ended', reason: 'closed' });
+    // Each of a turn's messages stands between its beginning and its end.
+    let turn = 0;
+    for (const event of events) {
+      if (event.type === 'turn-begun') ({ turn } = event);
+      if (event.type === 'model-replied') expect(event.message.turn).toBe(turn);
+    }
+  });
+
+  test('go on behind every offset with exactly those that follow', async () => {
+    const id = await longRun();
+    const events = await all(id);
+    expect(events.length).toBeGreaterThan(40);
+    expect(new Set(events.map(({ offset }) => offset)).size).toBe(events.length);
+    for (const [index, { offset }] of events.entries()) {
+      expect(await all(id, offset)).toEqual(events.slice(index + 1));
+    }
+  });
+
+  test('come while the run goes on, to a reader that comes and goes', async () => {
+    const id = newId();
+    await client.ask(id, 'steps 2', { start });
+    const seen: DurableEvent[] = [];
+    const readUntil = async (done: (event: DurableEvent) => boolean): Promise<void> => {
+      const from = seen.at(-1)?.offset;
+      for await (const event of client.events(id, from === undefined ? {} : { from })) {
+        seen.push(event);
+        if (done(event)) return;
+      }
+    };
+    await readUntil(({ type }) => type === 'call-finished');
+    await readUntil(({ type }) => type === 'wait-begun');
+    expect(seen.at(-1)).toMatchObject({ type: 'wait-begun', for: 'message' });
+    const reading = readUntil((event) => event.type === 'turn-ended' && event.turn === 2);
+    await client.ask(id, 'two');
+    await reading;
+    await client.closeRun(id);
+    await readUntil(() => false);
+    expect(seen).toEqual(await all(id));
+  });
+
+  test('tell a wait with its end, and need no worker to be read', async () => {
+    const other = await createRig();
+    const reader = await clientOf(other);
+    const worker = await other.worker([waiter], { models: { w: waits } });
+    const run = await reader.start('waiter', { message: 'go' });
+    const seen: DurableEvent[] = [];
+    for await (const event of reader.events(run)) {
+      seen.push(event);
+      if (event.type === 'wait-begun') break;
+    }
+    const begun = seen.at(-1);
+    expect(begun).toMatchObject({ type: 'wait-begun', for: 'time' });
+    expect(begun?.type === 'wait-begun' && begun.for === 'time' && begun.until).toBeGreaterThan(
+      begun?.at ?? Infinity,
+    );
+    await reader.result(run);
+    await worker.shutdown();
+    const types: string[] = [];
+    for await (const { type } of reader.events(run)) types.push(type);
+    expect(types).toEqual([
+      'run-started',
+      'turn-begun',
+      'message-said',
+      'model-replied',
+      'wait-begun',
+      'call-finished',
+      'model-replied',
+      'turn-ended',
+      'run-ended',
+    ]);
+    await reader.close();
+    await other.close();
+  });
+
+  test('end quietly with the signal', async () => {
+    const run = await client.start('clerk', { open: true, id: newId() });
+    const gone = new AbortController();
+    const types: string[] = [];
+    for await (const { type } of client.events(run, { signal: gone.signal })) {
+      types.push(type);
+      if (type === 'wait-begun') gone.abort();
+    }
+    expect(types).toEqual(['run-started', 'wait-begun']);
+    await client.closeRun(run);
+  });
+
+  test('refuse what is no offset, and one of another run', async () => {
+    const run = await client.start('clerk', { message: 'one' });
+    await client.result(run);
+    const [first] = await all(run.id);
+    await expect(all(run.id, 'x')).rejects.toThrow('from: "x" is no offset');
+    const other = await client.start('clerk', { message: 'one' });
+    await expect(all(other.id, first?.offset)).rejects.toThrow(
+      'the server keeps no such part of run',
+    );
+    await expect(all(newId())).rejects.toThrow('there is no run');
+  });
+});

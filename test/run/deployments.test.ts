@@ -1,0 +1,177 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http2';
+import { promisify } from 'node:util';
+import { Connection } from '@temporalio/client';
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { buildIdOf } from '../../src/build-id.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import {
+  deploymentFault,
+  promote,
+  promotionCommand,
+  type DeploymentOptions,
+} from '../../src/deployment.js';
+import type { Model } from '../../src/models/model.js';
+import { callTool, say } from '../../src/models/scripted.js';
+import { createGate, type Gate } from '../../src/testing/barrier.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import type { RunningWorker } from '../../src/worker.js';
+import { bundleWorkflows } from '../../src/workflow-code.js';
+import { portOf } from '../support/port-of.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let held: Gate;
+let name: string;
+beforeEach(async () => {
+  rig = await createRig();
+  held = createGate();
+  name = `agents-${randomUUID()}`;
+});
+afterEach(async () => {
+  held.barrier.release();
+  await rig.close();
+});
+
+const wait = defineTool({
+  name: 'wait',
+  description: 'waits',
+  input: z.object({}),
+  effect: 'read',
+  async execute(_input, { signal }) {
+    await held.wait(signal);
+    return 'waited';
+  },
+});
+const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [wait] });
+
+/** A worker of a build whose model tells which one it is of. */
+async function worker(
+  build: string,
+  rest: Partial<DeploymentOptions> = {},
+): Promise<RunningWorker> {
+  const model: Model = {
+    async call({ messages }) {
+      const [first] = messages;
+      if (first?.text === 'wait' && messages.length === 1) return callTool('wait');
+      return say(`by ${build}`);
+    },
+  };
+  const deployment = { name, buildId: build, ...rest };
+  return await rig.worker([agent], { models: { m: model }, deployment });
+}
+
+async function answer(message: string): Promise<string | null> {
+  return (await rig.run({ agent: 'a', message })).outcome.answer;
+}
+
+describe('two builds on one queue', () => {
+  test('a run that has begun stays on its build, a new one begins on the newer', async () => {
+    expect((await worker('one')).deployed).toMatchObject({ buildId: 'one', isCurrent: true });
+    const old = await rig.start({ agent: 'a', message: 'wait' });
+    await held.barrier.reached;
+    await worker('two');
+    expect(await answer('go')).toBe('by two');
+    held.barrier.release();
+    expect((await rig.end(old)).outcome.answer).toBe('by one');
+  });
+
+  test('without promotion nothing new reaches the newer one, until the line that does it is typed', async () => {
+    await worker('one');
+    const { deployed } = await worker('two', { promote: false });
+    expect(deployed?.isCurrent).toBe(false);
+    expect(await answer('go')).toBe('by one');
+    const line = deployed === null ? '' : promotionCommand(deployed);
+    const typed = line.replace(/^temporal/, inject('temporalCli'));
+    // The server takes a moment to list a build that has just begun to poll.
+    await expect
+      .poll(() => promisify(execFile)('sh', ['-c', typed]).then(() => 'done', String), {
+        timeout: 30_000,
+      })
+      .toBe('done');
+    expect(await answer('go on')).toBe('by two');
+  });
+
+  test('workers of one build that start together do not hinder each other', async () => {
+    const started = await Promise.all([worker('one'), worker('one'), worker('one')]);
+    expect(started.map(({ deployed }) => deployed?.isCurrent)).toEqual([true, true, true]);
+    expect(await answer('go')).toBe('by one');
+  });
+});
+
+describe('what stands in the way', () => {
+  test('of a name that the server would refuse is told beforehand, with one that would do', async () => {
+    await expect(worker('one', { name: 'my.agents' })).rejects.toThrow(
+      'deployment name "my.agents": leave out dots, colons and spaces, and do not begin with __; for example my-agents',
+    );
+    expect(deploymentFault({ name: '__x' })).toContain('for example x');
+    expect(deploymentFault({ name: '' })).toContain('give one of 1 to 200');
+    expect(deploymentFault({ name: 'x', buildId: 'a b' })).toContain('build id "a b"');
+    expect(deploymentFault({ name: 'Agents-of_17', buildId: 'v1.2+3' })).toBeNull();
+  });
+
+  test.each([
+    [12, 'unknown method', 'this Temporal server is too old for worker deployments'],
+    [7, 'not for you', 'not for you; start the worker with --no-promote (promote: false), and let'],
+    [3, 'odd', 'deployment d, build b cannot be made current: odd'],
+    [9, 'not all queues', 'could not be made current within 0.5 s: not all queues. Where'],
+  ])('status %i of the server is told with its cure', async (code, details, text) => {
+    const server = await refusing({ code, details });
+    const connection = Connection.lazy({ address: server.address });
+    const version = {
+      address: server.address,
+      namespace: 'default',
+      deploymentName: 'd',
+      buildId: 'b',
+    };
+    const asked = promote(connection, version, { taskQueue: 'q', identity: 'i', withinMs: 500 });
+    await expect(asked).rejects.toThrow(text);
+    await connection.close();
+    await server.close();
+  });
+});
+
+/** Answers every call as a gRPC server does that refuses it. */
+async function refusing({ code, details }: { code: number; details: string }) {
+  const server = createServer();
+  server.on('stream', (stream) => {
+    stream.respond(
+      {
+        ':status': 200,
+        'content-type': 'application/grpc',
+        'grpc-status': code,
+        'grpc-message': details,
+      },
+      { endStream: true },
+    );
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return {
+    address: `127.0.0.1:${portOf(server)}`,
+    close: async () => await new Promise((done) => server.close(done)),
+  };
+}
+
+describe('the name of a build', () => {
+  test('is that of the workflow code, wherever it is bundled', async () => {
+    const here = process.cwd();
+    const names: string[] = [];
+    for (const folder of [here, '/']) {
+      process.chdir(folder);
+      names.push(await buildIdOf(await bundleWorkflows()));
+    }
+    process.chdir(here);
+    expect(names).toEqual([expect.stringMatching(/^[0-9a-f]{12}$/), names[0]]);
+  });
+
+  test('does not depend on a source map, and on everything else', async () => {
+    const map = '\n//# sourceMappingURL=data:application/json;base64,';
+    const plain = await buildIdOf({ code: 'f();' });
+    expect(await buildIdOf({ code: `f();${map}eA==` })).toBe(
+      await buildIdOf({ code: `f();${map}` }),
+    );
+    expect(await buildIdOf({ code: 'g();' })).not.toBe(plain);
+  });
+});

@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { isObject, parseJson } from '../../src/core/json.js';
+import { reply, type Step } from '../../src/testing/steps.js';
+import { startStub } from '../../src/testing/stub-server.js';
+import type { StubRequest } from '../../src/testing/requests.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { closeUpdate } from '../../src/workflows/handles.js';
+import { ask, obedientModel } from '../support/conversation.js';
+import { gate } from '../support/gate.js';
+import { startLedger } from '../support/ledger.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+import { workerChild, type WorkerChild } from '../support/worker-child.js';
+
+const SEED = Number(process.env['PERDURE_SEED'] ?? 20261121);
+const MOST_BYTES = 4 * 1024 * 1024;
+
+let rig: Rig;
+let home: string;
+beforeAll(async () => {
+  rig = await createRig();
+  home = await mkdtemp(join(tmpdir(), 'perdure-long-'));
+});
+afterAll(async () => {
+  await rig.close();
+  await rm(home, { recursive: true, force: true });
+});
+
+const note = defineTool({
+  name: 'note',
+  description: 'writes a text down',
+  input: z.object({ text: z.string() }),
+  effect: 'keyed',
+  execute: async ({ text }) => text,
+});
+const clerk = defineAgent({ name: 'clerk', instructions: 'do as told', model: 'm', tools: [note] });
+
+describe('a message sent while the run goes on in a new segment', () => {
+  const jitters = fc.sample(fc.array(fc.nat(40), { minLength: 14, maxLength: 14 }), {
+    numRuns: 4,
+    seed: SEED,
+  });
+
+  test.concurrent.each(jitters.map((jitter, index) => ({ index, jitter })))(
+    `is neither lost nor doubled, whenever it comes (seed ${SEED}, run $index)`,
+    async ({ index, jitter }) => {
+      const local = await createRig();
+      const segment = { steps: 1, bytes: MOST_BYTES };
+      await local.worker([clerk], { models: { m: obedientModel() }, segment });
+      const handle = await local.start({ agent: 'clerk', open: true, message: 'm0' });
+      for (const [n, pauses] of jitter.entries()) {
+        // Somewhere within the second or so that a segment takes to begin: workflow tasks set the pace.
+        for (let tick = 0; tick < pauses; tick += 1)
+          await local.client.workflowService.getSystemInfo({});
+        const message = { message: `m${n + 1}`, id: `${index}-${n}` };
+        const [one, two] = await Promise.all([ask(handle, message), ask(handle, message)]);
+        expect(one.turn).toBe(two.turn);
+      }
+      await handle.executeUpdate(closeUpdate);
+      await handle.result();
+      const segments = await segmentsOf(local.client, handle.workflowId);
+      expect(segments.length).toBeGreaterThan(8);
+      const users = saidIn(segments).filter(({ role }) => role === 'user');
+      expect(users.map(({ text }) => text)).toEqual(
+        Array.from({ length: jitter.length + 1 }, (_, n) => `m${n}`),
+      );
+      expect(turnsIn(segments).map(({ turn }) => turn)).toEqual(users.map((_, n) => n + 1));
+      await local.close();
+    },
+    120_000,
+  );
+});
+
+test('500 turns in one open run: every message once, in order, in segments of bounded size', async () => {
+  await rig.worker([clerk], { models: { m: obedientModel() }, segment: { steps: 60, bytes: 1e6 } });
+  const handle = await rig.start({ agent: 'clerk', open: true, message: 'turn 1' });
+  for (let turn = 2; turn <= 500; turn += 1) {
+    expect(await ask(handle, { message: `turn ${turn}`, id: `t${turn}` })).toEqual({ turn });
+  }
+  expect(await ask(handle, { message: 'again', id: 't2' })).toMatchObject({ turn: 2 });
+  await handle.executeUpdate(closeUpdate);
+  expect(await handle.result()).toMatchObject({ reason: 'closed', steps: 500 });
+  const segments = await segmentsOf(rig.client, handle.workflowId);
+  expect(segments.length).toBeGreaterThan(7);
+  for (const { bytes } of segments) expect(bytes).toBeLessThan(MOST_BYTES);
+  const said = saidIn(segments);
+  expect(said).toHaveLength(1_000);
+  expect(said.every(({ n }, index) => n === index)).toBe(true);
+  expect(turnsIn(segments).map(({ turn, outcome }) => [turn, outcome.answer])).toEqual(
+    Array.from({ length: 500 }, (_, index) => [index + 1, `done: turn ${index + 1}`]),
+  );
+}, 240_000);
+
+const STEPS = 1_000;
+const KILLED_AT = [130, 480, 860];
+
+/** Goes on from the step that the newest call names; what was summarised meanwhile does not matter. */
+function nextStep(request: StubRequest): Step {
+  if (!JSON.stringify(request.body).includes('"put"'))
+    return reply.text('the steps so far are done');
+  const last = request.messages.at(-1)?.content;
+  const told = typeof last === 'string' ? parseJson(last) : undefined;
+  const input = isObject(told) && isObject(told['input']) ? told['input'] : {};
+  const step = typeof input['step'] === 'number' ? input['step'] + 1 : 0;
+  if (step >= STEPS) return reply.text(`done after ${step} steps`);
+  return reply.calls([{ name: 'put', arguments: { step, part: 0 } }]);
+}
+
+test('1,000 steps in one turn, through segments, summaries and kills: each step once', async () => {
+  const [stub, ledger] = [await startStub(), await startLedger()];
+  const queue = `long-${randomUUID()}`;
+  const env = {
+    ADDRESS: inject('temporalAddress'),
+    QUEUE: queue,
+    LEDGER: ledger.url,
+    OPENAI_BASE_URL: stub.baseUrl,
+    PERDURE_HOME: home,
+    STEPS: String(STEPS + 10),
+    WINDOW: '12000',
+  };
+  stub.answer(nextStep);
+  let worker: WorkerChild = await workerChild(env);
+  const doors = new Map(KILLED_AT.map((number) => [number, gate()]));
+  ledger.onAttempt = (number, when) => {
+    if (when === 'after') doors.get(number)?.arrive();
+  };
+  const handle = await rig.client.workflow.start('agent', {
+    taskQueue: queue,
+    workflowId: queue,
+    args: [{ agent: 'crash', message: 'go', limits: { toolCalls: null } }],
+  });
+  for (const door of doors.values()) {
+    await door.arrived;
+    await worker.kill();
+    worker = await workerChild(env);
+  }
+  const outcome = await handle.result();
+  await worker.kill();
+  expect(outcome).toMatchObject({ status: 'completed', answer: `done after ${STEPS} steps` });
+  const segments = await segmentsOf(rig.client, queue);
+  expect(segments.length).toBeGreaterThan(10);
+  for (const { bytes } of segments) expect(bytes).toBeLessThan(MOST_BYTES);
+  const said = saidIn(segments);
+  expect(said.every(({ n }, index) => n === index)).toBe(true);
+  expect(ledger.effects.size).toBe(STEPS);
+  const calls = said.flatMap((message) =>
+    message.role === 'assistant' ? (message.calls ?? []).map(({ id }) => id) : [],
+  );
+  expect(new Set(calls).size).toBe(STEPS);
+  const summaries = said.filter((message) => message.role === 'user' && message.compacts);
+  // A call that was answered and not recorded when its worker died is made again, and no other.
+  expect(stub.requestCount).toBeLessThanOrEqual(STEPS + 1 + summaries.length + KILLED_AT.length);
+  await Promise.all([stub.close(), ledger.close()]);
+}, 400_000);

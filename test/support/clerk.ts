@@ -1,0 +1,32 @@
+import { inject } from 'vitest';
+import { z } from 'zod';
+import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import { createClient } from '../../src/client.js';
+import type { ClientOptions, PerdureClient } from '../../src/client/client-types.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import type { Rig } from './rig.js';
+
+/** An agent for `obedientModel`: it has the tool that `steps N` asks for. */
+export function clerk(
+  name = 'clerk',
+  rest: Partial<Parameters<typeof defineAgent>[0]> = {},
+): Agent {
+  const note = defineTool({
+    name: 'note',
+    description: 'writes a text down',
+    input: z.object({ text: z.string() }),
+    effect: 'keyed',
+    execute: async ({ text }) => `noted ${text}`,
+  });
+  return defineAgent({ name, instructions: 'do as told', model: 'm', tools: [note], ...rest });
+}
+
+/** A client of the product for the rig's queue, on a connection of its own. */
+export async function clientOf(rig: Rig, options: ClientOptions = {}): Promise<PerdureClient> {
+  return await createClient({
+    address: inject('temporalAddress'),
+    taskQueue: rig.taskQueue,
+    env: { PERDURE_HOME: rig.home },
+    ...options,
+  });
+}

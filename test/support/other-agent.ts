@@ -1,0 +1,12 @@
+import { condition, continueAsNew, sleep } from '@temporalio/workflow';
+
+/** Bears the name of perdure's workflow and does something else: a run of a build that has changed. */
+export async function agent(input: { readonly continues?: boolean }): Promise<void> {
+  if (input.continues) await continueAsNew<typeof agent>({});
+  await sleep(1);
+  await condition(() => false);
+}
+
+export async function greet(): Promise<string> {
+  return 'hello';
+}
