@@ -27,12 +27,12 @@ export function segmentFull(state: RunState, facts: SegmentFacts): boolean {
 }
 
 /** How many of the oldest messages in memory go to the blob store before the run goes on elsewhere. */
-export function overflow({ transcript }: RunState): number {
+export function overflow({ transcript }: RunState, inlineBytes: number = INLINE_BYTES): number {
   const { messages } = transcript;
   let bytes = 0;
   const from = messages.findLastIndex((message) => {
     bytes += bytesOf(message);
-    return bytes > INLINE_BYTES;
+    return bytes > inlineBytes;
   });
   return from + 1;
 }

@@ -52,7 +52,7 @@ async function examined(taskQueue: string): Promise<Found> {
 }
 
 /** What the server lists lags behind what it does. */
-async function eventually(
+async function expectEventually(
   taskQueue: string,
   expected: { readonly [Name in keyof Found]?: unknown },
 ): Promise<Found> {
@@ -101,11 +101,17 @@ describe('runs and builds', () => {
     const run = await client.workflow.start('agent', { taskQueue, workflowId, args });
     await stub.barrier('held').reached;
     await build('two');
-    await eventually(taskQueue, { stranded: { level: 'ok' }, queues: { level: 'ok' }, code: 0 });
+    await expectEventually(taskQueue, {
+      stranded: { level: 'ok' },
+      queues: { level: 'ok' },
+      code: 0,
+    });
 
     one.child.kill('SIGKILL');
     await one.ended;
-    const { stranded, code } = await eventually(taskQueue, { stranded: { level: 'problem' } });
+    const { stranded, code } = await expectEventually(taskQueue, {
+      stranded: { level: 'problem' },
+    });
     expect(stranded).toMatchObject({
       text: `1 run (${workflowId}) on deployment ${name}, build one, of which no worker is up`,
       data: { stranded: [{ deploymentName: name, buildId: 'one', runs: [workflowId] }] },
@@ -120,7 +126,7 @@ describe('runs and builds', () => {
 
     await typed(stranded?.cure);
     expect(await run.result()).toMatchObject({ status: 'completed', answer: 'done' });
-    await eventually(taskQueue, { stranded: { level: 'ok' }, code: 0 });
+    await expectEventually(taskQueue, { stranded: { level: 'ok' }, code: 0 });
   });
 });
 
@@ -129,7 +135,7 @@ describe('queues and workers', () => {
     const taskQueue = `queue-${randomUUID()}`;
     const name = `agents-${randomUUID()}`;
     await worker(taskQueue, { name, promote: false });
-    const waiting = await eventually(taskQueue, {
+    const waiting = await expectEventually(taskQueue, {
       code: 1,
       queues: {
         level: 'problem',
@@ -138,10 +144,10 @@ describe('queues and workers', () => {
       },
     });
     await typed(waiting.queues?.cure);
-    await eventually(taskQueue, { queues: { level: 'ok' }, code: 0 });
+    await expectEventually(taskQueue, { queues: { level: 'ok' }, code: 0 });
 
     await worker(taskQueue);
-    const idle = await eventually(taskQueue, {
+    const idle = await expectEventually(taskQueue, {
       code: 1,
       queues: {
         level: 'problem',
@@ -163,7 +169,7 @@ describe('queues and workers', () => {
     await worker(taskQueue, { name, promote: false });
     gone.child.kill('SIGKILL');
     await gone.ended;
-    const { queues } = await eventually(taskQueue, {
+    const { queues } = await expectEventually(taskQueue, {
       code: 1,
       queues: {
         text: `task queue "${taskQueue}": runs begin on deployment ${name}, build gone, and no worker of that build is up`,
@@ -171,7 +177,7 @@ describe('queues and workers', () => {
       },
     });
     await typed(queues?.cure);
-    await eventually(taskQueue, { queues: { level: 'ok' }, code: 0 });
+    await expectEventually(taskQueue, { queues: { level: 'ok' }, code: 0 });
   });
 
   test('open runs on a queue that nobody polls are worth a note', async () => {
@@ -182,7 +188,7 @@ describe('queues and workers', () => {
       args: [{ agent: 'a', message: 'go' }],
     };
     const run = await client.workflow.start('agent', options);
-    await eventually(`queue-${randomUUID()}`, {
+    await expectEventually(`queue-${randomUUID()}`, {
       code: 0,
       queues: {
         level: 'note',

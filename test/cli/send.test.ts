@@ -115,6 +115,10 @@ describe('an open run, with nobody else to work', () => {
       }),
       reply.text('counted, briefly'),
     );
+    // The host may or may not come to ask this before it leaves.
+    stub.answer(({ text }) =>
+      text.includes('And now?') ? reply.text('now', { holdBeforeHeaders: 'open-next' }) : undefined,
+    );
     const id = 'open-steered';
     const host = perdure('run', 'files', 'Count the files', '--open', '--id', id);
     await host.until(stub.barrier('open-steered').reached);
@@ -126,11 +130,15 @@ describe('an open run, with nobody else to work', () => {
     stub.barrier('open-steered').release();
     const end = await host.ended;
     expect(end.stderr).toMatch(/^joins turn 1 · Be brief$/m);
-    expect(end.stderr).toMatch(/1 message waits? for/);
+    expect(end.stderr).not.toContain('And now?');
+    expect(end.stderr).toMatch(/goes on with turn 2, and nobody works on it now\. .* attach/);
     expect({ code: end.code, stdout: end.stdout }).toEqual({
       code: 0,
       stdout: 'counted, briefly\n',
     });
+    stub.barrier('open-next').release();
+    const next = await perdure('attach', id).ended;
+    expect({ code: next.code, stdout: next.stdout }).toEqual({ code: 0, stdout: 'now\n' });
     await perdure('cancel', id, '--no-wait').ended;
   });
 });

@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { say } from '../../src/models/scripted.js';
+import type { ModelRequest } from '../../src/models/model.js';
+import { clerk, clientOf } from '../support/clerk.js';
+import { replyTo } from '../support/conversation.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { segmentsOf } from '../support/segments.js';
+
+const LONG = 'x'.repeat(900);
+let rig: Rig;
+let client: PerdureClient;
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  // Without tools it is asked for a summary.
+  const model = {
+    call: async (request: ModelRequest) =>
+      request.tools.length === 0 ? say('a summary') : replyTo(request),
+    window: 3_000,
+  };
+  const segment = { steps: 2, bytes: 2_000_000 };
+  await rig.worker([clerk()], { models: { m: model }, segment });
+});
+afterAll(async () => {
+  await client.close();
+  await rig.close();
+});
+
+async function talk(turns: number, text: (turn: number) => string): Promise<string> {
+  const id = `transcript-${randomUUID()}`;
+  for (let turn = 1; turn <= turns; turn += 1) {
+    await client.ask(id, text(turn), { start: { agent: 'clerk' } });
+  }
+  await client.result(id, { turn: turns });
+  await client.closeRun(id);
+  await client.result(id);
+  return id;
+}
+
+/** The server forgets a segment, as it does when its time is over. */
+async function forget(id: string, runId: string): Promise<void> {
+  const { workflowService, options } = rig.client;
+  await workflowService.deleteWorkflowExecution({
+    namespace: options.namespace,
+    workflowExecution: { workflowId: id, runId },
+  });
+  const handle = rig.client.workflow.getHandle(id, runId);
+  const isThere = () =>
+    handle.describe().then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(isThere, { timeout: 20_000 }).toBe(false);
+}
+
+describe('a transcript', () => {
+  test('goes through all segments, whole or in a stretch', async () => {
+    const id = await talk(8, (turn) => `message ${turn}`);
+    expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(2);
+    const { messages, total, completeFrom } = await client.transcript(id);
+    expect([messages.length, total, completeFrom]).toEqual([16, 16, 0]);
+    expect(messages.map(({ n }) => n)).toEqual(messages.map((_, n) => n));
+    expect(messages.map(({ text }) => text).slice(0, 3)).toEqual([
+      'message 1',
+      'done: message 1',
+      'message 2',
+    ]);
+    const part = await client.transcript(id, { from: 1, to: 4 });
+    expect(part.messages.map(({ n }) => n)).toEqual([1, 2, 3]);
+    expect(part).toMatchObject({ total: 16, completeFrom: 1 });
+    expect((await client.transcript(id, { from: 14, to: 99 })).messages).toHaveLength(2);
+  });
+
+  test('shows a summary where it was made, and what it stands for before it', async () => {
+    const id = await talk(10, (turn) => `message ${turn} ${LONG}`);
+    const { messages, total } = await client.transcript(id);
+    expect(messages).toHaveLength(total);
+    const [summary] = messages.flatMap((message) =>
+      message.role === 'user' && message.compacts ? [message] : [],
+    );
+    expect(summary?.text).toContain('a summary');
+    expect(summary?.compacts?.from).toBe(0);
+    expect(summary?.compacts?.to).toBeLessThan(summary?.n ?? 0);
+    expect(messages[0]?.text).toBe(`message 1 ${LONG}`);
+    const compacted: number[] = [];
+    for await (const event of client.events(id)) {
+      if (event.type === 'transcript-compacted') compacted.push(event.message.n);
+    }
+    expect(compacted[0]).toBe(summary?.n);
+  });
+
+  test('takes from the archive what the server has forgotten, and says what is missing without it', async () => {
+    const id = await talk(8, (turn) => `message ${turn} ${LONG.repeat(12)}`);
+    const whole = await client.transcript(id);
+    const segments = await segmentsOf(rig.client, id);
+    for (const { runId } of segments.slice(0, -1)) await forget(id, runId);
+    const { messages, completeFrom, total } = await client.transcript(id);
+    expect(messages.map(({ n, text }) => [n, text])).toEqual(
+      whole.messages.map(({ n, text }) => [n, text]),
+    );
+    expect([completeFrom, total]).toEqual([0, whole.total]);
+    await rm(join(rig.home, 'archive'), { recursive: true });
+    const rest = await client.transcript(id);
+    expect(rest.completeFrom).toBeGreaterThan(0);
+    expect(rest.messages.at(-1)?.n).toBe(total - 1);
+    expect(rest.messages.filter(({ n }) => n >= rest.completeFrom)).toHaveLength(
+      total - rest.completeFrom,
+    );
+    // What is left begins with the oldest segment that there is.
+    const types: string[] = [];
+    for await (const event of client.events(id)) types.push(event.type);
+    expect([types[0], types.at(-1)]).toEqual(['segment-begun', 'run-ended']);
+  });
+});
+
+describe('a result', () => {
+  test('that the server has forgotten is said to be lost', async () => {
+    const id = await talk(14, (turn) => `message ${turn}`);
+    const segments = await segmentsOf(rig.client, id);
+    for (const { runId } of segments.slice(0, -1)) await forget(id, runId);
+    await expect(client.result(id, { turn: 1 })).rejects.toThrow(
+      `turn 1 of run ${id} is over, and the server does not keep that part`,
+    );
+    expect(await client.result(id, { turn: 14 })).toMatchObject({ answer: 'done: message 14' });
+  });
+});

@@ -1,0 +1,250 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { receive } from '../../src/core/ask.js';
+import { overflow } from '../../src/core/carry.js';
+import type { CallResult } from '../../src/core/calls.js';
+import type { Interruption } from '../../src/core/events.js';
+import type { Ask } from '../../src/core/inbox.js';
+import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
+import type { Message } from '../../src/core/messages.js';
+import { migrate, SCHEMA } from '../../src/core/migrations.js';
+import { nextAction } from '../../src/core/next-action.js';
+import type { Outcome } from '../../src/core/outcome.js';
+import { initialState, inTurn, type EndedTurn } from '../../src/core/state.js';
+import { chain, FIRST_LINK, promptLength, promptOf } from '../../src/core/transcript.js';
+import { asks, config, says, TOOLS, toolDefinition } from '../support/scripts.js';
+
+/** What people do while something is in flight. */
+type Deed =
+  | {
+      readonly type: 'ask';
+      readonly steer: boolean;
+      readonly pin: boolean;
+      readonly again: boolean;
+    }
+  | { readonly type: 'pause' | 'resume' | 'cancelTurn' | 'raise' };
+
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      type: fc.constant('ask' as const),
+      steer: fc.boolean(),
+      pin: fc.boolean(),
+      again: fc.boolean(),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constantFrom('pause', 'resume', 'cancelTurn', 'raise') }),
+  },
+);
+const replies: fc.Arbitrary<ModelCallEnd> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc
+      .array(fc.constantFrom('look', 'put', 'pay', 'nap', 'done'), { minLength: 1, maxLength: 3 })
+      .map((names): ModelCallEnd => ({
+        type: 'replied',
+        reply: asks(...names.map((name) => [name] as const)),
+      })),
+  },
+  { weight: 3, arbitrary: fc.constant<ModelCallEnd>({ type: 'replied', reply: says('answer') }) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom<ModelCallEnd>(
+      { type: 'failed', reason: 'error', message: 'x' },
+      { type: 'failed', reason: 'context_too_long', message: 'too long' },
+      { type: 'replied', reply: says('', 'refused') },
+    ),
+  },
+);
+
+const scenario = fc.record({
+  deeds: fc.array(fc.array(deed, { maxLength: 3 }), { minLength: 1, maxLength: 30 }),
+  replies: fc.array(replies, { maxLength: 40 }),
+  segmentSteps: fc.integer({ min: 1, max: 6 }),
+  window: fc.constantFrom(250, 600, 100_000),
+  toolCalls: fc.constantFrom('parallel' as const, 'sequential' as const),
+});
+type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
+
+interface Told {
+  readonly run: Run;
+  readonly outcome: Outcome;
+  readonly accepted: ReadonlyMap<string, number>;
+  readonly said: readonly Message[];
+  readonly turns: readonly EndedTurn[];
+  readonly segments: number;
+}
+
+/** Plays a whole open run; every continue-as-new goes through JSON, and older messages through a store. */
+async function play(given: Scenario): Promise<Told> {
+  const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
+  const definition = { tools, toolCalls: given.toolCalls, limits: { steps: 6 } };
+  const runConfig = {
+    ...config(definition),
+    window: given.window,
+    segment: { steps: given.segmentSteps, bytes: 1e9 },
+  };
+  const run: Run = { state: initialState(runConfig, { open: true }) };
+  const blobs = new Map<string, readonly Message[]>();
+  const accepted = new Map<string, number>();
+  const said = new Map<number, Message>();
+  const turns: EndedTurn[] = [];
+  const [deeds, script] = [[...given.deeds], [...given.replies]];
+  const counts = { serial: 0, segments: 1 };
+  let broken: Interruption | null = null;
+
+  const hear = (): void => {
+    for (const message of run.state.transcript.messages) said.set(message.n, message);
+  };
+  const say = (mode: Ask['mode'], { pin, again }: { pin: boolean; again: boolean }): void => {
+    const id = again && counts.serial > 0 ? `m${counts.serial}` : `m${(counts.serial += 1)}`;
+    const ask = { message: `text of ${id}`, id, ...(mode && { mode }), pin };
+    const { receipt, event } = receive(run.state, ask, id);
+    expect(receipt.turn).toBe(accepted.get(id) ?? receipt.turn);
+    accepted.set(id, receipt.turn);
+    if (event !== null) apply(run, event);
+  };
+  const disturb = (): void => {
+    for (const what of deeds.shift() ?? []) {
+      if (what.type === 'ask') say(what.steer ? 'steer' : 'queue', what);
+      else if (what.type === 'raise') apply(run, { type: 'limits-set', limits: { steps: 9 } });
+      else if (what.type !== 'cancelTurn') {
+        apply(run, { type: 'paused', paused: what.type === 'pause' });
+      } else if (inTurn(run.state)) broken = 'cancelTurn';
+    }
+  };
+  const interruption = (): Interruption | null => {
+    const by = broken;
+    broken = null;
+    return by;
+  };
+  const promptNow = (): readonly Message[] => {
+    const { chunks, messages } = run.state.transcript;
+    return [...chunks.flatMap(({ blob }) => blobs.get(blob.sha256) ?? []), ...messages];
+  };
+  const check = (): void => {
+    hear();
+    const prompt = promptNow();
+    expect(prompt).toHaveLength(promptLength(run.state.transcript));
+    const head = prompt.reduce((link, message) => chain(link, promptOf(message)), FIRST_LINK);
+    expect(run.state.transcript.head).toBe(head);
+    expectWhole(prompt);
+  };
+
+  const effects: Effects = {
+    now: () => 0,
+    segment: () => ({ historyBytes: 0, suggested: false }),
+    callModel: async (_state, { cut }) => {
+      check();
+      disturb();
+      const by = interruption();
+      if (by !== null) return { type: 'interrupted', by };
+      if (cut !== undefined) return { type: 'replied', reply: says('so far') };
+      return script.shift() ?? { type: 'replied', reply: says('answer') };
+    },
+    runCalls: async (_state, calls) => {
+      const results: CallResult[] = [];
+      for (const { id } of calls) {
+        disturb();
+        const by = interruption();
+        if (by !== null) return { results, interrupted: by };
+        if (run.state.paused) return { results };
+        results.push({ id, ok: true, text: `r${(counts.serial += 1)} `.repeat(9), executed: true });
+      }
+      return { results };
+    },
+    awaitTime: async () => {
+      disturb();
+      return interruption();
+    },
+    awaitChange: async ({ type }) => {
+      disturb();
+      if (interruption() !== null && inTurn(run.state)) return 'cancelTurn';
+      if (nextAction(run.state).type === type && deeds.length === 0) {
+        apply(run, { type: 'paused', paused: false });
+        apply(run, { type: 'ending', by: 'closed' });
+      }
+      return null;
+    },
+    recordTurn: (turn, outcome) => void turns.push({ turn, outcome }),
+    turnBegun: () => undefined,
+    continueAsNew: async () => {
+      hear();
+      const count = overflow(run.state, 500);
+      const sha256 = `blob ${blobs.size}`;
+      if (count > 0) blobs.set(sha256, run.state.transcript.messages.slice(0, count));
+      const chunk = count === 0 ? null : { blob: { sha256, bytes: 1 }, count };
+      const archived = run.state.transcript.next;
+      apply(run, { type: 'messages-kept', archived, chunk });
+      apply(run, { type: 'segment-begun' });
+      const carried = JSON.stringify({ schema: SCHEMA, state: run.state, shown: '' });
+      run.state = migrate(JSON.parse(carried) as Record<string, unknown>).state;
+      counts.segments += 1;
+    },
+    refreshAgent: async () => null,
+    keepMessages: async () => true,
+    observe: hear,
+  };
+  say('queue', { pin: false, again: false });
+  const outcome = await runLoop(run, effects);
+  check();
+  const messages = [...said.values()].toSorted((one, other) => one.n - other.n);
+  return { run, outcome, accepted, said: messages, turns, segments: counts.segments };
+}
+
+/** Each call has its one result, in order, right behind its message; nothing else has one. */
+function expectWhole(prompt: readonly Message[]): void {
+  const open: string[] = [];
+  for (const message of prompt) {
+    if (message.role === 'tool') expect(open.shift()).toBe(message.callId);
+    else expect(open).toEqual([]);
+    if (message.role === 'assistant') open.push(...(message.calls ?? []).map(({ id }) => id));
+  }
+  expect(open).toEqual([]);
+}
+
+const whole = { numRuns: 400 };
+
+describe('an open run, whatever people do and wherever its segments end', () => {
+  test('tells each message once, in its turn, and gives each turn one outcome', async () => {
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        const { accepted, said, turns, outcome } = await play(given);
+        const told = said.filter((m) => m.role === 'user' && m.id !== undefined);
+        expect(told.map((m) => m.role === 'user' && m.id).toSorted()).toEqual(
+          [...accepted.keys()].toSorted(),
+        );
+        for (const message of told) {
+          const id = message.role === 'user' ? (message.id ?? '') : '';
+          expect(message.turn).toBe(accepted.get(id));
+        }
+        expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
+        const numbers = turns.map(({ turn }) => turn);
+        expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+        expect(new Set(numbers)).toEqual(new Set(accepted.values()));
+        expect(outcome).toMatchObject({ status: 'completed', reason: 'closed' });
+      }),
+      whole,
+    );
+  });
+
+  test('counts each turn from nothing, and the run as the sum of its turns', async () => {
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        const { turns, outcome, segments, run } = await play(given);
+        const sum = (pick: (one: Outcome) => number): number =>
+          turns.reduce((total, { outcome: one }) => total + pick(one), 0);
+        expect(outcome.steps).toBe(sum(({ steps }) => steps));
+        expect(outcome.toolCalls).toBe(sum(({ toolCalls }) => toolCalls));
+        for (const { outcome: one } of turns) expect(one.steps).toBeLessThanOrEqual(9);
+        expect(run.state.segments).toBe(segments);
+        const calls = outcome.usage.inputTokens;
+        expect(calls).toBe(sum(({ usage }) => usage.inputTokens));
+      }),
+      whole,
+    );
+  });
+});
