@@ -6,6 +6,8 @@ import { SEGMENT, type RunState } from './state.js';
 
 /** Newest messages that go over by value, in bytes of JSON; the older ones go to the blob store. */
 const INLINE_BYTES = 32 * 1024;
+/** A step that is larger goes to the store as a whole: the input of a segment has its limits. */
+const MOST_INLINE_BYTES = 512 * 1024;
 /** What a later compaction keeps word for word is carried beside the chunks, up to so many bytes. */
 const ASIDE_BYTES = 256 * 1024;
 
@@ -26,15 +28,17 @@ export function segmentFull(state: RunState, facts: SegmentFacts): boolean {
   return facts.suggested || total.steps - segmentFrom.steps >= steps || facts.historyBytes >= bytes;
 }
 
-/** How many of the oldest messages in memory go to the blob store before the run goes on elsewhere. */
+/**
+ * How many of the oldest messages in memory go to the blob store before the run goes on elsewhere.
+ * A call and its results stay on one side, so that a later compaction can cut between the two.
+ */
 export function overflow({ transcript }: RunState, inlineBytes: number = INLINE_BYTES): number {
   const { messages } = transcript;
   let bytes = 0;
-  const from = messages.findLastIndex((message) => {
-    bytes += bytesOf(message);
-    return bytes > inlineBytes;
-  });
-  return from + 1;
+  let count = 1 + messages.findLastIndex((message) => (bytes += bytesOf(message)) > inlineBytes);
+  while (count > 0 && messages[count]?.role === 'tool') count -= 1;
+  const inline = messages.slice(count).reduce((sum, message) => sum + bytesOf(message), 0);
+  return inline > MOST_INLINE_BYTES ? messages.length : count;
 }
 
 /** The state with the oldest messages in a chunk and everything before `archived` in the archive. */
