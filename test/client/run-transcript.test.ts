@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import { messageTokens } from '../../src/core/transcript.js';
 import { say } from '../../src/models/scripted.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
@@ -19,8 +20,11 @@ beforeAll(async () => {
   client = await clientOf(rig);
   // Without tools it is asked for a summary.
   const model = {
-    call: async (request: ModelRequest) =>
-      request.tools.length === 0 ? say('a summary') : replyTo(request),
+    call: async (request: ModelRequest) => {
+      const reply = request.tools.length === 0 ? say('a summary') : replyTo(request);
+      const inputTokens = request.messages.reduce((sum, one) => sum + messageTokens(one), 0);
+      return { ...reply, usage: { inputTokens, outputTokens: 5, cachedTokens: 0 } };
+    },
     window: 3_000,
   };
   const segment = { steps: 2, bytes: 2_000_000 };
@@ -42,20 +46,20 @@ async function talk(turns: number, text: (turn: number) => string): Promise<stri
   return id;
 }
 
-/** The server forgets a segment, as it does when its time is over. */
-async function forget(id: string, runId: string): Promise<void> {
+/** The server forgets all segments but the last, as it does when their time is over. */
+async function forgetEarlier(id: string): Promise<void> {
   const { workflowService, options } = rig.client;
-  await workflowService.deleteWorkflowExecution({
-    namespace: options.namespace,
-    workflowExecution: { workflowId: id, runId },
-  });
-  const handle = rig.client.workflow.getHandle(id, runId);
-  const isThere = () =>
-    handle.describe().then(
-      () => true,
-      () => false,
-    );
-  await expect.poll(isThere, { timeout: 20_000 }).toBe(false);
+  const segments = await segmentsOf(rig.client, id);
+  await Promise.all(
+    segments.slice(0, -1).map(async ({ runId }) => {
+      const { namespace } = options;
+      const workflowExecution = { workflowId: id, runId };
+      await workflowService.deleteWorkflowExecution({ namespace, workflowExecution });
+      const handle = rig.client.workflow.getHandle(id, runId);
+      const isGone = () => handle.fetchHistory().then(...[() => false, () => true]);
+      await expect.poll(isGone, { timeout: 40_000 }).toBe(true);
+    }),
+  );
 }
 
 describe('a transcript', () => {
@@ -97,8 +101,7 @@ describe('a transcript', () => {
   test('takes from the archive what the server has forgotten, and says what is missing without it', async () => {
     const id = await talk(8, (turn) => `message ${turn} ${LONG.repeat(12)}`);
     const whole = await client.transcript(id);
-    const segments = await segmentsOf(rig.client, id);
-    for (const { runId } of segments.slice(0, -1)) await forget(id, runId);
+    await forgetEarlier(id);
     const { messages, completeFrom, total } = await client.transcript(id);
     expect(messages.map(({ n, text }) => [n, text])).toEqual(
       whole.messages.map(({ n, text }) => [n, text]),
@@ -121,8 +124,7 @@ describe('a transcript', () => {
 describe('a result', () => {
   test('that the server has forgotten is said to be lost', async () => {
     const id = await talk(14, (turn) => `message ${turn}`);
-    const segments = await segmentsOf(rig.client, id);
-    for (const { runId } of segments.slice(0, -1)) await forget(id, runId);
+    await forgetEarlier(id);
     await expect(client.result(id, { turn: 1 })).rejects.toThrow(
       `turn 1 of run ${id} is over, and the server does not keep that part`,
     );

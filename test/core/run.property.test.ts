@@ -132,6 +132,12 @@ async function play(given: Scenario): Promise<Told> {
     const head = prompt.reduce((link, message) => chain(link, promptOf(message)), FIRST_LINK);
     expect(run.state.transcript.head).toBe(head);
     expectWhole(prompt);
+    const shown = new Set(prompt.map(({ n }) => n));
+    for (const message of said.values()) {
+      const stays = message.role === 'user' && !message.origin;
+      const now = inTurn(run.state) && message.turn === run.state.turn.number;
+      if (stays && (message.pinned || now)) expect(shown).toContain(message.n);
+    }
   };
 
   const effects: Effects = {
