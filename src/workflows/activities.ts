@@ -49,6 +49,14 @@ export const { keepMessages: keepMessagesBriefly } = proxyActivities<
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 2_000 },
 });
 
+/** A run that is busy, or whose worker is away, is given time; one that is over is not. */
+export const { sendMessage } = proxyActivities<Pick<Activities, 'sendMessage'>>({
+  summary: 'send',
+  startToCloseTimeout: 45_000,
+  scheduleToCloseTimeout: 60 * 60_000,
+  retry: { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 60_000 },
+});
+
 export function modelActivity(options: { summary: string; closing: boolean }) {
   return proxyActivities<Pick<Activities, 'callModel'>>({
     summary: options.summary,

@@ -27,9 +27,8 @@ export function firstState(input: RunInput): RunState {
 
 /** What the segment before has left; null in a run's first one, whatever its starter may have given. */
 export function readCarried(value: unknown): Carried | null {
-  if (workflowInfo().continuedFromExecutionRunId === undefined) return null;
-  // A run of a newer perdure: thrown plainly, so that the task waits for a worker that can read it.
-  if (!isObject(value)) throw new Error('this segment was handed no state');
+  // A retry or a cron schedule of Temporal's continues a run too, with nothing but its input.
+  if (workflowInfo().continuedFromExecutionRunId === undefined || !isObject(value)) return null;
   return migrate(value);
 }
 

@@ -1,0 +1,179 @@
+import { describe, expect, test } from 'vitest';
+import { askProblem, askRefusal, receive } from '../../src/core/ask.js';
+import { childBudget } from '../../src/core/child.js';
+import { deadlineOf } from '../../src/core/deadline.js';
+import { MAX_WAITING, REMEMBERED_IDS, turnOfMessage } from '../../src/core/inbox.js';
+import { parseRunInput } from '../../src/core/input.js';
+import { migrate } from '../../src/core/migrations.js';
+import { nextAction } from '../../src/core/next-action.js';
+import { reduce } from '../../src/core/reduce.js';
+import { initialState, type RunState } from '../../src/core/state.js';
+import { asks, begun, config, says, TOOLS, toolDefinition } from '../support/scripts.js';
+
+const open = (rest = {}): RunState => initialState({ ...config(), ...rest }, { open: true });
+
+function told(state: RunState, ...texts: readonly string[]): RunState {
+  return texts.reduce((before, text) => {
+    const { event } = receive(before, { message: text }, text);
+    return event === null ? before : reduce(before, event);
+  }, state);
+}
+
+describe('a message', () => {
+  test.each([
+    [undefined, 'is no object'],
+    ['hi', 'is no object'],
+    [{}, 'is no text'],
+    [{ message: ' ' }, 'is empty'],
+    [{ message: 'x', mode: 'now' }, 'neither "queue" nor "steer"'],
+    [{ message: 'x', id: '' }, 'is no id'],
+    [{ message: 'x', id: 'i'.repeat(201) }, 'is no id'],
+    [{ message: 'x', pin: 1 }, 'neither true nor false'],
+    [{ message: 'x', urgent: true }, 'no such field'],
+    [{ message: '字'.repeat(100_000) }, 'bytes are more than'],
+    [{ message: 'x'.repeat(20_000), pin: true }, 'a pinned message'],
+  ])('that no run could take is refused with the reason: %j', (value, reason) => {
+    expect(askProblem(value)).toContain(reason);
+  });
+
+  test('is refused where too much waits, and taken again when something was read', () => {
+    const long = 'x'.repeat(200_000);
+    let state = told(open(), `1${long}`, `2${long}`);
+    expect(askRefusal(state, { message: long }, 'new')).toContain('2 messages wait');
+    state = reduce(state, { type: 'turn-begun', at: 0 });
+    expect(askRefusal(state, { message: long }, 'new')).toBeNull();
+    const many = told(open(), ...Array.from({ length: MAX_WAITING.messages }, (_, n) => `m${n}`));
+    expect(askRefusal(many, { message: 'x' }, 'new')).toContain('wait already');
+  });
+
+  test('is known by its id for a thousand others', () => {
+    let state = told(open(), 'first');
+    for (let n = 0; n < REMEMBERED_IDS - 1; n += 1) {
+      state = reduce(told(state, `m${n}`), { type: 'turn-begun', at: 0 });
+    }
+    expect(turnOfMessage(state.inbox, 'first')).toBe(1);
+    expect(turnOfMessage(told(state, 'one more').inbox, 'first')).toBeNull();
+  });
+
+  test('that is known is taken again also by a run that takes no more', () => {
+    const state = reduce(told(open(), 'a'), { type: 'ending', by: 'closed' });
+    expect(askRefusal(state, { message: 'a' }, 'a')).toBeNull();
+    expect(askRefusal(state, { message: 'b' }, 'b')).toContain('no more messages');
+  });
+});
+
+describe('the end of an open run', () => {
+  test('by a cancel outranks all others, and a close is not forgotten for a lesser one', () => {
+    const cancelled = reduce(open(), { type: 'ending', by: 'cancelled' });
+    expect(reduce(cancelled, { type: 'ending', by: 'closed' }).ending).toBe('cancelled');
+    expect(reduce(cancelled, { type: 'ending', by: 'wallMs' }).ending).toBe('cancelled');
+    const closed = reduce(open(), { type: 'ending', by: 'closed' });
+    expect(reduce(closed, { type: 'ending', by: 'wallMs' }).ending).toBe('wallMs');
+  });
+});
+
+describe('a new agent', () => {
+  test('is taken before the turn of the message that asks for it, and only then', () => {
+    const { event } = receive(open(), { message: 'x', refresh: true }, 'x');
+    const waiting = event === null ? open() : reduce(open(), event);
+    expect(nextAction(waiting).type).toBe('refresh-agent');
+    const definition = { ...config().definition, instructions: 'be long', hash: 'new' };
+    const fresh = { ...config(), definition };
+    const state = reduce(waiting, { type: 'agent-refreshed', config: fresh });
+    expect(state.config.definition.hash).toBe('new');
+    expect(nextAction(state).type).toBe('begin-turn');
+    expect(nextAction(reduce(waiting, { type: 'agent-refreshed', config: null })).type).toBe(
+      'begin-turn',
+    );
+  });
+});
+
+describe('deadlines', () => {
+  const limits = { turn: { wallMs: 100 }, run: { wallMs: 250 } };
+  const at = (state: RunState): RunState => ({ ...state, config: { ...state.config, limits } });
+
+  test('of a turn count from its beginning, those of a run from its own', () => {
+    const idle = at({ ...open(), startedAt: 1_000 });
+    expect(deadlineOf(idle)).toEqual({ at: 1_250, of: 'run' });
+    const busy = reduce(told(idle, 'a'), { type: 'turn-begun', at: 1_020 });
+    expect(deadlineOf(busy)).toEqual({ at: 1_120, of: 'turn' });
+    const late = reduce(told(idle, 'a'), { type: 'turn-begun', at: 1_200 });
+    expect(deadlineOf(late)).toEqual({ at: 1_250, of: 'run' });
+    const over = reduce(busy, { type: 'interrupted', by: 'wallMs', results: [], at: 1_120 });
+    expect(deadlineOf(over)).toEqual({ at: 1_250, of: 'run' });
+  });
+
+  test('are none where no time is set', () => {
+    expect(deadlineOf(open())).toBeNull();
+  });
+});
+
+describe('what a called agent may use', () => {
+  const expert = toolDefinition('expert', 'keyed', { kind: 'agent' });
+  const withExpert = (tokens: number): RunState => {
+    const runConfig = config({ tools: [...TOOLS, expert], limits: { tokens } });
+    const reply = asks(['expert', { n: 1 }], ['expert', { n: 2 }], ['look']);
+    return reduce(begun(runConfig), { type: 'model-replied', reply, at: 0 });
+  };
+
+  test('is an equal share of what is left beside the caller’s own next call', () => {
+    const state = withExpert(10_000);
+    const { tokens } = childBudget(state, 0);
+    const left = 10_000 - 15 - state.transcript.tokens;
+    expect(tokens).toBe(Math.floor((left - 1_024) / 2));
+  });
+
+  test('is never nothing or less, for that would be no limit', () => {
+    expect(childBudget(withExpert(600), 0).tokens).toBe(1);
+    expect(childBudget(begun(config()), 0)).toEqual({});
+  });
+
+  test('counts against the caller', () => {
+    const usage = { inputTokens: 7, outputTokens: 3, cachedTokens: 0, costUsd: null };
+    const state = withExpert(10_000);
+    const [call] = state.turn.batch?.calls ?? [];
+    const result = { id: call?.id ?? '', ok: true, text: 'x', executed: true, usage };
+    const next = reduce(state, { type: 'calls-finished', results: [result], at: 0 });
+    expect(next.total.usage).toMatchObject({ inputTokens: 17, outputTokens: 8, costUsd: null });
+  });
+});
+
+describe('carried state', () => {
+  test('of an older form is brought up step by step', () => {
+    const steps = {
+      0: (older: Record<string, unknown>) => ({ ...older, schema: 0.5, a: 1 }),
+      0.5: (older: Record<string, unknown>) => ({ ...older, schema: 1, b: 2 }),
+    };
+    expect(migrate({ schema: 0 }, steps)).toEqual({ schema: 1, a: 1, b: 2 });
+  });
+
+  test.each([[2], ['x'], [undefined]])(
+    'of form %s waits for a version that can read it',
+    (schema) => {
+      expect(() => migrate({ schema })).toThrow('deploy the version that wrote it');
+    },
+  );
+});
+
+describe('a run’s input', () => {
+  test.each([
+    [{ agent: 'a', open: true }, null],
+    [{ agent: 'a' }, '"open": true'],
+    [{ agent: 'a', open: 'yes', message: 'x' }, 'neither true nor false'],
+    [{ agent: 'a', message: 'x', depth: -1 }, 'no whole number'],
+    [{ agent: 'a', message: 'x', budget: { tokens: 0 } }, 'budget.tokens'],
+    [{ agent: 'a', message: 'x', archive: 1 }, 'archive'],
+  ])('is checked field by field: %j', (value, problem) => {
+    const input = parseRunInput(value);
+    if (problem === null) expect(input).toEqual(value);
+    else expect('problem' in input && input.problem).toContain(problem);
+  });
+});
+
+test('an answer that came while somebody steered is not the end of the turn', () => {
+  const state = reduce(told(open(), 'a'), { type: 'turn-begun', at: 0 });
+  const { event } = receive(state, { message: 'b', mode: 'steer' }, 'b');
+  const steered = event === null ? state : reduce(state, event);
+  const answered = reduce(steered, { type: 'model-replied', reply: says('x'), at: 0 });
+  expect(nextAction(answered).type).toBe('join-messages');
+});
