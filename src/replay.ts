@@ -1,8 +1,8 @@
-import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { Worker } from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
 import type { History } from './client/history-facts.js';
 import { isObject, parseJson } from './core/json.js';
+import { historyFromJson } from './history-json.js';
 import { workflowCode } from './workflow-code.js';
 
 /** What this version makes of a recorded history. */
@@ -18,16 +18,55 @@ export type Replayed =
 export async function replayHistory(text: string): Promise<Replayed> {
   const history = readHistory(text);
   if (typeof history === 'string') return { type: 'no_history', reason: history };
-  const events = history.events?.length ?? 0;
-  const workflowId = history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId;
+  const id = history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId;
+  for await (const { replayed } of replayRuns([{ id: id ?? 'exported', history }])) return replayed;
+  throw new Error('the replay ended without a result');
+}
+
+/** Whatever has a history; it is given back with what became of it. */
+export interface Recorded {
+  /** The workflow's. */
+  readonly id: string;
+  readonly history: History;
+}
+
+/** The same for one run after the other; the next one is asked for when this one is done. */
+export async function* replayRuns<Run extends Recorded>(
+  runs: AsyncIterable<Run> | Iterable<Run>,
+): AsyncGenerator<{ readonly run: Run; readonly replayed: Replayed }, void, undefined> {
   const workflowBundle = await workflowCode();
-  try {
-    await Worker.runReplayHistory({ workflowBundle }, history, workflowId ?? undefined);
-    return { type: 'same', events };
-  } catch (error) {
-    const type = error instanceof DeterminismViolationError ? 'different' : 'broken';
-    return { type, events, reason: essence(error) };
+  const source = iteratorOf(runs);
+  for (;;) {
+    let current: Run | undefined;
+    const feed = async function* () {
+      for (let next = await source.next(); !next.done; next = await source.next()) {
+        current = next.value;
+        yield { history: current.history, workflowId: current.id };
+      }
+    };
+    try {
+      for await (const { error } of Worker.runReplayHistories({ workflowBundle }, feed())) {
+        if (current !== undefined) yield { run: current, replayed: judged(current, error) };
+        current = undefined;
+      }
+      return;
+    } catch (error) {
+      // One that ends the worker it is replayed on does not keep the others from theirs.
+      if (current === undefined) throw error;
+      yield { run: current, replayed: judged(current, error) };
+    }
   }
+}
+
+function iteratorOf<T>(items: AsyncIterable<T> | Iterable<T>): AsyncIterator<T> | Iterator<T> {
+  return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+}
+
+function judged({ history }: Recorded, error: unknown): Replayed {
+  const events = history.events?.length ?? 0;
+  if (error === undefined) return { type: 'same', events };
+  const type = error instanceof DeterminismViolationError ? 'different' : 'broken';
+  return { type, events, reason: essence(error) };
 }
 
 /** The history, or why the text is none that this version could replay. */
@@ -39,7 +78,7 @@ function readHistory(text: string): History | string {
   }
   let history: History;
   try {
-    history = historyFromJSON(json);
+    history = historyFromJson({ events: json['events'] });
   } catch (error) {
     return `its events cannot be read (${error instanceof Error ? error.message : String(error)})`;
   }

@@ -1,4 +1,4 @@
-import type { NativeConnection } from '@temporalio/worker';
+import type { ConnectionLike } from '@temporalio/client';
 
 /** What perdure writes where the namespace has it. Names are for ever. */
 export const SEARCH_ATTRIBUTES = ['AgentName', 'AgentStatus', 'AgentReason'] as const;
@@ -10,21 +10,20 @@ const LOOK_UP_MS = 1_000;
  * learnt (no right to ask, an older server, no answer within a second) none is written, because a
  * missing one would hang every run; the next run asks again.
  */
-export function searchAttributesOf(
-  connection: NativeConnection,
-  namespace: string,
-): () => Promise<readonly string[]> {
+export function searchAttributesOf(place: () => Place): () => Promise<readonly string[]> {
   let known: readonly string[] | undefined;
   return async () => {
-    known ??= await lookUp(connection, namespace);
+    known ??= await lookUp(place());
     return known ?? [];
   };
 }
 
-async function lookUp(
-  connection: NativeConnection,
-  namespace: string,
-): Promise<readonly string[] | undefined> {
+interface Place {
+  readonly connection: ConnectionLike;
+  readonly namespace: string;
+}
+
+async function lookUp({ connection, namespace }: Place): Promise<readonly string[] | undefined> {
   try {
     const { customAttributes } = await connection.withDeadline(Date.now() + LOOK_UP_MS, () =>
       connection.operatorService.listSearchAttributes({ namespace }),

@@ -1,53 +1,68 @@
-import { setMaxListeners } from 'node:events';
-import { join } from 'node:path';
 import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
-import { createActivities } from './activities/create-activities.js';
-import { createDefinitionCache } from './activities/definitions.js';
-import { createTranscriptCache } from './activities/transcript-cache.js';
-import { createAgentCatalog } from './agents/catalog.js';
-import { fileBlobStore } from './blobs/file-blob-store.js';
-import type { BlobStore } from './blobs/blob-store.js';
-import { homeOf, taskQueueOf, type Config } from './config.js';
+import { buildIdOf } from './build-id.js';
+import { taskQueueOf, type Config } from './config.js';
 import { connectionTarget, type ConnectionSettings } from './connection.js';
-import { createModelCatalog } from './models/catalog.js';
-import { searchAttributesOf } from './search-attributes.js';
-import { readResultTool } from './tools/read-result.js';
+import {
+  deploymentFault,
+  pinnedTo,
+  promote,
+  type Deployed,
+  type DeploymentOptions,
+} from './deployment.js';
+import { WORKER_SETTINGS, whenShutDown, workerParts, type PartsOptions } from './worker-parts.js';
 import { workflowCode } from './workflow-code.js';
 
-export interface WorkerOptions extends ConnectionSettings {
+export interface WorkerOptions extends ConnectionSettings, PartsOptions {
   readonly config: Config;
   /** Default: the config's, else PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
-  /** Where large texts are kept; all workers of a queue must share it. Default PERDURE_HOME/blobs. */
-  readonly blobs?: BlobStore;
-  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Runs workflow code; false: only activities, e.g. on a machine for heavy tools. Default true. */
   readonly workflows?: boolean;
   /** Workflow code made before; default: perdure's own, prebuilt. */
   readonly workflowBundle?: WorkflowBundleOption;
   /** Milliseconds that activities in flight get to end when the worker shuts down; default 5,000. */
   readonly shutdownGraceMs?: number;
-  /** Memory for prompts; default 64 MB. What falls out is asked of the workflow again. */
-  readonly transcriptCacheBytes?: number;
   /** Idle runs kept in memory; default by the size of the heap. */
   readonly maxCachedWorkflows?: number;
+  /** Worker versioning: runs stay on the build on which they began. Default: none. */
+  readonly deployment?: DeploymentOptions;
 }
 
 export interface RunningWorker {
   readonly taskQueue: string;
   readonly identity: string;
+  /** Null without worker versioning. */
+  readonly deployed: Deployed | null;
   /** Resolves when the worker has stopped; rejects when it died. */
   readonly stopped: Promise<void>;
   /** Stops polling, lets activities end within the grace, closes the connection. */
   shutdown(): Promise<void>;
 }
 
-const STICKY_MS = 5_000;
-const DEFAULT_GRACE_MS = 5_000;
-const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
-
-/** Starts a worker and resolves when it polls. Rejects when the server or the configuration is at fault. */
+/**
+ * Starts a worker and resolves when it polls; with a deployment, when its build is the current one.
+ * Rejects when the server or the configuration is at fault.
+ */
 export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const { worker, connection } = await start(options);
+  const { deployed, taskQueue, identity, stopped } = worker;
+  if (deployed?.isCurrent !== true) return worker;
+  const early = stopped.then(() => {
+    throw new Error('the worker was stopped before its build could be made the current one');
+  });
+  try {
+    await Promise.race([promote(connection, deployed, { taskQueue, identity }), early]);
+    return worker;
+  } catch (error) {
+    // It would wait for work that never comes.
+    await worker.shutdown().catch(() => undefined);
+    throw error;
+  }
+}
+
+async function start(
+  options: WorkerOptions,
+): Promise<{ worker: RunningWorker; connection: NativeConnection }> {
   const { config, env = process.env } = options;
   const target = connectionTarget(
     {
@@ -56,59 +71,58 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
     },
     env,
   );
+  const { address, namespace } = target;
   const taskQueue = options.taskQueue ?? taskQueueOf(config, env);
+  const code = async () => options.workflowBundle ?? (await workflowCode());
+  const deployed = await deployedAs(options, { address, namespace, code });
+  const parts = workerParts(config, options);
   const connection = await NativeConnection.connect(target.options);
-  const stopping = new AbortController();
-  // As many listen as there are prompts being rebuilt at once.
-  setMaxListeners(0, stopping.signal);
-  const blobs = options.blobs ?? fileBlobStore(join(homeOf(env), 'blobs'));
-  const agents = createAgentCatalog(config.agents, {
-    defaultModel: env['PERDURE_MODEL'] ?? '',
-    builtIn: [readResultTool(blobs)],
-  });
   try {
     const worker = await Worker.create({
       connection,
-      namespace: target.namespace,
+      namespace,
       taskQueue,
-      ...(options.workflows !== false && {
-        workflowBundle: options.workflowBundle ?? (await workflowCode()),
-      }),
-      activities: createActivities({
-        agents,
-        blobs,
-        models: createModelCatalog(config.models ?? {}, env),
-        transcripts: createTranscriptCache({
-          maxBytes: options.transcriptCacheBytes ?? DEFAULT_CACHE_BYTES,
-        }),
-        definitions: createDefinitionCache(agents),
-        searchAttributes: searchAttributesOf(connection, target.namespace),
-        stopping: stopping.signal,
-      }),
-      // The default pollers starve under many runs (measured: 138 against 250 steps/s).
-      workflowTaskPollerBehavior: { type: 'autoscaling' },
-      activityTaskPollerBehavior: { type: 'autoscaling' },
-      // How long a workflow task waits for a worker that was killed; then any other takes it.
-      stickyQueueScheduleToStartTimeout: STICKY_MS,
-      shutdownGraceTime: options.shutdownGraceMs ?? DEFAULT_GRACE_MS,
+      ...(options.workflows !== false && { workflowBundle: await code() }),
+      activities: parts.activities,
+      ...WORKER_SETTINGS,
+      ...(options.shutdownGraceMs !== undefined && { shutdownGraceTime: options.shutdownGraceMs }),
       ...(options.maxCachedWorkflows !== undefined && {
         maxCachedWorkflows: options.maxCachedWorkflows,
       }),
+      ...(deployed && { workerDeploymentOptions: pinnedTo(deployed) }),
     });
+    whenShutDown(worker, parts.stop);
     const stopped = worker.run().finally(() => connection.close());
     stopped.catch(() => undefined);
-    return {
-      taskQueue,
-      identity: worker.options.identity,
-      stopped,
-      async shutdown() {
-        stopping.abort();
-        if (worker.getState() === 'RUNNING') worker.shutdown();
-        await stopped;
-      },
+    const shutdown = async (): Promise<void> => {
+      if (worker.getState() === 'RUNNING') worker.shutdown();
+      await stopped;
     };
+    const { identity } = worker.options;
+    return { worker: { taskQueue, identity, deployed, stopped, shutdown }, connection };
   } catch (error) {
     await connection.close();
     throw error;
   }
+}
+
+interface Surroundings extends Pick<Deployed, 'address' | 'namespace'> {
+  readonly code: () => Promise<WorkflowBundleOption>;
+}
+
+/** Null without worker versioning. */
+async function deployedAs(
+  { deployment, workflows = true }: WorkerOptions,
+  { code, ...server }: Surroundings,
+): Promise<Deployed | null> {
+  if (deployment === undefined) return null;
+  const fault = deploymentFault(deployment);
+  if (fault !== null) throw new Error(fault);
+  return {
+    ...server,
+    deploymentName: deployment.name,
+    buildId: deployment.buildId ?? (await buildIdOf(await code())),
+    // Runs would begin on a build that nobody has who could run them.
+    isCurrent: deployment.promote ?? workflows,
+  };
 }

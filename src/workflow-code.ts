@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
+import { WORKFLOW_MODULES } from './workflow-modules.js';
 
 /** Made by the build; absent when perdure runs from its sources. */
 const PREBUILT = fileURLToPath(new URL('./workflow-bundle.js', import.meta.url));
+
+const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
 
 let bundled: Promise<WorkflowBundle> | undefined;
 
@@ -16,22 +19,13 @@ export async function workflowCode(): Promise<WorkflowBundle | { codePath: strin
 
 export async function bundleWorkflows(): Promise<WorkflowBundle> {
   return await bundleWorkflowCode({
-    workflowsPath: here('./workflows/index'),
-    payloadConverterPath: here('./workflows/payload-converter'),
-    preloadModules: [here('./workflows/preload')],
+    workflowsPath: WORKFLOW_MODULES.workflows(),
+    payloadConverterPath: WORKFLOW_MODULES.payloadConverter(),
+    preloadModules: [WORKFLOW_MODULES.preload()],
+    // Modules are named from here, wherever this process runs: the same sources give the same code.
+    webpackConfigHook: (config) => ({ ...config, context: PACKAGE }),
     logger: silent,
   });
-}
-
-/** A module of perdure, compiled or as source. */
-function here(path: string): string {
-  const candidates = ['.js', '.ts'].map((end) =>
-    fileURLToPath(new URL(path + end, import.meta.url)),
-  );
-  const found = candidates.find((candidate) => existsSync(candidate));
-  if (found === undefined)
-    throw new Error(`a part of perdure is missing: ${candidates.join(', ')}`);
-  return found;
 }
 
 const nothing = (): void => undefined;

@@ -35,30 +35,28 @@ afterEach(async () => {
   await rig.close();
 });
 
-const wait = defineTool({
-  name: 'wait',
-  description: 'waits',
-  input: z.object({}),
-  effect: 'read',
-  async execute(_input, { signal }) {
-    await held.wait(signal);
-    return 'waited';
-  },
-});
-const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [wait] });
-
-/** A worker of a build whose model tells which one it is of. */
+/** A worker of a build whose model and whose tool tell which one they are of. */
 async function worker(
   build: string,
   rest: Partial<DeploymentOptions> = {},
 ): Promise<RunningWorker> {
+  const wait = defineTool({
+    name: 'wait',
+    description: 'waits',
+    input: z.object({}),
+    effect: 'read',
+    async execute(_input, { signal }) {
+      await held.wait(signal);
+      return `waited on ${build}`;
+    },
+  });
   const model: Model = {
     async call({ messages }) {
-      const [first] = messages;
-      if (first?.text === 'wait' && messages.length === 1) return callTool('wait');
-      return say(`by ${build}`);
+      const last = messages.at(-1)?.text;
+      return last === 'wait' ? callTool('wait') : say(`${last} by ${build}`);
     },
   };
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [wait] });
   const deployment = { name, buildId: build, ...rest };
   return await rig.worker([agent], { models: { m: model }, deployment });
 }
@@ -68,21 +66,33 @@ async function answer(message: string): Promise<string | null> {
 }
 
 describe('two builds on one queue', () => {
-  test('a run that has begun stays on its build, a new one begins on the newer', async () => {
+  test('a run ends its step on its build and moves with its next segment, a new one begins on the newer', async () => {
     expect((await worker('one')).deployed).toMatchObject({ buildId: 'one', isCurrent: true });
     const old = await rig.start({ agent: 'a', message: 'wait' });
+    /** The builds that have worked on a segment; default: the newest. */
+    const buildsOf = async (segment?: string): Promise<readonly unknown[]> => {
+      const { events } = await rig.client.workflow
+        .getHandle(old.workflowId, segment)
+        .fetchHistory();
+      const tasks = events?.flatMap((each) => each.workflowTaskCompletedEventAttributes ?? []);
+      return [...new Set(tasks?.map(({ deploymentVersion }) => deploymentVersion?.buildId))];
+    };
     await held.barrier.reached;
+    const { runId } = await old.describe();
     await worker('two');
-    expect(await answer('go')).toBe('by two');
+    expect(await answer('go')).toBe('go by two');
     held.barrier.release();
-    expect((await rig.end(old)).outcome.answer).toBe('by one');
+    const { outcome } = await rig.end(old);
+    expect(outcome).toMatchObject({ answer: 'waited on one by two', segments: 2, toolCalls: 1 });
+    expect(await buildsOf(runId)).toEqual(['one']);
+    expect(await buildsOf()).toEqual(['two']);
   });
 
   test('without promotion nothing new reaches the newer one, until the line that does it is typed', async () => {
     await worker('one');
     const { deployed } = await worker('two', { promote: false });
     expect(deployed?.isCurrent).toBe(false);
-    expect(await answer('go')).toBe('by one');
+    expect(await answer('go')).toBe('go by one');
     const line = deployed === null ? '' : promotionCommand(deployed);
     const typed = line.replace(/^temporal/, inject('temporalCli'));
     // The server takes a moment to list a build that has just begun to poll.
@@ -91,13 +101,13 @@ describe('two builds on one queue', () => {
         timeout: 30_000,
       })
       .toBe('done');
-    expect(await answer('go on')).toBe('by two');
+    expect(await answer('go on')).toBe('go on by two');
   });
 
   test('workers of one build that start together do not hinder each other', async () => {
     const started = await Promise.all([worker('one'), worker('one'), worker('one')]);
     expect(started.map(({ deployed }) => deployed?.isCurrent)).toEqual([true, true, true]);
-    expect(await answer('go')).toBe('by one');
+    expect(await answer('go')).toBe('go by one');
   });
 });
 

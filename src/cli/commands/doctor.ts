@@ -55,6 +55,6 @@ function lines({ name, level, text, cure }: Finding, paint: Palette): readonly s
   return [
     `${colour(level.padEnd(LEVEL_WIDTH))}${printable(name).padEnd(NAME_WIDTH)}${first}`,
     ...rest.map((line) => `${indent}${line}`),
-    ...(cure === undefined ? [] : [`${indent}→ ${printable(cure)}`]),
+    ...(cure?.split('\n') ?? []).map((each) => `${indent}→ ${printable(each)}`),
   ];
 }

@@ -1,34 +1,110 @@
 import { writeFile } from 'node:fs/promises';
-import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { extname } from 'node:path';
 import { visible } from '../../core/summaries.js';
+import type { History } from '../../client/history-facts.js';
+import { historyToJson } from '../../history-json.js';
 import type { Command } from '../command.js';
-import { EXIT, UsageError } from '../exit-codes.js';
+import type { CliContext } from '../context.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { lookForWorker, noteAbsence } from '../note-worker.js';
-import { openRun } from '../open-run.js';
+import { openRun, type OpenedRun } from '../open-run.js';
+import { segmentsBack, type SegmentHistory } from '../segments-back.js';
 import { count } from '../words.js';
 
 export interface ExportOptions {
   readonly id: string;
   /** A file instead of stdout. */
   readonly out?: string;
+  /** From 1; absent: the newest one. */
+  readonly segment?: number;
+  readonly all?: boolean;
 }
 
 /** `export ID`: the history as Temporal's own tools write it, and as `replay` reads it. */
-export const exportRun: Command<ExportOptions> = async (context, { id, out }) => {
-  const { client, run } = await openRun(context, id);
+export const exportRun: Command<ExportOptions> = async (context, options) => {
+  const { id, out, segment, all = false } = options;
+  checkOptions(options);
+  const opened = await openRun(context, id);
+  const { client, run } = opened;
   noteAbsence(context, await lookForWorker(client, run.taskQueue), []);
-  const json = historyToJSON(run.history);
+  if (all) return await exportAll(context, opened, out ?? '');
+  const found = segment === undefined ? newest(opened) : await segmentOf(opened, segment);
+  const { runId, history } = found;
+  const json = historyToJson(history);
   if (out === undefined) {
     context.out(json);
-    return EXIT.completed;
+  } else {
+    await write(out, json);
+    const events = eventsOf(history);
+    context.say(`${count(events, 'event')} of ${visible(id)} are in ${out}`);
+    if (context.options.json) context.out(JSON.stringify({ id, runId, events, file: out }));
   }
-  await write(out, json);
-  const events = run.facts.length;
-  context.say(`${count(events, 'event')} of ${visible(id)} are in ${out}`);
-  if (context.options.json)
-    context.out(JSON.stringify({ id, runId: run.runId, events, file: out }));
+  const { number } = newest(opened);
+  if (segment === undefined && number > 1) {
+    context.say(
+      `This is the newest of ${count(number, 'segment')}; the others: --segment N, or --all`,
+    );
+  }
   return EXIT.completed;
 };
+
+function checkOptions({ segment, all, out }: ExportOptions): void {
+  if (all && segment !== undefined) {
+    throw new UsageError(`--segment ${segment} and --all: give one of the two`);
+  }
+  if (all && out === undefined) {
+    throw new UsageError('--all: each segment is a file of its own; name them with --out FILE');
+  }
+  if (segment === undefined || (Number.isInteger(segment) && segment >= 1)) return;
+  throw new UsageError(`--segment ${segment}: segments are counted from 1; give a whole number`);
+}
+
+function newest({ run }: OpenedRun): SegmentHistory {
+  const number = run.view.state?.segments ?? 1;
+  return { number, runId: run.runId, history: run.history };
+}
+
+async function segmentOf(opened: OpenedRun, wanted: number): Promise<SegmentHistory> {
+  const last = newest(opened);
+  if (wanted > last.number) {
+    throw new UsageError(
+      `--segment ${wanted}: the run has ${count(last.number, 'segment')}; give 1 to ${last.number}`,
+    );
+  }
+  for await (const segment of segmentsBack(opened, last)) {
+    if (segment.number === wanted) return segment;
+  }
+  throw new Error(
+    `the server does not keep segment ${wanted} any more; its newest is ${last.number}`,
+  );
+}
+
+async function exportAll(context: CliContext, opened: OpenedRun, out: string): Promise<ExitCode> {
+  const { id } = opened.run;
+  const files: object[] = [];
+  let oldest = Infinity;
+  for await (const { number, runId, history } of segmentsBack(opened, newest(opened))) {
+    const file = numbered(out, number);
+    await write(file, historyToJson(history));
+    const events = eventsOf(history);
+    context.say(`${count(events, 'event')} of segment ${number} of ${visible(id)} are in ${file}`);
+    files.unshift({ segment: number, runId, events, file });
+    oldest = number;
+  }
+  if (oldest > 1) context.say(`The server keeps nothing before segment ${oldest} any more.`);
+  if (context.options.json) context.out(JSON.stringify({ id, files }));
+  return EXIT.completed;
+}
+
+/** `run.json` → `run-3.json`. */
+function numbered(file: string, number: number): string {
+  const extension = extname(file);
+  return `${file.slice(0, file.length - extension.length)}-${number}${extension}`;
+}
+
+function eventsOf({ events }: History): number {
+  return events?.length ?? 0;
+}
 
 async function write(file: string, text: string): Promise<void> {
   try {

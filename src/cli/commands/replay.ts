@@ -1,14 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import type { Replayed } from '../../replay.js';
 import type { Command } from '../command.js';
-import { EXIT, type ExitCode } from '../exit-codes.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { replayLine } from '../replay-lines.js';
 import { dataPalette } from '../table.js';
-import { count, printable } from '../words.js';
-import type { Palette } from '../output.js';
 
 export interface ReplayOptions {
   readonly file: readonly string[];
+  /** A visibility query; `true`: the flag alone, for all runs that live. */
+  readonly fromServer?: string | true;
+  /** Runs of the server, at most; default 1,000. */
+  readonly limit?: number;
 }
+
+const RUNS = 1_000;
 
 interface Result {
   readonly file: string;
@@ -16,16 +21,23 @@ interface Result {
 }
 
 /** `replay FILE…`: whether this version would do again what histories say; needs no server. */
-export const replay: Command<ReplayOptions> = async (context, { file: files }) => {
+export const replay: Command<ReplayOptions> = async (context, options) => {
+  const { file: files, fromServer, limit = RUNS } = options;
+  refuseOddWishes(options);
   const { installRuntime } = await import('../../runtime.js');
-  // What is wrong is told per file; the SDK's own words would come in between.
+  // What is wrong is told per history; the SDK's own words would come in between.
   installRuntime('ERROR', () => undefined);
-  const paint = dataPalette(context);
+  if (fromServer !== undefined) {
+    const { LIVE_RUNS, replayFromServer } = await import('../replay-from-server.js');
+    const query = fromServer === true ? LIVE_RUNS : fromServer;
+    return await replayFromServer(context, { query, limit });
+  }
+  const how = { good: 'ok', paint: dataPalette(context) };
   const results: Result[] = [];
   for (const file of files) {
     const result = { file, replayed: await replayFile(file) };
     results.push(result);
-    if (!context.options.json) context.out(line(result, paint));
+    if (!context.options.json) context.out(replayLine(file, result.replayed, how));
   }
   if (context.options.json) {
     const rows = results.map(({ file, replayed }) => ({
@@ -38,6 +50,23 @@ export const replay: Command<ReplayOptions> = async (context, { file: files }) =
   return exitCode(results);
 };
 
+function refuseOddWishes({ file, fromServer, limit = RUNS }: ReplayOptions): void {
+  if (!Number.isInteger(limit) || limit < 1) {
+    throw new UsageError(`--limit ${limit}: give a whole number from 1`);
+  }
+  if (fromServer === undefined && file.length === 0) {
+    throw new UsageError(
+      'name files with histories, or replay live runs with --from-server [QUERY]',
+    );
+  }
+  if (fromServer !== undefined && file.length > 0) {
+    const query = fromServer === true ? '' : ` '${fromServer}'`;
+    throw new UsageError(
+      `--from-server${query} and ${file.join(' ')}: give files or a query, and a query in one pair of quotes`,
+    );
+  }
+}
+
 async function replayFile(file: string): Promise<Replayed> {
   let text: string;
   try {
@@ -48,23 +77,6 @@ async function replayFile(file: string): Promise<Replayed> {
   }
   const { replayHistory } = await import('../../replay.js');
   return await replayHistory(text);
-}
-
-function line({ file, replayed }: Result, paint: Palette): string {
-  switch (replayed.type) {
-    case 'same':
-      return `${paint.green('ok')}         ${file} · ${count(replayed.events, 'event')}`;
-    case 'different':
-      return `${paint.red('different')}  ${file} · ${oneLine(replayed.reason)}`;
-    case 'broken':
-      return `${paint.red('broken')}     ${file} · ${oneLine(replayed.reason)}`;
-    case 'no_history':
-      return `${paint.yellow('refused')}    ${file} · no history: ${oneLine(replayed.reason)}`;
-  }
-}
-
-function oneLine(text: string): string {
-  return printable(text).replaceAll('\n', ' ');
 }
 
 /** A history that fails outweighs a file that is none. */

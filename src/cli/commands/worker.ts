@@ -1,4 +1,11 @@
 import { once } from 'node:events';
+import {
+  deploymentFault,
+  promotionCommand,
+  titleOf,
+  type Deployed,
+  type DeploymentOptions,
+} from '../../deployment.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
 import { hostWorker } from '../hosting.js';
@@ -9,9 +16,14 @@ import { count } from '../words.js';
 
 export interface WorkerCommandOptions {
   readonly maxCached?: number;
+  readonly deployment?: string;
+  readonly buildId?: string;
+  readonly promote: boolean;
 }
 
-export const worker: Command<WorkerCommandOptions> = async (context, { maxCached }) => {
+export const worker: Command<WorkerCommandOptions> = async (context, options) => {
+  const { maxCached } = options;
+  const deployment = deploymentOf(options);
   if (maxCached !== undefined && !(Number.isInteger(maxCached) && maxCached >= 0)) {
     throw new UsageError(`--max-cached ${maxCached}: give a whole number from 0`);
   }
@@ -22,8 +34,9 @@ export const worker: Command<WorkerCommandOptions> = async (context, { maxCached
     taskQueue: await context.taskQueue(),
     showLog: true,
     ...(maxCached !== undefined && { maxCachedWorkflows: maxCached }),
+    ...(deployment && { deployment }),
   });
-  const { identity, taskQueue } = running;
+  const { identity, taskQueue, deployed } = running;
   const { address, namespace, uiUrl } = server;
   const agents = (await context.config()).agents.map(({ name }) => name);
   const place = `task queue "${taskQueue}" of ${address}, namespace "${namespace}"`;
@@ -31,8 +44,12 @@ export const worker: Command<WorkerCommandOptions> = async (context, { maxCached
   context.say(
     `Worker ${identity} on ${place}, with ${count(agents.length, 'agent')}: ${agents.join(', ')}${ui}`,
   );
+  if (deployed !== null) context.say(standing(deployed));
   if (context.options.json) {
-    context.out(JSON.stringify({ identity, taskQueue, address, namespace, agents }));
+    const build = deployed && {
+      deployment: { name: deployed.deploymentName, buildId: deployed.buildId },
+    };
+    context.out(JSON.stringify({ identity, taskQueue, address, namespace, agents, ...build }));
   }
   const unwatch = watchEventLoop(context.say);
   try {
@@ -46,3 +63,26 @@ export const worker: Command<WorkerCommandOptions> = async (context, { maxCached
     unwatch();
   }
 };
+
+function deploymentOf({
+  deployment: name,
+  buildId,
+  promote,
+}: WorkerCommandOptions): DeploymentOptions | null {
+  if (name === undefined) {
+    if (buildId === undefined && promote) return null;
+    const flag = promote ? '--build-id' : '--no-promote';
+    throw new UsageError(
+      `${flag} says something about a deployment: name it with --deployment NAME`,
+    );
+  }
+  const options = { name, promote, ...(buildId !== undefined && { buildId }) };
+  const fault = deploymentFault(options);
+  if (fault !== null) throw new UsageError(fault);
+  return options;
+}
+
+function standing(deployed: Deployed): string {
+  if (deployed.isCurrent) return `${titleOf(deployed)}: current, new runs begin on it`;
+  return `${titleOf(deployed)}: not current; new runs begin on it after: ${promotionCommand(deployed)}`;
+}

@@ -10,19 +10,17 @@ import { connectionEnv } from '../open-server.js';
 import { ago, span } from '../when.js';
 import { count } from '../words.js';
 import type { Finding } from './finding.js';
+import type { Place } from './place.js';
+import { queuesFinding } from './queues.js';
+import { readRouting } from './routing.js';
+import { strandedFinding } from './stranded.js';
 
 const ANSWER_WITHIN_MS = 5_000;
 const HOUR_MS = 3_600_000;
 /** Less than this, and a run is easily gone before somebody looks at it. */
 const SHORT_HOURS = 72;
 
-export interface Place {
-  readonly server: ServerHandle;
-  readonly env: NodeJS.ProcessEnv;
-  readonly taskQueue: string;
-}
-
-/** What only the server can tell: the namespace, its attributes, who works. */
+/** What only the server can tell: the namespace, its attributes, who works, and who waits in vain. */
 export async function serverFindings(place: Place): Promise<readonly Finding[]> {
   const { server, env } = place;
   const options = { env: connectionEnv(env, server), timeoutMs: ANSWER_WITHIN_MS };
@@ -31,10 +29,22 @@ export async function serverFindings(place: Place): Promise<readonly Finding[]> 
       await unlessForbidden('namespace', () => retention(connection, server)),
       await unlessForbidden('search attributes', () => attributes(connection, server)),
       await unlessForbidden('worker', () => workers(connection, place)),
+      ...(await routes(connection, place)),
     ]);
   } catch (error) {
     const text = `${server.address} cannot be asked: ${messageOf(error)}`;
     return [{ name: 'namespace', level: 'problem', text, data: {} }];
+  }
+}
+
+/** Whether the work that waits and the workers that poll find each other. */
+async function routes(connection: Connection, place: Place): Promise<readonly Finding[]> {
+  try {
+    const routing = await readRouting(connection, place);
+    return [strandedFinding(routing, place), queuesFinding(routing, place)];
+  } catch (error) {
+    const text = `cannot be told: ${messageOf(error)}`;
+    return [{ name: 'task queues', level: 'note', text, data: {} }];
   }
 }
 

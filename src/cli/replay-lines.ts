@@ -1,0 +1,27 @@
+import type { Replayed } from '../replay.js';
+import type { Palette } from './output.js';
+import { count, printable } from './words.js';
+
+/** One line about one history; `good` says that it is the same. */
+export function replayLine(
+  what: string,
+  replayed: Replayed,
+  { good, paint }: { readonly good: string; readonly paint: Palette },
+): string {
+  const named = (colour: (text: string) => string, word: string): string =>
+    `${colour(word)}${' '.repeat(Math.max(1, 11 - word.length))}${oneLine(what)}`;
+  switch (replayed.type) {
+    case 'same':
+      return `${named(paint.green, good)} · ${count(replayed.events, 'event')}`;
+    case 'different':
+      return `${named(paint.red, 'different')} · ${oneLine(replayed.reason)}`;
+    case 'broken':
+      return `${named(paint.red, 'broken')} · ${oneLine(replayed.reason)}`;
+    case 'no_history':
+      return `${named(paint.yellow, 'refused')} · no history: ${oneLine(replayed.reason)}`;
+  }
+}
+
+function oneLine(text: string): string {
+  return printable(text).replaceAll('\n', ' ');
+}
