@@ -33,7 +33,8 @@ function take(told: Retelling, fact: HistoryFact): void {
     case 'started':
       return started(told, fact);
     case 'local':
-      return loaded(told, fact.result, fact.at);
+      if (isObject(fact.result)) loadedAgain(told, fact.result, fact.at);
+      return;
     case 'scheduled':
       return scheduled(told, fact);
     case 'completed':
@@ -73,8 +74,8 @@ function started(told: Retelling, { input, carried }: FactOf<'started'>): void {
   told.said.sort((one, other) => one.n - other.n);
 }
 
-function loaded(told: Retelling, result: unknown, at: number): void {
-  if (told.state !== null || !isObject(result) || !isObject(result['definition'])) return;
+function loaded(told: Retelling, result: Record<string, unknown>, at: number): void {
+  if (!isObject(result['definition'])) return;
   const { open = false, message: text } = told.input ?? {};
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own loadAgent
   const config = result as unknown as RunConfig;
@@ -114,6 +115,7 @@ function completed(told: Retelling, fact: FactOf<'completed'>): void {
 
 function loadedAgain(told: Retelling, result: Record<string, unknown>, at: number): void {
   if (told.state === null) return loaded(told, result, at);
+  if (!isObject(result['definition'])) return;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own loadAgent
   tell(told, { type: 'agent-refreshed', config: result as unknown as RunConfig });
 }

@@ -56,6 +56,24 @@ export interface Settings {
   readonly [name: string]: Json | undefined;
 }
 
+/** What a turn's answer has to be. `json`: a value under this JSON schema. */
+export type OutputDefinition =
+  | { readonly type: 'json'; readonly name: string; readonly schema: JsonObject }
+  | { readonly type: 'tags'; readonly tags: TagSet }
+  | { readonly type: 'function' };
+
+/** Marks that an answer is made of: `<name>…</name>`, fenced blocks, and words that are there or not. */
+export interface TagSet {
+  readonly xml: readonly Tag[];
+  readonly fences: readonly Tag[];
+  readonly signals: readonly string[];
+}
+
+export interface Tag {
+  readonly name: string;
+  readonly required: boolean;
+}
+
 /** Shares of the model's window, between 0 and 1. */
 export interface Compaction {
   /** A prompt above this share is summarised. */

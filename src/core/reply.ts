@@ -1,3 +1,4 @@
+import type { Json } from './json.js';
 import type { AskedCall, BlobRef } from './messages.js';
 import type { AttemptReport } from './report.js';
 
@@ -9,6 +10,12 @@ export interface ReplyUsage {
   /** The provider said nothing; counted from the texts. */
   readonly estimated?: true;
 }
+
+/** What an agent's `output` made of an answer; `problem` is for the model: where, what, and what would be right. */
+export type ParsedAnswer =
+  | { readonly ok: true; readonly output: Json }
+  /** `output`: what could be read, though it does not keep to the contract. */
+  | { readonly ok: false; readonly problem: string; readonly output?: Json };
 
 /** A model's reply as the history records it: the one place where this message is kept. */
 export interface RecordedReply {

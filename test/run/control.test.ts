@@ -195,6 +195,51 @@ describe('a run', () => {
     },
   );
 
+  test('can be cancelled while it waits for a moment, and says so to the model', async () => {
+    const handle = await rig.start({
+      agent: 'clerk',
+      message: 'wait {"seconds":86400}',
+      open: true,
+    });
+    await untilStatus(handle, 'waiting_time');
+    await handle.cancel();
+    const { outcome, projection } = await rig.end(handle);
+    expect(outcome).toMatchObject({ status: 'cancelled' });
+    expect(projection.said.at(-1)).toMatchObject({ role: 'tool' });
+    expect(projection.said.at(-1)?.text).toContain('cancelled');
+  });
+
+  test('keeps the agent it has when another is deployed, until a message asks for the new one', async () => {
+    const own = await createRig();
+    const asked: string[] = [];
+    const listening: Model = {
+      call: async (request) => {
+        asked.push(request.instructions);
+        return replyTo(request);
+      },
+    };
+    const deploy = async (instructions: string): Promise<void> => {
+      await own.stopWorkers();
+      const deployed = defineAgent({ name: 'clerk', instructions, model: 'm' });
+      await own.worker([deployed], { models: { m: listening } });
+    };
+    await deploy('old');
+    const handle = await own.start({ agent: 'clerk', message: 'one', open: true });
+    await outcomeOf(handle, 1);
+    await deploy('new');
+    await ask(handle, 'two');
+    await outcomeOf(handle, 2);
+    await ask(handle, { message: 'three', refresh: true });
+    await outcomeOf(handle, 3);
+    await ask(handle, 'four');
+    await outcomeOf(handle, 4);
+    expect(asked).toEqual(['old', 'old', 'new', 'new']);
+    await handle.executeUpdate(closeUpdate);
+    await handle.result();
+    expect(turnsIn(await segmentsOf(own.client, handle.workflowId))).toHaveLength(4);
+    await own.close();
+  });
+
   test('finishes what waits before it closes, and takes nothing more', async () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
