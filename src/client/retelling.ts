@@ -146,11 +146,16 @@ function failed(told: Retelling, fact: FactOf<'failed'>): void {
   if (done === undefined || told.state === null) return;
   const { failure } = fact;
   const problem = parseProblem(failure.details);
-  if (problem?.type === 'blocked') {
+  const closing = done.input['closing'] === true;
+  if (problem?.type === 'blocked' && closing) {
+    // A closing call waits for nobody: it has a rung below it.
+    tell(told, { type: 'model-failed', reason: 'error', message: problem.message });
+  } else if (problem?.type === 'blocked') {
     const { reason, message } = problem;
     told.blocked.set(done.call?.id ?? 'model', { reason, message, since: fact.id });
   } else if (done.activity === 'callModel') {
-    const { reason, message } = problem ?? { reason: 'error' as const, message: failure.message };
+    const ended = { reason: 'error', message: failure.message } as const;
+    const { reason, message } = problem?.type === 'failed' ? problem : ended;
     const cut = done.input['compact'];
     if (typeof cut === 'number') tell(told, { type: 'compacted', cut, reply: null, at: fact.at });
     else tell(told, { type: 'model-failed', reason, message });

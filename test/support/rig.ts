@@ -94,11 +94,11 @@ async function endOf(handle: WorkflowHandle): Promise<Ended> {
 }
 
 /** With RECORD_HISTORIES set to a folder, writes the history there under the test's name. */
-async function keepHistory(history: History): Promise<void> {
+export async function keepHistory(history: History, part = ''): Promise<void> {
   const folder = process.env['RECORD_HISTORIES'];
   if (folder === undefined) return;
   const name = expect.getState().currentTestName ?? 'unnamed';
-  const file = `${name.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase()}.json`;
+  const file = `${(name + part).replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase()}.json`;
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, file), historyToJSON(history));
 }

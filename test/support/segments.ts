@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { readFact, type History } from '../../src/client/history-facts.js';
 import { project, type Projection } from '../../src/client/projection.js';
 import type { Message } from '../../src/core/messages.js';
-import { expectReplays } from './rig.js';
+import { expectReplays, keepHistory } from './rig.js';
 
 export interface Segment {
   readonly runId: string;
@@ -22,6 +22,7 @@ export async function segmentsOf(client: Client, id: string): Promise<readonly S
     const facts = (history.events ?? []).map(readFact);
     const bytes = Buffer.byteLength(JSON.stringify(history.events));
     segments.unshift({ runId, history, view: project(facts), bytes });
+    await keepHistory(history, ` back ${segments.length}`);
     const [started] = facts;
     runId = started?.type === 'started' ? started.before : undefined;
   }
