@@ -85,7 +85,7 @@ export interface PerdureClient {
   /** Asks Temporal to cancel the run, and resolves when that is asked for; one that has ended stays so. */
   cancel(run: RunLike<unknown>): Promise<void>;
   /** Ends the turn under way. @returns its number */
-  cancelTurn(run: RunLike<unknown>): Promise<number>;
+  cancelTurn(run: RunLike<unknown>, options?: { readonly turn?: number }): Promise<number>;
   /** An open run takes no more messages, and ends with those that it has. */
   closeRun(run: RunLike<unknown>): Promise<void>;
   /** Replaces the named limits. @returns all as they are now */

@@ -43,10 +43,14 @@ export async function pauseRun(client: Client, id: string): Promise<void> {
   await answered(client, id, () => handle.executeUpdate(pauseUpdate));
 }
 
-/** Ends the turn under way. @returns its number. Needs a worker. Rejects with an `UndecidedError`. */
-export async function cancelTurn(client: Client, id: string): Promise<number> {
+/**
+ * Ends the turn under way, only this one where it is named: a late word does not hit the next.
+ * @returns its number. Needs a worker. Rejects with an `UndecidedError`.
+ */
+export async function cancelTurn(client: Client, id: string, turn?: number): Promise<number> {
   const handle = client.workflow.getHandle(id);
-  const answer = await answered(client, id, () => handle.executeUpdate(cancelTurnUpdate));
+  const args: [{ turn?: number }] = [turn === undefined ? {} : { turn }];
+  const answer = await answered(client, id, () => handle.executeUpdate(cancelTurnUpdate, { args }));
   return answer.cancelled;
 }
 

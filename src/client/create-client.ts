@@ -49,7 +49,7 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
     pause: (run) => pauseRun(client, idOf(run)),
     resume: (run) => resumeRun(client, idOf(run)),
     cancel: (run) => cancel(client, idOf(run)),
-    cancelTurn: (run) => cancelTurn(client, idOf(run)),
+    cancelTurn: (run, { turn } = {}) => cancelTurn(client, idOf(run), turn),
     closeRun: (run) => closeRun(client, idOf(run)),
     setLimits: (run, limits) => setLimits(client, idOf(run), limits),
     resolve: (run, resolution) => resolveCall(client, idOf(run), resolution),
