@@ -1,5 +1,8 @@
-/** What is to be reached: at most or at least so much. */
-export type Bar = { readonly atMost: number } | { readonly atLeast: number };
+/** What is to be reached: at most or at least so much, or something between the two. */
+export type Bar =
+  | { readonly atMost: number }
+  | { readonly atLeast: number }
+  | { readonly between: readonly [least: number, most: number] };
 
 /** One measured line of the table. */
 export interface Row {
@@ -8,7 +11,7 @@ export interface Row {
   readonly what: string;
   /** The figure that is held against the bar. */
   readonly value: number;
-  readonly unit: 'x' | 's' | 'ms' | 'bytes' | 'events' | 'count' | 'exponent';
+  readonly unit: 'x' | 's' | 'ms' | 'bytes' | 'MB' | 'events' | 'count' | 'exponent';
   readonly bar: Bar;
   /** What `value` was made of, in the order measured; the spread is taken from them. */
   readonly samples: readonly number[];
@@ -17,5 +20,8 @@ export interface Row {
 }
 
 export function isMet({ value, bar }: Row): boolean {
-  return 'atMost' in bar ? value <= bar.atMost : value >= bar.atLeast;
+  if ('atMost' in bar) return value <= bar.atMost;
+  if ('atLeast' in bar) return value >= bar.atLeast;
+  const [least, most] = bar.between;
+  return value >= least && value <= most;
 }

@@ -12,7 +12,9 @@ import { parseArgs } from 'node:util';
 import { createBench, type Bench } from './kit/bench.js';
 import { isMet, type Row } from './row.js';
 import { measureCancel } from './rows/cancel.js';
+import { measureFlat } from './rows/flat.js';
 import { measureHistory } from './rows/history.js';
+import { measureIdle } from './rows/idle.js';
 import { measureKill } from './rows/kill.js';
 import { measureLatency } from './rows/latency.js';
 import { measureOneStep } from './rows/one-step.js';
@@ -28,6 +30,8 @@ const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>
   'one-step': measureOneStep,
   history: measureHistory,
   replay: measureReplay,
+  flat: measureFlat,
+  idle: measureIdle,
   kill: measureKill,
   cancel: measureCancel,
   'worker-start': measureWorkerStart,

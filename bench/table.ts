@@ -1,4 +1,4 @@
-import { isMet, type Row } from './row.js';
+import { isMet, type Bar, type Row } from './row.js';
 import { spreadOf } from './statistics.js';
 
 const COLUMNS = ['what', 'measured', 'bar', '', 'spread', 'detail'];
@@ -22,14 +22,18 @@ export function table(rows: readonly Row[]): string {
 
 function cells(row: Row): string[] {
   const { least, lowerQuartile, upperQuartile, most } = spreadOf(row.samples);
-  const bar = 'atMost' in row.bar ? `≤ ${show(row.bar.atMost)}` : `≥ ${show(row.bar.atLeast)}`;
   const spread =
     row.samples.length < 2
       ? ''
       : `${show(least)} [${show(lowerQuartile)}–${show(upperQuartile)}] ${show(most)}`;
   const unit = row.unit === 'x' ? '×' : ` ${row.unit}`;
   const met = isMet(row) ? 'met' : 'MISSED';
-  return [row.what, `${show(row.value)}${unit}`, bar, met, spread, row.detail];
+  return [row.what, `${show(row.value)}${unit}`, showBar(row.bar), met, spread, row.detail];
+}
+
+function showBar(bar: Bar): string {
+  if ('atMost' in bar) return `≤ ${show(bar.atMost)}`;
+  return 'atLeast' in bar ? `≥ ${show(bar.atLeast)}` : bar.between.map(show).join('–');
 }
 
 /** Three figures are more than a shared machine can tell apart. */

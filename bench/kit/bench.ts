@@ -10,7 +10,7 @@ import { stopServer } from '../../src/server/stop-server.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { bundleWorkflows } from '../../src/workflow-code.js';
 import { stubAnswer } from '../subject/models.js';
-import { startChild, type Child } from './child.js';
+import { startChild, type Child, type ChildOptions } from './child.js';
 
 /** What every row is measured with: one server, one stub, the workflow code of both sides. */
 export interface Bench {
@@ -25,7 +25,11 @@ export interface Bench {
   /** The workflow code of perdure, as a file. */
   readonly bundlePath: string;
   /** Starts a worker of either side on a queue of its own, or on the one that `env` names. */
-  worker(kind: WorkerKind, env?: Readonly<Record<string, string>>): Promise<BenchWorker>;
+  worker(
+    kind: WorkerKind,
+    env?: Readonly<Record<string, string>>,
+    options?: Pick<ChildOptions, 'collects'>,
+  ): Promise<BenchWorker>;
   close(): Promise<void>;
 }
 
@@ -72,10 +76,11 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
     quick,
     home,
     bundlePath: bundles.perdure,
-    async worker(kind, env = {}) {
+    async worker(kind, env = {}, options = {}) {
       queues += 1;
       const queue = env['QUEUE'] ?? `${kind}-${queues}`;
       const child = await startChild(SCRIPTS[kind], {
+        ...options,
         profileFolder,
         env: {
           ADDRESS: server.address,

@@ -2,12 +2,16 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { isObject } from '../../src/core/json.js';
+import type { Reading } from './child-side.js';
 
 /** A worker process of the bench. */
 export interface Child {
   readonly pid: number;
-  /** Unix time in milliseconds at which the child says that something happens next. */
-  next(event: string): Promise<number>;
+  /** What the child says of itself when it says that something happens next. */
+  next(event: string): Promise<Reading>;
+  reading(): Promise<Reading>;
+  /** Lets it collect its garbage first; only for one that was started with `collects`. */
+  settled(): Promise<Reading>;
   /** Asks it to end and waits for that. */
   end(): Promise<void>;
   /** SIGKILL; resolves when the process is gone. */
@@ -18,31 +22,47 @@ export interface ChildOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Folder for a CPU profile of each of its threads, written at its orderly end. */
   readonly profileFolder?: string | undefined;
+  /** Its threads can be told to collect their garbage, so that memory can be compared. */
+  readonly collects?: boolean;
 }
+
+const COLLECTOR = new URL('./collector-thread.js', import.meta.url).href;
 
 /** Starts a TypeScript module as a process and resolves when it says `ready`. */
 export async function startChild(
   script: URL,
-  { env, profileFolder }: ChildOptions,
+  { env, profileFolder, collects = false }: ChildOptions,
 ): Promise<Child> {
   const profile = profileFolder ? ['--cpu-prof', '--cpu-prof-dir', profileFolder] : [];
+  const collector = collects ? ['--expose-gc', '--import', COLLECTOR] : [];
   const child = fork(fileURLToPath(script), {
-    execArgv: ['--import', 'tsx', ...profile],
+    execArgv: ['--import', 'tsx', ...collector, ...profile],
     env: { PATH: process.env['PATH'], ...env },
   });
   const told = new EventEmitter();
   child.on('message', (message) => {
-    if (isObject(message)) told.emit(String(message['event']), Number(message['at']));
+    if (isObject(message)) told.emit(String(message['event']), readingOf(message));
   });
-  const next = (event: string): Promise<number> =>
+  const next = (event: string): Promise<Reading> =>
     new Promise((resolve) => void told.once(event, resolve));
+  const ask = async (question: 'read' | 'settle', answer: string): Promise<Reading> => {
+    const reading = next(answer);
+    child.send(question);
+    return await reading;
+  };
   await Promise.race([next('ready'), endedEarly(child, script)]);
   return {
     pid: child.pid ?? 0,
     next,
+    reading: () => ask('read', 'read'),
+    settled: () => ask('settle', 'settled'),
     end: () => stop(child, 'SIGTERM'),
     kill: () => stop(child, 'SIGKILL'),
   };
+}
+
+function readingOf({ at, cpuMs, rssBytes }: Record<string, unknown>): Reading {
+  return { at: Number(at), cpuMs: Number(cpuMs), rssBytes: Number(rssBytes) };
 }
 
 async function stop(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {

@@ -40,7 +40,7 @@ async function untilToolAborts(bench: Bench, worker: BenchWorker): Promise<numbe
   await started;
   const asked = Date.now();
   await handle.cancel();
-  const at = await aborted;
+  const { at } = await aborted;
   await ended(handle);
   return at - asked;
 }

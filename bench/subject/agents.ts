@@ -19,6 +19,15 @@ const work = defineTool({
   execute: async (call) => resultOf(call),
 });
 
+/** The same for a tool whose calls are remembered for as long as the turn lasts. */
+const change = defineTool({
+  name: 'change',
+  description: 'does a step once',
+  input,
+  effect: 'keyed',
+  execute: async (call) => resultOf(call),
+});
+
 /** Takes effect at a destination of its own, which sees every attempt. */
 function posting(name: string, effect: Effect, url: string): Tool {
   return defineTool({
@@ -51,7 +60,7 @@ function hanging(tell: (event: 'tool-started' | 'tool-aborted') => void): Tool {
   });
 }
 
-/** The agents of the bench. Model `scripted` is in the worker's process, `stub` behind HTTP. */
+/** The agents of the bench. Model `stub` is behind HTTP, all others are in the worker's process. */
 export function benchAgents(world: {
   readonly ledgerUrl: string;
   readonly tell: (event: string) => void;
@@ -60,6 +69,8 @@ export function benchAgents(world: {
   return [
     agent('scripted', 'scripted', [work]),
     agent('http', 'stub', [work]),
+    agent('bounded', 'bounded', [change]),
+    agent('unbounded', 'unbounded', [change]),
     agent('hang', 'stub', [hanging(tell)]),
     agent('ledger', 'stub', [
       posting('post', 'keyed', ledgerUrl),

@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../src/core/json.js';
-import type { Model, ModelReply } from '../../src/models/model.js';
+import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../src/models/model.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { firstUserText } from '../../src/testing/requests.js';
-import { readScript, replyOf, type ScriptReply } from '../conversation.js';
+import { readArguments, readScript, replyOf, type ScriptReply } from '../conversation.js';
 
 /** The model inside the worker's process: it costs next to nothing, so that the engine is measured. */
 export const scriptedModel: Model = {
@@ -13,6 +13,45 @@ export const scriptedModel: Model = {
     return modelReply(replyOf(script, step));
   },
 };
+
+/** Every so many steps a long run tells where it is. */
+export const MARK_STEPS = 50;
+const SUMMARY = 'The steps so far were done. '.repeat(20);
+const CHARACTERS_PER_TOKEN = 3;
+
+/** What is told when this many steps of a conversation are done and the model is asked for the next. */
+export function stepEvent(name: string, steps: number): string {
+  return `${name}: ${steps} steps`;
+}
+
+/**
+ * The same for runs that outlive their prompt: it goes by the newest call, for older ones may have
+ * been summarised, and counts the tokens of what it reads. It summarises too.
+ */
+export function longRunModel(tell: (event: string) => void): Model {
+  return {
+    async call({ messages, tools }) {
+      const usage = usageOf(messages);
+      if (tools.length === 0) return { text: SUMMARY, calls: [], finish: 'stop', usage };
+      const script = readScript(messages[0]?.text ?? '');
+      const step = nextStep(messages);
+      if (step % MARK_STEPS === 0) tell(stepEvent(script.name, step));
+      return { ...modelReply(replyOf(script, step)), usage };
+    },
+  };
+}
+
+function nextStep(messages: ModelRequest['messages']): number {
+  const last = messages.findLast(({ role }) => role === 'assistant');
+  const [call] = (last?.role === 'assistant' && last.calls) || [];
+  return call === undefined ? 0 : readArguments(call.arguments).step + 1;
+}
+
+function usageOf(messages: ModelRequest['messages']): ModelUsage {
+  const characters = messages.reduce((sum, { text }) => sum + text.length, 0);
+  const inputTokens = Math.ceil(characters / CHARACTERS_PER_TOKEN);
+  return { inputTokens, outputTokens: 5, cachedTokens: 0 };
+}
 
 function modelReply({ text, calls }: ScriptReply): ModelReply {
   return {

@@ -4,18 +4,31 @@ import { installRuntime } from '../../src/runtime.js';
 import { createWorker } from '../../src/worker.js';
 import { serveAsChild, tellParent } from '../kit/child-side.js';
 import { benchAgents } from './agents.js';
-import { scriptedModel } from './models.js';
+import { longRunModel, scriptedModel } from './models.js';
+
+/** Most rows measure what one segment costs; SEGMENTS=default leaves them to the engine. */
+const ONE_SEGMENT = { steps: 10_000, bytes: 64 * 1024 * 1024 };
+/** Tokens; about a dozen steps of 2 kB messages fit between two compactions. */
+const WINDOW = 24_000;
 
 installRuntime('ERROR');
 const { env } = process;
+const longRun = longRunModel(tellParent);
 const worker = await createWorker({
   config: defineConfig({
     agents: benchAgents({ ledgerUrl: env['LEDGER'] ?? '', tell: tellParent }),
-    models: { scripted: scriptedModel },
+    models: {
+      scripted: scriptedModel,
+      unbounded: longRun,
+      bounded: { ...longRun, window: WINDOW },
+    },
   }),
   address: env['ADDRESS'] ?? '',
   taskQueue: env['QUEUE'] ?? '',
   workflowBundle: { codePath: env['BUNDLE'] ?? '' },
+  ...(env['SEGMENTS'] !== 'default' && { segment: ONE_SEGMENT }),
+  ...(env['PROMPT_BYTES'] !== undefined && { transcriptCacheBytes: Number(env['PROMPT_BYTES']) }),
+  ...(env['CACHED'] !== undefined && { maxCachedWorkflows: Number(env['CACHED']) }),
   env,
 });
 await serveAsChild(worker);

@@ -1,4 +1,6 @@
 import type { Price } from '../core/definition.js';
+import { capabilitiesOf, type Capabilities } from './capabilities.js';
+import { checkCapabilities } from './capability-overrides.js';
 import { demoModel } from './demo.js';
 import type { Model } from './model.js';
 import { openAiModelFromEnvironment } from './openai-environment.js';
@@ -7,19 +9,24 @@ import { priceOf } from './prices.js';
 import { windowOf } from './windows.js';
 
 /** A model of the config: an adapter of one's own, or where and how OpenAI's API is spoken. */
-export type ModelEntry =
-  ModelOptions | (Model & { readonly price?: Price; readonly window?: number });
+export type ModelEntry = ModelOptions | (Model & OwnFacts);
 
-export interface ModelOptions {
+/** What the config may know better than the tables. */
+interface OwnFacts {
+  readonly price?: Price;
+  /** Tokens that a prompt may have; default: the model's, where it is known. Compaction goes by it. */
+  readonly window?: number;
+  /** What the model takes; default, field by field: what is known of it, else all that a modern server has. */
+  readonly capabilities?: Partial<Capabilities>;
+}
+
+export interface ModelOptions extends OwnFacts {
   /** The name at the provider; default: the entry's own. */
   readonly model?: string;
   /** Default: OPENAI_BASE_URL, else OpenAI's. */
   readonly baseUrl?: string;
   /** Name of the environment variable that holds the key; default OPENAI_API_KEY. Never the key itself. */
   readonly apiKeyEnv?: string;
-  readonly price?: Price;
-  /** Tokens that a prompt may have; default: the model's, where it is known. Compaction goes by it. */
-  readonly window?: number;
   /** Ask for the reply as a stream, so that a dead connection is noticed early; default false. */
   readonly stream?: boolean;
   /** Milliseconds a whole call may take; default 10 minutes. */
@@ -37,6 +44,8 @@ export interface ResolvedModel {
   readonly price: Price | null;
   /** Tokens that a prompt may have; null where nobody knows. */
   readonly window: number | null;
+  /** What it takes, as far as anybody knows before it is asked. */
+  readonly capabilities: Capabilities;
 }
 
 export interface ModelCatalog {
@@ -59,13 +68,24 @@ export function createModelCatalog(
     resolve(name) {
       const own = named.get(name);
       if (own !== undefined) return own;
-      if (name === 'demo') return { model: demo, name, price: FREE, window: null };
-      return { model: standard, name, price: priceOf(name), window: windowOf(name) };
+      if (name === 'demo') {
+        return { model: demo, name, price: FREE, window: null, capabilities: DEMO };
+      }
+      const capabilities = capabilitiesOf(name);
+      return { model: standard, name, price: priceOf(name), window: windowOf(name), capabilities };
     },
   };
 }
 
 const FREE: Price = { input: 0, cachedInput: 0, output: 0 };
+
+/** Code that reads texts and calls tools, and nothing else. */
+const DEMO: Capabilities = capabilitiesOf('demo', {
+  responseFormat: 'none',
+  logprobs: false,
+  images: false,
+  files: false,
+});
 
 function resolveEntry(
   name: string,
@@ -73,8 +93,17 @@ function resolveEntry(
   environment: Readonly<Record<string, string | undefined>>,
 ): ResolvedModel {
   refuseOddNumbers(name, entry);
+  if (entry.capabilities !== undefined) {
+    checkCapabilities(entry.capabilities, `models.${name}.capabilities`);
+  }
   if ('call' in entry) {
-    return { model: entry, name, price: entry.price ?? null, window: entry.window ?? null };
+    return {
+      model: entry,
+      name,
+      price: entry.price ?? null,
+      window: entry.window ?? null,
+      capabilities: capabilitiesOf(name, entry.capabilities),
+    };
   }
   const { model = name, apiKeyEnv = 'OPENAI_API_KEY', price, window, ...options } = entry;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
@@ -83,6 +112,7 @@ function resolveEntry(
     name: model,
     price: price ?? priceOf(model),
     window: window ?? windowOf(model),
+    capabilities: capabilitiesOf(model, entry.capabilities),
   };
   if (apiKey === '' && baseUrl === '') {
     return { model: openAiModelFromEnvironment({}), ...known };

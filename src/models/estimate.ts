@@ -5,6 +5,9 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
+/** More than what providers count for an image of usual size, or for a page or two of a file. */
+const TOKENS_PER_ATTACHMENT = 1_500;
+
 /**
  * Usage of a call whose provider said nothing, on the high side. Nothing counts as cached: a price
  * that is guessed should not be guessed low.
@@ -12,7 +15,9 @@ function sum(counts: readonly number[]): number {
 export function estimateUsage(request: ModelRequest, reply: ModelReply): ModelUsage {
   const messages = request.messages.map((message) => {
     const calls = message.role === 'assistant' ? (message.calls ?? []) : [];
+    const attached = message.role === 'user' ? (message.attachments ?? []).length : 0;
     return (
+      attached * TOKENS_PER_ATTACHMENT +
       estimateTokens(message.text) +
       sum(calls.map((call) => estimateTokens(call.name + call.arguments)))
     );
@@ -20,8 +25,10 @@ export function estimateUsage(request: ModelRequest, reply: ModelReply): ModelUs
   const tools = request.tools.map((tool) =>
     estimateTokens(tool.name + tool.description + JSON.stringify(tool.parameters)),
   );
+  const { responseFormat } = request;
+  const format = responseFormat === undefined ? 0 : estimateTokens(JSON.stringify(responseFormat));
   return {
-    inputTokens: estimateTokens(request.instructions) + sum(messages) + sum(tools),
+    inputTokens: estimateTokens(request.instructions) + sum(messages) + sum(tools) + format,
     outputTokens:
       estimateTokens(reply.text) +
       sum(reply.calls.map((call) => estimateTokens(call.name + call.arguments))),

@@ -1,12 +1,24 @@
-import type { PromptMessage } from '../core/messages.js';
+import type { BlobRef, PromptMessage } from '../core/messages.js';
 import type { Settings, ToolChoice } from '../core/definition.js';
 import type { JsonObject } from '../core/json.js';
+import type { Parameter } from './parameters.js';
 
 /** A tool as a model is told of it. */
 export interface ModelTool {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonObject;
+}
+
+/** The form that the text of a reply shall have. */
+export interface ResponseSchema {
+  readonly name: string;
+  readonly schema: JsonObject;
+  /**
+   * What tells a model of the schema in words. It is added to the instructions where the schema itself
+   * cannot be sent, also within the very call in which the server refuses it.
+   */
+  readonly instruction?: string;
 }
 
 export interface ModelRequest {
@@ -17,16 +29,39 @@ export interface ModelRequest {
   readonly tools: readonly ModelTool[];
   readonly toolChoice: ToolChoice;
   readonly settings: Settings;
+  readonly responseFormat?: ResponseSchema;
+  /** Asks for the logarithmic probabilities of the reply's tokens, with so many alternatives (at most 20). */
+  readonly logprobs?: { readonly top: number };
+  /** What this model's server has refused before, by `dropped`: left out from the start. */
+  readonly without?: readonly Parameter[];
+  /** Resolves to the base64 text of an attachment; needed only where a message has one by reference. */
+  readonly files?: (blob: BlobRef) => Promise<string>;
 }
 
 /** Why the model stopped. `filtered`: the provider's content filter; `length`: the output limit. */
 export type Finish = 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
 
-/** Tokens as the provider counts them; `cachedTokens` are a part of `inputTokens`. */
+/**
+ * Tokens as the provider counts them. `cachedTokens` are a part of `inputTokens`, `reasoningTokens`
+ * of `outputTokens`: neither is to be added once more.
+ */
 export interface ModelUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
+  /** Absent when the provider did not say. */
+  readonly reasoningTokens?: number;
+}
+
+/** A token and the natural logarithm of its probability, from 0 downward. */
+export interface Alternative {
+  readonly token: string;
+  readonly logprob: number;
+}
+
+/** A token of a reply with what could have stood in its place, itself mostly among them. */
+export interface TokenLogprob extends Alternative {
+  readonly top: readonly Alternative[];
 }
 
 export interface ModelReply {
@@ -37,6 +72,10 @@ export interface ModelReply {
   /** Absent when the provider did not say. */
   readonly usage?: ModelUsage;
   readonly requestId?: string;
+  /** Of the first 256 tokens at most. Absent when not asked for, or when the server does not tell them. */
+  readonly logprobs?: readonly TokenLogprob[];
+  /** What the server refused in this call, so that it was made once more without; none of `without`. */
+  readonly dropped?: readonly Parameter[];
 }
 
 export interface ModelContext {

@@ -80,6 +80,14 @@ function read({ status, error }: ProviderError): Reading {
   };
 }
 
+/** Said by servers whose model cannot see; some of them with a status that would be tried again. */
+const NO_IMAGES_TEXT =
+  /images? (input|url)s? (is |are )?(not supported|unsupported)|image_url\W.{0,40}(not supported|only supported)|unsupported content part type\W{1,4}image_url|(does not|doesn't|that) support (image|vision)|not a multimodal model/i;
+
+function saysNoImages({ status = 400, text }: Reading): boolean {
+  return status >= 400 && NO_IMAGES_TEXT.test(text);
+}
+
 function has(reading: Reading, codes: ReadonlySet<string>): boolean {
   return reading.codes.some((code) => codes.has(code));
 }
@@ -101,6 +109,7 @@ function kindOf(reading: Reading, shouldRetry: string | null): ModelErrorKind {
   const { status, text } = reading;
   if (isQuota(reading)) return 'quota';
   if (isContextTooLong(reading)) return 'context_too_long';
+  if (saysNoImages(reading)) return 'request';
   if (shouldRetry === 'true') return 'retry';
   if (has(reading, MODEL_CODES) || status === 404) return 'model';
   if (has(reading, KEY_CODES) || status === 401 || status === 403) return 'credentials';
@@ -113,7 +122,8 @@ function kindOf(reading: Reading, shouldRetry: string | null): ModelErrorKind {
   return 'request';
 }
 
-function typeOf(kind: ModelErrorKind, { status, codes }: Reading): string {
+function typeOf(kind: ModelErrorKind, reading: Reading): string {
+  const { status, codes } = reading;
   switch (kind) {
     case 'quota':
       return 'insufficient_quota';
@@ -128,11 +138,15 @@ function typeOf(kind: ModelErrorKind, { status, codes }: Reading): string {
       return status === 429 ? 'rate_limit' : `http_${status}`;
     case 'request':
     case 'empty':
+      if (saysNoImages(reading)) return 'no_images';
       return codes.find((code) => /^\w{1,40}$/.test(code)) ?? `http_${status ?? 400}`;
   }
 }
 
-function advice(kind: ModelErrorKind, place: CallPlace): string {
+function advice(
+  kind: ModelErrorKind,
+  { place, reading }: { place: CallPlace; reading: Reading },
+): string {
   switch (kind) {
     case 'quota':
       return 'the account has no quota left; add credit there';
@@ -148,13 +162,24 @@ function advice(kind: ModelErrorKind, place: CallPlace): string {
       return 'no answer for now';
     case 'request':
     case 'empty':
-      return 'the request was refused';
+      return saysNoImages(reading)
+        ? `the model "${place.model}" takes no images; name one that does, or leave them out`
+        : 'the request was refused';
   }
 }
 
 export function requestIdOf(headers: Headers): string | undefined {
   const id = headers.get('x-request-id') ?? headers.get('request-id') ?? undefined;
   return id?.slice(0, 200);
+}
+
+/** What the provider said in words, and the parameter that it names, if any. */
+export function saidBy({ error }: ProviderError): {
+  readonly text: string;
+  readonly param: string;
+} {
+  const param = isObject(error) ? error['param'] : undefined;
+  return { text: messageOf(error), param: typeof param === 'string' ? param : '' };
 }
 
 /** True when the provider's filter refused the prompt: an outcome, not an error. */
@@ -184,7 +209,7 @@ export function providerError(failure: ProviderError, place: CallPlace): ModelEr
   const status = reading.status === undefined ? 'Error' : String(reading.status);
   const said = sample(reading.text, place.keys);
   return new ModelError(
-    `${status} from ${place.baseUrl}: ${advice(kind, place)}${said === '' ? '' : `. It said: ${said}`}`,
+    `${status} from ${place.baseUrl}: ${advice(kind, { place, reading })}${said === '' ? '' : `. It said: ${said}`}`,
     detailsFrom({ kind, type: typeOf(kind, reading) }, failure.headers, {
       status: reading.status,
       retryAfterMs: retryAfterMs(failure.headers, place.now()),

@@ -1,7 +1,9 @@
 import { isObject } from '../core/json.js';
-import type { Finish, ModelReply, ModelUsage } from './model.js';
+import type { Finish, ModelReply } from './model.js';
+import { logprobsOf } from './logprobs.js';
 import { ModelError, type ModelErrorKind } from './model-error.js';
 import { detailsFrom, requestIdOf, type CallPlace } from './openai-errors.js';
+import { usageOf } from './openai-usage.js';
 import { sample } from './scrub.js';
 
 /** Where a reply came from: its headers, and the call for messages. */
@@ -60,23 +62,6 @@ function callsOf(message: Record<string, unknown>, source: ReplySource): ModelRe
   });
 }
 
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
-}
-
-function usageOf(value: unknown): ModelUsage | undefined {
-  if (!isObject(value)) return undefined;
-  const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = value;
-  if (!isCount(inputTokens) || !isCount(outputTokens)) return undefined;
-  const details = value['prompt_tokens_details'];
-  const cached = isObject(details) ? details['cached_tokens'] : undefined;
-  return {
-    inputTokens,
-    outputTokens,
-    cachedTokens: isCount(cached) ? Math.min(cached, inputTokens) : 0,
-  };
-}
-
 /** Known words for the reason; what a server says beyond them is read from what it sent. */
 function finishOf(reason: unknown, hasCalls: boolean): Finish {
   if (reason === 'content_filter') return 'filtered';
@@ -87,11 +72,11 @@ function finishOf(reason: unknown, hasCalls: boolean): Finish {
 function messageOf(
   value: unknown,
   source: ReplySource,
-): { readonly message: Record<string, unknown>; readonly reason: unknown } {
+): { readonly message: Record<string, unknown>; readonly choice: Record<string, unknown> } {
   const choices = isObject(value) ? value['choices'] : undefined;
   const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
   if (isObject(choice) && isObject(choice['message'])) {
-    return { message: choice['message'], reason: choice['finish_reason'] };
+    return { message: choice['message'], choice };
   }
   throw unusable(source, {
     type: choice === undefined ? 'empty_choices' : 'no_message',
@@ -107,12 +92,15 @@ function messageOf(
  * Calls of a reply that was filtered or refused are dropped: nobody shall execute them.
  */
 export function parseCompletion(value: unknown, source: ReplySource): ModelReply {
-  const { message, reason } = messageOf(value, source);
+  const { message, choice } = messageOf(value, source);
+  const reason = choice['finish_reason'];
+  const logprobs = logprobsOf(choice['logprobs']);
   const usage = usageOf(isObject(value) ? value['usage'] : undefined);
   const requestId = requestIdOf(source.headers);
   const rest = {
     ...(usage !== undefined && { usage }),
     ...(requestId !== undefined && { requestId }),
+    ...(logprobs !== undefined && { logprobs }),
   };
   const refusal = message['refusal'];
   if (typeof refusal === 'string' && refusal !== '') {

@@ -1,28 +1,26 @@
-import type { PromptMessage } from '../core/messages.js';
 import type { JsonObject } from '../core/json.js';
-import type { Settings } from '../core/definition.js';
+import { NO_DATA, type AttachedData } from './attachments.js';
+import { capabilitiesOf, reducedBy, type Capabilities } from './capabilities.js';
 import type { ModelRequest, ModelTool } from './model.js';
-
-interface WireCall {
-  readonly id: string;
-  readonly type: 'function';
-  readonly function: { readonly name: string; readonly arguments: string };
-}
-
-/** A message as Chat Completions takes it. */
-type WireMessage =
-  | { readonly role: 'system' | 'user'; readonly content: string }
-  | {
-      readonly role: 'assistant';
-      readonly content: string | null;
-      readonly tool_calls?: readonly WireCall[];
-    }
-  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string };
+import { wireMessages, type WireMessage } from './openai-messages.js';
+import type { Parameter } from './parameters.js';
+import { isStrictSchema } from './strict-schema.js';
 
 interface WireTool {
   readonly type: 'function';
   readonly function: ModelTool;
 }
+
+type WireFormat =
+  | { readonly type: 'json_object' }
+  | {
+      readonly type: 'json_schema';
+      readonly json_schema: {
+        readonly name: string;
+        readonly schema: JsonObject;
+        readonly strict?: true;
+      };
+    };
 
 /** The body of `POST /chat/completions`. Settings stand beside these fields under their own names. */
 export interface WireRequest {
@@ -30,61 +28,108 @@ export interface WireRequest {
   readonly messages: readonly WireMessage[];
   readonly tools?: readonly WireTool[];
   readonly tool_choice?: 'auto' | 'required' | 'none';
+  readonly response_format?: WireFormat;
+  readonly logprobs?: true;
+  readonly top_logprobs?: number;
   readonly stream?: true;
   readonly stream_options?: { readonly include_usage: true };
 }
 
-function wireMessage(message: PromptMessage): WireMessage {
-  switch (message.role) {
-    case 'user':
-      return { role: 'user', content: message.text };
-    case 'tool':
-      return { role: 'tool', tool_call_id: message.callId, content: message.text };
-    case 'assistant': {
-      const calls = (message.calls ?? []).map((call): WireCall => ({
-        id: call.id,
-        type: 'function',
-        function: { name: call.name, arguments: call.arguments },
-      }));
-      if (calls.length === 0) return { role: 'assistant', content: message.text };
-      return {
-        role: 'assistant',
-        content: message.text === '' ? null : message.text,
-        tool_calls: calls,
-      };
-    }
-  }
+export interface WireOptions {
+  readonly stream: boolean;
+  /** Default: what is known of the model. */
+  readonly capabilities?: Capabilities;
+  /** What `readAttachments` read. */
+  readonly data?: AttachedData;
 }
+
+/** What the server takes, and what it has refused in words. */
+interface Terms {
+  readonly takes: Capabilities;
+  readonly without: readonly Parameter[];
+}
+
+/** No server knows more alternatives. */
+const MOST_ALTERNATIVES = 20;
 
 function wireTool({ name, description, parameters }: ModelTool): WireTool {
   return { type: 'function', function: { name, description, parameters } };
 }
 
-function wireSettings({ maxOutputTokens, ...others }: Settings): JsonObject {
+function wireSettings(
+  { maxOutputTokens, ...others }: ModelRequest['settings'],
+  { takes, without }: Terms,
+): JsonObject {
+  const leftOut = (name: string): boolean =>
+    without.includes(`settings.${name}`) ||
+    (!takes.temperature && (name === 'temperature' || name === 'top_p')) ||
+    (!takes.parallelTools && name === 'parallel_tool_calls');
+  const kept = Object.fromEntries(Object.entries(others).filter(([name]) => !leftOut(name)));
   return maxOutputTokens === undefined
-    ? others
-    : { ...others, max_completion_tokens: maxOutputTokens };
+    ? kept
+    : { ...kept, [takes.maxTokensParameter]: maxOutputTokens };
+}
+
+function wireTools(
+  { tools, toolChoice: wanted }: ModelRequest,
+  { takes, without }: Terms,
+): Pick<WireRequest, 'tools' | 'tool_choice'> {
+  const choice = wanted === 'required' && !takes.requiredToolChoice ? 'auto' : wanted;
+  const isRefused = without.includes(`tool_choice:${choice}`);
+  // Tools that must not be called are not shown where that cannot be said otherwise.
+  if (tools.length === 0 || (choice === 'none' && isRefused)) return {};
+  return { tools: tools.map(wireTool), ...(!isRefused && { tool_choice: choice }) };
+}
+
+function wireFormat(
+  { responseFormat: wanted }: ModelRequest,
+  { takes, without }: Terms,
+): WireFormat | undefined {
+  if (wanted === undefined || takes.responseFormat === 'none') return undefined;
+  if (takes.responseFormat === 'json_object') return { type: 'json_object' };
+  const { schema } = wanted;
+  const isStrict = isStrictSchema(schema) && !without.includes('response_format:strict');
+  const name = wanted.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || 'answer';
+  return { type: 'json_schema', json_schema: { name, schema, ...(isStrict && { strict: true }) } };
+}
+
+/** With the schema in words where it cannot be sent. */
+function instructionsOf({ instructions, responseFormat }: ModelRequest, { takes }: Terms): string {
+  const inWords = takes.responseFormat === 'json_schema' ? undefined : responseFormat?.instruction;
+  return [instructions, inWords].filter((text) => text !== undefined && text !== '').join('\n\n');
 }
 
 /**
- * The request in the wire format, as a function of nothing but the request: equal messages give
+ * The request in the wire format, as a function of nothing but its arguments: equal messages give
  * equal bytes, so the serialised messages of a longer request begin with those of a shorter one
  * and the provider's prompt cache holds.
  *
- * Settings go out verbatim, but cannot replace the fields that perdure itself fills.
+ * Settings go out verbatim, but cannot replace the fields that perdure itself fills. What the model
+ * does not take, or its server has refused, is left out or put in the way that it takes.
  */
-export function wireRequest(request: ModelRequest, options: { stream: boolean }): WireRequest {
+export function wireRequest(request: ModelRequest, options: WireOptions): WireRequest {
+  const { without = [], logprobs } = request;
+  const capabilities = options.capabilities ?? capabilitiesOf(request.model);
+  const terms: Terms = { takes: reducedBy(capabilities, without), without };
+  const { takes } = terms;
+  const format = wireFormat(request, terms);
   return {
-    ...wireSettings(request.settings),
+    ...wireSettings(request.settings, terms),
     model: request.model,
-    messages: [
-      { role: 'system', content: request.instructions },
-      ...request.messages.map(wireMessage),
-    ],
-    ...(request.tools.length > 0 && {
-      tools: request.tools.map(wireTool),
-      tool_choice: request.toolChoice,
-    }),
-    ...(options.stream && { stream: true, stream_options: { include_usage: true } }),
+    messages: wireMessages(
+      { instructions: instructionsOf(request, terms), messages: request.messages },
+      { role: takes.systemRole, data: options.data ?? NO_DATA },
+    ),
+    ...wireTools(request, terms),
+    ...(format !== undefined && { response_format: format }),
+    ...(logprobs !== undefined &&
+      takes.logprobs && {
+        logprobs: true,
+        top_logprobs: Math.min(logprobs.top, MOST_ALTERNATIVES),
+      }),
+    ...(options.stream && takes.streaming && { stream: true }),
+    ...(options.stream &&
+      takes.streaming &&
+      !without.includes('stream_options') && { stream_options: { include_usage: true } }),
   };
 }

@@ -1,4 +1,5 @@
 import { isObject } from '../core/json.js';
+import { MOST_LOGPROBS } from './logprobs.js';
 
 interface AssembledCall {
   readonly index: unknown;
@@ -63,6 +64,7 @@ export function assembleStream(): StreamAssembly {
   let refusal = '';
   let reason: unknown = null;
   let usage: unknown;
+  const logprobs: unknown[] = [];
 
   return {
     add(chunk) {
@@ -71,6 +73,8 @@ export function assembleStream(): StreamAssembly {
       const choice: unknown = Array.isArray(chunk['choices']) ? chunk['choices'][0] : undefined;
       if (!isObject(choice)) return;
       reason = choice['finish_reason'] ?? reason;
+      const told = isObject(choice['logprobs']) ? choice['logprobs']['content'] : undefined;
+      if (Array.isArray(told) && logprobs.length < MOST_LOGPROBS) logprobs.push(...told);
       const delta = isObject(choice['delta']) ? choice['delta'] : {};
       content += stringOf(delta['content']);
       refusal += stringOf(delta['refusal']);
@@ -83,6 +87,7 @@ export function assembleStream(): StreamAssembly {
       choices: [
         {
           finish_reason: reason,
+          ...(logprobs.length > 0 && { logprobs: { content: logprobs } }),
           message: {
             content,
             refusal,

@@ -1,12 +1,17 @@
 import OpenAI, { APIError } from 'openai';
 import { Stream } from 'openai/streaming';
 import { isObject } from '../core/json.js';
+import { askWithout, type Asking } from './ask-without.js';
+import { readAttachments } from './attachments.js';
 import { watchCall, type Expiry } from './call-watch.js';
-import type { Model, ModelReply } from './model.js';
+import { capabilitiesOf, type Capabilities } from './capabilities.js';
+import type { Model, ModelReply, ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
 import { readAnswer, replyToError } from './openai-answer.js';
-import type { CallPlace } from './openai-errors.js';
+import type { CallPlace, ProviderError } from './openai-errors.js';
+import { refusedParameter } from './openai-refusals.js';
 import { wireRequest, type WireRequest } from './openai-request.js';
+import type { Parameter } from './parameters.js';
 import { patientDispatcher } from './patient-dispatcher.js';
 import { transportError } from './transport-errors.js';
 
@@ -21,6 +26,8 @@ export interface OpenAiModelOptions {
   readonly idleMs?: number;
   /** Ask for the answer in pieces, so that a dead connection is noticed early; default false. */
   readonly stream?: boolean;
+  /** What the model takes; default, field by field: what is known of it by its name. */
+  readonly capabilities?: Partial<Capabilities>;
 }
 
 const OPENAI_URL = 'https://api.openai.com/v1';
@@ -74,15 +81,25 @@ function expired(expiry: Expiry, place: CallPlace, limits: Record<Expiry, number
   return new ModelError(message, { kind: 'retry', type: expiry });
 }
 
+/** What the provider sent, when that is what the client threw. */
+function sentError(error: unknown): ProviderError | undefined {
+  if (!(error instanceof APIError) || !(error.headers instanceof Headers)) return undefined;
+  const status: unknown = error.status;
+  const failure = { headers: error.headers, error: error.error };
+  return typeof status === 'number' ? { ...failure, status } : failure;
+}
+
 /** What the client threw as a `ModelError`, or as the reply that it amounts to. */
 function settle(error: unknown, place: CallPlace): ModelReply {
   if (error instanceof ModelError) throw error;
-  if (error instanceof APIError && error.headers instanceof Headers) {
-    const status: unknown = error.status;
-    const failure = { headers: error.headers, error: error.error };
-    return replyToError(typeof status === 'number' ? { ...failure, status } : failure, place);
-  }
+  const failure = sentError(error);
+  if (failure !== undefined) return replyToError(failure, place);
   throw transportError(error, place);
+}
+
+function refusal(error: unknown, call: Parameters<typeof refusedParameter>[1]): Parameter | null {
+  const failure = sentError(error);
+  return failure === undefined ? null : refusedParameter(failure, call);
 }
 
 function connect(options: OpenAiModelOptions, baseUrl: string, timeoutMs: number): Client {
@@ -111,9 +128,8 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
     timeout: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     idle: options.idleMs ?? DEFAULT_IDLE_MS,
   };
-  const streamed = options.stream ?? false;
   const client = connect(options, baseUrl, limits.timeout);
-  const ask = (body: WireRequest, signal: AbortSignal): Promise<Response> =>
+  const post = (body: WireRequest, signal: AbortSignal): Promise<Response> =>
     client.post('/chat/completions', { body, signal }).asResponse();
   const events = (response: Response): AsyncIterable<unknown> =>
     Stream.fromSSEResponse(response, new AbortController(), client);
@@ -128,11 +144,27 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
         hasKey: options.apiKey !== undefined,
         now: Date.now,
       };
+      const capabilities = capabilitiesOf(request.model, options.capabilities);
+      const stream = options.stream ?? false;
       const watch = watchCall(signal, { timeoutMs: limits.timeout, idleMs: limits.idle });
       try {
-        const response = await ask(wireRequest(request, { stream: streamed }), watch.signal);
-        const source = { headers: response.headers, place };
-        return await readAnswer(response, source, { streamed, watch, events });
+        const data = await readAttachments(request, capabilities);
+        const wired = (asked: ModelRequest): WireRequest =>
+          wireRequest(asked, { stream, capabilities, data });
+        const asking: Asking = {
+          async ask(asked) {
+            const wire = wired(asked);
+            const response = await post(wire, watch.signal);
+            const source = { headers: response.headers, place };
+            return await readAnswer(response, source, {
+              streamed: wire.stream ?? false,
+              watch,
+              events,
+            });
+          },
+          refusal: (error, asked) => refusal(error, { request: asked, wire: wired(asked), place }),
+        };
+        return await askWithout(asking, request);
       } catch (error) {
         signal.throwIfAborted();
         const expiry = watch.expiry();

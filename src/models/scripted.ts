@@ -55,7 +55,9 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
     async call(request, { signal }) {
       signal.throwIfAborted();
       const step = script[requests.length];
-      requests.push(structuredClone(request));
+      // A function cannot be copied, and says nothing of what was asked.
+      const { files: _files, ...asked } = request;
+      requests.push(structuredClone(asked));
       if (step === undefined) throw exhausted(requests.length, script.length);
       if (step instanceof Error) throw step;
       const reply = typeof step === 'function' ? await step(request) : step;

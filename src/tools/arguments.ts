@@ -1,11 +1,10 @@
 import type { JsonObject } from '../core/json.js';
 import type { CallProblem } from '../core/messages.js';
 import { isObject } from '../core/json.js';
-import { jsonFaultPosition } from './json-fault.js';
+import { describeFault, jsonFaultPosition } from './json-fault.js';
+import { findHazard } from './json-hazard.js';
 import { nearestFirst } from './nearest.js';
 
-const MAX_DEPTH = 64;
-const SAMPLE_AROUND = 30;
 const MAX_NAMES = 40;
 
 export type ParsedArguments =
@@ -48,14 +47,7 @@ function parse(text: string): Parsed {
   try {
     return { ok: true, value: JSON.parse(text) as unknown };
   } catch {
-    const position = jsonFaultPosition(text);
-    const around = JSON.stringify(
-      text.slice(Math.max(0, position - SAMPLE_AROUND), position + SAMPLE_AROUND),
-    );
-    const fault =
-      position >= text.length
-        ? `they end too early, after ${text.length} characters, with ${around}`
-        : `character ${JSON.stringify(text[position])} at position ${position} is wrong, in ${around}`;
+    const fault = describeFault(text, jsonFaultPosition(text), { ending: 'they end' });
     const message = `The arguments are not JSON: ${fault}. Send one complete JSON object.`;
     return { ok: false, problem: { type: 'invalid_json', message } };
   }
@@ -73,27 +65,4 @@ function kindOf(value: unknown): string {
 
 function isJsonObject(value: unknown): value is JsonObject {
   return isObject(value);
-}
-
-/** Walks without recursion: the depth of the text is the model's choice, that of our stack is not. */
-function findHazard(root: object): string | undefined {
-  const waiting: { readonly value: object; readonly depth: number }[] = [{ value: root, depth: 1 }];
-  for (let next = waiting.pop(); next; next = waiting.pop()) {
-    if (next.depth > MAX_DEPTH) return `the arguments are nested deeper than ${MAX_DEPTH} levels`;
-    if (Object.hasOwn(next.value, '__proto__')) return 'the key "__proto__" is refused';
-    const { constructor } = next.value as { constructor?: unknown };
-    if (Object.hasOwn(next.value, 'constructor') && isObject(constructor)) {
-      if (Object.hasOwn(constructor, 'prototype'))
-        return 'the key "constructor.prototype" is refused';
-    }
-    for (const value of Object.values(next.value) as unknown[]) {
-      if (typeof value === 'number' && !Number.isFinite(value)) {
-        return 'a number is too large; send it as text';
-      }
-      if (typeof value === 'object' && value !== null) {
-        waiting.push({ value, depth: next.depth + 1 });
-      }
-    }
-  }
-  return undefined;
 }

@@ -3,17 +3,53 @@ const PLAIN = /[ !#-[\]-\uffff]*/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const LITERAL = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
 
+const SAMPLE_AROUND = 30;
+
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma' | 'end';
 type Scanned = { readonly ok: boolean; readonly at: number };
+
+/** How far a JSON value reaches that begins at a given place. */
+export interface ScannedValue {
+  readonly complete: boolean;
+  /** Behind the last character of a complete value, else the first character that is wrong. */
+  readonly at: number;
+  /** Keys with their colons that were read. */
+  readonly keys: number;
+  /** What would be right at the fault, for `describeExpected`. */
+  readonly expected: Expected | 'closing quote';
+  /** The bracket that is open at the fault. */
+  readonly inside: string | undefined;
+}
 
 /**
  * Where a text stops being JSON, as an offset in UTF-16 units; `text.length` when it only ends too
  * early. The messages of `JSON.parse` name no position in half of the cases, and differ by version.
  */
 export function jsonFaultPosition(text: string): number {
+  const { complete, at } = scanJsonValue(text, matchAt(SPACE, text, 0));
+  return complete ? at + matchAt(SPACE, text, at) : at;
+}
+
+/** The fault with a short sample of the text around it; `ending` begins the sentence on a text that is cut. */
+export function describeFault(
+  text: string,
+  position: number,
+  { ending }: { readonly ending: string },
+): string {
+  const around = JSON.stringify(
+    text.slice(Math.max(0, position - SAMPLE_AROUND), position + SAMPLE_AROUND),
+  );
+  return position >= text.length
+    ? `${ending} too early, after ${text.length} characters, with ${around}`
+    : `character ${JSON.stringify(text[position])} at position ${position} is wrong, in ${around}`;
+}
+
+/** Reads one JSON value from `start` on, and nothing behind it. Takes time in proportion to what it reads. */
+export function scanJsonValue(text: string, start: number): ScannedValue {
   const open: string[] = [];
   let expected: Expected = 'value';
-  let at = matchAt(SPACE, text, 0);
+  let keys = 0;
+  let at = start;
   for (; at < text.length; at += matchAt(SPACE, text, at)) {
     const character = text[at] ?? '';
     const inside = open.at(-1);
@@ -22,11 +58,10 @@ export function jsonFaultPosition(text: string): number {
       expected = open.length === 0 ? 'end' : 'comma';
       at += 1;
     } else if (expected === 'colon' || expected === 'comma') {
-      if (character !== (expected === 'colon' ? ':' : ',')) return at;
+      if (character !== (expected === 'colon' ? ':' : ',')) break;
+      if (expected === 'colon') keys += 1;
       expected = expected === 'comma' && inside === '{' ? 'key' : 'value';
       at += 1;
-    } else if (expected === 'end') {
-      return at;
     } else if (expected.startsWith('value') && (character === '{' || character === '[')) {
       open.push(character);
       expected = character === '{' ? 'key or }' : 'value or ]';
@@ -34,13 +69,39 @@ export function jsonFaultPosition(text: string): number {
     } else {
       const isKey = expected.startsWith('key');
       const scanned = isKey || character === '"' ? scanString(text, at) : scanLiteral(text, at);
+      const inText = scanned.at > at && text[at] === '"';
       at = scanned.at;
-      if (!scanned.ok) return at;
+      if (!scanned.ok) {
+        return { complete: false, at, keys, expected: inText ? 'closing quote' : expected, inside };
+      }
       if (isKey) expected = 'colon';
       else expected = open.length === 0 ? 'end' : 'comma';
     }
+    if (expected === 'end') return { complete: true, at, keys, expected, inside };
   }
-  return at;
+  return { complete: false, at, keys, expected, inside: open.at(-1) };
+}
+
+/** What would have been right where a value breaks off. */
+export function describeExpected({ expected, inside }: ScannedValue): string {
+  switch (expected) {
+    case 'closing quote':
+      return 'the closing quote (in a text, line breaks are \\n and quotes \\")';
+    case 'colon':
+      return '":"';
+    case 'comma':
+      return `"," or "${inside === '{' ? '}' : ']'}"`;
+    case 'key':
+      return 'a key in double quotes';
+    case 'key or }':
+      return 'a key in double quotes or "}"';
+    case 'value':
+      return 'a value';
+    case 'value or ]':
+      return 'a value or "]"';
+    case 'end':
+      return 'nothing more';
+  }
 }
 
 function closes(character: string, expected: Expected, inside: string | undefined): boolean {
