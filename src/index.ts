@@ -1,6 +1,7 @@
 export { defineAgent, type Agent, type AgentOptions } from './agents/define-agent.js';
 export { fileTools, type FileToolsOptions } from './tools/files/file-tools.js';
 export { defineTool, type ToolOptions } from './tools/define-tool.js';
+export { wait } from './tools/wait.js';
 export { ToolError } from './tools/tool-error.js';
 export type { Tool, ToolContext, Verification } from './tools/tool.js';
 export { defineConfig, type Config } from './config.js';
@@ -9,8 +10,30 @@ export type { Model, ModelContext, ModelReply, ModelRequest } from './models/mod
 export type { ModelEntry, ModelOptions } from './models/catalog.js';
 export { createWorker } from './create-worker.js';
 export type { RunningWorker, WorkerOptions } from './worker.js';
+export { perdure, type PerdurePlugin, type PluginOptions } from './plugin.js';
 export type { BlobStore } from './blobs/blob-store.js';
+export type { Archive } from './archive/archive.js';
 export type { Limits } from './core/definition.js';
 export type { Json, JsonObject } from './core/json.js';
 export type { Outcome, Usage } from './core/outcome.js';
 export type { RunInput } from './core/input.js';
+export { createClient } from './client.js';
+export type {
+  AskOptions,
+  ClientOptions,
+  PerdureClient,
+  RunHandle,
+  RunLike,
+  StartOptions,
+} from './client/client-types.js';
+export type { AgentLike, RunSettings } from './client/run-input.js';
+export type { ResultOptions } from './client/result.js';
+export type { EventsOptions } from './client/follow-events.js';
+export type { DurableEvent, DurableStep } from './client/run-events.js';
+export type { RunTranscript } from './client/run-transcript.js';
+export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
+export type { BackfillOptions, Schedules } from './client/schedule.js';
+export type { Overlap, ScheduleOptions } from './client/schedule-options.js';
+export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule-view.js';
+export type { Ask } from './core/inbox.js';
+export type { RunStatus } from './core/status.js';

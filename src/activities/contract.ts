@@ -1,6 +1,8 @@
 import type { ModelBlock, ToolBlock } from '../core/blocked.js';
 import type { ToolSuccess } from '../core/call-results.js';
 import type { Effect, LimitSet, Limits } from '../core/definition.js';
+import type { AskReceipt } from '../core/inbox.js';
+import type { RunInput } from '../core/input.js';
 import type { Json } from '../core/json.js';
 import type { BlobRef, ToolCall } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
@@ -81,6 +83,16 @@ export interface KeepMessagesResult {
   readonly blob?: BlobRef;
 }
 
+export interface SendMessageInput {
+  /** The run that gets it. */
+  readonly to: string;
+  /** Of the message. */
+  readonly id: string;
+  readonly message: string;
+  /** What to start where there is no such run. */
+  readonly start?: RunInput;
+}
+
 /** The seam between workflow and worker. Names and fields are recorded in histories: they are for ever. */
 export interface Activities {
   readonly loadAgent: (input: LoadAgentInput) => Promise<RunConfig>;
@@ -88,4 +100,5 @@ export interface Activities {
   readonly runTool: (input: RunToolInput) => Promise<RunToolResult>;
   readonly keepMessages: (input: KeepMessagesInput) => Promise<KeepMessagesResult>;
   readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
+  readonly askRun: (input: SendMessageInput) => Promise<AskReceipt>;
 }

@@ -7,6 +7,7 @@ import { keepMessages } from './keep-messages.js';
 import { loadAgent } from './load-agent.js';
 import { runFunction } from './run-function.js';
 import { runTool } from './run-tool.js';
+import { askRun } from './ask-run.js';
 
 export function createActivities(deps: ActivityDependencies): Activities {
   return {
@@ -15,6 +16,7 @@ export function createActivities(deps: ActivityDependencies): Activities {
     runTool: presentable((input) => runTool(deps, input)),
     keepMessages: presentable((input) => keepMessages(deps, input)),
     runFunction: presentable((input) => runFunction(deps, input)),
+    askRun: presentable(askRun),
   };
 }
 

@@ -1,5 +1,7 @@
 import { InvalidArgumentError, Option, type Command as Program } from 'commander';
 import type { Command } from './command.js';
+import type { Enter } from './enter.js';
+import { registerTalk } from './talk-commands.js';
 
 /** Runs a command that commander has found: `used` is its entry, `own` what stood behind its name. */
 export type Runner = (
@@ -26,9 +28,8 @@ export function registerCommands(program: Program, runner: Runner): void {
   registerHosts(enter);
   registerReaders(enter);
   registerDecisions(enter);
+  registerTalk(enter);
 }
-
-type Enter = (usage: string, description: string, load: () => Promise<Command<never>>) => Program;
 
 /** Commands that may bring a worker with them. */
 function registerHosts(enter: Enter): void {
@@ -38,15 +39,15 @@ function registerHosts(enter: Enter): void {
     async () => (await import('./commands/run.js')).run,
   )
     .option('--id <id>', 'workflow id; default: the agent, the date and a random end')
-    .option('--open', 'wait for more messages after each answer')
+    .option('--open', 'let it wait for more messages after each answer; see send and close')
     .option('--detach', 'start only, and print the id; another worker does the work')
     .option('--no-wait', 'leave when the run waits for a person (exit 3) or is blocked (exit 4)')
-    .option('--max-steps <n>', 'model calls permitted in this run', number)
+    .option('--max-steps <n>', 'model calls permitted in a turn', number)
     .option('--context <json>', 'JSON for your tools; the model never sees it', json)
     .option('--ui', 'on a terminal: stay up after the end until a key is pressed');
   enter(
     'attach <id>',
-    'follow a run to its end, and work on it when no worker does',
+    'follow a run to its end, an open one to that of its turn; work on it when no worker does',
     async () => (await import('./commands/attach.js')).attach,
   )
     .option('--no-wait', 'leave when the run waits for a person (exit 3) or is blocked (exit 4)')
@@ -55,7 +56,11 @@ function registerHosts(enter: Enter): void {
     'worker',
     'work on runs until interrupted',
     async () => (await import('./commands/worker.js')).worker,
-  ).option('--max-cached <n>', 'idle runs kept in memory', number);
+  )
+    .option('--max-cached <n>', 'idle runs kept in memory', number)
+    .option('--deployment <name>', 'worker versioning: runs stay on the build on which they began')
+    .option('--build-id <id>', 'name of this build; default: by the content of the workflow code')
+    .option('--no-promote', 'let new runs begin on the build that is current, until you say so');
   enter(
     'dev',
     'server and worker; reloads when your code changes',
@@ -76,7 +81,7 @@ function registerReaders(enter: Enter): void {
     .option('--limit <n>', 'at most so many', number, 50);
   enter(
     'transcript <id>',
-    'the messages of a run',
+    'the messages of a run, through all its segments',
     async () => (await import('./commands/transcript.js')).transcript,
   )
     .option('--from <n>', 'first message, from 0', number)
@@ -86,12 +91,17 @@ function registerReaders(enter: Enter): void {
     'export <id>',
     'the history of a run as JSON, to keep or to replay',
     async () => (await import('./commands/export.js')).exportRun,
-  ).option('--out <file>', 'write it there instead of to stdout');
+  )
+    .option('--out <file>', 'write it there instead of to stdout')
+    .option('--segment <n>', 'that segment, from 1; default: the newest', number)
+    .option('--all', 'all segments that the server keeps, as FILE-1, FILE-2, …');
   enter(
-    'replay <file...>',
+    'replay [file...]',
     'check that this version would do again what histories say',
     async () => (await import('./commands/replay.js')).replay,
-  );
+  )
+    .option('--from-server [query]', 'histories of runs on the server; default: of all that live')
+    .option('--limit <n>', 'at most so many runs of the server; default 1000', number);
   enter(
     'doctor',
     'which server, worker, model and versions are in use, and what is wrong',
@@ -112,16 +122,6 @@ function registerDecisions(enter: Enter): void {
         .makeOptionMandatory(),
     )
     .option('--result <json>', 'what the call returned, with --as happened', json);
-  enter(
-    'resume <id>',
-    'let a blocked run try again at once',
-    async () => (await import('./commands/resume.js')).resume,
-  );
-  enter(
-    'cancel <id>',
-    'end a run; what it has done so far is kept',
-    async () => (await import('./commands/cancel.js')).cancel,
-  ).option('--no-wait', 'ask for it and leave');
 }
 
 function number(text: string): number {

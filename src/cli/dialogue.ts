@@ -1,4 +1,4 @@
-import type { Message, ToolCall } from '../core/messages.js';
+import type { Message, ToolCall, UserMessage } from '../core/messages.js';
 import { formatBytes, visible } from '../core/summaries.js';
 import type { Palette } from './output.js';
 import { clockTime } from './when.js';
@@ -8,6 +8,15 @@ export interface DialogueOptions {
   /** Nothing is cut. */
   readonly full: boolean;
   readonly paint: Palette;
+  /** Where the newest segment begins; absent where there is but one. */
+  readonly segment?: SegmentMark | undefined;
+}
+
+export interface SegmentMark {
+  /** From 1. */
+  readonly number: number;
+  /** The first message that was said in it. */
+  readonly from: number;
 }
 
 /** What is shown of the arguments of a call, and of a result; in UTF-16 units. */
@@ -25,8 +34,13 @@ export function dialogue(
   const names = new Map(
     messages.flatMap((message) => callsOf(message).map(({ id, name }) => [id, name] as const)),
   );
+  const { segment, paint } = options;
+  const begins = messages.find(
+    ({ n }, at) => segment !== undefined && n >= segment.from && (at > 0 || n === segment.from),
+  );
   return messages.flatMap((message) => [
-    options.paint.bold(header(message, names)),
+    ...(message === begins ? [paint.dim(`--- segment ${segment?.number} begins ---`), ''] : []),
+    paint.bold(header(message, names)),
     ...body(message, options).map((line) => (line === '' ? '' : `${INDENT}${line}`)),
     '',
   ]);
@@ -42,7 +56,7 @@ function header(message: Message, names: ReadonlyMap<string, string>): string {
 function speaker(message: Message, names: ReadonlyMap<string, string>): string {
   switch (message.role) {
     case 'user':
-      return message.origin === 'perdure' ? 'perdure' : 'user';
+      return userName(message);
     case 'assistant':
       return 'model';
     case 'tool': {
@@ -52,6 +66,14 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
       );
     }
   }
+}
+
+function userName({ origin, pinned, compacts }: UserMessage): string {
+  if (compacts !== undefined) {
+    return `perdure · summary, for the model in place of #${compacts.from} to #${compacts.to}`;
+  }
+  if (origin === 'perdure') return 'perdure';
+  return pinned ? 'user · pinned' : 'user';
 }
 
 function body(message: Message, options: DialogueOptions): readonly string[] {

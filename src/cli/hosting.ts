@@ -52,7 +52,10 @@ export async function isWorkedElsewhere(context: CliContext, taskQueue: string):
   return await isWorked(await context.client(), taskQueue);
 }
 
-export interface HostOptions extends Pick<WorkerOptions, 'shutdownGraceMs' | 'maxCachedWorkflows'> {
+export interface HostOptions extends Pick<
+  WorkerOptions,
+  'shutdownGraceMs' | 'maxCachedWorkflows' | 'deployment'
+> {
   readonly taskQueue: string;
   /** Whether the worker's log is shown; else only what it cannot help saying. */
   readonly showLog?: boolean;

@@ -1,7 +1,9 @@
 import type { Attempt } from '../client/attempts.js';
 import type { InFlight, Projection } from '../client/projection.js';
+import { standingOf } from '../client/standing.js';
 import { callSummary, visible } from '../core/summaries.js';
 import type { Palette } from './output.js';
+import { clock, span } from './when.js';
 import { count, duration, spend } from './words.js';
 
 /** What is going on at this moment, in one line. `attempts` by activity id, `now` Unix time in ms. */
@@ -19,13 +21,37 @@ export function liveLine(
   const flying = [...view.inFlight.values()];
   const again = flying.flatMap(({ activityId }) => attempts.get(activityId) ?? []);
   return [
-    paint.cyan(stepOf(view)),
+    paint.cyan(placeOf(view)),
     ...(flying.length === 0
-      ? [...view.blocked.values()].map(({ reason }) => paint.yellow(`blocked (${reason})`))
+      ? standing(view, now).map((text) => paint.yellow(text))
       : [doing(flying, state.config.definition.model), elapsed(flying, now)]),
     ...again.filter(({ attempt }) => attempt > 1).map((told) => paint.yellow(attemptText(told))),
+    ...(state.paused && flying.length > 0 ? [paint.yellow('pauses after that')] : []),
+    ...queued(state.inbox.waiting.length),
     paint.dim(spend(state.turn.spent.usage)),
   ].join(' · ');
+}
+
+/** What stands still or is waited for. */
+function standing(view: Projection, now: number): readonly string[] {
+  if (view.blocked.size > 0) {
+    return [...view.blocked.values()].map(({ reason }) => `blocked (${reason})`);
+  }
+  const waits = standingOf(view);
+  switch (waits?.type) {
+    case 'message':
+      return ['waits for a message'];
+    case 'paused':
+      return ['paused'];
+    case 'time':
+      return [`waits until ${clock(waits.until)}, for ${span(waits.until - now)}`];
+    case undefined:
+      return [];
+  }
+}
+
+function queued(messages: number): readonly string[] {
+  return messages === 0 ? [] : [`${count(messages, 'message')} queued`];
 }
 
 /** `attempt 3, after: slow down`. */
@@ -33,7 +59,13 @@ export function attemptText({ attempt, lastFailure }: Attempt): string {
   return `attempt ${attempt}${lastFailure === '' ? '' : `, after: ${visible(lastFailure)}`}`;
 }
 
-function stepOf({ state }: Projection): string {
+/** The turn is named from the second on: most runs have one. */
+function placeOf({ state }: Projection): string {
+  const turn = state?.turn.number ?? 0;
+  return turn > 1 ? `turn ${turn}, ${stepOf(state)}` : stepOf(state);
+}
+
+function stepOf(state: Projection['state']): string {
   const turn = state?.turn;
   if (turn?.closing) return 'closing';
   const step = turn?.batch?.step ?? (turn?.spent.steps ?? 0) + 1;
@@ -42,9 +74,11 @@ function stepOf({ state }: Projection): string {
 }
 
 function doing(flying: readonly InFlight[], model: string): string {
-  const names = flying.map(({ call, activity, summary }) => {
+  const names = flying.map(({ call, activity, summary, input }) => {
     if (call !== null) return callSummary(call);
-    return activity === 'callModel' ? visible(model) : visible(summary || activity);
+    if (activity === 'keepMessages') return 'keeping older messages';
+    if (activity !== 'callModel') return visible(summary || activity);
+    return 'compact' in input ? visible(`summarising, ${model}`) : visible(model);
   });
   return names.length === 1
     ? names.join('')

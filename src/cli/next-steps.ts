@@ -1,4 +1,5 @@
 import type { RunReading } from '../client/read-run.js';
+import { nextUntil } from '../client/until.js';
 import type { Pending, RunStatus } from '../core/status.js';
 import { callSummary } from '../core/summaries.js';
 import type { CliContext } from './context.js';
@@ -35,9 +36,13 @@ export async function nextSteps(context: CliContext, now: Standing): Promise<rea
   return [
     ...decisions.flat(),
     ...(mendable ? [`${await type('resume', id)}   when that is mended: try again at once`] : []),
-    isUp
-      ? `${await type('attach', id)}   follow it`
-      : `${await type('attach', id)}   bring a worker and follow it`,
+    ...(status.status === 'paused' ? [`${await type('resume', id)}   let it go on`] : []),
+    ...(nextUntil(run.view) === null
+      ? columns([
+          [await type('send', id, 'MESSAGE'), 'give it a message'],
+          [await type('close', id), 'end it'],
+        ])
+      : [`${await type('attach', id)}   ${isUp ? 'follow it' : 'bring a worker and follow it'}`]),
   ];
 }
 

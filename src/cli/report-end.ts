@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { endOfRun } from '../client/end-of-run.js';
 import type { Projection } from '../client/projection.js';
 import type { Outcome } from '../core/outcome.js';
+import type { EndedTurn } from '../core/state.js';
 import { visible } from '../core/summaries.js';
 import type { CliContext } from './context.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
@@ -30,10 +31,44 @@ export async function reportEnd(context: CliContext, run: EndedRun): Promise<Exi
   const end = endOfRun({ terminatedWhy: '', ...run });
   if (end === null) throw new Error(`run ${visible(id)} has not ended`);
   const { outcome } = end;
-  const paint = palette(context.color);
-  context.say(endLine(outcome, view, paint));
+  // A segment's first event is not the run's.
+  const begunAt = view.state?.startedAt || view.startedAt;
+  const tookMs = view.ended && begunAt !== null ? view.ended.at - begunAt : 0;
+  return await report(context, { outcome, tookMs, title: '', told: { ...outcome, id, runId } });
+}
+
+/** A turn of a run that lives on. */
+export interface ReportedTurn extends EndedTurn {
+  readonly id: string;
+  readonly runId: string;
+  readonly view: Projection;
+  /** Of the message that the turn answers, where this command sent it. */
+  readonly messageId?: string | undefined;
+}
+
+/** Prints how a turn ended, like the end of a run. */
+export async function reportTurn(context: CliContext, over: ReportedTurn): Promise<ExitCode> {
+  const { id, runId, view, turn, outcome, messageId } = over;
+  const times = view.said.filter((message) => message.turn === turn).map(({ at }) => at);
+  const tookMs = times.length === 0 ? 0 : Math.max(...times) - Math.min(...times);
+  const told = { ...outcome, id, runId, turn, ...(messageId !== undefined && { messageId }) };
+  return await report(context, { outcome, tookMs, title: `turn ${turn} `, told });
+}
+
+interface Report {
+  readonly outcome: Outcome;
+  readonly tookMs: number;
+  /** Before the word that says how it ended. */
+  readonly title: string;
+  /** For `--json`. */
+  readonly told: object;
+}
+
+async function report(context: CliContext, given: Report): Promise<ExitCode> {
+  const { outcome, told } = given;
+  context.say(endLine(given, palette(context.color)));
   if (context.options.json) {
-    context.out(JSON.stringify({ ...outcome, id, runId }));
+    context.out(JSON.stringify(told));
   } else {
     const answer = await wholeAnswer(context, outcome);
     if (answer !== null) context.out(process.stdout.isTTY ? printable(answer) : answer);
@@ -41,17 +76,16 @@ export async function reportEnd(context: CliContext, run: EndedRun): Promise<Exi
   return CODES[outcome.status];
 }
 
-function endLine(outcome: Outcome, view: Projection, paint: Palette): string {
+function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
   const { status, reason, steps, toolCalls, usage, error } = outcome;
-  const word = status === reason ? status : `${status} (${reason})`;
+  const word = `${title}${status === reason ? status : `${status} (${reason})`}`;
   const colour = {
     completed: paint.green,
     failed: paint.red,
     stopped: paint.yellow,
     cancelled: paint.yellow,
   };
-  const took = view.ended && view.startedAt !== null ? view.ended.at - view.startedAt : 0;
-  const figures = [count(steps, 'step'), count(toolCalls, 'call'), spend(usage), duration(took)];
+  const figures = [count(steps, 'step'), count(toolCalls, 'call'), spend(usage), duration(tookMs)];
   return [
     colour[status](error === undefined ? word : `${word}: ${visible(error)}`),
     paint.dim(figures.join(' · ')),

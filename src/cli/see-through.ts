@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import type { CliContext } from './context.js';
 import type { ExitCode } from './exit-codes.js';
-import { reportEnd } from './report-end.js';
-import { reportInterrupted, reportWaiting } from './report-pause.js';
+import { reportEnd, reportTurn } from './report-end.js';
+import { reportInterrupted, reportOpen, reportWaiting, type LeftRun } from './report-pause.js';
 import { uiLink } from './run-header.js';
-import { watchRun, type Watch } from './watch-run.js';
+import { watchRun, type Watch, type WatchEnd } from './watch-run.js';
 
 /** How a person wants to see a run through. */
 export interface SeeOptions {
@@ -13,9 +13,14 @@ export interface SeeOptions {
   readonly ui?: boolean;
 }
 
-export type RunToSee = Omit<Watch, 'leaveWhenWaiting'>;
+export interface RunToSee extends Omit<Watch, 'leaveWhenWaiting'> {
+  /** Of the message that was sent to it. */
+  readonly messageId?: string;
+}
 
-/** Follows a run until there is nothing more to follow, and says how it stands. */
+type ReachedEnd = Extract<WatchEnd, { type: 'ended' | 'turn-ended' }>;
+
+/** Follows a run as far as is wished, and says how it stands. */
 export async function seeThrough(
   context: CliContext,
   run: RunToSee,
@@ -26,13 +31,29 @@ export async function seeThrough(
     ...run,
     leaveWhenWaiting: !wait || !context.isTty,
   });
+  // Who does the work may not have been found out yet.
+  if (end.type === 'waiting') await run.ready;
   const runId = end.last?.runId ?? run.runId;
   const { taskQueue } = run;
   const left = { id, runId, taskQueue, last: end.last, wasHosting: hosting.isHosting };
   if (end.type === 'interrupted') return await reportInterrupted(context, left);
   if (end.type === 'waiting') return await reportWaiting(context, left);
-  const code = await reportEnd(context, { id, runId, view: end.last.view });
+  const code = await reportReached(context, run, { end, left });
   if (ui && context.isTty && hosting.isHosting) await stayUp(context, id, interrupt);
+  return code;
+}
+
+/** The run has come to where it was to be followed. */
+async function reportReached(
+  context: CliContext,
+  { id, messageId }: RunToSee,
+  given: { readonly end: ReachedEnd; readonly left: LeftRun },
+): Promise<ExitCode> {
+  const { end, left } = given;
+  const { runId, view } = end.last;
+  if (end.type === 'ended') return await reportEnd(context, { id, runId, view });
+  const code = await reportTurn(context, { ...end.ended, id, runId, view, messageId });
+  await reportOpen(context, left);
   return code;
 }
 

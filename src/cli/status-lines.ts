@@ -1,10 +1,12 @@
+import type { Outcome } from '../core/outcome.js';
 import type { AttemptReport } from '../core/report.js';
 import type { RunReading } from '../client/read-run.js';
+import { standingOf } from '../client/standing.js';
 import type { RunStatus } from '../core/status.js';
 import { visible } from '../core/summaries.js';
 import type { Palette } from './output.js';
 import { columns, entries } from './table.js';
-import { ago, clock, clockTime } from './when.js';
+import { ago, clock, clockTime, span } from './when.js';
 import { count, duration, printable, spend } from './words.js';
 
 const ANSWER_CHARACTERS = 1_200;
@@ -31,7 +33,9 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
       { name: 'agent', lines: [agentLine(run, status)] },
       { name: 'status', lines: [statusWord(status, paint), ...messageLines(status)] },
       { name: 'doing', lines: optional(status.doing) },
+      { name: 'waits', lines: optional(waitLine(view)) },
       { name: 'step', lines: [stepLine(run, status)] },
+      { name: 'queued', lines: optional(queueLine(status)) },
       { name: 'spent', lines: [spend(status.usage)] },
       { name: 'started', lines: [timeLine(view)] },
       {
@@ -58,28 +62,51 @@ function agentLine({ view }: RunReading, { agent }: RunStatus): string {
 }
 
 function statusWord({ status, reason, outcome }: RunStatus, paint: Palette): string {
-  const word = outcome?.status ?? status;
-  const text = reason === null || reason === word ? word : `${word} (${reason})`;
-  if (word === 'completed') return paint.green(text);
-  if (word === 'failed') return paint.red(text);
-  return word === 'working' ? paint.cyan(text) : paint.yellow(text);
+  // A run that lives has the outcome of its last turn.
+  if (status !== 'done') {
+    const text = status === 'blocked' ? `${status} (${reason})` : status;
+    return status === 'working' ? paint.cyan(text) : paint.yellow(text);
+  }
+  const text = outcome === null ? status : endText(outcome);
+  if (outcome?.status === 'completed') return paint.green(text);
+  return outcome?.status === 'failed' ? paint.red(text) : paint.yellow(text);
+}
+
+function endText({ status, reason }: Outcome): string {
+  return status === reason ? status : `${status} (${reason})`;
 }
 
 function messageLines({ message }: RunStatus): readonly string[] {
   return message === null ? [] : printable(message).split('\n');
 }
 
-function stepLine({ view }: RunReading, { step, turn, limits }: RunStatus): string {
+function stepLine({ view }: RunReading, told: RunStatus): string {
+  const { step, turn, limits, status, outcome } = told;
   const cap = limits.turn.steps ?? null;
   const calls = count(view.state?.turn.spent.toolCalls ?? 0, 'call');
-  return `${step}${cap === null ? '' : ` of ${cap}`} in turn ${turn} · ${calls}`;
+  const over = status === 'done' || outcome === null ? '' : ` · ${endText(outcome)}`;
+  return `${step}${cap === null ? '' : ` of ${cap}`} in turn ${turn} · ${calls}${over}`;
 }
 
-function timeLine({ run, now }: StatusView): string {
+function waitLine({ run, now }: StatusView): string | null {
+  const standing = standingOf(run.view);
+  if (standing?.type === 'message') return 'for a message';
+  if (standing?.type !== 'time') return null;
+  return `until ${clock(standing.until)}, for ${span(standing.until - now)}; a message wakes it`;
+}
+
+function queueLine({ queued }: RunStatus): string | null {
+  return queued === 0 ? null : `${count(queued, 'message')}, each for its turn`;
+}
+
+function timeLine({ run, status, now }: StatusView): string {
   const { startTime, closeTime } = run.description;
-  const started = `${clock(startTime.getTime())}, ${ago(startTime.getTime(), now)}`;
-  if (closeTime === undefined) return started;
-  return `${started}; ended after ${duration(closeTime.getTime() - startTime.getTime())}`;
+  // A later segment's start is not the run's.
+  const begunAt = run.view.state?.startedAt || startTime.getTime();
+  const started = `${clock(begunAt)}, ${ago(begunAt, now)}`;
+  const segments = status.segments > 1 ? `; in ${count(status.segments, 'segment')}` : '';
+  if (closeTime === undefined) return `${started}${segments}`;
+  return `${started}; ended after ${duration(closeTime.getTime() - begunAt)}${segments}`;
 }
 
 /** Failed attempts of model calls. */

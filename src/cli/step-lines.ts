@@ -3,6 +3,8 @@ import type { BlockedReason } from '../core/blocked.js';
 import type { Message } from '../core/messages.js';
 import { callSummary, formatBytes, visible } from '../core/summaries.js';
 import type { Palette } from './output.js';
+import { saidLine } from './said-lines.js';
+import { createStandingTeller } from './standing-lines.js';
 import { count, duration } from './words.js';
 
 const NAMED_CALLS = 3;
@@ -12,7 +14,7 @@ const EARLIER_LINES = 5;
 type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 type ToolMessage = Extract<Message, { role: 'tool' }>;
 
-/** Tells what has newly become durable, one line each. */
+/** Tells what has newly become durable, and what the run has come to wait for, one line each. */
 export type StepTeller = (view: Projection) => readonly string[];
 
 /** What to type for what stands still. */
@@ -25,15 +27,24 @@ export interface Cures {
 
 /** A teller remembers what it has told: ask it with each view of one run, in order. */
 export function createStepTeller(paint: Palette, cures: Cures): StepTeller {
-  let told = 0;
+  const tellStanding = createStandingTeller(paint, cures.resume);
+  let told = -1;
+  let segment = 0;
   let blockedSince = 0;
   return (view) => {
-    const messages = view.state?.transcript.messages ?? [];
     const lines: string[] = [];
-    for (; told < messages.length; told += 1) {
-      const line = messageLine(messages, told, paint);
+    for (const [at, { n }] of view.said.entries()) {
+      if (n <= told) continue;
+      const line = messageLine(view.said, at, paint);
       if (line === undefined) break;
       if (line !== null) lines.push(line);
+      told = n;
+    }
+    lines.push(...tellStanding(view));
+    // A new segment counts its events from 1 again.
+    if (view.state !== null && view.state.segments !== segment) {
+      segment = view.state.segments;
+      blockedSince = 0;
     }
     const blocks = [...view.blocked].filter(([, { since }]) => since > blockedSince);
     blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
@@ -60,9 +71,7 @@ function messageLine(
   paint: Palette,
 ): string | null | undefined {
   const message = messages[at];
-  if (message?.role === 'user' && message.origin === 'perdure') {
-    return paint.yellow('a limit is reached: one last call, for an answer from what is there');
-  }
+  if (message?.role === 'user') return saidLine(message, messages[at - 1], paint);
   if (message?.role !== 'assistant' || message.calls === undefined) return null;
   const results = messages
     .slice(at + 1, at + 1 + message.calls.length)

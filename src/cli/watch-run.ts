@@ -1,6 +1,10 @@
 import { isGrpcServiceError, type Client } from '@temporalio/client';
 import { followRun, type FollowedRun } from '../client/follow.js';
 import type { Projection } from '../client/projection.js';
+import { standingOf } from '../client/standing.js';
+import { reached, type Until } from '../client/until.js';
+import { visible } from '../core/summaries.js';
+import type { EndedTurn } from '../core/state.js';
 import { NoServerError } from '../server/server-error.js';
 import type { CliContext } from './context.js';
 import type { Hosting } from './hosting.js';
@@ -22,20 +26,25 @@ export interface Watch {
   readonly interrupt: AbortSignal;
   /** Leave when the run stands still until somebody does something. */
   readonly leaveWhenWaiting: boolean;
+  readonly until: Until;
   /** The run as it was when it was joined; null for one that has just been started. */
   readonly joined: Projection | null;
-  /** Blocks up to this event of the history are being tried again. */
+  /** The past of a run that is joined is known; it is not told again. */
+  readonly knowsPast?: boolean;
+  /** Blocks up to this event of the segment that was joined are being tried again. */
   readonly retriedUpTo: number;
 }
 
 /** How the watching ended; `last` is null when not even the start was seen. */
 export type WatchEnd =
-  | { readonly type: 'ended' | 'waiting'; readonly last: FollowedRun }
+  | { readonly type: 'ended'; readonly last: FollowedRun }
+  | { readonly type: 'waiting'; readonly last: FollowedRun }
+  | { readonly type: 'turn-ended'; readonly last: FollowedRun; readonly ended: EndedTurn }
   | { readonly type: 'interrupted'; readonly last: FollowedRun | null };
 
 /**
- * Shows a run's progress until it ends, waits, or somebody interrupts. Rejects when the server stays
- * away or the own worker dies.
+ * Shows a run's progress until it, or the turn that is followed, ends, until it waits, or somebody
+ * interrupts. Rejects when the server stays away or the own worker dies.
  */
 export async function watchRun(
   context: CliContext,
@@ -49,7 +58,8 @@ export async function watchRun(
   const broken = new AbortController();
   const giveUp = (error: unknown): void => broken.abort(error);
   watch.ready.catch(giveUp);
-  let last: FollowedRun | null = null;
+  const { id, runId, interrupt, hosting, joined } = watch;
+  let last: FollowedRun | null = joined && { runId, view: joined };
   const ticker = startTicker(context, client, {
     ...watch,
     screen,
@@ -58,22 +68,24 @@ export async function watchRun(
     giveUp,
     view: () => last?.view ?? null,
   });
-  const { id, runId, interrupt, hosting } = watch;
   const faults = AbortSignal.any([broken.signal, hosting.died]);
   const signal = AbortSignal.any([interrupt, faults]);
   try {
-    if (watch.joined !== null) {
-      header.show(watch.joined, screen);
-      for (const line of recent(tell(watch.joined), paint)) screen.line(line);
+    if (joined !== null) {
+      header.show(joined, screen);
+      const past = tell(upTo(watch.until, joined));
+      for (const line of watch.knowsPast ? [] : recent(past, paint)) screen.line(line);
     }
     for await (const followed of followRun(client, { id, runId, signal })) {
       const { view } = followed;
+      // A history is told from its beginning.
+      if (followed.runId === runId && view.lastEvent < (joined?.lastEvent ?? 0)) continue;
       last = followed;
       header.show(view, screen);
-      for (const line of tell(view)) screen.line(line);
+      for (const line of tell(upTo(watch.until, view))) screen.line(line);
       ticker.heard();
-      if (view.ended !== null && view.ended.how !== 'continued') return { type: 'ended', last };
-      if (watch.leaveWhenWaiting && waits(view, watch)) return { type: 'waiting', last };
+      const end = await endOfWatch(context, watch, followed);
+      if (end !== null) return end;
     }
     if (faults.aborted) throw faults.reason;
     return { type: 'interrupted', last };
@@ -85,11 +97,39 @@ export async function watchRun(
   }
 }
 
-/** Whether something of the run stands still that nobody has been told to try again. */
-function waits(view: Projection, { joined, retriedUpTo }: Watch): boolean {
-  // A history is told from its beginning: what stood still long ago may have been mended since.
-  if (view.lastEvent < (joined?.lastEvent ?? 0)) return false;
-  return [...view.blocked.values()].some(({ since }) => since > retriedUpTo);
+/** What is said in later turns than the one that is followed is not of interest. */
+function upTo(until: Until, view: Projection): Projection {
+  if (until === 'end') return view;
+  return { ...view, said: view.said.filter(({ turn }) => turn <= until.turn) };
+}
+
+async function endOfWatch(
+  context: CliContext,
+  watch: Watch,
+  last: FollowedRun,
+): Promise<WatchEnd | null> {
+  const end = reached(last.view, watch.until);
+  switch (end?.type) {
+    case 'run-ended':
+      return { type: 'ended', last };
+    case 'turn-ended':
+      return { type: 'turn-ended', last, ended: end.ended };
+    case 'forgotten': {
+      const read = await adviceFor(context, watch, ['transcript', watch.id]);
+      throw new Error(
+        `turn ${end.turn} of run ${visible(watch.id)} is long over, and the run does not remember its outcome; what was said: ${read}`,
+      );
+    }
+    case undefined:
+      return watch.leaveWhenWaiting && waits(last, watch) ? { type: 'waiting', last } : null;
+  }
+}
+
+/** Whether the run stands still until somebody does something that nobody is known to have done. */
+function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
+  const tried = runId === watch.runId ? watch.retriedUpTo : 0;
+  if ([...view.blocked.values()].some(({ since }) => since > tried)) return true;
+  return standingOf(view)?.type === 'paused';
 }
 
 async function curesFor(context: CliContext, watch: Watch): Promise<Cures> {

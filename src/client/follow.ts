@@ -1,7 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { isGrpcServiceError, type Client } from '@temporalio/client';
-import { readFact, type HistoryEvent } from './history-facts.js';
-import { createProjector, type Projection, type Projector } from './projection.js';
+import type { Client } from '@temporalio/client';
+import { nextRunId, segmentFacts, type FollowOptions } from './follow-facts.js';
+import { createProjector, type Projection } from './projection.js';
+
+export type { FollowOptions } from './follow-facts.js';
 
 /** A run as of its newest event. */
 export interface FollowedRun {
@@ -9,22 +10,6 @@ export interface FollowedRun {
   readonly runId: string;
   readonly view: Projection;
 }
-
-export interface FollowOptions {
-  readonly id: string;
-  /** The segment to begin with. */
-  readonly runId: string;
-  /** Ends the following; the run does not notice. */
-  readonly signal: AbortSignal;
-}
-
-/** A server that restarts is back within this time; after it, it is taken for gone. */
-const SILENCE_MS = 60_000;
-const PAUSE_MS = 1_000;
-/** The server answers a poll after 20 s at the latest, news or not; after this the connection is dead. */
-const POLL_MS = 40_000;
-/** Codes of gRPC: invalid argument, not found, permission denied, unimplemented, unauthenticated. */
-const FINAL: readonly number[] = [3, 5, 7, 12, 16];
 
 /**
  * Follows a run through its segments by the history's long poll, which needs no worker and disturbs
@@ -36,92 +21,11 @@ export async function* followRun(
 ): AsyncGenerator<FollowedRun, void, undefined> {
   for (let runId: string | null = first; runId !== null;) {
     const projector = createProjector();
-    for await (const _ of pages(client, { id, runId, signal }, projector)) {
+    for await (const facts of segmentFacts(client, { id, runId, signal })) {
+      for (const fact of facts) projector.push(fact);
       yield { runId, view: projector.view() };
     }
     if (signal.aborted) return;
-    const { ended } = projector.view();
-    runId = ended?.how === 'continued' && typeof ended.result === 'string' ? ended.result : null;
+    runId = nextRunId(projector.view().ended);
   }
-}
-
-/** Feeds the projector with one segment and yields after each page that brought something new. */
-async function* pages(
-  client: Client,
-  segment: FollowOptions,
-  projector: Projector,
-): AsyncGenerator<void, void, undefined> {
-  let token: Uint8Array | undefined;
-  let heardAt = Date.now();
-  let seen = 0;
-  for (;;) {
-    let page: Page;
-    try {
-      page = await nextPage(client, segment, token);
-    } catch (error) {
-      if (segment.signal.aborted) return;
-      if (!mayPass(error) || Date.now() - heardAt > SILENCE_MS) throw error;
-      await pause(PAUSE_MS, undefined, { signal: segment.signal }).catch(() => undefined);
-      // From the start again: a server that was restarted need not know its old tokens.
-      token = undefined;
-      continue;
-    }
-    heardAt = Date.now();
-    const fresh = page.events.map(readFact).filter((fact) => fact.id > seen);
-    for (const fact of fresh) projector.push(fact);
-    seen = fresh.at(-1)?.id ?? seen;
-    if (fresh.length > 0) yield;
-    if (page.token === undefined) return;
-    token = page.token;
-  }
-}
-
-interface Page {
-  readonly events: readonly HistoryEvent[];
-  /** Undefined after the last page of a segment that has ended. */
-  readonly token: Uint8Array | undefined;
-}
-
-async function nextPage(
-  client: Client,
-  { id, runId, signal }: FollowOptions,
-  token: Uint8Array | undefined,
-): Promise<Page> {
-  const page = await cancelledBy(client, signal, () =>
-    client.workflowService.getWorkflowExecutionHistory({
-      namespace: client.options.namespace,
-      execution: { workflowId: id, runId },
-      waitNewEvent: true,
-      ...(token && { nextPageToken: token }),
-    }),
-  );
-  const { nextPageToken } = page;
-  return {
-    events: page.history?.events ?? [],
-    token: nextPageToken && nextPageToken.length > 0 ? nextPageToken : undefined,
-  };
-}
-
-/** The SDK leaves its listener on the signal, so each call has one of its own. */
-async function cancelledBy<T>(
-  { connection }: Client,
-  signal: AbortSignal,
-  call: () => Promise<T>,
-): Promise<T> {
-  const own = new AbortController();
-  const abort = (): void => own.abort();
-  signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) abort();
-  try {
-    return await connection.withAbortSignal(own.signal, () =>
-      connection.withDeadline(Date.now() + POLL_MS, call),
-    );
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
-}
-
-/** A run that is not there does not come back; a server that is away may. */
-function mayPass(error: unknown): boolean {
-  return isGrpcServiceError(error) && !FINAL.includes(error.code);
 }

@@ -54,7 +54,14 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
       readonly how: EndedHow;
       readonly result: unknown;
       readonly failure?: FactFailure;
+      /** What is handed over to the next segment, where there is one. */
+      readonly carried?: unknown;
     }
+  /** The workflow begins to look at what has happened, and has done so. */
+  | { readonly type: 'task-started' }
+  | { readonly type: 'task-completed' }
+  /** Something that the workflow did, and that changes nothing here. */
+  | { readonly type: 'command' }
   | { readonly type: 'other' }
 );
 
@@ -131,6 +138,9 @@ function runFact(event: HistoryEvent): Told | null {
       firstRunId: started.firstExecutionRunId ?? '',
     };
   }
+  if (isCommand(event)) return { type: 'command' };
+  if (event.workflowTaskStartedEventAttributes) return { type: 'task-started' };
+  if (event.workflowTaskCompletedEventAttributes) return { type: 'task-completed' };
   const marker = event.markerRecordedEventAttributes;
   if (marker?.markerName === 'core_local_activity') {
     const data = readFirst(marker.details?.['data']?.payloads);
@@ -148,6 +158,15 @@ function runFact(event: HistoryEvent): Told | null {
   if (memo) return { type: 'memo', fields: readAll(memo) };
   if (event.workflowExecutionCancelRequestedEventAttributes) return { type: 'cancel-requested' };
   return event.timerFiredEventAttributes ? { type: 'timer-fired' } : null;
+}
+
+function isCommand(event: HistoryEvent): boolean {
+  return Boolean(
+    event.timerStartedEventAttributes ??
+    event.timerCanceledEventAttributes ??
+    event.activityTaskCancelRequestedEventAttributes ??
+    event.upsertWorkflowSearchAttributesEventAttributes,
+  );
 }
 
 function endFact(event: HistoryEvent): Told | null {
@@ -171,7 +190,13 @@ function endFact(event: HistoryEvent): Told | null {
     return { type: 'ended', how: 'timed-out', result: null };
   }
   const continued = event.workflowExecutionContinuedAsNewEventAttributes;
+  const [, carried] = continued?.input?.payloads ?? [];
   return continued
-    ? { type: 'ended', how: 'continued', result: continued.newExecutionRunId }
+    ? {
+        type: 'ended',
+        how: 'continued',
+        result: continued.newExecutionRunId,
+        carried: read(carried),
+      }
     : null;
 }

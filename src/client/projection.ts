@@ -4,10 +4,12 @@ import type { Outcome } from '../core/outcome.js';
 import type { EndedTurn, RunState } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
 import {
+  copyOf,
   emptyRetelling,
   type BlockedSince,
   type EndedFact,
   type InFlight,
+  type Retelling,
 } from './retelling-state.js';
 import { retell } from './retelling.js';
 
@@ -39,35 +41,72 @@ export interface Projection {
 /** Takes the events of a history one by one, in order, and shows the run as of then. */
 export interface Projector {
   push(fact: HistoryFact): void;
-  /** A snapshot: later events do not change it. */
+  /** A snapshot: later events do not change it. What the workflow has yet to look at is told ahead. */
   view(): Projection;
+  /** A snapshot of what the workflow has looked at: nothing in it is taken back by what comes later. */
+  settled(): Projection;
 }
 
 /**
  * Retells a run from its history with the same reducer that the workflow uses, so it works while no
  * worker is up. It only reads: where a history holds something unknown, that is passed over.
+ *
+ * What happened before a workflow task (an activity ended) is told after what people said in it (an
+ * update, which the history has behind it): in this order the workflow hears of them.
  */
 export function createProjector(): Projector {
-  const retelling = emptyRetelling();
-  return {
-    push: (fact) => retell(retelling, fact),
-    view: () => {
-      const {
-        results: _,
-        early: __,
-        notStarted: ___,
-        cancelTurnRequested: ____,
-        ...told
-      } = retelling;
-      return {
-        ...told,
-        said: [...told.said],
-        turns: [...told.turns],
-        inFlight: new Map(told.inFlight),
-        blocked: new Map(told.blocked),
-      };
-    },
+  const told = emptyRetelling();
+  const held: HistoryFact[] = [];
+  let looked = false;
+  const release = (): void => {
+    for (const fact of held.splice(0)) retell(told, fact);
+    looked = false;
   };
+  return {
+    push(fact) {
+      told.lastEvent = fact.id;
+      if (fact.type === 'task-completed') looked = true;
+      if (looked && (fact.type === 'task-started' || isNews(fact))) release();
+      if (isNews(fact)) {
+        held.push(fact);
+        return;
+      }
+      if (!TRANSPARENT.includes(fact.type)) release();
+      retell(told, fact);
+    },
+    view() {
+      const ahead = copyOf(told);
+      for (const fact of held) retell(ahead, fact);
+      return shown(ahead, told.lastEvent);
+    },
+    settled: () => shown(copyOf(told), told.lastEvent),
+  };
+}
+
+/** What a workflow task is begun for, and therefore hears of behind the words of people. */
+const NEWS: readonly HistoryFact['type'][] = [
+  'completed',
+  'failed',
+  'cancelled',
+  'child-ended',
+  'cancel-requested',
+  'timer-fired',
+];
+/** What may stand between the news and the moment at which the workflow has heard of them. */
+const TRANSPARENT: readonly HistoryFact['type'][] = [
+  'update',
+  'task-started',
+  'task-completed',
+  'other',
+];
+
+function isNews(fact: HistoryFact): boolean {
+  return NEWS.includes(fact.type);
+}
+
+function shown(told: Retelling, lastEvent: number): Projection {
+  const { results: _, early: __, notStarted: ___, cancelTurnRequested: ____, ...rest } = told;
+  return { ...rest, lastEvent };
 }
 
 /** The run as all of these events tell it. */

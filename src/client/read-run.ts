@@ -30,7 +30,10 @@ export class NoRunError extends Error {
 }
 
 /** The description of a run. Rejects with a `NoRunError`. */
-async function describeRun(client: Client, id: string): Promise<WorkflowExecutionDescription> {
+export async function describeRun(
+  client: Client,
+  id: string,
+): Promise<WorkflowExecutionDescription> {
   const description = await client.workflow.getHandle(id).describe().catch(asNoRun(id));
   if (description.type === 'agent') return description;
   throw new NoRunError(

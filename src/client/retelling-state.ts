@@ -74,6 +74,20 @@ export function emptyRetelling(): Retelling {
   };
 }
 
+/** A copy that can be told more without the other hearing of it. */
+export function copyOf(told: Retelling): Retelling {
+  return {
+    ...told,
+    said: [...told.said],
+    turns: [...told.turns],
+    early: [...told.early],
+    inFlight: new Map(told.inFlight),
+    blocked: new Map(told.blocked),
+    results: new Map(told.results),
+    notStarted: new Map(told.notStarted),
+  };
+}
+
 /** The outcome as the workflow itself recorded it, whichever way it ended. */
 export function outcomeOf({ result }: EndedFact): Outcome | null {
   const fits = isObject(result) && typeof result['status'] === 'string' && 'steps' in result;

@@ -60,6 +60,9 @@ function take(told: Retelling, fact: HistoryFact): void {
     case 'ended':
       return ended(told, fact);
     case 'timer-fired':
+    case 'command':
+    case 'task-started':
+    case 'task-completed':
     case 'other':
   }
 }
@@ -154,8 +157,8 @@ function failed(told: Retelling, fact: FactOf<'failed'>): void {
     const { reason, message } = problem;
     told.blocked.set(done.call?.id ?? 'model', { reason, message, since: fact.id });
   } else if (done.activity === 'callModel') {
-    const ended = { reason: 'error', message: failure.message } as const;
-    const { reason, message } = problem?.type === 'failed' ? problem : ended;
+    const lost = { reason: 'error', message: failure.message } as const;
+    const { reason, message } = problem?.type === 'failed' ? problem : lost;
     const cut = done.input['compact'];
     if (typeof cut === 'number') tell(told, { type: 'compacted', cut, reply: null, at: fact.at });
     else tell(told, { type: 'model-failed', reason, message });
@@ -187,6 +190,7 @@ function ended(told: Retelling, fact: EndedFact): void {
   told.inFlight.clear();
   told.blocked.clear();
   if (fact.how === 'cancelled') interrupt(told, fact.at);
+  if (isObject(fact.carried)) return handedOver(told, fact.carried);
   const recorded = outcomeOf(fact);
   const { state } = told;
   told.outcome = recorded ?? (state === null ? null : unrecorded(state, fact));
@@ -194,6 +198,17 @@ function ended(told: Retelling, fact: EndedFact): void {
   if (state !== null && !state.open && recorded !== null) {
     told.state = { ...state, turn: { ...state.turn, outcome: recorded } };
   }
+}
+
+/** Where the run goes on elsewhere, what it takes along says how far it came. */
+function handedOver(told: Retelling, { state }: Record<string, unknown>): void {
+  if (!isObject(state)) return;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
+  told.state = state as unknown as RunState;
+  const { next, messages } = told.state.transcript;
+  const known = new Map([...told.said, ...messages].map((message) => [message.n, message]));
+  const said = [...known.values()].filter(({ n }) => n < next);
+  told.said.splice(0, Infinity, ...said.toSorted((one, other) => one.n - other.n));
 }
 
 /** A cancelled workflow has no result in its history. */

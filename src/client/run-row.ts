@@ -75,7 +75,13 @@ function endByTemporal({ status }: WorkflowExecutionInfo): string {
 
 function timesOf(info: WorkflowExecutionInfo): Pick<RunRow, 'startedAt' | 'closedAt'> {
   return {
-    startedAt: info.startTime.toISOString(),
+    startedAt: startOf(info).toISOString(),
     closedAt: info.closeTime?.toISOString() ?? null,
   };
+}
+
+/** Of the run, not of its newest segment. */
+function startOf({ memo, startTime }: WorkflowExecutionInfo): Date {
+  const startedAt: unknown = memo?.['startedAt'];
+  return typeof startedAt === 'number' ? new Date(startedAt) : startTime;
 }

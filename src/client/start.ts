@@ -54,7 +54,7 @@ export function newRunId(agent: string, now: Date = new Date()): string {
 }
 
 /** What the UI lists the run by. */
-function summaryOf({ agent, message = '' }: RunInput): string {
+export function summaryOf({ agent, message = '' }: Pick<RunInput, 'agent' | 'message'>): string {
   const text = visible(message);
   const cut = text.length > SUMMARY_CHARACTERS ? `${text.slice(0, SUMMARY_CHARACTERS - 1)}…` : text;
   return `${agent}: ${cut}`;

@@ -1,22 +1,10 @@
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { Message, ToolCall } from '../core/messages.js';
-import type { TranscriptPage } from '../core/status.js';
-import type { RunReading } from './read-run.js';
 
 /** A stretch of a transcript, both ends from 0: the first message wanted, the first not wanted. */
 export interface MessageRange {
   readonly from?: number | undefined;
   readonly to?: number | undefined;
-}
-
-/** What query `transcript` would answer, of any size, from the history: it needs no worker. */
-export function transcriptFrom(
-  { view }: Pick<RunReading, 'view'>,
-  { from, to }: MessageRange = {},
-): TranscriptPage {
-  const total = view.state?.transcript.next ?? 0;
-  const wanted = view.said.filter(({ n }) => n >= (from ?? 0) && n < (to ?? total));
-  return { messages: wanted, total };
 }
 
 /**

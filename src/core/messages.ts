@@ -6,6 +6,21 @@ export interface BlobRef {
   readonly bytes: number;
 }
 
+/**
+ * What is sent along with a message: only ever what somebody attached on purpose, never a path or an
+ * address that stood in a text. By reference, the blob holds the bytes as base64 text.
+ */
+export type Attachment =
+  | {
+      readonly type: 'image' | 'file';
+      readonly blob: BlobRef;
+      /** Such as `image/png` or `application/pdf`. */
+      readonly mediaType: string;
+      readonly name?: string;
+    }
+  /** Fetched by the model's provider, not by perdure. */
+  | { readonly type: 'image'; readonly url: string };
+
 /** Why a call cannot be executed; found beside the model's reply, before anything runs. */
 export interface CallProblem {
   readonly type: 'unknown_tool' | 'invalid_json' | 'invalid_arguments' | 'truncated';
@@ -47,6 +62,7 @@ interface Placed {
 export interface UserMessage extends Placed {
   readonly role: 'user';
   readonly text: string;
+  readonly attachments?: readonly Attachment[];
   /** `perdure`: written by the engine (the closing instruction, a summary), not by a person. */
   readonly origin?: 'perdure';
   /** The id under which it was sent. */

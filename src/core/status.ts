@@ -54,6 +54,8 @@ export interface TurnMemo {
   readonly turn: number;
   readonly status: Outcome['status'];
   readonly reason: Outcome['reason'];
+  /** Unix time in ms; only where the run has more segments than one. */
+  readonly startedAt?: number;
 }
 
 /** A page of query `transcript`. */

@@ -1,6 +1,7 @@
 import { bytesOf } from './carry.js';
 import type { Message } from './messages.js';
 import type { Outcome } from './outcome.js';
+import type { RunState } from './state.js';
 import type { PromptPage, TranscriptPage, TurnMemo } from './status.js';
 import { chunkedLength, type Transcript } from './transcript.js';
 
@@ -50,11 +51,17 @@ function fitting(wanted: readonly Message[]): readonly Message[] {
 }
 
 /** What a turn leaves in the memo: small, and readable while no worker is up. */
-export function turnMemo(turn: number, outcome: Outcome): TurnMemo & { outcome?: Outcome } {
+export function turnMemo(
+  { segments, startedAt }: Pick<RunState, 'segments' | 'startedAt'>,
+  turn: number,
+  outcome: Outcome,
+): TurnMemo & { outcome?: Outcome } {
   const { status, reason } = outcome;
+  // The server knows when the newest segment began, and nothing of those before it.
+  const began = segments > 1 && { startedAt };
   // A cancelled workflow has no result, so its outcome is kept here.
   const kept = status === 'cancelled' && { outcome: { ...outcome, answer: cut(outcome.answer) } };
-  return { turn, status, reason, ...kept };
+  return { turn, status, reason, ...began, ...kept };
 }
 
 function cut(text: string | null): string | null {

@@ -50,7 +50,7 @@ export const { keepMessages: keepMessagesBriefly } = proxyActivities<
 });
 
 /** A run that is busy, or whose worker is away, is given time; one that is over is not. */
-export const { sendMessage } = proxyActivities<Pick<Activities, 'sendMessage'>>({
+export const { askRun } = proxyActivities<Pick<Activities, 'askRun'>>({
   summary: 'send',
   startToCloseTimeout: 45_000,
   scheduleToCloseTimeout: 60 * 60_000,

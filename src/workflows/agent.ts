@@ -90,7 +90,7 @@ async function finish(session: Session, outcome: Outcome): Promise<void> {
   session.ended = outcome;
   session.clock?.cancel();
   await archiveRest(session);
-  if (session.state.open) rememberTurn(session.state.turn.number, outcome);
+  if (session.state.open) rememberTurn(session, session.state.turn.number, outcome);
   session.changed();
   // An update that was accepted gets its answer before the run is gone.
   session.leaving = true;

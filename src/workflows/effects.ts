@@ -24,7 +24,7 @@ export function effects(session: Session): Effects {
     awaitChange: (action) => awaiting(session, action.type, () => untilChange(session, action)),
     recordTurn: (turn, outcome) => {
       startClock(session);
-      rememberTurn(turn, outcome);
+      rememberTurn(session, turn, outcome);
       if (!session.state.open) session.changed();
     },
     turnBegun: () => startClock(session),

@@ -32,8 +32,11 @@ export type TurnOutcome = Outcome | { readonly pending: true };
 
 /** Waits for the end of a turn; `pending` where the wait is broken off: ask again. */
 export const outcomeUpdate = defineUpdate<TurnOutcome, [{ readonly turn: number }]>('outcome');
-/** Ends the turn under way; an open run then waits for its next message. */
-export const cancelTurnUpdate = defineUpdate<{ readonly cancelled: number }>('cancelTurn');
+/** Ends the turn under way, only this one where it is named; an open run then waits for its next message. */
+export const cancelTurnUpdate = defineUpdate<
+  { readonly cancelled: number },
+  [{ readonly turn?: number }]
+>('cancelTurn');
 /** Lets what is in flight finish and starts nothing more until `resume`. */
 export const pauseUpdate = defineUpdate<{ readonly paused: true }>('pause');
 /** Replaces the limits that are named; the others stay. */

@@ -36,7 +36,7 @@ export function takeMessages(session: Session): void {
       interrupt(session, 'cancelTurn');
       return { cancelled: session.state.turn.number };
     },
-    { validator: () => refuse(inTurn(session.state) ? null : 'no turn is under way') },
+    { validator: (wanted) => refuse(refuseCancel(session.state, wanted)) },
   );
   setHandler(
     pauseUpdate,
@@ -89,6 +89,13 @@ async function outcomeOf(session: Session, turn: number): Promise<TurnOutcome> {
     session.waiters -= 1;
   }
   return found() ?? session.ended ?? { pending: true };
+}
+
+function refuseCancel(state: RunState, wanted: unknown): string | null {
+  if (!inTurn(state)) return 'no turn is under way';
+  const turn = isObject(wanted) ? wanted['turn'] : undefined;
+  if (turn === undefined || turn === state.turn.number) return null;
+  return `turn: ${show(turn)} is not under way; it is turn ${state.turn.number}`;
 }
 
 function refuseWait({ state, waiters }: Session, wanted: unknown): string | null {

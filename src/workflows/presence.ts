@@ -79,6 +79,6 @@ function writeAttributes(known: readonly string[], values: Record<string, string
   );
 }
 
-export function rememberTurn(turn: number, outcome: Outcome): void {
-  upsertMemo({ ...turnMemo(turn, outcome) });
+export function rememberTurn({ state }: Session, turn: number, outcome: Outcome): void {
+  upsertMemo({ ...turnMemo(state, turn, outcome) });
 }

@@ -3,7 +3,7 @@ import { askProblem } from '../core/ask.js';
 import type { AskReceipt } from '../core/inbox.js';
 import { isProblem, parseRunInput, show, type RunInput } from '../core/input.js';
 import { isObject } from '../core/json.js';
-import { sendMessage } from './activities.js';
+import { askRun } from './activities.js';
 
 /** The one argument of workflow type `send`. */
 export interface SendInput {
@@ -24,9 +24,9 @@ export async function send(input: unknown): Promise<AskReceipt> {
     throw ApplicationFailure.nonRetryable(problem, 'SendRefused');
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
-  const { to, message, start } = input as unknown as SendInput;
+  const { to, message, start } = input as SendInput;
   const id = workflowInfo().workflowId;
-  return await sendMessage({ to, id, message, ...(start && { start }) });
+  return await askRun({ to, id, message, ...(start && { start }) });
 }
 
 function sendProblem(value: unknown): string | null {

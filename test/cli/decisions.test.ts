@@ -135,7 +135,7 @@ describe('resume', () => {
     const id = handle.workflowId;
     mended = true;
     const { code, stdout, stderr } = await decide(resume, { id }, { json: true });
-    expect(JSON.parse(stdout)).toEqual({ id, resumed: true, wasBlocked: true });
+    expect(JSON.parse(stdout)).toEqual({ id, resumed: true, wasBlocked: true, wasPaused: false });
     expect(stderr).toContain(`Run ${id} tries again`);
     expect(code).toBe(0);
     // Its own first probe would come after 30 s.
@@ -153,7 +153,7 @@ describe('resume', () => {
   test('changes nothing for a run that is not blocked', async () => {
     const handle = await started('hold', 'working');
     const { code, stderr } = await decide(resume, { id: handle.workflowId });
-    expect(stderr).toContain('is not blocked, so nothing changes');
+    expect(stderr).toContain('is neither paused nor blocked, so nothing changes');
     expect(code).toBe(0);
     await handle.cancel();
     await rig.end(handle);

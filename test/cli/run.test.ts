@@ -152,7 +152,7 @@ describe('a command line that cannot work', () => {
     ['run files hello --max-steps -1', '--max-steps: -1 is no limit; give a positive whole number'],
     ['run files hello --max-steps many', 'Give a number'],
     ['run files hello --context {', 'It is no JSON'],
-    ['run files hello --open', '--open: '],
+    ['run files hello --opened', 'Did you mean --open'],
     ['run files', "missing required argument 'message'"],
     ['nothing', "unknown command 'nothing'"],
     ['run files hello --config gone.ts', 'gone.ts: there is no such file'],

@@ -37,7 +37,7 @@ describe('an open run, with nobody else to work', () => {
     expect({ code: begun.code, stdout: begun.stdout }).toEqual({ code: 0, stdout: 'Hello Ada.\n' });
     expect(begun.stderr).toMatch(/^turn 1 completed \(answer\) · 1 step · 0 calls/m);
     expect(begun.stderr).toMatch(
-      /^It waits for more messages: .* send open-ada MESSAGE --address/m,
+      /^Send it the next message with: .* send open-ada MESSAGE --address/m,
     );
     expect(begun.stderr).toMatch(/^End it with: .* close open-ada --address/m);
 
@@ -66,6 +66,8 @@ describe('an open run, with nobody else to work', () => {
 
     const status = await perdure('status', id, '--json').ended;
     expect(json(status)).toMatchObject({ status: 'waiting_message', turn: 2, queued: 0 });
+    const limited = await perdure('limits', id, '--steps', '9', '--json').ended;
+    expect(json(limited)).toMatchObject({ id, limits: { turn: { steps: 9 } } });
     const closed = await perdure('close', id, '--json').ended;
     expect(json(closed)).toEqual({ id, closing: true, ended: true });
     expect(closed.code).toBe(0);
@@ -74,7 +76,7 @@ describe('an open run, with nobody else to work', () => {
     expect(late.code).toBe(1);
     const over = await perdure('attach', id, '--json').ended;
     expect(json(over)).toMatchObject({ status: 'completed', reason: 'closed', answer: 'Ada.' });
-  });
+  }, 120_000);
 
   test('has the exit code of the turn that is followed, and lives on', async () => {
     const perdure = lonelyPlace();

@@ -140,7 +140,9 @@ describe('an open run', () => {
     );
     await expect(client.ask(id, 'two')).rejects.toThrow('has ended, or never was');
     // The server itself remembers what the last segment was told.
-    expect(await client.ask(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({ turn: 1 });
+    expect(await client.ask(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({
+      turn: 1,
+    });
     expect(await client.status(id)).toMatchObject({ runId, status: 'done', turn: 1 });
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: one' });
   });

@@ -5,12 +5,15 @@ import type { DurableEvent } from '../../src/client/run-events.js';
 import { wait } from '../../src/tools/wait.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
+import { ModelError } from '../../src/models/model-error.js';
 import { callTool, say } from '../../src/models/scripted.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
 let client: PerdureClient;
+/** Where segments end by their bytes, which nobody can tell beforehand. */
+let byBytes: { readonly rig: Rig; readonly client: PerdureClient };
 const start = { agent: 'clerk' };
 const waiter = defineAgent({ name: 'waiter', instructions: 'wait', model: 'w', tools: [wait()] });
 const waits = {
@@ -23,80 +26,94 @@ beforeAll(async () => {
   client = await clientOf(rig);
   const models = { m: obedientModel(), w: waits };
   await rig.worker([clerk(), waiter], { models, segment: { steps: 2, bytes: 2_000_000 } });
+  const other = await createRig();
+  byBytes = { rig: other, client: await clientOf(other) };
+  await other.worker([clerk()], { models, segment: { steps: 100, bytes: 5_000 } });
 });
 afterAll(async () => {
+  await byBytes.client.close();
+  await byBytes.rig.close();
   await client.close();
   await rig.close();
 });
 
 const newId = (): string => `events-${randomUUID()}`;
 
-async function all(id: string, from?: string): Promise<readonly DurableEvent[]> {
+async function all(id: string, from?: string, by = client): Promise<readonly DurableEvent[]> {
   const events: DurableEvent[] = [];
-  for await (const event of client.events(id, from === undefined ? {} : { from })) {
+  for await (const event of by.events(id, from === undefined ? {} : { from })) {
     events.push(event);
   }
   return events;
 }
 
 /** An open run with queued messages, several turns and several segments, to its end. */
-async function longRun(): Promise<string> {
+async function longRun(by: PerdureClient): Promise<string> {
   const id = newId();
-  await client.ask(id, { message: 'steps 3', id: 'a' }, { start });
-  for (const message of ['two', 'steps 2', 'four', 'five']) await client.ask(id, message);
-  await client.result(id, { turn: 5 });
-  await client.pause(id);
-  await client.ask(id, 'six');
-  await client.resume(id);
-  await client.result(id, { turn: 6 });
-  await client.closeRun(id);
-  await client.result(id);
+  await by.ask(id, { message: 'steps 3', id: 'a' }, { start });
+  for (const message of ['two', 'steps 2', 'four', 'five']) await by.ask(id, message);
+  await by.result(id, { turn: 5 });
+  await by.pause(id);
+  await by.ask(id, 'six');
+  await by.resume(id);
+  await by.result(id, { turn: 6 });
+  await by.closeRun(id);
+  await by.result(id);
   return id;
 }
 
 describe('the events of a run', () => {
-  test('tell each message, turn and call once, in order, through all segments', async () => {
-    const id = await longRun();
-    const events = await all(id);
-    const types = events.map(({ type }) => type);
-    const said = events.flatMap((event) => ('message' in event && typeof event.message === 'object' ? [event.message] : []));
-    const { messages } = await client.transcript(id);
-    // A message's time is the event's in the segment that tells it, the workflow's own when carried.
-    const timeless = said.map((message) => ({ ...message, at: expect.any(Number) }));
-    expect(messages).toEqual(timeless);
-    expect(said.map(({ n }) => n)).toEqual(said.map((_, n) => n));
-    const turns = events.flatMap((event) => (event.type === 'turn-begun' ? [event.turn] : []));
-    expect(turns).toEqual([1, 2, 3, 4, 5, 6]);
-    const ended = events.flatMap((event) =>
-      event.type === 'turn-ended' ? [[event.turn, event.outcome.answer]] : [],
-    );
-    expect(ended).toEqual([
-      [1, 'done: steps 3'],
-      [2, 'done: two'],
-      [3, 'done: steps 2'],
-      [4, 'done: four'],
-      [5, 'done: five'],
-      [6, 'done: six'],
-    ]);
-    expect(types.filter((type) => type === 'call-begun')).toHaveLength(5);
-    expect(types.filter((type) => type === 'call-finished')).toHaveLength(5);
-    const segments = events.flatMap((event) => (event.type === 'segment-begun' ? [event.segment] : []));
-    expect(segments.length).toBeGreaterThan(2);
-    expect(segments).toEqual(segments.map((_, index) => index + 2));
-    expect(types.filter((type) => type === 'run-paused')).toHaveLength(1);
-    expect(types.filter((type) => type === 'run-resumed')).toHaveLength(1);
-    expect(events[0]).toMatchObject({ type: 'run-started', agent: 'clerk', open: true });
-    expect(events.at(-1)).toMatchObject({ type: 'run-ended', reason: 'closed' });
-    // Each of a turn's messages stands between its beginning and its end.
-    let turn = 0;
-    for (const event of events) {
-      if (event.type === 'turn-begun') ({ turn } = event);
-      if (event.type === 'model-replied') expect(event.message.turn).toBe(turn);
-    }
-  });
+  test.each(['steps', 'bytes'])(
+    'tell each message, turn and call once, through all segments by %s',
+    async (by) => {
+      const told = by === 'steps' ? client : byBytes.client;
+      const id = await longRun(told);
+      const events = await all(id, undefined, told);
+      const types = events.map(({ type }) => type);
+      const said = events.flatMap((event) =>
+        'message' in event && typeof event.message === 'object' ? [event.message] : [],
+      );
+      const { messages } = await told.transcript(id);
+      // A message's time is the event's in the segment that tells it, the workflow's own when carried.
+      const timeless = said.map((message) => ({ ...message, at: expect.any(Number) }));
+      expect(messages).toEqual(timeless);
+      expect(said.map(({ n }) => n)).toEqual(said.map((_, n) => n));
+      const turns = events.flatMap((event) => (event.type === 'turn-begun' ? [event.turn] : []));
+      expect(turns).toEqual([1, 2, 3, 4, 5, 6]);
+      const ended = events.flatMap((event) =>
+        event.type === 'turn-ended' ? [[event.turn, event.outcome.answer]] : [],
+      );
+      expect(ended).toEqual([
+        [1, 'done: steps 3'],
+        [2, 'done: two'],
+        [3, 'done: steps 2'],
+        [4, 'done: four'],
+        [5, 'done: five'],
+        [6, 'done: six'],
+      ]);
+      expect(types.filter((type) => type === 'call-begun')).toHaveLength(5);
+      expect(types.filter((type) => type === 'call-finished')).toHaveLength(5);
+      const segments = events.flatMap((event) =>
+        event.type === 'segment-begun' ? [event.segment] : [],
+      );
+      expect(segments.length).toBeGreaterThan(2);
+      expect(segments).toEqual(segments.map((_, index) => index + 2));
+      expect(types.filter((type) => type === 'wait-begun')).toHaveLength(2);
+      expect(types.filter((type) => type === 'run-paused')).toHaveLength(1);
+      expect(types.filter((type) => type === 'run-resumed')).toHaveLength(1);
+      expect(events[0]).toMatchObject({ type: 'run-started', agent: 'clerk', open: true });
+      expect(events.at(-1)).toMatchObject({ type: 'run-ended', reason: 'closed' });
+      // Each of a turn's messages stands between its beginning and its end.
+      let turn = 0;
+      for (const event of events) {
+        if (event.type === 'turn-begun') ({ turn } = event);
+        if (event.type === 'model-replied') expect(event.message.turn).toBe(turn);
+      }
+    },
+  );
 
   test('go on behind every offset with exactly those that follow', async () => {
-    const id = await longRun();
+    const id = await longRun(client);
     const events = await all(id);
     expect(events.length).toBeGreaterThan(40);
     expect(new Set(events.map(({ offset }) => offset)).size).toBe(events.length);
@@ -153,6 +170,38 @@ describe('the events of a run', () => {
       'model-replied',
       'wait-begun',
       'call-finished',
+      'model-replied',
+      'turn-ended',
+      'run-ended',
+    ]);
+    await reader.close();
+    await other.close();
+  });
+
+  test('tell what stands still and goes on again', async () => {
+    const other = await createRig();
+    const reader = await clientOf(other);
+    let isMended = false;
+    const call = async () => {
+      if (isMended) return say('mended');
+      throw new ModelError('no key', { kind: 'credentials', type: 'invalid_api_key', status: 401 });
+    };
+    await other.worker([clerk()], { models: { m: { call } } });
+    const run = await reader.start('clerk', { message: 'go' });
+    const types: string[] = [];
+    for await (const event of reader.events(run)) {
+      types.push(event.type);
+      if (event.type !== 'work-blocked') continue;
+      expect(event).toMatchObject({ on: 'model', reason: 'credentials' });
+      isMended = true;
+      await reader.resume(run);
+    }
+    expect(types).toEqual([
+      'run-started',
+      'turn-begun',
+      'message-said',
+      'work-blocked',
+      'work-unblocked',
       'model-replied',
       'turn-ended',
       'run-ended',

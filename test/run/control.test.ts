@@ -122,7 +122,7 @@ describe('a turn', () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
     await door.arrived;
-    await handle.executeUpdate(cancelTurnUpdate);
+    await handle.executeUpdate(cancelTurnUpdate, { args: [{ turn: 1 }] });
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'cancelled' });
     await ask(handle, 'steps 1');
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: steps 1', steps: 2 });

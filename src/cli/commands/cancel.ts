@@ -1,17 +1,19 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
-import { endOfRun } from '../../client/end-of-run.js';
-import { followRun, type FollowedRun } from '../../client/follow.js';
 import { isWorked } from '../../client/probe-worker.js';
 import { visible } from '../../core/summaries.js';
+import { cancelTheTurn } from '../cancel-turn.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { openLivingRun, startLines } from '../decision.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
+import { followWithin } from '../follow-within.js';
 import { adviceFor, type OpenedRun } from '../open-run.js';
 import { reportEnd } from '../report-end.js';
 
 export interface CancelOptions {
   readonly id: string;
+  /** Only the turn under way. */
+  readonly turn?: boolean;
   /** `--no-wait` makes it false. */
   readonly wait: boolean;
 }
@@ -19,11 +21,12 @@ export interface CancelOptions {
 const END_WITHIN_MS = 10_000;
 
 /** `cancel ID`: asks Temporal to cancel the run, and waits a moment for it to end. */
-export const cancel: Command<CancelOptions> = async (context, { id, wait }) => {
+export const cancel: Command<CancelOptions> = async (context, { id, turn, wait }) => {
   const opened = await openLivingRun(context, id);
+  if (turn) return await cancelTheTurn(context, opened, { wait });
   const { client, run } = opened;
   try {
-    await client.workflow.getHandle(id, run.runId).cancel();
+    await client.workflow.getHandle(id).cancel();
   } catch (error) {
     // It ended between two questions: say how.
     if (error instanceof WorkflowNotFoundError) await openLivingRun(context, id);
@@ -36,27 +39,18 @@ export const cancel: Command<CancelOptions> = async (context, { id, wait }) => {
       `queue "${visible(run.taskQueue)}". Start one with: ${await startLines(context, run)}`;
     return await left(context, opened, text);
   }
-  const last = await followToEnd(opened);
-  if (last === null) {
+  const arrival = await followWithin(opened, 'end', { ms: END_WITHIN_MS });
+  if (arrival === null) {
     const look = await adviceFor(context, run, ['status', id]);
     const seconds = END_WITHIN_MS / 1_000;
     const text = `The cancel is asked for; the run has not ended within ${seconds} s. See: ${look}`;
     return await left(context, opened, text);
   }
-  const code = await reportEnd(context, { id, runId: last.runId, view: last.view });
+  const code = await reportEnd(context, { id, ...arrival.last });
   if (code === EXIT.cancelled) return EXIT.completed;
   context.say('It ended before the cancel reached it.');
   return EXIT.failed;
 };
-
-/** Null when it has not ended in time. */
-async function followToEnd({ client, run }: OpenedRun): Promise<FollowedRun | null> {
-  const signal = AbortSignal.timeout(END_WITHIN_MS);
-  for await (const followed of followRun(client, { id: run.id, runId: run.runId, signal })) {
-    if (endOfRun({ view: followed.view, terminatedWhy: '' }) !== null) return followed;
-  }
-  return null;
-}
 
 async function left(context: CliContext, { run }: OpenedRun, text: string): Promise<ExitCode> {
   context.say(text);

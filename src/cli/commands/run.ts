@@ -39,7 +39,9 @@ export const run: Command<RunOptions> = async (context, options) => {
   ready.catch(() => undefined);
   try {
     const started = await start(context, client, { input, taskQueue, id: options.id });
-    const seen = { ...started, taskQueue, joined: null, retriedUpTo: 0, hosting, ready, interrupt };
+    const until = input.open ? { turn: 1 } : 'end';
+    const fresh = { joined: null, retriedUpTo: 0 };
+    const seen = { ...started, ...fresh, taskQueue, until, hosting, ready, interrupt } as const;
     return await seeThrough(context, seen, options);
   } finally {
     await hosting.stop();
@@ -101,14 +103,10 @@ async function start(
 
 /** Checked before anything is started; the workflow would refuse the same. */
 function inputOf({ agent, message, open, maxSteps, context }: RunOptions): RunInput {
-  if (open) {
-    throw new UsageError(
-      '--open: runs that wait for more messages are not there yet; leave it out.',
-    );
-  }
   const input = parseRunInput({
     agent,
     message: message.join(' '),
+    ...(open && { open }),
     ...(maxSteps !== undefined && { limits: { steps: maxSteps } }),
     ...(context !== undefined && { context }),
   });

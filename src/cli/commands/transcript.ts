@@ -1,9 +1,12 @@
 import { join } from 'node:path';
+import { fileArchive } from '../../archive/file-archive.js';
 import { fileBlobStore } from '../../blobs/file-blob-store.js';
-import { inFull, transcriptFrom } from '../../client/transcript.js';
+import type { RunReading } from '../../client/read-run.js';
+import { transcriptOf } from '../../client/run-transcript.js';
+import { inFull } from '../../client/transcript.js';
 import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
-import { dialogue } from '../dialogue.js';
+import { dialogue, type SegmentMark } from '../dialogue.js';
 import { EXIT, UsageError } from '../exit-codes.js';
 import { lookForWorker, noteAbsence } from '../note-worker.js';
 import { openRun } from '../open-run.js';
@@ -19,13 +22,15 @@ export interface TranscriptOptions {
   readonly full?: boolean;
 }
 
-/** `transcript ID`: the messages of a run, from its history; needs no worker. */
+/** `transcript ID`: the messages of a run, from its histories and the archive; needs no worker. */
 export const transcript: Command<TranscriptOptions> = async (context, options) => {
   const { id, from, to, full = false } = options;
   checkRange({ '--from': from, '--to': to });
   const { client, run } = await openRun(context, id);
   noteAbsence(context, await lookForWorker(client, run.taskQueue), []);
-  const { messages, total } = transcriptFrom(run, { from, to });
+  const archive = fileArchive(join(context.home, 'archive'));
+  const told = await transcriptOf(client, id, { archive, from, to });
+  const { messages, total } = told;
   const blobs = fileBlobStore(join(context.home, 'blobs'));
   const shown = full
     ? await inFull(messages, blobs, (why) => context.say(`shown in part: ${why}`))
@@ -37,14 +42,27 @@ export const transcript: Command<TranscriptOptions> = async (context, options) =
   }
   if (context.options.json) {
     context.out(JSON.stringify({ messages: shown, total }));
-    return EXIT.completed;
+  } else {
+    const lines = { full, paint: dataPalette(context), segment: segmentOf(run) };
+    for (const line of dialogue(shown, lines)) context.out(line);
+    if (shown.length < total) {
+      context.say(`${shown.length} of the ${total} messages of ${visible(id)}`);
+    }
   }
-  for (const line of dialogue(shown, { full, paint: dataPalette(context) })) context.out(line);
-  if (shown.length < total) {
-    context.say(`${shown.length} of the ${total} messages of ${visible(id)}`);
+  if (told.completeFrom > (from ?? 0)) {
+    context.say(
+      `Of the messages before ${told.completeFrom} some are missing: the server does not keep them any more, and the archive in ${context.home} does not have them.`,
+    );
   }
   return EXIT.completed;
 };
+
+/** Where the newest segment begins, for a run that has several. */
+function segmentOf({ view }: RunReading): SegmentMark | undefined {
+  const { segments = 1, segmentFrom } = view.state ?? {};
+  if (segmentFrom === undefined || segments === 1) return undefined;
+  return { number: segments, from: segmentFrom.message };
+}
 
 function checkRange(range: Readonly<Record<string, number | undefined>>): void {
   for (const [option, value] of Object.entries(range)) {

@@ -1,0 +1,38 @@
+import { Context } from '@temporalio/activity';
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import { askOrStart } from '../client/ask-or-start.js';
+import { askRun as askLiving } from '../client/control.js';
+import { sha256Hex } from '../core/digest.js';
+import type { AskReceipt } from '../core/inbox.js';
+import type { SendMessageInput } from './contract.js';
+
+/** Ids of workflows may be longer than those of messages. */
+const MAX_MESSAGE_ID_CHARACTERS = 200;
+
+/** Gives a run a message under an id of its own, so that an attempt that is repeated does no harm. */
+export async function askRun({ to, id, message, start }: SendMessageInput): Promise<AskReceipt> {
+  const { client, info } = Context.current();
+  const ask = { message, id: id.length > MAX_MESSAGE_ID_CHARACTERS ? sha256Hex(id) : id };
+  try {
+    const { turn, duplicate } = await (start === undefined
+      ? askLiving(client, to, ask)
+      : askOrStart(client, ask, { id: to, taskQueue: info.taskQueue, input: start }));
+    return { turn, ...(duplicate && { duplicate }) };
+  } catch (error) {
+    throw undelivered(error);
+  }
+}
+
+/** A run that is over, or that there never was, does not come back; all else may pass. */
+function undelivered(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { cause } = error;
+  const final =
+    cause instanceof WorkflowNotFoundError || cause instanceof WorkflowExecutionAlreadyStartedError;
+  return ApplicationFailure.create({
+    type: 'Undelivered',
+    message: error.message,
+    nonRetryable: final,
+  });
+}

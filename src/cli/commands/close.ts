@@ -1,0 +1,31 @@
+import { closeRun } from '../../client/control.js';
+import { nextUntil } from '../../client/until.js';
+import { visible } from '../../core/summaries.js';
+import type { Command } from '../command.js';
+import { openLivingRun } from '../decision.js';
+import { EXIT } from '../exit-codes.js';
+import { followWithin } from '../follow-within.js';
+import { heard } from '../heard.js';
+import { adviceFor } from '../open-run.js';
+
+const END_WITHIN_MS = 10_000;
+
+/** `close ID`: an open run takes no more messages, and ends when it is done with those it has. */
+export const close: Command<{ readonly id: string }> = async (context, { id }) => {
+  const opened = await openLivingRun(context, id);
+  const { client, run } = opened;
+  const idle = nextUntil(run.view) === null && run.view.state?.paused !== true;
+  const say = async (): Promise<boolean> => {
+    await closeRun(client, id);
+    return idle && (await followWithin(opened, 'end', { ms: END_WITHIN_MS })) !== null;
+  };
+  const ended = await heard(context, opened, { decision: 'close', say });
+  const see = await adviceFor(context, run, [ended ? 'transcript' : 'attach', id]);
+  context.say(
+    ended
+      ? `Run ${visible(id)} is closed. What was said: ${see}`
+      : `Run ${visible(id)} takes no more messages, and ends when it is done with those it has. Follow it with: ${see}`,
+  );
+  if (context.options.json) context.out(JSON.stringify({ id, closing: true, ended }));
+  return EXIT.completed;
+};

@@ -1,0 +1,27 @@
+import type { Message, UserMessage } from '../core/messages.js';
+import { visible } from '../core/summaries.js';
+import type { Palette } from './output.js';
+
+/**
+ * What people and the engine have said to the model, in a line; null where there is nothing to tell.
+ * `before`: the message before it, where that is known.
+ */
+export function saidLine(
+  message: UserMessage,
+  before: Message | undefined,
+  paint: Palette,
+): string | null {
+  const { compacts, origin, turn, text } = message;
+  if (compacts !== undefined) {
+    const { from, to } = compacts;
+    return paint.dim(`from here on a summary stands for messages ${from} to ${to}`);
+  }
+  if (origin === 'perdure') {
+    return paint.yellow('a limit is reached: one last call, for an answer from what is there');
+  }
+  if (before !== undefined && before.turn === turn) {
+    return `joins turn ${turn} · ${visible(text)}`;
+  }
+  // Whoever starts a run knows what they have said.
+  return turn === 1 ? null : `${paint.bold(`turn ${turn}`)} · ${visible(text)}`;
+}

@@ -1,0 +1,128 @@
+import type { Client } from '@temporalio/client';
+import { sha256Hex } from '../core/digest.js';
+import { show, type RunInput } from '../core/input.js';
+import { canonicalJson, type Json } from '../core/json.js';
+import type { Outcome } from '../core/outcome.js';
+import { nothingSpent } from '../core/state.js';
+import { asReady } from './pool.js';
+import { NoRunError } from './read-run.js';
+import { resultOf } from './result.js';
+import {
+  agentName,
+  InputError,
+  runInputOf,
+  type AgentLike,
+  type RunSettings,
+} from './run-input.js';
+import { IdTakenError, startRun } from './start.js';
+
+/** One piece of a batch: a message, or a message with settings of its own. */
+export type BatchTask = string | (RunSettings & { readonly message: string });
+
+export interface BatchOptions extends RunSettings {
+  /** Names the batch: the same id and the same tasks again find the runs that there are. */
+  readonly id: string;
+  /** Runs that are under way at the same time, at most; default 4. */
+  readonly atOnce?: number;
+  /** Starts no further run and ends the waiting; the runs that were started go on. */
+  readonly signal?: AbortSignal;
+}
+
+export interface BatchResult<Output = Json> {
+  /** Of the task, from 0. */
+  readonly index: number;
+  /** Of the run. */
+  readonly id: string;
+  readonly outcome: Outcome<Output>;
+}
+
+/** Iterated, it gives the results as they come. Nothing is started before somebody asks for results. */
+export interface Batch<Output = Json> extends AsyncIterable<BatchResult<Output>> {
+  /** All of them, in the order of the tasks. */
+  all(): Promise<readonly BatchResult<Output>[]>;
+}
+
+const AT_ONCE = 4;
+const MAX_ID_CHARACTERS = 200;
+
+/**
+ * Starts one run per task, some at once, and gathers their outcomes; a task that cannot be started, and
+ * a run that fails, are values among the others. The runs' ids come from the batch's id and the tasks,
+ * so that a batch whose program died is taken up by running it again. Iterating rejects only where
+ * the server stays away, and with the signal's reason. Throws an `InputError`.
+ */
+export function batchOf<Output>(
+  client: Client,
+  { agent, tasks, taskQueue }: BatchWork<Output>,
+  { id, atOnce = AT_ONCE, signal, ...settings }: BatchOptions,
+): Batch<Output> {
+  checkOptions(id, atOnce);
+  const work = async (index: number, over: AbortSignal): Promise<BatchResult<Output>> => {
+    const task = tasks[index] ?? '';
+    const given = { ...settings, ...(typeof task === 'string' ? { message: task } : task) };
+    const run = `${id}-${index}-${digestOf(agent, given)}`;
+    const until = signal === undefined ? over : AbortSignal.any([over, signal]);
+    const outcome = await outcomeOf(async () => {
+      until.throwIfAborted();
+      await startOrFind(client, runInputOf(agent, given), { id: run, taskQueue });
+      return await resultOf(client, run, { signal: until });
+    });
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
+    return { index, id: run, outcome: outcome as Outcome<Output> };
+  };
+  const results = () => asReady(tasks.length, work, { atOnce });
+  return {
+    [Symbol.asyncIterator]: results,
+    async all() {
+      const all: BatchResult<Output>[] = [];
+      for await (const result of results()) all.push(result);
+      return all.toSorted((one, other) => one.index - other.index);
+    },
+  };
+}
+
+export interface BatchWork<Output> {
+  readonly agent: AgentLike<Output>;
+  readonly tasks: readonly BatchTask[];
+  readonly taskQueue: string;
+}
+
+async function startOrFind(
+  client: Client,
+  input: RunInput,
+  place: { id: string; taskQueue: string },
+): Promise<void> {
+  await startRun(client, input, place).catch((error: unknown) => {
+    if (!(error instanceof IdTakenError)) throw error;
+  });
+}
+
+/** What is wrong with a task is its outcome; what is wrong with the server is nobody's. */
+async function outcomeOf(run: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof InputError || error instanceof NoRunError)) throw error;
+    const { steps, toolCalls, usage } = nothingSpent(null);
+    const nothing = { answer: null, output: null, steps, toolCalls, usage, segments: 0 };
+    return { status: 'failed', reason: 'input', ...nothing, error: error.message };
+  }
+}
+
+/** Another task under the same number is another run. */
+function digestOf(agent: AgentLike<unknown>, given: object): string {
+  const json: Json = JSON.parse(JSON.stringify({ ...given, agent: agentName(agent) }));
+  return sha256Hex(canonicalJson(json)).slice(0, 8);
+}
+
+function checkOptions(id: string, atOnce: number): void {
+  if (typeof id !== 'string' || id === '' || id.length > MAX_ID_CHARACTERS) {
+    throw new InputError(
+      `id: ${show(id)} is no id of a batch; give a text of 1 to ${MAX_ID_CHARACTERS} characters`,
+    );
+  }
+  if (Number.isInteger(atOnce) && atOnce > 0) return;
+  throw new InputError(
+    `atOnce: ${show(atOnce)} is no number of runs; give a whole number from 1 on`,
+  );
+}

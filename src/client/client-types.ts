@@ -1,0 +1,104 @@
+import type { Client } from '@temporalio/client';
+import type { Typed } from '../agents/typed.js';
+import type { Archive } from '../archive/archive.js';
+import type { ConnectionSettings } from '../connection.js';
+import type { Resolution } from '../core/call-results.js';
+import type { Limits } from '../core/definition.js';
+import type { Ask } from '../core/inbox.js';
+import type { Json } from '../core/json.js';
+import type { Outcome } from '../core/outcome.js';
+import type { EffectiveLimits } from '../core/state.js';
+import type { RunStatus } from '../core/status.js';
+import type { Batch, BatchOptions, BatchTask } from './batch.js';
+import type { SentMessage } from './control.js';
+import type { EventsOptions } from './follow-events.js';
+import type { ListWish, RunList } from './list.js';
+import type { ResultOptions } from './result.js';
+import type { DurableEvent } from './run-events.js';
+import type { AgentLike, RunSettings } from './run-input.js';
+import type { RunTranscript } from './run-transcript.js';
+import type { Schedules } from './schedule.js';
+import type { MessageRange } from './transcript.js';
+
+export interface ClientOptions extends ConnectionSettings {
+  /** Of the workers; default PERDURE_TASK_QUEUE, else `perdure`. */
+  readonly taskQueue?: string;
+  /** Where addresses, keys and PERDURE_HOME are read from; default: the process's own. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** A client of Temporal's SDK that exists; it stays open when this one is closed. */
+  readonly client?: Client;
+  /** PERDURE_HOME of the workers, for the archive; default: the environment's, else `.perdure`. */
+  readonly home?: string;
+  /** Default: files below `home`. */
+  readonly archive?: Archive;
+}
+
+export interface StartOptions extends RunSettings {
+  /** Needed, but for an open run that is told later. */
+  readonly message?: string;
+  /** Names the run for ever; default: made of the agent's name, the day and some letters. */
+  readonly id?: string;
+  /** Wait for more messages after a turn instead of ending. */
+  readonly open?: boolean;
+}
+
+/** A run that was started, with the type of its agent's output. */
+export interface RunHandle<Output = Json> extends Typed<Output> {
+  readonly id: string;
+  /** Of the first segment. */
+  readonly runId: string;
+}
+
+/** A run: what `start` gave, or its id. */
+export type RunLike<Output = Json> = string | (Typed<Output> & { readonly id: string });
+
+export interface AskOptions {
+  /** What to start where there is no run of this id: an open one, in one call with the message. */
+  readonly start?: RunSettings & { readonly agent: AgentLike<unknown> };
+}
+
+/**
+ * Starts runs, talks to them and reads them. Reading and waiting need no worker; what is said to a run
+ * does, and rejects with an `UndecidedError` where it did not get through. Where there is no such
+ * run, all reject with a `NoRunError` or an `UndecidedError`, for malformed input with an `InputError`.
+ */
+export interface PerdureClient {
+  /** Rejects with an `IdTakenError` where there is or was a run of this id. */
+  start<Output = Json>(agent: AgentLike<Output>, options: StartOptions): Promise<RunHandle<Output>>;
+  /**
+   * Gives an open run a message; answered when the run has it, with the turn that it belongs to. The
+   * same `id` of a message again is the same message. A run that has ended is never started afresh.
+   */
+  ask(run: RunLike<unknown>, message: string | Ask, options?: AskOptions): Promise<SentMessage>;
+  /** Waits for the end of a turn; its outcome is a value, whatever its status. */
+  result<Output = Json>(run: RunLike<Output>, options?: ResultOptions): Promise<Outcome<Output>>;
+  status(run: RunLike<unknown>): Promise<RunStatus>;
+  transcript(run: RunLike<unknown>, range?: MessageRange): Promise<RunTranscript>;
+  /** Durable steps, past and to come; ends with the run. */
+  events(run: RunLike<unknown>, options?: EventsOptions): AsyncIterable<DurableEvent>;
+  /** The newest runs that fit; default 50 at most. */
+  list(wish?: Partial<ListWish>): Promise<RunList>;
+  /** Lets what is in flight finish and starts nothing more. */
+  pause(run: RunLike<unknown>): Promise<void>;
+  /** Lets a blocked or paused run go on at once. */
+  resume(run: RunLike<unknown>): Promise<void>;
+  /** Asks Temporal to cancel the run, and resolves when that is asked for; one that has ended stays so. */
+  cancel(run: RunLike<unknown>): Promise<void>;
+  /** Ends the turn under way. @returns its number */
+  cancelTurn(run: RunLike<unknown>, options?: { readonly turn?: number }): Promise<number>;
+  /** An open run takes no more messages, and ends with those that it has. */
+  closeRun(run: RunLike<unknown>): Promise<void>;
+  /** Replaces the named limits. @returns all as they are now */
+  setLimits(run: RunLike<unknown>, limits: Limits): Promise<EffectiveLimits>;
+  /** Settles a call whose outcome is unknown. */
+  resolve(run: RunLike<unknown>, resolution: Resolution): Promise<void>;
+  readonly schedule: Schedules;
+  /** One run per task, some at once. */
+  batch<Output = Json>(
+    agent: AgentLike<Output>,
+    tasks: readonly BatchTask[],
+    options: BatchOptions,
+  ): Batch<Output>;
+  /** Closes the connection, unless it was given. Runs do not notice. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,111 @@
+import { join } from 'node:path';
+import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import { fileArchive } from '../archive/file-archive.js';
+import { homeOf, taskQueueOf } from '../config.js';
+import { connectionTarget } from '../connection.js';
+import type { Ask } from '../core/inbox.js';
+import type { Outcome } from '../core/outcome.js';
+import { askOrStart } from './ask-or-start.js';
+import { batchOf } from './batch.js';
+import type { AskOptions, ClientOptions, PerdureClient, RunLike } from './client-types.js';
+import { askRun, cancelTurn, closeRun, pauseRun, setLimits, type SentMessage } from './control.js';
+import { resolveCall, resumeRun } from './decide.js';
+import { followEvents } from './follow-events.js';
+import { listRuns } from './list.js';
+import { describeRun, readRun } from './read-run.js';
+import { resultOf } from './result.js';
+import { agentName, runInputOf } from './run-input.js';
+import { transcriptOf } from './run-transcript.js';
+import { schedulesOf } from './schedule.js';
+import { newRunId, startRun } from './start.js';
+import { statusFrom } from './status.js';
+
+const ROWS = 50;
+/** A server that is there answers in a fraction of it. */
+const CONNECT_MS = 5_000;
+
+/** Connects, and rejects where no server answers. */
+export async function openClient(options: ClientOptions): Promise<PerdureClient> {
+  const { env = process.env } = options;
+  const { client, close } = await connected(options, env);
+  const taskQueue = taskQueueOf(options, env);
+  const archive = options.archive ?? fileArchive(join(options.home ?? homeOf(env), 'archive'));
+  return {
+    async start(agent, { id = newRunId(agentName(agent)), ...given }) {
+      return await startRun(client, runInputOf(agent, given), { id, taskQueue });
+    },
+    ask: (run, message, asked = {}) => ask(client, { run, message, taskQueue }, asked),
+    async result<Output>(run: RunLike<Output>, wanted = {}) {
+      const outcome = await resultOf(client, idOf(run), wanted);
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
+      return outcome as Outcome<Output>;
+    },
+    status: async (run) => statusFrom(await readRun(client, idOf(run)), Date.now()),
+    transcript: (run, range = {}) => transcriptOf(client, idOf(run), { ...range, archive }),
+    events: (run, wanted = {}) => ({
+      [Symbol.asyncIterator]: () => followEvents(client, idOf(run), wanted),
+    }),
+    list: (wish = {}) => listRuns(client, { limit: ROWS, ...wish }),
+    pause: (run) => pauseRun(client, idOf(run)),
+    resume: (run) => resumeRun(client, idOf(run)),
+    cancel: (run) => cancel(client, idOf(run)),
+    cancelTurn: (run, { turn } = {}) => cancelTurn(client, idOf(run), turn),
+    closeRun: (run) => closeRun(client, idOf(run)),
+    setLimits: (run, limits) => setLimits(client, idOf(run), limits),
+    resolve: (run, resolution) => resolveCall(client, idOf(run), resolution),
+    schedule: schedulesOf(client, taskQueue),
+    batch: (agent, tasks, given) => batchOf(client, { agent, tasks, taskQueue }, given),
+    close,
+  };
+}
+
+interface Connected {
+  readonly client: Client;
+  readonly close: () => Promise<void>;
+}
+
+async function connected(
+  options: ClientOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Connected> {
+  if (options.client !== undefined) return { client: options.client, close: async () => undefined };
+  const target = connectionTarget(options, env);
+  try {
+    const connection = await Connection.connect({ ...target.options, connectTimeout: CONNECT_MS });
+    const client = new Client({ connection, namespace: target.namespace });
+    return { client, close: () => connection.close() };
+  } catch (error) {
+    const message =
+      `no Temporal server answers at ${target.address}; start one (npx perdure dev), ` +
+      'or give `address` or TEMPORAL_ADDRESS';
+    throw new Error(message, { cause: error });
+  }
+}
+
+function idOf(run: RunLike<unknown>): string {
+  return typeof run === 'string' ? run : run.id;
+}
+
+async function ask(
+  client: Client,
+  to: { run: RunLike<unknown>; message: string | Ask; taskQueue: string },
+  { start }: AskOptions,
+): Promise<SentMessage> {
+  const id = idOf(to.run);
+  const message = typeof to.message === 'string' ? { message: to.message } : to.message;
+  if (start === undefined) return await askRun(client, id, message);
+  const { agent, ...settings } = start;
+  const input = runInputOf(agent, { ...settings, open: true });
+  return await askOrStart(client, message, { id, taskQueue: to.taskQueue, input });
+}
+
+/** One that ends meanwhile, or has ended, needs no cancel. */
+async function cancel(client: Client, id: string): Promise<void> {
+  await describeRun(client, id);
+  await client.workflow
+    .getHandle(id)
+    .cancel()
+    .catch((error: unknown) => {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    });
+}

@@ -1,0 +1,39 @@
+import type { Typed } from '../agents/typed.js';
+import type { Limits } from '../core/definition.js';
+import { isProblem, parseRunInput, type RunInput } from '../core/input.js';
+import type { Json } from '../core/json.js';
+
+/** An agent as `defineAgent` made it, or its name; only the former brings the type of its output. */
+export type AgentLike<Output = Json> = string | (Typed<Output> & { readonly name: string });
+
+/** What a run is started with, beside its agent and its message. */
+export interface RunSettings {
+  /** May lower the agent's limits or replace defaults. */
+  readonly limits?: Limits;
+  /** JSON that every user function receives; the model never sees it. */
+  readonly context?: Json;
+  /** For people and filters. */
+  readonly tags?: readonly string[];
+  /** Keep every message in the archive; default: for open runs. */
+  readonly archive?: boolean;
+}
+
+/** What was given cannot be done; the message names field, value and cure. Nothing was sent anywhere. */
+export class InputError extends Error {
+  override readonly name = 'InputError';
+}
+
+export function agentName(agent: AgentLike<unknown>): string {
+  return typeof agent === 'string' ? agent : agent.name;
+}
+
+/** The argument of workflow `agent`, checked as the workflow will. Throws an `InputError`. */
+export function runInputOf(
+  agent: AgentLike<unknown>,
+  given: RunSettings & { readonly message?: string; readonly open?: boolean },
+): RunInput {
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  const input = parseRunInput({ ...Object.fromEntries(set), agent: agentName(agent) });
+  if (isProblem(input)) throw new InputError(input.problem);
+  return input;
+}

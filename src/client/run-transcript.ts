@@ -1,0 +1,86 @@
+import type { Client } from '@temporalio/client';
+import { ArchiveError, type Archive } from '../archive/archive.js';
+import type { Message } from '../core/messages.js';
+import type { TranscriptPage } from '../core/status.js';
+import { readRun, type RunReading } from './read-run.js';
+import { readSegment } from './segments.js';
+import type { MessageRange } from './transcript.js';
+
+export interface RunTranscript extends TranscriptPage {
+  /**
+   * From this number on nothing is missing up to the end of the range; the range's own beginning
+   * where all of it is there. What the server does not keep and no archive has is missing.
+   */
+  readonly completeFrom: number;
+}
+
+/**
+ * What was said in a run, by number, through all its segments: from the history, and from the archive
+ * what the server does not keep any more. A summary that was made for the model stands where it was
+ * made, with `compacts`. Needs no worker. Rejects with a `NoRunError`.
+ */
+export async function transcriptOf(
+  client: Client,
+  id: string,
+  { archive, ...range }: MessageRange & { readonly archive: Archive },
+): Promise<RunTranscript> {
+  const run = await readRun(client, id);
+  const total = run.view.state?.transcript.next ?? 0;
+  const wanted = { from: Math.max(0, range.from ?? 0), to: Math.min(range.to ?? total, total) };
+  const found = new Map<number, Message>();
+  add(found, run.view.said);
+  let { before } = firstOf(run);
+  while (before !== '' && gapIn(found, wanted) !== null) {
+    const segment = await readSegment(client, id, before);
+    if (segment === null) break;
+    add(found, segment.view.said);
+    before = segment.before;
+  }
+  const gap = gapIn(found, wanted);
+  if (gap !== null) add(found, await archived(client, archive, { run, gap }));
+  return {
+    messages: [...found.values()]
+      .filter(({ n }) => n >= wanted.from && n < wanted.to)
+      .toSorted((one, other) => one.n - other.n),
+    total,
+    completeFrom: gapIn(found, wanted)?.to ?? wanted.from,
+  };
+}
+
+interface Stretch {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What a newer segment has told is not told again. */
+function add(found: Map<number, Message>, messages: readonly Message[]): void {
+  for (const message of messages) if (!found.has(message.n)) found.set(message.n, message);
+}
+
+/** From the first number that is not there to behind the last one. */
+function gapIn(found: ReadonlyMap<number, Message>, { from, to }: Stretch): Stretch | null {
+  let end = to;
+  while (end > from && found.has(end - 1)) end -= 1;
+  let begin = from;
+  while (begin < end && found.has(begin)) begin += 1;
+  return begin === end ? null : { from: begin, to: end };
+}
+
+function firstOf({ facts: [started] }: RunReading): { before: string; firstRunId: string } {
+  return started?.type === 'started' ? started : { before: '', firstRunId: '' };
+}
+
+async function archived(
+  client: Client,
+  archive: Archive,
+  { run, gap }: { run: RunReading; gap: Stretch },
+): Promise<readonly Message[]> {
+  const { namespace } = client.options;
+  try {
+    const place = { namespace, id: run.id, firstRunId: firstOf(run).firstRunId };
+    return await archive.read(place, gap);
+  } catch (error) {
+    if (error instanceof ArchiveError) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,61 @@
+import type { Message } from '../core/messages.js';
+import type { Projection } from './projection.js';
+import type { DurableStep } from './run-events.js';
+
+export interface SaidSoFar {
+  /** Number of the next message. */
+  readonly next: number;
+  readonly turn: number;
+  /** Turns that have ended in this segment. */
+  readonly ended: number;
+}
+
+/** What was said since, with the ends and beginnings of turns in between, up to turn `reached`. */
+export function saidSteps(
+  { said, turns }: Pick<Projection, 'said' | 'turns'>,
+  before: SaidSoFar,
+  reached: number,
+): { readonly steps: readonly DurableStep[]; readonly told: SaidSoFar } {
+  const upTo = Math.max(before.turn, reached);
+  const fresh = said.filter(({ n, turn }) => n >= before.next && turn <= upTo);
+  const ends = turns.slice(before.ended).filter(({ turn }) => turn <= upTo);
+  const touched = [...new Set([...fresh, ...ends].map(({ turn }) => turn))];
+  const steps = touched
+    .toSorted((one, other) => one - other)
+    .flatMap((turn): readonly DurableStep[] => [
+      ...(turn > before.turn ? [{ type: 'turn-begun', turn } as const] : []),
+      ...fresh.filter((message) => message.turn === turn).map((message) => step(message, said)),
+      ...ends
+        .filter((end) => end.turn === turn)
+        .map(({ outcome }) => ({ type: 'turn-ended', turn, outcome }) as const),
+    ]);
+  return {
+    steps,
+    told: {
+      next: (fresh.at(-1)?.n ?? before.next - 1) + 1,
+      turn: Math.max(before.turn, ...touched),
+      ended: before.ended + ends.length,
+    },
+  };
+}
+
+function step(message: Message, said: readonly Message[]): DurableStep {
+  switch (message.role) {
+    case 'user':
+      return message.compacts === undefined
+        ? { type: 'message-said', message }
+        : { type: 'transcript-compacted', message };
+    case 'assistant':
+      return { type: 'model-replied', message };
+    case 'tool':
+      return { type: 'call-finished', tool: toolOf(message.callId, said), message };
+  }
+}
+
+function toolOf(callId: string, said: readonly Message[]): string {
+  for (const message of said.toReversed()) {
+    const call = message.role === 'assistant' && message.calls?.find(({ id }) => id === callId);
+    if (call) return call.name;
+  }
+  return '';
+}

@@ -1,0 +1,285 @@
+import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { attach } from '../../src/cli/commands/attach.js';
+import { cancel } from '../../src/cli/commands/cancel.js';
+import { close } from '../../src/cli/commands/close.js';
+import { limits, type LimitsOptions } from '../../src/cli/commands/limits.js';
+import { pause } from '../../src/cli/commands/pause.js';
+import { resume } from '../../src/cli/commands/resume.js';
+import { send } from '../../src/cli/commands/send.js';
+import { status } from '../../src/cli/commands/status.js';
+import type { Command } from '../../src/cli/command.js';
+import { askRun } from '../../src/client/control.js';
+import type { RunStatus } from '../../src/core/status.js';
+import type { Model } from '../../src/models/model.js';
+import { callTool, say as answered } from '../../src/models/scripted.js';
+import { createGate, type Gate } from '../../src/testing/barrier.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { wait } from '../../src/tools/wait.js';
+import { commandLine } from '../support/command.js';
+import { untilStatus } from '../support/conversation.js';
+import { say, type Said } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+let rig: Rig;
+const gates = new Map<string, Gate>();
+
+const look = defineTool({
+  name: 'look',
+  description: 'looks',
+  input: z.object({}),
+  effect: 'read',
+  execute: () => 'seen',
+});
+
+/** Does what the newest message says; one that begins with `hold` waits for its gate. */
+const model: Model = {
+  async call({ messages }, { signal }) {
+    const place = messages.findLastIndex(({ role }) => role === 'user');
+    const text = messages[place]?.text ?? '';
+    await gates.get(text)?.wait(signal);
+    if (text.startsWith('wait') && place === messages.length - 1) {
+      return callTool('wait', { seconds: 3_600 });
+    }
+    return answered(`re: ${text}`);
+  },
+};
+
+beforeAll(async () => {
+  rig = await createRig();
+  const agent = defineAgent({
+    name: 'a',
+    instructions: 'x',
+    model: 'm',
+    tools: [look, wait()],
+  });
+  await rig.worker([agent], { models: { m: model } });
+});
+afterAll(async () => await rig.close());
+
+async function does<Options>(
+  what: Command<Options>,
+  options: Options,
+  how: { readonly json?: boolean } = {},
+): Promise<Said> {
+  return await say(what, options, { address, taskQueue: rig.taskQueue, home: rig.home, ...how });
+}
+
+async function open(message = 'hello'): Promise<{ handle: WorkflowHandle; id: string }> {
+  const handle = await rig.start({ agent: 'a', open: true, message });
+  return { handle, id: handle.workflowId };
+}
+
+async function idle(): Promise<{ handle: WorkflowHandle; id: string }> {
+  const run = await open();
+  await untilStatus(run.handle, 'waiting_message');
+  return run;
+}
+
+async function held(): Promise<{ handle: WorkflowHandle; id: string; gate: Gate }> {
+  const text = `hold ${randomUUID()}`;
+  const gate = createGate();
+  gates.set(text, gate);
+  const run = await open(text);
+  await gate.barrier.reached;
+  return { ...run, gate };
+}
+
+async function statusOf(id: string): Promise<RunStatus> {
+  return JSON.parse((await does(status, { id }, { json: true })).stdout) as RunStatus;
+}
+
+/** A run on a queue that nobody works on. */
+async function orphan(): Promise<string> {
+  const id = `orphan-${randomUUID()}`;
+  const taskQueue = `nobody-${randomUUID()}`;
+  const args = [{ agent: 'a', open: true, message: 'x' }];
+  await rig.client.workflow.start('agent', { workflowId: id, taskQueue, args });
+  return id;
+}
+
+describe('pause and resume', () => {
+  test('let the work in flight end, and keep what is sent until the run goes on', async () => {
+    const { id, gate } = await held();
+    const paused = await does(pause, { id }, { json: true });
+    expect(JSON.parse(paused.stdout)).toEqual({ id, paused: true, wasPaused: false });
+    expect(paused.stderr).toMatch(/pauses: what is in flight ends.* resume run-/);
+    expect(await statusOf(id)).toMatchObject({ status: 'paused', turn: 1 });
+    gate.barrier.release();
+    const later = `hold ${randomUUID()}`;
+    gates.set(later, createGate());
+    await askRun(rig.client, id, { message: later });
+    const following = await does(attach, { id, wait: true }, { json: true });
+    expect(JSON.parse(following.stdout)).toMatchObject({ id, status: 'paused', reason: null });
+    expect(following.code).toBe(3);
+    expect(following.stderr).toMatch(/^paused: /m);
+    expect((await does(pause, { id })).stderr).toContain('is paused already');
+    expect((await does(status, { id })).stdout).toMatch(/resume run-.* let it go on/);
+
+    const resumed = await does(resume, { id }, { json: true });
+    expect(JSON.parse(resumed.stdout)).toEqual({
+      id,
+      resumed: true,
+      wasBlocked: false,
+      wasPaused: true,
+    });
+    expect(resumed.stderr).toContain(`Run ${id} goes on.`);
+    const place = ['--address', address, '--task-queue', rig.taskQueue];
+    const follower = command.start(['attach', id, ...place]);
+    await follower.says(`run ${id}`);
+    gates.get(later)?.barrier.release();
+    const end = await follower.ended;
+    expect({ code: end.code, stdout: end.stdout }).toEqual({ code: 0, stdout: `re: ${later}\n` });
+  });
+});
+
+describe('cancel --turn', () => {
+  test('ends the turn, and the run waits for its next message', async () => {
+    const { handle, id } = await held();
+    const end = await does(cancel, { id, turn: true, wait: true }, { json: true });
+    expect(JSON.parse(end.stdout)).toMatchObject({ id, turn: 1, status: 'cancelled' });
+    expect(end.stderr).toMatch(/Send it the next message with: .* send run-/);
+    expect(end.code).toBe(0);
+    expect((await untilStatus(handle, 'waiting_message')).turn).toBe(1);
+    const none = does(cancel, { id, turn: true, wait: true });
+    await expect(none).rejects.toThrow('no turn is under way');
+  });
+
+  test('with --no-wait only asks', async () => {
+    const { handle, id } = await held();
+    const end = await does(cancel, { id, turn: true, wait: false }, { json: true });
+    expect(JSON.parse(end.stdout)).toMatchObject({ turn: 1, reason: 'cancel_requested' });
+    expect(end.code).toBe(0);
+    await untilStatus(handle, 'waiting_message');
+  });
+});
+
+describe('close', () => {
+  test('ends a run that waits, and lets one that works end by itself', async () => {
+    const waiting = await idle();
+    const ended = await does(close, { id: waiting.id }, { json: true });
+    expect(JSON.parse(ended.stdout)).toEqual({ id: waiting.id, closing: true, ended: true });
+    expect(ended.code).toBe(0);
+    expect(await waiting.handle.result()).toMatchObject({ reason: 'closed' });
+    await expect(does(close, { id: waiting.id })).rejects.toThrow('has ended: completed (closed)');
+
+    const { handle, id, gate } = await held();
+    const closing = await does(close, { id }, { json: true });
+    expect(JSON.parse(closing.stdout)).toEqual({ id, closing: true, ended: false });
+    const sent = does(send, { id, message: ['late'], wait: true });
+    await expect(sent).rejects.toThrow('takes no more messages: it is closed');
+    gate.barrier.release();
+    expect(await handle.result()).toMatchObject({ reason: 'closed', answer: /^re: hold/ });
+  });
+});
+
+describe('limits', () => {
+  const of = async (options: LimitsOptions, json = true): Promise<Said> =>
+    await does(limits, options, { json });
+
+  test('are shown, and replaced one by one, of each turn or of the whole run', async () => {
+    const { id } = await idle();
+    const shown = await of({ id }, false);
+    expect(shown.stdout.split('\n')).toEqual([
+      expect.stringMatching(/^LIMIT +EACH TURN +WHOLE RUN$/),
+      expect.stringMatching(/^steps +50 +none$/),
+      expect.stringMatching(/^tool-calls +200 +none$/),
+      expect.stringMatching(/^tokens +none +none$/),
+      expect.stringMatching(/^cost-usd +none +none$/),
+      expect.stringMatching(/^wall-ms +none +none$/),
+      expect.stringMatching(/^depth /),
+    ]);
+    const turn = await of({ id, steps: 5, wallMs: 60_000 });
+    expect(JSON.parse(turn.stdout)).toMatchObject({
+      id,
+      limits: { turn: { steps: 5, toolCalls: 200, wallMs: 60_000 }, run: {} },
+    });
+    const run = await of({ id, steps: 500, run: true });
+    expect(JSON.parse(run.stdout)).toMatchObject({
+      limits: { turn: { steps: 5 }, run: { steps: 500 } },
+    });
+    const none = await of({ id, steps: null });
+    expect(JSON.parse(none.stdout)).toMatchObject({ limits: { turn: { steps: null } } });
+    expect((await statusOf(id)).limits.run).toEqual({ steps: 500 });
+    await expect(of({ id, costUsd: 1 })).rejects.toThrow(
+      '--cost-usd: nobody knows the price of model "m"; use --tokens',
+    );
+  });
+
+  test.each([
+    [['--steps', '0'], '--steps: 0 is no limit; give a positive whole number, or none'],
+    [['--tokens', '1.5', '--run'], '--tokens: 1.5 is no limit'],
+    [['--cost-usd', '-1'], '--cost-usd: -1 is no limit; give a positive number, or none'],
+    [['--steps', 'many'], 'Give a number, or none.'],
+    [['--wall-ms', 'NaN'], 'Give a number, or none.'],
+    [['--run'], '--run says whose limit it is'],
+    [['--step', '3'], 'Did you mean --steps'],
+  ])('%j is refused as usage', async (args, why) => {
+    const end = await command.start(['limits', 'x', ...args]).ended;
+    expect(end.stderr).toContain(why);
+    expect(end.code).toBe(2);
+  });
+});
+
+describe('what a run waits for', () => {
+  test('is shown: a message, a moment', async () => {
+    const { id } = await idle();
+    const shown = (await does(status, { id })).stdout;
+    expect(shown).toMatch(/^status +waiting_message$/m);
+    expect(shown).toMatch(/^step +1 of 50 in turn 1 · 0 calls · completed \(answer\)$/m);
+    expect(shown).toMatch(/^waits +for a message$/m);
+    expect(shown).toMatch(/send run-\S+ MESSAGE .* give it a message$/m);
+
+    const { handle, id: sleeper } = await open(`wait ${randomUUID()}`);
+    await untilStatus(handle, 'waiting_time');
+    await askRun(rig.client, id, { message: 'x' });
+    const asleep = await does(status, { id: sleeper });
+    expect(asleep.stdout).toMatch(/^status +waiting_time/m);
+    expect(asleep.stdout).toMatch(/^waits +until \d{4}-\d\d-\d\d \S+, for (60|59) min; a message/m);
+    const woken = await does(send, { id: sleeper, message: ['hurry'], steer: true, wait: true });
+    expect(woken.stdout).toBe('re: hurry');
+    expect(woken.stderr).toMatch(/^joins turn 1 · hurry$/m);
+    expect(woken.code).toBe(0);
+  });
+});
+
+describe('without a worker', () => {
+  test('what only the run itself can do is refused at once, with the way to bring one', async () => {
+    const id = await orphan();
+    const wanted = [
+      () => does(pause, { id }),
+      () => does(limits, { id, steps: 3 }),
+      () => does(cancel, { id, turn: true, wait: true }),
+      () => does(send, { id, message: ['x'], wait: false }),
+    ];
+    for (const ask of wanted) {
+      await expect(ask()).rejects.toThrow(/needs a worker, and none answers.* worker .*attach/);
+    }
+    await rig.client.workflow.getHandle(id).terminate();
+  });
+});
+
+test.each([
+  [['pause'], "missing required argument 'id'"],
+  [['close', 'x', 'y'], 'too many arguments'],
+  [['cancel', 'x', '--turns'], 'Did you mean --turn'],
+])('%j is refused as usage', async (args, why) => {
+  const end = await command.start(args).ended;
+  expect(end.stderr).toContain(why);
+  expect(end.code).toBe(2);
+});
+
+test('an id that nobody has is told with 1, and cannot move the cursor', async () => {
+  const place = ['--address', address, '--task-queue', rig.taskQueue];
+  for (const words of [['pause'], ['close'], ['limits'], ['cancel', '--turn']]) {
+    const [name = '', ...flags] = words;
+    const end = await command.start([name, 'no\u001b[2Jbody', ...flags, ...place]).ended;
+    expect(end.stderr).toContain('there is no run "no�[2Jbody"');
+    expect(end.code).toBe(1);
+  }
+});

@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { exportRun } from '../../src/cli/commands/export.js';
+import { replay } from '../../src/cli/commands/replay.js';
+import { status } from '../../src/cli/commands/status.js';
+import { transcript } from '../../src/cli/commands/transcript.js';
+import type { Command } from '../../src/cli/command.js';
+import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
+import type { Model } from '../../src/models/model.js';
+import { createGate, type Gate } from '../../src/testing/barrier.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { commandLine, type RunningCommand } from '../support/command.js';
+import { replyTo, untilStatus } from '../support/conversation.js';
+import { say, type Said } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+let rig: Rig;
+const gates = new Map<string, Gate>();
+/** An open run of two turns in several segments. */
+let id: string;
+
+const note = defineTool({
+  name: 'note',
+  description: 'writes a text down',
+  input: z.object({ text: z.string() }),
+  effect: 'keyed',
+  execute: ({ text }) => `noted ${text}`,
+});
+const model: Model = {
+  async call(request, { signal }) {
+    const text = request.messages.findLast(({ role }) => role === 'user')?.text ?? '';
+    await gates.get(text)?.wait(signal);
+    return replyTo(request);
+  },
+};
+
+beforeAll(async () => {
+  rig = await createRig();
+  const agent = defineAgent({ name: 'clerk', instructions: 'x', model: 'm', tools: [note] });
+  await rig.worker([agent], { models: { m: model }, segment: { steps: 3, bytes: 1_000_000 } });
+  const handle = await rig.start({ agent: 'clerk', open: true, message: 'steps 7' });
+  id = handle.workflowId;
+  await untilStatus(handle, 'waiting_message');
+});
+afterAll(async () => await rig.close());
+
+function perdure(...args: readonly string[]): RunningCommand {
+  return command.start([...args, '--address', address, '--task-queue', rig.taskQueue]);
+}
+
+async function does<Options>(
+  what: Command<Options>,
+  options: Options,
+  how: { readonly json?: boolean; readonly home?: string } = {},
+): Promise<Said> {
+  return await say(what, options, { address, taskQueue: rig.taskQueue, home: rig.home, ...how });
+}
+
+async function said(options: { from?: number; to?: number } = {}): Promise<TranscriptPage> {
+  const { stdout } = await does(transcript, { id, ...options }, { json: true });
+  return JSON.parse(stdout) as TranscriptPage;
+}
+
+describe('who follows a turn', () => {
+  test('does not notice the segments: each step is told once, in order', async () => {
+    const text = `steps 8 ${randomUUID()}`;
+    const gate = createGate();
+    gates.set(text, gate);
+    const sender = perdure('send', id, text, '--json');
+    await gate.barrier.reached;
+    const follower = perdure('attach', id, '--json');
+    await follower.says(`run ${id}`);
+    gate.barrier.release();
+    for (const end of await Promise.all([sender.ended, follower.ended])) {
+      expect(JSON.parse(end.stdout)).toMatchObject({
+        id,
+        turn: 2,
+        status: 'completed',
+        answer: `done: ${text}`,
+        steps: 9,
+      });
+      const steps = end.stderr.match(/^step \d+ · note steps 8 /gm) ?? [];
+      expect(steps.map((line) => line.slice(0, 6))).toEqual(
+        Array.from({ length: 8 }, (_, index) => `step ${index + 1}`),
+      );
+      expect(end.code).toBe(0);
+    }
+  });
+});
+
+describe('a run in several segments', () => {
+  test('tells in its status how many, and counts from its very beginning', async () => {
+    const told = JSON.parse((await does(status, { id }, { json: true })).stdout) as RunStatus;
+    expect(told).toMatchObject({ status: 'waiting_message' });
+    expect(told.segments).toBeGreaterThan(3);
+    const shown = (await does(status, { id })).stdout;
+    expect(shown).toMatch(new RegExp(`^started .*ago; in ${told.segments} segments$`, 'm'));
+  });
+
+  test('has all that was said in its transcript, or a stretch of it', async () => {
+    const { messages, total } = await said();
+    expect(messages.map(({ n }) => n)).toEqual(Array.from({ length: total }, (_, n) => n));
+    expect(messages[0]).toMatchObject({ role: 'user', text: 'steps 7', turn: 1 });
+    const part = await said({ from: 2, to: 6 });
+    expect(part).toEqual({ messages: messages.slice(2, 6), total });
+  });
+
+  test('shows where its newest segment begins, and where it was summarised', async () => {
+    const { stdout } = await does(transcript, { id });
+    expect(stdout.match(/^--- segment \d+ begins ---$/gm)).toHaveLength(1);
+    expect((await does(transcript, { id, to: 2 })).stdout).not.toContain('--- segment');
+  });
+
+  test('is exported segment by segment; each replays', async () => {
+    const out = join(rig.home, 'run.json');
+    const { segments } = JSON.parse(
+      (await does(status, { id }, { json: true })).stdout,
+    ) as RunStatus;
+    const all = await does(exportRun, { id, out, all: true }, { json: true });
+    const { files } = JSON.parse(all.stdout) as { files: { segment: number; file: string }[] };
+    expect(files.map(({ segment }) => segment)).toEqual(
+      Array.from({ length: segments }, (_, index) => index + 1),
+    );
+    const names = files.map(({ file }) => file);
+    expect(names[1]).toBe(join(rig.home, 'run-2.json'));
+    const replayed = await does(replay, { file: names });
+    expect({ code: replayed.code, lines: replayed.stdout.split('\n').length }).toEqual({
+      code: 0,
+      lines: segments,
+    });
+    const second = await does(exportRun, { id, segment: 2 });
+    expect(JSON.parse(second.stdout)).toEqual(JSON.parse(await readFile(names[1] ?? '', 'utf8')));
+    const newest = await does(exportRun, { id });
+    expect(newest.stderr).toContain(`the newest of ${segments} segments`);
+    expect(JSON.parse(newest.stdout)).toEqual(
+      JSON.parse(await readFile(names.at(-1) ?? '', 'utf8')),
+    );
+  });
+
+  test.each([
+    [{ all: true }, '--all: each segment is a file of its own; name them with --out FILE'],
+    [{ segment: 0 }, '--segment 0: segments are counted from 1'],
+    [{ segment: 1.5 }, '--segment 1.5'],
+    [{ segment: 1, all: true, out: 'x' }, '--segment 1 and --all: give one of the two'],
+    [{ segment: 99 }, '--segment 99: the run has '],
+  ])('is not exported as %j', async (options, why) => {
+    await expect(does(exportRun, { id, ...options })).rejects.toThrow(why);
+  });
+});

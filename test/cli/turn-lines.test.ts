@@ -1,0 +1,171 @@
+import { describe, expect, test } from 'vitest';
+import { dialogue } from '../../src/cli/dialogue.js';
+import { liveLine } from '../../src/cli/live-line.js';
+import { palette } from '../../src/cli/output.js';
+import { createStepTeller } from '../../src/cli/step-lines.js';
+import { clock } from '../../src/cli/when.js';
+import type { InFlight, Projection } from '../../src/client/projection.js';
+import type { RunEvent } from '../../src/core/events.js';
+import type { Message, UserMessage } from '../../src/core/messages.js';
+import { reduce } from '../../src/core/reduce.js';
+import { initialState, type RunState } from '../../src/core/state.js';
+import { asks, config, says, TOOLS, toolDefinition } from '../support/scripts.js';
+
+const paint = palette(false);
+const cures = { settle: (call: string): string => `resolve ${call}`, resume: 'resume x' };
+/** Moves the cursor and turns the direction of reading, where it is obeyed. */
+const HOSTILE = 'a\u001b[2J\u202eb\nc';
+const SHOWN = 'a�[2J�b c';
+
+/** What was said so far, as a follower collects it: a state forgets what was summarised. */
+function view(state: RunState, rest: Partial<Projection> = {}): Projection {
+  return {
+    state,
+    input: { agent: 'test', open: true },
+    said: state.transcript.messages.toSorted((one, other) => one.n - other.n),
+    turns: [],
+    inFlight: new Map(),
+    blocked: new Map(),
+    ended: null,
+    outcome: null,
+    cancelRequested: false,
+    startedAt: 0,
+    lastEvent: 1,
+    ...rest,
+  };
+}
+
+function after(state: RunState, ...events: readonly RunEvent[]): RunState {
+  return events.reduce((next, event) => reduce(next, event), state);
+}
+
+function message(text: string, turn: number): RunEvent {
+  return { type: 'message-received', message: { id: text, text, turn } };
+}
+
+function opened(): RunState {
+  const tools = [...TOOLS, toolDefinition('wait', 'read', { kind: 'wait' })];
+  return after(initialState(config({ tools }), { open: true }), message('go', 1), {
+    type: 'turn-begun',
+    at: 0,
+  });
+}
+
+function replied(text: string): readonly RunEvent[] {
+  return [
+    { type: 'model-replied', reply: says(text), at: 5 },
+    { type: 'turn-recorded', at: 5 },
+  ];
+}
+
+const live = (state: RunState, rest: Partial<Projection> = {}): string =>
+  liveLine(view(state, rest), { now: 0, attempts: new Map(), paint });
+
+describe('the lines of an open run', () => {
+  test('tell each further turn by its message, and what joins it', () => {
+    const tell = createStepTeller(paint, cures);
+    const first = after(opened(), ...replied('one'));
+    expect(tell(view(first))).toEqual([]);
+    const second = after(first, message(HOSTILE, 2), { type: 'turn-begun', at: 10 });
+    expect(tell(view(second))).toEqual([`turn 2 · ${SHOWN}`]);
+    expect(live(second)).toMatch(/^turn 2, step 1 of 50 · /);
+    const steered = after(second, message(`${HOSTILE}!`, 2));
+    expect(live(steered)).toContain(' · 1 message queued · ');
+    const joined = after(steered, { type: 'messages-joined', at: 12 });
+    expect(tell(view(joined))).toEqual([`joins turn 2 · ${SHOWN}!`]);
+    expect(tell(view(joined))).toEqual([]);
+  });
+
+  test('tell what it waits for: a moment, somebody who lets it go on, a message', () => {
+    const tell = createStepTeller(paint, cures);
+    const reply = asks(['wait', { seconds: 3_600 }]);
+    const waiting = after(opened(), { type: 'model-replied', reply, at: 1_000 });
+    const until = clock(3_601_000);
+    expect(tell(view(waiting))).toEqual([`waiting until ${until}; a message wakes it`]);
+    expect(tell(view(waiting))).toEqual([]);
+    expect(live(waiting)).toContain(`waits until ${until}, for 60 min`);
+
+    const paused = after(opened(), { type: 'paused', paused: true });
+    const teller = createStepTeller(paint, cures);
+    expect(teller(view(paused))).toEqual([
+      'paused: nothing more is started',
+      'Let it go on with: resume x',
+    ]);
+    expect(live(paused)).toContain(' · paused · ');
+    expect(teller(view(paused))).toEqual([]);
+    expect(teller(view(opened()))).toEqual(['it goes on']);
+    const call: InFlight = {
+      activity: 'callModel',
+      activityId: '4',
+      summary: '',
+      call: null,
+      input: {},
+      at: 0,
+    };
+    const busy = { inFlight: new Map([[9, call]]) };
+    expect(createStepTeller(paint, { ...cures, resume: null })(view(paused, busy))).toEqual([
+      'paused: what is in flight ends, nothing more is started',
+    ]);
+    expect(live(paused, busy)).toContain('m · 0.0 s · pauses after that');
+    const compacting = { inFlight: new Map([[9, { ...call, input: { compact: 3 } }]]) };
+    expect(live(opened(), compacting)).toContain(' · summarising, m · ');
+
+    const over = after(opened(), ...replied('one'));
+    expect(live(over)).toContain(' · waits for a message · ');
+  });
+
+  test('tell a block in each segment, though each counts its events from 1', () => {
+    const tell = createStepTeller(paint, { ...cures, resume: null });
+    const blocked = (since: number) => ({
+      blocked: new Map([['model', { reason: 'quota' as const, message: 'no money', since }]]),
+    });
+    const first = opened();
+    expect(tell(view(first, blocked(40)))).toEqual(['blocked (quota): no money']);
+    const second = after(first, { type: 'segment-begun' });
+    expect(tell(view(second))).toEqual([]);
+    expect(tell(view(second, blocked(7)))).toEqual(['blocked (quota): no money']);
+    expect(tell(view(second, blocked(7)))).toEqual([]);
+  });
+});
+
+describe('a summary for the model', () => {
+  const summary: UserMessage = {
+    n: 4,
+    turn: 2,
+    step: 0,
+    at: 0,
+    role: 'user',
+    text: `forged\n#9 user ${HOSTILE}`,
+    origin: 'perdure',
+    compacts: { from: 0, to: 3 },
+  };
+
+  test('is told in a line, without its words', () => {
+    const tell = createStepTeller(paint, cures);
+    expect(tell(view(opened(), { said: [summary] }))).toEqual([
+      'from here on a summary stands for messages 0 to 3',
+    ]);
+  });
+
+  test('is shown in a transcript as what it is, and so is a segment', () => {
+    const { origin: _, compacts: __, ...plain } = summary;
+    const pinned: Message = { ...plain, n: 5, text: 'more', pinned: true };
+    const lines = dialogue([summary, pinned], {
+      full: false,
+      paint,
+      segment: { number: 3, from: 5 },
+    });
+    expect(lines.map((line) => line.replace(/ · \d\d:\d\d:\d\d$/, ''))).toEqual([
+      '#4 perdure · summary, for the model in place of #0 to #3 · turn 2',
+      '  forged',
+      '  #9 user a�[2J�b',
+      '  c',
+      '',
+      '--- segment 3 begins ---',
+      '',
+      '#5 user · pinned · turn 2',
+      '  more',
+      '',
+    ]);
+  });
+});

@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import type { ScheduleOptions } from '../../src/client/schedule-options.js';
+import { obedientModel } from '../support/conversation.js';
+import { clerk, clientOf } from '../support/clerk.js';
+import { createRig, expectReplays, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let client: PerdureClient;
+const created: string[] = [];
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+});
+afterEach(async () => {
+  for (const id of created.splice(0)) await client.schedule.delete(id).catch(() => undefined);
+  await rig.stopWorkers();
+});
+afterAll(async () => {
+  await client.close();
+  await rig.close();
+});
+
+const work = () => rig.worker([clerk()], { models: { m: obedientModel() } });
+
+/** One that does not fire by itself within a test. */
+async function create(options: Partial<ScheduleOptions> = {}): Promise<string> {
+  const id = `schedule-${randomUUID()}`;
+  const when = options.everyMs === undefined ? { cron: '0 9 1 1 *' } : {};
+  const who = options.to === undefined ? { agent: clerk() } : {};
+  await client.schedule.create({ id, message: 'the report', ...when, ...who, ...options });
+  created.push(options.id ?? id);
+  return options.id ?? id;
+}
+
+/** Ids of what has been fired, oldest first, when there are so many. */
+async function firings(id: string, count: number): Promise<readonly string[]> {
+  const recent = async () => (await client.schedule.describe(id)).recent;
+  await expect.poll(recent, { timeout: 20_000 }).toHaveLength(count);
+  return (await recent()).map((firing) => firing.id);
+}
+
+describe('a schedule', () => {
+  test('fires by itself while no worker is up; the runs are worked on when one comes', async () => {
+    const id = await create({ everyMs: 1_000, overlap: 'allowAll', tags: ['nightly'] });
+    const recent = async () => (await client.schedule.describe(id)).recent.length;
+    await expect.poll(recent, { timeout: 20_000 }).toBeGreaterThanOrEqual(2);
+    await client.schedule.pause(id, 'enough');
+    const [first] = (await client.schedule.describe(id)).recent;
+    expect((await client.status(first?.id ?? '')).status).toBe('working');
+    await work();
+    expect(await client.result(first?.id ?? '')).toMatchObject({
+      status: 'completed',
+      answer: 'done: the report',
+    });
+    expect(first?.id).toMatch(new RegExp(`^${id}-\\d{4}-`));
+    expect(await client.schedule.describe(id)).toMatchObject({ paused: true, note: 'enough' });
+  });
+
+  test('is listed and described with what it does and when', async () => {
+    const options = { cron: '30 9 * * MON-FRI', timezone: 'Europe/Berlin', overlap: 'bufferOne' };
+    const id = await create(options as Partial<ScheduleOptions>);
+    const row = { id, agent: 'clerk', to: null, paused: false, cron: '30 9 * * MON-FRI' };
+    expect(await client.schedule.describe(id)).toMatchObject({
+      ...row,
+      timezone: 'Europe/Berlin',
+      message: 'the report',
+      overlap: 'bufferOne',
+      running: [],
+      fired: 0,
+      skipped: 0,
+    });
+    const [next] = (await client.schedule.describe(id)).nextAt;
+    const berlin = new Date(next ?? '').toLocaleTimeString('en-GB', { timeZone: 'Europe/Berlin' });
+    expect(berlin).toBe('09:30:00');
+    const listed = async () => (await client.schedule.list()).find((one) => one.id === id);
+    await expect.poll(listed).toMatchObject(row);
+    await client.schedule.delete(id);
+    await expect(client.schedule.describe(id)).rejects.toThrow(`there is no schedule ${id}`);
+    await expect.poll(listed).toBeUndefined();
+  });
+
+  test('is triggered, also while it is paused', async () => {
+    await work();
+    const id = await create({ paused: true, limits: { steps: 3 } });
+    await client.schedule.trigger(id);
+    const [run] = await firings(id, 1);
+    expect(await client.result(run ?? '')).toMatchObject({ answer: 'done: the report' });
+    expect((await client.status(run ?? '')).limits.turn.steps).toBe(3);
+    await client.schedule.unpause(id);
+    expect(await client.schedule.describe(id)).toMatchObject({ paused: false, fired: 1 });
+  });
+
+  test('makes up for a stretch that is past, one firing after the other', async () => {
+    await work();
+    const id = await create({ cron: '0 * * * *' });
+    await client.schedule.backfill(id, {
+      from: '2026-01-01T00:30:00Z',
+      to: '2026-01-01T03:30:00Z',
+    });
+    const runs = await firings(id, 3);
+    expect(runs).toEqual(['01', '02', '03'].map((hour) => `${id}-2026-01-01T${hour}:00:00Z`));
+    for (const run of runs) expect((await client.result(run)).status).toBe('completed');
+  });
+
+  test('skips a firing that is due while the one before is under way, unless told otherwise', async () => {
+    const id = await create();
+    await client.schedule.trigger(id, { overlap: 'skip' });
+    await firings(id, 1);
+    await client.schedule.trigger(id, { overlap: 'skip' });
+    const skipped = async () => (await client.schedule.describe(id)).skipped;
+    await expect.poll(skipped, { timeout: 20_000 }).toBe(1);
+    // The time of a firing, in seconds, is a part of its id.
+    const [first] = (await client.schedule.describe(id)).recent;
+    const nextSecond = Date.parse(first?.firedAt ?? '') + 1_000;
+    await expect.poll(() => Date.now(), { timeout: 5_000 }).toBeGreaterThan(nextSecond);
+    await client.schedule.trigger(id, { overlap: 'allowAll' });
+    for (const run of await firings(id, 2))
+      expect((await client.status(run)).status).toBe('working');
+  });
+});
+
+describe('a schedule that sends to an open run', () => {
+  test('starts the run with its first message and gives it one message per firing', async () => {
+    await work();
+    const to = `open-${randomUUID()}`;
+    const id = await create({ to, agent: 'clerk', cron: '0 * * * *' });
+    const hours = { from: '2026-01-01T00:30:00Z', to: '2026-01-01T02:30:00Z' };
+    await client.schedule.backfill(id, hours);
+    const sent = await firings(id, 2);
+    for (const firing of sent) {
+      const handle = rig.client.workflow.getHandle(firing);
+      expect(await handle.result()).toMatchObject({ turn: sent.indexOf(firing) + 1 });
+      await expectReplays(await handle.fetchHistory(), firing);
+    }
+    expect(await client.result(to, { turn: 2 })).toMatchObject({ answer: 'done: the report' });
+    const { messages } = await client.transcript(to);
+    const asked = messages.filter(({ role }) => role === 'user');
+    expect(asked.map((message) => message.role === 'user' && message.id)).toEqual(sent);
+    await client.closeRun(to);
+    await client.result(to);
+    await client.schedule.trigger(id);
+    const [, , late] = await firings(id, 3);
+    await expect(rig.client.workflow.getHandle(late ?? '').result()).rejects.toMatchObject({
+      cause: { cause: { message: expect.stringContaining(`run ${to} has ended`) } },
+    });
+  });
+
+  test('without an agent only sends to a run that is there', async () => {
+    await work();
+    const to = `open-${randomUUID()}`;
+    const id = await create({ to });
+    await client.schedule.trigger(id);
+    const [nobody] = await firings(id, 1);
+    await expect(rig.client.workflow.getHandle(nobody ?? '').result()).rejects.toMatchObject({
+      cause: { cause: { message: expect.stringContaining(`run ${to} has ended, or never was`) } },
+    });
+    await client.start('clerk', { open: true, id: to });
+    await client.schedule.trigger(id);
+    await firings(id, 2);
+    expect(await client.result(to, {})).toMatchObject({ answer: 'done: the report' });
+    expect(await client.schedule.describe(id)).toMatchObject({ to, agent: null });
+    await client.closeRun(to);
+  });
+});
+
+describe('a schedule that cannot be', () => {
+  test.each<[string, Partial<ScheduleOptions>, string]>([
+    ['no time', { cron: undefined as never }, 'when: give either cron'],
+    ['both times', { everyMs: 1_000, cron: '* * * * *' }, 'when: give either cron'],
+    ['a bad cron', { cron: 'now and then' }, 'cron: "now and then" is no expression ('],
+    ['an empty cron', { cron: ' ' }, 'cron: " " is no expression'],
+    ['a broken second', { everyMs: 1_500 }, 'everyMs: 1500 is no interval'],
+    ['an interval of nothing', { everyMs: 0 }, 'everyMs: 0 is no interval'],
+    ['a strange zone', { timezone: 'Berlin' }, 'timezone: "Berlin" is no time zone'],
+    ['a strange overlap', { overlap: 'queue' as never }, 'overlap: "queue" is none of skip, '],
+    ['no message', { message: '' }, 'message: is empty'],
+    ['a bad limit', { limits: { steps: 0 } }, 'limits.steps: 0 is no limit'],
+    ['no id', { id: '' }, 'id: "" is no id of a schedule'],
+    ['a hasty catch-up', { catchUpMs: 5 }, 'catchUpMs: 5 is too short'],
+    ['settings for nobody', { to: 'x', tags: ['y'] }, 'tags: is for a run that is started'],
+  ])('%s', async (_, options, message) => {
+    await expect(create(options)).rejects.toThrow(message);
+  });
+
+  test('an agent is missing, an id is taken, a stretch runs backwards, or there is none', async () => {
+    const { schedule } = client;
+    const id = `schedule-${randomUUID()}`;
+    await expect(schedule.create({ id, message: 'x', cron: '@daily' })).rejects.toThrow(
+      'agent: missing',
+    );
+    await create({ id });
+    await expect(create({ id })).rejects.toThrow(`there is a schedule ${id}`);
+    const backwards = { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z' };
+    await expect(schedule.backfill(id, backwards)).rejects.toThrow('is before from');
+    await expect(schedule.backfill(id, { from: 'x', to: 'y' })).rejects.toThrow(
+      'from: "x" is no time',
+    );
+    const nobody = `schedule-${randomUUID()}`;
+    const message = `there is no schedule ${nobody}`;
+    for (const act of ['pause', 'unpause', 'trigger', 'delete', 'describe'] as const) {
+      await expect(schedule[act](nobody)).rejects.toThrow(message);
+    }
+  });
+});
