@@ -44,7 +44,7 @@ export function ownWorkflow(
     async said(from, to) {
       const messages: Message[] = [];
       for (let next = from; next < to; next = (messages.at(-1)?.n ?? to) + 1) {
-        const page = await ask<TranscriptPage>('transcript', { from: next, to });
+        const page = await ask<TranscriptPage>('transcript', { from: next, to, side: true });
         if (page.messages.length === 0) break;
         messages.push(...page.messages);
       }

@@ -46,9 +46,10 @@ export function keptMessages(
   state: RunState,
   kept: { archived: number; chunk: { blob: BlobRef; count: number } | null },
 ): RunState {
-  const { transcript } = state;
   const archived = Math.max(state.archived, kept.archived);
-  if (kept.chunk === null) return { ...state, archived };
+  // Whether they went to the archive or not: a new segment does not carry what no model reads.
+  const { pruned: _, ...transcript } = state.transcript;
+  if (kept.chunk === null) return { ...state, archived, transcript };
   const gone = transcript.messages.slice(0, kept.chunk.count);
   return {
     ...state,

@@ -11,6 +11,27 @@ export function end(state: RunState, outcome: Outcome): RunState {
   return withTurn(state, { outcome });
 }
 
+/** Back to where the transcript stood before the side branch, which is kept for audit. */
+export function prune(state: RunState): RunState {
+  const { turn, transcript, compaction } = state;
+  const { branch } = turn;
+  if (!branch) return state;
+  const { messages, head, tokens, promptTokens } = branch;
+  const cut = transcript.messages.slice(messages);
+  return {
+    ...state,
+    transcript: {
+      ...transcript,
+      messages: transcript.messages.slice(0, messages),
+      pruned: [...(transcript.pruned ?? []), ...cut],
+      head,
+      tokens,
+    },
+    compaction: { ...compaction, promptTokens },
+    turn: { ...turn, branch: null },
+  };
+}
+
 /** Appends a message at the place where the run stands. */
 export function say(state: RunState, at: number, said: PromptMessage): RunState {
   const { turn, transcript, compaction } = state;

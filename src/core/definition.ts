@@ -62,6 +62,9 @@ export type OutputDefinition =
   | { readonly type: 'tags'; readonly tags: TagSet }
   | { readonly type: 'function' };
 
+/** How a turn ends when no answer keeps to the contract: without one, or with the last as it is. */
+export type OnInvalid = 'fail' | 'best_effort';
+
 /** Marks that an answer is made of: `<name>…</name>`, fenced blocks, and words that are there or not. */
 export interface TagSet {
   readonly xml: readonly Tag[];
@@ -96,6 +99,11 @@ export interface AgentDefinition {
   readonly settings: Settings;
   /** Absent: the defaults; null: never. */
   readonly compaction?: Compaction | null;
+  /** What an answer has to be; absent: any text. */
+  readonly output?: OutputDefinition;
+  /** Answers in all that a turn may give before it ends as it is; only with `output`. */
+  readonly attempts?: number;
+  readonly onInvalid?: OnInvalid;
   /** SHA-256 (hex) of all the above in canonical form. */
   readonly hash: string;
 }

@@ -70,8 +70,9 @@ export function limitReached(state: RunState): StopReason | null {
   if (turn.clippedBy !== null) return turn.clippedBy;
   if ((turn.sameRead?.count ?? 0) >= SAME_READS) return 'no_progress';
   if (turn.failedSteps >= FAILED_STEPS) return 'no_progress';
-  if (isUsedUp(turn.spent.steps, config.limits.turn.steps)) return 'steps';
-  if (isUsedUp(total.steps, config.limits.run.steps)) return 'steps';
+  // A repair is no step: it has a budget of its own.
+  if (!turn.branch && isUsedUp(turn.spent.steps, config.limits.turn.steps)) return 'steps';
+  if (!turn.branch && isUsedUp(total.steps, config.limits.run.steps)) return 'steps';
   return reserve(state).refusedBy;
 }
 

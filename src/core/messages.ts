@@ -69,12 +69,16 @@ export interface UserMessage extends Placed {
   readonly id?: string;
   /** Stays word for word when older messages are summarised. */
   readonly pinned?: true;
+  /** Part of a side branch: not in the canonical transcript. */
+  readonly side?: true;
   /** This is a summary; these messages, by `n` and both ends included, it stands for in the prompt. */
   readonly compacts?: { readonly from: number; readonly to: number };
 }
 
 export interface AssistantMessage extends Placed {
   readonly role: 'assistant';
+  /** Part of a side branch: an answer that was refused. */
+  readonly side?: true;
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly ToolCall[];

@@ -47,7 +47,8 @@ function withinTurn(state: RunState, segment: SegmentFacts): Action {
   const { turn } = state;
   if (turn.batch !== null) return withinBatch(state, { batch: turn.batch, segment });
   if (state.ending === 'cancelled') return { type: 'end-cancelled' };
-  if (segmentFull(state, segment)) return { type: 'continue-as-new' };
+  // A side branch is short, and stays in one segment.
+  if (!turn.branch && segmentFull(state, segment)) return { type: 'continue-as-new' };
   if (state.paused) return { type: 'await-resume' };
   if (waitsFor(state.inbox, turn.number)) return { type: 'join-messages' };
   const { maxOutputTokens, refusedBy } = reserve(state);
@@ -57,7 +58,7 @@ function withinTurn(state: RunState, segment: SegmentFacts): Action {
   }
   const reason = limitReached(state);
   if (reason === null) {
-    const cut = compactionDue(state);
+    const cut = turn.branch ? null : compactionDue(state);
     if (cut !== null) return { type: 'compact', cut };
     return { type: 'call-model', closing: false, maxOutputTokens };
   }

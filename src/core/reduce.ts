@@ -1,16 +1,17 @@
 import { completeBatch, fillBatch, openBatch, waitsOver } from './batch.js';
 import { refusal, type CallResult } from './calls.js';
-import { end, say, withTurn } from './change.js';
+import { end, prune, say, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
 import { CLOSING_INSTRUCTION, composeAnswer } from './compose.js';
 import { control } from './control.js';
 import { cancelled, completed, failed, stopped } from './ends.js';
 import type { Interruption, RunEvent } from './events.js';
 import { take, waitsFor } from './inbox.js';
+import { judge } from './judge.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './messages.js';
 import type { FailReason, StopReason } from './outcome.js';
-import type { RecordedReply } from './reply.js';
+import type { ParsedAnswer, RecordedReply } from './reply.js';
 import { settle, tell } from './settle.js';
 import { addReply, addSpent, countCalls } from './spend.js';
 import { freshTurn, inTurn, RECENT_TURNS, type RunState } from './state.js';
@@ -33,7 +34,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
     case 'interrupted':
       return inTurn(state) ? interrupted(state, event) : state;
     case 'closing-begun':
-      return say({ ...state, turn: { ...state.turn, closing: event.reason } }, event.at, {
+      return say(withTurn(prune(state), { closing: event.reason }), event.at, {
         role: 'user',
         text: CLOSING_INSTRUCTION,
         origin: 'perdure',
@@ -57,10 +58,11 @@ function beginTurn(state: RunState, at: number): RunState {
 /** What was said to the turn under way becomes part of the transcript, in the order in which it came. */
 function joinMessages(state: RunState, at: number): RunState {
   const { taken, inbox } = take(state.inbox, state.turn.number);
+  if (taken.length === 0) return state;
   return taken.reduce<RunState>(
     (next, { id, text, pinned }) =>
       say(next, at, { role: 'user', text, id, ...(pinned && { pinned }) }),
-    { ...state, inbox },
+    { ...prune(state), inbox },
   );
 }
 
@@ -78,21 +80,27 @@ function modelFailed(state: RunState, event: { reason: FailReason; message: stri
   if (event.reason === 'context_too_long' && canCompact(state)) {
     return { ...state, compaction: { ...state.compaction, wanted: true } };
   }
-  return end(state, failed(state, event));
+  return end(prune(state), failed(state, event));
 }
 
 /** A deciding call came back: an answer, or calls to execute. */
 function decided(state: RunState, event: { reply: RecordedReply; at: number }): RunState {
   const { reply } = event;
   const clippedBy = reply.finish === 'length' ? reserve(state).clippedBy : null;
-  const counted = addReply(state, { reply, deciding: true });
+  const asking = (reply.calls ?? []).length > 0;
+  // A repair is no step of its own: it is bounded by its attempts.
+  const deciding = asking || !state.turn.branch;
+  const paid = addReply(state, { reply, deciding });
+  const counted = asking ? prune(paid) : paid;
   const step = counted.turn.spent.steps;
   const calls = (reply.calls ?? []).map((call, index): ToolCall => ({
     ...call,
     id: callId({ turn: counted.turn.number, step, index }),
     ...(reply.finish === 'length' && { problem: cutOff }),
   }));
-  const said = say(withTurn(counted, { clippedBy }), event.at, {
+  const judged = judgedAnswer(counted, { reply, clippedBy });
+  if (judged !== null) return judge(counted, { reply, parsed: judged, at: event.at });
+  const said = say(withTurn(prune(counted), { clippedBy }), event.at, {
     role: 'assistant',
     text: reply.text,
     ...(reply.blob && { blob: reply.blob }),
@@ -110,6 +118,16 @@ function decided(state: RunState, event: { reply: RecordedReply; at: number }): 
   // Somebody has said something meanwhile; the turn is over when that is answered too.
   if (reply.finish === 'stop' && waitsFor(said.inbox, said.turn.number)) return said;
   return end(said, answerEnd(said, reply));
+}
+
+/** What is to be judged by the agent's contract: an answer that would end the turn. */
+function judgedAnswer(
+  state: RunState,
+  { reply, clippedBy }: { reply: RecordedReply; clippedBy: unknown },
+): ParsedAnswer | null {
+  const { parsed, finish, calls = [] } = reply;
+  if (parsed === undefined || finish !== 'stop' || calls.length > 0) return null;
+  return clippedBy !== null || waitsFor(state.inbox, state.turn.number) ? null : parsed;
 }
 
 const cutOff = {
@@ -145,7 +163,9 @@ function closed(state: RunState, event: { reply: RecordedReply; at: number }): R
   if (!usable) return end(counted, stopped(counted, reason, composeAnswer(counted, reason)));
   const { text, blob } = event.reply;
   const said = say(counted, event.at, { role: 'assistant', text, ...(blob && { blob }) });
-  return end(said, { ...stopped(said, reason, text), ...(blob && { blob }) });
+  const { parsed } = event.reply;
+  const output = parsed?.ok ? { output: parsed.output } : {};
+  return end(said, { ...stopped(said, reason, text), ...(blob && { blob }), ...output });
 }
 
 function callsFinished(
@@ -171,7 +191,7 @@ function interrupted(
 ): RunState {
   const cancelling = event.by !== 'wallMs';
   const why = cancelling ? 'cancelled by a person' : 'broken off: the time limit was reached';
-  const taken = takeResults(state, event.results);
+  const taken = takeResults(prune(state), event.results);
   const { batch } = taken.turn;
   const told =
     batch === null

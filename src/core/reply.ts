@@ -22,6 +22,8 @@ export interface RecordedReply {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly AskedCall[];
+  /** What the agent's `output` made of the text; absent where it has none, or there is no answer. */
+  readonly parsed?: ParsedAnswer;
   readonly finish: 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
   readonly usage: ReplyUsage;
   readonly requestId?: string;

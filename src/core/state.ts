@@ -41,6 +41,8 @@ export interface Turn {
   readonly succeeded: Readonly<Record<string, string>>;
   /** The latest read, and in how many steps in a row it came back the same. */
   readonly sameRead: SameRead | null;
+  /** Answers of this turn that did not keep to the contract. */
+  readonly refusedAnswers?: number;
   /** Steps in a row in which every call failed. */
   readonly failedSteps: number;
   /** A call was refused because this limit was used up. */
@@ -52,9 +54,23 @@ export interface Turn {
   readonly closing: StopReason | null;
   /** The newest failed attempts of model calls, at most ten. */
   readonly reports: readonly AttemptReport[];
+  /** Attempts at an answer that did not keep to the contract; null or absent: none is under way. */
+  readonly branch?: SideBranch | null;
   readonly outcome: Outcome | null;
   /** The outcome stands in the memo. */
   readonly recorded: boolean;
+}
+
+/**
+ * A side branch of the transcript: answers that were refused, and what the model was told of them.
+ * It goes to the model until an answer is accepted, and is then pruned; it stays paid for.
+ */
+export interface SideBranch {
+  /** How many messages stood in memory before it, and the transcript's figures then. */
+  readonly messages: number;
+  readonly head: string;
+  readonly tokens: number;
+  readonly promptTokens: number;
 }
 
 /** The limits in force: the agent's, as lowered by the run's input. `depth` counts from the root run. */

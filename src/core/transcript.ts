@@ -22,6 +22,8 @@ export interface Transcript {
   readonly messages: readonly Message[];
   /** Of the messages in `chunks`, those that a compaction keeps word for word. */
   readonly keptAside: readonly Message[];
+  /** Side branches that were pruned, until they are kept elsewhere; never in the prompt. */
+  readonly pruned?: readonly Message[];
   /** Digest of all messages of the prompt. The definition has a hash of its own. */
   readonly head: string;
   /** Estimated tokens of the whole prompt, instructions and tools included. */

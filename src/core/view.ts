@@ -15,12 +15,13 @@ const MEMO_ANSWER_CHARACTERS = 1_000;
  */
 export function transcriptPage(
   transcript: Transcript,
-  range: { from?: number; to?: number } = {},
+  range: { from?: number; to?: number; side?: boolean } = {},
 ): TranscriptPage {
   const from = Math.max(0, Math.floor(range.from ?? 0));
   const to = range.to ?? transcript.next;
-  const wanted = transcript.messages
-    .filter(({ n }) => n >= from && n < to)
+  const { messages, pruned = [] } = transcript;
+  const wanted = (range.side ? [...messages, ...pruned] : messages)
+    .filter((message) => message.n >= from && message.n < to && (range.side || !isSide(message)))
     .toSorted((one, other) => one.n - other.n);
   return { messages: fitting(wanted), total: transcript.next };
 }
@@ -34,6 +35,10 @@ export function promptPage(
   const start = chunkedLength(transcript);
   const wanted = messages.slice(Math.max(0, from - start), Math.max(0, to - start));
   return { chunks, start, messages: fitting(wanted) };
+}
+
+function isSide(message: Message): boolean {
+  return message.role !== 'tool' && message.side === true;
 }
 
 function fitting(wanted: readonly Message[]): readonly Message[] {

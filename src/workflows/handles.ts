@@ -12,6 +12,8 @@ export interface TranscriptRange {
   readonly from?: number;
   /** First message not wanted any more. */
   readonly to?: number;
+  /** Side branches too: attempts at an answer that were pruned, as far as this segment has them. */
+  readonly side?: boolean;
 }
 
 export const statusQuery = defineQuery<RunStatus>('status');
