@@ -1,6 +1,7 @@
 export { defineAgent, type Agent, type AgentOptions } from './agents/define-agent.js';
 export { fileTools, type FileToolsOptions } from './tools/files/file-tools.js';
 export { defineTool, type ToolOptions } from './tools/define-tool.js';
+export { today } from './tools/today.js';
 export { wait } from './tools/wait.js';
 export { ToolError } from './tools/tool-error.js';
 export type { Tool, ToolContext, Verification } from './tools/tool.js';
@@ -37,3 +38,10 @@ export type { Overlap, ScheduleOptions } from './client/schedule-options.js';
 export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule-view.js';
 export type { Ask } from './core/inbox.js';
 export type { RunStatus } from './core/status.js';
+export { ParseError } from './output/parse-error.js';
+export { tags, type TagAnswer, type TagOptions } from './output/tags.js';
+export { template, type Template } from './prompts/template.js';
+export type { AgentOutput } from './agents/agent-output.js';
+export type { DecideFunction, Decision, DecisionInput } from './agents/decide-function.js';
+export { binaryClassify, classify, type Classes } from './output/classify.js';
+export type { Classification } from './classify/distribution.js';

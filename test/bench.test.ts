@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { isMet, type Bar } from '../bench/row.js';
 import { exponent, median, quantile, slope, spreadOf, type Point } from '../bench/statistics.js';
 
 function power(e: number): readonly Point[] {
@@ -39,4 +40,14 @@ describe('statistics of the bench', () => {
     expect(exponent(power(1))).toBeCloseTo(1, 10);
     expect(exponent(power(2))).toBeCloseTo(2, 10);
   });
+});
+
+test.each<{ bar: Bar; met: readonly number[]; missed: readonly number[] }>([
+  { bar: { atMost: 2 }, met: [-1, 2], missed: [2.1, Number.NaN] },
+  { bar: { atLeast: 2 }, met: [2, 3], missed: [1.9, Number.NaN] },
+  { bar: { between: [0.9, 1.1] }, met: [0.9, 1, 1.1], missed: [0.89, 1.11, Number.NaN] },
+])('a bar of $bar is met by $met and missed by $missed', ({ bar, met, missed }) => {
+  const row = { name: '', what: '', unit: 'x', bar, samples: [], detail: '' } as const;
+  expect(met.filter((value) => !isMet({ ...row, value }))).toEqual([]);
+  expect(missed.filter((value) => isMet({ ...row, value }))).toEqual([]);
 });

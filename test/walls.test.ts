@@ -10,6 +10,11 @@ const FORBIDDEN = [
   'src/models',
   'src/tools',
   'src/client',
+  'src/output',
+  'src/prompts',
+  'src/classify',
+  'src/archive',
+  'src/agents',
   'src/worker',
 ];
 

@@ -1,20 +1,24 @@
 import { Context, type Info } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { COMPACTION_INSTRUCTIONS, renderForCompaction } from '../core/compaction-text.js';
 import type { PromptMessage } from '../core/messages.js';
 import { callId } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { AttemptReport } from '../core/report.js';
 import { isObject, type JsonObject } from '../core/json.js';
+import type { ResolvedModel } from '../models/catalog.js';
 import { ModelError } from '../models/model-error.js';
 import type { ModelReply, ModelRequest } from '../models/model.js';
+import { askForClass } from './classification.js';
 import type { CallModelInput } from './contract.js';
 import type { PinnedAgent } from './definitions.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { asModelError, attemptReport, decideFailure, modelFailure } from './failures.js';
+import { functionModel } from './function-model.js';
 import { withHeartbeat } from './heartbeat.js';
+import { modelRequest } from './model-request.js';
 import { ownWorkflow } from './own-workflow.js';
 import { recordReply } from './recorded-reply.js';
+import { runContext } from './run-context.js';
 import { settleTool } from './settle-tool.js';
 import type { PromptName } from './transcript-cache.js';
 
@@ -44,16 +48,14 @@ export async function callModel(
         { input, reports },
         async () => {
           const rebuilt = await rebuild(deps, context, input);
-          const asked = requestFor(rebuilt.pinned, rebuilt.messages, input);
-          return {
-            ...rebuilt,
-            request: asked,
-            reply: await ask(deps, context, rebuilt.pinned, asked),
-          };
+          const { definition } = rebuilt.pinned;
+          const asked = modelRequest(definition, rebuilt.messages, input);
+          const how = { pinned: rebuilt.pinned, input };
+          return { ...rebuilt, request: asked, reply: await ask(deps, context, how, asked) };
         },
       );
       // Paid for by now: nothing from here on may lead to another call.
-      const recorded = await recordReply(reply, { request, pinned, blobs: deps.blobs });
+      const recorded = await recordReply(reply, { request, pinned, blobs: deps.blobs, input });
       if (input.compact === undefined) {
         deps.transcripts.noteReply(name, assistantMessage(recorded, input));
       }
@@ -82,12 +84,19 @@ async function rebuild(
 async function ask(
   deps: ActivityDependencies,
   context: Context,
-  pinned: PinnedAgent,
+  how: { pinned: PinnedAgent; input: CallModelInput },
   request: ModelRequest,
 ): Promise<ModelReply> {
-  const { model, name } = deps.models.resolve(pinned.definition.model);
+  const { model, name } = await decider(deps, how);
   const cancelled = context.cancellationSignal;
-  const end = await settleTool((signal) => model.call({ ...request, model: name }, { signal }), {
+  const { output } = how.pinned.definition;
+  const asked = { ...request, model: name };
+  const classes = output?.type === 'classes' && how.input.compact === undefined ? output : null;
+  const call = (signal: AbortSignal): Promise<ModelReply> =>
+    classes === null
+      ? model.call(asked, { signal })
+      : askForClass(model, asked, { signal, output: classes });
+  const end = await settleTool(call, {
     timeoutMs: LONGEST_CALL_MS,
     cancelled,
   });
@@ -104,6 +113,26 @@ async function ask(
         type: 'timeout',
       });
   }
+}
+
+/** The model, or what the agent has in its place. A summary is always a model's. */
+async function decider(
+  deps: ActivityDependencies,
+  { pinned, input }: { pinned: PinnedAgent; input: CallModelInput },
+): Promise<Pick<ResolvedModel, 'model' | 'name'>> {
+  const { definition, agent } = pinned;
+  if (definition.decide !== 'function' || input.compact !== undefined) {
+    return deps.models.resolve(definition.model);
+  }
+  if (typeof agent?.decide !== 'function') {
+    throw new ModelError(
+      `agent "${definition.name}" has no decide function on this worker; deploy it again`,
+      { kind: 'model', type: 'decide_missing' },
+    );
+  }
+  const context = await runContext(input, deps.blobs);
+  const closing = input.closing === true;
+  return { model: functionModel(agent.decide, { closing, context }), name: definition.model };
 }
 
 /** A failed attempt is reported, judged, and handed to Temporal. */
@@ -135,50 +164,6 @@ async function judged<T>(
     context.heartbeat(heartbeatDetails(reports));
     throw failure;
   }
-}
-
-function requestFor(
-  pinned: PinnedAgent,
-  messages: readonly PromptMessage[],
-  input: CallModelInput,
-): ModelRequest {
-  if (input.compact === undefined) return requestOf(pinned, messages, input);
-  const { model, settings } = pinned.definition;
-  return {
-    model,
-    instructions: COMPACTION_INSTRUCTIONS,
-    messages: [{ role: 'user', text: renderForCompaction(messages.slice(0, input.compact)) }],
-    tools: [],
-    toolChoice: 'none',
-    settings,
-  };
-}
-
-function requestOf(
-  { definition }: PinnedAgent,
-  messages: readonly PromptMessage[],
-  input: CallModelInput,
-): ModelRequest {
-  const { settings } = definition;
-  const capped =
-    input.maxOutputTokens === undefined
-      ? settings
-      : {
-          ...settings,
-          maxOutputTokens: Math.min(input.maxOutputTokens, settings.maxOutputTokens ?? Infinity),
-        };
-  return {
-    model: definition.model,
-    instructions: definition.instructions,
-    messages,
-    tools: definition.tools.map(({ name, description, parameters }) => ({
-      name,
-      description,
-      parameters,
-    })),
-    toolChoice: input.closing ? 'none' : definition.toolChoice,
-    settings: capped,
-  };
 }
 
 /** The message that the workflow will make of this reply: the same function of the same values. */

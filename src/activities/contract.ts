@@ -3,7 +3,7 @@ import type { ToolSuccess } from '../core/call-results.js';
 import type { Effect, LimitSet, Limits } from '../core/definition.js';
 import type { AskReceipt } from '../core/inbox.js';
 import type { RunInput } from '../core/input.js';
-import type { Json } from '../core/json.js';
+import type { Json, JsonObject } from '../core/json.js';
 import type { BlobRef, ToolCall } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { RunConfig } from '../core/state.js';
@@ -13,6 +13,8 @@ export interface LoadAgentInput {
   readonly limits: Limits;
   /** Agents above the run. */
   readonly depth?: number;
+  /** For instructions that are a template. */
+  readonly args?: JsonObject;
   /** What the caller has left. */
   readonly budget?: LimitSet;
   /** Only handed over when it is too large to travel with every call. */
@@ -33,6 +35,11 @@ export interface CallModelInput {
   /** Summarise the messages before this place in the prompt; this is no step. */
   readonly compact?: number;
   readonly maxOutputTokens?: number;
+  /** What the server has refused before in this run. */
+  readonly without?: readonly string[];
+  /** Only for agents with a function that reads it. */
+  readonly context?: Json;
+  readonly contextBlob?: BlobRef;
   /** This is a probe of a blocked run: the same trouble again is waited out, not reported again. */
   readonly blocked?: ModelBlock;
 }

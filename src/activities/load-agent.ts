@@ -1,7 +1,11 @@
 import { ApplicationFailure } from '@temporalio/common';
+import { filledDefinition } from '../agents/agent-definition.js';
+import type { LoadedAgent } from '../agents/catalog.js';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { ActivityProblem } from '../core/failure.js';
+import type { AgentDefinition } from '../core/definition.js';
 import type { Json } from '../core/json.js';
+import { renderTemplate } from '../prompts/render-template.js';
 import { effectiveLimits, withinBudget } from '../core/limits.js';
 import type { BlobRef } from '../core/messages.js';
 import type { RunConfig } from '../core/state.js';
@@ -15,12 +19,13 @@ const INLINE_CHARACTERS = 16_000;
  * `AgentRefused` (no worker can start it like this).
  */
 export async function loadAgent(
-  { agents, models, blobs, searchAttributes, segment }: ActivityDependencies,
+  { agents, definitions, models, blobs, searchAttributes, segment }: ActivityDependencies,
   input: LoadAgentInput,
 ): Promise<RunConfig> {
   const loaded = agents.named(input.agent);
   if (loaded === undefined) throw unknownAgent(input.agent, agents.names);
-  const { definition } = loaded;
+  const definition = filled(loaded, input);
+  if (definition.hash !== loaded.definition.hash) definitions.note(definition);
   if (definition.model === '') {
     throw refused(`agent "${definition.name}" names no model; give it one, or set PERDURE_MODEL`);
   }
@@ -45,6 +50,24 @@ export async function loadAgent(
     ...(segment && { segment }),
     ...(input.depth !== undefined && input.depth > 0 && { depth: input.depth }),
   };
+}
+
+/** The definition of this run: where the instructions are a template, with its arguments. */
+function filled(
+  { agent, definition }: LoadedAgent,
+  { args = {} }: LoadAgentInput,
+): AgentDefinition {
+  const { template } = agent;
+  if (template === null) {
+    if (Object.keys(args).length === 0) return definition;
+    throw refused(`args: agent "${agent.name}" takes none; its instructions are no template`);
+  }
+  try {
+    const instructions = renderTemplate(template, args);
+    return filledDefinition(definition, { instructions, template: template.hash });
+  } catch (error) {
+    throw refused(`args: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 /** A small one may also travel with every call, should the store be down. */

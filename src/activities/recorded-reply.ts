@@ -2,7 +2,7 @@ import type { BlobStore } from '../blobs/blob-store.js';
 import { sha256Hex } from '../core/digest.js';
 import { canonicalJson, type JsonObject } from '../core/json.js';
 import type { AskedCall, CallProblem } from '../core/messages.js';
-import type { RecordedReply, ReplyUsage } from '../core/reply.js';
+import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../core/reply.js';
 import { estimateUsage } from '../models/estimate.js';
 import type { ModelReply, ModelRequest } from '../models/model.js';
 import { parseArguments, unknownTool } from '../tools/arguments.js';
@@ -10,9 +10,14 @@ import { checkArguments } from '../tools/check-arguments.js';
 import { describeCall } from '../tools/describe-call.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { wellFormed } from '../tools/utf8.js';
+import { judgeAnswer } from './answer.js';
+import { readClass } from './classification.js';
+import type { CallModelInput } from './contract.js';
 import type { PinnedAgent } from './definitions.js';
 import { keepText } from './kept-text.js';
 import { pinnedInput, unchanged } from './pinned-input.js';
+import { runContext } from './run-context.js';
+import { readDecision } from './schema-decision.js';
 
 /** Arguments above this size go to the blob store; the model sees a stand-in. */
 const INLINE_ARGUMENT_BYTES = 64 * 1024;
@@ -28,6 +33,7 @@ interface From {
   readonly request: ModelRequest;
   readonly pinned: PinnedAgent;
   readonly blobs: BlobStore;
+  readonly input: CallModelInput;
 }
 
 /**
@@ -35,23 +41,47 @@ interface From {
  * reference, usage estimated where the provider was silent. User functions (refinements,
  * descriptions) run here, beside the reply, all calls at once, and cannot cost it.
  */
-export async function recordReply(reply: ModelReply, from: From): Promise<RecordedReply> {
+export async function recordReply(given: ModelReply, from: From): Promise<RecordedReply> {
+  const { reply, parsed: read } = decided(given, from);
   const asked = reply.calls.slice(0, MAX_CALLS);
-  const dropped = reply.calls.length - asked.length;
-  const note = dropped === 0 ? '' : `\n[${dropped} further calls of this message were dropped]`;
-  const [fitted, calls] = await Promise.all([
+  const left = reply.calls.length - asked.length;
+  const note = left === 0 ? '' : `\n[${left} further calls of this message were dropped]`;
+  const [fitted, calls, parsed] = await Promise.all([
     keepText(reply.text + note, from.blobs),
     recordCalls(asked, from),
+    read ?? judged(reply, from),
   ]);
-  const { requestId } = reply;
+  const { requestId, dropped = [] } = reply;
   return {
     text: fitted.text,
     ...(fitted.blob && { blob: fitted.blob }),
     ...(calls.length > 0 && { calls }),
+    ...(parsed && { parsed }),
     finish: reply.finish,
-    usage: usageOf(reply, from.request),
+    usage: usageOf(given, from.request),
+    ...(dropped.length > 0 && { dropped }),
     ...(requestId !== undefined && { requestId: requestId.slice(0, 200) }),
   };
+}
+
+/** Where a reply stands for something else, a decision in JSON or a class, that. */
+function decided(
+  reply: ModelReply,
+  { pinned: { definition }, input }: From,
+): { readonly reply: ModelReply; readonly parsed?: ParsedAnswer } {
+  const { output, decide } = definition;
+  if (input.compact !== undefined) return { reply };
+  if (output?.type === 'classes') return readClass(reply, output);
+  return decide === 'schema' ? readDecision(reply, definition) : { reply };
+}
+
+/** Only what would end the turn is an answer; user code runs here, bounded, and cannot cost it. */
+async function judged(
+  { text, calls, finish }: ModelReply,
+  { pinned, input, blobs }: From,
+): Promise<ParsedAnswer | undefined> {
+  if (finish !== 'stop' || calls.length > 0 || input.compact !== undefined) return undefined;
+  return await judgeAnswer(pinned, text, await runContext(input, blobs).catch(() => null));
 }
 
 async function recordCalls(asked: ModelReply['calls'], from: From): Promise<readonly AskedCall[]> {

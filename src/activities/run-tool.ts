@@ -16,6 +16,7 @@ import { withHeartbeat } from './heartbeat.js';
 import { checkedOutput } from './checked-output.js';
 import { keepText } from './kept-text.js';
 import { prepareCall, type PreparedCall } from './prepare-call.js';
+import { runContext } from './run-context.js';
 import { settleTool } from './settle-tool.js';
 
 const MAX_DETAILS_CHARACTERS = 4_000;
@@ -35,7 +36,7 @@ export async function runTool(
     async () => {
       const prepared = await beforeExecution(input, async () => {
         const call = await prepareCall(deps, context, input);
-        return call.ok ? { ...call, userContext: await contextOf(deps, input) } : call;
+        return call.ok ? { ...call, userContext: await runContext(input, deps.blobs) } : call;
       });
       if (!prepared.ok) return prepared.result;
       const result = await settled(deps, context, { ...prepared, input });
@@ -202,11 +203,4 @@ function harmless(details: Json | undefined): unknown {
 function runOf(info: Info): { id: string; runId: string } {
   const { workflowId = '', runId = '' } = info.workflowExecution ?? {};
   return { id: workflowId, runId };
-}
-
-async function contextOf(deps: ActivityDependencies, input: RunToolInput): Promise<Json> {
-  if (input.contextBlob === undefined) return input.context ?? null;
-  const text = await deps.blobs.get(input.contextBlob);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- stored by loadAgent as JSON
-  return (parseJson(text) ?? null) as Json;
 }

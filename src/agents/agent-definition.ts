@@ -21,8 +21,32 @@ export function toAgentDefinition(
     limits: agent.limits,
     settings: agent.settings,
     ...(agent.compaction !== undefined && { compaction: agent.compaction }),
+    // Only what is not the default, so that an agent without them has the hash that it always had.
+    ...(agent.answer && { output: agent.answer.definition }),
+    ...(agent.attempts !== null && { attempts: agent.attempts }),
+    ...(agent.onInvalid === 'best_effort' && { onInvalid: agent.onInvalid }),
+    ...(agent.decide !== 'tools' && { decide: kindOfDecision(agent.decide) }),
+    ...(agent.onPlainText === 'fail' && { onPlainText: agent.onPlainText }),
   };
+  return withHash(content);
+}
+
+/** The definition of a run whose instructions are a template filled in with its arguments. */
+export function filledDefinition(
+  definition: AgentDefinition,
+  filled: { instructions: string; template: string },
+): AgentDefinition {
+  const { hash: unfilled, ...content } = definition;
+  const { instructions, template: hash } = filled;
+  return withHash({ ...content, instructions, template: { hash, unfilled } });
+}
+
+function withHash(content: Omit<AgentDefinition, 'hash'>): AgentDefinition {
   // Through JSON, so that what is hashed is what the history will hold.
   const json: Json = JSON.parse(JSON.stringify(content));
   return { ...content, hash: sha256Hex(canonicalJson(json)) };
+}
+
+function kindOfDecision(decide: Exclude<Agent['decide'], 'tools'>): 'schema' | 'function' {
+  return decide === 'schema' ? decide : 'function';
 }

@@ -8,6 +8,7 @@ import type { Agent } from './define-agent.js';
 export interface LoadedAgent {
   readonly definition: AgentDefinition;
   readonly tools: ToolRegistry;
+  readonly agent: Agent;
 }
 
 export interface AgentCatalog {
@@ -36,10 +37,11 @@ export function createAgentCatalog(
     }
     const own = agent.tools.tools;
     const tools = own.length === 0 ? agent.tools : createToolRegistry([...own, ...options.builtIn]);
-    const model = agent.model ?? options.defaultModel;
+    const model =
+      agent.model ?? (typeof agent.decide === 'function' ? 'none' : options.defaultModel);
     const definition = toAgentDefinition(agent, { model, tools: tools.tools });
     refuseLarge(definition);
-    byName.set(agent.name, { definition, tools });
+    byName.set(agent.name, { definition, tools, agent });
   }
   const byHash = new Map([...byName.values()].map((loaded) => [loaded.definition.hash, loaded]));
   return {

@@ -1,6 +1,10 @@
+import { answerContract, type AgentOutput, type AnswerContract } from './agent-output.js';
+import type { DecideFunction } from './decide-function.js';
+import type { Template } from '../prompts/template.js';
 import type {
   Compaction,
   Limits,
+  OnInvalid,
   OnLimit,
   ParentClose,
   Settings,
@@ -16,11 +20,11 @@ import type { Tool } from '../tools/tool.js';
 import type { Typed } from './typed.js';
 
 /** What an author writes. */
-export interface AgentOptions {
+export interface AgentOptions<Output = Json> {
   /** Letters, digits, `_`, `-` and `.`, at most 64 characters; unique on a worker. */
   readonly name: string;
-  /** The system message. */
-  readonly instructions: string;
+  /** The system message; as a template, each run gives its arguments. */
+  readonly instructions: string | Template;
   /** An entry of `models` in the config, else a name for the OpenAI adapter; absent: PERDURE_MODEL. */
   readonly model?: string;
   readonly tools?: readonly Tool[];
@@ -37,6 +41,19 @@ export interface AgentOptions {
   /** How a turn ends at a limit; default `answer`. */
   readonly onLimit?: OnLimit;
   readonly settings?: Settings;
+  /** What an answer has to be; what does not keep to it goes back to the model, with the reason. */
+  readonly output?: AgentOutput<Output>;
+  /** Answers in all that a turn may give until one keeps to `output`; default 10. */
+  readonly attempts?: number;
+  /** How a turn ends when none did: without output (default), or with the last as it is. */
+  readonly onInvalid?: OnInvalid;
+  /**
+   * How the next step is decided: by native tool calls (default), by JSON under a schema, for models
+   * and servers without those, or by a function of yours in place of a model.
+   */
+  readonly decide?: 'tools' | 'schema' | DecideFunction;
+  /** What text without a call is, where the agent has tools: the answer (default), or a failure. */
+  readonly onPlainText?: 'respond' | 'fail';
   /** When a long conversation is summarised; shares of the model's window, default 0.75 and 0.25. */
   readonly compaction?: Partial<Compaction> | false;
 }
@@ -53,9 +70,16 @@ export interface CalledAgent {
 }
 
 /** An agent as `defineAgent` made it: checked, defaults filled in. */
-export interface Agent<Output = Json> extends Typed<Output> {
+export interface Agent<Output = unknown> extends Typed<Output> {
   readonly name: string;
   readonly instructions: string;
+  /** Where the instructions are a template; they are then its text. */
+  readonly template: Template | null;
+  readonly answer: AnswerContract | null;
+  readonly attempts: number | null;
+  readonly onInvalid: OnInvalid;
+  readonly decide: 'tools' | 'schema' | DecideFunction;
+  readonly onPlainText: 'respond' | 'fail';
   readonly model: string | null;
   readonly tools: ToolRegistry;
   readonly toolChoice: ToolChoice;
@@ -74,20 +98,24 @@ const CHOICES = {
   toolChoice: ['auto', 'required', 'none'],
   toolCalls: ['parallel', 'sequential', 'first'],
   onLimit: ['answer', 'compose', 'fail'],
+  onInvalid: ['fail', 'best_effort'],
+  onPlainText: ['respond', 'fail'],
 } as const;
 
 const FIELDS =
-  'name instructions model tools agents description toolChoice toolCalls limits onLimit settings compaction'.split(
+  'name instructions model tools agents description toolChoice toolCalls limits onLimit settings compaction output attempts onInvalid decide onPlainText'.split(
     ' ',
   );
 
 /** Makes an agent. Throws when the definition cannot work, with the value at fault and the cure. */
-export function defineAgent(options: AgentOptions): Agent {
+export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent<Output> {
   const name = checkName(options.name);
   refuseUnknownFields(name, options);
-  if (typeof options.instructions !== 'string') {
+  const { instructions } = options;
+  const template = isTemplate(instructions) ? instructions : null;
+  if (template === null && typeof instructions !== 'string') {
     throw new Error(
-      `agent "${name}": instructions must be a text, not ${typeof options.instructions}`,
+      `agent "${name}": instructions must be a text or a template, not ${typeof instructions}`,
     );
   }
   if (options.model !== undefined && (typeof options.model !== 'string' || options.model === '')) {
@@ -100,7 +128,13 @@ export function defineAgent(options: AgentOptions): Agent {
   const compaction = compactionOf(name, options.compaction);
   return Object.freeze({
     name,
-    instructions: options.instructions,
+    instructions: isTemplate(instructions) ? instructions.text : instructions,
+    template,
+    answer: options.output === undefined ? null : answerContract(name, options.output),
+    attempts: attemptsOf(name, options),
+    onInvalid: choose(name, 'onInvalid', options.onInvalid ?? 'fail'),
+    decide: decideOf(name, options.decide),
+    onPlainText: choose(name, 'onPlainText', options.onPlainText ?? 'respond'),
     model: options.model ?? null,
     tools: registryOf(name, [...(options.tools ?? []), ...called.tools]),
     toolChoice: choose(name, 'toolChoice', options.toolChoice ?? 'auto'),
@@ -112,6 +146,28 @@ export function defineAgent(options: AgentOptions): Agent {
     description: options.description ?? '',
     agents: called.agents,
   });
+}
+
+function isTemplate(instructions: string | Template): instructions is Template {
+  return typeof instructions === 'object' && instructions !== null && 'args' in instructions;
+}
+
+function attemptsOf(name: string, { attempts }: Pick<AgentOptions, 'attempts'>): number | null {
+  if (attempts === undefined) return null;
+  if (Number.isInteger(attempts) && attempts > 0) return attempts;
+  throw new Error(
+    `agent "${name}": attempts ${JSON.stringify(attempts)}: give a whole number above 0`,
+  );
+}
+
+function decideOf(name: string, decide: unknown): Agent['decide'] {
+  if (decide === undefined || decide === 'tools') return 'tools';
+  if (decide === 'schema') return decide;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its result is checked at each call
+  if (typeof decide === 'function') return decide as DecideFunction;
+  throw new Error(
+    `agent "${name}": decide ${JSON.stringify(decide)}: give tools, schema or a function`,
+  );
 }
 
 function checkName(name: unknown): string {

@@ -70,9 +70,15 @@ function refreshed(state: RunState, config: RunConfig | null): RunState {
   const grown = fixedTokens(definition) - fixedTokens(before.definition);
   const { transcript, compaction } = state;
   return {
-    ...next,
+    ...withoutDropped(next),
     config: { ...before, definition, price, ...(window !== undefined && { window }) },
     transcript: { ...transcript, tokens: transcript.tokens + grown },
     compaction: { ...compaction, promptTokens: compaction.promptTokens + grown },
   };
+}
+
+/** Another model may understand what the one before refused. */
+function withoutDropped(state: RunState): RunState {
+  const { dropped: _, ...rest } = state;
+  return rest;
 }

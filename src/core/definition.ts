@@ -60,7 +60,15 @@ export interface Settings {
 export type OutputDefinition =
   | { readonly type: 'json'; readonly name: string; readonly schema: JsonObject }
   | { readonly type: 'tags'; readonly tags: TagSet }
+  /** One of the classes, with how probable each is; `samples`: by asking so many times. */
+  | { readonly type: 'classes'; readonly classes: readonly string[]; readonly samples?: number }
   | { readonly type: 'function' };
+
+/** Which text was filled in with a run's arguments, and the hash of the definition as it was before that. */
+export interface TemplateUsed {
+  readonly hash: string;
+  readonly unfilled: string;
+}
 
 /** How a turn ends when no answer keeps to the contract: without one, or with the last as it is. */
 export type OnInvalid = 'fail' | 'best_effort';
@@ -104,6 +112,12 @@ export interface AgentDefinition {
   /** Answers in all that a turn may give before it ends as it is; only with `output`. */
   readonly attempts?: number;
   readonly onInvalid?: OnInvalid;
+  /** How the model decides; absent: by native tool calls. */
+  readonly decide?: 'schema' | 'function';
+  /** What a text without a call is, where the agent has tools; absent: the answer. */
+  readonly onPlainText?: 'fail';
+  /** The template that the instructions were made of. */
+  readonly template?: TemplateUsed;
   /** SHA-256 (hex) of all the above in canonical form. */
   readonly hash: string;
 }

@@ -57,7 +57,13 @@ function runBody(state: RunState): OutcomeBody {
     output: turn.outcome?.output ?? null,
     ...total,
     segments,
+    ...templateOf(state),
   };
+}
+
+function templateOf({ config }: RunState): Pick<OutcomeBody, 'template'> {
+  const { template } = config.definition;
+  return template === undefined ? {} : { template: template.hash };
 }
 
 function body(state: RunState, given: Given | null): OutcomeBody {
@@ -70,6 +76,7 @@ function body(state: RunState, given: Given | null): OutcomeBody {
     toolCalls: spent.toolCalls,
     usage: spent.usage,
     segments: state.segments,
+    ...templateOf(state),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { LimitName, LimitSet, Limits } from './definition.js';
-import { isObject, type Json } from './json.js';
+import { isObject, type Json, type JsonObject } from './json.js';
 import { LIMIT_NAMES } from './limits.js';
 
 /** The one argument of workflow type `agent`. */
@@ -18,6 +18,8 @@ export interface RunInput {
   readonly archive?: boolean;
   /** Agents above this run, for the limit of depth; set by the agent that calls another. */
   readonly depth?: number;
+  /** For an agent whose instructions are a template: the values of its arguments. */
+  readonly args?: JsonObject;
   /** What a caller has left: each of these lowers the agent's own limit where that is higher. */
   readonly budget?: LimitSet;
 }
@@ -48,6 +50,7 @@ const FIELDS = [
   'archive',
   'depth',
   'budget',
+  'args',
 ];
 
 /**
@@ -78,7 +81,8 @@ export function parseRunInput(
     checkTags(value['tags']) ??
     checkFlag('archive', value['archive']) ??
     checkDepth(value['depth']) ??
-    checkLimits(value['budget'], 'budget');
+    checkLimits(value['budget'], 'budget') ??
+    checkArgs(value['args']);
   return found === null ? trusted(value) : problem(found);
 }
 
@@ -155,6 +159,13 @@ function checkContext(value: unknown): string | null {
   const text = jsonText(value);
   if (text === undefined) return 'context: is no JSON; give what JSON.stringify can write';
   return tooLong('context', text.length);
+}
+
+function checkArgs(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (!isObject(value)) return `args: ${show(value)} is no object; give e.g. {"city": "Rome"}`;
+  const text = jsonText(value);
+  return text === undefined ? 'args: is no JSON' : tooLong('args', text.length);
 }
 
 function checkTags(value: unknown): string | null {

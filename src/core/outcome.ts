@@ -47,6 +47,8 @@ export interface OutcomeBody<Output = Json> {
   readonly segments: number;
   /** What went wrong, for people; only on `failed`. */
   readonly error?: string;
+  /** Hash of the template that the instructions were made of. */
+  readonly template?: string;
   /** `output` is a best effort: this is what it does not keep to. */
   readonly issues?: readonly string[];
   /** The limit behind reason `limit`. */

@@ -137,9 +137,14 @@ const cutOff = {
 } as const;
 
 function answerEnd(state: RunState, reply: RecordedReply) {
+  const { definition } = state.config;
   switch (reply.finish) {
     case 'stop':
     case 'calls':
+      if (definition.onPlainText === 'fail' && definition.tools.length > 0) {
+        const message = plainTextHint(definition.model);
+        return failed(state, { reason: 'invalid_output', message, answer: reply.text });
+      }
       return completed(state, { reason: 'answer', answer: reply.text, blob: reply.blob });
     case 'length':
       return failed(state, { reason: 'truncated', message: truncatedHint, answer: reply.text });
@@ -148,6 +153,13 @@ function answerEnd(state: RunState, reply: RecordedReply) {
     case 'refused':
       return failed(state, { reason: 'refused', message: refusedHint, answer: reply.text });
   }
+}
+
+function plainTextHint(model: string): string {
+  return (
+    `model "${model}" answered in text where a call was wanted; set toolChoice "required", or ` +
+    'decide "schema" where its server ignores that (Ollama, llama.cpp)'
+  );
 }
 
 const truncatedHint =

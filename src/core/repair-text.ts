@@ -1,14 +1,28 @@
-const PROBLEM_CHARACTERS = 4_000;
+import { byteLength } from './inbox.js';
 
-/** What the model is told of an answer that does not keep to the contract. `attempt`: from 1. */
+const PROBLEM_BYTES = 4 * 1024;
+
+/** What the model is told of an answer that was not accepted. `attempt`: the one that failed, from 1. */
 export function repairText(
   problem: string,
-  { attempt, attempts }: { attempt: number; attempts: number },
+  { attempt, attempts }: { readonly attempt: number; readonly attempts: number },
 ): string {
-  const told =
-    problem.length <= PROBLEM_CHARACTERS ? problem : `${problem.slice(0, PROBLEM_CHARACTERS)}…`;
+  const bytes = byteLength(problem);
+  const shown =
+    bytes <= PROBLEM_BYTES ? problem : `${head(problem)}\n[… cut, ${bytes} bytes in all]`;
+  const last = attempts - attempt === 1 ? 'This is the last attempt. ' : '';
   return (
-    `Your answer cannot be used (attempt ${attempt} of ${attempts}):\n${told}\n\n` +
-    'Give the whole answer again, with this put right, and nothing beside it.'
+    `Your answer was not accepted (attempt ${attempt} of ${attempts}).\n\n${shown.trim()}\n\n` +
+    `${last}Send the whole answer again, corrected, and nothing else.`
   );
+}
+
+/** The beginning, in whole characters, with room for the note behind it. */
+function head(text: string): string {
+  let shown = text.slice(0, PROBLEM_BYTES - 64);
+  while (byteLength(shown) > PROBLEM_BYTES - 64) {
+    shown = shown.slice(0, Math.floor(shown.length * 0.9));
+  }
+  const end = shown.charCodeAt(shown.length - 1);
+  return end >= 0xd8_00 && end <= 0xdb_ff ? shown.slice(0, -1) : shown;
 }

@@ -27,6 +27,8 @@ export interface RecordedReply {
   readonly finish: 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
   readonly usage: ReplyUsage;
   readonly requestId?: string;
+  /** What the server refused in this call, and is left out of the next ones. */
+  readonly dropped?: readonly string[];
   /** The attempts that failed before this one; absent when there were none. */
   readonly reports?: readonly AttemptReport[];
 }

@@ -17,7 +17,16 @@ export function addReply(
     steps: spent.steps + (call.deciding ? 1 : 0),
     usage: addUsage(spent.usage, { used: call.reply.usage, cost }),
   });
-  const next = spend({ ...state, turn: { ...state.turn, reports } }, add);
+  const { dropped = [] } = call.reply;
+  const before = state.dropped ?? [];
+  const next = spend(
+    {
+      ...state,
+      ...(dropped.length > 0 && { dropped: [...new Set([...before, ...dropped])] }),
+      turn: { ...state.turn, reports },
+    },
+    add,
+  );
   return call.reply.usage.estimated
     ? next
     : { ...next, compaction: counted(next, call.reply.usage) };

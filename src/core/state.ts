@@ -138,6 +138,8 @@ export interface RunState {
   /** Messages before this one are in the archive. */
   readonly archived: number;
   readonly compaction: CompactionState;
+  /** Parameters that the model's server has refused in this run. */
+  readonly dropped?: readonly string[];
 }
 
 export interface CompactionState {

@@ -11,13 +11,14 @@ const INLINE_CONTEXT_CHARACTERS = 1_000;
 
 /** Loads and pins the agent: here, within the first workflow task, else wherever it is known. */
 export async function loadConfig(input: RunInput): Promise<RunConfig> {
-  const { agent, limits = {}, context, depth, budget } = input;
+  const { agent, limits = {}, context, depth, budget, args } = input;
   const large = context !== undefined && JSON.stringify(context).length > INLINE_CONTEXT_CHARACTERS;
   const wanted: LoadAgentInput = {
     agent,
     limits,
     ...(depth !== undefined && { depth }),
     ...(budget !== undefined && { budget }),
+    ...(args !== undefined && { args }),
     ...(large && { context }),
   };
   try {

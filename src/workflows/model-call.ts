@@ -21,7 +21,7 @@ export async function callModel(
   const summary =
     call.cut === undefined ? stepSummary(state, closing) : `summarise ${call.cut} messages`;
   const activity = modelActivity({ summary, closing });
-  const input = modelInput(state, call);
+  const input = modelInput(session, call);
   const { resumes } = session;
   session.doing.set(NAME, `${state.config.definition.model}, ${summary}`);
   session.changed();
@@ -55,15 +55,20 @@ function failedCall(session: Session, error: unknown): ModelCallEnd {
   return { type: 'failed', reason: 'error', message: problem?.message ?? messageOf(error) };
 }
 
-function modelInput(state: RunState, call: ModelCall): CallModelInput {
+function modelInput({ state, input }: Session, call: ModelCall): CallModelInput {
+  const { definition, contextBlob } = state.config;
+  const { context } = input;
+  const reads = definition.decide === 'function' || definition.output?.type === 'function';
   return {
     upTo: promptLength(state.transcript),
     head: state.transcript.head,
-    definition: state.config.definition.hash,
+    definition: definition.hash,
     turn: state.turn.number,
     step: state.turn.spent.steps + 1,
     ...(call.closing && { closing: true as const }),
     ...(call.cut !== undefined && { compact: call.cut }),
+    ...(state.dropped && { without: state.dropped }),
+    ...(reads && (contextBlob ? { contextBlob } : context !== undefined && { context })),
     ...(call.maxOutputTokens !== null && { maxOutputTokens: call.maxOutputTokens }),
   };
 }

@@ -29,9 +29,7 @@ const again: Told = {
 
 function project(facts: readonly Told[]): ReturnType<typeof createProjector> {
   const projector = createProjector();
-  facts.forEach((fact, index) =>
-    projector.push({ ...fact, id: index + 1, at: index } as HistoryFact),
-  );
+  facts.forEach((fact, index) => projector.push({ ...fact, id: index + 1, at: index }));
   return projector;
 }
 

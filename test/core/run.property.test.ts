@@ -212,6 +212,8 @@ function expectWhole(prompt: readonly Message[]): void {
   expect(open).toEqual([]);
 }
 
+const byText = (one: string, other: string): number => one.localeCompare(other);
+
 const whole = { numRuns: 400 };
 
 describe('an open run, whatever people do and wherever its segments end', () => {
@@ -220,8 +222,8 @@ describe('an open run, whatever people do and wherever its segments end', () => 
       fc.asyncProperty(scenario, async (given) => {
         const { accepted, said, turns, outcome } = await play(given);
         const told = said.filter((m) => m.role === 'user' && m.id !== undefined);
-        expect(told.map((m) => m.role === 'user' && m.id).toSorted()).toEqual(
-          [...accepted.keys()].toSorted(),
+        expect(told.map((m) => (m.role === 'user' ? (m.id ?? '') : '')).toSorted(byText)).toEqual(
+          [...accepted.keys()].toSorted(byText),
         );
         for (const message of told) {
           const id = message.role === 'user' ? (message.id ?? '') : '';

@@ -108,7 +108,7 @@ describe('messages during a turn', () => {
     await expect(ask(handle, 'next')).rejects.toMatchObject({
       cause: { message: expect.stringContaining('mode "steer"') },
     });
-    await expect(ask(handle, { message: '' })).rejects.toThrow();
+    await expect(ask(handle, { message: '' })).rejects.toThrow('Update failed');
     await expect(ask(handle, { message: 'x', mode: 'fast' as 'queue' })).rejects.toMatchObject({
       cause: { message: expect.stringContaining('neither "queue" nor "steer"') },
     });

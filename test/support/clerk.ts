@@ -1,16 +1,13 @@
 import { inject } from 'vitest';
 import { z } from 'zod';
-import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import { defineAgent, type Agent, type AgentOptions } from '../../src/agents/define-agent.js';
 import { createClient } from '../../src/client.js';
 import type { ClientOptions, PerdureClient } from '../../src/client/client-types.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Rig } from './rig.js';
 
 /** An agent for `obedientModel`: it has the tool that `steps N` asks for. */
-export function clerk(
-  name = 'clerk',
-  rest: Partial<Parameters<typeof defineAgent>[0]> = {},
-): Agent {
+export function clerk(name = 'clerk', rest: Partial<AgentOptions> = {}): Agent {
   const note = defineTool({
     name: 'note',
     description: 'writes a text down',

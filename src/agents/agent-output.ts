@@ -1,0 +1,50 @@
+import type { z } from 'zod';
+import type { OutputDefinition, TagSet } from '../core/definition.js';
+import { outputSchema } from '../output/output-schema.js';
+import type { Classes } from '../output/classify.js';
+import type { AnswerParser, ParseFunction } from '../output/parse-output.js';
+
+/** What an answer has to be: a zod type, tags, or a function that reads it or throws. */
+export type AgentOutput<Output> =
+  | z.ZodType<Output>
+  | TagSet
+  | Classes
+  | ((...given: Parameters<ParseFunction>) => Output | Promise<Output>);
+
+/** The contract of an agent's answers: as data to pin, and as the code that judges. */
+export interface AnswerContract {
+  readonly definition: OutputDefinition;
+  /** Null where the engine itself judges. */
+  readonly parser: AnswerParser | null;
+}
+
+/** Throws with the value at fault and the cure. */
+export function answerContract(agent: string, output: AgentOutput<unknown>): AnswerContract {
+  if (typeof output === 'function') {
+    return { definition: { type: 'function' }, parser: { type: 'function', parse: output } };
+  }
+  if (isZod(output)) {
+    const { schema } = outputSchema(output);
+    const definition = { type: 'json', name: 'answer', schema } as const;
+    return { definition, parser: { type: 'zod', schema: output } };
+  }
+  if (isTags(output)) {
+    const { xml, fences, signals } = output;
+    const tags = { xml, fences, signals };
+    return { definition: { type: 'tags', tags }, parser: { type: 'tags', tags } };
+  }
+  if ('classes' in output) {
+    return { definition: { type: 'classes', ...output }, parser: null };
+  }
+  throw new Error(
+    `agent "${agent}": output must be a zod type, tags({…}), classify([…]) or a function, not ${typeof output}`,
+  );
+}
+
+function isZod(output: object): output is z.ZodType {
+  return '_zod' in output;
+}
+
+function isTags(output: object): output is TagSet {
+  return 'xml' in output && 'fences' in output && 'signals' in output;
+}

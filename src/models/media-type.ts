@@ -1,0 +1,28 @@
+/** Kinds of files that can be told by their first bytes. */
+export type MediaType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'application/pdf';
+
+/** Each kind with the texts (as Latin-1) that stand in it, by offset. */
+const MAGIC: readonly (readonly [MediaType, readonly (readonly [number, string])[]])[] = [
+  ['image/png', [[0, '\x89PNG\r\n\x1a\n']]],
+  ['image/jpeg', [[0, '\xff\xd8\xff']]],
+  ['image/gif', [[0, 'GIF87a']]],
+  ['image/gif', [[0, 'GIF89a']]],
+  [
+    'image/webp',
+    [
+      [0, 'RIFF'],
+      [8, 'WEBP'],
+    ],
+  ],
+  ['application/pdf', [[0, '%PDF-']]],
+];
+
+/** How many bytes `mediaTypeOf` looks at. */
+export const MAGIC_BYTES = 12;
+
+/** What the bytes are, whatever a name or a header says of them; null where nobody can tell. */
+export function mediaTypeOf(bytes: Uint8Array): MediaType | null {
+  const head = Buffer.from(bytes.subarray(0, MAGIC_BYTES)).toString('latin1');
+  const found = MAGIC.find(([, marks]) => marks.every(([at, mark]) => head.startsWith(mark, at)));
+  return found?.[0] ?? null;
+}

@@ -1,0 +1,77 @@
+import type { PromptMessage } from '../core/messages.js';
+import { attachedPart, type AttachedData, type WirePart } from './attachments.js';
+import type { SystemRole } from './capabilities.js';
+
+interface WireCall {
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+/** A message as Chat Completions takes it. */
+export type WireMessage =
+  | { readonly role: 'system' | 'developer'; readonly content: string }
+  | { readonly role: 'user'; readonly content: string | readonly WirePart[] }
+  | {
+      readonly role: 'assistant';
+      readonly content: string | null;
+      readonly tool_calls?: readonly WireCall[];
+    }
+  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string };
+
+function userContent(
+  { text, attachments = [] }: Extract<PromptMessage, { role: 'user' }>,
+  data: AttachedData,
+): string | readonly WirePart[] {
+  if (attachments.length === 0) return text;
+  const said: readonly WirePart[] = text === '' ? [] : [{ type: 'text', text }];
+  return [...said, ...attachments.map((attachment) => attachedPart(attachment, data))];
+}
+
+function wireMessage(message: PromptMessage, data: AttachedData): WireMessage {
+  switch (message.role) {
+    case 'user':
+      return { role: 'user', content: userContent(message, data) };
+    case 'tool':
+      return { role: 'tool', tool_call_id: message.callId, content: message.text };
+    case 'assistant': {
+      const calls = (message.calls ?? []).map((call): WireCall => ({
+        id: call.id,
+        type: 'function',
+        function: { name: call.name, arguments: call.arguments },
+      }));
+      if (calls.length === 0) return { role: 'assistant', content: message.text };
+      return {
+        role: 'assistant',
+        content: message.text === '' ? null : message.text,
+        tool_calls: calls,
+      };
+    }
+  }
+}
+
+/** Templates without a system role mostly want user and assistant in turn, so the two become one message. */
+function beginningWith(
+  instructions: string,
+  [first, ...rest]: readonly WireMessage[],
+): readonly WireMessage[] {
+  if (first?.role !== 'user') {
+    const own: WireMessage = { role: 'user', content: instructions };
+    return first === undefined ? [own] : [own, first, ...rest];
+  }
+  const content =
+    typeof first.content === 'string'
+      ? `${instructions}\n\n${first.content}`
+      : [{ type: 'text' as const, text: instructions }, ...first.content];
+  return [{ role: 'user', content }, ...rest];
+}
+
+/** Instructions and messages in the wire format. */
+export function wireMessages(
+  prompt: { readonly instructions: string; readonly messages: readonly PromptMessage[] },
+  { role, data }: { readonly role: SystemRole; readonly data: AttachedData },
+): readonly WireMessage[] {
+  const messages = prompt.messages.map((message) => wireMessage(message, data));
+  if (role === 'user') return beginningWith(prompt.instructions, messages);
+  return [{ role, content: prompt.instructions }, ...messages];
+}

@@ -1,0 +1,61 @@
+import { isObject } from '../core/json.js';
+import type { Json, JsonObject } from '../core/json.js';
+
+const MAX_HOPS = 20;
+
+export function isNode(value: Json | undefined): value is JsonObject {
+  return isObject(value);
+}
+
+/** A keyword that holds schemas: `anyOf`, `prefixItems`. Empty where it is absent. */
+export function nodesOf(value: Json | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter((item: Json) => isNode(item)) : [];
+}
+
+/** A keyword that holds schemas by name: `properties`, `$defs`. Empty where it is absent. */
+export function namedNodes(value: Json | undefined): [string, JsonObject][] {
+  if (!isNode(value)) return [];
+  return Object.entries(value).filter((entry): entry is [string, JsonObject] => isNode(entry[1]));
+}
+
+export function textsOf(value: Json | undefined): string[] {
+  return Array.isArray(value) ? value.filter((item: Json) => typeof item === 'string') : [];
+}
+
+/** The alternatives of a union, however it is written. */
+export function alternativesOf(node: JsonObject): JsonObject[] {
+  return nodesOf(node['anyOf'] ?? node['oneOf']);
+}
+
+/** Follows references (`#`, `#/$defs/Name`) inside `root`; what leads nowhere allows anything. */
+export function resolveNode(node: JsonObject, root: JsonObject): JsonObject {
+  let current = node;
+  for (let hop = 0; hop < MAX_HOPS; hop += 1) {
+    const reference = current['$ref'];
+    if (typeof reference !== 'string') return current;
+    current = target(reference, root);
+  }
+  return {};
+}
+
+function target(reference: string, root: JsonObject): JsonObject {
+  let current: Json | undefined = root;
+  for (const step of reference.split('/').slice(1)) {
+    const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    current = isNode(current) && Object.hasOwn(current, key) ? current[key] : undefined;
+  }
+  return isNode(current) ? current : {};
+}
+
+/** Whether null is a value of this schema. */
+export function allowsNull(node: JsonObject, root: JsonObject, depth = 0): boolean {
+  const { type, enum: values, const: constant, not } = resolveNode(node, root);
+  if (not !== undefined || depth > MAX_HOPS) return false;
+  if (constant !== undefined) return constant === null;
+  if (Array.isArray(values)) return values.includes(null);
+  if (type !== undefined) return type === 'null' || (Array.isArray(type) && type.includes('null'));
+  const alternatives = alternativesOf(resolveNode(node, root));
+  return (
+    alternatives.length === 0 || alternatives.some((each) => allowsNull(each, root, depth + 1))
+  );
+}

@@ -1,0 +1,69 @@
+import type { z } from 'zod';
+import type { Json } from '../core/json.js';
+import { describeIssues } from '../tools/describe-issues.js';
+import { normaliseError } from '../tools/normalise-error.js';
+import { toPlain } from '../tools/plain.js';
+import { readPlaceholders } from './placeholders.js';
+import { noSuch, type Template } from './template.js';
+
+/**
+ * The text of a template with its arguments. Each value is put in once and as it is, whatever braces
+ * it holds: text verbatim, all else as JSON, an optional argument that is absent as empty text.
+ *
+ * Throws an error that names every argument that is missing, not declared or not valid.
+ */
+export function renderTemplate<Args extends z.ZodObject>(
+  template: Template<Args>,
+  values: z.input<Args>,
+): string {
+  const given: Readonly<Record<string, unknown>> = values;
+  const checked = checkedValues(template, given);
+  return readPlaceholders(template.text)
+    .map((part) => (part.type === 'text' ? part.text : asText(own(checked, part.name))))
+    .join('');
+}
+
+function checkedValues(template: Template, values: Readonly<Record<string, unknown>>): object {
+  const known = Object.keys(template.args.shape);
+  const unknown = Object.keys(values).filter((name) => !known.includes(name));
+  const faults = unknown.length === 0 ? [] : [`- ${noSuch('argument', unknown, known)}`];
+  const result = parse(template, values);
+  if (result.success && faults.length === 0) return result.data;
+  const issues = result.error?.issues ?? [];
+  const isMissing = ({ path: [name, ...deeper] }: z.core.$ZodIssue): boolean =>
+    name !== undefined && deeper.length === 0 && own(values, String(name)) === undefined;
+  for (const issue of issues)
+    if (isMissing(issue)) faults.push(`- ${String(issue.path[0])} is missing`);
+  const invalid = issues.filter((issue) => !isMissing(issue) && issue.code !== 'unrecognized_keys');
+  const lines = describeIssues(invalid, toPlain(values), {
+    names: known,
+    unrecognised: (keys) => `there is no argument ${keys}`,
+  });
+  const all = `the arguments are ${known.join(', ') || 'none'}`;
+  throw new Error([`The template cannot be filled in; ${all}:`, ...faults, ...lines].join('\n'));
+}
+
+function parse(
+  { args }: Template,
+  values: unknown,
+): z.ZodSafeParseResult<Readonly<Record<string, unknown>>> {
+  try {
+    return args.safeParse(values);
+  } catch (error) {
+    const { message } = normaliseError(error);
+    throw new Error(`The arguments of the template could not be checked: ${message}`, {
+      cause: error,
+    });
+  }
+}
+
+function own(values: object, name: string): unknown {
+  return Object.hasOwn(values, name) ? (Reflect.get(values, name) as unknown) : undefined;
+}
+
+function asText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value === undefined) return '';
+  const plain: Json = toPlain(value);
+  return typeof plain === 'string' ? plain : JSON.stringify(plain);
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { sha256Hex } from '../core/digest.js';
+import { canonicalJson } from '../core/json.js';
+import { nearestFirst } from '../tools/nearest.js';
+import { writtenSchema } from '../tools/written-schema.js';
+import { readPlaceholders } from './placeholders.js';
+
+/** What an argument may be that is declared by its name only. */
+export type TemplateValue = string | number | boolean;
+type NamedArguments<Name extends string> = z.ZodObject<
+  Record<Name, z.ZodType<TemplateValue, TemplateValue>>
+>;
+
+/** A prompt with declared arguments. */
+export interface Template<Args extends z.ZodObject = z.ZodObject> {
+  readonly text: string;
+  readonly args: Args;
+  readonly version?: string;
+  /** SHA-256 (hex) of the text, the schema of the arguments and the version. */
+  readonly hash: string;
+}
+
+/**
+ * Makes a template; see `readPlaceholders` for its grammar. `args` are names, for text, numbers and
+ * booleans, or a zod object, where an optional argument that is absent gives empty text.
+ *
+ * Throws when the text has a placeholder that is not declared.
+ */
+export function template<const Name extends string = never>(
+  text: string,
+  options?: { readonly args?: readonly Name[]; readonly version?: string },
+): Template<NamedArguments<Name>>;
+export function template<Args extends z.ZodObject>(
+  text: string,
+  options: { readonly args: Args; readonly version?: string },
+): Template<Args>;
+export function template(
+  text: string,
+  options: { readonly args?: readonly string[] | z.ZodObject; readonly version?: string } = {},
+): Template {
+  if (typeof text !== 'string') throw new Error(`a template is made of text, not ${typeof text}`);
+  const { version } = options;
+  const args = argumentsOf(options.args ?? []);
+  const known = Object.keys(args.shape);
+  const unknown = namesIn(text).filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    throw new Error(`template: ${noSuch('argument', unknown, known)}; declare it in \`args\``);
+  }
+  const content = { text, args: argumentsSchema(args), ...(version !== undefined && { version }) };
+  return Object.freeze({
+    text,
+    args,
+    ...(version !== undefined && { version }),
+    hash: sha256Hex(canonicalJson(content)),
+  });
+}
+
+function namesIn(text: string): string[] {
+  try {
+    const parts = readPlaceholders(text);
+    return [...new Set(parts.flatMap((part) => (part.type === 'argument' ? [part.name] : [])))];
+  } catch (error) {
+    throw new Error(`template: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function argumentsOf(args: readonly string[] | z.ZodObject): z.ZodObject {
+  if (args instanceof z.ZodObject) return args;
+  if (!isList(args)) {
+    throw new Error('template: `args` must be a list of names, or a z.object({…}) of zod 4');
+  }
+  const wrong = args.find((name) => typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name));
+  if (wrong !== undefined || args.includes('__proto__')) {
+    const shown = JSON.stringify(wrong ?? '__proto__');
+    throw new Error(`template: the argument ${shown} is not possible; use letters, digits and "_"`);
+  }
+  // Sorted: the order in which names are declared says nothing.
+  const value = z.union([z.string(), z.number(), z.boolean()]);
+  const sorted = [...new Set(args)].toSorted((a, b) => (a < b ? -1 : 1));
+  return z.object(Object.fromEntries(sorted.map((name) => [name, value])));
+}
+
+/** The types say the same, but a config may be JavaScript. */
+function isList(value: unknown): boolean {
+  return Array.isArray(value);
+}
+
+function argumentsSchema(args: z.ZodObject): ReturnType<typeof writtenSchema> {
+  try {
+    return writtenSchema(args, 'args');
+  } catch (error) {
+    throw new Error(`template: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** `there is no argument "nmae"; there are name, city`. */
+export function noSuch(what: string, unknown: readonly string[], known: readonly string[]): string {
+  const asked = unknown.map((name) => JSON.stringify(name)).join(', ');
+  const nearest = nearestFirst(unknown[0] ?? '', known);
+  const possible = nearest.length === 0 ? 'there are none' : `there are ${nearest.join(', ')}`;
+  return `there is no ${what} ${asked}; ${possible}`;
+}

@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest';
+import type { ModelReply, ModelRequest } from '../../src/models/model.js';
+import type { OpenAiModelOptions } from '../../src/models/openai.js';
+import { reply, type Step } from '../../src/testing/steps.js';
+import type { Stub } from '../../src/testing/stub-server.js';
+import { failureOf, modelOf, request, stubWith } from './support.js';
+
+function refusing(
+  param: string,
+  message = `Unsupported parameter: '${param}' is not supported.`,
+): Step {
+  return reply.error(400, { message, param, code: 'unsupported_parameter' });
+}
+
+function ask(
+  stub: Stub,
+  asked: ModelRequest,
+  options: OpenAiModelOptions = {},
+): Promise<ModelReply> {
+  return modelOf(stub, options).call(asked, { signal: new AbortController().signal });
+}
+
+const tool = { name: 'f', description: '', parameters: { type: 'object' } };
+
+test('makes the same call once more without what was refused, and says so', async () => {
+  const stub = await stubWith(refusing('temperature'), reply.text('hi'));
+  const answer = await ask(stub, request({ settings: { temperature: 0, seed: 1 } }));
+  expect(answer).toMatchObject({ text: 'hi', dropped: ['settings.temperature'] });
+  const [first, second] = stub.requests.map(({ body }) => body);
+  const { temperature, ...rest } = first ?? {};
+  expect(temperature).toBe(0);
+  expect(second).toEqual(rest);
+});
+
+test('leaves out from the start what was refused before, and does not report it again', async () => {
+  const stub = await stubWith(reply.text('hi'));
+  const asked = request({ settings: { temperature: 0 }, without: ['settings.temperature'] });
+  expect(await ask(stub, asked)).not.toHaveProperty('dropped');
+  expect(stub.requests[0]?.body).not.toHaveProperty('temperature');
+});
+
+test('drops one after the other, each once', async () => {
+  const stub = await stubWith(refusing('temperature'), refusing('seed'), reply.text('hi'));
+  const asked = request({ settings: { temperature: 0, seed: 1 }, without: ['settings.stop'] });
+  expect((await ask(stub, asked)).dropped).toEqual(['settings.temperature', 'settings.seed']);
+  expect(stub.requestCount).toBe(3);
+});
+
+test('gives up when the server refuses the same again', async () => {
+  const stub = await stubWith(refusing('seed'), refusing('seed'));
+  const error = await failureOf(ask(stub, request({ settings: { seed: 1 } })));
+  expect(error.details).toMatchObject({ kind: 'request', type: 'unsupported_parameter' });
+  expect(stub.requestCount).toBe(2);
+});
+
+test('asks once when the error is about something else', async () => {
+  const wrong = { message: "Invalid 'temperature': 9 is above 2", param: 'temperature' };
+  const stub = await stubWith(reply.error(400, wrong), reply.text('hi'));
+  const error = await failureOf(ask(stub, request({ settings: { temperature: 9 } })));
+  expect(error.details.kind).toBe('request');
+  expect(stub.requestCount).toBe(1);
+});
+
+test('is told the later error when the call without fails otherwise', async () => {
+  const stub = await stubWith(refusing('seed'), reply.error(503, { message: 'overloaded' }));
+  const error = await failureOf(ask(stub, request({ settings: { seed: 1 } })));
+  expect(error.details).toMatchObject({ kind: 'retry', type: 'http_503' });
+});
+
+test('asks for the answer in one piece where no stream is to be had', async () => {
+  const stub = await stubWith(
+    refusing('stream', 'Your organization must be verified to stream this model.'),
+    reply.text('hi'),
+  );
+  const answer = await ask(stub, request(), { stream: true });
+  expect(answer).toMatchObject({ text: 'hi', dropped: ['stream'] });
+  expect(stub.requests[1]?.body).not.toHaveProperty('stream');
+  expect(stub.requests[1]?.body).not.toHaveProperty('stream_options');
+});
+
+test('streams without usage where usage is refused', async () => {
+  const stub = await stubWith(refusing('stream_options'), reply.text('hi'));
+  expect((await ask(stub, request(), { stream: true })).dropped).toEqual(['stream_options']);
+  expect(stub.requests[1]?.body).toMatchObject({ stream: true });
+});
+
+test('keeps the output limit under its other name', async () => {
+  const stub = await stubWith(refusing('max_completion_tokens'), reply.text('hi'));
+  const answer = await ask(stub, request({ settings: { maxOutputTokens: 9 } }));
+  expect(answer.dropped).toEqual(['max_completion_tokens']);
+  expect(stub.requests[1]?.body).toMatchObject({ max_tokens: 9 });
+});
+
+test('puts the instructions before the first message where there is no system role', async () => {
+  const stub = await stubWith(
+    reply.error(400, { message: 'System role not supported' }),
+    reply.text('hi'),
+  );
+  expect((await ask(stub, request())).dropped).toEqual(['role:system']);
+  expect(stub.requests[1]?.messages).toEqual([{ role: 'user', content: 'Be brief.\n\nhello' }]);
+});
+
+test('tells of the schema in words as soon as the server takes none', async () => {
+  const stub = await stubWith(
+    reply.error(400, { message: 'This response_format type is unavailable now' }),
+    refusing('response_format'),
+    reply.text('{}'),
+  );
+  const responseFormat = { name: 'a', schema: { type: 'object' }, instruction: 'Reply in JSON.' };
+  const answer = await ask(stub, request({ responseFormat }));
+  expect(answer.dropped).toEqual(['response_format:json_schema', 'response_format:json_object']);
+  expect(stub.requests.map(({ body }) => body['response_format'])).toEqual([
+    { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } },
+    { type: 'json_object' },
+    undefined,
+  ]);
+  expect(stub.requests.map(({ messages }) => messages[0]?.content)).toEqual([
+    'Be brief.',
+    'Be brief.\n\nReply in JSON.',
+    'Be brief.\n\nReply in JSON.',
+  ]);
+});
+
+test.each([
+  ['required', { tool_choice: 'auto' }],
+  ['auto', {}],
+] as const)('goes on with tools where the choice "%s" is refused', async (toolChoice, sent) => {
+  const stub = await stubWith(refusing('tool_choice'), reply.text('hi'));
+  const answer = await ask(stub, request({ tools: [tool], toolChoice }));
+  expect(answer.dropped).toEqual([`tool_choice:${toolChoice}`]);
+  const { tools, tool_choice } = stub.requests[1]?.body ?? {};
+  expect(tools).toHaveLength(1);
+  expect({ tool_choice }).toEqual({ tool_choice: undefined, ...sent });
+});
+
+test('hides the tools where it cannot be said that none is to be called', async () => {
+  const stub = await stubWith(refusing('tool_choice'), reply.text('hi'));
+  const answer = await ask(stub, request({ tools: [tool], toolChoice: 'none' }));
+  expect(answer.dropped).toEqual(['tool_choice:none']);
+  expect(stub.requests[1]?.body).not.toHaveProperty('tools');
+});
+
+test('answers without logprobs where the server tells none', async () => {
+  const denied = { message: 'You are not allowed to request logprobs from this model' };
+  const stub = await stubWith(reply.error(403, denied), reply.text('A'));
+  const answer = await ask(stub, request({ logprobs: { top: 5 } }));
+  expect(answer.dropped).toEqual(['logprobs']);
+  expect(answer).not.toHaveProperty('logprobs');
+});

@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import {
+  capabilitiesOf,
+  OPTIMISTIC,
+  reducedBy,
+  type Capabilities,
+} from '../../src/models/capabilities.js';
+import { createModelCatalog, type ModelEntry } from '../../src/models/catalog.js';
+import { parametersOf } from '../../src/models/parameters.js';
+
+describe('capabilitiesOf', () => {
+  test.each([
+    'stub',
+    'gpt-4o',
+    'gpt-4o-mini',
+    'gpt-4.1',
+    'gpt-5.2',
+    'gpt-5-chat-latest',
+    '',
+    'o',
+    'constructor',
+  ])('hopes the best of "%s"', (model) => {
+    expect(capabilitiesOf(model)).toEqual(OPTIMISTIC);
+  });
+
+  test.each<[string, Partial<Capabilities>]>([
+    ['o1-mini', { systemRole: 'user', temperature: false, responseFormat: 'none', images: false }],
+    ['openai/o1-preview-2024-09-12', { systemRole: 'user', logprobs: false }],
+    ['o3', { systemRole: 'system', temperature: false, logprobs: false, images: true }],
+    ['o3-mini-2025-01-31', { temperature: false, images: false }],
+    ['gpt-5', { temperature: false, logprobs: false, responseFormat: 'json_schema' }],
+    ['gpt-5-nano-2025-08-07', { temperature: false }],
+    ['gpt-4', { responseFormat: 'none', images: false }],
+    ['gpt-4-0613', { responseFormat: 'none' }],
+    ['gpt-4-turbo', { responseFormat: 'json_object', images: true }],
+    ['gpt-4o-2024-05-13', { responseFormat: 'json_object' }],
+    ['gpt-4o-2024-08-06', { responseFormat: 'json_schema' }],
+    ['ft:gpt-3.5-turbo-0125:me::1', { responseFormat: 'json_object' }],
+    ['deepseek-chat', { responseFormat: 'json_object', maxTokensParameter: 'max_tokens' }],
+    ['deepseek-reasoner', { logprobs: false }],
+    ['anthropic/claude-sonnet-4-6', { responseFormat: 'none', logprobs: false }],
+    ['llama3.2:3b', { maxTokensParameter: 'max_tokens', responseFormat: 'json_schema' }],
+    ['mistral-small-latest', { maxTokensParameter: 'max_tokens' }],
+    ['Qwen/Qwen2.5-7B-Instruct', { maxTokensParameter: 'max_tokens' }],
+  ])('knows where %s falls short', (model, expected) => {
+    expect(capabilitiesOf(model)).toMatchObject(expected);
+  });
+
+  test('takes what is given before what it knows, field by field', () => {
+    expect(capabilitiesOf('o3', { logprobs: true })).toMatchObject({
+      logprobs: true,
+      temperature: false,
+    });
+  });
+});
+
+describe('reducedBy', () => {
+  test('goes from one role to the next, and ends with the user', () => {
+    const developer = { ...OPTIMISTIC, systemRole: 'developer' as const };
+    expect(reducedBy(developer, []).systemRole).toBe('developer');
+    expect(reducedBy(developer, ['role:developer']).systemRole).toBe('system');
+    expect(reducedBy(OPTIMISTIC, ['role:system']).systemRole).toBe('user');
+    expect(reducedBy(developer, ['role:developer', 'role:system']).systemRole).toBe('user');
+  });
+
+  test('goes from schema to JSON to nothing', () => {
+    const formatOf = (...refused: string[]): string =>
+      reducedBy(OPTIMISTIC, parametersOf(refused)).responseFormat;
+    expect(formatOf('response_format:strict')).toBe('json_schema');
+    expect(formatOf('response_format:json_schema')).toBe('json_object');
+    expect(formatOf('response_format:json_object')).toBe('json_schema');
+    expect(formatOf('response_format:json_schema', 'response_format:json_object')).toBe('none');
+  });
+
+  test('takes the other name of the output limit', () => {
+    expect(reducedBy(OPTIMISTIC, ['max_completion_tokens']).maxTokensParameter).toBe('max_tokens');
+    const local = capabilitiesOf('llama3.2');
+    expect(reducedBy(local, ['max_completion_tokens']).maxTokensParameter).toBe('max_tokens');
+  });
+});
+
+test('reads recorded parameters, and leaves out what it does not know', () => {
+  expect(parametersOf(['logprobs', 'settings.seed', 'from_a_later_version'])).toEqual([
+    'logprobs',
+    'settings.seed',
+  ]);
+});
+
+describe('the capabilities of a resolved model', () => {
+  function resolved(entries: Record<string, ModelEntry>, name: string): Capabilities {
+    return createModelCatalog(entries, { OPENAI_API_KEY: 'key' }).resolve(name).capabilities;
+  }
+
+  test('are those of the name at the provider, and what the config says before them', () => {
+    expect(resolved({}, 'o3')).toEqual(capabilitiesOf('o3'));
+    expect(resolved({ thinker: { model: 'o3' } }, 'thinker')).toEqual(capabilitiesOf('o3'));
+    const mine = { baseUrl: 'http://127.0.0.1:1/v1', capabilities: { logprobs: false } };
+    expect(resolved({ mine }, 'mine')).toEqual({ ...OPTIMISTIC, logprobs: false });
+  });
+
+  test('are few for the demo model, which is code', () => {
+    expect(resolved({}, 'demo')).toMatchObject({ responseFormat: 'none', logprobs: false });
+  });
+
+  test.each<[unknown, RegExp]>([
+    [
+      { logprob: true },
+      /^models\.mine\.capabilities: no such capability "logprob"; there are systemRole, /,
+    ],
+    [{ logprobs: 'yes' }, /^models\.mine\.capabilities\.logprobs: "yes"; give true or false$/],
+    [{ systemRole: 'assistant' }, /systemRole: "assistant"; give system or developer or user$/],
+    [{ responseFormat: null }, /responseFormat: null; give json_schema or json_object or none$/],
+    ['all', /^models\.mine\.capabilities: "all"; give fields such as/],
+    [null, /^models\.mine\.capabilities: null; give fields/],
+  ])('cannot be %j: the config is refused', (capabilities, message) => {
+    const entries = { mine: { capabilities } as unknown as ModelEntry };
+    expect(() => createModelCatalog(entries, {})).toThrow(message);
+  });
+});

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { logprobsOf } from '../../src/models/logprobs.js';
+import { assembleStream } from '../../src/models/openai-stream.js';
+import { parseCompletion } from '../../src/models/openai-reply.js';
+import { reply } from '../../src/testing/steps.js';
+import { callOnce, modelOf, source, stubWith } from './support.js';
+
+// As llama.cpp sends it: OpenAI's form with ids.
+const content = [
+  {
+    id: 32,
+    token: 'A',
+    bytes: [65],
+    logprob: -0.1,
+    top_logprobs: [
+      { id: 32, token: 'A', bytes: [65], logprob: -0.1 },
+      { id: 33, token: ' B', bytes: [32, 66], logprob: -2.4 },
+    ],
+  },
+];
+
+const read = [
+  {
+    token: 'A',
+    logprob: -0.1,
+    top: [
+      { token: 'A', logprob: -0.1 },
+      { token: ' B', logprob: -2.4 },
+    ],
+  },
+];
+
+function completion(logprobs: unknown): object {
+  const message = { role: 'assistant', content: 'A' };
+  return { choices: [{ index: 0, message, finish_reason: 'stop', logprobs }] };
+}
+
+test('come with the reply of a server that tells them', async () => {
+  const stub = await stubWith(reply.completion({ ...completion({ content }) }));
+  expect((await callOnce(modelOf(stub))).logprobs).toEqual(read);
+});
+
+test('are gathered from the pieces of a stream', () => {
+  const assembly = assembleStream();
+  const piece = (text: string, told: unknown): object => ({
+    choices: [{ delta: { content: text }, logprobs: told, finish_reason: null }],
+  });
+  assembly.add(piece('A', { content }));
+  assembly.add(piece('', null));
+  assembly.add(piece('.', { content: [{ token: '.', logprob: -1 }] }));
+  assembly.add({ choices: [{ delta: {}, finish_reason: 'stop' }] });
+  expect(parseCompletion(assembly.completion(), source()).logprobs).toEqual([
+    ...read,
+    { token: '.', logprob: -1, top: [] },
+  ]);
+});
+
+test.each([undefined, null, {}, { content: null }, { content: [] }, 'x'])(
+  'are absent when the server sends %j',
+  (value) => {
+    expect(parseCompletion(completion(value), source())).not.toHaveProperty('logprobs');
+  },
+);
+
+test('are read from an object of tokens, and from what is nearly right', () => {
+  const odd = [
+    { token: 'A', logprob: 0.000001, top_logprobs: { A: -0.5, B: -1, C: null } },
+    { token: 'B', logprob: null, top_logprobs: [{ token: 'B' }, 'C', { logprob: -1 }, null] },
+    'text',
+  ];
+  expect(logprobsOf({ content: odd })).toEqual([
+    {
+      token: 'A',
+      logprob: 0,
+      top: [
+        { token: 'A', logprob: -0.5 },
+        { token: 'B', logprob: -1 },
+      ],
+    },
+    { token: 'B', logprob: -9_999, top: [] },
+    { token: '', logprob: -9_999, top: [] },
+  ]);
+});
+
+test('are bounded in number, alternatives and length', () => {
+  const top = Array.from({ length: 50 }, (_, index) => ({ token: `${index}`, logprob: -1 }));
+  const long = Array.from({ length: 400 }, () => ({
+    token: 'x'.repeat(1_000),
+    logprob: -1,
+    top_logprobs: top,
+  }));
+  const told = logprobsOf({ content: long });
+  expect(told).toHaveLength(256);
+  expect(told?.[0]?.top).toHaveLength(20);
+  expect(told?.[0]?.token).toHaveLength(100);
+});

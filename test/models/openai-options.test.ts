@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest';
+import { OPTIMISTIC, capabilitiesOf } from '../../src/models/capabilities.js';
+import { wireRequest, type WireRequest } from '../../src/models/openai-request.js';
+import { isStrictSchema } from '../../src/models/strict-schema.js';
+import { request } from './support.js';
+
+const tool = { name: 'f', description: '', parameters: { type: 'object' } };
+const strict = {
+  type: 'object',
+  properties: {
+    tags: { type: 'array', items: { anyOf: [{ type: 'string' }, { $ref: '#/$defs/x' }] } },
+  },
+  required: ['tags'],
+  additionalProperties: false,
+  $defs: { x: { type: 'object', properties: {}, additionalProperties: false } },
+};
+
+test('sends the bytes it always sent when none of the options is used', () => {
+  const asked = request({
+    tools: [tool],
+    settings: { temperature: 0.5, maxOutputTokens: 9, seed: 1 },
+  });
+  expect(JSON.stringify(wireRequest(asked, { stream: true }))).toBe(
+    '{"temperature":0.5,"seed":1,"max_completion_tokens":9,"model":"stub","messages":' +
+      '[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}],' +
+      '"tools":[{"type":"function","function":{"name":"f","description":"","parameters":{"type":"object"}}}],' +
+      '"tool_choice":"auto","stream":true,"stream_options":{"include_usage":true}}',
+  );
+});
+
+function wired(rest: Parameters<typeof request>[0], model = 'stub'): WireRequest {
+  return wireRequest(request({ ...rest, model }), { stream: true });
+}
+
+test('leaves out what the model is known not to take', () => {
+  const settings = { temperature: 0, top_p: 1, parallel_tool_calls: false, seed: 1 };
+  const wire = wired({ settings, logprobs: { top: 3 } }, 'o3');
+  expect(wire).not.toHaveProperty('temperature');
+  expect(wire).not.toHaveProperty('top_p');
+  expect(wire).not.toHaveProperty('parallel_tool_calls');
+  expect(wire).not.toHaveProperty('logprobs');
+  expect(wire).toMatchObject({ seed: 1 });
+});
+
+test('gives the output limit the name that the server knows', () => {
+  expect(wired({ settings: { maxOutputTokens: 5 } }, 'llama3.2:3b')).toMatchObject({
+    max_tokens: 5,
+  });
+});
+
+test('asks for no stream where there is none', () => {
+  const capabilities = { ...OPTIMISTIC, streaming: false };
+  expect(wireRequest(request(), { stream: true, capabilities })).not.toHaveProperty('stream');
+});
+
+test('gives instructions to a model without a system role, whatever comes first', () => {
+  const options = { stream: false, capabilities: capabilitiesOf('o1-mini') };
+  const assistant = { role: 'assistant' as const, text: 'hi' };
+  expect(wireRequest(request({ messages: [assistant] }), options).messages).toEqual([
+    { role: 'user', content: 'Be brief.' },
+    { role: 'assistant', content: 'hi' },
+  ]);
+  expect(wireRequest(request({ messages: [] }), options).messages).toEqual([
+    { role: 'user', content: 'Be brief.' },
+  ]);
+});
+
+test('asks for logprobs with at most as many alternatives as there are', () => {
+  expect(wired({ logprobs: { top: 5 } })).toMatchObject({ logprobs: true, top_logprobs: 5 });
+  expect(wired({ logprobs: { top: 99 } })).toMatchObject({ top_logprobs: 20 });
+});
+
+test('sends a schema under a name that providers take, strict where strict mode takes it', () => {
+  const format = wired({ responseFormat: { name: 'my answer!', schema: strict } }).response_format;
+  expect(format).toEqual({
+    type: 'json_schema',
+    json_schema: { name: 'my_answer_', schema: strict, strict: true },
+  });
+  const loose = { type: 'object', properties: { a: { type: 'string' } } };
+  expect(wired({ responseFormat: { name: 'a', schema: loose } }).response_format).toEqual({
+    type: 'json_schema',
+    json_schema: { name: 'a', schema: loose },
+  });
+});
+
+test('tells of the schema in words only where it is not sent', () => {
+  const responseFormat = { name: 'a', schema: strict, instruction: 'As JSON.' };
+  expect(wired({ responseFormat }).messages[0]?.content).toBe('Be brief.');
+  const old = wired({ responseFormat }, 'gpt-3.5-turbo');
+  expect(old.response_format).toEqual({ type: 'json_object' });
+  expect(old.messages[0]?.content).toBe('Be brief.\n\nAs JSON.');
+  const older = wired({ responseFormat, instructions: '' }, 'gpt-4');
+  expect(older).not.toHaveProperty('response_format');
+  expect(older.messages[0]?.content).toBe('As JSON.');
+});
+
+test.each<[string, object, boolean]>([
+  ['all required, nothing further', strict, true],
+  ['an optional property', { ...strict, required: [] }, false],
+  ['further properties', { ...strict, additionalProperties: undefined }, false],
+  ['a text at the root', { type: 'string' }, false],
+  ['oneOf inside', { ...strict, properties: { tags: { oneOf: [] } } }, false],
+  ['an open object inside', { ...strict, $defs: { x: { type: 'object' } } }, false],
+  ['a default', { ...strict, properties: { tags: { type: 'string', default: 'x' } } }, false],
+])('strict mode and a schema with %s', (_name, schema, expected) => {
+  expect(isStrictSchema(schema as Record<string, unknown>)).toBe(expected);
+});

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest';
+import { costOf } from '../../src/core/limits.js';
+import { usageOf } from '../../src/models/openai-usage.js';
+
+function usage(counts: {
+  prompt?: unknown;
+  completion?: unknown;
+  total?: unknown;
+  cached?: unknown;
+  reasoning?: unknown;
+}): ReturnType<typeof usageOf> {
+  const { prompt = 100, completion = 50, total, cached, reasoning } = counts;
+  return usageOf({
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    ...(total !== undefined && { total_tokens: total }),
+    ...(cached !== undefined && { prompt_tokens_details: { cached_tokens: cached } }),
+    ...(reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: reasoning } }),
+  });
+}
+
+test('takes reasoning for a part of the output, as OpenAI counts it', () => {
+  expect(usage({ total: 150, reasoning: 30 })).toEqual({
+    inputTokens: 100,
+    outputTokens: 50,
+    cachedTokens: 0,
+    reasoningTokens: 30,
+  });
+});
+
+test('adds reasoning that is counted apart, as xAI does', () => {
+  expect(usage({ prompt: 12, completion: 2, total: 331, reasoning: 317 })).toEqual({
+    inputTokens: 12,
+    outputTokens: 319,
+    cachedTokens: 0,
+    reasoningTokens: 317,
+  });
+});
+
+test('adds what only the total holds, as of Gemini', () => {
+  expect(usage({ total: 210 })).toMatchObject({ outputTokens: 110, reasoningTokens: 60 });
+});
+
+test.each([
+  ['cached tokens counted apart', { total: 190, cached: 40 }],
+  ['a total that is too small', { total: 3 }],
+  ['a total that is no number', { total: 'many' }],
+  ['no total', {}],
+  ['more reasoning than the total has room for', { total: 160, reasoning: 30 }],
+])('adds nothing for %s', (_name, counts) => {
+  expect(usage(counts)?.outputTokens).toBe(50);
+});
+
+test.each([null, undefined, -1, 1.5, 'x'])(
+  'leaves out reasoning that is told as %j',
+  (reasoning) => {
+    expect(usage({ total: 150, reasoning })).not.toHaveProperty('reasoningTokens');
+  },
+);
+
+test('tells that there was no reasoning when the provider does', () => {
+  expect(usage({ reasoning: 0 })?.reasoningTokens).toBe(0);
+});
+
+test('never tells more reasoning than output', () => {
+  expect(usage({ completion: 5, reasoning: 30 })?.reasoningTokens).toBe(5);
+});
+
+test('costs reasoning once, as output, and cached input at its own price', () => {
+  const price = { input: 1, cachedInput: 0.1, output: 10 };
+  const used = usage({ total: 150, cached: 40, reasoning: 30 });
+  expect(used && costOf(used, price)).toBeCloseTo((60 + 4 + 500) / 1e6, 12);
+  expect(used && costOf(used, null)).toBeNull();
+});

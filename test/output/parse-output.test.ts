@@ -1,0 +1,162 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { ParseError } from '../../src/output/parse-error.js';
+import { parseAnswer, type ParseFunction } from '../../src/output/parse-output.js';
+import { repairText } from '../../src/core/repair-text.js';
+import { tags } from '../../src/output/tags.js';
+import { schemaAndValue } from './support.js';
+
+function reader(parse: ParseFunction): {
+  readonly type: 'function';
+  readonly parse: ParseFunction;
+} {
+  return { type: 'function', parse };
+}
+
+describe('parseAnswer', () => {
+  it('reads JSON out of an answer, then checks it', async () => {
+    const how = { type: 'zod', schema: z.object({ a: z.int() }) } as const;
+    expect(await parseAnswer(how, 'So:\n```json\n{"a":1}\n```')).toEqual({
+      ok: true,
+      output: { a: 1 },
+    });
+    expect(await parseAnswer(how, '{"a":"x"}')).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining('- a: expected number, got "x"'),
+    });
+    expect(await parseAnswer(how, '{"a":')).toEqual({
+      ok: false,
+      problem: expect.stringContaining('it ends too early, after 5 characters'),
+    });
+  });
+
+  it('reads tags', async () => {
+    const how = { type: 'tags', tags: tags({ xml: ['a'] }) } as const;
+    expect(await parseAnswer(how, '<a>x</a>')).toMatchObject({
+      ok: true,
+      output: { xml: { a: [{ text: 'x', attributes: {} }] } },
+    });
+  });
+
+  it('hands a parser the text as it is and the context of the run', async () => {
+    const how = reader(async (text, { context }) => ({ text, context }));
+    expect(await parseAnswer(how, ' x\n', { context: { tenant: 7 } })).toEqual({
+      ok: true,
+      output: { text: ' x\n', context: { tenant: 7 } },
+    });
+    expect(await parseAnswer(how, '')).toEqual({ ok: true, output: { text: '', context: null } });
+  });
+
+  it('makes plain JSON of what a parser returns, of at most 256 KiB', async () => {
+    const how = reader(() => new Map([['n', 10n]]));
+    expect(await parseAnswer(how, '')).toEqual({ ok: true, output: { n: '10' } });
+    expect(
+      await parseAnswer(
+        reader(() => undefined),
+        '',
+      ),
+    ).toEqual({ ok: true, output: null });
+    expect(
+      await parseAnswer(
+        reader(() => 'x'.repeat(262_142)),
+        '',
+      ),
+    ).toMatchObject({ ok: true });
+    expect(
+      await parseAnswer(
+        reader(() => 'x'.repeat(262_143)),
+        '',
+      ),
+    ).toEqual({
+      ok: false,
+      problem: 'The answer has 262145 bytes as JSON; at most 262144 are taken. Send a shorter one.',
+    });
+  });
+
+  it('gives the message of a ParseError as it is, without causes', async () => {
+    const how = reader(() => {
+      throw new ParseError('Write the year first.', { cause: new Error('at line 7') });
+    });
+    expect(await parseAnswer(how, '')).toEqual({ ok: false, problem: 'Write the year first.' });
+    const copy = Object.assign(new Error('From another copy.'), { name: 'ParseError' });
+    expect(
+      await parseAnswer(
+        reader(() => Promise.reject(copy)),
+        '',
+      ),
+    ).toEqual({
+      ok: false,
+      problem: 'From another copy.',
+    });
+  });
+
+  it.each([
+    ['an error', new TypeError('no year'), 'The answer could not be read: no year'],
+    ['a text', 'no year', 'The answer could not be read: no year'],
+    ['nothing', undefined, 'The answer could not be read: it threw undefined'],
+    ['an empty ParseError', new ParseError(), 'ParseError'],
+  ])('takes %s that is thrown for a problem', async (_label, thrown, problem) => {
+    const how = reader(() => {
+      throw thrown;
+    });
+    expect(await parseAnswer(how, '')).toEqual({ ok: false, problem });
+  });
+
+  it('waits for no parser that hangs', async () => {
+    const how = reader(() => new Promise(() => {}));
+    expect(await parseAnswer(how, '', { limitMs: 20 })).toEqual({
+      ok: false,
+      problem: 'The answer could not be read: it did not finish within 0.02 s',
+    });
+  });
+
+  it('keeps the problem short, whatever is thrown', async () => {
+    const how = reader(() => {
+      throw new ParseError('é'.repeat(1e6));
+    });
+    const parsed = await parseAnswer(how, '');
+    expect(parsed.ok ? 0 : Buffer.byteLength(parsed.problem)).toBeLessThanOrEqual(4_096);
+  });
+
+  it('reads any fitting value in prose, and no cut one', async () => {
+    await fc.assert(
+      fc.asyncProperty(schemaAndValue, fc.nat(), async ({ type, value }, seed) => {
+        const how = { type: 'zod', schema: type } as const;
+        const json = JSON.stringify({ value, end: 1 }, null, 1);
+        const schema = z.object({ value: type, end: z.literal(1) });
+        const parsed = await parseAnswer({ type: 'zod', schema }, `Here it is: ${json}\nWell?`);
+        expect(parsed).toEqual({ ok: true, output: schema.parse({ value, end: 1 }) });
+        const cut = json.slice(0, 1 + (seed % (json.length - 1)));
+        expect((await parseAnswer(how, cut)).ok).toBe(false);
+      }),
+    );
+  });
+});
+
+describe('repairText', () => {
+  it('names the problem and asks for the whole answer again', () => {
+    expect(repairText('- a: missing', { attempt: 1, attempts: 10 })).toBe(
+      'Your answer was not accepted (attempt 1 of 10).\n\n- a: missing\n\n' +
+        'Send the whole answer again, corrected, and nothing else.',
+    );
+    expect(repairText('x', { attempt: 9, attempts: 10 })).toContain('This is the last attempt.');
+  });
+
+  it('keeps up to 4 KiB of any problem, whole characters, and says what it cut', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary' }),
+        fc.integer({ min: 1, max: 5_000 }),
+        (text, times) => {
+          const problem = `p${text.repeat(times)}q`;
+          const shown = repairText(problem, { attempt: 1, attempts: 2 });
+          expect(Buffer.byteLength(shown)).toBeLessThan(4_096 + 200);
+          const bytes = Buffer.byteLength(problem);
+          expect(shown).toContain(bytes <= 4_096 ? problem : `[… cut, ${bytes} bytes in all]`);
+          expect(shown).toContain('Send the whole answer again');
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,59 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { outputSchema } from '../../src/output/output-schema.js';
+import { parseWithZod } from '../../src/output/parse-zod.js';
+import { pinnedSchema } from '../../src/output/pinned-schema.js';
+import { anyJson, schemaAndValue } from './support.js';
+
+/** As the history gives it back to a worker that has never seen the type. */
+function pinned(type: z.ZodType): z.ZodType {
+  const text = JSON.stringify(outputSchema(type).schema);
+  return pinnedSchema(JSON.parse(text));
+}
+
+describe('pinnedSchema', () => {
+  it('says what is wrong in the same words as the type that it was made of', async () => {
+    const type = z.array(z.object({ id: z.int(), note: z.string().optional() }));
+    const value = { value: [{ id: 'x', note: 7 }] };
+    expect(await parseWithZod(pinned(type), value)).toEqual(await parseWithZod(type, value));
+  });
+
+  it('opens the wrapping and takes null for absent keys like that type', async () => {
+    const type = z.array(z.object({ note: z.string().optional() }));
+    expect(await parseWithZod(pinned(type), { value: [{ note: null }] })).toEqual({
+      ok: true,
+      output: [{}],
+    });
+  });
+
+  it.each([
+    ['text rules', z.object({ t: z.string().startsWith('a').endsWith('b') }), { t: 'ba' }],
+    ['a record over an enum', z.record(z.enum(['a', 'b']), z.int()), { a: 1 }],
+    ['a tuple', z.tuple([z.string(), z.int()]), { value: ['x', 'y'] }],
+    ['recursion', z.array(z.lazy(() => z.object({ a: z.int() }))), { value: [{ a: 'x' }] }],
+    ['a format', z.object({ at: z.iso.datetime() }), { at: 'yesterday' }],
+    ['a closed object', z.strictObject({}), { x: 1 }],
+    ['a nested closed object', z.object({ o: z.strictObject({}) }), { o: { x: 1 } }],
+  ])('refuses as before: %s', async (_label, type, value) => {
+    expect((await parseWithZod(type, value)).ok).toBe(false);
+    expect((await parseWithZod(pinned(type), value)).ok).toBe(false);
+  });
+
+  it('throws where it cannot read the schema, so that nothing passes unchecked', () => {
+    expect(() => pinnedSchema({ if: { type: 'string' } })).toThrow('not supported');
+  });
+
+  it('agrees with the type that it was made of, on any value', async () => {
+    await fc.assert(
+      fc.asyncProperty(schemaAndValue, anyJson, async ({ type, value, strict }, other) => {
+        const again = pinned(type);
+        for (const each of [value, strict, { value: strict }, other]) {
+          const expected = await parseWithZod(type, each);
+          expect((await parseWithZod(again, each)).ok).toBe(expected.ok);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,182 @@
+import * as fc from 'fast-check';
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import { z } from 'zod';
+import { renderTemplate } from '../../src/prompts/render-template.js';
+import { template } from '../../src/prompts/template.js';
+
+const greeting = template('Hello {{name}}, you are {{age}}.', { args: ['name', 'age'] });
+
+/** What a JavaScript author could write. */
+function renderLoosely(made: unknown, values: unknown): string {
+  return Reflect.apply(renderTemplate, undefined, [made, values]);
+}
+
+/** A text as a template that says just this. */
+function escaped(text: string): string {
+  return text.replaceAll('{{', '{{{{');
+}
+
+describe('template', () => {
+  it('puts each value in, as often as its placeholder occurs', () => {
+    expect(renderTemplate(greeting, { name: 'Ada', age: 36 })).toBe('Hello Ada, you are 36.');
+    const twice = template('{{a}}{{ a }}{{\ta}}', { args: ['a', 'unused'] });
+    expect(renderTemplate(twice, { a: true, unused: '' })).toBe('truetruetrue');
+    expect(renderTemplate(template('as it is'), {})).toBe('as it is');
+    expectTypeOf(renderTemplate<typeof greeting.args>)
+      .parameter(1)
+      .toEqualTypeOf<Record<'name' | 'age', string | number | boolean>>();
+  });
+
+  it.each([
+    ['{"a": {{x}}}', '{"a": 1}'],
+    ['{x} {} } }} }}}', '{x} {} } }} }}}'],
+    ['{{{{x}}', '{{x}}'],
+    ['{{{x}}}', '{1}'],
+    ['{{{{{{x}}}}', '{{1}}'],
+    ['{{{{{x', '{{{x'],
+    ['{{{{{{{x}}', '{{{1'],
+    ['{{x}}{{x}}', '11'],
+    ['{{x}}{{{{', '1{{'],
+  ])('reads the braces of %j', (text, expected) => {
+    expect(renderTemplate(template(text, { args: ['x'] }), { x: 1 })).toBe(expected);
+  });
+
+  it.each([
+    ['{{nmae}}', 'there is no argument "nmae"; there are name, age; declare it in `args`'],
+    ['{{a}} {{b}}', 'there is no argument "a", "b"'],
+    ['so: {{name', 'at position 4, "{{name" opens a placeholder, but none follows'],
+    ['{{ }}', 'write {{name}}, or {{{{ for two braces as text'],
+    ['{{name age}}', 'opens a placeholder'],
+    ['{{name\n}}', 'opens a placeholder'],
+  ])('refuses the text %j', (text, message) => {
+    expect(() => template(text, { args: ['name', 'age'] })).toThrow(message);
+  });
+
+  it.each([
+    [['has space'], 'the argument "has space" is not possible'],
+    [['__proto__'], 'the argument "__proto__" is not possible'],
+    [[7], 'the argument 7 is not possible'],
+    ['name', '`args` must be a list of names, or a z.object'],
+    [z.object({ at: z.date() }), '`args` has what JSON cannot express: "at" (date)'],
+  ])('refuses the arguments %j', (args, message) => {
+    expect(() => Reflect.apply(template, undefined, ['', { args }]) as unknown).toThrow(message);
+  });
+
+  it('hashes the text, the arguments and the version', () => {
+    const hashes = [
+      template('{{a}}', { args: ['a'] }),
+      template('{{a}} ', { args: ['a'] }),
+      template('{{a}}', { args: ['a', 'b'] }),
+      template('{{a}}', { args: z.object({ a: z.string() }) }),
+      template('{{a}}', { args: z.object({ a: z.string().min(2) }) }),
+      template('{{a}}', { args: ['a'], version: '1' }),
+      template('{{a}}', { args: ['a'], version: '2' }),
+    ].map(({ hash }) => hash);
+    expect(new Set(hashes).size).toBe(hashes.length);
+    expect(hashes.every((hash) => /^[0-9a-f]{64}$/.test(hash))).toBe(true);
+    expect(template('{{a}}', { args: ['b', 'a'] }).hash).toBe(hashes[2]);
+  });
+});
+
+describe('renderTemplate', () => {
+  it('names what is missing and what is not declared, all at once', () => {
+    expect(() => renderLoosely(greeting, { nam: 'Ada', toString: 1 })).toThrow(
+      [
+        'The template cannot be filled in; the arguments are age, name:',
+        '- there is no argument "nam", "toString"; there are name, age',
+        '- age is missing',
+        '- name is missing',
+      ].join('\n'),
+    );
+    expect(() => renderLoosely(template('x'), { a: 1 })).toThrow('there are none');
+  });
+
+  it('takes no inherited value for an argument', () => {
+    const odd = template('{{toString}}', { args: ['toString'] });
+    expect(() => renderLoosely(odd, {})).toThrow('- toString');
+  });
+
+  it('checks values against the schema, and gives what the schema gives', () => {
+    const made = template('{{count}} of {{items}}{{note}}', {
+      args: z.object({
+        count: z.int().default(1),
+        items: z.array(z.string()),
+        note: z.string().optional(),
+      }),
+    });
+    expect(renderTemplate(made, { items: ['a"', '{{note}}'] })).toBe('1 of ["a\\"","{{note}}"]');
+    expect(() => renderLoosely(made, { items: [1] })).toThrow('- items[0]: expected string, got 1');
+    expect(() => renderLoosely(greeting, { name: {}, age: 1 })).toThrow('- name: fits none of');
+  });
+
+  it('says when a value cannot be checked at once', () => {
+    const slow = template('{{a}}', {
+      args: z.object({ a: z.string().refine(() => Promise.resolve(true)) }),
+    });
+    expect(() => renderTemplate(slow, { a: 'x' })).toThrow('could not be checked');
+  });
+
+  it('puts values in once, whatever braces they hold', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), fc.string(), (before, value, after) => {
+        const text = `${before}{{a}}${after}`.replaceAll(/\{\{+(?!a\}\})/g, '{');
+        fc.pre(text === `${before}{{a}}${after}` && !before.endsWith('{'));
+        const made = template(text, { args: ['a', 'b'] });
+        expect(renderTemplate(made, { a: `${value}{{a}}{{b}}`, b: 'never' })).toBe(
+          `${before}${value}{{a}}{{b}}${after}`,
+        );
+      }),
+    );
+  });
+
+  it('says any text that is escaped word for word', () => {
+    const braces = fc.array(fc.constantFrom('{', '}', 'a', '{{a}}', ' '));
+    const text = fc.oneof(
+      fc.string(),
+      braces.map((pieces) => pieces.join('')),
+    );
+    fc.assert(
+      fc.property(text, (said) => {
+        expect(renderTemplate(template(escaped(said)), {})).toBe(said);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('either refuses a text or keeps all of it but its placeholders and escapes', () => {
+    const pieces = fc.array(fc.constantFrom('{', '{{', '}', '}}', 'a', ' ', 'é'));
+    fc.assert(
+      fc.property(pieces, (parts) => {
+        const text = parts.join('');
+        const refused = (() => {
+          try {
+            return template(text, { args: ['a'] });
+          } catch (error) {
+            return error;
+          }
+        })();
+        if (refused instanceof Error) expect(text).toContain('{{');
+        else {
+          const rendered = renderLoosely(refused, { a: '' });
+          expect(text.replaceAll(/[{} a]/g, '')).toBe(rendered.replaceAll(/[{} a]/g, ''));
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it.each(['{', '{{{{', '{{a}}', '}', '{{a', '{{a }'])(
+    'reads a million characters of %j in one go',
+    (piece) => {
+      const text = piece.repeat(1e6 / piece.length);
+      const outcome = (() => {
+        try {
+          return renderLoosely(template(text, { args: ['a'] }), { a: 'x' });
+        } catch (error) {
+          return error instanceof Error ? error.message : 'no error';
+        }
+      })();
+      expect(outcome.length).toBeGreaterThan(50);
+    },
+  );
+});

@@ -1,0 +1,318 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { callTool, say, scriptedModel } from '../../src/models/scripted.js';
+import type { Classification } from '../../src/classify/distribution.js';
+import { binaryClassify, classify } from '../../src/output/classify.js';
+import { ParseError } from '../../src/output/parse-error.js';
+import { tags } from '../../src/output/tags.js';
+import { template } from '../../src/prompts/template.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { closeUpdate } from '../../src/workflows/handles.js';
+import { ask, outcomeOf } from '../support/conversation.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+});
+afterAll(async () => await rig.close());
+
+const person = z.object({ name: z.string(), age: z.number().int().min(0) });
+const lookUp = defineTool({
+  name: 'look_up',
+  description: 'looks a fact up',
+  input: z.object({ what: z.string() }),
+  effect: 'read',
+  execute: ({ what }) => `${what}: found`,
+});
+
+type Options = Omit<Parameters<typeof defineAgent>[0], 'name' | 'model' | 'instructions'>;
+
+/** Runs a new agent over a script. */
+async function run(
+  options: Options & { readonly instructions?: Parameters<typeof defineAgent>[0]['instructions'] },
+  script: Parameters<typeof scriptedModel>[0],
+  input: Record<string, unknown> = {},
+): Promise<Ended & { readonly model: ReturnType<typeof scriptedModel> }> {
+  const model = scriptedModel(script);
+  await rig.stopWorkers();
+  const agent = defineAgent({ name: 'a', instructions: 'extract', model: 'm', ...options });
+  await rig.worker([agent], { models: { m: model } });
+  return { ...(await rig.run({ agent: 'a', message: 'Ann is 40', ...input })), model };
+}
+
+const modelCalls = ({ history }: Ended): number =>
+  (history.events ?? []).filter(
+    (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === 'callModel',
+  ).length;
+
+describe('an answer under contract', () => {
+  test('is the output when it keeps to it, fences and prose around it or not', async () => {
+    const answer = 'Here you are:\n```json\n{"name": "Ann", "age": 40}\n```';
+    const { outcome, model } = await run({ output: person }, [say(answer)]);
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      reason: 'answer',
+      output: { name: 'Ann', age: 40 },
+      steps: 1,
+    });
+    expect(model.requests[0]?.responseFormat).toMatchObject({ name: 'answer' });
+  });
+
+  test('goes back to the model with what is wrong; the repair is pruned, paid for and no step', async () => {
+    const ended = await run({ output: person }, [
+      say('{"name": "Ann", "age": "forty"}'),
+      say('{"name": "Ann", '),
+      say('{"name": "Ann", "age": 40}'),
+    ]);
+    const { outcome, model, projection } = ended;
+    expect(outcome).toMatchObject({ output: { name: 'Ann', age: 40 }, steps: 1 });
+    expect(outcome.usage.inputTokens).toBe(30);
+    expect(modelCalls(ended)).toBe(3);
+    expect(model.requests[1]?.messages.at(-1)?.text).toMatch(/attempt 1 of 10.*age/s);
+    expect(model.requests[2]?.messages).toHaveLength(5);
+    expect(projection.state?.transcript.messages.map(({ text }) => text)).toEqual([
+      'Ann is 40',
+      '{"name": "Ann", "age": 40}',
+    ]);
+    const side = projection.said.filter((m) => m.role !== 'tool' && m.side);
+    expect(side).toHaveLength(4);
+  });
+
+  test('ends as invalid when the attempts are used up, or as a best effort that says so', async () => {
+    const wrong = '{"name": "Ann", "age": -1}';
+    const failed = await run({ output: person, attempts: 2 }, [say(wrong), say(wrong)]);
+    expect(failed.outcome).toMatchObject({
+      status: 'failed',
+      reason: 'invalid_output',
+      answer: wrong,
+      output: null,
+    });
+    const best = await run({ output: person, attempts: 2, onInvalid: 'best_effort' }, [
+      say(wrong),
+      say(wrong),
+    ]);
+    expect(best.outcome).toMatchObject({ status: 'completed', output: { name: 'Ann', age: -1 } });
+    expect(best.outcome.issues?.[0]).toContain('age');
+  });
+
+  test('may be repaired by way of a tool, whose result stays in the transcript', async () => {
+    const { outcome, projection } = await run({ output: person, tools: [lookUp] }, [
+      say('no idea'),
+      callTool('look_up', { what: 'age' }),
+      say('{"name": "Ann", "age": 40}'),
+    ]);
+    expect(outcome).toMatchObject({ output: { name: 'Ann', age: 40 }, steps: 3, toolCalls: 1 });
+    expect(projection.state?.transcript.messages.map(({ role }) => role)).toEqual([
+      'user',
+      'assistant',
+      'tool',
+      'assistant',
+    ]);
+  });
+
+  test('can be read by a function, which sees the run’s context', async () => {
+    const { outcome, model } = await run(
+      {
+        output: (text: string, { context }: { context: unknown }) => {
+          if (!text.includes('=')) throw new ParseError('write key=value');
+          return { text, context };
+        },
+      },
+      [say('nothing'), say('a=1')],
+      { context: { tenant: 7 } },
+    );
+    expect(outcome.output).toEqual({ text: 'a=1', context: { tenant: 7 } });
+    expect(model.requests[1]?.messages.at(-1)?.text).toContain('write key=value');
+  });
+
+  test('can be made of tags', async () => {
+    const { outcome, model } = await run(
+      { output: tags({ xml: [{ name: 'answer', required: true }], signals: ['DONE'] }) },
+      [say('<plan>x</plan>'), say('<answer lang="en">42</answer> <DONE>')],
+    );
+    expect(outcome.output).toMatchObject({
+      xml: { answer: [{ text: '42', attributes: { lang: 'en' } }] },
+      signals: { DONE: true },
+    });
+    expect(model.requests[1]?.messages.at(-1)?.text).toContain('<answer> is missing');
+  });
+
+  test('costs an agent without one nothing: the same events, the same request', async () => {
+    const plain = await run({}, [say('hello')]);
+    expect(plain.model.requests[0]).not.toHaveProperty('responseFormat');
+    expect(plain.outcome).not.toHaveProperty('issues');
+    const [recorded] = (plain.history.events ?? []).flatMap(
+      (event) => event.activityTaskCompletedEventAttributes?.result?.payloads ?? [],
+    );
+    expect(JSON.parse(Buffer.from(recorded?.data ?? []).toString())).toEqual({
+      text: 'hello',
+      finish: 'stop',
+      usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 },
+    });
+  });
+
+  test('in an open run leaves nothing of a repair to the next turn', async () => {
+    const model = scriptedModel([
+      say('x'),
+      say('{"name": "Ann", "age": 40}'),
+      say('{"name": "Bob", "age": 41}'),
+    ]);
+    await rig.stopWorkers();
+    const agent = defineAgent({ name: 'a', instructions: 'e', model: 'm', output: person });
+    await rig.worker([agent], { models: { m: model } });
+    const handle = await rig.start({ agent: 'a', message: 'Ann', open: true });
+    await outcomeOf(handle, 1);
+    await ask(handle, 'Bob');
+    expect(await outcomeOf(handle, 2)).toMatchObject({ output: { name: 'Bob' } });
+    expect(model.requests[2]?.messages.map(({ text }) => text)).toEqual([
+      'Ann',
+      '{"name": "Ann", "age": 40}',
+      'Bob',
+    ]);
+    await handle.executeUpdate(closeUpdate);
+    await rig.end(handle);
+  });
+});
+
+describe('a decision', () => {
+  const decide = (decision: unknown): ReturnType<typeof say> => say(JSON.stringify({ decision }));
+
+  test('can be JSON under a schema, for models without tool calling', async () => {
+    const { outcome, model, projection } = await run({ decide: 'schema', tools: [lookUp] }, [
+      decide({ action: 'look_up', arguments: { what: 'iron' } }),
+      say('I think I am done'),
+      decide({ action: 'answer', answer: 'it is found' }),
+    ]);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'it is found', toolCalls: 1 });
+    const [first, second] = model.requests;
+    expect(first?.tools).toEqual([]);
+    expect(first?.instructions).toContain('look_up: looks a fact up');
+    expect(second?.messages.map(({ role, text }) => [role, text])).toEqual([
+      ['user', 'Ann is 40'],
+      ['assistant', '{"decision":{"action":"look_up","arguments":{"what":"iron"}}}'],
+      ['user', 'Result of look_up:\niron: found'],
+    ]);
+    expect(projection.state?.transcript.messages.map(({ role }) => role)).toEqual([
+      'user',
+      'assistant',
+      'tool',
+      'assistant',
+    ]);
+  });
+
+  test('can be made by a function in place of a model', async () => {
+    const { outcome, model } = await run(
+      {
+        tools: [lookUp],
+        decide: ({ messages, context }) => {
+          const last = messages.at(-1);
+          if (last?.role === 'tool') return { answer: `${last.text} ${JSON.stringify(context)}` };
+          return { calls: [{ name: 'look_up', arguments: { what: 'gold' } }] };
+        },
+      },
+      [],
+      { context: 'x' },
+    );
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'gold: found "x"', steps: 2 });
+    expect(model.requests).toHaveLength(0);
+  });
+
+  test('by a function that throws, or gives nothing usable, ends the turn with its message', async () => {
+    const thrown = await run(
+      {
+        decide: () => {
+          throw new Error('no idea');
+        },
+      },
+      [],
+    );
+    expect(thrown.outcome).toMatchObject({ status: 'failed', reason: 'error' });
+    expect(thrown.outcome.error).toContain('no idea');
+    const odd = await run({ decide: (() => 7) as never }, []);
+    expect(odd.outcome.error).toContain('{ answer: "text" }');
+  });
+
+  test('in plain text is the answer, or a failure that says what to do', async () => {
+    const plain = await run({ tools: [lookUp] }, [say('hi')]);
+    expect(plain.outcome).toMatchObject({ status: 'completed', answer: 'hi' });
+    const strict = await run({ tools: [lookUp], onPlainText: 'fail' }, [say('hi')]);
+    expect(strict.outcome).toMatchObject({ status: 'failed', reason: 'invalid_output' });
+    expect(strict.outcome.error).toContain('decide "schema"');
+  });
+});
+
+describe('instructions', () => {
+  const instructions = template('You answer about {{city}}.', { args: ['city'], version: '2' });
+
+  test('can be a template, filled in with the run’s arguments', async () => {
+    const { outcome, model } = await run({ instructions }, [say('ok')], {
+      args: { city: 'Rome {{x}}' },
+    });
+    expect(model.requests[0]?.instructions).toBe('You answer about Rome {{x}}.');
+    expect(outcome.template).toBe(instructions.hash);
+  });
+
+  test.each([
+    [{}, 'city'],
+    [{ city: 'Rome', town: 'x' }, 'town'],
+  ])('with arguments %j are refused at the start', async (args, name) => {
+    const { outcome } = await run({ instructions }, [], { args });
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(outcome.error).toContain(name);
+  });
+});
+
+describe('a classifier', () => {
+  const logprobs = (token: string, others: Readonly<Record<string, number>>) => [
+    {
+      token,
+      logprob: Math.log(others[token] ?? 1),
+      top: Object.entries(others).map(([one, p]) => ({ token: one, logprob: Math.log(p) })),
+    },
+  ];
+
+  test('tells how probable each class is, and what belonged to none', async () => {
+    const { outcome, model, projection } = await run({ output: classify(['spam', 'not spam']) }, [
+      { ...say('A'), logprobs: logprobs('A', { A: 0.6, B: 0.3, Hello: 0.1 }) },
+    ]);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'spam', steps: 1 });
+    const { output } = outcome as unknown as { output: Classification };
+    expect(output.best).toBe('spam');
+    expect(output.classes[0]?.probability).toBeCloseTo(2 / 3, 5);
+    expect(output.outside).toBeCloseTo(0.1, 5);
+    expect(model.requests[0]?.logprobs?.top).toBe(5);
+    expect(model.requests[0]?.messages.at(-1)?.text).toContain('A = spam');
+    expect(projection.state?.transcript.messages.map(({ text }) => text)).toEqual([
+      'Ann is 40',
+      'spam',
+    ]);
+  });
+
+  test('asks again when the reply is none of the classes, and prunes that', async () => {
+    const { outcome, projection } = await run({ output: binaryClassify() }, [
+      { ...say('Well'), logprobs: logprobs('Well', { Well: 0.9 }) },
+      { ...say('B'), logprobs: logprobs('B', { A: 0.25, B: 0.75 }) },
+    ]);
+    expect(outcome).toMatchObject({ answer: 'false', usage: { inputTokens: 20 } });
+    expect(projection.state?.transcript.messages).toHaveLength(2);
+  });
+
+  test('is refused by a model without probabilities, unless it may ask several times', async () => {
+    const refused = await run({ output: classify(['a thing', 'b thing']) }, [say('A')]);
+    expect(refused.outcome).toMatchObject({ status: 'failed' });
+    expect(refused.outcome.error).toContain('samples: 10');
+    const voted = await run({ output: classify(['a thing', 'b thing'], { samples: 4 }) }, [
+      say('A'),
+      say('B'),
+      say('A: a thing'),
+      say('a thing'),
+    ]);
+    expect(voted.outcome).toMatchObject({
+      answer: 'a thing',
+      output: { best: 'a thing', samples: 4 },
+      usage: { inputTokens: 40 },
+    });
+  });
+});
