@@ -15,6 +15,11 @@ export interface ConnectionTarget {
   readonly namespace: string;
 }
 
+/** A page of a history may be larger than gRPC's own limit of 4 MiB, which would make the run unreadable. */
+export const CHANNEL = {
+  channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024 },
+};
+
 const DEFAULT_ADDRESS = '127.0.0.1:7233';
 
 export function connectionTarget(

@@ -4,9 +4,10 @@ import type { Effect, LimitSet, Limits } from '../core/definition.js';
 import type { AskReceipt } from '../core/inbox.js';
 import type { RunInput } from '../core/input.js';
 import type { Json, JsonObject } from '../core/json.js';
-import type { BlobRef, ToolCall } from '../core/messages.js';
+import type { BlobRef, Message, ToolCall } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { RunConfig } from '../core/state.js';
+import type { PromptChunk } from '../core/transcript.js';
 
 export interface LoadAgentInput {
   readonly agent: string;
@@ -34,7 +35,11 @@ export interface CallModelInput {
   readonly closing?: true;
   /** Summarise the messages before this place in the prompt; this is no step. */
   readonly compact?: number;
+  /** Of a summary: tokens that the model reads at most, where somebody knows. */
+  readonly window?: number;
   readonly maxOutputTokens?: number;
+  /** Where the run was forked; a part of the ids of its calls. */
+  readonly fork?: number;
   /** What the server has refused before in this run. */
   readonly without?: readonly string[];
   /** Only for agents with a function that reads it. */
@@ -100,6 +105,27 @@ export interface SendMessageInput {
   readonly start?: RunInput;
 }
 
+export interface ForkMessagesInput {
+  readonly run: string;
+  /** Number of the first message that is not taken; absent: all are. */
+  readonly at?: number;
+}
+
+export interface ForkMessagesResult {
+  /** The messages in the order of the prompt, as JSON lines. */
+  readonly chunk: PromptChunk;
+  /** Digest of them as the model sees them. */
+  readonly head: string;
+  /** Estimated, of the messages alone. */
+  readonly tokens: number;
+  /** Number of the next message. */
+  readonly next: number;
+  /** The first segment of the run that was read. */
+  readonly from: { readonly runId: string };
+  /** Of them, those that stay word for word. */
+  readonly pinned?: readonly Message[];
+}
+
 /** The seam between workflow and worker. Names and fields are recorded in histories: they are for ever. */
 export interface Activities {
   readonly loadAgent: (input: LoadAgentInput) => Promise<RunConfig>;
@@ -107,5 +133,6 @@ export interface Activities {
   readonly runTool: (input: RunToolInput) => Promise<RunToolResult>;
   readonly keepMessages: (input: KeepMessagesInput) => Promise<KeepMessagesResult>;
   readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
+  readonly forkMessages: (input: ForkMessagesInput) => Promise<ForkMessagesResult>;
   readonly askRun: (input: SendMessageInput) => Promise<AskReceipt>;
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { fileArchive } from '../archive/file-archive.js';
 import { homeOf, taskQueueOf } from '../config.js';
-import { connectionTarget } from '../connection.js';
+import { CHANNEL, connectionTarget } from '../connection.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
 import { askOrStart } from './ask-or-start.js';
@@ -11,6 +11,7 @@ import type { AskOptions, ClientOptions, PerdureClient, RunLike } from './client
 import { askRun, cancelTurn, closeRun, pauseRun, setLimits, type SentMessage } from './control.js';
 import { resolveCall, resumeRun } from './decide.js';
 import { followEvents } from './follow-events.js';
+import { forkRun } from './fork-run.js';
 import { listRuns } from './list.js';
 import { describeRun, readRun } from './read-run.js';
 import { resultOf } from './result.js';
@@ -34,6 +35,7 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
     async start(agent, { id = newRunId(agentName(agent)), ...given }) {
       return await startRun(client, runInputOf(agent, given), { id, taskQueue });
     },
+    fork: (run, given) => forkRun(client, idOf(run), given),
     ask: (run, message, asked = {}) => ask(client, { run, message, taskQueue }, asked),
     async result<Output>(run: RunLike<Output>, wanted = {}) {
       const outcome = await resultOf(client, idOf(run), wanted);
@@ -71,7 +73,11 @@ async function connected(
   if (options.client !== undefined) return { client: options.client, close: async () => undefined };
   const target = connectionTarget(options, env);
   try {
-    const connection = await Connection.connect({ ...target.options, connectTimeout: CONNECT_MS });
+    const connection = await Connection.connect({
+      ...target.options,
+      ...CHANNEL,
+      connectTimeout: CONNECT_MS,
+    });
     const client = new Client({ connection, namespace: target.namespace });
     return { client, close: () => connection.close() };
   } catch (error) {

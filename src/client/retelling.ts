@@ -1,7 +1,8 @@
+import type { ForkMessagesResult } from '../activities/contract.js';
 import { runCancelled } from '../core/ends.js';
 import { parseProblem } from '../core/failure.js';
 import { isProblem, parseRunInput } from '../core/input.js';
-import { isObject } from '../core/json.js';
+import { isObject, textOf } from '../core/json.js';
 import type { BlobRef, ToolCall } from '../core/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RecordedReply } from '../core/reply.js';
@@ -56,7 +57,7 @@ function take(told: Retelling, fact: HistoryFact): void {
       return turnOver(told, fact);
     case 'cancel-requested':
       told.cancelRequested = true;
-      return;
+      return tell(told, { type: 'ending', by: 'cancelled' });
     case 'ended':
       return ended(told, fact);
     case 'timer-fired':
@@ -87,6 +88,7 @@ function loaded(told: Retelling, result: Record<string, unknown>, at: number): v
     tell(told, { type: 'message-received', message: { id: '', text, turn: 1 } });
   }
   for (const fact of told.early.splice(0)) personSaid(told, fact);
+  if (told.cancelRequested) tell(told, { type: 'ending', by: 'cancelled' });
 }
 
 function scheduled(told: Retelling, fact: FactOf<'scheduled'>): void {
@@ -104,6 +106,8 @@ function completed(told: Retelling, fact: FactOf<'completed'>): void {
   switch (done.activity) {
     case 'loadAgent':
       return loadedAgain(told, fact.result, fact.at);
+    case 'forkMessages':
+      return forkedFrom(told, done, fact.result);
     case 'keepMessages':
       return kept(told, done, fact.result);
     case 'callModel':
@@ -142,6 +146,13 @@ function kept(told: Retelling, { input }: InFlight, { blob }: Record<string, unk
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own keepMessages
   const stored = isObject(blob) ? { blob: blob as unknown as BlobRef, count } : null;
   tell(told, { type: 'messages-kept', archived, chunk: stored });
+}
+
+function forkedFrom(told: Retelling, { input }: InFlight, result: Record<string, unknown>): void {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own forkMessages
+  const { next, pinned = [], from: read, ...taken } = result as unknown as ForkMessagesResult;
+  const from = { run: textOf(input, 'run'), runId: read.runId, at: next };
+  tell(told, { type: 'forked', ...taken, from, pinned });
 }
 
 function failed(told: Retelling, fact: FactOf<'failed'>): void {
@@ -214,5 +225,5 @@ function handedOver(told: Retelling, { state }: Record<string, unknown>): void {
 /** A cancelled workflow has no result in its history. */
 function unrecorded(state: RunState, { how }: EndedFact): Outcome | null {
   if (how !== 'cancelled') return null;
-  return state.open ? runCancelled(state) : state.turn.outcome;
+  return state.open ? runCancelled(state) : (state.turn.outcome ?? runCancelled(state));
 }

@@ -1,6 +1,6 @@
 import type { RunEvent } from './events.js';
 import {
-  byteLength,
+  jsonLength,
   inboxFull,
   turnFor,
   turnOfMessage,
@@ -16,6 +16,8 @@ const MAX_ID_CHARACTERS = 200;
 /** Nothing larger enters the history. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
 const MAX_PINNED_BYTES = 16 * 1024;
+/** Pinned messages are carried from segment to segment. */
+const MAX_PINNED_IN_ALL = 128 * 1024;
 
 /** @returns why what came in is no message that any run could take, or null */
 export function askProblem(value: unknown): string | null {
@@ -37,18 +39,23 @@ export function askProblem(value: unknown): string | null {
 /** @returns why this run does not take a message now, or null. A message that is here already is taken. */
 export function askRefusal(
   state: RunState,
-  ask: { readonly message: string; readonly mode?: string; readonly refresh?: boolean },
+  ask: Pick<Ask, 'message' | 'mode' | 'refresh' | 'pin'>,
   id: string,
 ): string | null {
   if (turnOfMessage(state.inbox, id) !== null) return null;
   const steer = ask.mode === 'steer';
   if (state.ending !== null) return `the run takes no more messages: it is ${state.ending}`;
-  if (!state.open && state.turn.outcome !== null) return 'the run is ending: its turn is over';
+  if (!state.open && (state.turn.outcome !== null || state.turn.closing !== null)) {
+    return 'the run is ending: its turn is over';
+  }
   if (!state.open && !steer) {
     return 'this run ends with its turn; send with mode "steer" to join it, or start one with "open": true';
   }
   if (steer && ask.refresh === true && inTurn(state)) {
     return 'refresh: a turn under way keeps its agent; send it without mode "steer"';
+  }
+  if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_IN_ALL) {
+    return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay for good; send it without`;
   }
   return inboxFull(state.inbox, ask.message);
 }
@@ -61,7 +68,8 @@ export function receive(
 ): { receipt: AskReceipt; event: RunEvent | null } {
   const known = turnOfMessage(state.inbox, id);
   if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null };
-  const current = inTurn(state) ? state.turn.number : 0;
+  // A closing call is a turn's last word: what comes during it begins the next one.
+  const current = inTurn(state) && state.turn.closing === null ? state.turn.number : 0;
   const turn = turnFor(state.inbox, current, ask.mode ?? 'queue');
   const message = {
     id,
@@ -71,6 +79,13 @@ export function receive(
     ...(ask.refresh && { refresh: true as const }),
   };
   return { receipt: { turn }, event: { type: 'message-received', message } };
+}
+
+function pinnedBytes({ transcript, inbox }: RunState): number {
+  const said = [...transcript.keptAside, ...transcript.messages];
+  const pinned = said.filter((message) => message.role === 'user' && message.pinned);
+  const coming = inbox.waiting.filter((message) => message.pinned);
+  return [...pinned, ...coming].reduce((sum, { text }) => sum + jsonLength(text), 0);
 }
 
 function checkId(value: unknown): string | null {
@@ -87,7 +102,7 @@ function checkMode(value: unknown): string | null {
 }
 
 function checkSize(ask: Record<string, unknown>): string | null {
-  const bytes = byteLength(String(ask['message']));
+  const bytes = jsonLength(String(ask['message']));
   const most = ask['pin'] === true ? MAX_PINNED_BYTES : MAX_MESSAGE_BYTES;
   if (bytes <= most) return null;
   const which = ask['pin'] === true ? 'a pinned message' : 'a message';

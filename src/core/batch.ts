@@ -102,11 +102,16 @@ export function waitsOf(
   });
 }
 
+/** Whether a message waits that has not woken this turn before: each does so once. */
+export function wakes({ inbox, turn }: RunState): boolean {
+  return inbox.waiting.length > 0 && (inbox.count ?? 0) > (turn.wokenBy ?? 0);
+}
+
 /** The results of the waits that are over: their time has come, or a message has. */
 export function waitsOver(state: RunState, at: number): readonly CallResult[] {
   const { batch } = state.turn;
   if (batch === null) return [];
-  const woken = state.inbox.waiting.length > 0;
+  const woken = wakes(state);
   return waitsOf(state, batch, openCalls(state, batch)).flatMap(({ call, until }) => {
     const over = until <= at;
     if (!over && !woken) return [];

@@ -1,5 +1,5 @@
 /** Why a living run stands still; each is mended from outside, none is an end. */
-export type BlockedReason = ModelBlock | ToolBlock | 'outcome_unknown';
+export type BlockedReason = ModelBlock | ToolBlock | 'outcome_unknown' | 'storage';
 
 /** Those that a model call meets. */
 export const MODEL_BLOCKS = ['credentials', 'quota', 'model', 'provider'] as const;

@@ -14,16 +14,25 @@ const ASIDE_BYTES = 256 * 1024;
 /** What the server says of the segment. */
 export interface SegmentFacts {
   readonly historyBytes: number;
+  readonly historyEvents: number;
   /** The server asks for a new segment, or a newer build waits for this run. */
   readonly suggested: boolean;
   /** The segment cannot be left now. */
   readonly postponed?: true;
 }
 
-/** Whether the run shall go on in a new segment. Never before this one has brought something. */
+/** Also a run that is only looked at and asked: the server takes so many events, and 2,000 updates. */
+const MOST_EVENTS = 4_000;
+
+/**
+ * Whether the run shall go on in a new segment. Before this one has brought something, what was
+ * carried may be what fills it; then only a long history counts.
+ */
 export function segmentFull(state: RunState, facts: SegmentFacts): boolean {
   const { segmentFrom, total, transcript } = state;
-  if (facts.postponed || transcript.next === segmentFrom.message) return false;
+  if (facts.postponed) return false;
+  if (facts.historyEvents >= MOST_EVENTS) return true;
+  if (transcript.next === segmentFrom.message) return false;
   const { steps, bytes } = state.config.segment ?? SEGMENT;
   return facts.suggested || total.steps - segmentFrom.steps >= steps || facts.historyBytes >= bytes;
 }
@@ -32,8 +41,12 @@ export function segmentFull(state: RunState, facts: SegmentFacts): boolean {
  * How many of the oldest messages in memory go to the blob store before the run goes on elsewhere.
  * A call and its results stay on one side, so that a later compaction can cut between the two.
  */
-export function overflow({ transcript }: RunState, inlineBytes: number = INLINE_BYTES): number {
-  const { messages } = transcript;
+export function overflow(
+  { transcript, turn }: RunState,
+  inlineBytes: number = INLINE_BYTES,
+): number {
+  // The calls of an open batch stay with the results that are still to come.
+  const messages = turn.batch === null ? transcript.messages : transcript.messages.slice(0, -1);
   let bytes = 0;
   let count = 1 + messages.findLastIndex((message) => (bytes += bytesOf(message)) > inlineBytes);
   while (count > 0 && messages[count]?.role === 'tool') count -= 1;

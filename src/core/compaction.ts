@@ -58,6 +58,8 @@ function compactionCut(state: RunState): number | null {
   while (messages[from]?.role === 'tool') from += 1;
   const newest = messages.findLastIndex(({ role }) => role !== 'tool');
   from = Math.min(from, Math.max(newest, 0));
+  // Older than what is in memory they cannot be parted from their calls any more.
+  if (messages[from]?.role === 'tool') return null;
   const chunked = chunkedLength(transcript);
   const going = messages.slice(0, from).filter((message) => !stays(state, message));
   return chunked + going.length >= 2 ? chunked + from : null;

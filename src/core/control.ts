@@ -1,6 +1,7 @@
 import { keptMessages, nextSegment } from './carry.js';
 import type { LimitSet, Limits } from './definition.js';
 import type { PersonEvent, SegmentEvent } from './events.js';
+import { forked } from './fork.js';
 import { put } from './inbox.js';
 import { freshTurn, nothingSpent, type Ending, type RunConfig, type RunState } from './state.js';
 import { emptyTranscript, fixedTokens } from './transcript.js';
@@ -18,6 +19,8 @@ export function control(state: RunState, event: PersonEvent | SegmentEvent): Run
       return withLimits(state, event.limits);
     case 'agent-loaded':
       return loaded(state, event.config);
+    case 'forked':
+      return forked(state, event);
     case 'agent-refreshed':
       return refreshed(state, event.config);
     case 'messages-kept':

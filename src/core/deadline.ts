@@ -10,7 +10,8 @@ export interface Deadline {
 export function deadlineOf(state: RunState): Deadline | null {
   const { turn, run } = state.config.limits;
   const turnAt = inTurn(state) ? state.turn.startedAt + (turn.wallMs ?? Infinity) : Infinity;
-  const runAt = state.startedAt + (run.wallMs ?? Infinity);
+  const told = state.ending === 'wallMs';
+  const runAt = told ? Infinity : state.startedAt + (run.wallMs ?? Infinity);
   if (Math.min(turnAt, runAt) === Infinity) return null;
   // A turn that has been told once is not told again: what follows is its closing call.
   if (state.turn.deadlineReached && turnAt <= runAt)

@@ -1,3 +1,4 @@
+import type { Forked } from './fork.js';
 import type { BlobRef } from './messages.js';
 import type { CallResult } from './calls.js';
 import type { Limits } from './definition.js';
@@ -54,6 +55,8 @@ export type PersonEvent =
 /** The run's life beyond its turns. */
 export type SegmentEvent =
   | { readonly type: 'agent-loaded'; readonly config: RunConfig }
+  /** Before anything is said: the run begins with messages of another one. */
+  | ({ readonly type: 'forked' } & Forked)
   /** Null: it could not be had, the run goes on with the one it has. */
   | { readonly type: 'agent-refreshed'; readonly config: RunConfig | null }
   | {

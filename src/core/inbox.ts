@@ -18,6 +18,8 @@ export interface Inbox {
   readonly seen: readonly (readonly [id: string, turn: number])[];
   /** The last turn that a message was given. */
   readonly lastTurn: number;
+  /** Messages taken in all; absent: none. */
+  readonly count?: number;
 }
 
 /** How a message that comes during a turn is taken. */
@@ -71,6 +73,7 @@ export function put(inbox: Inbox, message: Incoming): Inbox {
     waiting: [...inbox.waiting, message],
     seen: [...inbox.seen, [message.id, message.turn] as const].slice(-REMEMBERED_IDS),
     lastTurn: Math.max(inbox.lastTurn, message.turn),
+    count: (inbox.count ?? 0) + 1,
   };
 }
 
@@ -90,9 +93,14 @@ export function waitsFor(inbox: Inbox, turn: number): boolean {
 export function inboxFull(inbox: Inbox, text: string): string | null {
   const { waiting } = inbox;
   if (waiting.length === 0) return null;
-  const bytes = waiting.reduce((sum, message) => sum + byteLength(message.text), byteLength(text));
+  const bytes = waiting.reduce((sum, message) => sum + jsonLength(message.text), jsonLength(text));
   if (waiting.length < MAX_WAITING.messages && bytes <= MAX_WAITING.bytes) return null;
   return `${waiting.length} messages wait already; send it again when the run has taken some`;
+}
+
+/** Bytes of a text as it is carried: a control character takes six. */
+export function jsonLength(text: string): number {
+  return byteLength(JSON.stringify(text));
 }
 
 export function byteLength(text: string): number {

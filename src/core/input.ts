@@ -1,4 +1,5 @@
 import type { LimitName, LimitSet, Limits } from './definition.js';
+import type { BlobRef } from './messages.js';
 import { isObject, type Json, type JsonObject } from './json.js';
 import { LIMIT_NAMES } from './limits.js';
 
@@ -12,6 +13,8 @@ export interface RunInput {
   readonly limits?: Limits;
   /** JSON that every user function receives; the model never sees it. */
   readonly context?: Json;
+  /** The same by reference, from an agent that calls another. */
+  readonly contextBlob?: BlobRef;
   /** For people and filters. */
   readonly tags?: readonly string[];
   /** Keep every message in the archive; default: `open`. */
@@ -22,6 +25,17 @@ export interface RunInput {
   readonly args?: JsonObject;
   /** What a caller has left: each of these lowers the agent's own limit where that is higher. */
   readonly budget?: LimitSet;
+  /** Begin with the messages of another run. */
+  readonly fork?: ForkInput;
+}
+
+export interface ForkInput {
+  readonly run: string;
+  /**
+   * Number of its first message that is not taken; default: all are. Where that would part a call from
+   * its results, the step is not taken either.
+   */
+  readonly at?: number;
 }
 
 /** Refused input: names the field, the value, and the cure. */
@@ -46,11 +60,13 @@ const FIELDS = [
   'open',
   'limits',
   'context',
+  'contextBlob',
   'tags',
   'archive',
   'depth',
   'budget',
   'args',
+  'fork',
 ];
 
 /**
@@ -78,11 +94,13 @@ export function parseRunInput(
     checkMessage(value['message'], continued || value['open'] === true) ??
     checkLimits(value['limits'], 'limits') ??
     checkContext(value['context']) ??
+    checkBlob(value['contextBlob']) ??
     checkTags(value['tags']) ??
     checkFlag('archive', value['archive']) ??
     checkDepth(value['depth']) ??
     checkLimits(value['budget'], 'budget') ??
-    checkArgs(value['args']);
+    checkArgs(value['args']) ??
+    checkFork(value['fork']);
   return found === null ? trusted(value) : problem(found);
 }
 
@@ -161,11 +179,31 @@ function checkContext(value: unknown): string | null {
   return tooLong('context', text.length);
 }
 
+function checkBlob(value: unknown): string | null {
+  if (value === undefined) return null;
+  const fits = isObject(value) && /^[0-9a-f]{64}$/.test(String(value['sha256']));
+  return fits ? null : `contextBlob: ${show(value)} is no reference; give the context itself`;
+}
+
 function checkArgs(value: unknown): string | null {
   if (value === undefined) return null;
   if (!isObject(value)) return `args: ${show(value)} is no object; give e.g. {"city": "Rome"}`;
   const text = jsonText(value);
   return text === undefined ? 'args: is no JSON' : tooLong('args', text.length);
+}
+
+/** @returns what is wrong with a fork, or null */
+function checkFork(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (!isObject(value)) return `fork: ${show(value)} is no object; give e.g. {"run": "id"}`;
+  const unknown = Object.keys(value).find((key) => key !== 'run' && key !== 'at');
+  if (unknown !== undefined) return `fork.${unknown}: no such field; there are run, at`;
+  const { run, at } = value;
+  if (typeof run !== 'string' || run === '') {
+    return `fork.run: ${show(run)} is no id of a run; give that of the run to fork`;
+  }
+  if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
+  return `fork.at: ${show(at)} is no number of a message from 1 on; give that of the first one not to take, or leave it out`;
 }
 
 function checkTags(value: unknown): string | null {

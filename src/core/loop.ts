@@ -17,7 +17,12 @@ export interface ModelCall {
 }
 
 export type ModelCallEnd =
-  | { readonly type: 'replied'; readonly reply: RecordedReply }
+  | {
+      readonly type: 'replied';
+      readonly reply: RecordedReply;
+      /** Somebody broke it off, and the reply came all the same: it counts, and the turn ends. */
+      readonly interrupted?: Interruption;
+    }
   | { readonly type: 'failed'; readonly reason: FailReason; readonly message: string }
   | { readonly type: 'interrupted'; readonly by: Interruption };
 
@@ -56,8 +61,11 @@ export interface Effects {
   continueAsNew(): Promise<void>;
   /** The agent as the workers have it now; null where none of them knows it any more. */
   refreshAgent(state: RunState): Promise<RunConfig | null>;
-  /** Keeps what a compaction is about to take out of memory. @returns whether it may */
-  keepMessages(): Promise<boolean>;
+  /**
+   * Keeps what a compaction is about to take out of memory. `must`: the run cannot go on without it,
+   * and waits, blocked, for a store that is down. @returns whether it may, or what broke the wait off
+   */
+  keepMessages(must: boolean): Promise<boolean | Interruption>;
   /** Told of each action before it is done. */
   observe(state: RunState, action: Action): void;
 }
@@ -78,6 +86,9 @@ export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
       case 'call-model': {
         const end = await effects.callModel(run.state, action);
         apply(run, modelEvent(end, effects.now()));
+        if (end.type === 'replied' && end.interrupted !== undefined) {
+          apply(run, brokenOff(end.interrupted, effects.now()));
+        }
         break;
       }
       case 'run-calls': {
@@ -110,7 +121,7 @@ async function pause(
 ): Promise<void> {
   switch (action.type) {
     case 'compact':
-      return await compactNow(run, action.cut, effects);
+      return await compactNow(run, action, effects);
     case 'continue-as-new':
       return await effects.continueAsNew();
     case 'refresh-agent':
@@ -154,9 +165,14 @@ function decide(
 }
 
 /** A compaction that fails is no end: the turn goes on as it is, for as long as the provider reads it. */
-async function compactNow(run: Run, cut: number, effects: Effects): Promise<void> {
-  const kept = await effects.keepMessages();
-  const call = { closing: false, maxOutputTokens: null, cut };
+async function compactNow(
+  run: Run,
+  { cut, maxOutputTokens }: Extract<Action, { type: 'compact' }>,
+  effects: Effects,
+): Promise<void> {
+  const kept = await effects.keepMessages(run.state.compaction.wanted);
+  if (typeof kept === 'string') return apply(run, brokenOff(kept, effects.now()));
+  const call = { closing: false, maxOutputTokens, cut };
   const end = kept ? await effects.callModel(run.state, call) : null;
   const at = effects.now();
   if (end?.type === 'interrupted') return apply(run, brokenOff(end.by, at));

@@ -46,7 +46,7 @@ export interface AskedCall {
 
 /** A call with its identity. */
 export interface ToolCall extends AskedCall {
-  /** Unique in the run: `call_<turn>_<step>_<index>`. Never the provider's id, which may repeat or miss. */
+  /** Unique in the run: `call_<turn>_<step>_<index>`, `call_f<fork>_…` in one that was forked. Never the provider's id, which may repeat or miss. */
   readonly id: string;
 }
 
@@ -94,11 +94,23 @@ export interface ToolMessage extends Placed {
 /** One entry of the canonical transcript: what was said, once, in order. */
 export type Message = UserMessage | AssistantMessage | ToolMessage;
 
+/** Said in a side branch: an attempt at an answer that was refused, or what the model was told of it. */
+export function isSide(message: Message): boolean {
+  return message.role !== 'tool' && message.side === true;
+}
+
 type Unplaced<M> = M extends Message ? Omit<M, keyof Placed> : never;
 
 /** What the model sees of a message; the part that the digest chain covers. */
 export type PromptMessage = Unplaced<Message>;
 
-export function callId(place: { turn: number; step: number; index: number }): string {
-  return `call_${place.turn}_${place.step}_${place.index}`;
+/** `fork`: where the run was forked; what it took over has ids of the same turns and steps. */
+export function callId(place: {
+  readonly turn: number;
+  readonly step: number;
+  readonly index: number;
+  readonly fork?: number | undefined;
+}): string {
+  const run = place.fork === undefined ? '' : `f${place.fork}_`;
+  return `call_${run}${place.turn}_${place.step}_${place.index}`;
 }

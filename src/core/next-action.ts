@@ -22,7 +22,7 @@ export type Action =
   /** Nothing but waits is left of a batch; the first is over at `until`, Unix time in ms. */
   | { readonly type: 'await-time'; readonly until: number }
   /** The messages before `cut` in the prompt shall be summarised. */
-  | { readonly type: 'compact'; readonly cut: number }
+  | { readonly type: 'compact'; readonly cut: number; readonly maxOutputTokens: number | null }
   | { readonly type: 'join-messages' }
   | { readonly type: 'begin-closing'; readonly reason: StopReason }
   | { readonly type: 'end-at-limit'; readonly reason: StopReason }
@@ -35,8 +35,11 @@ export type Action =
   | { readonly type: 'continue-as-new' }
   | { readonly type: 'finish'; readonly outcome: Outcome };
 
+/** Characters of JSON. */
+const MOST_CARRIED_RESULTS = 128 * 1024;
+
 /** A segment that is never full: for readers of a history, who follow where it leads. */
-export const ROOMY: SegmentFacts = { historyBytes: 0, suggested: false };
+export const ROOMY: SegmentFacts = { historyBytes: 0, historyEvents: 0, suggested: false };
 
 /** The one decision of the loop. Pure. */
 export function nextAction(state: RunState, segment: SegmentFacts = ROOMY): Action {
@@ -59,9 +62,11 @@ function withinTurn(state: RunState, segment: SegmentFacts): Action {
   const reason = limitReached(state);
   if (reason === null) {
     const cut = turn.branch ? null : compactionDue(state);
-    if (cut !== null) return { type: 'compact', cut };
+    if (cut !== null) return { type: 'compact', cut, maxOutputTokens };
     return { type: 'call-model', closing: false, maxOutputTokens };
   }
+  // Nothing was done in this turn that a closing call could tell of: the run's own steps are used up.
+  if (turn.spent.steps === 0 && reason === 'steps') return { type: 'end-at-limit', reason };
   const affordable = reserve(state, estimateTokens(CLOSING_INSTRUCTION)).refusedBy === null;
   if (state.config.definition.onLimit === 'answer' && affordable)
     return { type: 'begin-closing', reason };
@@ -82,21 +87,33 @@ function withinBatch(
     return { type: 'run-calls', calls: wanted.filter(({ id }) => !waiting.has(id)) };
   }
   // The only work that a new segment can take over: nothing is in flight but the clock.
-  if (segmentFull(state, segment)) return { type: 'continue-as-new' };
+  if (segmentFull(state, segment) && isLight(batch)) return { type: 'continue-as-new' };
   return { type: 'await-time', until: Math.min(...waits.map(({ until }) => until)) };
+}
+
+/** Results are carried by value until their batch is told. */
+function isLight({ results }: Batch): boolean {
+  return JSON.stringify(results).length <= MOST_CARRIED_RESULTS;
 }
 
 function betweenTurns(state: RunState, segment: SegmentFacts): Action {
   const { turn, open, ending, inbox } = state;
   const { outcome } = turn;
+  const [first] = inbox.waiting;
   if (outcome !== null && !turn.recorded) return { type: 'record-turn', outcome };
   if (outcome !== null && !open) return { type: 'finish', outcome };
-  if (open && ending === 'cancelled') return { type: 'finish', outcome: runCancelled(state) };
+  if (ending === 'cancelled') {
+    // A task's message is heard before it ends, so that its transcript says what was asked.
+    if (!open && first !== undefined) return { type: 'begin-turn' };
+    return { type: 'finish', outcome: runCancelled(state) };
+  }
   if (open && ending === 'wallMs') return { type: 'finish', outcome: runStopped(state, 'wallMs') };
   if (segmentFull(state, segment)) return { type: 'continue-as-new' };
   if (state.paused) return { type: 'await-resume' };
-  const [first] = inbox.waiting;
-  if (first !== undefined) return { type: first.refresh ? 'refresh-agent' : 'begin-turn' };
+  if (first !== undefined) {
+    const refresh = inbox.waiting.some((one) => one.turn === first.turn && one.refresh);
+    return { type: refresh ? 'refresh-agent' : 'begin-turn' };
+  }
   if (ending === 'closed') return { type: 'finish', outcome: closed(state) };
   return { type: 'await-message' };
 }

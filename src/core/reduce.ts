@@ -1,4 +1,4 @@
-import { completeBatch, fillBatch, openBatch, waitsOver } from './batch.js';
+import { completeBatch, fillBatch, openBatch, waitsOver, wakes } from './batch.js';
 import { refusal, type CallResult } from './calls.js';
 import { end, prune, say, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
@@ -14,7 +14,14 @@ import type { FailReason, StopReason } from './outcome.js';
 import type { ParsedAnswer, RecordedReply } from './reply.js';
 import { settle, tell } from './settle.js';
 import { addReply, addSpent, countCalls } from './spend.js';
-import { freshTurn, inTurn, RECENT_TURNS, type RunState } from './state.js';
+import {
+  freshTurn,
+  inTurn,
+  RECENT_CHARACTERS,
+  RECENT_TURNS,
+  type EndedTurn,
+  type RunState,
+} from './state.js';
 
 /** The next state of a run. Pure: equal states and events give equal states, on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
@@ -30,7 +37,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
     case 'calls-finished':
       return callsFinished(state, event);
     case 'time-passed':
-      return callsFinished(state, { results: waitsOver(state, event.at), at: event.at });
+      return timePassed(state, event.at);
     case 'interrupted':
       return inTurn(state) ? interrupted(state, event) : state;
     case 'closing-begun':
@@ -40,7 +47,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
         origin: 'perdure',
       });
     case 'limit-ended':
-      return end(state, limitEnd(state, event.reason));
+      return limitEnded(prune(state), event.reason);
     case 'compacted':
       return compact(state, event);
     case 'turn-recorded':
@@ -71,12 +78,24 @@ function recordTurn(state: RunState, at: number): RunState {
   const { outcome, number: turn } = state.turn;
   const joined = joinMessages(withTurn(state, { recorded: true }), at);
   if (outcome === null) return joined;
-  return { ...joined, recent: [...state.recent, { turn, outcome }].slice(-RECENT_TURNS) };
+  return { ...joined, recent: newest([...state.recent, { turn, outcome }]) };
+}
+
+/** As many as are remembered, and together not more than a message may be. */
+function newest(turns: readonly EndedTurn[]): readonly EndedTurn[] {
+  let characters = 0;
+  const from = turns.findLastIndex(({ outcome }) => {
+    characters += JSON.stringify(outcome).length;
+    return characters > RECENT_CHARACTERS;
+  });
+  return turns.slice(Math.max(from + 1, turns.length - RECENT_TURNS));
 }
 
 function modelFailed(state: RunState, event: { reason: FailReason; message: string }): RunState {
   const { closing } = state.turn;
   if (closing !== null) return end(state, stopped(state, closing, composeAnswer(state, closing)));
+  // A repair has outgrown the model's window: it begins anew, with the attempts that are left.
+  if (event.reason === 'context_too_long' && state.turn.branch) return prune(state);
   if (event.reason === 'context_too_long' && canCompact(state)) {
     return { ...state, compaction: { ...state.compaction, wanted: true } };
   }
@@ -95,7 +114,7 @@ function decided(state: RunState, event: { reply: RecordedReply; at: number }): 
   const step = counted.turn.spent.steps;
   const calls = (reply.calls ?? []).map((call, index): ToolCall => ({
     ...call,
-    id: callId({ turn: counted.turn.number, step, index }),
+    id: callId({ turn: counted.turn.number, step, index, fork: counted.forkedFrom?.at }),
     ...(reply.finish === 'length' && { problem: cutOff }),
   }));
   const judged = judgedAnswer(counted, { reply, clippedBy });
@@ -188,6 +207,12 @@ function callsFinished(
   return settle(takeResults(state, event.results), event.at);
 }
 
+function timePassed(state: RunState, at: number): RunState {
+  const results = waitsOver(state, at);
+  const woken = wakes(state) ? withTurn(state, { wokenBy: state.inbox.count ?? 0 }) : state;
+  return callsFinished(woken, { results, at });
+}
+
 function takeResults(state: RunState, results: readonly CallResult[]): RunState {
   if (state.turn.batch === null) return state;
   const batch = fillBatch(state.turn.batch, results);
@@ -220,10 +245,10 @@ function interrupted(
   return end(told, stopped(told, told.turn.closing, composeAnswer(told, told.turn.closing)));
 }
 
-function limitEnd(state: RunState, reason: StopReason) {
+function limitEnded(state: RunState, reason: StopReason): RunState {
   if (state.config.definition.onLimit !== 'fail') {
-    return stopped(state, reason, composeAnswer(state, reason));
+    return end(state, stopped(state, reason, composeAnswer(state, reason)));
   }
   const message = `${reason}: the limit was reached, and this agent has onLimit "fail"`;
-  return { ...failed(state, { reason: 'limit', message }), limit: reason };
+  return end(state, { ...failed(state, { reason: 'limit', message }), limit: reason });
 }

@@ -41,6 +41,8 @@ export interface Turn {
   readonly succeeded: Readonly<Record<string, string>>;
   /** The latest read, and in how many steps in a row it came back the same. */
   readonly sameRead: SameRead | null;
+  /** Of the run's messages, how many had come when one of them last woke a wait. */
+  readonly wokenBy?: number;
   /** Answers of this turn that did not keep to the contract. */
   readonly refusedAnswers?: number;
   /** Steps in a row in which every call failed. */
@@ -140,6 +142,16 @@ export interface RunState {
   readonly compaction: CompactionState;
   /** Parameters that the model's server has refused in this run. */
   readonly dropped?: readonly string[];
+  /** The run began with the messages of another one. */
+  readonly forkedFrom?: ForkPoint;
+}
+
+/** The messages before number `at` of another run. */
+export interface ForkPoint {
+  readonly run: string;
+  /** Of its first segment. */
+  readonly runId: string;
+  readonly at: number;
 }
 
 export interface CompactionState {
@@ -152,6 +164,8 @@ export interface CompactionState {
 }
 
 export const RECENT_TURNS = 10;
+/** Of their outcomes as JSON, all together. */
+export const RECENT_CHARACTERS = 64 * 1024;
 
 export function nothingSpent(price: Price | null): Spent {
   const costUsd = price === null ? null : 0;

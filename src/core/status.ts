@@ -2,7 +2,7 @@ import type { BlockedReason } from './blocked.js';
 import type { Message } from './messages.js';
 import type { Outcome, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
-import type { EffectiveLimits } from './state.js';
+import type { EffectiveLimits, ForkPoint } from './state.js';
 import type { PromptChunk } from './transcript.js';
 
 export type RunStatusName =
@@ -47,6 +47,8 @@ export interface RunStatus {
   /** Failed attempts of model calls, newest last. */
   readonly reports: readonly AttemptReport[];
   readonly outcome: Outcome | null;
+  /** The run began with the messages before number `at` of another one. */
+  readonly forkedFrom?: ForkPoint;
 }
 
 /** What stands in the memo after each turn; readable without a worker. */

@@ -1,5 +1,5 @@
 import { bytesOf } from './carry.js';
-import type { Message } from './messages.js';
+import { isSide, type Message } from './messages.js';
 import type { Outcome } from './outcome.js';
 import type { RunState } from './state.js';
 import type { PromptPage, TranscriptPage, TurnMemo } from './status.js';
@@ -35,10 +35,6 @@ export function promptPage(
   const start = chunkedLength(transcript);
   const wanted = messages.slice(Math.max(0, from - start), Math.max(0, to - start));
   return { chunks, start, messages: fitting(wanted) };
-}
-
-function isSide(message: Message): boolean {
-  return message.role !== 'tool' && message.side === true;
 }
 
 function fitting(wanted: readonly Message[]): readonly Message[] {

@@ -49,6 +49,14 @@ export const { keepMessages: keepMessagesBriefly } = proxyActivities<
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 2_000 },
 });
 
+/** Reads a whole run and writes one blob, before the run that wants it says anything. */
+export const { forkMessages } = proxyActivities<Pick<Activities, 'forkMessages'>>({
+  summary: 'fork',
+  startToCloseTimeout: 60_000,
+  scheduleToCloseTimeout: 10 * 60_000,
+  retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 },
+});
+
 /** A run that is busy, or whose worker is away, is given time; one that is over is not. */
 export const { askRun } = proxyActivities<Pick<Activities, 'askRun'>>({
   summary: 'send',

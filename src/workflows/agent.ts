@@ -12,10 +12,12 @@ import { failed } from '../core/ends.js';
 import { isProblem, parseRunInput, type RunInput } from '../core/input.js';
 import { apply, runLoop } from '../core/loop.js';
 import type { Outcome } from '../core/outcome.js';
-import { inTurn } from '../core/state.js';
+import { reduce } from '../core/reduce.js';
+import { inTurn, type RunState } from '../core/state.js';
 import { firstState, readCarried } from './carried.js';
 import { startClock } from './clock.js';
 import { effects } from './effects.js';
+import { fork } from './fork.js';
 import { answerQuestions } from './handlers.js';
 import { archiveRest } from './keep.js';
 import { inputFailure, loadConfig } from './load.js';
@@ -55,8 +57,14 @@ async function run(given: unknown, carried: unknown, root: CancellationScope): P
 }
 
 async function begin(session: Session, input: RunInput): Promise<void> {
-  apply(session, { type: 'agent-loaded', config: await loadConfig(input) });
+  const config = await loadConfig(input);
+  const { contextBlob } = input;
+  apply(session, {
+    type: 'agent-loaded',
+    config: { ...config, ...(contextBlob && { contextBlob }) },
+  });
   if (input.tags !== undefined) upsertMemo({ tags: [...input.tags] });
+  if (input.fork !== undefined) await fork(session, input.fork);
 }
 
 /** A plain exception would make the workflow task retry for ever; it ends the turn instead. */
@@ -66,10 +74,20 @@ async function live(session: Session): Promise<Outcome> {
       return await runLoop(session, effects(session));
     } catch (error) {
       if (error instanceof ContinueAsNew || !inTurn(session.state)) throw faultOfRun(error);
-      const outcome = failed(session.state, { reason: 'error', message: faultText(error) });
-      session.state = end(session.state, outcome);
+      session.state = broken(session.state, faultText(error));
     }
   }
+}
+
+/** The calls that are open get their results, else every later prompt would be refused. */
+function broken(state: RunState, message: string): RunState {
+  const told = reduce(state, {
+    type: 'interrupted',
+    by: 'cancelTurn',
+    results: [],
+    at: Date.now(),
+  });
+  return end(told, failed(told, { reason: 'error', message }));
 }
 
 /** What goes wrong outside all turns ends the run, visibly. */

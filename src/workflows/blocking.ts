@@ -1,4 +1,4 @@
-import { CancellationScope, isCancellation } from '@temporalio/workflow';
+import { CancellationScope, condition, isCancellation } from '@temporalio/workflow';
 import type { BlockedReason } from '../core/blocked.js';
 import type { ActivityProblem } from '../core/failure.js';
 import { problemOf } from './problem.js';
@@ -44,6 +44,8 @@ export async function mend<B extends BlockedReason, T>(
       const waitMs = Math.max(probeMs, block?.waitMs ?? 0);
       if (block !== null && (await resumedSince(session, resumes, waitMs))) block = null;
       if (block === null) unblock(session, work.name);
+      if (session.state.paused)
+        await inFlight(session, () => condition(() => !session.state.paused));
       probeMs = Math.min(2 * probeMs, LONGEST_PROBE_MS);
       resumes = session.resumes;
       try {

@@ -1,4 +1,5 @@
 import { CancellationScope, condition, sleep } from '@temporalio/workflow';
+import { wakes } from '../core/batch.js';
 import { apply, type Effects } from '../core/loop.js';
 import { nextAction, type Action } from '../core/next-action.js';
 import { startClock } from './clock.js';
@@ -7,7 +8,7 @@ import { callModel } from './model-call.js';
 import { continueAsNew, segmentFacts } from './next-segment.js';
 import { keepForArchive } from './keep.js';
 import { rememberTurn } from './presence.js';
-import { unlessInterrupted, type Session } from './session.js';
+import { takeInterruption, unlessInterrupted, type Session } from './session.js';
 import { runCalls } from './tool-calls.js';
 
 /** A run that was started for a message which never came (it was refused) does not wait for ever. */
@@ -23,6 +24,8 @@ export function effects(session: Session): Effects {
     awaitTime: (until) => awaiting(session, 'await-time', () => untilTimeOrMessage(session, until)),
     awaitChange: (action) => awaiting(session, action.type, () => untilChange(session, action)),
     recordTurn: (turn, outcome) => {
+      // What would have broken this turn off is not the next one's.
+      takeInterruption(session);
       startClock(session);
       rememberTurn(session, turn, outcome);
       if (!session.state.open) session.changed();
@@ -30,7 +33,7 @@ export function effects(session: Session): Effects {
     turnBegun: () => startClock(session),
     continueAsNew: () => continueAsNew(session),
     refreshAgent: () => loadConfig(session.input).catch(() => null),
-    keepMessages: () => keepForArchive(session),
+    keepMessages: (must) => keepForArchive(session, must),
     observe: () => undefined,
   };
 }
@@ -61,7 +64,7 @@ async function untilChange(session: Session, action: Action): Promise<void> {
 }
 
 async function untilTimeOrMessage(session: Session, until: number): Promise<void> {
-  const woken = (): boolean => session.state.inbox.waiting.length > 0;
+  const woken = (): boolean => wakes(session.state);
   const waitMs = until - Date.now();
   if (woken() || waitMs <= 0) return;
   const summary = `wait until ${new Date(until).toISOString()}`;

@@ -1,9 +1,13 @@
 import { workflowInfo } from '@temporalio/workflow';
 import { overflow } from '../core/carry.js';
+import type { Interruption } from '../core/events.js';
 import { apply } from '../core/loop.js';
 import { chunkedLength } from '../core/transcript.js';
 import { keepMessages, keepMessagesBriefly } from './activities.js';
-import type { Session } from './session.js';
+import { resumedSince, unlessInterrupted, type Session } from './session.js';
+
+/** An archive that is down is asked again after this time, or at once by `resume`. */
+const AGAIN_MS = 60_000;
 
 /** Before a new segment: the archive has everything, and the older messages lie in the blob store. */
 export async function keepForSegment(session: Session): Promise<boolean> {
@@ -26,9 +30,32 @@ export async function keepForSegment(session: Session): Promise<boolean> {
   }
 }
 
-/** Before a compaction takes them out of memory: the messages go to the archive, where there is one. */
-export async function keepForArchive(session: Session): Promise<boolean> {
-  return await archiveWith(session, keepMessages);
+/**
+ * Before a compaction takes them out of memory the messages go to the archive, where there is one.
+ * `must`: the run cannot go on without the compaction, and is blocked, visibly, while the archive is down.
+ */
+export async function keepForArchive(
+  session: Session,
+  must: boolean,
+): Promise<boolean | Interruption> {
+  if (await archiveWith(session, keepMessages)) return true;
+  if (!must) return false;
+  const message =
+    'the archive cannot be written (see the log of the worker), and the conversation has to be ' +
+    'summarised before it goes on';
+  session.blocked.set('archive', { reason: 'storage', message });
+  session.changed();
+  try {
+    for (;;) {
+      const { resumes } = session;
+      const by = await unlessInterrupted(session, () => resumedSince(session, resumes, AGAIN_MS));
+      if (by !== null) return by;
+      if (await archiveWith(session, keepMessages)) return true;
+    }
+  } finally {
+    session.blocked.delete('archive');
+    session.changed();
+  }
 }
 
 /** At the end of the run. The history has them too, for as long as the server keeps it. */

@@ -33,7 +33,8 @@ export async function loadConfig(input: RunInput): Promise<RunConfig> {
   }
 }
 
-function refused(error: unknown): ApplicationFailure {
+/** The failure of a run that cannot begin, by what an activity said. */
+export function refused(error: unknown): ApplicationFailure {
   return inputFailure(problemOf(error)?.message ?? messageOf(error));
 }
 

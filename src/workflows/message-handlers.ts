@@ -92,6 +92,7 @@ async function outcomeOf(session: Session, turn: number): Promise<TurnOutcome> {
 }
 
 function refuseCancel(state: RunState, wanted: unknown): string | null {
+  if (!state.open) return 'this run ends with its turn: cancel the run itself';
   if (!inTurn(state)) return 'no turn is under way';
   const turn = isObject(wanted) ? wanted['turn'] : undefined;
   if (turn === undefined || turn === state.turn.number) return null;
@@ -118,6 +119,9 @@ function setLimits(session: Session, limits: Limits): RunState['config']['limits
 }
 
 function refuseLimits(state: RunState, limits: unknown): string | null {
+  if (state.config.definition.hash === '') {
+    return 'the run has not loaded its agent yet; send it again in a moment';
+  }
   const problem =
     limits === undefined ? 'limits: give e.g. {"steps": 10}' : checkLimits(limits, 'limits');
   if (problem !== null) return problem;

@@ -1,6 +1,7 @@
 import type { CallModelInput } from '../activities/contract.js';
 import { MODEL_BLOCKS, type ModelBlock } from '../core/blocked.js';
 import type { ModelCall, ModelCallEnd } from '../core/loop.js';
+import type { RecordedReply } from '../core/reply.js';
 import type { RunState } from '../core/state.js';
 import { stepSummary } from '../core/summaries.js';
 import { promptLength } from '../core/transcript.js';
@@ -27,7 +28,7 @@ export async function callModel(
   session.changed();
   try {
     // Awaited here and not in a layer of its own: each promise of a step costs replay time.
-    return { type: 'replied', reply: await inFlight(session, () => activity(input)) };
+    return replied(session, await inFlight(session, () => activity(input)));
   } catch (error) {
     if (closing) return failedCall(session, error);
     const work = {
@@ -38,12 +39,17 @@ export async function callModel(
         activity(blocked === undefined ? input : { ...input, blocked }),
     };
     return await mend(session, work, { error, resumes }).then(
-      (reply): ModelCallEnd => ({ type: 'replied', reply }),
+      (reply): ModelCallEnd => replied(session, reply),
       (failure: unknown) => failedCall(session, failure),
     );
   } finally {
     session.doing.delete(NAME);
   }
+}
+
+function replied(session: Session, reply: RecordedReply): ModelCallEnd {
+  const interrupted = takeInterruption(session);
+  return { type: 'replied', reply, ...(interrupted !== null && { interrupted }) };
 }
 
 /** A closing call has a rung below it, and an end is an end; neither waits for anybody. */
@@ -56,7 +62,7 @@ function failedCall(session: Session, error: unknown): ModelCallEnd {
 }
 
 function modelInput({ state, input }: Session, call: ModelCall): CallModelInput {
-  const { definition, contextBlob } = state.config;
+  const { definition, contextBlob, window } = state.config;
   const { context } = input;
   const reads = definition.decide === 'function' || definition.output?.type === 'function';
   return {
@@ -66,7 +72,8 @@ function modelInput({ state, input }: Session, call: ModelCall): CallModelInput 
     turn: state.turn.number,
     step: state.turn.spent.steps + 1,
     ...(call.closing && { closing: true as const }),
-    ...(call.cut !== undefined && { compact: call.cut }),
+    ...(call.cut !== undefined && { compact: call.cut, ...(window !== undefined && { window }) }),
+    ...(state.forkedFrom && { fork: state.forkedFrom.at }),
     ...(state.dropped && { without: state.dropped }),
     ...(reads && (contextBlob ? { contextBlob } : context !== undefined && { context })),
     ...(call.maxOutputTokens !== null && { maxOutputTokens: call.maxOutputTokens }),

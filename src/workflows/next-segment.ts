@@ -1,7 +1,8 @@
 import { allHandlersFinished, condition, workflowInfo } from '@temporalio/workflow';
 import type { SegmentFacts } from '../core/carry.js';
 import { nextAction, ROOMY } from '../core/next-action.js';
-import { handOver } from './carried.js';
+import { carry, handOver } from './carried.js';
+import { startClock } from './clock.js';
 import { keepForSegment } from './keep.js';
 import type { Session } from './session.js';
 
@@ -9,12 +10,13 @@ import type { Session } from './session.js';
 const PATIENCE_STEPS = 10;
 
 export function segmentFacts(session: Session): SegmentFacts {
-  // A cancel that was asked for would be forgotten by a new segment.
-  if (session.interruption === 'cancel') return { ...ROOMY, postponed: true };
+  // What somebody has broken off would be forgotten by a new segment.
+  if (session.interruption !== null) return { ...ROOMY, postponed: true };
   if (session.state.total.steps < session.stayUntilStep) return { ...ROOMY, postponed: true };
   const info = workflowInfo();
   return {
     historyBytes: info.historySize,
+    historyEvents: info.historyLength,
     suggested: info.continueAsNewSuggested || info.targetWorkerDeploymentVersionChanged,
   };
 }
@@ -34,5 +36,10 @@ export async function continueAsNew(session: Session): Promise<void> {
   // Meanwhile somebody may have cancelled.
   if (nextAction(session.state, segmentFacts(session)).type !== 'continue-as-new') return;
   session.clock?.cancel();
-  await handOver(session);
+  const carried = carry(session);
+  if (carried === null) {
+    session.stayUntilStep = session.state.total.steps + PATIENCE_STEPS;
+    return startClock(session);
+  }
+  await handOver(session, carried);
 }

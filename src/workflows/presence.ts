@@ -33,6 +33,7 @@ export function statusOf(session: Session): RunStatus {
     doing: session.doing.size === 0 ? null : [...session.doing.values()].join(', '),
     reports: [...state.turn.reports, ...(blocked?.reports ?? [])],
     outcome,
+    ...(state.forkedFrom && { forkedFrom: state.forkedFrom }),
   };
 }
 

@@ -68,9 +68,14 @@ export function createSession(
   };
 }
 
+const RANK: readonly Interruption[] = ['wallMs', 'cancelTurn', 'cancel'];
+
 /** Breaks off the work in flight. A cancel of the run outranks all else and is never taken back. */
 export function interrupt(session: Session, by: Interruption): void {
-  if (session.interruption !== 'cancel') session.interruption = by;
+  const { interruption } = session;
+  if (interruption === null || RANK.indexOf(by) > RANK.indexOf(interruption)) {
+    session.interruption = by;
+  }
   if (by === 'cancel') apply(session, { type: 'ending', by: 'cancelled' });
   session.scope.cancel();
 }

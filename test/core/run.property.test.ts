@@ -8,7 +8,7 @@ import type { Ask } from '../../src/core/inbox.js';
 import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
 import type { Message } from '../../src/core/messages.js';
 import { migrate, SCHEMA } from '../../src/core/migrations.js';
-import { nextAction } from '../../src/core/next-action.js';
+import { nextAction, ROOMY } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { initialState, inTurn, type EndedTurn } from '../../src/core/state.js';
 import { chain, FIRST_LINK, promptLength, promptOf } from '../../src/core/transcript.js';
@@ -142,7 +142,7 @@ async function play(given: Scenario): Promise<Told> {
 
   const effects: Effects = {
     now: () => 0,
-    segment: () => ({ historyBytes: 0, suggested: false }),
+    segment: () => ROOMY,
     callModel: async (_state, { cut }) => {
       check();
       disturb();

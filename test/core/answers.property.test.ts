@@ -1,0 +1,276 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { receive } from '../../src/core/ask.js';
+import { overflow } from '../../src/core/carry.js';
+import type { AgentDefinition, Limits } from '../../src/core/definition.js';
+import type { Interruption } from '../../src/core/events.js';
+import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
+import type { Message, PromptMessage } from '../../src/core/messages.js';
+import { migrate, SCHEMA } from '../../src/core/migrations.js';
+import { nextAction, ROOMY } from '../../src/core/next-action.js';
+import type { Outcome } from '../../src/core/outcome.js';
+import type { RecordedReply } from '../../src/core/reply.js';
+import { initialState, inTurn } from '../../src/core/state.js';
+import { chain, FIRST_LINK, promptLength, promptOf } from '../../src/core/transcript.js';
+import { asks, config, says } from '../support/scripts.js';
+
+/** An answer as the activity records it: it keeps to the contract, or the model is told why not. */
+function answers(text: string, isValid: boolean): RecordedReply {
+  const parsed = isValid
+    ? ({ ok: true, output: { read: text } } as const)
+    : ({ ok: false, problem: `${text}: not valid`, output: { raw: text } } as const);
+  return { ...says(text), parsed };
+}
+
+type Deed =
+  | { readonly type: 'ask'; readonly steer: boolean; readonly pin: boolean }
+  | { readonly type: 'pause' | 'resume' | 'cancelTurn' | 'wallMs' | 'cancel' | 'raise' };
+
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      type: fc.constant('ask' as const),
+      steer: fc.boolean(),
+      pin: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ type: fc.constantFrom('pause', 'resume', 'cancelTurn', 'wallMs') }),
+  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('cancel', 'raise') }) },
+);
+
+/** What a model does, by name; its texts are numbered when they are said. */
+const deeper = ['valid', 'call', 'truncated', 'refused', 'error', 'too long'] as const;
+const word = fc.oneof(
+  { weight: 5, arbitrary: fc.constant('invalid' as const) },
+  { weight: 4, arbitrary: fc.constantFrom(...deeper) },
+);
+type Word = typeof word extends fc.Arbitrary<infer T> ? T : never;
+
+const scenario = fc.record({
+  deeds: fc.array(fc.array(deed, { maxLength: 2 }), { minLength: 1, maxLength: 30 }),
+  words: fc.array(word, { maxLength: 40 }),
+  segmentSteps: fc.integer({ min: 1, max: 4 }),
+  window: fc.constantFrom(250, 600, 100_000),
+  /** Messages that the server reads at most, whatever its window is said to be. */
+  reads: fc.constantFrom(5, 9, Infinity),
+  attempts: fc.constantFrom(undefined, 1, 2, 4),
+  onInvalid: fc.constantFrom('fail' as const, 'best_effort' as const),
+  onLimit: fc.constantFrom('answer' as const, 'compose' as const, 'fail' as const),
+  limits: fc.constantFrom<Limits>(
+    {},
+    { steps: 2 },
+    { tokens: 400 },
+    { steps: 3, run: { tokens: 900 } },
+    { costUsd: 0.000_4 },
+  ),
+});
+type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
+
+const PRICE = { input: 1, cachedInput: 0.5, output: 2 };
+/** The cost of one scripted reply in USD. */
+const CALL_USD = (10 * PRICE.input + 5 * PRICE.output) / 1e6;
+const MOST_CALLS = 400;
+
+interface Told {
+  readonly run: Run;
+  readonly outcome: Outcome;
+  readonly turns: readonly Outcome[];
+  /** All that was ever said, side branches included. */
+  readonly said: readonly Message[];
+  readonly replies: number;
+}
+
+/** Plays a whole open run under a contract, and checks what holds whenever something is to be done. */
+async function play(given: Scenario): Promise<Told> {
+  const { attempts, onInvalid, onLimit, limits } = given;
+  const definition: Partial<AgentDefinition> = {
+    output: { type: 'json', name: 'answer', schema: {} },
+    ...(attempts !== undefined && { attempts }),
+    onInvalid,
+    onLimit,
+    limits,
+  };
+  const runConfig = {
+    ...config({ ...definition, price: PRICE }),
+    window: given.window,
+    segment: { steps: given.segmentSteps, bytes: 1e9 },
+  };
+  const run: Run = { state: initialState(runConfig, { open: true }) };
+  const blobs = new Map<string, readonly Message[]>();
+  const said = new Map<number, Message>();
+  const turns: Outcome[] = [];
+  const [deeds, words] = [[...given.deeds], [...given.words]];
+  const counts = { asked: 0, replies: 0, calls: 0 };
+  let broken: Interruption | null = null;
+  let trunk: readonly PromptMessage[] = [];
+
+  const say = (mode: 'steer' | 'queue', pin: boolean): void => {
+    const id = `m${(counts.asked += 1)}`;
+    const { event } = receive(run.state, { message: `text of ${id}`, id, mode, pin }, id);
+    if (event !== null) apply(run, event);
+  };
+  const disturb = (): void => {
+    for (const what of deeds.shift() ?? []) {
+      if (what.type === 'ask') say(what.steer ? 'steer' : 'queue', what.pin);
+      else if (what.type === 'raise') apply(run, { type: 'limits-set', limits: { steps: 9 } });
+      else if (what.type === 'pause' || what.type === 'resume') {
+        apply(run, { type: 'paused', paused: what.type === 'pause' });
+      } else if (what.type === 'cancel') {
+        apply(run, { type: 'ending', by: 'cancelled' });
+        broken = 'cancel';
+      } else if (inTurn(run.state)) broken = what.type;
+    }
+  };
+  const interruption = (): Interruption | null => {
+    const by = broken;
+    broken = null;
+    return by;
+  };
+  const check = (): void => {
+    const { transcript, turn } = run.state;
+    for (const message of [...(transcript.pruned ?? []), ...transcript.messages]) {
+      said.set(message.n, message);
+    }
+    const older = transcript.chunks.flatMap(({ blob }) => blobs.get(blob.sha256) ?? []);
+    const prompt = [...older, ...transcript.messages];
+    expect(prompt).toHaveLength(promptLength(transcript));
+    const head = prompt.reduce((link, message) => chain(link, promptOf(message)), FIRST_LINK);
+    expect(transcript.head).toBe(head);
+    expect(turn.refusedAnswers ?? 0).toBeLessThanOrEqual(attempts ?? 10);
+    const side = prompt.filter((message) => message.role !== 'tool' && message.side);
+    const canonical = prompt.filter((message) => !side.includes(message)).map(promptOf);
+    if (turn.branch) {
+      // A branch grows at the end and leaves what stood before it alone.
+      expect(side).toEqual(transcript.messages.slice(turn.branch.messages));
+      expect(canonical).toEqual(trunk);
+      expect(prompt.slice(0, canonical.length).map(promptOf)).toEqual(trunk);
+    } else expect(side).toEqual([]);
+    trunk = canonical;
+  };
+
+  const replied = (reply: RecordedReply): ModelCallEnd => {
+    counts.replies += 1;
+    return { type: 'replied', reply };
+  };
+  const reaction = (what: Word): ModelCallEnd => {
+    const text = `answer ${counts.calls}`;
+    switch (what) {
+      case 'valid':
+        return replied(answers(text, true));
+      case 'invalid':
+        return replied(answers(text, false));
+      case 'call':
+        return replied(asks(['put', { at: counts.calls }]));
+      case 'truncated':
+        return replied(says(text, 'length'));
+      case 'refused':
+        return replied(says(text, 'refused'));
+      case 'error':
+        return { type: 'failed', reason: 'error', message: 'x' };
+      case 'too long':
+        return { type: 'failed', reason: 'context_too_long', message: 'too long' };
+    }
+  };
+  const effects: Effects = {
+    now: () => 0,
+    segment: () => ROOMY,
+    callModel: async (_state, { cut, closing }) => {
+      counts.calls += 1;
+      if (counts.calls > MOST_CALLS) throw new Error('the run never ends');
+      disturb();
+      const by = interruption();
+      if (by !== null) return { type: 'interrupted', by };
+      if (cut !== undefined) return replied(says('so far'));
+      if (promptLength(run.state.transcript) > given.reads) return reaction('too long');
+      return reaction(words.shift() ?? (closing ? 'invalid' : 'valid'));
+    },
+    runCalls: async (_state, calls) => {
+      disturb();
+      const by = interruption();
+      const results = calls.map(({ id }) => ({ id, ok: true, text: 'done', executed: true }));
+      return by === null ? { results } : { results: [], interrupted: by };
+    },
+    awaitTime: async () => interruption(),
+    awaitChange: async ({ type }) => {
+      disturb();
+      const by = interruption();
+      if (by !== null) return by;
+      if (nextAction(run.state).type === type && deeds.length === 0) {
+        apply(run, { type: 'paused', paused: false });
+        apply(run, { type: 'ending', by: 'closed' });
+      }
+      return null;
+    },
+    recordTurn: (_turn, outcome) => void turns.push(outcome),
+    turnBegun: () => undefined,
+    continueAsNew: async () => {
+      const count = overflow(run.state, 300);
+      const sha256 = `blob ${blobs.size}`;
+      if (count > 0) blobs.set(sha256, run.state.transcript.messages.slice(0, count));
+      const chunk = count === 0 ? null : { blob: { sha256, bytes: 1 }, count };
+      apply(run, { type: 'messages-kept', archived: run.state.transcript.next, chunk });
+      apply(run, { type: 'segment-begun' });
+      const carried = JSON.stringify({ schema: SCHEMA, state: run.state, shown: '' });
+      run.state = migrate(JSON.parse(carried) as Record<string, unknown>).state;
+    },
+    refreshAgent: async () => null,
+    keepMessages: async () => true,
+    observe: check,
+  };
+  say('queue', false);
+  const outcome = await runLoop(run, effects);
+  const all = [...said.values()].toSorted((one, other) => one.n - other.n);
+  return { run, outcome, turns, said: all, replies: counts.replies };
+}
+
+const whole = { numRuns: 600 };
+
+describe('an open run whose answers are under contract', () => {
+  test('comes to an end with a transcript of its own, whatever is said in side branches', async () => {
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        const { said, run } = await play(given);
+        // What is pruned or summarised has been said all the same.
+        expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
+        expect(run.state.transcript.next).toBe(said.length);
+      }),
+      whole,
+    );
+  });
+
+  test('gives an output that was accepted, or says why there is none', async () => {
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        const { turns } = await play(given);
+        for (const { status, output, answer, issues } of turns) {
+          const accepted = JSON.stringify(output) === JSON.stringify({ read: answer });
+          if (status === 'completed' && issues === undefined) expect(accepted).toBe(true);
+          else if (status === 'completed') expect(output).toEqual({ raw: answer });
+          else if (status === 'stopped') expect(output === null || accepted).toBe(true);
+          else expect(output).toBeNull();
+          if (issues !== undefined) expect(given.onInvalid).toBe('best_effort');
+        }
+      }),
+      whole,
+    );
+  });
+
+  test('pays for each attempt once, in the turn and in the run', async () => {
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        const { outcome, turns, replies, run } = await play(given);
+        const { usage } = run.state.total;
+        expect(usage.inputTokens).toBe(10 * replies);
+        expect(usage.costUsd).toBeCloseTo(replies * CALL_USD, 9);
+        expect(outcome.usage).toEqual(usage);
+        const paid = turns.reduce((sum, { usage: one }) => sum + one.inputTokens, 0);
+        expect(paid).toBe(usage.inputTokens);
+      }),
+      whole,
+    );
+  });
+});

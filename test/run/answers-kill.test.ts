@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { startStub } from '../../src/testing/stub-server.js';
+import { CONTRACT_ANSWERS, contractAnswer } from '../support/contract-agent.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { workerChild } from '../support/worker-child.js';
+
+/** Where the worker is killed: while the nth answer is awaited, or some ms after it went out. */
+interface KillPoint {
+  readonly where: 'in' | 'after';
+  readonly nth: number;
+  readonly delayMs: number;
+}
+
+const POINTS: readonly KillPoint[] = [
+  { where: 'in', nth: 2, delayMs: 1 },
+  { where: 'in', nth: 3, delayMs: 1 },
+  { where: 'in', nth: 4, delayMs: 1 },
+  { where: 'after', nth: 1, delayMs: 1 },
+  { where: 'after', nth: 2, delayMs: 6 },
+  { where: 'after', nth: 3, delayMs: 15 },
+];
+const ATTEMPTS = CONTRACT_ANSWERS.length;
+
+interface Told extends Ended {
+  /** The requests as they came, byte for byte. */
+  readonly bodies: readonly string[];
+}
+
+let rig: Rig;
+let home: string;
+let undisturbed: Told;
+beforeAll(async () => {
+  rig = await createRig();
+  home = await mkdtemp(join(tmpdir(), 'perdure-answers-kill-'));
+  undisturbed = await runWithKill(null);
+});
+afterAll(async () => {
+  await rig.close();
+  await rm(home, { recursive: true, force: true });
+});
+
+/** One run on a worker of its own, killed at the point, carried on by a second worker. */
+async function runWithKill(point: KillPoint | null): Promise<Told> {
+  const stub = await startStub();
+  const queue = `answers-kill-${randomUUID()}`;
+  const env = {
+    ADDRESS: inject('temporalAddress'),
+    QUEUE: queue,
+    OPENAI_BASE_URL: stub.baseUrl,
+    PERDURE_HOME: home,
+  };
+  const reached = new Promise<void>((resolve) => {
+    stub.answer((request) => {
+      const step = contractAnswer(request);
+      if (request.number !== point?.nth) return step;
+      if (point.where === 'in') {
+        resolve();
+        return { ...step, delivery: { holdBeforeHeaders: 'never' } };
+      }
+      void request.ended.then(() => resolve());
+      return step;
+    });
+  });
+  const workers = [await workerChild(env)];
+  const handle = await rig.client.workflow.start('agent', {
+    taskQueue: queue,
+    workflowId: queue,
+    args: [{ agent: 'contract', message: 'Ann is 40' }],
+  });
+  if (point !== null) {
+    await reached;
+    // The moment itself is what differs, not a wait for something.
+    await pause(point.delayMs);
+    await workers[0]?.kill();
+    workers.push(await workerChild(env));
+  }
+  const ended = await rig.end(handle);
+  await Promise.all([...workers.map((worker) => worker.kill()), stub.close()]);
+  return { ...ended, bodies: stub.requests.map(({ text }) => text) };
+}
+
+function modelCalls({ history }: Ended): number {
+  return (history.events ?? []).filter(
+    (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === 'callModel',
+  ).length;
+}
+
+const said = ({ projection }: Ended): readonly string[] =>
+  projection.said.map((message) => {
+    const side = message.role !== 'tool' && message.side === true;
+    return `${message.n} ${message.role}${side ? ' aside' : ''}: ${message.text}`;
+  });
+
+describe('a worker killed by SIGKILL in a repair', () => {
+  test('is missed by nobody when it is not killed', () => {
+    expect(undisturbed.outcome).toMatchObject({
+      status: 'completed',
+      output: { name: 'Ann', age: 40 },
+      steps: 1,
+      usage: { inputTokens: 10 * ATTEMPTS, outputTokens: 5 * ATTEMPTS },
+    });
+    expect(undisturbed.bodies).toHaveLength(ATTEMPTS);
+    expect(said(undisturbed).filter((line) => line.includes('aside'))).toHaveLength(
+      2 * (ATTEMPTS - 1),
+    );
+  });
+
+  test.concurrent.each(POINTS)(
+    '$where answer $nth, $delayMs ms: no attempt that was paid for is paid again',
+    { timeout: 180_000 },
+    async (point) => {
+      const told = await runWithKill(point);
+      expect(told.outcome).toEqual(undisturbed.outcome);
+      expect(said(told)).toEqual(said(undisturbed));
+      expect(modelCalls(told)).toBe(ATTEMPTS);
+      // The second worker knows the branch from the workflow alone: its requests are the same bytes.
+      expect([...new Set(told.bodies)]).toEqual(undisturbed.bodies);
+      const repeated = told.bodies.filter((body, index) => told.bodies.indexOf(body) !== index);
+      // Only what was in flight at the kill may come twice; a call held open surely does.
+      const inFlight = undisturbed.bodies[point.nth - 1];
+      if (point.where === 'in') expect(repeated).toEqual([inFlight]);
+      else expect(repeated.length).toBeLessThanOrEqual(1);
+    },
+  );
+});

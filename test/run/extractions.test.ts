@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { project } from '../../src/client/projection.js';
+import { readFact, type History } from '../../src/client/history-facts.js';
+import type { Outcome } from '../../src/core/outcome.js';
+import { reply } from '../../src/testing/steps.js';
+import type { StubRequest } from '../../src/testing/requests.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { createRig, expectReplays, type Rig } from '../support/rig.js';
+
+/** PERDURE_EXTRACTIONS=1000 for the number that a release is measured by. */
+const EXTRACTIONS = Number(process.env['PERDURE_EXTRACTIONS'] ?? 200);
+const AT_ONCE = 40;
+
+/** What came of one run, and what its history is made of. */
+interface Extracted {
+  readonly number: number;
+  readonly outcome: Outcome | null;
+  /** How many events of each type, workflow tasks apart that came to nothing. */
+  readonly events: Readonly<Record<string, number>>;
+  readonly activities: Readonly<Record<string, number>>;
+}
+
+const order = z.object({ order: z.number().int(), item: z.string() });
+const isRepaired = (number: number): boolean => number % 3 === 0;
+const numberIn = ({ messages }: StubRequest): number =>
+  Number(/order (\d+)/.exec(String(messages[1]?.content))?.[1]);
+
+/** Every third first answer is not valid: the number is a text. */
+function answer(request: StubRequest): ReturnType<typeof reply.text> {
+  const number = numberIn(request);
+  const isWrong = isRepaired(number) && request.assistantMessages === 0;
+  return reply.text(
+    JSON.stringify({ order: isWrong ? `no. ${number}` : number, item: `item ${number}` }),
+  );
+}
+
+let rig: Rig;
+let stub: Stub;
+beforeAll(async () => {
+  [rig, stub] = [await createRig(), await startStub()];
+  stub.answer(answer);
+  const agent = defineAgent({ name: 'a', instructions: 'extract', model: 'stub', output: order });
+  await rig.worker([agent], { env: { PERDURE_HOME: rig.home, OPENAI_BASE_URL: stub.baseUrl } });
+});
+afterAll(async () => {
+  await rig.close();
+  await stub.close();
+});
+
+async function extract(number: number): Promise<Extracted> {
+  const handle = await rig.start({ agent: 'a', message: `order ${number}` });
+  await handle.result().catch(() => undefined);
+  const history = await handle.fetchHistory();
+  if (number <= 3) await expectReplays(history, handle.workflowId);
+  const { outcome } = project((history.events ?? []).map(readFact));
+  return { number, outcome, ...eventsOf(history) };
+}
+
+/** A busy machine loses workflow tasks, which are tried again; only what they came to is counted. */
+const TRIES = /^workflowTask(Scheduled|Started|TimedOut|Failed)EventAttributes$/;
+
+function eventsOf(history: History): Pick<Extracted, 'events' | 'activities'> {
+  const events: Record<string, number> = {};
+  const activities: Record<string, number> = {};
+  for (const event of history.events ?? []) {
+    const type = Object.keys(event).find((key) => key.endsWith('Attributes')) ?? 'none';
+    if (!TRIES.test(type)) events[type] = (events[type] ?? 0) + 1;
+    const name = event.activityTaskScheduledEventAttributes?.activityType?.name;
+    if (name) activities[name] = (activities[name] ?? 0) + 1;
+  }
+  return { events, activities };
+}
+
+/** All extractions, 40 runs at a time. */
+async function extractAll(): Promise<readonly Extracted[]> {
+  const done: Extracted[] = [];
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < EXTRACTIONS) {
+      next += 1;
+      // One after the other is what makes a lane.
+      // oxlint-disable-next-line no-await-in-loop
+      done.push(await extract(next));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  return done.toSorted((one, other) => one.number - other.number);
+}
+
+describe(`${EXTRACTIONS} extractions over ${AT_ONCE} runs at once`, () => {
+  let all: readonly Extracted[];
+  beforeAll(async () => {
+    all = await extractAll();
+  }, 600_000);
+
+  test('lose none and double none', () => {
+    const numbers = Array.from({ length: EXTRACTIONS }, (_, index) => index + 1);
+    expect(all.map(({ outcome }) => outcome?.output)).toEqual(
+      numbers.map((number) => ({ order: number, item: `item ${number}` })),
+    );
+    const repairs = numbers.filter(isRepaired).length;
+    expect(stub.requestCount).toBe(EXTRACTIONS + repairs);
+    expect(stub.requests.filter(({ attempt }) => attempt > 1)).toEqual([]);
+    for (const { outcome, number } of all) {
+      expect(outcome?.usage.inputTokens).toBe(isRepaired(number) ? 20 : 10);
+      expect(outcome?.steps).toBe(1);
+    }
+  });
+
+  test('cost one model call more for each repair, and nothing else', () => {
+    const [plain] = all;
+    if (plain === undefined) throw new Error('nothing was extracted');
+    expect(plain.activities).toEqual({ callModel: 1 });
+    const more = { ...plain.events };
+    // An activity is three events, and its result is taken up by one workflow task.
+    for (const type of ['Scheduled', 'Started', 'Completed']) {
+      const key = `activityTask${type}EventAttributes`;
+      more[key] = (more[key] ?? 0) + 1;
+    }
+    const key = 'workflowTaskCompletedEventAttributes';
+    more[key] = (more[key] ?? 0) + 1;
+    for (const { number, events, activities } of all) {
+      expect(activities).toEqual({ callModel: isRepaired(number) ? 2 : 1 });
+      expect({ number, ...events }).toEqual({
+        number,
+        ...(isRepaired(number) ? more : plain.events),
+      });
+    }
+  });
+});

@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PerdureClient, RunHandle } from '../../src/client/client-types.js';
+import { messageTokens, promptOf } from '../../src/core/transcript.js';
+import type { Message } from '../../src/core/messages.js';
+import type { ModelRequest } from '../../src/models/model.js';
+import { say } from '../../src/models/scripted.js';
+import { clerk, clientOf } from '../support/clerk.js';
+import { replyTo, untilStatus } from '../support/conversation.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { segmentsOf } from '../support/segments.js';
+
+const LONG = 'x'.repeat(900);
+const SUMMARY = 'a summary';
+let rig: Rig;
+let client: PerdureClient;
+/** Of the models' steps; not those for a summary. */
+let requests: ModelRequest[] = [];
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  const model = (window: number) => ({
+    call: async (request: ModelRequest) => {
+      const isSummary = request.tools.length === 0;
+      if (!isSummary) requests.push(structuredClone(request));
+      const inputTokens = request.messages.reduce((sum, one) => sum + messageTokens(one), 0);
+      const reply = isSummary ? say(SUMMARY) : replyTo(request);
+      return { ...reply, usage: { inputTokens, outputTokens: 5, cachedTokens: 0 } };
+    },
+    window,
+  });
+  const agents = [clerk(), clerk('reader', { model: 'small' })];
+  const segment = { steps: 2, bytes: 2_000_000 };
+  await rig.worker(agents, { models: { m: model(100_000), small: model(3_000) }, segment });
+});
+afterAll(async () => {
+  await client.close();
+  await rig.close();
+});
+
+/** An open run that has answered these. */
+async function talk(texts: readonly string[], agent = 'clerk'): Promise<string> {
+  const id = `talk-${randomUUID()}`;
+  for (const [index, message] of texts.entries()) {
+    await client.ask(id, message, { start: { agent } });
+    await client.result(id, { turn: index + 1 });
+  }
+  return id;
+}
+
+async function ended({ id }: Pick<RunHandle, 'id'>): Promise<Ended> {
+  return await rig.end(rig.client.workflow.getHandle(id));
+}
+
+/** Forks and runs to the end. `prompt`: what the model got first, before the message that was added. */
+async function fork(
+  run: string,
+  options: Omit<Parameters<PerdureClient['fork']>[1], 'message'> = {},
+): Promise<Ended & { readonly prompt: readonly object[] }> {
+  requests = [];
+  const end = await ended(await client.fork(run, { message: 'and now?', ...options }));
+  const [first] = requests;
+  expect(first?.messages.at(-1)?.text).toBe('and now?');
+  return { ...end, prompt: first?.messages.slice(0, -1) ?? [] };
+}
+
+const prompts = (messages: readonly Message[]): readonly object[] => messages.map(promptOf);
+
+describe('a run that is forked', () => {
+  test('begins with all that was said in the other one, and goes on by itself', async () => {
+    const id = await talk(['one', 'two']);
+    const { messages } = await client.transcript(id);
+    const { outcome, prompt, handle, projection } = await fork(id);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'done: and now?', steps: 1 });
+    expect(prompt).toEqual(prompts(messages));
+    expect(prompt).toHaveLength(4);
+    expect(projection.said.map(({ n, turn, text }) => [n, turn, text])).toEqual([
+      [4, 1, 'and now?'],
+      [5, 1, 'done: and now?'],
+    ]);
+    const whole = await client.transcript(handle.workflowId);
+    expect(whole.messages.map(({ n }) => n)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(whole).toMatchObject({ total: 6, completeFrom: 0, ownFrom: 4 });
+    expect((await client.transcript(id)).messages).toEqual(messages);
+    await client.closeRun(id);
+    await ended({ id });
+  });
+
+  test('says of which run, and before which message', async () => {
+    const id = await talk(['one', 'two']);
+    const { handle } = await fork(id, { at: 3 });
+    const [segment] = await segmentsOf(rig.client, id);
+    const from = { run: id, runId: segment?.runId, at: 3 };
+    expect((await client.status(handle.workflowId)).forkedFrom).toEqual(from);
+    expect(await handle.query('status')).toMatchObject({ forkedFrom: from });
+    expect((await handle.describe()).memo).toMatchObject({ forkedFrom: from });
+    expect(await client.status(id)).not.toHaveProperty('forkedFrom');
+  });
+
+  test('takes only the messages before a number', async () => {
+    const id = await talk(['one', 'two', 'three']);
+    const { messages } = await client.transcript(id);
+    const { prompt } = await fork(id, { at: 3 });
+    expect(prompt).toEqual(prompts(messages.slice(0, 3)));
+  });
+
+  test('does not part a call from its results', async () => {
+    const id = await talk(['steps 2']);
+    const { messages } = await client.transcript(id);
+    expect(messages.map(({ role }) => role)).toEqual([
+      'user',
+      ...['assistant', 'tool', 'assistant', 'tool'],
+      'assistant',
+    ]);
+    const parted = await fork(id, { at: 4 });
+    expect(parted.prompt).toEqual(prompts(messages.slice(0, 3)));
+    expect((await client.status(parted.handle.workflowId)).forkedFrom?.at).toBe(3);
+    const whole = await fork(id, { at: 5 });
+    expect(whole.prompt).toEqual(prompts(messages.slice(0, 5)));
+  });
+
+  test('gives its calls ids that none of the messages before has', async () => {
+    const id = await talk(['steps 1']);
+    requests = [];
+    const { outcome } = await ended(await client.fork(id, { message: 'steps 1' }));
+    expect(outcome).toMatchObject({ toolCalls: 1, steps: 2 });
+    const ids = requests
+      .at(-1)
+      ?.messages.flatMap((one) => (one.role === 'assistant' ? (one.calls ?? []) : []))
+      .map((call) => call.id);
+    expect(ids).toEqual(['call_1_1_0', 'call_f4_1_1_0']);
+    // The worker that has made a reply knows the prompt with it.
+    expect(requests[1]?.messages.slice(0, 5)).toEqual(requests[0]?.messages);
+  });
+
+  test('has the messages of all segments, and goes on in several itself', async () => {
+    const id = await talk(['steps 2', 'two', 'three', 'four']);
+    expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(1);
+    const { messages } = await client.transcript(id);
+    requests = [];
+    const forked = await client.fork(id, { message: 'steps 5', open: true });
+    await client.result(forked.id, { turn: 1 });
+    await client.ask(forked.id, 'more');
+    expect(await client.result(forked.id, { turn: 2 })).toMatchObject({ answer: 'done: more' });
+    expect(requests[0]?.messages.slice(0, -1)).toEqual(prompts(messages));
+    expect(requests.at(-1)?.messages.slice(0, messages.length)).toEqual(prompts(messages));
+    await client.closeRun(forked.id);
+    await client.result(forked.id);
+    expect((await segmentsOf(rig.client, forked.id)).length).toBeGreaterThan(1);
+    const whole = await client.transcript(forked.id);
+    expect(whole.messages.map(({ n }) => n)).toEqual(whole.messages.map((_, n) => n));
+    expect(whole).toMatchObject({ total: whole.messages.length, completeFrom: 0 });
+  });
+
+  test('reads a summary where the other one did, and in full what was said before it was made', async () => {
+    const texts = [1, 2, 3, 4, 5, 6, 7, 8].map((turn) => `message ${turn} ${LONG}`);
+    const id = await talk(texts, 'reader');
+    const { messages } = await client.transcript(id);
+    const made = messages.filter((one) => one.role === 'user' && one.compacts !== undefined);
+    expect(made.length).toBeGreaterThan(1);
+    const seen = [...requests];
+    for (const summary of made) {
+      // The model's reply right behind the summary shows what its prompt was.
+      const answered = messages.find(({ n, role }) => n > summary.n && role === 'assistant');
+      const asked = seen.find(
+        (request) =>
+          request.messages.some(({ text }) => text === summary.text) &&
+          `done: ${request.messages.at(-1)?.text}` === answered?.text,
+      );
+      const { prompt } = await fork(id, { at: answered?.n ?? 0, agent: 'clerk' });
+      expect(prompt).toEqual(asked?.messages);
+    }
+    const before = made[0]?.n ?? 0;
+    const { prompt } = await fork(id, { at: before, agent: 'clerk' });
+    expect(prompt).toEqual(prompts(messages.slice(0, before)));
+  });
+
+  test('can be forked itself, also when the first one is closed', async () => {
+    const id = await talk(['one']);
+    await client.closeRun(id);
+    await ended({ id });
+    const { handle } = await fork(id);
+    const { prompt } = await fork(handle.workflowId);
+    expect(prompt.map((message) => 'text' in message && message.text)).toEqual([
+      'one',
+      'done: one',
+      'and now?',
+      'done: and now?',
+    ]);
+  });
+
+  test('can be begun without a message, and be told later', async () => {
+    const id = await talk(['one']);
+    requests = [];
+    const forked = await client.fork(id, { open: true });
+    const handle = rig.client.workflow.getHandle(forked.id);
+    await untilStatus(handle, 'waiting_message');
+    await client.ask(forked.id, 'two');
+    await client.result(forked.id, { turn: 1 });
+    expect(requests[0]?.messages.map(({ text }) => text)).toEqual(['one', 'done: one', 'two']);
+    await client.closeRun(forked.id);
+    await ended(forked);
+  });
+});
+
+describe('a fork is refused', () => {
+  test.each([
+    [{ run: '' }, 'fork.run: "" is no id of a run'],
+    [{ run: 'x', at: 0 }, 'fork.at: 0 is no number of a message from 1 on'],
+    [{ run: 'x', of: 1 }, 'fork.of: no such field; there are run, at'],
+    ['x', 'fork: "x" is no object'],
+    [{ run: 'never-was' }, 'fork.run: there is no run "never-was"'],
+  ])('with %j', async (given, problem) => {
+    const { outcome } = await rig.run({ agent: 'clerk', message: 'x', fork: given });
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(outcome.error).toContain(problem);
+  });
+
+  test('where the run has fewer messages, by client and workflow', async () => {
+    const id = await talk(['one']);
+    const problem = `fork.at: 9 is more than the 2 messages of run "${id}"`;
+    await expect(client.fork(id, { message: 'x', at: 9 })).rejects.toThrow(problem);
+    const { outcome } = await rig.run({ agent: 'clerk', message: 'x', fork: { run: id, at: 9 } });
+    expect(outcome.error).toContain(problem);
+  });
+});
