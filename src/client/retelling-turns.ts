@@ -14,7 +14,8 @@ export function catchUp(
   { activity, input }: { activity: string; input: Record<string, unknown> },
 ): void {
   if (told.state === null) return;
-  callsGivenUp(told, at);
+  // A further call may be the same one, scheduled again.
+  if (activity === 'callModel') callsGivenUp(told, at);
   if (nextAction(told.state).type === 'await-time') tell(told, { type: 'time-passed', at });
   if (activity !== 'callModel') return;
   if (nextAction(told.state).type === 'join-messages') tell(told, { type: 'messages-joined', at });
@@ -67,6 +68,8 @@ export function turnOver(told: Retelling, { fields, at }: FactOf<'memo'>): void 
 export function windUp(told: Retelling, at: number): void {
   for (;;) {
     if (told.state === null || told.ended !== null) return;
+    // What it takes over from another run comes before its first turn.
+    if (told.input?.fork !== undefined && told.state.forkedFrom === undefined) return;
     const action = nextAction(told.state);
     if (action.type === 'record-turn') {
       told.turns.push({ turn: told.state.turn.number, outcome: action.outcome });
