@@ -63,12 +63,18 @@ function planCall(
     return answer(refusal(call.id, { type: 'invalid_arguments', message: until.problem }));
   }
   if (!guardsRepeats(tool)) return { type: 'execute' };
-  const earlier = state.turn.succeeded[shortSignature(call)];
-  if (earlier !== undefined) return answer(fromRecord(call, state, earlier));
+  const earlier = earlierCall(state, call);
+  if (earlier !== null) return answer(fromRecord(call, state, earlier));
   const twin = seen.get(signature(call));
   if (twin !== undefined) return { type: 'same-as', index: twin };
   seen.set(signature(call), index);
   return { type: 'execute' };
+}
+
+/** The id of the same call, where it succeeded in this turn. */
+function earlierCall({ turn }: RunState, call: ToolCall): string | null {
+  const begin = `${shortSignature(call)} `;
+  return turn.succeeded.findLast((done) => done.startsWith(begin))?.slice(begin.length) ?? null;
 }
 
 /** The calls still to be executed, in order. A twin of an earlier call in the batch is not among them. */

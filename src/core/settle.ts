@@ -59,7 +59,7 @@ function remember(state: RunState, call: ToolCall, result: CallResult): Partial<
     if (!result.ok || !guardsRepeats(tool)) return { sameRead: null };
     return {
       sameRead: null,
-      succeeded: { ...state.turn.succeeded, [shortSignature(call)]: call.id },
+      succeeded: [...state.turn.succeeded, `${shortSignature(call)} ${call.id}`],
     };
   }
   if (tool.repeat === 'allow') return { sameRead: null };

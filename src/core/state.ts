@@ -37,8 +37,11 @@ export interface Turn {
   readonly startedAt: number;
   readonly spent: Spent;
   readonly batch: Batch | null;
-  /** Short signature → call id of the `keyed` and `once` calls that succeeded in this turn. */
-  readonly succeeded: Readonly<Record<string, string>>;
+  /**
+   * `keyed` and `once` calls that succeeded in this turn, as short signature and call id with a space
+   * between. A list, for a long turn adds to it at every step, and an object would be copied key by key.
+   */
+  readonly succeeded: readonly string[];
   /** The latest read, and in how many steps in a row it came back the same. */
   readonly sameRead: SameRead | null;
   /** Of the run's messages, how many had come when one of them last woke a wait. */
@@ -183,7 +186,7 @@ export function freshTurn(number: number, price: Price | null, startedAt = 0): T
     startedAt,
     spent: nothingSpent(price),
     batch: null,
-    succeeded: {},
+    succeeded: [],
     sameRead: null,
     failedSteps: 0,
     callsRefused: null,
