@@ -16,6 +16,7 @@ export {
   type SseOptions,
   type Step,
   type StubCall,
+  type StubToken,
 } from './testing/steps.js';
 export type { Barrier } from './testing/barrier.js';
 export type { RequestEnd, StubMessage, StubRequest } from './testing/requests.js';

@@ -46,9 +46,11 @@ export async function askForClass(
     );
   }
   const times = Array.from({ length: output.samples });
-  const replies = await Promise.all(times.map(() => model.call(request, { signal })));
+  const ends = await Promise.allSettled(times.map(() => model.call(request, { signal })));
+  const replies = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []));
   const [first] = replies;
-  if (first === undefined) throw new Error('there are no samples');
+  // Paid for is paid for: with most of the votes nothing is asked again for the sake of the others.
+  if (first === undefined || replies.length * 2 < ends.length) throw failureOf(ends);
   const usage = sumOf(replies);
   const text = JSON.stringify(replies.map((reply) => reply.text));
   const { usage: _, ...rest } = first;
@@ -72,6 +74,11 @@ export function readClass(
   const output: Json = { ...scored.classification };
   const said = { ...reply, text: scored.classification.best, finish: 'stop' as const };
   return { reply: said, parsed: { ok: true, output } };
+}
+
+function failureOf(ends: readonly PromiseSettledResult<unknown>[]): unknown {
+  const failed = ends.find((end) => end.status === 'rejected');
+  return failed?.reason ?? new Error('there are no samples');
 }
 
 function answersIn(text: string): readonly string[] {

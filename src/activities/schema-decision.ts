@@ -1,6 +1,7 @@
 import type { AgentDefinition, ToolDefinition } from '../core/definition.js';
 import { isObject, parseJson, type Json, type JsonObject } from '../core/json.js';
 import type { PromptMessage } from '../core/messages.js';
+import { REPAIR_BEGINS } from '../core/repair-text.js';
 import type { ParsedAnswer } from '../core/reply.js';
 import type { ModelReply, ModelRequest, ResponseSchema } from '../models/model.js';
 import { extractJson } from '../output/extract-json.js';
@@ -20,7 +21,9 @@ export function decisionRequest(request: ModelRequest, definition: AgentDefiniti
   return {
     ...rest,
     instructions: `${request.instructions}\n\n${howToDecide(definition)}`,
-    messages: request.messages.map((message) => written(message, names)),
+    messages: request.messages.map((message, index) =>
+      isRefused(request.messages, index) ? message : written(message, { names, definition }),
+    ),
     tools: [],
     toolChoice: 'none',
     responseFormat: decisionSchema(tools, definition),
@@ -102,7 +105,10 @@ function variant(action: string, rest: JsonObject): JsonObject {
 }
 
 /** A message as the model itself would have written it, or as it can read it. */
-function written(message: PromptMessage, names: ReadonlyMap<string, string>): PromptMessage {
+function written(
+  message: PromptMessage,
+  { names, definition }: { names: ReadonlyMap<string, string>; definition: AgentDefinition },
+): PromptMessage {
   switch (message.role) {
     case 'user':
       return message;
@@ -114,11 +120,22 @@ function written(message: PromptMessage, names: ReadonlyMap<string, string>): Pr
       const [call] = message.calls ?? [];
       const decision =
         call === undefined
-          ? { action: ANSWER, answer: message.text }
+          ? { action: ANSWER, answer: answerIn(message.text, definition) }
           : { action: call.name, arguments: parseJson(call.arguments) };
       return { role: 'assistant', text: JSON.stringify({ decision }) };
     }
   }
+}
+
+/** What was no decision is shown as it was, not as one. */
+function isRefused(messages: readonly PromptMessage[], index: number): boolean {
+  const next = messages[index + 1];
+  return next?.role === 'user' && next.text.startsWith(REPAIR_BEGINS);
+}
+
+/** Under a schema, the value; else the text. */
+function answerIn(text: string, { output }: AgentDefinition): unknown {
+  return output?.type === 'json' ? (parseJson(text) ?? text) : text;
 }
 
 function callNames(message: PromptMessage): readonly (readonly [string, string])[] {

@@ -17,7 +17,11 @@ export async function settleTool<T>(
   bounds: { timeoutMs: number; cancelled: AbortSignal },
 ): Promise<SettledTool<T>> {
   const expiry = new AbortController();
-  const signal = AbortSignal.any([bounds.cancelled, expiry.signal]);
+  const { signal } = expiry;
+  // Not AbortSignal.any: Node keeps such a signal, and with it all of the activity, for ever.
+  const cancel = (): void => expiry.abort(bounds.cancelled.reason);
+  if (bounds.cancelled.aborted) cancel();
+  else bounds.cancelled.addEventListener('abort', cancel, { once: true });
   const timers: NodeJS.Timeout[] = [];
   const after = (ms: number): Promise<void> =>
     new Promise((resolve) => timers.push(setTimeout(resolve, ms)));
@@ -37,6 +41,7 @@ export async function settleTool<T>(
     ]);
   } finally {
     for (const timer of timers) clearTimeout(timer);
+    bounds.cancelled.removeEventListener('abort', cancel);
   }
 }
 

@@ -152,11 +152,14 @@ function isTemplate(instructions: string | Template): instructions is Template {
   return typeof instructions === 'object' && instructions !== null && 'args' in instructions;
 }
 
+/** All of them stay in one segment of the history. */
+const MOST_ATTEMPTS = 100;
+
 function attemptsOf(name: string, { attempts }: Pick<AgentOptions, 'attempts'>): number | null {
   if (attempts === undefined) return null;
-  if (Number.isInteger(attempts) && attempts > 0) return attempts;
+  if (Number.isInteger(attempts) && attempts > 0 && attempts <= MOST_ATTEMPTS) return attempts;
   throw new Error(
-    `agent "${name}": attempts ${JSON.stringify(attempts)}: give a whole number above 0`,
+    `agent "${name}": attempts ${JSON.stringify(attempts)}: give a whole number from 1 to ${MOST_ATTEMPTS}`,
   );
 }
 

@@ -90,8 +90,10 @@ function aside(state: RunState, gone: readonly Message[]): readonly Message[] {
 
 /** The same run at the beginning of a new segment. */
 export function nextSegment(state: RunState): RunState {
+  const { pruned: _, ...transcript } = state.transcript;
   return {
     ...state,
+    transcript,
     segments: state.segments + 1,
     segmentFrom: { steps: state.total.steps, message: state.transcript.next },
   };

@@ -20,7 +20,14 @@ export function judge(
   const counted = withTurn(state, { refusedAnswers: refused });
   if (parsed.ok || refused >= attempts) return accept(counted, { reply, parsed, at });
   const opened = openBranch(counted);
-  const answered = say(opened, at, { role: 'assistant', text: reply.text, side: true });
+  const { blob } = reply;
+  const refusedAnswer = {
+    role: 'assistant',
+    text: reply.text,
+    ...(blob && { blob }),
+    side: true,
+  } as const;
+  const answered = say(opened, at, refusedAnswer);
   const text = repairText(parsed.problem, { attempt: refused, attempts });
   return say(answered, at, { role: 'user', text, origin: 'perdure', side: true });
 }

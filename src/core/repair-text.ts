@@ -2,6 +2,9 @@ import { byteLength } from './inbox.js';
 
 const PROBLEM_BYTES = 4 * 1024;
 
+/** How it begins, for those who have to tell a repair from what people say. */
+export const REPAIR_BEGINS = 'Your answer was not accepted (attempt ';
+
 /** What the model is told of an answer that was not accepted. `attempt`: the one that failed, from 1. */
 export function repairText(
   problem: string,
@@ -12,7 +15,7 @@ export function repairText(
     bytes <= PROBLEM_BYTES ? problem : `${head(problem)}\n[… cut, ${bytes} bytes in all]`;
   const last = attempts - attempt === 1 ? 'This is the last attempt. ' : '';
   return (
-    `Your answer was not accepted (attempt ${attempt} of ${attempts}).\n\n${shown.trim()}\n\n` +
+    `${REPAIR_BEGINS}${attempt} of ${attempts}).\n\n${shown.trim()}\n\n` +
     `${last}Send the whole answer again, corrected, and nothing else.`
   );
 }

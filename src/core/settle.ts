@@ -6,6 +6,9 @@ import { completed } from './ends.js';
 import type { ToolCall } from './messages.js';
 import type { Batch, RunState, Turn } from './state.js';
 
+/** Calls of a turn whose repeat is answered from the record; all of them are carried from segment to segment. */
+const REMEMBERED = 1_000;
+
 /** Closes the batch when nothing of it is left to execute. */
 export function settle(state: RunState, at: number): RunState {
   const { batch } = state.turn;
@@ -59,7 +62,7 @@ function remember(state: RunState, call: ToolCall, result: CallResult): Partial<
     if (!result.ok || !guardsRepeats(tool)) return { sameRead: null };
     return {
       sameRead: null,
-      succeeded: [...state.turn.succeeded, `${shortSignature(call)} ${call.id}`],
+      succeeded: [...state.turn.succeeded, `${shortSignature(call)} ${call.id}`].slice(-REMEMBERED),
     };
   }
   if (tool.repeat === 'allow') return { sameRead: null };

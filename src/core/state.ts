@@ -38,7 +38,7 @@ export interface Turn {
   readonly spent: Spent;
   readonly batch: Batch | null;
   /**
-   * `keyed` and `once` calls that succeeded in this turn, as short signature and call id with a space
+   * The newest `keyed` and `once` calls that succeeded in this turn, as short signature and call id with a space
    * between. A list, for a long turn adds to it at every step, and an object would be copied key by key.
    */
   readonly succeeded: readonly string[];

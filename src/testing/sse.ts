@@ -3,6 +3,7 @@ import type { SseOptions } from './steps.js';
 
 interface Delta {
   readonly delta: Record<string, unknown>;
+  readonly logprobs?: unknown;
   readonly finish: unknown;
 }
 
@@ -36,9 +37,13 @@ function deltas(choice: Record<string, unknown>, size: number): readonly Delta[]
       delta: { [field]: part },
       finish: null,
     }));
+  const { logprobs } = choice;
   return [
     { delta: { role: 'assistant' }, finish: null },
-    ...spoken('content'),
+    // All of them with the first piece of text: pieces are cut by characters, not by tokens.
+    ...spoken('content').map((piece, index) =>
+      index === 0 && logprobs !== undefined ? { ...piece, logprobs } : piece,
+    ),
     ...spoken('refusal'),
     ...calls.flatMap((call, index) => callDeltas(call, index, size)),
     { delta: {}, finish: choice['finish_reason'] ?? null },
@@ -53,8 +58,8 @@ function events(completion: JsonObject, size: number): readonly string[] {
   if (!isObject(choice)) return [JSON.stringify(completion)];
   const chunk = { ...head, object: 'chat.completion.chunk' };
   return [
-    ...deltas(choice, size).map(({ delta, finish }) =>
-      JSON.stringify({ ...chunk, choices: [{ index: 0, delta, finish_reason: finish }] }),
+    ...deltas(choice, size).map(({ delta, finish, ...told }) =>
+      JSON.stringify({ ...chunk, choices: [{ index: 0, delta, finish_reason: finish, ...told }] }),
     ),
     ...(usage === undefined ? [] : [JSON.stringify({ ...chunk, choices: [], usage })]),
   ];

@@ -31,9 +31,17 @@ export interface Delivery {
   readonly sse?: SseOptions;
 }
 
+/** A token of the answer; `top`: how probable it and its rivals were, from 0 to 1 each. */
+export interface StubToken {
+  readonly token: string;
+  readonly top: Readonly<Record<string, number>>;
+}
+
 export interface CompletionOptions extends Delivery {
   /** Of the wire format; `null` leaves it out. Default: 10 tokens in, 5 out. */
   readonly usage?: JsonObject | null;
+  /** Told whether the request asks for it or not; left out by default. */
+  readonly logprobs?: readonly StubToken[];
   /** Any text, or `null`; default `stop`, with calls `tool_calls`. */
   readonly finish?: string | null;
 }
@@ -64,16 +72,37 @@ function completionOf(
   message: JsonObject,
   options: CompletionOptions & { readonly finish: string | null },
 ): Step {
-  const { usage = USAGE, finish, ...delivery } = options;
+  const { usage = USAGE, finish, logprobs, ...delivery } = options;
+  const content = logprobs?.map(wireToken);
   const completion = {
     id: 'chatcmpl-stub',
     object: 'chat.completion',
     created: 0,
     model: 'stub',
-    choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: finish }],
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', ...message },
+        finish_reason: finish,
+        ...(content && { logprobs: { content } }),
+      },
+    ],
     ...(usage !== null && { usage }),
   };
   return { type: 'completion', completion, delivery };
+}
+
+/** What has no probability at all goes out as null: JSON knows no minus infinity. */
+function wireLogprob(probability: number | undefined): number | null {
+  return probability === undefined || probability <= 0 ? null : Math.log(probability);
+}
+
+function wireToken({ token, top }: StubToken): JsonObject {
+  const rivals = Object.entries(top).map(([text, probability]) => ({
+    token: text,
+    logprob: wireLogprob(probability),
+  }));
+  return { token, logprob: wireLogprob(top[token]), top_logprobs: rivals };
 }
 
 function wireCall(call: StubCall, index: number): JsonObject {

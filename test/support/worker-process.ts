@@ -4,6 +4,7 @@ import { defineConfig } from '../../src/config.js';
 import type { OnLimit } from '../../src/core/definition.js';
 import { installRuntime } from '../../src/runtime.js';
 import { createWorker } from '../../src/worker.js';
+import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
 
 installRuntime('ERROR');
@@ -35,7 +36,10 @@ async function whole(): Promise<void> {
     ...(env['ON_LIMIT'] && { onLimit: env['ON_LIMIT'] as OnLimit }),
   });
   const worker = await createWorker({
-    config: defineConfig({ agents: [agent], ...(window > 0 && { models: { stub: { window } } }) }),
+    config: defineConfig({
+      agents: [agent, contractAgent()],
+      ...(window > 0 && { models: { stub: { window } } }),
+    }),
     address,
     taskQueue,
     workflowBundle,

@@ -172,6 +172,31 @@ test('sends calls, usage and finish reasons as told', async () => {
   ]);
 });
 
+test('tells how probable tokens were, whole and in a stream', async () => {
+  const stub = await stubFor();
+  const logprobs = [{ token: 'A', top: { A: 0.5, B: 0 } }];
+  stub.fallback(() => reply.text('A', { logprobs }));
+  const whole = JSON.parse(await (await ask(stub, [user('a')])).text());
+  const told = [
+    {
+      token: 'A',
+      logprob: Math.log(0.5),
+      top_logprobs: [
+        { token: 'A', logprob: Math.log(0.5) },
+        { token: 'B', logprob: null },
+      ],
+    },
+  ];
+  expect(whole.choices[0].logprobs).toEqual({ content: told });
+  const streamed = await (await ask(stub, [user('a')], { stream: true })).text();
+  const tokens = streamed
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: {'))
+    .map((event) => JSON.parse(event.slice(6)))
+    .flatMap(({ choices }) => choices[0]?.logprobs?.content ?? []);
+  expect(tokens).toEqual(told);
+});
+
 test('lists its model, and knows no other path', async () => {
   const stub = await stubFor();
   const models = await fetch(`${stub.baseUrl}/models`);

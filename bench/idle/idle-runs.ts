@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { WithStartWorkflowOperation, type Client } from '@temporalio/client';
+import { outcomeUpdate, statusQuery } from '../../src/workflows/handles.js';
+import { openingMessage } from '../conversation.js';
+import { inParallel } from '../kit/in-parallel.js';
+
+const DESCRIBED_AT_ONCE = 20;
+
+export interface FirstTurn {
+  readonly taskQueue: string;
+  /** Steps that call a tool; one more reply ends the turn. */
+  readonly steps: number;
+  /** Of each message. */
+  readonly bytes: number;
+}
+
+/** Starts so many open runs and resolves with their ids when each waits for its second message. */
+export async function startIdleRuns(
+  client: Client,
+  turn: FirstTurn,
+  { count, atOnce }: { readonly count: number; readonly atOnce: number },
+): Promise<readonly string[]> {
+  const ids = Array.from({ length: count }, () => `idle-${randomUUID()}`);
+  await inParallel(ids, { atOnce }, (id) => startIdleRun(client, turn, id));
+  return ids;
+}
+
+async function startIdleRun(
+  client: Client,
+  { taskQueue, steps, bytes }: FirstTurn,
+  id: string,
+): Promise<void> {
+  const message = openingMessage({ name: id, steps, tools: ['work'], bytes });
+  for (;;) {
+    // Starts the run, or finds it where a segment has let its waiters go.
+    const outcome = await client.workflow.executeUpdateWithStart(outcomeUpdate, {
+      startWorkflowOperation: new WithStartWorkflowOperation('agent', {
+        workflowId: id,
+        taskQueue,
+        args: [{ agent: 'scripted', open: true, message }],
+        workflowIdConflictPolicy: 'USE_EXISTING',
+        workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      }),
+      args: [{ turn: 1 }],
+    });
+    if ('pending' in outcome) continue;
+    if (outcome.status === 'completed') return await untilIdle(client, id);
+    throw new Error(`${id} is no idle run: ${outcome.status}, ${outcome.error ?? ''}`);
+  }
+}
+
+/** After a turn a run may still go on in a new segment. */
+async function untilIdle(client: Client, id: string): Promise<void> {
+  const handle = client.workflow.getHandle(id);
+  for (;;) {
+    const { status } = await handle.query(statusQuery);
+    if (status === 'waiting_message') return;
+  }
+}
+
+/** Id → its segment and how many events that has; what does nothing has the same ever after. */
+export async function eventsOf(
+  client: Client,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, { readonly runId: string; readonly events: number }>> {
+  const counted = await inParallel(ids, { atOnce: DESCRIBED_AT_ONCE }, async (id) => {
+    const { runId, historyLength } = await client.workflow.getHandle(id).describe();
+    return [id, { runId, events: historyLength }] as const;
+  });
+  return new Map(counted);
+}

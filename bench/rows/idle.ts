@@ -1,0 +1,123 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { eventsOf, startIdleRuns, type FirstTurn } from '../idle/idle-runs.js';
+import type { Bench, BenchWorker } from '../kit/bench.js';
+import type { Row } from '../row.js';
+import { slope, type Point } from '../statistics.js';
+import { show } from '../table.js';
+
+const IDLE_MS = 10_000;
+const MEGABYTE = 1e6;
+
+type Turn = Omit<FirstTurn, 'taskQueue'>;
+
+/** A greeting and its answer. */
+const EMPTY: Turn = { steps: 0, bytes: 100 };
+/** 100 steps, the last of them the answer: by default the run then goes on in a new segment. */
+const LONG: Turn = { steps: 99, bytes: 2_000 };
+/** One step fewer: the most that a segment comes to hold. */
+const FULL: Turn = { steps: 98, bytes: 2_000 };
+/** The prompts that a worker keeps are bounded, however many runs it has; so they are kept out. */
+const PROMPT_BYTES = 8 * 1024 * 1024;
+const AT_ONCE = 10;
+/** Fills what a worker keeps beside its runs, and lets it optimise its code. */
+const WARM_UP_RUNS = { quick: 20, whole: 40 };
+
+interface Measured {
+  /** x: runs, y: bytes that the worker holds. */
+  readonly memory: readonly Point[];
+  /** Events that came while all did nothing. */
+  readonly events: number;
+  /** Milliseconds of processor time in a second. */
+  readonly cpu: { readonly without: number; readonly with: number };
+}
+
+/** What open runs cost while they wait for a message. */
+export async function measureIdle(bench: Bench): Promise<readonly Row[]> {
+  const counts = bench.quick ? [10, 20, 40] : [30, 60, 120];
+  const empty = await measure(bench, EMPTY, bench.quick ? [25, 50, 100] : [100, 200, 400]);
+  const long = await measure(bench, LONG, counts);
+  const full = await measure(bench, FULL, counts);
+  const measured = [empty, long, full];
+  return [
+    memoryRow(empty, { name: 'idle/empty', what: 'after a turn of one reply', atMost: 0.4 }),
+    memoryRow(long, { name: 'idle/steps', what: 'after 100 steps of 2 kB messages', atMost: 1 }),
+    memoryRow(full, { name: 'idle/full', what: 'whose segment is full, after 99', atMost: 1 }),
+    {
+      name: 'idle/events',
+      what: `events of all idle runs in ${IDLE_MS / 1_000} s`,
+      value: measured.reduce((sum, { events }) => sum + events, 0),
+      unit: 'events',
+      bar: { atMost: 0 },
+      samples: [],
+      detail: `processor time of the worker: ${measured.map(showCpu).join('; ')}`,
+    },
+  ];
+}
+
+function memoryRow(
+  { memory }: Measured,
+  { atMost, ...named }: { name: string; what: string; atMost: number },
+): Row {
+  const held = memory.map(({ x, y }) => `${show(y / MEGABYTE)} with ${x}`);
+  return {
+    name: named.name,
+    what: `memory of a worker for an idle run ${named.what}`,
+    value: slope(memory) / MEGABYTE,
+    unit: 'MB',
+    bar: { atMost },
+    samples: [],
+    detail: `MB held: ${held.join(', ')}`,
+  };
+}
+
+function showCpu({ memory, cpu }: Measured): string {
+  const runs = memory.at(-1)?.x ?? 0;
+  return `${show(cpu.with)} ms/s with ${runs} runs, ${show(cpu.without)} with none`;
+}
+
+async function measure(bench: Bench, turn: Turn, counts: readonly number[]): Promise<Measured> {
+  const worker = await bench.worker(
+    'perdure',
+    { SEGMENTS: 'default', PROMPT_BYTES: String(PROMPT_BYTES) },
+    { collects: true },
+  );
+  const begin = async (count: number): Promise<readonly string[]> =>
+    await startIdleRuns(
+      bench.client,
+      { ...turn, taskQueue: worker.queue },
+      { count, atOnce: AT_ONCE },
+    );
+  const without = await idleCpu(worker);
+  const warm = await begin(bench.quick ? WARM_UP_RUNS.quick : WARM_UP_RUNS.whole);
+  const ids: string[] = [];
+  const memory: Point[] = [];
+  for (const count of counts) {
+    ids.push(...(await begin(count - ids.length)));
+    const { rssBytes } = await worker.settled();
+    memory.push({ x: count, y: rssBytes });
+  }
+  const all = [...warm, ...ids];
+  const before = await eventsOf(bench.client, all);
+  const cpu = { without, with: await idleCpu(worker) };
+  const after = await eventsOf(bench.client, all);
+  await worker.end();
+  return { memory, cpu, events: cameBetween(before, after) };
+}
+
+/** Milliseconds in a second. */
+async function idleCpu(worker: BenchWorker): Promise<number> {
+  const before = await worker.reading();
+  // The time itself is what is measured, not a wait for something.
+  await pause(IDLE_MS);
+  const after = await worker.reading();
+  return ((after.cpuMs - before.cpuMs) / (after.at - before.at)) * 1_000;
+}
+
+type Counted = Awaited<ReturnType<typeof eventsOf>>;
+
+function cameBetween(before: Counted, after: Counted): number {
+  return [...after].reduce((sum, [id, { runId, events }]) => {
+    const earlier = before.get(id);
+    return sum + events - (earlier?.runId === runId ? earlier.events : 0);
+  }, 0);
+}

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { reply } from '../../src/testing/steps.js';
+import { startExample, type Example } from '../support/example.js';
+
+let example: Example;
+beforeAll(async () => {
+  example = await startExample('extractor');
+});
+afterAll(async () => await example.close());
+
+const kettles = { item: 'kettle', count: 2, euros: 40 };
+const right = { lines: [kettles, { item: 'cable', count: 1, euros: 9 }], totalEuros: 89 };
+const wrong = { ...right, lines: [kettles] };
+
+test('the extractor sends a sum that is not right back, and gives the invoice', async () => {
+  const { rig, stub } = example;
+  const answer = `Here it is:\n\`\`\`json\n${JSON.stringify({ ...right, due: null })}\n\`\`\``;
+  stub.script(reply.text(JSON.stringify(wrong)), reply.text(answer));
+  const { outcome, projection } = await rig.run({ agent: 'invoice', message: 'two kettles …' });
+  expect(outcome).toMatchObject({
+    status: 'completed',
+    reason: 'answer',
+    output: right,
+    steps: 1,
+    usage: { inputTokens: 20, outputTokens: 10 },
+  });
+  const [first, second] = stub.requests;
+  expect(first?.body['response_format']).toMatchObject({ type: 'json_schema' });
+  const told = String(second?.messages.at(-1)?.content);
+  expect(told).toContain('attempt 1 of 3');
+  expect(told).toContain(
+    'totalEuros: must be the sum of the lines, 80 €; read each line again, got 89',
+  );
+  expect(projection.state?.transcript.messages.map(({ text }) => text)).toEqual([
+    'two kettles …',
+    answer,
+  ]);
+  stub.assertConsumed();
+});
+
+test('the extractor gives no invoice rather than a wrong one', async () => {
+  const { rig, stub } = example;
+  const texts = [wrong, wrong, wrong].map((invoice) => reply.text(JSON.stringify(invoice)));
+  stub.script(...texts);
+  const { outcome } = await rig.run({ agent: 'invoice', message: 'three times wrong' });
+  expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', output: null });
+  expect(outcome.error).toContain('the sum of the lines, 80 €');
+  expect(outcome.usage.inputTokens).toBe(30);
+  stub.assertConsumed();
+});

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { reply } from '../../src/testing/steps.js';
+import { startExample, type Example } from '../support/example.js';
+
+let example: Example;
+beforeAll(async () => {
+  example = await startExample('incident-agent');
+});
+afterAll(async () => await example.close());
+
+const cause = { service: 'shop', cause: 'a slow query', severity: 'high' };
+
+test('the incident agent ends by its tool, whose result is the output', async () => {
+  const { rig, stub } = example;
+  stub.script(
+    reply.calls([{ name: 'read_log', arguments: { service: 'store' } }]),
+    reply.calls([{ name: 'read_log', arguments: { service: 'shop' } }]),
+    reply.calls([{ name: 'file_incident', arguments: { ...cause, severity: 'huge' } }]),
+    reply.calls([{ name: 'file_incident', arguments: cause }]),
+  );
+  const { outcome, projection } = await rig.run({ agent: 'incident', message: 'it is slow' });
+  expect(outcome).toMatchObject({
+    status: 'completed',
+    reason: 'tool',
+    steps: 4,
+    output: { incident: expect.stringMatching(/^INC-\w{8}$/), pagedOnCall: true },
+  });
+  const texts = projection.state?.transcript.messages.map(({ text }) => text) ?? [];
+  expect(texts[2]).toContain('there are shop, bank');
+  expect(texts[6]).toContain('severity');
+  expect(stub.requests[0]?.body).toMatchObject({ tool_choice: 'required' });
+  stub.assertConsumed();
+});
+
+test('the incident agent takes no words for the end of its work', async () => {
+  const { rig, stub } = example;
+  stub.script(reply.text('It seems to be the database.'));
+  const { outcome } = await rig.run({ agent: 'incident', message: 'it is slow again' });
+  expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', output: null });
+  stub.assertConsumed();
+});

@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import { reply, type Step } from '../../src/testing/steps.js';
+import type { StubRequest } from '../../src/testing/requests.js';
+
+/** An agent whose answers have a schema and a refinement that no model is told of beforehand. */
+export function contractAgent(): Agent<{ name: string; age: number }> {
+  return defineAgent({
+    name: 'contract',
+    instructions: 'extract the person',
+    model: 'stub',
+    output: z
+      .object({ name: z.string(), age: z.number() })
+      .refine(({ age }) => age % 2 === 0, { path: ['age'], message: 'must be even' }),
+  });
+}
+
+/** What the model of the contract runs says, one after the other: the last keeps to the contract. */
+export const CONTRACT_ANSWERS = [
+  '{"name": "Ann", "age": 41}',
+  '{"name": "Ann", "age": ',
+  '{"name": "Ann", "age": "forty"}',
+  '{"name": "Ann", "age": 40}',
+] as const;
+
+/** The same request always gets the same answer. */
+export function contractAnswer({ assistantMessages }: StubRequest): Step {
+  return reply.text(CONTRACT_ANSWERS[assistantMessages] ?? 'asked too often');
+}

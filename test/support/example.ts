@@ -1,0 +1,37 @@
+import { resolve } from 'node:path';
+import { loadConfig } from '../../src/cli/load-config.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { createRig, type Rig } from './rig.js';
+
+/** An example as it lies in the repository, on a worker whose model is the stub. */
+export interface Example {
+  readonly rig: Rig;
+  readonly stub: Stub;
+  /** The same agents on another worker; what the first had in memory is gone. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startExample(name: string): Promise<Example> {
+  const [rig, stub] = [await createRig(), await startStub()];
+  const { agents, models } = await loadConfig({ folder: resolve('examples', name), env: {} });
+  const env = {
+    PERDURE_HOME: rig.home,
+    PERDURE_MODEL: 'stub',
+    OPENAI_BASE_URL: stub.baseUrl,
+  };
+  const restart = async (): Promise<void> => {
+    await rig.stopWorkers();
+    await rig.worker(agents, { ...(models && { models }), env });
+  };
+  await restart();
+  return {
+    rig,
+    stub,
+    restart,
+    async close() {
+      await rig.close();
+      await stub.close();
+    },
+  };
+}
