@@ -1,7 +1,6 @@
 import { Context, type Info } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import type { PromptMessage } from '../core/messages.js';
-import { callId } from '../core/messages.js';
+import { callId, type BlobRef, type PromptMessage } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { AttemptReport } from '../core/report.js';
 import { isObject, type JsonObject } from '../core/json.js';
@@ -49,7 +48,7 @@ export async function callModel(
         async () => {
           const rebuilt = await rebuild(deps, context, input);
           const { definition } = rebuilt.pinned;
-          const asked = modelRequest(definition, rebuilt.messages, input);
+          const asked = withFiles(deps, modelRequest(definition, rebuilt.messages, input));
           const how = { pinned: rebuilt.pinned, input };
           return { ...rebuilt, request: asked, reply: await ask(deps, context, how, asked) };
         },
@@ -78,6 +77,12 @@ async function rebuild(
   };
   const messages = await deps.transcripts.prompt(name, (from, to) => own.prompt(from, to));
   return { pinned, name, messages };
+}
+
+/** Where something is attached by reference, the way to it. */
+function withFiles({ blobs }: ActivityDependencies, request: ModelRequest): ModelRequest {
+  const isAttached = request.messages.some((one) => one.role === 'user' && one.attachments);
+  return isAttached ? { ...request, files: (blob: BlobRef) => blobs.get(blob) } : request;
 }
 
 /** Calls the model under the activity's cancellation, even one that does not listen to it. */
@@ -169,10 +174,13 @@ async function judged<T>(
 /** The message that the workflow will make of this reply: the same function of the same values. */
 function assistantMessage(
   reply: RecordedReply,
-  { turn, step, closing }: CallModelInput,
+  { turn, step, fork, closing }: CallModelInput,
 ): PromptMessage {
   if (closing || reply.calls === undefined) return { role: 'assistant', text: reply.text };
-  const calls = reply.calls.map((call, index) => ({ ...call, id: callId({ turn, step, index }) }));
+  const calls = reply.calls.map((call, index) => ({
+    ...call,
+    id: callId({ turn, step, index, fork }),
+  }));
   return { role: 'assistant', text: reply.text, calls };
 }
 

@@ -3,6 +3,7 @@ import { normaliseError } from '../tools/normalise-error.js';
 import { callModel } from './call-model.js';
 import type { Activities } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { forkMessages } from './fork-messages.js';
 import { keepMessages } from './keep-messages.js';
 import { loadAgent } from './load-agent.js';
 import { runFunction } from './run-function.js';
@@ -15,6 +16,7 @@ export function createActivities(deps: ActivityDependencies): Activities {
     callModel: presentable((input) => callModel(deps, input)),
     runTool: presentable((input) => runTool(deps, input)),
     keepMessages: presentable((input) => keepMessages(deps, input)),
+    forkMessages: presentable((input) => forkMessages(deps, input)),
     runFunction: presentable((input) => runFunction(deps, input)),
     askRun: presentable(askRun),
   };

@@ -86,6 +86,7 @@ function registerReaders(enter: Enter): void {
   )
     .option('--from <n>', 'first message, from 0', number)
     .option('--to <n>', 'first message not wanted any more', number)
+    .option('--side', 'also the answers that were refused, and what the model was told of them')
     .option('--full', 'cut nothing; fetch large texts from the blob store');
   enter(
     'export <id>',

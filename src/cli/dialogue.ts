@@ -58,7 +58,7 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
     case 'user':
       return userName(message);
     case 'assistant':
-      return 'model';
+      return message.side ? 'model · refused answer' : 'model';
     case 'tool': {
       const name = names.get(message.callId);
       return visible(
@@ -68,10 +68,11 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
   }
 }
 
-function userName({ origin, pinned, compacts }: UserMessage): string {
+function userName({ origin, pinned, compacts, side }: UserMessage): string {
   if (compacts !== undefined) {
     return `perdure · summary, for the model in place of #${compacts.from} to #${compacts.to}`;
   }
+  if (side) return 'perdure · of the refused answer';
   if (origin === 'perdure') return 'perdure';
   return pinned ? 'user · pinned' : 'user';
 }
@@ -81,7 +82,22 @@ function body(message: Message, options: DialogueOptions): readonly string[] {
   if (message.role === 'tool' && !options.full) {
     return cut(message.text, { characters: RESULT, lines: RESULT_LINES }, message.blob?.bytes);
   }
-  return [...said, ...callsOf(message).flatMap((call) => callLines(call, options))];
+  return [
+    ...said,
+    ...attachedLines(message),
+    ...callsOf(message).flatMap((call) => callLines(call, options)),
+  ];
+}
+
+function attachedLines(message: Message): readonly string[] {
+  const { attachments = [] } = message.role === 'user' ? message : {};
+  return attachments.map((attached) => {
+    if ('url' in attached) return visible(`+ ${attached.type} ${attached.url}`);
+    const { type, name = '', mediaType, blob } = attached;
+    // Base64 takes four bytes for three.
+    const size = formatBytes(Math.floor(blob.bytes * 0.75));
+    return visible(`+ ${type} ${name} (${mediaType}, ${size})`.replace('  ', ' '));
+  });
 }
 
 function callsOf(message: Message): readonly ToolCall[] {

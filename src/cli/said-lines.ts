@@ -11,11 +11,12 @@ export function saidLine(
   before: Message | undefined,
   paint: Palette,
 ): string | null {
-  const { compacts, origin, turn, text } = message;
+  const { compacts, origin, side, turn, text } = message;
   if (compacts !== undefined) {
     const { from, to } = compacts;
     return paint.dim(`from here on a summary stands for messages ${from} to ${to}`);
   }
+  if (side) return paint.yellow(refusedLine(text));
   if (origin === 'perdure') {
     return paint.yellow('a limit is reached: one last call, for an answer from what is there');
   }
@@ -24,4 +25,12 @@ export function saidLine(
   }
   // Whoever starts a run knows what they have said.
   return turn === 1 ? null : `${paint.bold(`turn ${turn}`)} · ${visible(text)}`;
+}
+
+/** What the model is told of an answer that was refused: the attempt and what is wrong, in a line. */
+function refusedLine(text: string): string {
+  const [, attempt = '', rest = text] =
+    /^Your answer was not accepted \(attempt (\d+ of \d+)\)\.\n\n(.*)$/s.exec(text) ?? [];
+  const [problem = ''] = rest.split('\n\n');
+  return visible(`answer refused${attempt === '' ? '' : `, attempt ${attempt}`}: ${problem}`);
 }

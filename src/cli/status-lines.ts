@@ -31,6 +31,7 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
     [
       { name: 'run', lines: [paint.bold(printable(status.id)), ...optional(link)] },
       { name: 'agent', lines: [agentLine(run, status)] },
+      { name: 'forked', lines: forkLines(status) },
       { name: 'status', lines: [statusWord(status, paint), ...messageLines(status)] },
       { name: 'doing', lines: optional(status.doing) },
       { name: 'waits', lines: optional(waitLine(view)) },
@@ -59,6 +60,12 @@ function agentLine({ view }: RunReading, { agent }: RunStatus): string {
   const name = agent === '' ? 'not named by the input' : visible(agent);
   if (model === undefined) return `${name} (never loaded)`;
   return `${name}, ${model === 'demo' ? 'demo model (code, no LLM)' : `model ${visible(model)}`}`;
+}
+
+function forkLines({ forkedFrom }: RunStatus): readonly string[] {
+  if (forkedFrom === undefined) return [];
+  const { run, at } = forkedFrom;
+  return [`from ${printable(run)}, with its messages before #${at}`];
 }
 
 function statusWord({ status, reason, outcome }: RunStatus, paint: Palette): string {

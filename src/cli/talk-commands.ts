@@ -14,6 +14,18 @@ export function registerTalk(enter: Enter): void {
     .option('--refresh', 'take the agent as the workers have it now, before the turn begins')
     .option('--no-wait', 'give it to a worker elsewhere and leave');
   enter(
+    'fork <run> <message...>',
+    'start a run that begins with the messages of this one, and follow it',
+    async () => (await import('./commands/fork.js')).fork,
+  )
+    .option('--at <n>', 'first message that is not taken; default: all are', number)
+    .option(
+      '--id <id>',
+      'workflow id of the new run; default: the agent, the date and a random end',
+    )
+    .option('--open', 'let it wait for more messages after each answer; see send and close')
+    .option('--no-wait', 'leave when the run waits for a person (exit 3) or is blocked (exit 4)');
+  enter(
     'pause <id>',
     'let what is in flight end, and start nothing more',
     async () => (await import('./commands/pause.js')).pause,
@@ -55,4 +67,10 @@ function limit(text: string): number | null {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value)) return value;
   throw new InvalidArgumentError('Give a number, or none.');
+}
+
+function number(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isFinite(value)) return value;
+  throw new InvalidArgumentError('Give a number.');
 }

@@ -1,24 +1,28 @@
 import type { Client } from '@temporalio/client';
 import type { Typed } from '../agents/typed.js';
 import type { Archive } from '../archive/archive.js';
+import type { BlobStore } from '../blobs/blob-store.js';
 import type { ConnectionSettings } from '../connection.js';
 import type { Resolution } from '../core/call-results.js';
 import type { Limits } from '../core/definition.js';
 import type { Ask } from '../core/inbox.js';
 import type { Json } from '../core/json.js';
+import type { Attachment } from '../core/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { EffectiveLimits } from '../core/state.js';
 import type { RunStatus } from '../core/status.js';
+import type { AttachOptions } from './attach.js';
 import type { Batch, BatchOptions, BatchTask } from './batch.js';
 import type { SentMessage } from './control.js';
 import type { EventsOptions } from './follow-events.js';
+import type { ForkOptions } from './fork-run.js';
 import type { ListWish, RunList } from './list.js';
 import type { ResultOptions } from './result.js';
 import type { DurableEvent } from './run-events.js';
 import type { AgentLike, RunSettings } from './run-input.js';
 import type { RunTranscript } from './run-transcript.js';
 import type { Schedules } from './schedule.js';
-import type { MessageRange } from './transcript.js';
+import type { TranscriptRange } from './transcript.js';
 
 export interface ClientOptions extends ConnectionSettings {
   /** Of the workers; default PERDURE_TASK_QUEUE, else `perdure`. */
@@ -27,15 +31,19 @@ export interface ClientOptions extends ConnectionSettings {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** A client of Temporal's SDK that exists; it stays open when this one is closed. */
   readonly client?: Client;
-  /** PERDURE_HOME of the workers, for the archive; default: the environment's, else `.perdure`. */
+  /** PERDURE_HOME of the workers, for archive and attachments; default: the environment's, else `.perdure`. */
   readonly home?: string;
   /** Default: files below `home`. */
   readonly archive?: Archive;
+  /** Where attachments go, the same as that of the workers; default: files below `home`. */
+  readonly blobs?: BlobStore;
 }
 
 export interface StartOptions extends RunSettings {
   /** Needed, but for an open run that is told later. */
   readonly message?: string;
+  /** Sent along with the message: images by address, and what `attach` gave. */
+  readonly attachments?: readonly Attachment[];
   /** Names the run for ever; default: made of the agent's name, the day and some letters. */
   readonly id?: string;
   /** Wait for more messages after a turn instead of ending. */
@@ -65,6 +73,16 @@ export interface AskOptions {
 export interface PerdureClient {
   /** Rejects with an `IdTakenError` where there is or was a run of this id. */
   start<Output = Json>(agent: AgentLike<Output>, options: StartOptions): Promise<RunHandle<Output>>;
+  /** Keeps bytes where the workers find them, for the `attachments` of a message. */
+  attach(bytes: Uint8Array, options?: AttachOptions): Promise<Attachment>;
+  /**
+   * Starts a run that begins with the messages of another one, before number `at`; that one is left as
+   * it is. The agent is loaded as it is now. Rejects with an `IdTakenError`.
+   */
+  fork<Output = Json>(
+    run: RunLike<Output>,
+    options: ForkOptions<Output>,
+  ): Promise<RunHandle<Output>>;
   /**
    * Gives an open run a message; answered when the run has it, with the turn that it belongs to. The
    * same `id` of a message again is the same message. A run that has ended is never started afresh.
@@ -73,7 +91,7 @@ export interface PerdureClient {
   /** Waits for the end of a turn; its outcome is a value, whatever its status. */
   result<Output = Json>(run: RunLike<Output>, options?: ResultOptions): Promise<Outcome<Output>>;
   status(run: RunLike<unknown>): Promise<RunStatus>;
-  transcript(run: RunLike<unknown>, range?: MessageRange): Promise<RunTranscript>;
+  transcript(run: RunLike<unknown>, range?: TranscriptRange): Promise<RunTranscript>;
   /** Durable steps, past and to come; ends with the run. */
   events(run: RunLike<unknown>, options?: EventsOptions): AsyncIterable<DurableEvent>;
   /** The newest runs that fit; default 50 at most. */

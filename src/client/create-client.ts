@@ -1,10 +1,12 @@
 import { join } from 'node:path';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { fileArchive } from '../archive/file-archive.js';
+import { fileBlobStore } from '../blobs/file-blob-store.js';
 import { homeOf, taskQueueOf } from '../config.js';
 import { CHANNEL, connectionTarget } from '../connection.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
+import { attach } from './attach.js';
 import { askOrStart } from './ask-or-start.js';
 import { batchOf } from './batch.js';
 import type { AskOptions, ClientOptions, PerdureClient, RunLike } from './client-types.js';
@@ -30,11 +32,14 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
   const { env = process.env } = options;
   const { client, close } = await connected(options, env);
   const taskQueue = taskQueueOf(options, env);
-  const archive = options.archive ?? fileArchive(join(options.home ?? homeOf(env), 'archive'));
+  const home = options.home ?? homeOf(env);
+  const archive = options.archive ?? fileArchive(join(home, 'archive'));
+  const blobs = options.blobs ?? fileBlobStore(join(home, 'blobs'));
   return {
     async start(agent, { id = newRunId(agentName(agent)), ...given }) {
       return await startRun(client, runInputOf(agent, given), { id, taskQueue });
     },
+    attach: (bytes, how = {}) => attach(blobs, bytes, how),
     fork: (run, given) => forkRun(client, idOf(run), given),
     ask: (run, message, asked = {}) => ask(client, { run, message, taskQueue }, asked),
     async result<Output>(run: RunLike<Output>, wanted = {}) {

@@ -80,12 +80,13 @@ function started(told: Retelling, { input, carried }: FactOf<'started'>): void {
 
 function loaded(told: Retelling, result: Record<string, unknown>, at: number): void {
   if (!isObject(result['definition'])) return;
-  const { open = false, message: text } = told.input ?? {};
+  const { open = false, message: text, attachments } = told.input ?? {};
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own loadAgent
   const config = result as unknown as RunConfig;
   told.state = initialState(config, { open, startedAt: told.startedAt ?? at });
   if (text !== undefined) {
-    tell(told, { type: 'message-received', message: { id: '', text, turn: 1 } });
+    const message = { id: '', text, turn: 1, ...(attachments && { attachments }) };
+    tell(told, { type: 'message-received', message });
   }
   for (const fact of told.early.splice(0)) personSaid(told, fact);
   if (told.cancelRequested) tell(told, { type: 'ending', by: 'cancelled' });

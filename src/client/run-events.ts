@@ -22,6 +22,12 @@ export type DurableStep =
   | { readonly type: 'message-said'; readonly message: UserMessage }
   /** A step: its text, and in `calls` what the model asked for. */
   | { readonly type: 'model-replied'; readonly message: AssistantMessage }
+  /** An answer that did not keep to its contract, and what the model was told of it; never in the prompt of a later step. */
+  | {
+      readonly type: 'answer-refused';
+      readonly message: AssistantMessage;
+      readonly problem: string;
+    }
   /** Handed to a worker or to another agent; a call that needs neither is only finished. */
   | { readonly type: 'call-begun'; readonly turn: number; readonly call: ToolCall }
   /** Told in call order when all calls of the step have ended. */

@@ -1,6 +1,7 @@
 import type { Typed } from '../agents/typed.js';
 import type { Limits } from '../core/definition.js';
-import { isProblem, parseRunInput, type RunInput } from '../core/input.js';
+import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core/input.js';
+import type { Attachment } from '../core/messages.js';
 import type { Json } from '../core/json.js';
 
 /** An agent as `defineAgent` made it, or its name; only the former brings the type of its output. */
@@ -30,7 +31,12 @@ export function agentName(agent: AgentLike<unknown>): string {
 /** The argument of workflow `agent`, checked as the workflow will. Throws an `InputError`. */
 export function runInputOf(
   agent: AgentLike<unknown>,
-  given: RunSettings & { readonly message?: string; readonly open?: boolean },
+  given: RunSettings & {
+    readonly message?: string;
+    readonly open?: boolean;
+    readonly attachments?: readonly Attachment[];
+    readonly fork?: ForkInput;
+  },
 ): RunInput {
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   const input = parseRunInput({ ...Object.fromEntries(set), agent: agentName(agent) });

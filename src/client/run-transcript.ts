@@ -1,10 +1,11 @@
 import type { Client } from '@temporalio/client';
 import { ArchiveError, type Archive } from '../archive/archive.js';
-import type { Message } from '../core/messages.js';
+import { isSide, type Message } from '../core/messages.js';
+import type { ForkPoint } from '../core/state.js';
 import type { TranscriptPage } from '../core/status.js';
-import { readRun, type RunReading } from './read-run.js';
+import { NoRunError, readRun, type RunReading } from './read-run.js';
 import { readSegment } from './segments.js';
-import type { MessageRange } from './transcript.js';
+import type { TranscriptRange } from './transcript.js';
 
 export interface RunTranscript extends TranscriptPage {
   /**
@@ -12,39 +13,84 @@ export interface RunTranscript extends TranscriptPage {
    * where all of it is there. What the server does not keep and no archive has is missing.
    */
   readonly completeFrom: number;
+  /** The run's own messages begin here; those before it are of the run that it was forked from. */
+  readonly ownFrom: number;
+  /** Of the first segment: an id may be given to another run when the server has forgotten this one. */
+  readonly runId: string;
 }
+
+type Wish = TranscriptRange & { readonly archive: Archive };
 
 /**
  * What was said in a run, by number, through all its segments: from the history, and from the archive
  * what the server does not keep any more. A summary that was made for the model stands where it was
- * made, with `compacts`. Needs no worker. Rejects with a `NoRunError`.
+ * made, with `compacts`. Answers that were refused have numbers too, which are left out unless `side`
+ * asks for them. Before the messages of a run that was forked stand those of the other one, as it has
+ * them. Needs no worker. Rejects with a `NoRunError`.
  */
 export async function transcriptOf(
   client: Client,
   id: string,
-  { archive, ...range }: MessageRange & { readonly archive: Archive },
+  { archive, side = false, ...range }: Wish,
 ): Promise<RunTranscript> {
   const run = await readRun(client, id);
-  const total = run.view.state?.transcript.next ?? 0;
+  const { transcript, forkedFrom } = run.view.state ?? {};
+  const total = transcript?.next ?? 0;
   const wanted = { from: Math.max(0, range.from ?? 0), to: Math.min(range.to ?? total, total) };
+  const ownFrom = forkedFrom?.at ?? 0;
   const found = new Map<number, Message>();
+  await addOwn(
+    found,
+    { client, archive, run },
+    { ...wanted, from: Math.max(wanted.from, ownFrom) },
+  );
+  if (forkedFrom !== undefined && wanted.from < ownFrom) {
+    const before = { from: wanted.from, to: Math.min(wanted.to, ownFrom) };
+    add(found, await messagesOfSource(client, forkedFrom, { ...before, archive }));
+  }
+  return {
+    messages: [...found.values()]
+      .filter((message) => side || !isSide(message))
+      .filter(({ n }) => n >= wanted.from && n < wanted.to)
+      .toSorted((one, other) => one.n - other.n),
+    total,
+    completeFrom: gapIn(found, wanted)?.to ?? wanted.from,
+    ownFrom,
+    runId: firstOf(run).firstRunId,
+  };
+}
+
+/** What a run has said itself. */
+async function addOwn(
+  found: Map<number, Message>,
+  { client, archive, run }: { client: Client; archive: Archive; run: RunReading },
+  wanted: Stretch,
+): Promise<void> {
   add(found, run.view.said);
   let { before } = firstOf(run);
   while (before !== '' && gapIn(found, wanted) !== null) {
-    const segment = await readSegment(client, id, before);
+    const segment = await readSegment(client, run.id, before);
     if (segment === null) break;
     add(found, segment.view.said);
     before = segment.before;
   }
   const gap = gapIn(found, wanted);
   if (gap !== null) add(found, await archived(client, archive, { run, gap }));
-  return {
-    messages: [...found.values()]
-      .filter(({ n }) => n >= wanted.from && n < wanted.to)
-      .toSorted((one, other) => one.n - other.n),
-    total,
-    completeFrom: gapIn(found, wanted)?.to ?? wanted.from,
-  };
+}
+
+/** A younger run of the same id has nothing to do with it. */
+async function messagesOfSource(
+  client: Client,
+  { run, runId }: ForkPoint,
+  wish: Wish,
+): Promise<readonly Message[]> {
+  try {
+    if (firstOf(await readRun(client, run)).firstRunId !== runId) return [];
+    return (await transcriptOf(client, run, { ...wish, side: true })).messages;
+  } catch (error) {
+    if (error instanceof NoRunError) return [];
+    throw error;
+  }
 }
 
 interface Stretch {

@@ -24,7 +24,7 @@ export function saidSteps(
     .toSorted((one, other) => one - other)
     .flatMap((turn): readonly DurableStep[] => [
       ...(turn > before.turn ? [{ type: 'turn-begun', turn } as const] : []),
-      ...fresh.filter((message) => message.turn === turn).map((message) => step(message, said)),
+      ...fresh.filter((message) => message.turn === turn).flatMap((message) => step(message, said)),
       ...ends
         .filter((end) => end.turn === turn)
         .map(({ outcome }) => ({ type: 'turn-ended', turn, outcome }) as const),
@@ -39,17 +39,26 @@ export function saidSteps(
   };
 }
 
-function step(message: Message, said: readonly Message[]): DurableStep {
+function step(message: Message, said: readonly Message[]): readonly DurableStep[] {
   switch (message.role) {
     case 'user':
+      // What the model is told of a refused answer is told with the answer.
+      if (message.side) return [];
       return message.compacts === undefined
-        ? { type: 'message-said', message }
-        : { type: 'transcript-compacted', message };
+        ? [{ type: 'message-said', message }]
+        : [{ type: 'transcript-compacted', message }];
     case 'assistant':
-      return { type: 'model-replied', message };
+      return message.side
+        ? [{ type: 'answer-refused', message, problem: problemOf(message.n, said) }]
+        : [{ type: 'model-replied', message }];
     case 'tool':
-      return { type: 'call-finished', tool: toolOf(message.callId, said), message };
+      return [{ type: 'call-finished', tool: toolOf(message.callId, said), message }];
   }
+}
+
+/** What the model was told of the answer with this number: it is said right behind it. */
+function problemOf(answer: number, said: readonly Message[]): string {
+  return said.find(({ n }) => n === answer + 1)?.text ?? '';
 }
 
 function toolOf(callId: string, said: readonly Message[]): string {

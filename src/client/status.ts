@@ -37,6 +37,7 @@ export function statusFrom(run: RunReading, now: number): RunStatus {
     doing: doingText({ view, work }, now),
     reports: failedAttempts(facts, work),
     outcome: end?.outcome ?? state?.turn.outcome ?? null,
+    ...(state?.forkedFrom && { forkedFrom: state.forkedFrom }),
   };
 }
 

@@ -7,6 +7,11 @@ export interface MessageRange {
   readonly to?: number | undefined;
 }
 
+export interface TranscriptRange extends MessageRange {
+  /** Side branches too: the answers that were refused, and what the model was told of them. */
+  readonly side?: boolean | undefined;
+}
+
 /**
  * The same messages with each text that lies in the blob store in full. `onMissing` hears of those
  * that cannot be had here; they stay as the model saw them, by head and tail.

@@ -1,5 +1,7 @@
+import { checkAttachments } from './attachments.js';
 import type { RunEvent } from './events.js';
 import {
+  carriedBytes,
   jsonLength,
   inboxFull,
   turnFor,
@@ -11,7 +13,7 @@ import { checkFlag, checkText, show } from './input.js';
 import { isObject } from './json.js';
 import { inTurn, type RunState } from './state.js';
 
-const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh'];
+const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh', 'attachments'];
 const MAX_ID_CHARACTERS = 200;
 /** Nothing larger enters the history. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
@@ -32,6 +34,7 @@ export function askProblem(value: unknown): string | null {
     checkMode(value['mode']) ??
     checkFlag('pin', value['pin']) ??
     checkFlag('refresh', value['refresh']) ??
+    checkAttachments(value['attachments']) ??
     checkSize(value)
   );
 }
@@ -39,7 +42,7 @@ export function askProblem(value: unknown): string | null {
 /** @returns why this run does not take a message now, or null. A message that is here already is taken. */
 export function askRefusal(
   state: RunState,
-  ask: Pick<Ask, 'message' | 'mode' | 'refresh' | 'pin'>,
+  ask: Pick<Ask, 'message' | 'mode' | 'refresh' | 'pin' | 'attachments'>,
   id: string,
 ): string | null {
   if (turnOfMessage(state.inbox, id) !== null) return null;
@@ -57,7 +60,10 @@ export function askRefusal(
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_IN_ALL) {
     return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay for good; send it without`;
   }
-  return inboxFull(state.inbox, ask.message);
+  return inboxFull(state.inbox, {
+    text: ask.message,
+    ...(ask.attachments && { attachments: ask.attachments }),
+  });
 }
 
 /** What becomes of a message that is taken: its receipt, and the event where it is new. */
@@ -75,6 +81,7 @@ export function receive(
     id,
     text: ask.message,
     turn,
+    ...(ask.attachments && { attachments: ask.attachments }),
     ...(ask.pin && { pinned: true as const }),
     ...(ask.refresh && { refresh: true as const }),
   };
@@ -85,7 +92,7 @@ function pinnedBytes({ transcript, inbox }: RunState): number {
   const said = [...transcript.keptAside, ...transcript.messages];
   const pinned = said.filter((message) => message.role === 'user' && message.pinned);
   const coming = inbox.waiting.filter((message) => message.pinned);
-  return [...pinned, ...coming].reduce((sum, { text }) => sum + jsonLength(text), 0);
+  return [...pinned, ...coming].reduce((sum, message) => sum + carriedBytes(message), 0);
 }
 
 function checkId(value: unknown): string | null {

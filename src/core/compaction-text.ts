@@ -47,7 +47,7 @@ export function summaryText(summary: {
 function rendered(message: PromptMessage): string {
   switch (message.role) {
     case 'user':
-      return entry(speaker(message), message.text);
+      return [entry(speaker(message), message.text), ...attached(message)].join('\n');
     case 'tool':
       return entry(`result of ${word(message.callId)}`, message.text);
     case 'assistant': {
@@ -57,6 +57,14 @@ function rendered(message: PromptMessage): string {
       return [entry('assistant', message.text), ...calls].join('\n');
     }
   }
+}
+
+/** That something was there; what it showed, the answers say. */
+function attached({ attachments = [] }: PromptMessage & { role: 'user' }): readonly string[] {
+  return attachments.map((each) => {
+    const name = 'url' in each ? each.url : (each.name ?? each.blob.sha256);
+    return entry(`attached ${each.type} ${word(name)}`, '');
+  });
 }
 
 function speaker({ origin, compacts }: PromptMessage & { role: 'user' }): string {

@@ -2,6 +2,9 @@
 const TOKENS_PER_TEXT = 4;
 const ASCII_PER_TOKEN = 3;
 
+/** More than what providers count for an image of usual size, or for a page or two of a file. */
+export const TOKENS_PER_ATTACHMENT = 1_500;
+
 /**
  * Tokens of a text without a tokenizer, on the high side, so that what is reserved before a call is
  * rarely less than what it costs: three ASCII characters to a token, any other character one.

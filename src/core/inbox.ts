@@ -1,9 +1,11 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
+import type { Attachment } from './messages.js';
 
 /** A message on its way into the run, with the turn that it belongs to. */
 export interface Incoming {
   readonly id: string;
   readonly text: string;
+  readonly attachments?: readonly Attachment[];
   /** The turn that it begins or joins; told to the sender at once, and never changed. */
   readonly turn: number;
   readonly pinned?: true;
@@ -28,6 +30,8 @@ export type AskMode = 'queue' | 'steer';
 /** What `ask` takes. */
 export interface Ask {
   readonly message: string;
+  /** Images and files, by address or as they lie in the blob store: base64 text. */
+  readonly attachments?: readonly Attachment[];
   /** The sender's own id of the message, so that sending it again does no harm. */
   readonly id?: string;
   /** `queue` (default): a turn of its own, in its turn; `steer`: joins the turn under way before its next model call. */
@@ -90,12 +94,24 @@ export function waitsFor(inbox: Inbox, turn: number): boolean {
 }
 
 /** @returns why a further message cannot be taken now, or null */
-export function inboxFull(inbox: Inbox, text: string): string | null {
+export function inboxFull(
+  inbox: Inbox,
+  coming: Pick<Incoming, 'text' | 'attachments'>,
+): string | null {
   const { waiting } = inbox;
   if (waiting.length === 0) return null;
-  const bytes = waiting.reduce((sum, message) => sum + jsonLength(message.text), jsonLength(text));
+  const bytes = [...waiting, coming].reduce((sum, message) => sum + carriedBytes(message), 0);
   if (waiting.length < MAX_WAITING.messages && bytes <= MAX_WAITING.bytes) return null;
   return `${waiting.length} messages wait already; send it again when the run has taken some`;
+}
+
+/** Bytes of what somebody said, as it is carried from segment to segment. */
+export function carriedBytes({
+  text,
+  attachments,
+}: Pick<Incoming, 'text' | 'attachments'>): number {
+  const attached = attachments === undefined ? 0 : byteLength(JSON.stringify(attachments));
+  return jsonLength(text) + attached;
 }
 
 /** Bytes of a text as it is carried: a control character takes six. */

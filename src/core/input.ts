@@ -1,12 +1,18 @@
 import type { LimitName, LimitSet, Limits } from './definition.js';
-import type { BlobRef } from './messages.js';
+import type { Attachment, BlobRef } from './messages.js';
 import { isObject, type Json, type JsonObject } from './json.js';
 import { LIMIT_NAMES } from './limits.js';
+import { checkAttachments } from './attachments.js';
+import { jsonText, show } from './show.js';
+
+export { show } from './show.js';
 
 /** The one argument of workflow type `agent`. */
 export interface RunInput {
   readonly agent: string;
   readonly message?: string;
+  /** Sent along with the message. */
+  readonly attachments?: readonly Attachment[];
   /** Wait for more messages after a turn instead of ending. */
   readonly open?: boolean;
   /** May lower the agent's limits or replace defaults. */
@@ -57,6 +63,7 @@ export function unreadable(message: string): object {
 const FIELDS = [
   'agent',
   'message',
+  'attachments',
   'open',
   'limits',
   'context',
@@ -92,6 +99,7 @@ export function parseRunInput(
     checkAgent(value['agent']) ??
     checkFlag('open', value['open']) ??
     checkMessage(value['message'], continued || value['open'] === true) ??
+    checkAttached(value) ??
     checkLimits(value['limits'], 'limits') ??
     checkContext(value['context']) ??
     checkBlob(value['contextBlob']) ??
@@ -124,6 +132,11 @@ function checkMessage(value: unknown, open: boolean): string | null {
     return open ? null : 'message: missing; give a text, or "open": true and send it later';
   }
   return checkText(value);
+}
+
+function checkAttached({ message, attachments }: Record<string, unknown>): string | null {
+  if (attachments === undefined || message !== undefined) return checkAttachments(attachments);
+  return 'attachments: they belong to a message, and there is none; give "message" too';
 }
 
 /** @returns what is wrong with a message, or null */
@@ -222,18 +235,4 @@ function tooLong(field: string, characters: number): string | null {
 
 function problem(text: string): InputProblem {
   return { problem: text };
-}
-
-/** A value as it may stand in an error message: JSON, cut short. */
-export function show(value: unknown): string {
-  const text = jsonText(value) ?? typeof value;
-  return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
-}
-
-function jsonText(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value);
-  } catch {
-    return undefined;
-  }
 }

@@ -6,7 +6,8 @@ import { CLOSING_INSTRUCTION, composeAnswer } from './compose.js';
 import { control } from './control.js';
 import { cancelled, completed, failed, stopped } from './ends.js';
 import type { Interruption, RunEvent } from './events.js';
-import { take, waitsFor } from './inbox.js';
+import { waitsFor } from './inbox.js';
+import { joinMessages } from './join.js';
 import { judge } from './judge.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './messages.js';
@@ -60,17 +61,6 @@ export function reduce(state: RunState, event: RunEvent): RunState {
 function beginTurn(state: RunState, at: number): RunState {
   const number = state.inbox.waiting[0]?.turn ?? state.turn.number + 1;
   return joinMessages({ ...state, turn: freshTurn(number, state.config.price, at) }, at);
-}
-
-/** What was said to the turn under way becomes part of the transcript, in the order in which it came. */
-function joinMessages(state: RunState, at: number): RunState {
-  const { taken, inbox } = take(state.inbox, state.turn.number);
-  if (taken.length === 0) return state;
-  return taken.reduce<RunState>(
-    (next, { id, text, pinned }) =>
-      say(next, at, { role: 'user', text, id, ...(pinned && { pinned }) }),
-    { ...prune(state), inbox },
-  );
 }
 
 /** What joined too late for another model call is not lost: the next turn reads it. */

@@ -1,7 +1,7 @@
 import type { AgentDefinition } from './definition.js';
 import { sha256Hex } from './digest.js';
-import { estimateTokens } from './estimate.js';
-import type { BlobRef, Message, PromptMessage, ToolCall } from './messages.js';
+import { estimateTokens, TOKENS_PER_ATTACHMENT } from './estimate.js';
+import type { Attachment, BlobRef, Message, PromptMessage, ToolCall } from './messages.js';
 
 /** An older part of the prompt that has left the history: JSON lines of messages in the blob store. */
 export interface PromptChunk {
@@ -73,7 +73,12 @@ export function chunkedLength({ chunks }: Pick<Transcript, 'chunks'>): number {
 
 export function messageTokens(message: PromptMessage): number {
   const calls = message.role === 'assistant' && message.calls;
-  return estimateTokens(message.text) + (calls ? estimateTokens(JSON.stringify(calls)) : 0);
+  const attached = message.role === 'user' ? (message.attachments ?? []).length : 0;
+  return (
+    estimateTokens(message.text) +
+    (calls ? estimateTokens(JSON.stringify(calls)) : 0) +
+    attached * TOKENS_PER_ATTACHMENT
+  );
 }
 
 /** Where every digest chain begins. */
@@ -83,7 +88,13 @@ export const FIRST_LINK = chain('perdure', null);
 export function promptOf(message: PromptMessage): PromptMessage {
   switch (message.role) {
     case 'user':
-      return { role: 'user', text: message.text };
+      return message.attachments === undefined
+        ? { role: 'user', text: message.text }
+        : {
+            role: 'user',
+            text: message.text,
+            attachments: message.attachments.map(promptAttachment),
+          };
     case 'assistant':
       return message.calls === undefined
         ? { role: 'assistant', text: message.text }
@@ -91,6 +102,13 @@ export function promptOf(message: PromptMessage): PromptMessage {
     case 'tool':
       return { role: 'tool', text: message.text, callId: message.callId };
   }
+}
+
+function promptAttachment(attachment: Attachment): Attachment {
+  if ('url' in attachment) return { type: attachment.type, url: attachment.url };
+  const { type, blob, mediaType, name } = attachment;
+  const { sha256, bytes } = blob;
+  return { type, blob: { sha256, bytes }, mediaType, ...(name !== undefined && { name }) };
 }
 
 function promptCall(call: ToolCall): ToolCall {

@@ -1,12 +1,9 @@
-import { estimateTokens } from '../core/estimate.js';
+import { estimateTokens, TOKENS_PER_ATTACHMENT } from '../core/estimate.js';
 import type { ModelReply, ModelRequest, ModelUsage } from './model.js';
 
 function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
-
-/** More than what providers count for an image of usual size, or for a page or two of a file. */
-const TOKENS_PER_ATTACHMENT = 1_500;
 
 /**
  * Usage of a call whose provider said nothing, on the high side. Nothing counts as cached: a price

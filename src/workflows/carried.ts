@@ -23,10 +23,11 @@ export interface Carried {
 
 /** The state of a run that has heard its first message, if it was started with one, and loaded nothing yet. */
 export function firstState(input: RunInput): RunState {
-  const { open = false, message: text } = input;
+  const { open = false, message: text, attachments } = input;
   const state = initialState(unloadedConfig(input.agent), { open, startedAt: Date.now() });
   if (text === undefined) return state;
-  return reduce(state, { type: 'message-received', message: { id: '', text, turn: 1 } });
+  const message = { id: '', text, turn: 1, ...(attachments && { attachments }) };
+  return reduce(state, { type: 'message-received', message });
 }
 
 /** What the segment before has left; null in a run's first one, whatever its starter may have given. */
@@ -41,7 +42,7 @@ export function readCarried(value: unknown): Carried | null {
  * can be spared that stays; null where even that is not enough.
  */
 export function carry(session: Session): readonly [RunInput, Carried] | null {
-  const { message: _, context, ...input } = session.input;
+  const { message: _, attachments: __, context, ...input } = session.input;
   const kept = session.state.config.contextBlob === undefined && context !== undefined;
   const next: RunInput = { ...input, ...(kept && { context }) };
   const state = reduce(session.state, { type: 'segment-begun' });

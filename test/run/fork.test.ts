@@ -1,15 +1,31 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import type { PerdureClient, RunHandle } from '../../src/client/client-types.js';
 import { messageTokens, promptOf } from '../../src/core/transcript.js';
+import type { Ask } from '../../src/core/inbox.js';
 import type { Message } from '../../src/core/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { say } from '../../src/models/scripted.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo, untilStatus } from '../support/conversation.js';
+import { gate } from '../support/gate.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
+const held = gate();
+const holding = defineTool({
+  name: 'note',
+  description: 'writes a text down when it is let',
+  input: z.object({ text: z.string() }),
+  effect: 'keyed',
+  execute: async () => {
+    held.arrive();
+    await held.passed;
+    return 'noted';
+  },
+});
 const LONG = 'x'.repeat(900);
 const SUMMARY = 'a summary';
 let rig: Rig;
@@ -30,7 +46,8 @@ beforeAll(async () => {
     },
     window,
   });
-  const agents = [clerk(), clerk('reader', { model: 'small' })];
+  const holder = clerk('holder', { tools: [holding] });
+  const agents = [clerk(), holder, clerk('reader', { model: 'small' })];
   const segment = { steps: 2, bytes: 2_000_000 };
   await rig.worker(agents, { models: { m: model(100_000), small: model(3_000) }, segment });
 });
@@ -40,7 +57,7 @@ afterAll(async () => {
 });
 
 /** An open run that has answered these. */
-async function talk(texts: readonly string[], agent = 'clerk'): Promise<string> {
+async function talk(texts: readonly (string | Ask)[], agent = 'clerk'): Promise<string> {
   const id = `talk-${randomUUID()}`;
   for (const [index, message] of texts.entries()) {
     await client.ask(id, message, { start: { agent } });
@@ -82,7 +99,7 @@ describe('a run that is forked', () => {
     const whole = await client.transcript(handle.workflowId);
     expect(whole.messages.map(({ n }) => n)).toEqual([0, 1, 2, 3, 4, 5]);
     expect(whole).toMatchObject({ total: 6, completeFrom: 0, ownFrom: 4 });
-    expect((await client.transcript(id)).messages).toEqual(messages);
+    expect(prompts((await client.transcript(id)).messages)).toEqual(prompts(messages));
     await client.closeRun(id);
     await ended({ id });
   });
@@ -90,6 +107,8 @@ describe('a run that is forked', () => {
   test('says of which run, and before which message', async () => {
     const id = await talk(['one', 'two']);
     const { handle } = await fork(id, { at: 3 });
+    await client.closeRun(id);
+    await ended({ id });
     const [segment] = await segmentsOf(rig.client, id);
     const from = { run: id, runId: segment?.runId, at: 3 };
     expect((await client.status(handle.workflowId)).forkedFrom).toEqual(from);
@@ -110,7 +129,10 @@ describe('a run that is forked', () => {
     const { messages } = await client.transcript(id);
     expect(messages.map(({ role }) => role)).toEqual([
       'user',
-      ...['assistant', 'tool', 'assistant', 'tool'],
+      'assistant',
+      'tool',
+      'assistant',
+      'tool',
       'assistant',
     ]);
     const parted = await fork(id, { at: 4 });
@@ -118,6 +140,15 @@ describe('a run that is forked', () => {
     expect((await client.status(parted.handle.workflowId)).forkedFrom?.at).toBe(3);
     const whole = await fork(id, { at: 5 });
     expect(whole.prompt).toEqual(prompts(messages.slice(0, 5)));
+  });
+
+  test('does not wait for a call that is under way: its step is left out', async () => {
+    const { id } = await client.start('holder', { message: 'steps 1' });
+    await held.arrived;
+    const { prompt } = await fork(id, { agent: 'clerk' });
+    expect(prompt).toEqual([promptOf({ role: 'user', text: 'steps 1' })]);
+    held.open();
+    expect((await ended({ id })).outcome).toMatchObject({ answer: 'done: steps 1', toolCalls: 1 });
   });
 
   test('gives its calls ids that none of the messages before has', async () => {
@@ -155,7 +186,8 @@ describe('a run that is forked', () => {
 
   test('reads a summary where the other one did, and in full what was said before it was made', async () => {
     const texts = [1, 2, 3, 4, 5, 6, 7, 8].map((turn) => `message ${turn} ${LONG}`);
-    const id = await talk(texts, 'reader');
+    const pinned = { message: 'never forget', pin: true };
+    const id = await talk([...texts.slice(0, 2), pinned, ...texts.slice(2)], 'reader');
     const { messages } = await client.transcript(id);
     const made = messages.filter((one) => one.role === 'user' && one.compacts !== undefined);
     expect(made.length).toBeGreaterThan(1);
@@ -170,6 +202,10 @@ describe('a run that is forked', () => {
       );
       const { prompt } = await fork(id, { at: answered?.n ?? 0, agent: 'clerk' });
       expect(prompt).toEqual(asked?.messages);
+      expect(prompt.slice(0, 2).map((one) => 'text' in one && one.text)).toEqual([
+        'never forget',
+        summary.text,
+      ]);
     }
     const before = made[0]?.n ?? 0;
     const { prompt } = await fork(id, { at: before, agent: 'clerk' });

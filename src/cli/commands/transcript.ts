@@ -4,6 +4,7 @@ import { fileBlobStore } from '../../blobs/file-blob-store.js';
 import type { RunReading } from '../../client/read-run.js';
 import { transcriptOf } from '../../client/run-transcript.js';
 import { inFull } from '../../client/transcript.js';
+import { isSide } from '../../core/messages.js';
 import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
 import { dialogue, type SegmentMark } from '../dialogue.js';
@@ -11,6 +12,7 @@ import { EXIT, UsageError } from '../exit-codes.js';
 import { lookForWorker, noteAbsence } from '../note-worker.js';
 import { openRun } from '../open-run.js';
 import { dataPalette } from '../table.js';
+import { count } from '../words.js';
 
 export interface TranscriptOptions {
   readonly id: string;
@@ -20,17 +22,21 @@ export interface TranscriptOptions {
   readonly to?: number;
   /** Cut nothing, and fetch what lies in the blob store. */
   readonly full?: boolean;
+  /** Answers that were refused, too. */
+  readonly side?: boolean;
 }
 
 /** `transcript ID`: the messages of a run, from its histories and the archive; needs no worker. */
 export const transcript: Command<TranscriptOptions> = async (context, options) => {
-  const { id, from, to, full = false } = options;
+  const { id, from, to, full = false, side = false } = options;
   checkRange({ '--from': from, '--to': to });
   const { client, run } = await openRun(context, id);
   noteAbsence(context, await lookForWorker(client, run.taskQueue), []);
   const archive = fileArchive(join(context.home, 'archive'));
-  const told = await transcriptOf(client, id, { archive, from, to });
-  const { messages, total } = told;
+  const told = await transcriptOf(client, id, { archive, from, to, side: true });
+  const { total } = told;
+  const messages = side ? told.messages : told.messages.filter((message) => !isSide(message));
+  const hidden = told.messages.length - messages.length;
   const blobs = fileBlobStore(join(context.home, 'blobs'));
   const shown = full
     ? await inFull(messages, blobs, (why) => context.say(`shown in part: ${why}`))
@@ -45,8 +51,19 @@ export const transcript: Command<TranscriptOptions> = async (context, options) =
   } else {
     const lines = { full, paint: dataPalette(context), segment: segmentOf(run) };
     for (const line of dialogue(shown, lines)) context.out(line);
-    if (shown.length < total) {
+    if (told.messages.length < total) {
       context.say(`${shown.length} of the ${total} messages of ${visible(id)}`);
+    }
+    const { forkedFrom } = run.view.state ?? {};
+    if (forkedFrom !== undefined && (from ?? 0) < forkedFrom.at) {
+      context.say(
+        `The messages before #${forkedFrom.at} are those of ${visible(forkedFrom.run)}, from which this run was forked`,
+      );
+    }
+    if (hidden > 0) {
+      context.say(
+        `Not shown: ${count(hidden, 'message')} about refused answers; --side shows them`,
+      );
     }
   }
   if (told.completeFrom > (from ?? 0)) {

@@ -1,0 +1,70 @@
+import { forkRun } from '../../client/fork-run.js';
+import { InputError } from '../../client/run-input.js';
+import { IdTakenError, type StartedRun } from '../../client/start.js';
+import { visible } from '../../core/summaries.js';
+import type { Command } from '../command.js';
+import type { CliContext } from '../context.js';
+import { UsageError } from '../exit-codes.js';
+import { createHosting } from '../hosting.js';
+import { catchInterrupt } from '../interrupt.js';
+import { adviceFor, openRun, type OpenedRun } from '../open-run.js';
+import { seeThrough } from '../see-through.js';
+
+export interface ForkCommandOptions {
+  /** The run whose messages are taken. */
+  readonly run: string;
+  /** The words of the message. */
+  readonly message: readonly string[];
+  readonly at?: number;
+  /** Of the new run. */
+  readonly id?: string;
+  readonly open?: boolean;
+  /** `--no-wait` makes it false. */
+  readonly wait: boolean;
+}
+
+/** `fork RUN MESSAGE`: starts a run that begins with the messages of this one, and follows it. */
+export const fork: Command<ForkCommandOptions> = async (context, options) => {
+  const { open = false, wait } = options;
+  const opened = await openRun(context, options.run);
+  const { taskQueue } = opened.run;
+  const interrupt = catchInterrupt();
+  const hosting = createHosting(context, taskQueue);
+  const ready = hosting.ensure();
+  ready.catch(() => undefined);
+  try {
+    const started = await start(context, opened, options);
+    context.say(`run ${visible(started.id)} is forked from ${visible(options.run)}`);
+    const until = open ? { turn: 1 } : 'end';
+    const fresh = { joined: null, retriedUpTo: 0 };
+    const seen = { ...started, ...fresh, taskQueue, until, hosting, ready, interrupt } as const;
+    return await seeThrough(context, seen, { wait });
+  } finally {
+    await hosting.stop();
+  }
+};
+
+async function start(
+  context: CliContext,
+  { client, run }: OpenedRun,
+  { message, at, id, open }: ForkCommandOptions,
+): Promise<StartedRun> {
+  try {
+    return await forkRun(client, run.id, {
+      message: message.join(' '),
+      ...(at !== undefined && { at }),
+      ...(id !== undefined && { id }),
+      ...(open && { open }),
+    });
+  } catch (error) {
+    if (error instanceof InputError) {
+      throw new UsageError(error.message.replace('fork.at: ', '--at '), { cause: error });
+    }
+    if (!(error instanceof IdTakenError)) throw error;
+    const follow = await adviceFor(context, run, ['attach', id ?? '']);
+    throw new UsageError(
+      `--id ${visible(id ?? '')}: a run of this id exists. Follow it with: ${follow} (or choose another id)`,
+      { cause: error },
+    );
+  }
+}

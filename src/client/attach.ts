@@ -1,0 +1,37 @@
+import type { BlobStore } from '../blobs/blob-store.js';
+import type { Attachment } from '../core/messages.js';
+import { mediaTypeOf } from '../models/media-type.js';
+import { InputError } from './run-input.js';
+
+export interface AttachOptions {
+  /** Such as `image/png`; needed only where the bytes themselves do not tell. */
+  readonly mediaType?: string;
+  /** As the model shall know it. */
+  readonly name?: string;
+}
+
+/** It goes to the provider with every request, and what is larger no provider takes. */
+const MAX_BYTES = 20 * 1024 * 1024;
+
+/**
+ * Puts bytes into the blob store, to be sent along with a message: an image or a file, by its media
+ * type. Rejects with an `InputError` for what is of no kind or too large, and with a `BlobError`.
+ */
+export async function attach(
+  blobs: BlobStore,
+  bytes: Uint8Array,
+  { mediaType: given, name }: AttachOptions,
+): Promise<Attachment> {
+  if (bytes.length === 0 || bytes.length > MAX_BYTES) {
+    throw new InputError(`attach: ${bytes.length} bytes; give 1 to ${MAX_BYTES}`);
+  }
+  const mediaType = given ?? mediaTypeOf(bytes);
+  if (mediaType === null) {
+    throw new InputError(
+      'attach: nobody can tell what these bytes are; give `mediaType`, e.g. "text/csv"',
+    );
+  }
+  const blob = await blobs.put(Buffer.from(bytes).toString('base64'));
+  const type = mediaType.startsWith('image/') ? 'image' : 'file';
+  return { type, blob, mediaType, ...(name !== undefined && { name }) };
+}

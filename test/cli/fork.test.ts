@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { reply } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { commandLine, type CommandEnd } from '../support/command.js';
+
+const command = await commandLine();
+const place = ['--address', inject('temporalAddress'), '--task-queue', `fork-${randomUUID()}`];
+let stub: Stub;
+
+beforeAll(async () => {
+  stub = await startStub();
+});
+afterAll(async () => {
+  await stub.close();
+  stub.assertConsumed();
+});
+
+async function perdure(...args: readonly string[]): Promise<CommandEnd> {
+  return await command.start([...args, ...place], { env: { OPENAI_BASE_URL: stub.baseUrl } }).ended;
+}
+
+describe('the command fork', () => {
+  test('asks something else from a message on, and works on it itself', async () => {
+    const source = `source-${randomUUID()}`;
+    const id = `fork-${randomUUID()}`;
+    stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('42.'));
+    await perdure('run', 'files', 'My name is Ada', '--open', '--id', source);
+    const asked = await perdure('fork', source, 'What is', 'it?', '--at', '1', '--id', id);
+    expect({ code: asked.code, stdout: asked.stdout }).toEqual({ code: 0, stdout: '42.\n' });
+    expect(asked.stderr).toContain(`run ${id} is forked from ${source}`);
+
+    const status = await perdure('status', id);
+    expect(status.stdout).toMatch(
+      new RegExp(`forked +from ${source}, with its messages before #1`),
+    );
+    const told = await perdure('transcript', id);
+    expect(told.stdout.match(/^#.*?(?= ·)/gm)).toEqual(['#0 user', '#1 user', '#2 model']);
+    expect(told.stderr).toContain(`The messages before #1 are those of ${source}`);
+
+    const taken = await perdure('fork', source, 'x', '--id', id);
+    expect(taken.code).toBe(2);
+    expect(taken.stderr).toContain(`--id ${id}: a run of this id exists`);
+    const beyond = await perdure('fork', source, 'x', '--at', '9');
+    expect(beyond.code).toBe(2);
+    expect(beyond.stderr).toContain('--at 9 is more than the 2 messages');
+    const none = await perdure('fork', 'never-was', 'x');
+    expect(none.code).toBe(1);
+    expect(none.stderr).toContain('there is no run "never-was"');
+  }, 120_000);
+});

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { transcript, type TranscriptOptions } from '../../src/cli/commands/transcript.js';
+import { palette } from '../../src/cli/output.js';
+import { createStepTeller } from '../../src/cli/step-lines.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import type { DurableEvent } from '../../src/client/run-events.js';
+import { say as answer, scriptedModel } from '../../src/models/scripted.js';
+import { clientOf } from '../support/clerk.js';
+import { say, type Said } from '../support/in-process.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+
+const REFUSED = '{"name": "Ann", "age": "forty"}';
+const ACCEPTED = '{"name": "Ann", "age": 40}';
+let rig: Rig;
+let client: PerdureClient;
+let ended: Ended;
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  const output = z.object({ name: z.string(), age: z.number() });
+  const agent = defineAgent({ name: 'a', instructions: 'extract', model: 'm', output });
+  const model = scriptedModel([answer(REFUSED), answer('what?'), answer(ACCEPTED)]);
+  await rig.worker([agent], { models: { m: model } });
+  ended = await rig.run({ agent: 'a', message: 'Ann is 40' });
+});
+afterAll(async () => {
+  await client.close();
+  await rig.close();
+});
+
+async function shown(options: Partial<TranscriptOptions> = {}): Promise<Said> {
+  const place = { address: inject('temporalAddress'), taskQueue: rig.taskQueue, home: rig.home };
+  return await say(transcript, { id: ended.handle.workflowId, ...options }, place);
+}
+
+describe('refused answers', () => {
+  test('are left out of the transcript unless they are asked for', async () => {
+    const id = ended.handle.workflowId;
+    const plain = await client.transcript(id);
+    expect(plain.messages.map(({ text }) => text)).toEqual(['Ann is 40', ACCEPTED]);
+    expect([plain.total, plain.completeFrom]).toEqual([6, 0]);
+    const { messages } = await client.transcript(id, { side: true });
+    expect(messages.map(({ n }) => n)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(messages.filter((one) => one.role !== 'tool' && one.side).map(({ n }) => n)).toEqual([
+      1, 2, 3, 4,
+    ]);
+    expect(messages[1]?.text).toBe(REFUSED);
+  });
+
+  test('are shown by the command with --side, marked as such', async () => {
+    const plain = await shown();
+    expect(plain.stdout).not.toContain('forty');
+    expect(plain.stderr).toContain('Not shown: 4 messages about refused answers; --side');
+    const { stdout, stderr } = await shown({ side: true });
+    expect(stdout).toMatch(
+      /^#1 model · refused answer · turn 1.*\n {2}\{"name": "Ann", "age": "fo/m,
+    );
+    expect(stdout).toMatch(/^#2 perdure · of the refused answer · turn 1/m);
+    expect(stdout).toMatch(/^#5 model · turn 1/m);
+    expect(stderr).not.toContain('--side');
+  });
+
+  test('are events of their own, so that no reader takes them for the answer', async () => {
+    const events: DurableEvent[] = [];
+    for await (const event of client.events(ended.handle.workflowId)) events.push(event);
+    expect(events.map(({ type }) => type)).toEqual([
+      'run-started',
+      'turn-begun',
+      'message-said',
+      'answer-refused',
+      'answer-refused',
+      'model-replied',
+      'turn-ended',
+      'run-ended',
+    ]);
+    const refused = events.find((event) => event.type === 'answer-refused');
+    expect(refused).toMatchObject({ message: { text: REFUSED } });
+    expect(refused?.type === 'answer-refused' && refused.problem).toContain('age');
+  });
+
+  test('are told in a line each to who follows the run', () => {
+    const tell = createStepTeller(palette(false), { settle: String, resume: null });
+    const lines = tell(ended.projection);
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(/^answer refused, attempt 1 of 10: .*age/);
+    expect(lines[1]).toMatch(/^answer refused, attempt 2 of 10: /);
+  });
+});

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { dialogue } from '../../src/cli/dialogue.js';
+import { palette } from '../../src/cli/output.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { InputError } from '../../src/client/run-input.js';
+import type { Attachment, PromptMessage } from '../../src/core/messages.js';
+import type { ModelRequest } from '../../src/models/model.js';
+import { clerk, clientOf } from '../support/clerk.js';
+import { replyTo } from '../support/conversation.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { segmentsOf } from '../support/segments.js';
+
+const PNG = Buffer.from('89504e470d0a1a0a00000000', 'hex');
+const byUrl = { type: 'image', url: 'https://example.org/a.png' } as const;
+let rig: Rig;
+let client: PerdureClient;
+/** Of each request: its messages, and the bytes behind their references. */
+let seen: { readonly messages: readonly PromptMessage[]; readonly files: readonly string[] }[] = [];
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  const model = {
+    call: async (request: ModelRequest) => {
+      const { messages, files } = request;
+      const attached = messages.flatMap((one) =>
+        one.role === 'user' ? (one.attachments ?? []) : [],
+      );
+      const kept = attached.flatMap((one) => ('blob' in one ? [one.blob] : []));
+      const read = await Promise.all(kept.map(async (blob) => (await files?.(blob)) ?? ''));
+      seen.push({ messages: structuredClone(messages), files: read });
+      return replyTo(request);
+    },
+  };
+  await rig.worker([clerk()], { models: { m: model }, segment: { steps: 1, bytes: 2_000_000 } });
+});
+afterAll(async () => {
+  await client.close();
+  await rig.close();
+});
+
+describe('what is attached to a message', () => {
+  test('goes to the model with it, in every later request and segment, and into a fork', async () => {
+    seen = [];
+    const image = await client.attach(PNG, { name: 'a.png' });
+    expect(image).toMatchObject({ type: 'image', mediaType: 'image/png', name: 'a.png' });
+    const id = `attached-${randomUUID()}`;
+    const given = { message: 'look', open: true, id, attachments: [image] };
+    await client.start('clerk', given);
+    await client.result(id, { turn: 1 });
+    await client.ask(id, { message: 'and this?', attachments: [byUrl] });
+    await client.result(id, { turn: 2 });
+    await client.closeRun(id);
+    await client.result(id);
+    expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(1);
+    const look = { role: 'user', text: 'look', attachments: [image] };
+    expect(seen[0]).toEqual({ messages: [look], files: [PNG.toString('base64')] });
+    expect(seen[1]).toEqual({
+      messages: [
+        look,
+        { role: 'assistant', text: 'done: look' },
+        { role: 'user', text: 'and this?', attachments: [byUrl] },
+      ],
+      files: [PNG.toString('base64')],
+    });
+    const { messages } = await client.transcript(id);
+    expect(messages[0]).toMatchObject(look);
+    const lines = dialogue(messages, { full: false, paint: palette(false) });
+    expect(lines).toContain('  + image a.png (image/png, 12 B)');
+    expect(lines).toContain('  + image https://example.org/a.png');
+
+    const forked = await client.fork(id, { message: 'again', attachments: [byUrl] });
+    await client.result(forked);
+    expect(seen[2]?.messages.slice(0, 3)).toEqual(seen[1]?.messages);
+    expect(seen[2]?.messages.at(-1)).toMatchObject({ text: 'again', attachments: [byUrl] });
+    expect(seen[2]?.files).toEqual([PNG.toString('base64')]);
+  });
+
+  test.each([
+    ['x', 'attachments: "x" is no list'],
+    [[], 'attachments: 0 of them; give 1 to 20'],
+    [[{ type: 'image', url: 'file:///etc/passwd' }], 'attachments[0]: {"type":"image"'],
+    [[byUrl, { type: 'file', mediaType: 'text/csv', blob: { sha256: 'x', bytes: 1 } }], '[1]'],
+    [[{ ...byUrl, path: '/etc/passwd' }], 'attachments[0]'],
+  ])('is refused when it is %j', async (attachments, problem) => {
+    const { outcome } = await rig.run({ agent: 'clerk', message: 'x', attachments });
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(outcome.error).toContain(problem);
+    const given = { message: 'x', attachments: attachments as readonly Attachment[] };
+    await expect(client.ask('any', given, { start: { agent: 'clerk' } })).rejects.toThrow(problem);
+  });
+
+  test('is refused without a message, and when nobody can tell what it is', async () => {
+    const { outcome } = await rig.run({ agent: 'clerk', open: true, attachments: [byUrl] });
+    expect(outcome.error).toContain('they belong to a message');
+    await expect(client.attach(Buffer.from('what?'))).rejects.toThrow(InputError);
+    const text = await client.attach(Buffer.from('a,b'), { mediaType: 'text/csv' });
+    expect(text.type).toBe('file');
+  });
+});
