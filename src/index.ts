@@ -29,6 +29,9 @@ export type {
 } from './client/client-types.js';
 export type { AgentLike, RunSettings } from './client/run-input.js';
 export type { ResultOptions } from './client/result.js';
+export type { ForkOptions } from './client/fork-run.js';
+export type { AttachOptions } from './client/attach.js';
+export type { Attachment } from './core/messages.js';
 export type { EventsOptions } from './client/follow-events.js';
 export type { DurableEvent, DurableStep } from './client/run-events.js';
 export type { RunTranscript } from './client/run-transcript.js';

@@ -52,7 +52,7 @@ describe('what is attached to a message', () => {
     await client.ask(id, { message: 'and this?', attachments: [byUrl] });
     await client.result(id, { turn: 2 });
     await client.closeRun(id);
-    await client.result(id);
+    await rig.end(rig.client.workflow.getHandle(id));
     expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(1);
     const look = { role: 'user', text: 'look', attachments: [image] };
     expect(seen[0]).toEqual({ messages: [look], files: [PNG.toString('base64')] });

@@ -167,8 +167,8 @@ describe('a run that is forked', () => {
 
   test('has the messages of all segments, and goes on in several itself', async () => {
     const id = await talk(['steps 2', 'two', 'three', 'four']);
-    expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(1);
     const { messages } = await client.transcript(id);
+    expect((await client.status(id)).segments).toBeGreaterThan(1);
     requests = [];
     const forked = await client.fork(id, { message: 'steps 5', open: true });
     await client.result(forked.id, { turn: 1 });
@@ -177,7 +177,7 @@ describe('a run that is forked', () => {
     expect(requests[0]?.messages.slice(0, -1)).toEqual(prompts(messages));
     expect(requests.at(-1)?.messages.slice(0, messages.length)).toEqual(prompts(messages));
     await client.closeRun(forked.id);
-    await client.result(forked.id);
+    await ended(forked);
     expect((await segmentsOf(rig.client, forked.id)).length).toBeGreaterThan(1);
     const whole = await client.transcript(forked.id);
     expect(whole.messages.map(({ n }) => n)).toEqual(whole.messages.map((_, n) => n));
