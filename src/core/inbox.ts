@@ -116,7 +116,7 @@ export function carriedBytes({
 
 /** Bytes of a text as it is carried: a control character takes six. */
 export function jsonLength(text: string): number {
-  return byteLength(JSON.stringify(text));
+  return byteLength(JSON.stringify(text)) - 2;
 }
 
 export function byteLength(text: string): number {
