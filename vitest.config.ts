@@ -7,7 +7,7 @@ export default defineConfig({
     setupFiles: ['test/support/quiet.ts'],
     // The SDK's native module does not bear worker threads.
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 120_000,
     reporters: ['default', './test/support/count-reporter.ts'],

@@ -19,6 +19,8 @@ export const RETENTION_HOURS = 720;
  * - the buffered queries: with the default of 1 a second query during one workflow task waits for
  *   more than a second
  * - the workflow task timeout: how long a run stands still when its worker is killed inside one
+ * - the interval between two runs of one id: with the default of 1 s a run that goes on in a new
+ *   segment soon after the last one began stands still for the rest of it
  * - the worker commands: a cancellation reaches an activity at once, not with its next heartbeat
  */
 export const DYNAMIC_CONFIG = {
@@ -30,6 +32,7 @@ export const DYNAMIC_CONFIG = {
   'history.defaultWorkflowTaskTimeout': '5s',
   'system.enableCancelActivityWorkerCommand': true,
   'frontend.WorkerCommandsEnabled': true,
+  'history.workflowIdReuseMinimalInterval': '100ms',
 } as const satisfies Record<string, string | number | boolean>;
 
 /**
