@@ -1,7 +1,7 @@
 import type { Message, PromptMessage } from './messages.js';
 import type { Outcome } from './outcome.js';
 import type { RunState, Turn } from './state.js';
-import { append, messageTokens } from './transcript.js';
+import { append } from './transcript.js';
 
 export function withTurn(state: RunState, change: Partial<Turn>): RunState {
   return { ...state, turn: { ...state.turn, ...change } };
@@ -37,10 +37,11 @@ export function say(state: RunState, at: number, said: PromptMessage): RunState 
   const { turn, transcript, compaction } = state;
   const place = { n: transcript.next, turn: turn.number, step: turn.spent.steps, at };
   const message: Message = { ...place, ...said };
-  const promptTokens = compaction.promptTokens + messageTokens(message);
+  const longer = append(transcript, message);
+  const promptTokens = compaction.promptTokens + longer.tokens - transcript.tokens;
   return {
     ...state,
-    transcript: append(transcript, message),
+    transcript: longer,
     compaction: { ...compaction, promptTokens },
   };
 }

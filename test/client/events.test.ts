@@ -4,7 +4,7 @@ import type { PerdureClient } from '../../src/client/client-types.js';
 import type { DurableEvent } from '../../src/client/run-events.js';
 import { wait } from '../../src/tools/wait.js';
 import { clerk, clientOf } from '../support/clerk.js';
-import { obedientModel } from '../support/conversation.js';
+import { obedientModel, untilStatus } from '../support/conversation.js';
 import { ModelError } from '../../src/models/model-error.js';
 import { callTool, say } from '../../src/models/scripted.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -53,10 +53,13 @@ async function longRun(by: PerdureClient): Promise<string> {
   await by.ask(id, { message: 'steps 3', id: 'a' }, { start });
   for (const message of ['two', 'steps 2', 'four', 'five']) await by.ask(id, message);
   await by.result(id, { turn: 5 });
+  // Else a word may come so early that the run never waits for one.
+  await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
   await by.pause(id);
   await by.ask(id, 'six');
   await by.resume(id);
   await by.result(id, { turn: 6 });
+  await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
   await by.closeRun(id);
   await by.result(id);
   return id;
