@@ -1,5 +1,6 @@
 import { mkdir, open, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { syncFolder } from '../storage/sync-folder.js';
 import type { Message } from '../core/messages.js';
 import { archiveFailure } from './archive-failure.js';
 import type { Archive, ArchivedRun } from './archive.js';
@@ -161,16 +162,5 @@ async function syncFolders(root: string, file: string): Promise<void> {
   for (let folder = path.dirname(file); folder.length >= root.length;) {
     await syncFolder(folder);
     folder = path.dirname(folder);
-  }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r').catch(() => undefined);
-  try {
-    await handle?.sync();
-  } catch {
-    return;
-  } finally {
-    await handle?.close();
   }
 }

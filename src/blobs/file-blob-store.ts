@@ -4,6 +4,8 @@ import path from 'node:path';
 import type { BlobRef } from '../core/messages.js';
 import { BlobError, assertSha256 } from './blob-store.js';
 import type { BlobStore } from './blob-store.js';
+import { diskCure } from '../storage/disk-cures.js';
+import { syncFolder } from '../storage/sync-folder.js';
 
 /**
  * A `BlobStore` in a folder, which all workers of a task queue must share.
@@ -75,18 +77,6 @@ async function write(file: string, bytes: Buffer): Promise<void> {
   await syncFolder(path.dirname(file));
 }
 
-/** Makes the new name itself durable; not every file system offers that for folders. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r').catch(() => undefined);
-  try {
-    await handle?.sync();
-  } catch {
-    return;
-  } finally {
-    await handle?.close();
-  }
-}
-
 function place(root: string, sha256: string): string {
   return path.join(root, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
 }
@@ -111,22 +101,7 @@ function unreadable(root: string, sha256: string, cause: NodeJS.ErrnoException):
 }
 
 function unwritable(root: string, cause: NodeJS.ErrnoException): BlobError {
-  const { code, message } = cause;
-  const cures: Readonly<Record<string, string>> = {
-    ENOSPC: 'the disk is full: free space',
-    EDQUOT: 'the disk quota is used up: free space',
-    EROFS: 'the file system is read-only: set PERDURE_HOME to a writable folder',
-    EACCES: 'no permission to write: change its owner or set PERDURE_HOME to a writable folder',
-    EPERM: 'no permission to write: change its owner or set PERDURE_HOME to a writable folder',
-    ENOTDIR: 'a part of the path is a file: set PERDURE_HOME to a folder',
-    EEXIST: 'a part of the path is a file: set PERDURE_HOME to a folder',
-  };
-  const cure = cures[code ?? ''] ?? message;
-  return new BlobError(
-    'unwritable',
-    `blobs cannot be written to ${root}: ${cure} (${code ?? 'error'})`,
-    {
-      cause,
-    },
-  );
+  return new BlobError('unwritable', `blobs cannot be written to ${root}: ${diskCure(cause)}`, {
+    cause,
+  });
 }

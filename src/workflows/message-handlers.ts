@@ -112,16 +112,22 @@ function refuseWait({ state, waiters }: Session, wanted: unknown): string | null
   return waiters < WAITERS ? null : `${WAITERS} wait already; follow the run's history instead`;
 }
 
-function setLimits(session: Session, limits: Limits): RunState['config']['limits'] {
+/** Waits for the agent where that is still being loaded: only then its price and limits are known. */
+async function setLimits(session: Session, limits: Limits): Promise<RunState['config']['limits']> {
+  if (!isLoaded(session.state)) {
+    await condition(() => isLoaded(session.state));
+    refuse(refuseLimits(session.state, limits));
+  }
   apply(session, { type: 'limits-set', limits });
   startClock(session);
   return session.state.config.limits;
 }
 
+function isLoaded(state: RunState): boolean {
+  return state.config.definition.hash !== '';
+}
+
 function refuseLimits(state: RunState, limits: unknown): string | null {
-  if (state.config.definition.hash === '') {
-    return 'the run has not loaded its agent yet; send it again in a moment';
-  }
   const problem =
     limits === undefined ? 'limits: give e.g. {"steps": 10}' : checkLimits(limits, 'limits');
   if (problem !== null) return problem;
@@ -129,7 +135,7 @@ function refuseLimits(state: RunState, limits: unknown): string | null {
   const costs = [costUsd, isObject(run) ? run['costUsd'] : null].some(
     (cost) => typeof cost === 'number',
   );
-  if (costs && state.config.price === null) {
+  if (costs && isLoaded(state) && state.config.price === null) {
     return `limits.costUsd: nobody knows the price of model "${state.config.definition.model}"; use limits.tokens`;
   }
   return ended(state);

@@ -12,27 +12,11 @@ import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { ServerHandle } from '../../src/server/server-handle.js';
 import { asks, begun, config, says } from '../support/scripts.js';
+import { viewOf } from '../support/view.js';
 
 const paint = palette(false);
 const cures = { settle: (call: string): string => `resolve ${call}`, resume: null };
 const ESCAPE = '\u001b[31m';
-
-function view(state: RunState | null, rest: Partial<Projection> = {}): Projection {
-  return {
-    state,
-    input: { agent: 'test', message: 'go' },
-    said: state?.transcript.messages ?? [],
-    turns: [],
-    inFlight: new Map(),
-    blocked: new Map(),
-    ended: null,
-    outcome: null,
-    cancelRequested: false,
-    startedAt: 0,
-    lastEvent: 1,
-    ...rest,
-  };
-}
 
 function ok(id: string, text: string): CallResult {
   return { id, ok: true, text, executed: true };
@@ -67,12 +51,12 @@ describe('what has become durable', () => {
   test('is one line per step, told once, without control characters', () => {
     const tell = createStepTeller(paint, cures);
     const { first, second } = twoSteps();
-    expect(tell(view(null))).toEqual([]);
-    expect(tell(view(first))).toEqual([
+    expect(tell(viewOf(null))).toEqual([]);
+    expect(tell(viewOf(first))).toEqual([
       'step 1 · 2 calls: look a.ts, look b�[31m.ts · 3.1 kB · 1.4 s',
     ]);
-    expect(tell(view(first))).toEqual([]);
-    expect(tell(view(second))).toEqual([
+    expect(tell(viewOf(first))).toEqual([]);
+    expect(tell(viewOf(second))).toEqual([
       'step 2 · put 1 · tool_error: no \\u001b[31m space · 1.5 s',
     ]);
   });
@@ -81,13 +65,13 @@ describe('what has become durable', () => {
     const tell = createStepTeller(paint, cures);
     const start = begun(config());
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 5 });
-    expect(tell(view(asked))).toEqual([]);
+    expect(tell(viewOf(asked))).toEqual([]);
     const done = reduce(asked, {
       type: 'calls-finished',
       results: [ok('call_1_1_0', 'abc')],
       at: 10,
     });
-    expect(tell(view(done))).toEqual(['step 1 · look · 3 B · 0.0 s']);
+    expect(tell(viewOf(done))).toEqual(['step 1 · look · 3 B · 0.0 s']);
   });
 
   test('tells each block once, and a later one of the same kind again', () => {
@@ -95,21 +79,23 @@ describe('what has become durable', () => {
     const state = begun(config());
     const blocked = (since: number) =>
       new Map([['model', { reason: 'credentials' as const, message: 'bad key', since }]]);
-    expect(tell(view(state, { blocked: blocked(7) }))).toEqual(['blocked (credentials): bad key']);
-    expect(tell(view(state, { blocked: blocked(7) }))).toEqual([]);
-    expect(tell(view(state, { blocked: blocked(12) }))).toHaveLength(1);
+    expect(tell(viewOf(state, { blocked: blocked(7) }))).toEqual([
+      'blocked (credentials): bad key',
+    ]);
+    expect(tell(viewOf(state, { blocked: blocked(7) }))).toEqual([]);
+    expect(tell(viewOf(state, { blocked: blocked(12) }))).toHaveLength(1);
     const staying = createStepTeller(paint, { ...cures, resume: 'resume x' });
-    expect(staying(view(state, { blocked: blocked(7) }))[1]).toMatch(/at once with: resume x$/);
+    expect(staying(viewOf(state, { blocked: blocked(7) }))[1]).toMatch(/at once with: resume x$/);
   });
 
   test('tells what to type for a call of which nobody knows whether it happened', () => {
     const unknown = { reason: 'outcome_unknown' as const, message: 'lost', since: 3 };
     const blocked = new Map([['call_1_1_0', unknown]]);
-    expect(createStepTeller(paint, cures)(view(begun(config()), { blocked }))).toEqual([
+    expect(createStepTeller(paint, cures)(viewOf(begun(config()), { blocked }))).toEqual([
       'blocked (outcome_unknown): lost',
       'Find out whether call_1_1_0 happened, and say it with: resolve call_1_1_0',
     ]);
-    expect(liveLine(view(begun(config()), { blocked }), given)).toContain(
+    expect(liveLine(viewOf(begun(config()), { blocked }), given)).toContain(
       'step 1 of 50 · blocked (outcome_unknown) · ',
     );
   });
@@ -133,14 +119,14 @@ describe('what is going on', () => {
 
   test('names step, cap, model, seconds and spend', () => {
     const { second } = twoSteps();
-    const line = liveLine(view(second, { inFlight: new Map([[9, model]]) }), given);
+    const line = liveLine(viewOf(second, { inFlight: new Map([[9, model]]) }), given);
     expect(line).toBe('step 3 of 50 · m · 2.0 s · 20 in, 10 out');
   });
 
   test('names the attempt and why the last one failed', () => {
     const { second } = twoSteps();
     const attempts = new Map([['4', { attempt: 3, lastFailure: `429 ${ESCAPE}slow` }]]);
-    const line = liveLine(view(second, { inFlight: new Map([[9, model]]) }), {
+    const line = liveLine(viewOf(second, { inFlight: new Map([[9, model]]) }), {
       ...given,
       attempts,
     });
@@ -158,12 +144,12 @@ describe('what is going on', () => {
     const flying = calls.map(
       (call, index) => [index, { ...model, activity: 'runTool', call }] as const,
     );
-    const line = liveLine(view(asked, { inFlight: new Map(flying) }), given);
+    const line = liveLine(viewOf(asked, { inFlight: new Map(flying) }), given);
     expect(line).toBe('step 1 of 50 · 2 calls: look a, look b · 2.0 s · 10 in, 5 out');
   });
 
   test('says so while the run has not begun', () => {
-    expect(liveLine(view(null), { ...given, now: 1_500 })).toBe('starting · 1.5 s');
+    expect(liveLine(viewOf(null), { ...given, now: 1_500 })).toBe('starting · 1.5 s');
   });
 });
 
@@ -194,12 +180,14 @@ describe('the first line', () => {
     const link = 'http://127.0.0.1:8233/namespaces/a%20b/workflows/x%2F1';
     expect(uiLink(server, 'x/1')).toBe(link);
     const state = begun(config());
-    expect(shown(view(null), view(state), view(state))).toEqual([`run x/1 · model m · ${link}`]);
+    expect(shown(viewOf(null), viewOf(state), viewOf(state))).toEqual([
+      `run x/1 · model m · ${link}`,
+    ]);
   });
 
   test('does not wait for the model for long, and never passes the demo model off as one', () => {
     const state = begun(config({ model: 'demo' }));
-    const lines = shown(null, view(null), view(state), view(state));
+    const lines = shown(null, viewOf(null), viewOf(state), viewOf(state));
     expect(lines).toEqual([expect.stringMatching(/^run x\/1 · http/), 'demo model (code, no LLM)']);
   });
 });
@@ -247,12 +235,14 @@ describe('words', () => {
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 0 });
     const done = reduce(asked, { type: 'calls-finished', results: [ok('call_1_1_0', 'a')], at: 0 });
     const closing = reduce(done, { type: 'closing-begun', reason: 'steps', at: 0 });
-    expect(tell(view(closing))).toEqual([
+    expect(tell(viewOf(closing))).toEqual([
       'step 1 · look · 1 B · 0.0 s',
       'a limit is reached: one last call, for an answer from what is there',
     ]);
-    expect(liveLine(view(closing), { now: 0, attempts: new Map(), paint })).toMatch(/^closing · /);
+    expect(liveLine(viewOf(closing), { now: 0, attempts: new Map(), paint })).toMatch(
+      /^closing · /,
+    );
     const end = reduce(closing, { type: 'model-replied', reply: says('best'), at: 0 });
-    expect(tell(view(end))).toEqual([]);
+    expect(tell(viewOf(end))).toEqual([]);
   });
 });

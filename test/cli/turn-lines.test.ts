@@ -10,6 +10,7 @@ import type { Message, UserMessage } from '../../src/core/messages.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { asks, config, says, TOOLS, toolDefinition } from '../support/scripts.js';
+import { viewOf } from '../support/view.js';
 
 const paint = palette(false);
 const cures = { settle: (call: string): string => `resolve ${call}`, resume: 'resume x' };
@@ -17,23 +18,9 @@ const cures = { settle: (call: string): string => `resolve ${call}`, resume: 're
 const HOSTILE = 'a\u001b[2J\u202eb\nc';
 const SHOWN = 'a�[2J�b c';
 
-/** What was said so far, as a follower collects it: a state forgets what was summarised. */
-function view(state: RunState, rest: Partial<Projection> = {}): Projection {
-  return {
-    state,
-    input: { agent: 'test', open: true },
-    said: state.transcript.messages.toSorted((one, other) => one.n - other.n),
-    turns: [],
-    inFlight: new Map(),
-    blocked: new Map(),
-    ended: null,
-    outcome: null,
-    cancelRequested: false,
-    startedAt: 0,
-    lastEvent: 1,
-    ...rest,
-  };
-}
+const open: Partial<Projection> = { input: { agent: 'test', open: true } };
+const view = (state: RunState, rest: Partial<Projection> = {}): Projection =>
+  viewOf(state, { ...open, ...rest });
 
 function after(state: RunState, ...events: readonly RunEvent[]): RunState {
   return events.reduce((next, event) => reduce(next, event), state);

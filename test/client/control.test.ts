@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { WorkflowHandle } from '@temporalio/client';
+import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { UndecidedError } from '../../src/client/answered.js';
@@ -17,6 +17,7 @@ import { followRun } from '../../src/client/follow.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { Model } from '../../src/models/model.js';
 import { say as answered } from '../../src/models/scripted.js';
+import { setLimitsUpdate } from '../../src/workflows/handles.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
@@ -33,9 +34,10 @@ const model: Model = {
   },
 };
 
+const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
+
 beforeAll(async () => {
   rig = await createRig();
-  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
   // Each turn ends its segment.
   await rig.worker([agent], { models: { m: model }, segment: { steps: 1, bytes: 1_000_000 } });
 });
@@ -152,6 +154,35 @@ describe('control', () => {
     expect(set).toEqual({ turn: { steps: 7, toolCalls: 200 }, run: { tokens: 900 } });
     const refused = setLimits(rig.client, handle.workflowId, { steps: 0 });
     await expect(refused).rejects.toThrow('limits.steps: 0 is no limit');
+  });
+
+  test.for([
+    { given: { steps: 7 }, says: undefined },
+    { given: { costUsd: 1 }, says: 'nobody knows the price of model "m"' },
+  ])('waits with limits until the agent is loaded: $given', async ({ given, says }) => {
+    const other = await createRig();
+    try {
+      const startWorkflowOperation = new WithStartWorkflowOperation('agent', {
+        workflowId: `run-${randomUUID()}`,
+        taskQueue: other.taskQueue,
+        args: [{ agent: 'a', open: true }],
+        workflowIdConflictPolicy: 'FAIL',
+      });
+      // Both stand in the very first workflow task, which comes before the agent is loaded.
+      const set = other.client.workflow.executeUpdateWithStart(setLimitsUpdate, {
+        startWorkflowOperation,
+        args: [given],
+      });
+      const answer = set.then(
+        ({ turn }) => turn.steps,
+        (error: Error) => error.cause,
+      );
+      await other.worker([agent], { models: { m: model } });
+      if (says === undefined) expect(await answer).toBe(given.steps);
+      else expect(await answer).toMatchObject({ message: expect.stringContaining(says) });
+    } finally {
+      await other.close();
+    }
   });
 
   test('says that a run which is not open ends by itself', async () => {

@@ -5,7 +5,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
-import { gate } from '../support/gate.js';
+import { gate, type Gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
@@ -32,11 +32,11 @@ function boss({ messages }: ModelRequest): ScriptedReply {
   return callTools(wanted.map((what) => ({ name: 'expert', arguments: { message: what } })));
 }
 
-let hold: Promise<void> | null = null;
+let hold: Gate | null = null;
 async function expert({ messages }: ModelRequest): Promise<ScriptedReply> {
   const [first] = messages;
   const result = messages.find(({ role }) => role === 'tool');
-  if (first?.text === 'wait') await hold;
+  if (first?.text === 'wait') await hold?.wait();
   if (first?.text === 'fail') return { ...say('no'), finish: 'refused' };
   if (result === undefined) {
     return callTools([{ name: 'look_up', arguments: { what: first?.text ?? '' } }]);
@@ -125,13 +125,13 @@ describe('an agent that calls another', () => {
 
   test('cancels it when it is cancelled', async () => {
     const door = gate();
-    hold = door.passed;
+    hold = door;
     const handle = await rig.start({ agent: 'chief', message: 'wait' }, `boss-${randomUUID()}`);
     const child = rig.client.workflow.getHandle(`${handle.workflowId}/call_1_1_0`);
     await waitUntil(async () => (await child.describe()).status.name === 'RUNNING');
     await handle.cancel();
     const { outcome, projection } = await rig.end(handle);
-    door.open();
+    door.release();
     expect(outcome).toMatchObject({ status: 'cancelled' });
     expect(projection.said.at(-1)?.text).toContain('cancelled');
     expect((await child.describe()).status.name).toBe('CANCELLED');
@@ -140,13 +140,13 @@ describe('an agent that calls another', () => {
   test('goes on when the other one alone is cancelled or terminated', async () => {
     for (const way of ['cancel', 'terminate'] as const) {
       const door = gate();
-      hold = door.passed;
+      hold = door;
       const handle = await rig.start({ agent: 'chief', message: 'wait' }, `boss-${randomUUID()}`);
       const child = rig.client.workflow.getHandle(`${handle.workflowId}/call_1_1_0`);
       await waitUntil(async () => (await child.describe()).status.name === 'RUNNING');
       await child[way]();
       const { outcome } = await rig.end(handle);
-      door.open();
+      door.release();
       expect(outcome.status).toBe('completed');
       expect(outcome.answer).toContain('agent_failed');
     }

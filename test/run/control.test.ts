@@ -30,7 +30,7 @@ const note = defineTool({
   effect: 'keyed',
   execute: async ({ text }) => {
     executed.push(text);
-    if (text.startsWith('steps 3 held')) await door.passed;
+    if (text.startsWith('steps 3 held')) await door.wait();
     return 'noted';
   },
 });
@@ -40,8 +40,7 @@ const model: Model = {
   call: async (request) => {
     const text = newest(request);
     if (text.startsWith('held')) {
-      door.arrive();
-      await door.passed;
+      await door.wait();
     }
     const last = request.messages.at(-1);
     if (text.startsWith('wait ') && last?.role === 'user') {
@@ -73,7 +72,7 @@ describe('messages during a turn', () => {
   test('wait for a turn of their own, or join the one under way', async () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
-    await door.arrived;
+    await door.reached;
     expect(await ask(handle, 'next')).toEqual({ turn: 2 });
     expect(await ask(handle, { message: 'also', mode: 'steer', id: 's1' })).toEqual({ turn: 1 });
     expect(await ask(handle, { message: 'and', mode: 'steer' })).toEqual({ turn: 1 });
@@ -82,7 +81,7 @@ describe('messages during a turn', () => {
     });
     expect(twice).toEqual({ turn: 1, duplicate: true });
     expect(await statusOf(handle)).toMatchObject({ turn: 1, queued: 3 });
-    door.open();
+    door.release();
     expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'done: and', steps: 2 });
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: next', steps: 1 });
     const { messages } = await handle.query(transcriptQuery);
@@ -104,7 +103,7 @@ describe('messages during a turn', () => {
   test('are refused with the reason where nobody would read them', async () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held' });
-    await door.arrived;
+    await door.reached;
     await expect(ask(handle, 'next')).rejects.toMatchObject({
       cause: { message: expect.stringContaining('mode "steer"') },
     });
@@ -112,7 +111,7 @@ describe('messages during a turn', () => {
     await expect(ask(handle, { message: 'x', mode: 'fast' as 'queue' })).rejects.toMatchObject({
       cause: { message: expect.stringContaining('neither "queue" nor "steer"') },
     });
-    door.open();
+    door.release();
     expect(await handle.result()).toMatchObject({ answer: 'done: held' });
   });
 });
@@ -121,7 +120,7 @@ describe('a turn', () => {
   test('that is cancelled leaves a run that answers the next message', async () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
-    await door.arrived;
+    await door.reached;
     await handle.executeUpdate(cancelTurnUpdate, { args: [{ turn: 1 }] });
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'cancelled' });
     await ask(handle, 'steps 1');
@@ -133,7 +132,7 @@ describe('a turn', () => {
       'cancelled',
       'completed',
     ]);
-    door.open();
+    door.release();
   });
 
   test('that was capped leaves nothing to the next one', async () => {
@@ -168,7 +167,7 @@ describe('a turn', () => {
     const handle = await rig.start({ agent: 'clerk', message: name, open: true });
     while (!executed.includes(`${name} #1`)) await statusOf(handle);
     await handle.executeUpdate(pauseUpdate);
-    door.open();
+    door.release();
     await untilStatus(handle, 'paused');
     await ask(handle, 'later');
     const { messages } = await handle.query(transcriptQuery);
@@ -243,13 +242,13 @@ describe('a run', () => {
   test('finishes what waits before it closes, and takes nothing more', async () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
-    await door.arrived;
+    await door.reached;
     await ask(handle, 'two');
     await handle.executeUpdate(closeUpdate);
     await expect(ask(handle, 'three')).rejects.toMatchObject({
       cause: { message: expect.stringContaining('no more messages') },
     });
-    door.open();
+    door.release();
     expect(await handle.result()).toMatchObject({
       reason: 'closed',
       answer: 'done: two',

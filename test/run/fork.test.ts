@@ -21,8 +21,7 @@ const holding = defineTool({
   input: z.object({ text: z.string() }),
   effect: 'keyed',
   execute: async () => {
-    held.arrive();
-    await held.passed;
+    await held.wait();
     return 'noted';
   },
 });
@@ -144,10 +143,10 @@ describe('a run that is forked', () => {
 
   test('does not wait for a call that is under way: its step is left out', async () => {
     const { id } = await client.start('holder', { message: 'steps 1' });
-    await held.arrived;
+    await held.reached;
     const { prompt } = await fork(id, { agent: 'clerk' });
     expect(prompt).toEqual([promptOf({ role: 'user', text: 'steps 1' })]);
-    held.open();
+    held.release();
     expect((await ended({ id })).outcome).toMatchObject({ answer: 'done: steps 1', toolCalls: 1 });
   });
 

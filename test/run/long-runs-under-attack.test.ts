@@ -10,7 +10,6 @@ import {
   cancelTurnUpdate,
   closeUpdate,
   pauseUpdate,
-  setLimitsUpdate,
   transcriptQuery,
 } from '../../src/workflows/handles.js';
 import { ask, outcomeOf, untilStatus } from '../support/conversation.js';
@@ -58,16 +57,15 @@ describe('what breaks a turn off', () => {
     const door = gate();
     answer = async (request) => {
       if (newest(request) === 'one') {
-        door.arrive();
-        await door.passed;
+        await door.wait();
       }
       return say(`done: ${newest(request)}`);
     };
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'one' });
-    await door.arrived;
+    await door.reached;
     await ask(handle, 'two');
     await handle.executeUpdate(cancelTurnUpdate, { args: [{}] });
-    door.open();
+    door.release();
     const first = await outcomeOf(handle, 1);
     expect('status' in first && ['cancelled', 'completed']).toContain(
       'status' in first && first.status,
@@ -81,16 +79,15 @@ describe('what breaks a turn off', () => {
   test('is refused for a task, whose turn is its end', async () => {
     const door = gate();
     answer = async () => {
-      door.arrive();
-      await door.passed;
+      await door.wait();
       return say('done');
     };
     const handle = await rig.start({ agent: 'clerk', message: 'one' });
-    await door.arrived;
+    await door.reached;
     await expect(handle.executeUpdate(cancelTurnUpdate, { args: [{}] })).rejects.toMatchObject({
       cause: { message: expect.stringContaining('cancel the run itself') },
     });
-    door.open();
+    door.release();
     expect(await handle.result()).toMatchObject({ answer: 'done' });
   });
 
@@ -99,8 +96,7 @@ describe('what breaks a turn off', () => {
     const door = gate();
     const slow: Archive = {
       append: async () => {
-        door.arrive();
-        await door.passed;
+        await door.wait();
       },
       read: async (_run: ArchivedRun) => [],
     };
@@ -109,11 +105,11 @@ describe('what breaks a turn off', () => {
     const segment = { steps: 1, bytes: 1e6 };
     await own.worker([agent], { models: { m: model }, segment, archive: slow });
     const handle = await own.start({ agent: 'clerk', open: true, message: 'one' });
-    await door.arrived;
+    await door.reached;
     expect(await handle.executeUpdate(cancelTurnUpdate, { args: [{ turn: 1 }] })).toEqual({
       cancelled: 1,
     });
-    door.open();
+    door.release();
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'cancelled' });
     await handle.terminate();
     await own.close();
@@ -154,12 +150,11 @@ describe('what is carried into a new segment', () => {
   test('nor by messages that take more bytes as JSON than as text', async () => {
     const door = gate();
     answer = async () => {
-      door.arrive();
-      await door.passed;
+      await door.wait();
       return say('done');
     };
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'one' });
-    await door.arrived;
+    await door.reached;
     const odd = '\u0001'.repeat(100_000);
     await expect(ask(handle, odd)).rejects.toMatchObject({
       cause: { message: expect.stringContaining('600000 bytes') },
@@ -170,7 +165,7 @@ describe('what is carried into a new segment', () => {
     await expect(ask(handle, quotes)).rejects.toMatchObject({
       cause: { message: expect.stringContaining('wait already') },
     });
-    door.open();
+    door.release();
     await handle.executeUpdate(closeUpdate);
     expect(await handle.result()).toMatchObject({ reason: 'closed' });
   });
@@ -239,8 +234,7 @@ describe('a message', () => {
       if (request.toolChoice !== 'none') {
         return newest(request) === 'go' ? callTool('put', { text: 'x' }) : say('done: late');
       }
-      door.arrive();
-      await door.passed;
+      await door.wait();
       return say('closing');
     };
     const handle = await rig.start({
@@ -249,30 +243,13 @@ describe('a message', () => {
       message: 'go',
       limits: { steps: 1 },
     });
-    await door.arrived;
+    await door.reached;
     expect(await ask(handle, { message: 'late', mode: 'steer' })).toEqual({ turn: 2 });
-    door.open();
+    door.release();
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'stopped', answer: 'closing' });
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: late' });
     await handle.terminate();
   });
-});
-
-test('a limit cannot be set before there is anything that it could limit', async () => {
-  const own = await createRig();
-  answer = () => say('done');
-  const handle = await own.start({ agent: 'clerk', open: true, message: 'one' });
-  const early = handle.executeUpdate(setLimitsUpdate, { args: [{ steps: 3 }] }).then(
-    () => null,
-    (error: unknown) => error,
-  );
-  await own.client.workflowService.getSystemInfo({});
-  await own.worker([agent], { models: { m: model } });
-  expect(await early).toMatchObject({
-    cause: { message: expect.stringContaining('in a moment') },
-  });
-  await handle.terminate();
-  await own.close();
 });
 
 function resultsOf({

@@ -129,7 +129,7 @@ test('1,000 steps in one turn, through segments, summaries and kills: each step 
   let worker: WorkerChild = await workerChild(env);
   const doors = new Map(KILLED_AT.map((number) => [number, gate()]));
   ledger.onAttempt = (number, when) => {
-    if (when === 'after') doors.get(number)?.arrive();
+    if (when === 'after') void doors.get(number)?.wait();
   };
   const handle = await rig.client.workflow.start('agent', {
     taskQueue: queue,
@@ -137,7 +137,7 @@ test('1,000 steps in one turn, through segments, summaries and kills: each step 
     args: [{ agent: 'crash', message: 'go', limits: { toolCalls: null } }],
   });
   for (const door of doors.values()) {
-    await door.arrived;
+    await door.reached;
     await worker.kill();
     worker = await workerChild(env);
   }

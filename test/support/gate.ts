@@ -1,19 +1,12 @@
-/** A door that a test holds shut: who comes is heard of, and waits until it is opened. */
-export interface Gate {
-  readonly arrived: Promise<void>;
-  readonly passed: Promise<void>;
-  arrive(): void;
-  open(): void;
+import { createGate, type Barrier } from '../../src/testing/barrier.js';
+
+/** A gate that a test holds shut, whatever becomes of those who wait at it. */
+export interface Gate extends Barrier {
+  wait(): Promise<void>;
 }
 
 export function gate(): Gate {
-  let arrive = (): void => undefined;
-  let open = (): void => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const passed = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { arrived, passed, arrive: () => arrive(), open: () => open() };
+  const made = createGate();
+  const { signal } = new AbortController();
+  return Object.assign(made.barrier, { wait: () => made.wait(signal) });
 }

@@ -4,13 +4,11 @@ import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
-import { createHosting } from '../hosting.js';
-import { catchInterrupt } from '../interrupt.js';
+import { broughtTo, hosted } from '../hosted.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { reportEnd } from '../report-end.js';
 import { openLines } from '../report-pause.js';
 import { seeThrough, type SeeOptions } from '../see-through.js';
-import { tryAgain } from '../try-again.js';
 
 export interface AttachOptions extends SeeOptions {
   readonly id: string;
@@ -27,18 +25,10 @@ export const attach: Command<AttachOptions> = async (context, options) => {
   if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
   const until = nextUntil(joined);
   if (until === null) return await waitsForMessage(context, opened);
-  const interrupt = catchInterrupt();
-  const hosting = createHosting(context, taskQueue);
-  try {
-    const ready = hosting.ensure();
-    await ready;
-    const isRetried = hosting.isHosting && (await tryAgain(opened));
-    const retriedUpTo = isRetried ? joined.lastEvent : 0;
-    const seen = { id, runId, taskQueue, joined, until, retriedUpTo, hosting, ready, interrupt };
-    return await seeThrough(context, seen, options);
-  } finally {
-    await hosting.stop();
-  }
+  return await hosted(context, taskQueue, async (host) => {
+    const retriedUpTo = await broughtTo(opened, host);
+    return await seeThrough(context, { id, runId, joined, until, retriedUpTo, ...host }, options);
+  });
 };
 
 /** There is nothing to follow, and nothing to work on. */

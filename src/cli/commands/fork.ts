@@ -5,8 +5,7 @@ import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
-import { createHosting } from '../hosting.js';
-import { catchInterrupt } from '../interrupt.js';
+import { hosted } from '../hosted.js';
 import { adviceFor, openRun, type OpenedRun } from '../open-run.js';
 import { seeThrough } from '../see-through.js';
 
@@ -27,21 +26,13 @@ export interface ForkCommandOptions {
 export const fork: Command<ForkCommandOptions> = async (context, options) => {
   const { open = false, wait } = options;
   const opened = await openRun(context, options.run);
-  const { taskQueue } = opened.run;
-  const interrupt = catchInterrupt();
-  const hosting = createHosting(context, taskQueue);
-  const ready = hosting.ensure();
-  ready.catch(() => undefined);
-  try {
+  return await hosted(context, opened.run.taskQueue, async (host) => {
     const started = await start(context, opened, options);
     context.say(`run ${visible(started.id)} is forked from ${visible(options.run)}`);
     const until = open ? { turn: 1 } : 'end';
-    const fresh = { joined: null, retriedUpTo: 0 };
-    const seen = { ...started, ...fresh, taskQueue, until, hosting, ready, interrupt } as const;
+    const seen = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
     return await seeThrough(context, seen, { wait });
-  } finally {
-    await hosting.stop();
-  }
+  });
 };
 
 async function start(

@@ -6,8 +6,8 @@ import { advice } from '../advice.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { createHosting, isWorkedElsewhere } from '../hosting.js';
-import { catchInterrupt } from '../interrupt.js';
+import { hosted } from '../hosted.js';
+import { isWorkedElsewhere } from '../hosting.js';
 import { seeThrough, type SeeOptions } from '../see-through.js';
 import { noteServer } from '../note-server.js';
 import { adviceFor } from '../open-run.js';
@@ -32,20 +32,13 @@ export const run: Command<RunOptions> = async (context, options) => {
   import('../../worker.js').catch(() => undefined);
   noteServer(context, await context.server());
   const client = await context.client();
-  const interrupt = catchInterrupt();
   const taskQueue = await context.taskQueue();
-  const hosting = createHosting(context, taskQueue);
-  const ready = hosting.ensure();
-  ready.catch(() => undefined);
-  try {
+  return await hosted(context, taskQueue, async (host) => {
     const started = await start(context, client, { input, taskQueue, id: options.id });
     const until = input.open ? { turn: 1 } : 'end';
-    const fresh = { joined: null, retriedUpTo: 0 };
-    const seen = { ...started, ...fresh, taskQueue, until, hosting, ready, interrupt } as const;
+    const seen = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
     return await seeThrough(context, seen, options);
-  } finally {
-    await hosting.stop();
-  }
+  });
 };
 
 /** Started for a worker elsewhere to do; nobody would, if there were none. */

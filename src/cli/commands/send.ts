@@ -9,11 +9,9 @@ import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { demandWorker, openLivingRun } from '../decision.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { createHosting } from '../hosting.js';
-import { catchInterrupt } from '../interrupt.js';
+import { broughtTo, hosted } from '../hosted.js';
 import { adviceFor, type OpenedRun } from '../open-run.js';
 import { seeThrough } from '../see-through.js';
-import { tryAgain } from '../try-again.js';
 
 export interface SendOptions {
   readonly id: string;
@@ -33,22 +31,14 @@ export const send: Command<SendOptions> = async (context, options) => {
   const opened = await openLivingRun(context, options.id);
   if (!options.wait) return await sendOnly(context, opened, ask);
   const { id, runId, taskQueue, view: joined } = opened.run;
-  const interrupt = catchInterrupt();
-  const hosting = createHosting(context, taskQueue);
-  try {
-    const ready = hosting.ensure();
-    await ready;
-    const isRetried = hosting.isHosting && (await tryAgain(opened));
-    const sent = await give(context, opened, ask);
-    const { messageId } = sent;
-    const until: Until = joined.input?.open ? { turn: sent.turn } : 'end';
-    const retriedUpTo = isRetried ? joined.lastEvent : 0;
+  return await hosted(context, taskQueue, async (host) => {
+    const retriedUpTo = await broughtTo(opened, host);
+    const { messageId, turn } = await give(context, opened, ask);
+    const until: Until = joined.input?.open ? { turn } : 'end';
     const past = { joined, knowsPast: true, retriedUpTo };
-    const seen = { id, runId, taskQueue, messageId, until, hosting, ready, interrupt, ...past };
+    const seen = { id, runId, messageId, until, ...past, ...host };
     return await seeThrough(context, seen, { wait: true });
-  } finally {
-    await hosting.stop();
-  }
+  });
 };
 
 /** Given to a worker elsewhere. */
