@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { createBench, type Bench } from './kit/bench.js';
 import { isMet, type Row } from './row.js';
 import { measureCancel } from './rows/cancel.js';
+import { measureCompletions } from './rows/completions.js';
 import { measureFlat } from './rows/flat.js';
 import { measureHistory } from './rows/history.js';
 import { measureIdle } from './rows/idle.js';
@@ -27,6 +28,7 @@ import { table } from './table.js';
 const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>> = {
   latency: measureLatency,
   throughput: measureThroughput,
+  completions: measureCompletions,
   'one-step': measureOneStep,
   history: measureHistory,
   replay: measureReplay,

@@ -4,14 +4,16 @@ import { openingMessage, type Script } from '../conversation.js';
 import type { Bench } from './bench.js';
 
 export type ModelKind = 'scripted' | 'http';
+/** An agent of the bench that has no counterpart among the bare loop's models. */
+export type OwnAgent = 'extract';
 export const MODELS: readonly ModelKind[] = ['scripted', 'http'];
 
 /** One side of a comparison, ready to be run. */
 export interface Side {
   /** Starts a conversation; its result comes when the last reply is recorded. */
-  start(model: ModelKind, script: Script): Promise<WorkflowHandle>;
+  start(model: ModelKind | OwnAgent, script: Script): Promise<WorkflowHandle>;
   /** Milliseconds from start to result. */
-  run(model: ModelKind, script: Script): Promise<number>;
+  run(model: ModelKind | OwnAgent, script: Script): Promise<number>;
 }
 
 export interface Pair {

@@ -69,6 +69,12 @@ export function benchAgents(world: {
   return [
     agent('scripted', 'scripted', [work]),
     agent('http', 'stub', [work]),
+    defineAgent({
+      name: 'extract',
+      instructions: INSTRUCTIONS,
+      model: 'extracting',
+      output: z.object({ text: z.string() }),
+    }),
     agent('bounded', 'bounded', [change]),
     agent('unbounded', 'unbounded', [change]),
     agent('hang', 'stub', [hanging(tell)]),

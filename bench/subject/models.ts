@@ -14,6 +14,14 @@ export const scriptedModel: Model = {
   },
 };
 
+/** The same words as JSON, for an agent whose answers are under contract. */
+export const extractingModel: Model = {
+  async call(request, context) {
+    const said = await scriptedModel.call(request, context);
+    return { ...said, text: JSON.stringify({ text: said.text }) };
+  },
+};
+
 /** Every so many steps a long run tells where it is. */
 export const MARK_STEPS = 50;
 const SUMMARY = 'The steps so far were done. '.repeat(20);

@@ -4,7 +4,7 @@ import { installRuntime } from '../../src/runtime.js';
 import { createWorker } from '../../src/worker.js';
 import { serveAsChild, tellParent } from '../kit/child-side.js';
 import { benchAgents } from './agents.js';
-import { longRunModel, scriptedModel } from './models.js';
+import { extractingModel, longRunModel, scriptedModel } from './models.js';
 
 /** Most rows measure what one segment costs; SEGMENTS=default leaves them to the engine. */
 const ONE_SEGMENT = { steps: 10_000, bytes: 64 * 1024 * 1024 };
@@ -19,6 +19,7 @@ const worker = await createWorker({
     agents: benchAgents({ ledgerUrl: env['LEDGER'] ?? '', tell: tellParent }),
     models: {
       scripted: scriptedModel,
+      extracting: extractingModel,
       unbounded: longRun,
       bounded: { ...longRun, window: WINDOW },
     },

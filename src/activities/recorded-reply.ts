@@ -174,5 +174,7 @@ function usageOf(reply: ModelReply, request: ModelRequest): ReplyUsage {
     return { ...estimateUsage(request, reply), estimated: true };
   }
   const [inputTokens = 0, outputTokens = 0, cachedTokens = 0] = counts;
-  return { inputTokens, outputTokens, cachedTokens };
+  const reasoningTokens = usage?.reasoningTokens ?? 0;
+  const reasoned = Number.isInteger(reasoningTokens) && reasoningTokens > 0;
+  return { inputTokens, outputTokens, cachedTokens, ...(reasoned && { reasoningTokens }) };
 }

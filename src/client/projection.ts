@@ -1,6 +1,6 @@
 import type { RunInput } from '../core/input.js';
 import type { Message } from '../core/messages.js';
-import type { Outcome } from '../core/outcome.js';
+import type { Outcome, Usage } from '../core/outcome.js';
 import type { EndedTurn, RunState } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
 import {
@@ -22,6 +22,8 @@ export interface Projection {
   readonly input: RunInput | null;
   /** All that was said, as far as these events tell: in the first segment from the beginning. */
   readonly said: readonly Message[];
+  /** What the model calls of this segment cost, by number of the message that each brought. */
+  readonly paid: ReadonlyMap<number, Usage>;
   /** Turns that have ended in this segment, oldest first. */
   readonly turns: readonly EndedTurn[];
   /** By the id of the scheduling event, which is the activity's id too. */

@@ -2,7 +2,7 @@ import type { CallResult } from '../core/calls.js';
 import { isObject } from '../core/json.js';
 import type { RunInput } from '../core/input.js';
 import type { Message, ToolCall } from '../core/messages.js';
-import type { Outcome } from '../core/outcome.js';
+import type { Outcome, Usage } from '../core/outcome.js';
 import type { EndedTurn, RunState } from '../core/state.js';
 import type { Blocked } from '../core/status.js';
 import type { HistoryFact } from './history-facts.js';
@@ -35,6 +35,8 @@ export interface Retelling {
   input: RunInput | null;
   /** All that the events tell to have been said, by number; a state forgets what was summarised. */
   readonly said: Message[];
+  /** By number of the message that it brought: what the model call cost. */
+  readonly paid: Map<number, Usage>;
   /** Turns that have ended in this segment. */
   readonly turns: EndedTurn[];
   cancelTurnRequested: boolean;
@@ -59,6 +61,7 @@ export function emptyRetelling(): Retelling {
     state: null,
     input: null,
     said: [],
+    paid: new Map(),
     turns: [],
     cancelTurnRequested: false,
     early: [],
@@ -79,6 +82,7 @@ export function copyOf(told: Retelling): Retelling {
   return {
     ...told,
     said: [...told.said],
+    paid: new Map(told.paid),
     turns: [...told.turns],
     early: [...told.early],
     inFlight: new Map(told.inFlight),

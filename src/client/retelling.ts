@@ -3,9 +3,10 @@ import { runCancelled } from '../core/ends.js';
 import { parseProblem } from '../core/failure.js';
 import { isProblem, parseRunInput } from '../core/input.js';
 import { isObject, textOf } from '../core/json.js';
-import type { BlobRef, ToolCall } from '../core/messages.js';
+import type { BlobRef, Message, ToolCall } from '../core/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RecordedReply } from '../core/reply.js';
+import { paidFor } from '../core/spend.js';
 import { initialState, type RunConfig, type RunState } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
 import { tell } from './retelling-tell.js';
@@ -136,8 +137,16 @@ function replied(
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own callModel
   const reply = result as unknown as RecordedReply;
   const cut = done.input['compact'];
+  const before = told.said.length;
   if (typeof cut === 'number') tell(told, { type: 'compacted', cut, reply, at });
   else tell(told, { type: 'model-replied', reply, at });
+  const brought = told.said.slice(before).find(isOfModel);
+  const price = told.state?.config.price ?? null;
+  if (brought !== undefined) told.paid.set(brought.n, paidFor(reply.usage, price));
+}
+
+function isOfModel(message: Message): boolean {
+  return message.role === 'assistant' || (message.role === 'user' && !!message.compacts);
 }
 
 function kept(told: Retelling, { input }: InFlight, { blob }: Record<string, unknown>): void {

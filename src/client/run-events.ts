@@ -1,6 +1,6 @@
 import type { BlockedReason } from '../core/blocked.js';
 import type { AssistantMessage, ToolCall, ToolMessage, UserMessage } from '../core/messages.js';
-import type { Outcome } from '../core/outcome.js';
+import type { Outcome, Usage } from '../core/outcome.js';
 
 /**
  * A durable step of a run, as its history tells it. The same history gives the same steps, so a
@@ -13,6 +13,7 @@ export type DurableEvent = DurableStep & {
   readonly at: number;
 };
 
+/** `usage`: what the model call cost; absent where the history tells only of what came of it. */
 export type DurableStep =
   | { readonly type: 'run-started'; readonly agent: string; readonly open: boolean }
   /** The run goes on in a new segment of history, the `segment`th. */
@@ -21,19 +22,28 @@ export type DurableStep =
   /** Said by a person, or by the engine (`origin`). */
   | { readonly type: 'message-said'; readonly message: UserMessage }
   /** A step: its text, and in `calls` what the model asked for. */
-  | { readonly type: 'model-replied'; readonly message: AssistantMessage }
+  | {
+      readonly type: 'model-replied';
+      readonly message: AssistantMessage;
+      readonly usage?: Usage;
+    }
   /** An answer that did not keep to its contract, and what the model was told of it; never in the prompt of a later step. */
   | {
       readonly type: 'answer-refused';
       readonly message: AssistantMessage;
       readonly problem: string;
+      readonly usage?: Usage;
     }
   /** Handed to a worker or to another agent; a call that needs neither is only finished. */
   | { readonly type: 'call-begun'; readonly turn: number; readonly call: ToolCall }
   /** Told in call order when all calls of the step have ended. */
   | { readonly type: 'call-finished'; readonly tool: string; readonly message: ToolMessage }
   /** The model reads this summary in place of what it stands for. */
-  | { readonly type: 'transcript-compacted'; readonly message: UserMessage }
+  | {
+      readonly type: 'transcript-compacted';
+      readonly message: UserMessage;
+      readonly usage?: Usage;
+    }
   /** `on`: the id of a call, or `model`. */
   | {
       readonly type: 'work-blocked';

@@ -12,7 +12,7 @@ export interface SaidSoFar {
 
 /** What was said since, with the ends and beginnings of turns in between, up to turn `reached`. */
 export function saidSteps(
-  { said, turns }: Pick<Projection, 'said' | 'turns'>,
+  { said, turns, paid }: Pick<Projection, 'said' | 'turns' | 'paid'>,
   before: SaidSoFar,
   reached: number,
 ): { readonly steps: readonly DurableStep[]; readonly told: SaidSoFar } {
@@ -24,7 +24,9 @@ export function saidSteps(
     .toSorted((one, other) => one - other)
     .flatMap((turn): readonly DurableStep[] => [
       ...(turn > before.turn ? [{ type: 'turn-begun', turn } as const] : []),
-      ...fresh.filter((message) => message.turn === turn).flatMap((message) => step(message, said)),
+      ...fresh
+        .filter((message) => message.turn === turn)
+        .flatMap((message) => step(message, { said, paid })),
       ...ends
         .filter((end) => end.turn === turn)
         .map(({ outcome }) => ({ type: 'turn-ended', turn, outcome }) as const),
@@ -39,18 +41,23 @@ export function saidSteps(
   };
 }
 
-function step(message: Message, said: readonly Message[]): readonly DurableStep[] {
+function step(
+  message: Message,
+  { said, paid }: Pick<Projection, 'said' | 'paid'>,
+): readonly DurableStep[] {
+  const cost = paid.get(message.n);
+  const usage = cost && { usage: cost };
   switch (message.role) {
     case 'user':
       // What the model is told of a refused answer is told with the answer.
       if (message.side) return [];
       return message.compacts === undefined
         ? [{ type: 'message-said', message }]
-        : [{ type: 'transcript-compacted', message }];
+        : [{ type: 'transcript-compacted', message, ...usage }];
     case 'assistant':
       return message.side
-        ? [{ type: 'answer-refused', message, problem: problemOf(message.n, said) }]
-        : [{ type: 'model-replied', message }];
+        ? [{ type: 'answer-refused', message, problem: problemOf(message.n, said), ...usage }]
+        : [{ type: 'model-replied', message, ...usage }];
     case 'tool':
       return [{ type: 'call-finished', tool: toolOf(message.callId, said), message }];
   }

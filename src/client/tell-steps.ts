@@ -75,13 +75,13 @@ function reached(fact: HistoryFact, { state }: Projection): number {
 
 /** What was said, as far as a segment came: no event tells of what the run did just before it left. */
 function handedOver(
-  { said, turns }: Projection,
+  { said, turns, paid }: Projection,
   state: RunState,
-): Pick<Projection, 'said' | 'turns'> {
+): Pick<Projection, 'said' | 'turns' | 'paid'> {
   const { next, messages } = state.transcript;
   const known = new Map([...said, ...messages].map((message) => [message.n, message]));
   const all = [...known.values()].filter(({ n }) => n < next);
-  return { said: all.toSorted((one, other) => one.n - other.n), turns };
+  return { said: all.toSorted((one, other) => one.n - other.n), turns, paid };
 }
 
 function toldBy({ state, blocked, ended }: Projection): Told {

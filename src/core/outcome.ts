@@ -27,6 +27,8 @@ export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
+  /** A part of `outputTokens`; absent where no provider told of any. */
+  readonly reasoningTokens?: number;
   readonly costUsd: number | null;
   /** At least one reply came without usage, so the counts are estimates. */
   readonly estimated?: true;

@@ -7,6 +7,8 @@ export interface ReplyUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
+  /** A part of `outputTokens`; absent where the provider told of none. */
+  readonly reasoningTokens?: number;
   /** The provider said nothing; counted from the texts. */
   readonly estimated?: true;
 }

@@ -1,3 +1,4 @@
+import type { Price } from './definition.js';
 import { costOf } from './limits.js';
 import type { Usage } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
@@ -56,13 +57,20 @@ function spend(state: RunState, add: (spent: Spent) => Spent): RunState {
   };
 }
 
+/** What one model call cost; money null where the price is unknown. */
+export function paidFor(used: ReplyUsage, price: Price | null): Usage {
+  return { ...used, costUsd: costOf(used, price) };
+}
+
 function addUsage(sum: Usage, call: { used: ReplyUsage; cost: number | null }): Usage {
   const { used, cost } = call;
+  const reasoningTokens = (sum.reasoningTokens ?? 0) + (used.reasoningTokens ?? 0);
   return {
     inputTokens: sum.inputTokens + used.inputTokens,
     outputTokens: sum.outputTokens + used.outputTokens,
     cachedTokens: sum.cachedTokens + used.cachedTokens,
     costUsd: sum.costUsd === null || cost === null ? null : sum.costUsd + cost,
+    ...(reasoningTokens > 0 && { reasoningTokens }),
     ...((sum.estimated || used.estimated) && { estimated: true as const }),
   };
 }

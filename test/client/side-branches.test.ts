@@ -7,6 +7,7 @@ import { createStepTeller } from '../../src/cli/step-lines.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { DurableEvent } from '../../src/client/run-events.js';
 import { say as answer, scriptedModel } from '../../src/models/scripted.js';
+import type { Usage } from '../../src/core/outcome.js';
 import { clientOf } from '../support/clerk.js';
 import { say, type Said } from '../support/in-process.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
@@ -22,8 +23,10 @@ beforeAll(async () => {
   client = await clientOf(rig);
   const output = z.object({ name: z.string(), age: z.number() });
   const agent = defineAgent({ name: 'a', instructions: 'extract', model: 'm', output });
-  const model = scriptedModel([answer(REFUSED), answer('what?'), answer(ACCEPTED)]);
-  await rig.worker([agent], { models: { m: model } });
+  const usage = { inputTokens: 10, outputTokens: 9, cachedTokens: 4, reasoningTokens: 7 };
+  const script = scriptedModel([{ ...answer(REFUSED), usage }, answer('what?'), answer(ACCEPTED)]);
+  const price = { input: 2, cachedInput: 1, output: 8 };
+  await rig.worker([agent], { models: { m: { ...script, price } } });
   ended = await rig.run({ agent: 'a', message: 'Ann is 40' });
 });
 afterAll(async () => {
@@ -79,6 +82,21 @@ describe('refused answers', () => {
     const refused = events.find((event) => event.type === 'answer-refused');
     expect(refused).toMatchObject({ message: { text: REFUSED } });
     expect(refused?.type === 'answer-refused' && refused.problem).toContain('age');
+  });
+
+  test('are paid for: the costs of the steps add up to that of the turn', async () => {
+    const events: DurableEvent[] = [];
+    for await (const event of client.events(ended.handle.workflowId)) events.push(event);
+    const paid = events.flatMap((event) => ('usage' in event && event.usage ? [event.usage] : []));
+    expect(paid).toHaveLength(3);
+    const sum = (of: (usage: Usage) => number): number =>
+      paid.reduce((total, usage) => total + of(usage), 0);
+    const { usage } = ended.outcome;
+    expect(sum(({ inputTokens }) => inputTokens)).toBe(usage.inputTokens);
+    expect(sum(({ costUsd }) => costUsd ?? Number.NaN)).toBeCloseTo(usage.costUsd ?? -1, 12);
+    expect(usage.costUsd).toBeGreaterThan(0);
+    expect(sum(({ reasoningTokens = 0 }) => reasoningTokens)).toBe(7);
+    expect(usage.reasoningTokens).toBe(7);
   });
 
   test('are told in a line each to who follows the run', () => {

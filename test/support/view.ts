@@ -8,6 +8,7 @@ export function viewOf(state: RunState | null, rest: Partial<Projection> = {}): 
     state,
     input: { agent: 'test', message: 'go' },
     said: said.toSorted((one, other) => one.n - other.n),
+    paid: new Map(),
     turns: [],
     inFlight: new Map(),
     blocked: new Map(),
