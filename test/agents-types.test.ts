@@ -1,6 +1,15 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { createClient, defineAgent, defineConfig, tags } from '../src/index.js';
+import {
+  binaryClassify,
+  classify,
+  createClient,
+  defineAgent,
+  defineConfig,
+  tags,
+  type Classification,
+  type TagAnswer,
+} from '../src/index.js';
 
 test('the type of an agent’s output reaches the client', () => {
   const person = defineAgent({
@@ -10,13 +19,21 @@ test('the type of an agent’s output reaches the client', () => {
   });
   const reader = defineAgent({ name: 'r', instructions: 'x', output: (text) => text.length });
   const marked = defineAgent({ name: 't', instructions: 'x', output: tags({ signals: ['DONE'] }) });
-  defineConfig({ agents: [person, reader, marked] });
+  const judge = defineAgent({ name: 'c', instructions: 'x', output: classify(['good', 'bad']) });
+  const asked = defineAgent({ name: 'b', instructions: 'x', output: binaryClassify() });
+  defineConfig({ agents: [person, reader, marked, judge, asked] });
   const outcomes = async (): Promise<void> => {
     const client = await createClient();
     const { output } = await client.result(await client.start(person, { message: 'x' }));
     expectTypeOf(output).toEqualTypeOf<{ name: string; tags?: string[] | undefined } | null>();
     const read = await client.result(await client.start(reader, { message: 'x' }));
     expectTypeOf(read.output).toEqualTypeOf<number | null>();
+    const done = await client.result(await client.start(marked, { message: 'x' }));
+    expectTypeOf(done.output).toEqualTypeOf<TagAnswer<never, never, 'DONE'> | null>();
+    const mood = await client.result(await client.start(judge, { message: 'x' }));
+    expectTypeOf(mood.output).toEqualTypeOf<Classification<'good' | 'bad'> | null>();
+    const sure = await client.result(await client.start(asked, { message: 'x' }));
+    expectTypeOf(sure.output).toEqualTypeOf<Classification<'true' | 'false'> | null>();
   };
   expectTypeOf(outcomes).toBeFunction();
 });

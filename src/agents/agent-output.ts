@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { OutputDefinition, TagSet } from '../core/definition.js';
+import type { Typed } from '../core/typed.js';
 import { outputSchema } from '../output/output-schema.js';
 import type { Classes } from '../output/classify.js';
 import type { AnswerParser, ParseFunction } from '../output/parse-output.js';
@@ -7,8 +8,8 @@ import type { AnswerParser, ParseFunction } from '../output/parse-output.js';
 /** What an answer has to be: a zod type, tags, or a function that reads it or throws. */
 export type AgentOutput<Output> =
   | z.ZodType<Output>
-  | TagSet
-  | Classes
+  | (TagSet & Typed<Output>)
+  | (Pick<Classes, 'classes' | 'samples'> & Typed<Output>)
   | ((...given: Parameters<ParseFunction>) => Output | Promise<Output>);
 
 /** The contract of an agent's answers: as data to pin, and as the code that judges. */

@@ -17,7 +17,7 @@ import { calledAgents } from './called-agents.js';
 import { compactionOf } from './compaction-of.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
-import type { Typed } from './typed.js';
+import type { Typed } from '../core/typed.js';
 
 /** What an author writes. */
 export interface AgentOptions<Output = Json> {

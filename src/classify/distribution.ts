@@ -1,15 +1,15 @@
 /** How probable each class is. */
-export interface Classification {
+export interface Classification<Class extends string = string> {
   /** The most probable class; of equals the one that is listed first. */
-  readonly best: string;
+  readonly best: Class;
   /** In the order of the classes; sum to 1. */
-  readonly classes: readonly { readonly name: string; readonly probability: number }[];
+  readonly classes: readonly { readonly name: Class; readonly probability: number }[];
   /** The share, from 0 to 1, that belonged to no class before normalising. */
   readonly outside: number;
   /** How undecided the model is, in bits: 0 when certain, log2 of the number of classes when even. */
   readonly entropyBits: number;
   /** Classes of which nothing was seen: less probable than what was, so taken for 0. */
-  readonly unseen: readonly string[];
+  readonly unseen: readonly Class[];
   /** How many answers were counted, where the classes were voted on. */
   readonly samples?: number;
 }

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import type { Typed } from '../agents/typed.js';
+import type { Typed } from '../core/typed.js';
 import type { Archive } from '../archive/archive.js';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { ConnectionSettings } from '../connection.js';

@@ -1,4 +1,4 @@
-import type { Typed } from '../agents/typed.js';
+import type { Typed } from '../core/typed.js';
 import type { Limits } from '../core/definition.js';
 import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core/input.js';
 import type { Attachment } from '../core/messages.js';

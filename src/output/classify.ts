@@ -1,10 +1,12 @@
+import type { Typed } from '../core/typed.js';
+import type { Classification } from '../classify/distribution.js';
 import { BINARY_CLASSES, classesProblem } from '../classify/classes.js';
 
 const MOST_SAMPLES = 100;
 
 /** An agent's answer is one of these classes; its output is a `Classification`. */
-export interface Classes {
-  readonly classes: readonly string[];
+export interface Classes<Class extends string = string> extends Typed<Classification<Class>> {
+  readonly classes: readonly Class[];
   /** Absent: by the probabilities of the reply's first token. Else the model is asked so many times. */
   readonly samples?: number;
 }
@@ -15,10 +17,10 @@ export interface Classes {
  *
  * Throws for classes or samples that cannot work, with the cure.
  */
-export function classify(
-  classes: readonly string[],
+export function classify<const Class extends string>(
+  classes: readonly Class[],
   { samples }: { readonly samples?: number } = {},
-): Classes {
+): Classes<Class> {
   const problem = classesProblem(classes);
   if (problem !== null) throw new Error(`classify: ${problem}`);
   if (samples === undefined) return { classes };
@@ -29,6 +31,8 @@ export function classify(
 }
 
 /** The yes-or-no question: classes `true` and `false`. */
-export function binaryClassify(options: { readonly samples?: number } = {}): Classes {
+export function binaryClassify(
+  options: { readonly samples?: number } = {},
+): Classes<(typeof BINARY_CLASSES)[number]> {
   return classify(BINARY_CLASSES, options);
 }

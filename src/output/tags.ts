@@ -1,4 +1,5 @@
 import type { Tag, TagSet } from '../core/definition.js';
+import type { Typed } from '../core/typed.js';
 
 /** A name alone, or with `required`: an answer without it is not accepted. */
 export type TagOption = string | { readonly name: string; readonly required?: boolean };
@@ -20,7 +21,8 @@ export interface Tags<
   Xml extends string = string,
   Fence extends string = string,
   Signal extends string = string,
-> extends TagSet {
+>
+  extends TagSet, Typed<TagAnswer<Xml, Fence, Signal>> {
   readonly xml: readonly (Tag & { readonly name: Xml })[];
   readonly fences: readonly (Tag & { readonly name: Fence })[];
   readonly signals: readonly Signal[];
