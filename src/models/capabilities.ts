@@ -3,12 +3,19 @@ import type { Parameter } from './parameters.js';
 /** The role under which a model takes its instructions; `user`: they begin the first message. */
 export type SystemRole = 'system' | 'developer' | 'user';
 
+/**
+ * Whether messages of people may follow each other, and results of tools; `alternating`: only the
+ * model's, as chat templates of open weights demand.
+ */
+export type RoleOrder = 'any' | 'alternating';
+
 /** How far a server keeps a reply to a JSON schema; `json_object`: to JSON; `none`: not at all. */
 export type ResponseFormat = 'json_schema' | 'json_object' | 'none';
 
 /** What a model takes, apart from texts and tools. */
 export interface Capabilities {
   readonly systemRole: SystemRole;
+  readonly roleOrder: RoleOrder;
   /** `temperature` and `top_p`; reasoning models mostly have both fixed. */
   readonly temperature: boolean;
   readonly streaming: boolean;
@@ -31,6 +38,7 @@ export interface Capabilities {
  */
 export const OPTIMISTIC: Capabilities = {
   systemRole: 'system',
+  roleOrder: 'any',
   temperature: true,
   streaming: true,
   requiredToolChoice: true,
@@ -127,6 +135,7 @@ export function reducedBy(capabilities: Capabilities, refused: readonly Paramete
     ...capabilities,
     systemRole:
       NEXT_ROLES[systemRole].find((role) => role === 'user' || !has(`role:${role}`)) ?? 'user',
+    roleOrder: has('role_order:any') ? 'alternating' : capabilities.roleOrder,
     responseFormat:
       NEXT_FORMATS[responseFormat].find(
         (format) => format === 'none' || !has(`response_format:${format}`),

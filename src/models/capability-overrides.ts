@@ -2,6 +2,7 @@ import { OPTIMISTIC, type Capabilities } from './capabilities.js';
 
 const WORDS: { readonly [K in keyof Capabilities]?: readonly Capabilities[K][] } = {
   systemRole: ['system', 'developer', 'user'],
+  roleOrder: ['any', 'alternating'],
   responseFormat: ['json_schema', 'json_object', 'none'],
   maxTokensParameter: ['max_completion_tokens', 'max_tokens'],
 };

@@ -1,6 +1,7 @@
 import type { PromptMessage } from '../core/messages.js';
 import { attachedPart, type AttachedData, type WirePart } from './attachments.js';
-import type { SystemRole } from './capabilities.js';
+import type { RoleOrder, SystemRole } from './capabilities.js';
+import { alternating } from './role-order.js';
 
 interface WireCall {
   readonly id: string;
@@ -69,9 +70,11 @@ function beginningWith(
 /** Instructions and messages in the wire format. */
 export function wireMessages(
   prompt: { readonly instructions: string; readonly messages: readonly PromptMessage[] },
-  { role, data }: { readonly role: SystemRole; readonly data: AttachedData },
+  how: { readonly role: SystemRole; readonly order: RoleOrder; readonly data: AttachedData },
 ): readonly WireMessage[] {
-  const messages = prompt.messages.map((message) => wireMessage(message, data));
+  const { role } = how;
+  const said = prompt.messages.map((message) => wireMessage(message, how.data));
+  const messages = how.order === 'alternating' ? alternating(said) : said;
   if (role === 'user') return beginningWith(prompt.instructions, messages);
   return [{ role, content: prompt.instructions }, ...messages];
 }

@@ -2,6 +2,7 @@ import type { ModelRequest } from './model.js';
 import { providerError, saidBy, type CallPlace, type ProviderError } from './openai-errors.js';
 import type { WireRequest } from './openai-request.js';
 import type { Parameter } from './parameters.js';
+import { alternating } from './role-order.js';
 
 /** A parameter of a request, and how an error speaks of it. */
 interface Sent {
@@ -38,15 +39,29 @@ function saysRefused(text: string, names: string): boolean {
   ).test(text);
 }
 
-function sentRole({ messages }: WireRequest): readonly Sent[] {
-  const role = messages[0]?.role;
+/** A template that counts roles finds one out of turn: where all others take turns, the system's. */
+const OUT_OF_TURN =
+  /\b(?:must|should) alternate\b|unexpected role\W{1,3}user\W{1,3}after role|multiple\W{1,3}user\W{1,3}roles in a row/i;
+
+/** The source of a pattern that fits nothing. */
+const NOTHING = '(?!)';
+
+function sentOrder({ messages }: WireRequest): readonly Sent[] {
+  const isInTurn = alternating(messages).every((message, index) => message === messages[index]);
+  if (isInTurn) return [];
+  return [{ parameter: 'role_order:any', param: /^messages/, names: NOTHING, also: OUT_OF_TURN }];
+}
+
+function sentRole(wire: WireRequest): readonly Sent[] {
+  const role = wire.messages[0]?.role;
   if (role !== 'system' && role !== 'developer') return [];
+  const only = /only user\b.{0,40}\broles are supported/i.source;
   return [
     {
       parameter: `role:${role}`,
       param: /^messages(\[0\]|\.0)(\.role)?$/,
       names: `['"\`]${role}['"\`]|${role} (?:role|message|prompt|instruction)s?|role:? ${role}\\b`,
-      also: /only user\b.{0,40}\broles are supported/i,
+      also: new RegExp(`${only}|${OUT_OF_TURN.source}`, 'i'),
     },
   ];
 }
@@ -96,6 +111,7 @@ function sentBy(request: ModelRequest, wire: WireRequest): readonly Sent[] {
     (name) => name in wire && name !== 'maxOutputTokens',
   );
   return [
+    ...sentOrder(wire),
     ...sentRole(wire),
     // First of the rest: much is refused only together with it.
     ...(stream ? [named('stream', 'stream(?:ing)?')] : []),

@@ -118,7 +118,7 @@ export function wireRequest(request: ModelRequest, options: WireOptions): WireRe
     model: request.model,
     messages: wireMessages(
       { instructions: instructionsOf(request, terms), messages: request.messages },
-      { role: takes.systemRole, data: options.data ?? NO_DATA },
+      { role: takes.systemRole, order: takes.roleOrder, data: options.data ?? NO_DATA },
     ),
     ...wireTools(request, terms),
     ...(format !== undefined && { response_format: format }),

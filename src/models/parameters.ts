@@ -6,6 +6,7 @@
 const FIXED = [
   'role:system',
   'role:developer',
+  'role_order:any',
   'response_format:strict',
   'response_format:json_schema',
   'response_format:json_object',

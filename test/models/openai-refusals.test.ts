@@ -148,6 +148,12 @@ test.each<[string, number, unknown, string]>([
   ],
   ['a template', 400, 'Only user and assistant roles are supported!', 'role:system'],
   [
+    'a template without a system role',
+    400,
+    'Conversation roles must alternate user/assistant/user/assistant/...',
+    'role:system',
+  ],
+  [
     'Mistral',
     422,
     {
