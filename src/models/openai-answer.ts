@@ -43,7 +43,15 @@ export function parseAnswer(text: string, source: ReplySource): ModelReply {
   return parseCompletion(value, source);
 }
 
-async function gather(events: AsyncIterable<unknown>, source: ReplySource): Promise<unknown> {
+/**
+ * The chunks of a stream as a completion. Whole is what has a reason to end; of a server that gives
+ * none, what has something to say and `[DONE]` behind it.
+ */
+async function gather(
+  events: AsyncIterable<unknown>,
+  source: ReplySource,
+  saidDone: () => boolean,
+): Promise<unknown> {
   const assembly = assembleStream();
   try {
     for await (const chunk of events) assembly.add(chunk);
@@ -58,7 +66,7 @@ async function gather(events: AsyncIterable<unknown>, source: ReplySource): Prom
       });
     }
   }
-  if (assembly.isFinished()) return assembly.completion();
+  if (assembly.isFinished() || (assembly.hasContent() && saidDone())) return assembly.completion();
   throw unusable(source, {
     type: 'stream_cut',
     what: 'ended its stream before the answer was whole',
@@ -66,16 +74,33 @@ async function gather(events: AsyncIterable<unknown>, source: ReplySource): Prom
   });
 }
 
-function metered(response: Response, onBytes: (total: number) => void): Response {
+/** Of the end of a stream; room for the last event's line and white space behind it. */
+const TAIL_CHARACTERS = 64;
+
+/** The last event; text of the model has no line of its own within JSON. */
+const DONE = /(?:^|[\r\n])data: ?\[DONE\]\s*$/;
+
+interface Metered {
+  readonly response: Response;
+  readonly saidDone: () => boolean;
+}
+
+function metered(response: Response, onBytes: (total: number) => void): Metered {
   let total = 0;
+  let tail = '';
   const meter = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       total += chunk.byteLength;
       onBytes(total);
+      const end = Buffer.from(chunk.subarray(-TAIL_CHARACTERS)).toString('latin1');
+      tail = (tail + end).slice(-TAIL_CHARACTERS);
       controller.enqueue(chunk);
     },
   });
-  return new Response(response.body?.pipeThrough(meter) ?? null);
+  return {
+    response: new Response(response.body?.pipeThrough(meter) ?? null),
+    saidDone: () => DONE.test(tail),
+  };
 }
 
 /** By what the server says it sends: some answer in one piece although a stream was asked for. */
@@ -98,7 +123,7 @@ export async function readAnswer(
   const { watch } = options;
   const inPieces = isEventStream(response.headers, options.streamed);
   if (inPieces) watch.progress();
-  const body = metered(response, (total) => {
+  const { response: body, saidDone } = metered(response, (total) => {
     if (inPieces) watch.progress();
     if (total > LARGEST_ANSWER_BYTES) {
       const what = `sent more than ${LARGEST_ANSWER_BYTES} bytes`;
@@ -106,6 +131,6 @@ export async function readAnswer(
     }
   });
   return inPieces
-    ? parseCompletion(await gather(options.events(body), source), source)
+    ? parseCompletion(await gather(options.events(body), source, saidDone), source)
     : parseAnswer(await body.text(), source);
 }

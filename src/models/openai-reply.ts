@@ -30,7 +30,8 @@ export function unusable(
   );
 }
 
-function textOf(content: unknown): string {
+/** What is said in content that is a text, or a list of parts; parts that are no text are passed over. */
+export function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
   return content

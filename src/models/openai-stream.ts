@@ -1,61 +1,27 @@
 import { isObject } from '../core/json.js';
 import { MOST_LOGPROBS } from './logprobs.js';
-
-interface AssembledCall {
-  readonly index: unknown;
-  readonly id: unknown;
-  name: string;
-  arguments: string;
-}
+import { textOf } from './openai-reply.js';
+import { usageIn } from './openai-usage.js';
+import { addPiece, type AssembledCall } from './stream-calls.js';
 
 /** Gathers the chunks of a stream into the shape of a completion that was sent whole. */
 export interface StreamAssembly {
   add(chunk: unknown): void;
   /** True once the provider has given its reason to end: only then is the answer whole. */
   isFinished(): boolean;
+  /** True when anything was said or asked for yet. */
+  hasContent(): boolean;
   completion(): unknown;
 }
 
-function stringOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+/** Null, nothing and, of some servers, the words for it stand for an answer that goes on. */
+function isReason(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && value !== 'null';
 }
 
-/**
- * The call that a piece belongs to; undefined when it begins a new one. OpenAI numbers calls by
- * `index`; other servers leave it out or send 0 for all calls, so a name with a new id begins a
- * new call.
- */
-function belongsTo(
-  calls: readonly AssembledCall[],
-  piece: Record<string, unknown>,
-): AssembledCall | undefined {
-  const { id, index } = piece;
-  const asked = isObject(piece['function']) ? piece['function'] : {};
-  const hasId = stringOf(id) !== '';
-  const isNamed = stringOf(asked['name']) !== '';
-  if (typeof index !== 'number') {
-    const byId = hasId ? calls.findLast((call) => call.id === id) : undefined;
-    return byId ?? (isNamed ? undefined : calls.at(-1));
-  }
-  const numbered = calls.filter((call) => call.index === index);
-  const same = numbered.findLast((call) => hasId && call.id === id);
-  const latest = numbered.at(-1);
-  return same ?? (hasId && isNamed && stringOf(latest?.id) !== '' ? undefined : latest);
-}
-
-function addCall(calls: AssembledCall[], piece: unknown): void {
-  if (!isObject(piece)) return;
-  let call = belongsTo(calls, piece);
-  if (call === undefined) {
-    call = { index: piece['index'], id: piece['id'], name: '', arguments: '' };
-    calls.push(call);
-  }
-  const asked = isObject(piece['function']) ? piece['function'] : {};
-  // Some servers repeat the name in each piece, so it is taken once, not joined.
-  if (call.name === '') call.name = stringOf(asked['name']);
-  const more = asked['arguments'];
-  if (typeof more === 'string') call.arguments += more;
-  else if (isObject(more)) call.arguments += JSON.stringify(more);
+/** A list, or as of TGI the one call itself. */
+function piecesOf(calls: unknown): readonly unknown[] {
+  return Array.isArray(calls) ? calls : [calls];
 }
 
 export function assembleStream(): StreamAssembly {
@@ -69,20 +35,19 @@ export function assembleStream(): StreamAssembly {
   return {
     add(chunk) {
       if (!isObject(chunk)) return;
-      if (isObject(chunk['usage'])) usage = chunk['usage'];
+      usage = usageIn(chunk) ?? usage;
       const choice: unknown = Array.isArray(chunk['choices']) ? chunk['choices'][0] : undefined;
       if (!isObject(choice)) return;
-      reason = choice['finish_reason'] ?? reason;
+      if (isReason(choice['finish_reason'])) reason = choice['finish_reason'];
       const told = isObject(choice['logprobs']) ? choice['logprobs']['content'] : undefined;
       if (Array.isArray(told) && logprobs.length < MOST_LOGPROBS) logprobs.push(...told);
       const delta = isObject(choice['delta']) ? choice['delta'] : {};
-      content += stringOf(delta['content']);
-      refusal += stringOf(delta['refusal']);
-      if (Array.isArray(delta['tool_calls'])) {
-        for (const piece of delta['tool_calls']) addCall(calls, piece);
-      }
+      content += textOf(delta['content']);
+      refusal += textOf(delta['refusal']);
+      for (const piece of piecesOf(delta['tool_calls'])) addPiece(calls, piece);
     },
     isFinished: () => reason !== null,
+    hasContent: () => content !== '' || refusal !== '' || calls.length > 0,
     completion: () => ({
       choices: [
         {

@@ -5,6 +5,16 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
+/** Where a chunk of a stream tells it: mostly at its top, Moonshot in the choice, Groq in `x_groq`. */
+export function usageIn(chunk: Record<string, unknown>): unknown {
+  const { choices, x_groq: groq } = chunk;
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  return [chunk, choice, groq]
+    .filter(isObject)
+    .map(({ usage }) => usage)
+    .find(isObject);
+}
+
 function countIn(details: unknown, name: string): number | undefined {
   const count = isObject(details) ? details[name] : undefined;
   return isCount(count) ? count : undefined;
@@ -30,7 +40,10 @@ export function usageOf(value: unknown): ModelUsage | undefined {
   if (!isObject(value)) return undefined;
   const { prompt_tokens: inputTokens, completion_tokens: completion, total_tokens: total } = value;
   if (!isCount(inputTokens) || !isCount(completion)) return undefined;
-  const cached = countIn(value['prompt_tokens_details'], 'cached_tokens');
+  const cached =
+    countIn(value['prompt_tokens_details'], 'cached_tokens') ??
+    // As DeepSeek names it.
+    countIn(value, 'prompt_cache_hit_tokens');
   const reasoning = countIn(value['completion_tokens_details'], 'reasoning_tokens');
   const listed = inputTokens + completion;
   const added = isCount(total) ? apart({ total, listed }, { reasoning, cached }) : 0;

@@ -95,6 +95,22 @@ test('reads an answer that comes as a stream although none was asked for', async
   expect(await callOnce(modelOf(stub))).toMatchObject({ text: 'hi', finish: 'stop' });
 });
 
+test.each([
+  ['something was said and [DONE] behind it', [{ content: 'hi' }], '[DONE]', 'hi'],
+  ['the stream just ended', [{ content: 'hi' }], '', null],
+  ['[DONE] came behind nothing', [{}], '[DONE]', null],
+  ['the model said [DONE]', [{ content: 'so:\ndata: [DONE]' }], '', null],
+])('without a reason to end, an answer is whole where %s', async (_name, deltas, end, text) => {
+  const events = deltas.map((delta) => JSON.stringify({ choices: [{ delta }] }));
+  const body = [...events, end].filter(Boolean).map((data) => `data: ${data}\n\n`);
+  const headers = { 'content-type': 'text/event-stream' };
+  const drip = { bytes: 7, everyMs: 0 };
+  const stub = await stubWith(reply.raw(body.join(''), { headers, drip }));
+  const answer = callOnce(modelOf(stub, { stream: true }));
+  if (text === null) expect((await failureOf(answer)).details.type).toBe('stream_cut');
+  else expect(await answer).toMatchObject({ text, finish: 'stop' });
+});
+
 test('bears a steady drip under the total, however slow against the idle limit', async () => {
   const stub = await stubWith(reply.text('x'.repeat(20), { drip: { bytes: 10, everyMs: 25 } }));
   const answer = await callOnce(modelOf(stub, { stream: true, idleMs: 1000 }));

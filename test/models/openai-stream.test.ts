@@ -97,6 +97,31 @@ test.each<[string, Piece[]]>([
     ],
   ],
   [
+    'under one number and one id',
+    [
+      { index: 0, id: 'same', name: 'f', args: '{"a":1}' },
+      { index: 0, id: 'same', name: 'g', args: '{"b"' },
+      { index: 0, id: 'same', args: ':2}' },
+    ],
+  ],
+  [
+    'under another number in the first piece',
+    [
+      { index: 7, id: 'x', name: 'f', args: '' },
+      { index: 0, id: 'x', args: '{"a":1}' },
+      { index: 3, id: 'y', name: 'g', args: '' },
+      { index: 1, id: 'y', args: '{"b":2}' },
+    ],
+  ],
+  [
+    'without numbers and ids, with the name in the last piece again',
+    [
+      { name: 'f', args: '{"a":1}' },
+      { name: 'g', args: '{"b":2' },
+      { name: 'g', args: '}' },
+    ],
+  ],
+  [
     'with arguments as objects',
     [
       { index: 0, id: 'x', name: 'f', args: { a: 1 } },
@@ -113,6 +138,21 @@ test.each<[string, Piece[]]>([
 ])('keeps two calls apart that come %s', (_name, pieces) => {
   expect(callsOf(...pieces)).toEqual(both);
 });
+
+test('keeps two calls of one tool apart, with and without arguments', () => {
+  const piece = { index: null, id: null, name: 'f' };
+  expect(callsOf({ ...piece, args: '{"a":1}' }, { ...piece, args: '{"a":1}' })).toHaveLength(2);
+  expect(callsOf(piece, piece)).toHaveLength(2);
+});
+
+test.each([[''], ['null'], [null], [undefined]])(
+  'takes %j for the reason of an answer that goes on',
+  (reason) => {
+    const assembly = assembleStream();
+    assembly.add({ choices: [{ delta: { content: 'a' }, finish_reason: reason }] });
+    expect(assembly.isFinished()).toBe(false);
+  },
+);
 
 test('reads a call without arguments', () => {
   expect(callsOf({ index: 0, id: 'x', name: 'f', args: null })).toEqual([
