@@ -1,3 +1,4 @@
+import { shownTools, withInvocations } from '../core/catalog.js';
 import { COMPACTION_INSTRUCTIONS, renderForCompaction } from '../core/compaction-text.js';
 import type { AgentDefinition } from '../core/definition.js';
 import type { PromptMessage } from '../core/messages.js';
@@ -49,12 +50,8 @@ function baseRequest(
   return {
     model,
     instructions: definition.instructions,
-    messages,
-    tools: definition.tools.map(({ name, description, parameters }) => ({
-      name,
-      description,
-      parameters,
-    })),
+    messages: withInvocations(definition, messages),
+    tools: shownTools(definition),
     toolChoice: input.closing ? 'none' : definition.toolChoice,
     settings: capped(definition, input),
     ...(responseFormat && { responseFormat }),

@@ -1,21 +1,17 @@
 import type { BlobStore } from '../blobs/blob-store.js';
-import { sha256Hex } from '../core/digest.js';
-import { canonicalJson, type JsonObject } from '../core/json.js';
-import type { AskedCall, CallProblem } from '../core/messages.js';
+import { callableTools } from '../core/catalog.js';
+import type { AskedCall } from '../core/messages.js';
 import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../core/reply.js';
+import { callsInContent } from '../models/calls-in-content.js';
 import { estimateUsage } from '../models/estimate.js';
 import type { ModelReply, ModelRequest } from '../models/model.js';
-import { parseArguments, unknownTool } from '../tools/arguments.js';
-import { checkArguments } from '../tools/check-arguments.js';
-import { describeCall } from '../tools/describe-call.js';
 import { normaliseError } from '../tools/normalise-error.js';
-import { wellFormed } from '../tools/utf8.js';
 import { judgeAnswer } from './answer.js';
 import { readClass } from './classification.js';
 import type { CallModelInput } from './contract.js';
 import type { PinnedAgent } from './definitions.js';
 import { keepText } from './kept-text.js';
-import { pinnedInput, unchanged } from './pinned-input.js';
+import { readCall, type ReadCall } from './read-call.js';
 import { runContext } from './run-context.js';
 import { readDecision } from './schema-decision.js';
 
@@ -42,14 +38,19 @@ interface From {
  * descriptions) run here, beside the reply, all calls at once, and cannot cost it.
  */
 export async function recordReply(given: ModelReply, from: From): Promise<RecordedReply> {
-  const { reply, parsed: read } = decided(given, from);
-  const asked = reply.calls.slice(0, MAX_CALLS);
-  const left = reply.calls.length - asked.length;
-  const note = left === 0 ? '' : `\n[${left} further calls of this message were dropped]`;
-  const [fitted, calls, parsed] = await Promise.all([
+  const decision = decided(given, from);
+  const answer = decision.parsed ?? (await judged(decision.reply, from));
+  // What keeps to the agent's contract is its answer, whatever else it looks like.
+  const isAnswer = decision.parsed !== undefined || answer?.ok === true;
+  const written = isAnswer ? null : await writtenCalls(decision.reply, from);
+  const reply = written === null ? decision.reply : { ...decision.reply, ...CALLS_ONLY };
+  const parsed = written === null ? answer : undefined;
+  const read = written ?? (await readCalls(reply.calls, from));
+  const left = reply.calls.length - read.length;
+  const note = left > 0 ? `\n[${left} further calls of this message were dropped]` : '';
+  const [fitted, calls] = await Promise.all([
     keepText(reply.text + note, from.blobs),
-    recordCalls(asked, from),
-    read ?? judged(reply, from),
+    recordCalls(read, from),
   ]);
   const { requestId, dropped = [] } = reply;
   return {
@@ -84,8 +85,38 @@ async function judged(
   return await judgeAnswer(pinned, text, await runContext(input, blobs).catch(() => null));
 }
 
-async function recordCalls(asked: ModelReply['calls'], from: From): Promise<readonly AskedCall[]> {
-  const checked = await Promise.all(asked.map((call) => readCall(call, from.pinned)));
+/** What is left of a reply whose text was calls: else a model would read them twice. */
+const CALLS_ONLY = { text: '', calls: [], finish: 'calls' } as const;
+
+/**
+ * The calls that a model wrote as its answer in place of asking for them, as some small ones do. Only
+ * where native calls are how it decides, all of the text is calls, and each of them fits its tool.
+ */
+async function writtenCalls(
+  { text, calls, finish }: ModelReply,
+  { pinned, input }: From,
+): Promise<readonly ReadCall[] | null> {
+  const { definition } = pinned;
+  const mayCall = definition.decide === undefined && definition.toolChoice !== 'none';
+  const isTurn = input.compact === undefined && input.closing === undefined;
+  if (!mayCall || !isTurn || finish !== 'stop' || calls.length > 0) return null;
+  const asked = callsInContent(text, callableTools(definition));
+  if (asked.length === 0 || asked.length > MAX_CALLS) return null;
+  const read = await Promise.all(asked.map((call) => readCall(call, pinned)));
+  return read.every(({ problem }) => problem === undefined) ? read : null;
+}
+
+async function readCalls(
+  asked: ModelReply['calls'],
+  { pinned }: From,
+): Promise<readonly ReadCall[]> {
+  return await Promise.all(asked.slice(0, MAX_CALLS).map((call) => readCall(call, pinned)));
+}
+
+async function recordCalls(
+  checked: readonly ReadCall[],
+  from: From,
+): Promise<readonly AskedCall[]> {
   const calls: AskedCall[] = [];
   let inline = INLINE_MESSAGE_BYTES;
   let said = PROBLEM_CHARACTERS;
@@ -100,30 +131,6 @@ async function recordCalls(asked: ModelReply['calls'], from: From): Promise<read
     calls.push({ ...call, ...(problem && { problem }), ...kept });
   }
   return calls;
-}
-
-type ReadCall = Omit<AskedCall, 'arguments'> & { readonly canonical: string };
-
-async function readCall(
-  asked: ModelReply['calls'][number],
-  pinned: PinnedAgent,
-): Promise<ReadCall> {
-  // A name that no provider would take back must not spoil every later request.
-  const name = asked.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
-  const parsed = parseArguments(asked.arguments);
-  if (!parsed.ok) {
-    // What is no JSON would be refused by servers that read it back; so it travels as a text.
-    const canonical = JSON.stringify({ unreadable: wellFormed(asked.arguments.slice(0, 2_000)) });
-    return {
-      name,
-      canonical,
-      digest: sha256Hex(wellFormed(asked.arguments)),
-      problem: parsed.problem,
-    };
-  }
-  const canonical = canonicalJson(parsed.value);
-  const checked = await checkCall(asked.name, parsed.value, pinned);
-  return { name, canonical, digest: sha256Hex(canonical), ...checked };
 }
 
 /** Arguments that are too large go to the store; where it fails, the call cannot be made. */
@@ -142,28 +149,6 @@ async function keepArguments(
     const standIn = JSON.stringify({ omitted: `${bytes} bytes` });
     return { arguments: standIn, problem: { type: 'truncated', message } };
   }
-}
-
-/** Judged by what the model was told: the pinned definition, whatever this worker has by now. */
-async function checkCall(
-  name: string,
-  value: JsonObject,
-  { definition, tools }: PinnedAgent,
-): Promise<{ readonly problem?: CallProblem; readonly summary?: string }> {
-  const known = definition.tools.find((tool) => tool.name === name);
-  if (known === undefined) {
-    return {
-      problem: unknownTool(
-        name,
-        definition.tools.map((tool) => tool.name),
-      ),
-    };
-  }
-  const tool = unchanged(known, tools.get(name));
-  const checked = await checkArguments(tool ?? { name, input: pinnedInput(known) }, value);
-  if (!checked.ok) return { problem: checked.problem };
-  const summary = tool && (await describeCall(tool, checked.value));
-  return summary === undefined ? {} : { summary };
 }
 
 /** A custom model may count what it likes; only whole numbers are taken for counts. */

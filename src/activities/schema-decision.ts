@@ -1,4 +1,5 @@
-import type { AgentDefinition, ToolDefinition } from '../core/definition.js';
+import { shownTools, type ShownTool } from '../core/catalog.js';
+import type { AgentDefinition } from '../core/definition.js';
 import { isObject, parseJson, type Json, type JsonObject } from '../core/json.js';
 import type { PromptMessage } from '../core/messages.js';
 import { REPAIR_BEGINS } from '../core/repair-text.js';
@@ -15,7 +16,7 @@ const ANSWER = 'answer';
  * function of the request, so the prompt's beginning stays the same from step to step.
  */
 export function decisionRequest(request: ModelRequest, definition: AgentDefinition): ModelRequest {
-  const tools = request.toolChoice === 'none' ? [] : definition.tools;
+  const tools = request.toolChoice === 'none' ? [] : shownTools(definition);
   const { responseFormat: _, ...rest } = request;
   const names = new Map(request.messages.flatMap(callNames));
   return {
@@ -56,7 +57,7 @@ export function readDecision(
 }
 
 function howToDecide(definition: AgentDefinition): string {
-  const tools = definition.tools.map(
+  const tools = shownTools(definition).map(
     ({ name, description, parameters }) =>
       `- ${name}: ${description}\n  arguments: ${JSON.stringify(parameters)}`,
   );
@@ -69,17 +70,14 @@ function howToDecide(definition: AgentDefinition): string {
   ].join('\n');
 }
 
-function example({ tools }: AgentDefinition): string {
-  const [tool] = tools;
+function example(definition: AgentDefinition): string {
+  const [tool] = shownTools(definition);
   const call =
     tool === undefined ? '' : `{"decision": {"action": "${tool.name}", "arguments": {…}}} or `;
   return `${call}{"decision": {"action": "answer", "answer": …}}`;
 }
 
-function decisionSchema(
-  tools: readonly ToolDefinition[],
-  { output }: AgentDefinition,
-): ResponseSchema {
+function decisionSchema(tools: readonly ShownTool[], { output }: AgentDefinition): ResponseSchema {
   const answer: JsonObject = output?.type === 'json' ? output.schema : { type: 'string' };
   const variants: readonly Json[] = [
     ...tools.map(({ name, parameters }) => variant(name, { arguments: parameters })),

@@ -1,8 +1,9 @@
-import type { AgentDefinition } from '../core/definition.js';
+import type { AgentDefinition, ToolDefinition } from '../core/definition.js';
 import { sha256Hex } from '../core/digest.js';
 import { canonicalJson, type Json } from '../core/json.js';
 import { toToolDefinition } from '../tools/tool-definition.js';
 import type { Tool } from '../tools/tool.js';
+import { catalogEntryOf } from './catalog-entry.js';
 import type { Agent } from './define-agent.js';
 
 /** The agent as data, with its content hash: what a run pins at its start. */
@@ -14,7 +15,7 @@ export function toAgentDefinition(
     name: agent.name,
     instructions: agent.instructions,
     model: resolved.model,
-    tools: resolved.tools.map((tool) => toToolDefinition(tool)),
+    tools: resolved.tools.map((tool) => pinned(tool, agent)),
     toolChoice: agent.toolChoice,
     toolCalls: agent.toolCalls,
     onLimit: agent.onLimit,
@@ -26,9 +27,17 @@ export function toAgentDefinition(
     ...(agent.attempts !== null && { attempts: agent.attempts }),
     ...(agent.onInvalid === 'best_effort' && { onInvalid: agent.onInvalid }),
     ...(agent.decide !== 'tools' && { decide: kindOfDecision(agent.decide) }),
+    ...(agent.toolExposure === 'catalog' && { toolExposure: agent.toolExposure }),
     ...(agent.onPlainText === 'fail' && { onPlainText: agent.onPlainText }),
   };
   return withHash(content);
+}
+
+/** Listed are an agent's own tools; what the engine adds is told of where it is needed. */
+function pinned(tool: Tool, { toolExposure, tools }: Agent): ToolDefinition {
+  const definition = toToolDefinition(tool);
+  const isListed = toolExposure === 'catalog' && tools.get(tool.name) === tool;
+  return isListed ? { ...definition, catalog: catalogEntryOf(tool) } : definition;
 }
 
 /** The definition of a run whose instructions are a template filled in with its arguments. */

@@ -14,6 +14,7 @@ import type {
 import { checkLimits } from '../core/input.js';
 import type { Json } from '../core/json.js';
 import { calledAgents } from './called-agents.js';
+import { refuseCatalog } from './catalog-entry.js';
 import { compactionOf } from './compaction-of.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
@@ -54,6 +55,11 @@ export interface AgentOptions<Output = Json> {
   readonly decide?: 'tools' | 'schema' | DecideFunction;
   /** What text without a call is, where the agent has tools: the answer (default), or a failure. */
   readonly onPlainText?: 'respond' | 'fail';
+  /**
+   * What the model is shown of the tools: all schemas (default), or in place of them three tools with
+   * which it finds the others, reads their schemas and calls them. Worth it from about ten tools on.
+   */
+  readonly toolExposure?: 'all' | 'catalog';
   /** When a long conversation is summarised; shares of the model's window, default 0.75 and 0.25. */
   readonly compaction?: Partial<Compaction> | false;
 }
@@ -80,6 +86,7 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly onInvalid: OnInvalid;
   readonly decide: 'tools' | 'schema' | DecideFunction;
   readonly onPlainText: 'respond' | 'fail';
+  readonly toolExposure: 'all' | 'catalog';
   readonly model: string | null;
   readonly tools: ToolRegistry;
   readonly toolChoice: ToolChoice;
@@ -100,10 +107,11 @@ const CHOICES = {
   onLimit: ['answer', 'compose', 'fail'],
   onInvalid: ['fail', 'best_effort'],
   onPlainText: ['respond', 'fail'],
+  toolExposure: ['all', 'catalog'],
 } as const;
 
 const FIELDS =
-  'name instructions model tools agents description toolChoice toolCalls limits onLimit settings compaction output attempts onInvalid decide onPlainText'.split(
+  'name instructions model tools agents description toolChoice toolCalls limits onLimit settings compaction output attempts onInvalid decide onPlainText toolExposure'.split(
     ' ',
   );
 
@@ -126,6 +134,11 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
   if (wrong !== null) throw new Error(`agent "${name}": ${wrong}`);
   const called = calledAgents(name, options.agents ?? []);
   const compaction = compactionOf(name, options.compaction);
+  const tools = registryOf(name, [...(options.tools ?? []), ...called.tools]);
+  const toolExposure = choose(name, 'toolExposure', options.toolExposure ?? 'all');
+  if (toolExposure === 'catalog') {
+    refuseCatalog(name, { decide: options.decide, names: tools.names });
+  }
   return Object.freeze({
     name,
     instructions: isTemplate(instructions) ? instructions.text : instructions,
@@ -136,7 +149,8 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     decide: decideOf(name, options.decide),
     onPlainText: choose(name, 'onPlainText', options.onPlainText ?? 'respond'),
     model: options.model ?? null,
-    tools: registryOf(name, [...(options.tools ?? []), ...called.tools]),
+    tools,
+    toolExposure,
     toolChoice: choose(name, 'toolChoice', options.toolChoice ?? 'auto'),
     toolCalls: choose(name, 'toolCalls', options.toolCalls ?? 'parallel'),
     limits,

@@ -1,3 +1,5 @@
+import { asksCatalog } from './catalog.js';
+import { catalogAnswer } from './catalog-answers.js';
 import { refusal, shortSignature, signature, type CallResult } from './calls.js';
 import type { ToolCalls, ToolDefinition } from './definition.js';
 import { callsLeft } from './limits.js';
@@ -7,6 +9,9 @@ import { waitedText, waitUntil } from './wait.js';
 
 /** Agents below the root that a chain of calls can have, whatever the limits say. */
 const DEEPEST = 16;
+
+/** Characters after which the catalog answers no further calls of a message: a prompt shall not be flooded. */
+const CATALOG_CHARACTERS = 64 * 1024;
 
 /** What shall be done with one call of a message. */
 type Plan =
@@ -25,10 +30,14 @@ export function openBatch(
 ): { batch: Batch; refused: Turn['callsRefused'] } {
   const seen = new Map<string, number>();
   let left = callsLeft(state);
+  let told = 0;
   let refused: Turn['callsRefused'] = null;
   const results = opened.calls.map((call, index): CallResult | null => {
-    const plan = planCall(state, { call, index, seen, at: opened.at });
-    if (plan.type === 'answer') return plan.result;
+    const plan = planCall(state, { call, index, seen, told, at: opened.at });
+    if (plan.type === 'answer') {
+      if (asksCatalog(state.config.definition, call)) told += plan.result.text.length;
+      return plan.result;
+    }
     if (plan.type === 'same-as') return null;
     if (left <= 0) {
       refused = 'toolCalls';
@@ -46,14 +55,19 @@ export function openBatch(
 
 function planCall(
   state: RunState,
-  place: { call: ToolCall; index: number; seen: Map<string, number>; at: number },
+  place: { call: ToolCall; index: number; seen: Map<string, number>; told: number; at: number },
 ): Plan {
-  const { call, index, seen } = place;
-  const policy: ToolCalls = state.config.definition.toolCalls;
+  const { call, index, seen, told } = place;
+  const { definition } = state.config;
+  const policy: ToolCalls = definition.toolCalls;
   if (policy === 'first' && index > 0) {
     return answer(notExecuted(call, 'only the first call of a message is executed'));
   }
   if (call.problem) return answer(refusal(call.id, call.problem));
+  if (asksCatalog(definition, call)) {
+    if (told < CATALOG_CHARACTERS) return answer(catalogAnswer(definition, call));
+    return answer(notExecuted(call, 'the answers are too long for one message; ask in the next'));
+  }
   const tool = toolOf(state, call.name);
   if (tool === undefined) {
     return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));

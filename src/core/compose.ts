@@ -1,3 +1,4 @@
+import { asksCatalog } from './catalog.js';
 import type { StopReason } from './outcome.js';
 import type { RunState } from './state.js';
 
@@ -13,8 +14,17 @@ export const CLOSING_INSTRUCTION =
 /** The answer of the last rung: composed by code from the turn's last text and results. */
 export function composeAnswer(state: RunState, reason: StopReason): string {
   const mine = state.transcript.messages.filter((message) => message.turn === state.turn.number);
+  const { definition } = state.config;
+  // What tools there are is no answer to anybody.
+  const lists = new Set(
+    mine
+      .flatMap((message) => (message.role === 'assistant' ? (message.calls ?? []) : []))
+      .flatMap((call) => (asksCatalog(definition, call) ? [call.id] : [])),
+  );
   const lastText = mine.findLast((message) => message.role === 'assistant' && message.text !== '');
-  const results = mine.filter((message) => message.role === 'tool').slice(-RESULTS);
+  const results = mine
+    .filter((message) => message.role === 'tool' && !lists.has(message.callId))
+    .slice(-RESULTS);
   const parts = [`Stopped: ${describeStop(reason)} after ${state.turn.spent.steps} step(s).`];
   if (lastText !== undefined) parts.push(`Last text: ${cut(lastText.text, TEXT_CHARACTERS)}`);
   for (const result of results) parts.push(`Result: ${cut(result.text, RESULT_CHARACTERS)}`);

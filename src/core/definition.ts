@@ -41,6 +41,17 @@ export interface ToolDefinition {
   readonly heartbeatMs: number;
   /** Executions in all before a throwing tool is reported to the model; 1 for `once`. */
   readonly attempts: number;
+  /** Only where the agent shows a catalog, and only of its own tools. */
+  readonly catalog?: CatalogEntry;
+}
+
+/** How a tool is listed where its agent shows a catalog in place of all schemas. */
+export interface CatalogEntry {
+  /** What it does, in at most 200 characters. */
+  readonly summary: string;
+  readonly category: string;
+  /** What it does to what it is about: read, search, list, create, write, delete, …. */
+  readonly actions: readonly string[];
 }
 
 /** What becomes of an agent that was called when its caller ends first. */
@@ -114,6 +125,8 @@ export interface AgentDefinition {
   readonly onInvalid?: OnInvalid;
   /** How the model decides; absent: by native tool calls. */
   readonly decide?: 'schema' | 'function';
+  /** Three tools to find, read and call the others are shown in their place; absent: all are shown. */
+  readonly toolExposure?: 'catalog';
   /** What a text without a call is, where the agent has tools; absent: the answer. */
   readonly onPlainText?: 'fail';
   /** The template that the instructions were made of. */

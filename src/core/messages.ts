@@ -42,6 +42,8 @@ export interface AskedCall {
   readonly problem?: CallProblem;
   /** For people, made by the tool's `describe`; absent where the tool has none. */
   readonly summary?: string;
+  /** Asked for by `invoke_tool`; where that agent's model reads it again, it is shown as it was asked. */
+  readonly via?: 'catalog';
 }
 
 /** A call with its identity. */

@@ -1,4 +1,5 @@
 import { completeBatch, guardsRepeats, notExecuted, openCalls, toolOf } from './batch.js';
+import { asksCatalog } from './catalog.js';
 import { shortSignature, signature, type CallResult } from './calls.js';
 import { end, say, withTurn } from './change.js';
 import { sha256Hex } from './digest.js';
@@ -56,6 +57,8 @@ export function tell(
 }
 
 function remember(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
+  // Who asks the catalog the same again and again makes no progress either.
+  if (result.ok && asksCatalog(state.config.definition, call)) return sameRead(state, call, result);
   const tool = toolOf(state, call.name);
   if (tool === undefined || !result.executed) return { sameRead: null };
   if (tool.effect !== 'read') {
@@ -65,7 +68,10 @@ function remember(state: RunState, call: ToolCall, result: CallResult): Partial<
       succeeded: [...state.turn.succeeded, `${shortSignature(call)} ${call.id}`].slice(-REMEMBERED),
     };
   }
-  if (tool.repeat === 'allow') return { sameRead: null };
+  return tool.repeat === 'allow' ? { sameRead: null } : sameRead(state, call, result);
+}
+
+function sameRead(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
   const digest = sha256Hex(`${signature(call)}\n${result.text}`);
   const step = state.turn.spent.steps;
   const last = state.turn.sameRead;

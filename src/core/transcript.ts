@@ -1,3 +1,4 @@
+import { hasCatalog, shownTools } from './catalog.js';
 import type { AgentDefinition } from './definition.js';
 import { sha256Hex } from './digest.js';
 import { estimateTokens, TOKENS_PER_ATTACHMENT } from './estimate.js';
@@ -43,7 +44,8 @@ export function emptyTranscript(definition: AgentDefinition): Transcript {
 
 /** Tokens of what every prompt of this agent begins with. */
 export function fixedTokens(definition: AgentDefinition): number {
-  return estimateTokens(definition.instructions + JSON.stringify(definition.tools));
+  const tools = hasCatalog(definition) ? shownTools(definition) : definition.tools;
+  return estimateTokens(definition.instructions + JSON.stringify(tools));
 }
 
 /** The next link: 32 hex digits over the previous link and what the model sees of one message. */
@@ -112,5 +114,6 @@ function promptAttachment(attachment: Attachment): Attachment {
 }
 
 function promptCall(call: ToolCall): ToolCall {
-  return { id: call.id, name: call.name, arguments: call.arguments, digest: call.digest };
+  const { id, name, digest, via } = call;
+  return { id, name, arguments: call.arguments, digest, ...(via && { via }) };
 }

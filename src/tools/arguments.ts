@@ -31,13 +31,17 @@ export function parseArguments(text: string): ParsedArguments {
   return { ok: true, value };
 }
 
-/** The problem of a call to a tool that the agent does not have. */
-export function unknownTool(name: string, known: readonly string[]): CallProblem {
-  const shown = nearestFirst(name, known).slice(0, MAX_NAMES);
+/** The problem of a call to a tool that the agent does not have. `hint` follows the names. */
+export function unknownTool(
+  name: string,
+  known: readonly string[],
+  { atMost = MAX_NAMES, hint = '' }: { readonly atMost?: number; readonly hint?: string } = {},
+): CallProblem {
+  const shown = nearestFirst(name, known).slice(0, atMost);
   const more = known.length > shown.length ? `, and ${known.length - shown.length} more` : '';
   const tools = known.length === 0 ? 'there are no tools; answer in text' : shown.join(', ') + more;
   const asked = JSON.stringify(name.slice(0, 100));
-  return { type: 'unknown_tool', message: `There is no tool ${asked}. Tools: ${tools}.` };
+  return { type: 'unknown_tool', message: `There is no tool ${asked}. Tools: ${tools}.${hint}` };
 }
 
 type Parsed =

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import type { Effect } from '../core/definition.js';
+import type { CatalogEntry, Effect } from '../core/definition.js';
 import { normaliseError } from './normalise-error.js';
 import { assertToolOptions } from './tool-options.js';
 import { argumentsSchema } from './tool-schema.js';
-import type { ApprovalPredicate, CatalogEntry, Tool, ToolContext, Verification } from './tool.js';
+import type { ApprovalPredicate, Tool, ToolContext, Verification } from './tool.js';
 
 const DEFAULT_TIMEOUT_MS = 120_000;
 const DEFAULT_HEARTBEAT_MS = 10_000;
@@ -30,6 +30,7 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
   readonly ends?: boolean;
   /** `allow`: an identical call that has already succeeded is executed again. */
   readonly repeat?: 'allow';
+  /** For agents with `toolExposure: 'catalog'`; default: the description's first sentence, category `other`. */
   readonly catalog?: CatalogEntry;
   /** For people: "refund 40 € to order 17". */
   describe?(input: z.output<Input>): string;

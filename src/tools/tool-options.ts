@@ -121,12 +121,25 @@ function wrongChoice({ ends, repeat, approval }: Options): string | undefined {
   return `\`approval\` must be "never", "always" or a function, not ${show(approval)}`;
 }
 
+/** Characters. */
+const MOST_SUMMARY = 200;
+const MOST_VALUE = 64;
+const MOST_ACTIONS = 20;
+
 function wrongCatalog({ catalog }: Options): string | undefined {
   if (catalog === undefined) return undefined;
   const { summary, category, actions } = isObject(catalog) ? catalog : {};
   const texts = Array.isArray(actions) && actions.every((action) => typeof action === 'string');
-  if (typeof summary === 'string' && typeof category === 'string' && texts) return undefined;
-  return `\`catalog\` must be { summary, category, actions: [text, …] }, not ${show(catalog)}`;
+  if (typeof summary !== 'string' || typeof category !== 'string' || !texts) {
+    return `\`catalog\` must be { summary, category, actions: [text, …] }, not ${show(catalog)}`;
+  }
+  // A list of tools is to cost little; so is each line of it.
+  if (summary.length > MOST_SUMMARY) {
+    return `\`catalog.summary\` has ${summary.length} characters; give at most ${MOST_SUMMARY}, the rest belongs in \`description\``;
+  }
+  const long = [category, ...actions].find((value) => value === '' || value.length > MOST_VALUE);
+  if (long === undefined && actions.length <= MOST_ACTIONS) return undefined;
+  return `\`catalog\` must name a category and at most ${MOST_ACTIONS} actions, of 1 to ${MOST_VALUE} characters each`;
 }
 
 function wrongFunction(options: Options): string | undefined {

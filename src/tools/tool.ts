@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Effect, ToolDefinition } from '../core/definition.js';
+import type { CatalogEntry, Effect, ToolDefinition } from '../core/definition.js';
 import type { Json, JsonObject } from '../core/json.js';
 
 /** What a tool's functions are handed beside the arguments. */
@@ -39,13 +39,6 @@ export type ApprovalPredicate<Input> = {
 /** What became of a call whose outcome is unknown; undefined when it cannot be told, so a person decides. */
 export type Verification =
   { readonly happened: true; readonly result?: unknown } | { readonly happened: false } | undefined;
-
-/** How the tool is presented where agents show a catalog in place of all schemas. */
-export interface CatalogEntry {
-  readonly summary: string;
-  readonly category: string;
-  readonly actions: readonly string[];
-}
 
 /**
  * A tool as `defineTool` made it: checked, defaults filled in, input type erased.

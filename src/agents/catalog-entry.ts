@@ -1,0 +1,37 @@
+import { CATALOG_NAMES } from '../core/catalog.js';
+import type { CatalogEntry } from '../core/definition.js';
+import type { Tool } from '../tools/tool.js';
+
+const SUMMARY_CHARACTERS = 160;
+/** Up to a full stop behind which another sentence begins, or to the end of the paragraph. */
+const SENTENCE = /^.+?(?:[.!?](?=\s+\p{Lu})|(?=\n\s*\n)|$)/su;
+
+/** How a tool is listed: as its author says, else by what its description begins with. */
+export function catalogEntryOf({ catalog, description, effect }: Tool): CatalogEntry {
+  if (catalog !== undefined) {
+    const { summary, category, actions } = catalog;
+    return { summary, category, actions };
+  }
+  const first = SENTENCE.exec(description.trim())?.[0] ?? '';
+  const line = first.replaceAll(/\s+/g, ' ');
+  const summary =
+    line.length > SUMMARY_CHARACTERS ? `${line.slice(0, SUMMARY_CHARACTERS - 1)}…` : line;
+  return { summary, category: 'other', actions: [effect === 'read' ? 'read' : 'write'] };
+}
+
+/** Throws where an agent cannot show its tools as a catalog. */
+export function refuseCatalog(
+  agent: string,
+  { decide, names }: { readonly decide: unknown; readonly names: readonly string[] },
+): void {
+  if (typeof decide === 'function') {
+    throw new Error(
+      `agent "${agent}": toolExposure "catalog" is for models; a decide function is given all tools: leave it out`,
+    );
+  }
+  const taken = names.find((name) => CATALOG_NAMES.includes(name));
+  if (taken === undefined) return;
+  throw new Error(
+    `agent "${agent}": with toolExposure "catalog" the name "${taken}" is the engine's own; rename that tool`,
+  );
+}

@@ -1,0 +1,183 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { openAiModel } from '../../src/models/openai.js';
+import { reply, type Step } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { expectPromptsMatch, expectStablePrefix } from '../support/prompts.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let stub: Stub;
+beforeAll(async () => {
+  [rig, stub] = [await createRig(), await startStub()];
+  const models = { m: openAiModel({ baseUrl: stub.baseUrl }) };
+  const whole = z.object({ name: z.string(), arguments: z.unknown() });
+  await rig.worker(
+    [
+      defineAgent({ ...basics, name: 'tools', tools: [look, today] }),
+      defineAgent({ ...basics, name: 'none' }),
+      defineAgent({ ...basics, name: 'text-only', tools: [look], toolChoice: 'none' }),
+      defineAgent({ ...basics, name: 'schema', tools: [look], decide: 'schema', attempts: 1 }),
+      defineAgent({
+        ...basics,
+        name: 'ada',
+        tools: [look],
+        output: z.object({ name: z.string(), born: z.number() }),
+      }),
+      defineAgent({ ...basics, name: 'call-like', tools: [look], output: whole }),
+      defineAgent({ ...basics, name: 'catalog', tools: [look], toolExposure: 'catalog' }),
+      defineAgent({ ...basics, name: 'capped', tools: [look], limits: { steps: 1 } }),
+    ],
+    { models },
+  );
+});
+afterAll(async () => {
+  await rig.close();
+  await stub.close();
+});
+
+const basics = { instructions: 'help', model: 'm' };
+const look = defineTool({
+  name: 'look',
+  description: 'looks',
+  input: z.object({ at: z.string() }),
+  effect: 'read',
+  execute: ({ at }) => `saw ${at}`,
+});
+const today = defineTool({
+  name: 'today',
+  description: 'tells the day',
+  input: z.object({}),
+  effect: 'read',
+  execute: () => 'Monday',
+});
+const call = { name: 'look', arguments: { at: 'x' } };
+const fenced = (text: string): string => `\`\`\`json\n${text}\n\`\`\``;
+
+/** Runs an agent of the worker over a script of its own. */
+async function run(agent: string, ...said: readonly (Step | object | string)[]): Promise<Ended> {
+  const marker = `${agent} ${(serial += 1)}.`;
+  const steps = said.map((one) => {
+    if (typeof one === 'string') return reply.text(one);
+    return 'completion' in one ? one : reply.text(JSON.stringify(one));
+  });
+  stub.scriptFor(marker, ...steps);
+  return await rig.run({ agent, message: marker });
+}
+let serial = 0;
+
+const results = ({ projection }: Ended): readonly string[] =>
+  projection.said.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
+
+describe('calls that a model writes as its answer', () => {
+  test.each<[string, unknown, readonly string[]]>([
+    ['a single one', call, ['saw x']],
+    ['a wrapper', { tools: [call] }, ['saw x']],
+    ['a list', [call, { name: 'look', arguments: { at: 'y' } }], ['saw x', 'saw y']],
+    ['the key parameters', { name: 'look', parameters: { at: 'x' } }, ['saw x']],
+    ['arguments as text', { name: 'look', arguments: '{"at":"x"}' }, ['saw x']],
+    ['the wire format', { tool_calls: [{ id: '1', type: 'function', function: call }] }, ['saw x']],
+    ['a fence', fenced(JSON.stringify(call)), ['saw x']],
+    ['a tool that takes nothing', { name: 'today' }, ['Monday']],
+  ])('are made: %s', async (_name, said, expected) => {
+    const ended = await run('tools', said as object, 'done');
+    expect(ended.outcome).toMatchObject({ status: 'completed', answer: 'done', steps: 2 });
+    expect(results(ended)).toEqual(expected);
+  });
+
+  test.each<[string, unknown]>([
+    ['what is no JSON', '{"name": "look", "arguments": {'],
+    ['a list with something else in it', [call, { name: 'Ada' }]],
+    ['a name that is no tool', { name: 'Ada', born: 1815 }],
+    ['a tool that there is not', { name: 'rm', arguments: {} }],
+    ['arguments that do not fit', { name: 'look', arguments: { at: 7 } }],
+    ['arguments that are too many', { name: 'look', arguments: { at: 'x', deep: true } }],
+    ['two of which one does not fit', [call, { name: 'look', arguments: {} }]],
+    ['prose around one', `I will do this: ${JSON.stringify(call)}`],
+    ['an empty list', []],
+  ])('are not seen in %s', async (_name, said) => {
+    const ended = await run('tools', said as object | string);
+    const text = typeof said === 'string' ? said : JSON.stringify(said);
+    expect(ended.outcome).toMatchObject({ status: 'completed', reason: 'answer', answer: text });
+    expect(results(ended)).toEqual([]);
+  });
+
+  test.each(['none', 'text-only'])('are an answer where none can be made: %s', async (agent) => {
+    const { outcome } = await run(agent, call);
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      answer: JSON.stringify(call),
+      toolCalls: 0,
+    });
+  });
+
+  test('are none where decisions are JSON anyway', async () => {
+    const { outcome } = await run('schema', call);
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', toolCalls: 0 });
+    const answer = JSON.stringify(call);
+    const answered = await run('schema', { decision: { action: 'answer', answer } });
+    expect(answered.outcome).toMatchObject({ status: 'completed', answer, toolCalls: 0 });
+  });
+
+  test('stand once in later prompts: as calls, not as text', async () => {
+    const before = stub.requests.length;
+    const ended = await run('tools', fenced(JSON.stringify(call)), call, 'done');
+    const requests = stub.requests.slice(before);
+    expect(requests).toHaveLength(3);
+    expect(requests[2]?.messages[2]).toMatchObject({
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ function: { name: 'look', arguments: '{"at":"x"}' } }],
+    });
+    expect(requests[2]?.text).not.toContain('```');
+    expectPromptsMatch(requests, ended.projection.state?.transcript.messages ?? []);
+    expectStablePrefix(requests);
+  });
+
+  test('are none beside native ones', async () => {
+    const native = reply.calls([{ name: 'today', arguments: {} }], { text: JSON.stringify(call) });
+    const ended = await run('tools', native, 'done');
+    expect(results(ended)).toEqual(['Monday']);
+    expect(ended.projection.said[1]).toMatchObject({ text: JSON.stringify(call) });
+  });
+
+  test('are none in the closing call', async () => {
+    const { outcome } = await run('capped', call, call);
+    expect(outcome).toMatchObject({
+      status: 'stopped',
+      reason: 'steps',
+      answer: JSON.stringify(call),
+    });
+    expect(outcome.toolCalls).toBe(1);
+  });
+
+  test('by way of a catalog are those of the real tool', async () => {
+    const invoked = { name: 'invoke_tool', arguments: { tool: 'look', arguments: { at: 'y' } } };
+    const wrong = { name: 'invoke_tool', arguments: { tool: 'look', arguments: {} } };
+    const ended = await run('catalog', { name: 'discover_tools' }, call, invoked, wrong);
+    expect(results(ended).slice(1)).toEqual(['saw x', 'saw y']);
+    expect(ended.outcome).toMatchObject({ status: 'completed', answer: JSON.stringify(wrong) });
+  });
+});
+
+describe('an answer under contract', () => {
+  test('that keeps to it is no call, even where it looks like one', async () => {
+    const { outcome } = await run('call-like', call);
+    expect(outcome).toMatchObject({ status: 'completed', output: call, toolCalls: 0 });
+  });
+
+  test('that does not, and is a call, is made; what is neither goes back to the model', async () => {
+    const ada = { name: 'Ada', born: 1815 };
+    const ended = await run('ada', call, { name: 'look' }, ada);
+    expect(ended.outcome).toMatchObject({
+      status: 'completed',
+      output: ada,
+      toolCalls: 1,
+      steps: 2,
+    });
+    expect(results(ended)).toEqual(['saw x']);
+    expect(ended.projection.said.filter((one) => one.role !== 'tool' && one.side)).toHaveLength(2);
+  });
+});
