@@ -79,10 +79,13 @@ async function rebuild(
   return { pinned, name, messages };
 }
 
-/** Where something is attached by reference, the way to it. */
+/** Where something is there by reference only, the way to it. */
 function withFiles({ blobs }: ActivityDependencies, request: ModelRequest): ModelRequest {
-  const isAttached = request.messages.some((one) => one.role === 'user' && one.attachments);
-  return isAttached ? { ...request, files: (blob: BlobRef) => blobs.get(blob) } : request;
+  const isReferring = request.messages.some(
+    (one) =>
+      (one.role === 'user' && one.attachments) || (one.role === 'assistant' && one.provider?.blob),
+  );
+  return isReferring ? { ...request, files: (blob: BlobRef) => blobs.get(blob) } : request;
 }
 
 /** Calls the model under the activity's cancellation, even one that does not listen to it. */
@@ -176,12 +179,14 @@ function assistantMessage(
   reply: RecordedReply,
   { turn, step, fork, closing }: CallModelInput,
 ): PromptMessage {
-  if (closing || reply.calls === undefined) return { role: 'assistant', text: reply.text };
+  const { provider } = reply;
+  const said = { role: 'assistant', text: reply.text, ...(provider && { provider }) } as const;
+  if (closing || reply.calls === undefined) return said;
   const calls = reply.calls.map((call, index) => ({
     ...call,
     id: callId({ turn, step, index, fork }),
   }));
-  return { role: 'assistant', text: reply.text, calls };
+  return { ...said, calls };
 }
 
 export function runKey({ namespace, workflowExecution }: Info): string {

@@ -11,6 +11,7 @@ import { readClass } from './classification.js';
 import type { CallModelInput } from './contract.js';
 import type { PinnedAgent } from './definitions.js';
 import { keepText } from './kept-text.js';
+import { keepItems } from './provider-items.js';
 import { readCall, type ReadCall } from './read-call.js';
 import { runContext } from './run-context.js';
 import { readDecision } from './schema-decision.js';
@@ -48,15 +49,18 @@ export async function recordReply(given: ModelReply, from: From): Promise<Record
   const read = written ?? (await readCalls(reply.calls, from));
   const left = reply.calls.length - read.length;
   const note = left > 0 ? `\n[${left} further calls of this message were dropped]` : '';
-  const [fitted, calls] = await Promise.all([
+  const [fitted, calls, provider] = await Promise.all([
     keepText(reply.text + note, from.blobs),
     recordCalls(read, from),
+    // What stands for something else is not what the provider said.
+    reply === given && from.input.compact === undefined ? keepItems(given, from.blobs) : undefined,
   ]);
   const { requestId, dropped = [] } = reply;
   return {
     text: fitted.text,
     ...(fitted.blob && { blob: fitted.blob }),
     ...(calls.length > 0 && { calls }),
+    ...(provider && { provider }),
     ...(parsed && { parsed }),
     finish: reply.finish,
     usage: usageOf(given, from.request),

@@ -127,6 +127,8 @@ function truncate(entry: Entry, length: number): void {
 }
 
 function sizeOf(message: PromptMessage): number {
-  const calls = message.role === 'assistant' ? (message.calls ?? []) : [];
-  return calls.reduce((sum, call) => sum + call.arguments.length + 200, message.text.length + 200);
+  const { calls = [], provider } = message.role === 'assistant' ? message : {};
+  const items = provider?.items === undefined ? 0 : JSON.stringify(provider.items).length;
+  const text = message.text.length + items + 200;
+  return calls.reduce((sum, call) => sum + call.arguments.length + 200, text);
 }

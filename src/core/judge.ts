@@ -1,7 +1,7 @@
 import { end, prune, say, withTurn } from './change.js';
 import { completed, failed } from './ends.js';
 import { repairText } from './repair-text.js';
-import type { ParsedAnswer, RecordedReply } from './reply.js';
+import { spoken, type ParsedAnswer, type RecordedReply } from './reply.js';
 import type { RunState } from './state.js';
 
 /** Answers in all that a turn may give, where its agent does not say. */
@@ -20,14 +20,7 @@ export function judge(
   const counted = withTurn(state, { refusedAnswers: refused });
   if (parsed.ok || refused >= attempts) return accept(counted, { reply, parsed, at });
   const opened = openBranch(counted);
-  const { blob } = reply;
-  const refusedAnswer = {
-    role: 'assistant',
-    text: reply.text,
-    ...(blob && { blob }),
-    side: true,
-  } as const;
-  const answered = say(opened, at, refusedAnswer);
+  const answered = say(opened, at, { ...spoken(reply), side: true });
   const text = repairText(parsed.problem, { attempt: refused, attempts });
   return say(answered, at, { role: 'user', text, origin: 'perdure', side: true });
 }
@@ -47,7 +40,7 @@ function accept(
   { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
 ): RunState {
   const { text, blob } = reply;
-  const said = say(prune(state), at, { role: 'assistant', text, ...(blob && { blob }) });
+  const said = say(prune(state), at, spoken(reply));
   const answer = { reason: 'answer', answer: text, blob } as const;
   if (parsed.ok) return end(said, completed(said, { ...answer, output: parsed.output }));
   if (state.config.definition.onInvalid === 'best_effort') {

@@ -1,3 +1,5 @@
+import type { JsonObject } from './json.js';
+
 /** Where a text that is too large for the history lies. Content-addressed, therefore immutable. */
 export interface BlobRef {
   /** SHA-256 of the UTF-8 bytes, hex. */
@@ -46,6 +48,18 @@ export interface AskedCall {
   readonly via?: 'catalog';
 }
 
+/**
+ * What a provider wants to get back of its own reply beside texts and calls, in later requests: what
+ * the model thought, what the provider looked up by itself. Only its adapter can read it.
+ */
+export interface ProviderItems {
+  /** Names provider and model; nobody else is given them. */
+  readonly from: string;
+  /** In the order of the reply. Absent where they are large; `blob` then holds them as JSON. */
+  readonly items?: readonly JsonObject[];
+  readonly blob?: BlobRef;
+}
+
 /** A call with its identity. */
 export interface ToolCall extends AskedCall {
   /** Unique in the run: `call_<turn>_<step>_<index>`, `call_f<fork>_…` in one that was forked. Never the provider's id, which may repeat or miss. */
@@ -84,6 +98,7 @@ export interface AssistantMessage extends Placed {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly ToolCall[];
+  readonly provider?: ProviderItems;
 }
 
 export interface ToolMessage extends Placed {

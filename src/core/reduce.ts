@@ -12,7 +12,7 @@ import { judge } from './judge.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './messages.js';
 import type { FailReason, StopReason } from './outcome.js';
-import type { ParsedAnswer, RecordedReply } from './reply.js';
+import { spoken, type ParsedAnswer, type RecordedReply } from './reply.js';
 import { settle, tell } from './settle.js';
 import { addReply, addSpent, countCalls } from './spend.js';
 import {
@@ -110,9 +110,7 @@ function decided(state: RunState, event: { reply: RecordedReply; at: number }): 
   const judged = judgedAnswer(counted, { reply, clippedBy });
   if (judged !== null) return judge(counted, { reply, parsed: judged, at: event.at });
   const said = say(withTurn(prune(counted), { clippedBy }), event.at, {
-    role: 'assistant',
-    text: reply.text,
-    ...(reply.blob && { blob: reply.blob }),
+    ...spoken(reply),
     ...(calls.length > 0 && { calls }),
   });
   if (calls.length > 0) {
@@ -183,7 +181,7 @@ function closed(state: RunState, event: { reply: RecordedReply; at: number }): R
   const usable = event.reply.finish !== 'filtered' && event.reply.text.trim() !== '';
   if (!usable) return end(counted, stopped(counted, reason, composeAnswer(counted, reason)));
   const { text, blob } = event.reply;
-  const said = say(counted, event.at, { role: 'assistant', text, ...(blob && { blob }) });
+  const said = say(counted, event.at, spoken(event.reply));
   const { parsed } = event.reply;
   const output = parsed?.ok ? { output: parsed.output } : {};
   return end(said, { ...stopped(said, reason, text), ...(blob && { blob }), ...output });

@@ -1,5 +1,5 @@
 import type { Json } from './json.js';
-import type { AskedCall, BlobRef } from './messages.js';
+import type { AskedCall, BlobRef, ProviderItems } from './messages.js';
 import type { AttemptReport } from './report.js';
 
 /** Tokens of one model call as recorded. */
@@ -24,6 +24,7 @@ export interface RecordedReply {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly AskedCall[];
+  readonly provider?: ProviderItems;
   /** What the agent's `output` made of the text; absent where it has none, or there is no answer. */
   readonly parsed?: ParsedAnswer;
   readonly finish: 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
@@ -33,4 +34,10 @@ export interface RecordedReply {
   readonly dropped?: readonly string[];
   /** The attempts that failed before this one; absent when there were none. */
   readonly reports?: readonly AttemptReport[];
+}
+
+/** The message that a reply becomes, its calls apart. */
+export function spoken({ text, blob, provider }: RecordedReply) {
+  const kept = { ...(blob && { blob }), ...(provider && { provider }) };
+  return { role: 'assistant', text, ...kept } as const;
 }

@@ -2,7 +2,14 @@ import { hasCatalog, shownTools } from './catalog.js';
 import type { AgentDefinition } from './definition.js';
 import { sha256Hex } from './digest.js';
 import { estimateTokens, TOKENS_PER_ATTACHMENT } from './estimate.js';
-import type { Attachment, BlobRef, Message, PromptMessage, ToolCall } from './messages.js';
+import type {
+  Attachment,
+  BlobRef,
+  Message,
+  PromptMessage,
+  ProviderItems,
+  ToolCall,
+} from './messages.js';
 
 /** An older part of the prompt that has left the history: JSON lines of messages in the blob store. */
 export interface PromptChunk {
@@ -78,9 +85,14 @@ export function messageTokens(message: PromptMessage): number {
   const attached = message.role === 'user' ? (message.attachments ?? []).length : 0;
   return (
     estimateTokens(message.text) +
+    (message.role === 'assistant' && message.provider ? itemTokens(message.provider) : 0) +
     (calls ? estimateTokens(JSON.stringify(calls)) : 0) +
     attached * TOKENS_PER_ATTACHMENT
   );
+}
+
+function itemTokens({ items = [], blob }: ProviderItems): number {
+  return blob === undefined ? estimateTokens(JSON.stringify(items)) : Math.ceil(blob.bytes / 3);
 }
 
 /** Where every digest chain begins. */
@@ -98,9 +110,12 @@ export function promptOf(message: PromptMessage): PromptMessage {
             attachments: message.attachments.map(promptAttachment),
           };
     case 'assistant':
-      return message.calls === undefined
-        ? { role: 'assistant', text: message.text }
-        : { role: 'assistant', text: message.text, calls: message.calls.map(promptCall) };
+      return {
+        role: 'assistant',
+        text: message.text,
+        ...(message.calls && { calls: message.calls.map(promptCall) }),
+        ...(message.provider && { provider: promptItems(message.provider) }),
+      };
     case 'tool':
       return { role: 'tool', text: message.text, callId: message.callId };
   }
@@ -111,6 +126,14 @@ function promptAttachment(attachment: Attachment): Attachment {
   const { type, blob, mediaType, name } = attachment;
   const { sha256, bytes } = blob;
   return { type, blob: { sha256, bytes }, mediaType, ...(name !== undefined && { name }) };
+}
+
+function promptItems({ from, items, blob }: ProviderItems): ProviderItems {
+  return {
+    from,
+    ...(items && { items }),
+    ...(blob && { blob: { sha256: blob.sha256, bytes: blob.bytes } }),
+  };
 }
 
 function promptCall(call: ToolCall): ToolCall {

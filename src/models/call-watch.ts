@@ -7,7 +7,11 @@ export interface CallWatch {
   readonly signal: AbortSignal;
   /** Bytes have come: the idle clock starts anew; it does not run before the first call. */
   progress(): void;
+  /** A model that thinks may be silent for longer than one that speaks; at first it is taken to think. */
+  mind(state: { readonly thinking: boolean }): void;
   expiry(): Expiry | null;
+  /** Milliseconds of the clock, as it was last set. */
+  limitMs(expiry: Expiry): number;
   /** Must be called when the request is over: frees the timers and leaves the caller's signal. */
   stop(): void;
 }
@@ -18,6 +22,9 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 function timer(action: () => void, delayMs: number): NodeJS.Timeout {
   return setTimeout(action, Math.min(delayMs, LONGEST_TIMER_MS));
 }
+
+/** A model at work on a hard question sends nothing for minutes; a line that is dead sends nothing ever. */
+const THINKING = 5;
 
 /**
  * Watches one request. Not `AbortSignal.any`: the caller's signal may outlive thousands of requests
@@ -30,6 +37,7 @@ export function watchCall(
   const controller = new AbortController();
   let expiry: Expiry | null = null;
   let idle: NodeJS.Timeout | undefined;
+  let idleMs = limits.idleMs * THINKING;
   const expire = (reason: Expiry): void => {
     expiry ??= reason;
     controller.abort();
@@ -37,13 +45,24 @@ export function watchCall(
   const follow = (): void => controller.abort();
   caller.addEventListener('abort', follow, { once: true });
   const total = timer(() => expire('timeout'), limits.timeoutMs);
+  const setIdle = (): void => {
+    clearTimeout(idle);
+    idle = timer(() => expire('idle'), idleMs);
+  };
   return {
     signal: controller.signal,
     progress() {
-      if (idle === undefined) idle = timer(() => expire('idle'), limits.idleMs);
+      if (idle === undefined) setIdle();
       else idle.refresh();
     },
+    mind({ thinking }) {
+      const wanted = limits.idleMs * (thinking ? THINKING : 1);
+      if (wanted === idleMs) return;
+      idleMs = wanted;
+      if (idle !== undefined) setIdle();
+    },
     expiry: () => expiry,
+    limitMs: (which) => (which === 'idle' ? idleMs : limits.timeoutMs),
     stop() {
       clearTimeout(total);
       clearTimeout(idle);

@@ -30,6 +30,8 @@ export interface Capabilities {
   readonly images: boolean;
   /** Files such as PDF as parts of a message. */
   readonly files: boolean;
+  /** Responses API: hands out what it thought, encrypted, and takes it back. */
+  readonly reasoningItems: boolean;
 }
 
 /**
@@ -48,6 +50,7 @@ export const OPTIMISTIC: Capabilities = {
   maxTokensParameter: 'max_completion_tokens',
   images: true,
   files: true,
+  reasoningItems: true,
 };
 
 const TEXT_ONLY = { images: false, files: false };
@@ -111,7 +114,12 @@ function baseName(model: string): string {
 export function capabilitiesOf(model: string, overrides: Partial<Capabilities> = {}): Capabilities {
   const name = baseName(model);
   const known = FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
-  return { ...OPTIMISTIC, ...known, ...overrides };
+  return { ...OPTIMISTIC, reasoningItems: thinks(name), ...known, ...overrides };
+}
+
+/** Who does not think refuses to hand out thoughts. */
+function thinks(name: string): boolean {
+  return !/^(chatgpt-|gpt-3|gpt-4)/.test(name);
 }
 
 const NEXT_ROLES: Readonly<Record<SystemRole, readonly SystemRole[]>> = {

@@ -4,7 +4,7 @@ import { checkCapabilities } from './capability-overrides.js';
 import { demoModel } from './demo.js';
 import type { Model } from './model.js';
 import { openAiModelFromEnvironment } from './openai-environment.js';
-import { openAiModel } from './openai.js';
+import { openAiModel, type OpenAiApiName } from './openai.js';
 import { priceOf } from './prices.js';
 import { windowOf } from './windows.js';
 
@@ -27,7 +27,9 @@ export interface ModelOptions extends OwnFacts {
   readonly baseUrl?: string;
   /** Name of the environment variable that holds the key; default OPENAI_API_KEY. Never the key itself. */
   readonly apiKeyEnv?: string;
-  /** Ask for the reply as a stream, so that a dead connection is noticed early; default false. */
+  /** Which of OpenAI's APIs the server is spoken to in: `chat` (Chat Completions, default) or `responses`. */
+  readonly api?: OpenAiApiName;
+  /** Ask for the reply as a stream also where nobody watches, so that a dead connection is noticed early; default false. */
   readonly stream?: boolean;
   /** Milliseconds a whole call may take; default 10 minutes. */
   readonly timeoutMs?: number;
@@ -143,6 +145,10 @@ function refuseOddNumbers(name: string, entry: ModelEntry): void {
     );
   }
   if ('call' in entry) return;
+  const { api } = entry;
+  if (api !== undefined && api !== 'chat' && api !== 'responses') {
+    throw new Error(`models.${name}.api: ${JSON.stringify(api)}; give chat or responses`);
+  }
   for (const key of ['timeoutMs', 'idleMs'] as const) {
     const value = entry[key];
     if (value !== undefined && !(value > 0 && value <= LONGEST_CALL_MS)) {

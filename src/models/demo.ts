@@ -1,3 +1,4 @@
+import { tellSafely, tellWhole } from './deltas.js';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readConversation } from './demo-conversation.js';
 import { planFor } from './demo-question.js';
@@ -25,9 +26,11 @@ export function demoModel(options: DemoModelOptions = {}): Model {
     throw new Error(`the demo model's delayMs must be 0 or more milliseconds, not ${delayMs}`);
   }
   return {
-    call: async (request, { signal }) => {
+    call: async (request, { signal, onDelta }) => {
       await pause(delayMs, signal);
-      return demoReply(request);
+      const reply = demoReply(request);
+      tellWhole(reply, tellSafely(onDelta));
+      return reply;
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { BlobRef, PromptMessage } from '../core/messages.js';
+import type { BlobRef, PromptMessage, ProviderItems } from '../core/messages.js';
 import type { Settings, ToolChoice } from '../core/definition.js';
 import type { JsonObject } from '../core/json.js';
 import type { Parameter } from './parameters.js';
@@ -34,7 +34,10 @@ export interface ModelRequest {
   readonly logprobs?: { readonly top: number };
   /** What this model's server has refused before, by `dropped`: left out from the start. */
   readonly without?: readonly Parameter[];
-  /** Resolves to the base64 text of an attachment; needed only where a message has one by reference. */
+  /**
+   * Resolves to the text of a blob; needed only where a message has something by reference: an
+   * attachment (as base64), or a provider's items (as JSON).
+   */
   readonly files?: (blob: BlobRef) => Promise<string>;
 }
 
@@ -74,13 +77,35 @@ export interface ModelReply {
   readonly requestId?: string;
   /** Of the first 256 tokens at most. Absent when not asked for, or when the server does not tell them. */
   readonly logprobs?: readonly TokenLogprob[];
+  /** What the provider wants back with this reply; the message that it becomes will have it. */
+  readonly provider?: Required<Pick<ProviderItems, 'from' | 'items'>>;
   /** What the server refused in this call, so that it was made once more without; none of `without`. */
   readonly dropped?: readonly Parameter[];
 }
 
+/**
+ * A piece of a reply while it comes. The pieces of text, joined, are the reply's `text`; the pieces of
+ * `arguments` of one `index`, joined, those of the call at that place. Reasoning is only for watching.
+ */
+export type Delta =
+  | { readonly type: 'text' | 'reasoning'; readonly text: string }
+  | {
+      readonly type: 'call';
+      /** Place of the call in the reply, from 0. */
+      readonly index: number;
+      /** Told once, with the first piece. */
+      readonly name?: string;
+      readonly arguments?: string;
+    };
+
 export interface ModelContext {
   /** Aborts the request, e.g. the HTTP connection, at cancellation or a deadline. */
   readonly signal: AbortSignal;
+  /**
+   * Told the reply while it comes; an adapter that cannot stream tells it in one piece at the end. What
+   * it throws is ignored. What was told is void when the call rejects: only the reply counts.
+   */
+  readonly onDelta?: (delta: Delta) => void;
 }
 
 /**

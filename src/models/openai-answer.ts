@@ -8,8 +8,10 @@ import {
   type CallPlace,
   type ProviderError,
 } from './openai-errors.js';
-import { parseCompletion, unusable, type ReplySource } from './openai-reply.js';
-import { assembleStream } from './openai-stream.js';
+import type { OpenAiApi } from './openai-api.js';
+import type { OpenAiClient } from './openai-client.js';
+import { tellWhole, type Tell } from './deltas.js';
+import { unusable, type ReplySource } from './openai-reply.js';
 
 /** No honest completion comes near it; more would only fill the worker's memory. */
 const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024;
@@ -27,7 +29,7 @@ export function replyToError(failure: ProviderError, place: CallPlace): ModelRep
 }
 
 /** A whole body as a reply. The text may be anything: HTML of a proxy, half a JSON, an error with status 200. */
-export function parseAnswer(text: string, source: ReplySource): ModelReply {
+export function parseAnswer(text: string, source: ReplySource, api: OpenAiApi): ModelReply {
   if (text.trimStart().startsWith('<')) {
     throw unusable(source, { type: 'html', what: 'sent a page, not an answer', text });
   }
@@ -37,24 +39,34 @@ export function parseAnswer(text: string, source: ReplySource): ModelReply {
   } catch {
     throw unusable(source, { type: 'bad_json', what: 'sent broken JSON', text });
   }
-  if (isObject(value) && value['error'] && !Array.isArray(value['choices'])) {
+  if (isObject(value) && value['error'] && !api.isAnswer(value)) {
     return replyToError({ headers: source.headers, error: value['error'] }, source.place);
   }
-  return parseCompletion(value, source);
+  return api.read(value, source);
+}
+
+interface Reading {
+  readonly api: OpenAiApi;
+  readonly watch: CallWatch;
+  readonly tell: Tell;
+  readonly client: Pick<OpenAiClient, 'events'>;
 }
 
 /**
- * The chunks of a stream as a completion. Whole is what has a reason to end; of a server that gives
- * none, what has something to say and `[DONE]` behind it.
+ * The events of a stream as an answer. Whole is what has a reason to end; of a server that gives none,
+ * what has something to say and `[DONE]` behind it.
  */
 async function gather(
-  events: AsyncIterable<unknown>,
+  { response, saidDone }: Metered,
   source: ReplySource,
-  saidDone: () => boolean,
+  { api, client, watch, tell }: Reading,
 ): Promise<unknown> {
-  const assembly = assembleStream();
+  const assembly = api.assemble(tell, source);
   try {
-    for await (const chunk of events) assembly.add(chunk);
+    for await (const event of client.events(response)) {
+      assembly.add(event);
+      watch.mind({ thinking: assembly.isThinking() });
+    }
   } catch (error) {
     // What breaks after the provider's last word takes nothing from a paid answer.
     if (!assembly.isFinished()) {
@@ -66,7 +78,7 @@ async function gather(
       });
     }
   }
-  if (assembly.isFinished() || (assembly.hasContent() && saidDone())) return assembly.completion();
+  if (assembly.isFinished() || (assembly.hasContent() && saidDone())) return assembly.answer();
   throw unusable(source, {
     type: 'stream_cut',
     what: 'ended its stream before the answer was whole',
@@ -110,27 +122,24 @@ function isEventStream(headers: Headers, asked: boolean): boolean {
   return asked && !type.includes('json') && !type.includes('html');
 }
 
-/** A successful HTTP response as a reply. `events` reads server-sent events as JSON values. */
+/** A successful HTTP response as a reply. */
 export async function readAnswer(
   response: Response,
   source: ReplySource,
-  options: {
-    readonly streamed: boolean;
-    readonly watch: CallWatch;
-    readonly events: (response: Response) => AsyncIterable<unknown>;
-  },
+  options: Reading & { readonly streamed: boolean },
 ): Promise<ModelReply> {
-  const { watch } = options;
+  const { api, watch, tell } = options;
   const inPieces = isEventStream(response.headers, options.streamed);
   if (inPieces) watch.progress();
-  const { response: body, saidDone } = metered(response, (total) => {
+  const body = metered(response, (total) => {
     if (inPieces) watch.progress();
     if (total > LARGEST_ANSWER_BYTES) {
       const what = `sent more than ${LARGEST_ANSWER_BYTES} bytes`;
       throw unusable(source, { type: 'answer_too_large', what, text: '' });
     }
   });
-  return inPieces
-    ? parseCompletion(await gather(options.events(body), source, saidDone), source)
-    : parseAnswer(await body.text(), source);
+  if (inPieces) return api.read(await gather(body, source, options), source);
+  const reply = parseAnswer(await body.response.text(), source, api);
+  tellWhole(reply, tell);
+  return reply;
 }

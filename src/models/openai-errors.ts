@@ -44,7 +44,13 @@ const FILTER_CODES = new Set([
   'content_filter',
   'content_policy_violation',
   'ResponsibleAIPolicyViolation',
+  'bio_policy',
+  'image_content_policy_violation',
 ]);
+
+/** An error without a status, by what its code says: the request itself is at fault. */
+const REQUEST_CODE =
+  /^(invalid_(request_error|prompt|image|base64)|image_|unsupported_|empty_image|failed_to_download_image)/;
 
 const QUOTA_TEXT =
   /insufficient (balance|credits)|credit balance is too low|out of credits|billing hard limit/i;
@@ -114,7 +120,7 @@ function kindOf(reading: Reading, shouldRetry: string | null): ModelErrorKind {
   if (has(reading, MODEL_CODES) || status === 404) return 'model';
   if (has(reading, KEY_CODES) || status === 401 || status === 403) return 'credentials';
   if (status === undefined) {
-    return reading.codes.includes('invalid_request_error') ? 'request' : 'retry';
+    return reading.codes.some((code) => REQUEST_CODE.test(code)) ? 'request' : 'retry';
   }
   if (isRetryable(status)) return shouldRetry === 'false' ? 'request' : 'retry';
   if (status === 400 && KEY_TEXT.test(text)) return 'credentials';
@@ -134,7 +140,9 @@ function typeOf(kind: ModelErrorKind, reading: Reading): string {
     case 'credentials':
       return status === 403 ? 'forbidden' : 'unauthorized';
     case 'retry':
-      if (status === undefined) return 'stream_error';
+      if (status === undefined) {
+        return codes.includes('rate_limit_exceeded') ? 'rate_limit' : 'stream_error';
+      }
       return status === 429 ? 'rate_limit' : `http_${status}`;
     case 'request':
     case 'empty':

@@ -5,7 +5,7 @@ import type { Parameter } from './parameters.js';
 import { alternating } from './role-order.js';
 
 /** A parameter of a request, and how an error speaks of it. */
-interface Sent {
+export interface Sent {
   readonly parameter: Parameter;
   /** Fits the error's `param`. */
   readonly param: RegExp;
@@ -28,7 +28,8 @@ const BESIDE = /expected one of|supported values|must be one of|did you mean|use
 /** Of the text of an error; what follows is mostly a copy of the request. */
 const TEXT_CHARACTERS = 1_000;
 
-const SCHEMA_FAULT =
+/** A server's words for a schema that it cannot keep to. */
+export const SCHEMA_FAULT =
   /invalid schema(?! for function)|(?<!_)schema.{0,40}(conversion failed|not (valid|permitted|supported)|too (complex|large))|unrecognized schema|failed to parse grammar/i;
 
 function saysRefused(text: string, names: string): boolean {
@@ -100,12 +101,13 @@ function sentLimit({ settings, without = [] }: ModelRequest, wire: WireRequest):
   return names.filter((name) => name in wire).map((name) => named(name, name));
 }
 
-function named(parameter: Parameter, name: string): Sent {
+/** A parameter that errors call by its name. */
+export function named(parameter: Parameter, name: string): Sent {
   return { parameter, param: new RegExp(`^${name}$`), names: `\\b${name}\\b` };
 }
 
 /** In the order in which they are looked for; settings last, since their names may be common words. */
-function sentBy(request: ModelRequest, wire: WireRequest): readonly Sent[] {
+export function sentBy(request: ModelRequest, wire: WireRequest): readonly Sent[] {
   const { tool_choice: choice, logprobs, stream, stream_options: options } = wire;
   const settings = Object.keys(request.settings).filter(
     (name) => name in wire && name !== 'maxOutputTokens',
@@ -124,7 +126,8 @@ function sentBy(request: ModelRequest, wire: WireRequest): readonly Sent[] {
   ];
 }
 
-function setting(name: string): Sent {
+/** A setting of the agent under its own name. */
+export function setting(name: string): Sent {
   const escaped = name.replaceAll(/[^\w]/g, '\\$&');
   return {
     parameter: `settings.${name}`,
@@ -140,19 +143,17 @@ function setting(name: string): Sent {
  * anything else, or when the call cannot do without it. An error that names its parameter is
  * believed in that; in a text the refusal must stand in one sentence with the name.
  */
-export function refusedParameter(
-  failure: ProviderError,
-  call: { readonly request: ModelRequest; readonly wire: WireRequest; readonly place: CallPlace },
+export function refusedAmong(
+  all: readonly Sent[],
+  { failure, place }: { readonly failure: ProviderError; readonly place: CallPlace },
 ): Parameter | null {
   const { status = 0 } = failure;
-  const { kind } = providerError(failure, call.place).details;
+  const { kind } = providerError(failure, place).details;
   if (kind === 'quota' || kind === 'context_too_long') return null;
   if (!STATUSES.has(status) && status !== 403) return null;
   const said = saidBy(failure);
   const text = said.text.replaceAll('\\', '').slice(0, TEXT_CHARACTERS);
-  const sent = sentBy(call.request, call.wire).filter(
-    ({ parameter }) => status !== 403 || parameter === 'logprobs',
-  );
+  const sent = all.filter(({ parameter }) => status !== 403 || parameter === 'logprobs');
   const refusing = text.split(BESIDE, 1)[0] ?? '';
   const inWords = ({ also, names }: Sent): boolean =>
     (also?.test(text) ?? false) || saysRefused(refusing, names);

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../core/json.js';
 import { NO_DATA, type AttachedData } from './attachments.js';
 import { capabilitiesOf, reducedBy, type Capabilities } from './capabilities.js';
-import type { ModelRequest, ModelTool } from './model.js';
+import type { ModelRequest, ModelTool, ResponseSchema } from './model.js';
 import { wireMessages, type WireMessage } from './openai-messages.js';
 import type { Parameter } from './parameters.js';
 import { isStrictSchema } from './strict-schema.js';
@@ -44,7 +44,7 @@ export interface WireOptions {
 }
 
 /** What the server takes, and what it has refused in words. */
-interface Terms {
+export interface Terms {
   readonly takes: Capabilities;
   readonly without: readonly Parameter[];
 }
@@ -89,12 +89,20 @@ function wireFormat(
   if (takes.responseFormat === 'json_object') return { type: 'json_object' };
   const { schema } = wanted;
   const isStrict = isStrictSchema(schema) && !without.includes('response_format:strict');
-  const name = wanted.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || 'answer';
+  const name = schemaName(wanted);
   return { type: 'json_schema', json_schema: { name, schema, ...(isStrict && { strict: true }) } };
 }
 
+/** As servers take it. */
+export function schemaName({ name }: ResponseSchema): string {
+  return name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || 'answer';
+}
+
 /** With the schema in words where it cannot be sent. */
-function instructionsOf({ instructions, responseFormat }: ModelRequest, { takes }: Terms): string {
+export function instructionsOf(
+  { instructions, responseFormat }: ModelRequest,
+  { takes }: Terms,
+): string {
   const inWords = takes.responseFormat === 'json_schema' ? undefined : responseFormat?.instruction;
   return [instructions, inWords].filter((text) => text !== undefined && text !== '').join('\n\n');
 }

@@ -1,18 +1,10 @@
 import { isObject } from '../core/json.js';
+import { untold, type Tell } from './deltas.js';
 import { MOST_LOGPROBS } from './logprobs.js';
+import type { StreamAssembly } from './openai-api.js';
 import { textOf } from './openai-reply.js';
 import { usageIn } from './openai-usage.js';
 import { addPiece, type AssembledCall } from './stream-calls.js';
-
-/** Gathers the chunks of a stream into the shape of a completion that was sent whole. */
-export interface StreamAssembly {
-  add(chunk: unknown): void;
-  /** True once the provider has given its reason to end: only then is the answer whole. */
-  isFinished(): boolean;
-  /** True when anything was said or asked for yet. */
-  hasContent(): boolean;
-  completion(): unknown;
-}
 
 /** Null, nothing and, of some servers, the words for it stand for an answer that goes on. */
 function isReason(value: unknown): boolean {
@@ -24,7 +16,13 @@ function piecesOf(calls: unknown): readonly unknown[] {
   return Array.isArray(calls) ? calls : [calls];
 }
 
-export function assembleStream(): StreamAssembly {
+/** Servers differ in the name of what a model thinks; it is no part of the reply. */
+function reasoningIn(delta: Record<string, unknown>): string {
+  return textOf(delta['reasoning_content']) || textOf(delta['reasoning']);
+}
+
+/** Gathers the chunks of a stream into the shape of a completion that was sent whole. */
+export function assembleStream(tell: Tell = untold): StreamAssembly {
   const calls: AssembledCall[] = [];
   let content = '';
   let refusal = '';
@@ -42,13 +40,19 @@ export function assembleStream(): StreamAssembly {
       const told = isObject(choice['logprobs']) ? choice['logprobs']['content'] : undefined;
       if (Array.isArray(told) && logprobs.length < MOST_LOGPROBS) logprobs.push(...told);
       const delta = isObject(choice['delta']) ? choice['delta'] : {};
-      content += textOf(delta['content']);
-      refusal += textOf(delta['refusal']);
-      for (const piece of piecesOf(delta['tool_calls'])) addPiece(calls, piece);
+      const thought = reasoningIn(delta);
+      if (thought !== '') tell({ type: 'reasoning', text: thought });
+      const said = textOf(delta['content']);
+      const refused = textOf(delta['refusal']);
+      content += said;
+      refusal += refused;
+      if (said + refused !== '') tell({ type: 'text', text: said + refused });
+      for (const piece of piecesOf(delta['tool_calls'])) addPiece(calls, piece, tell);
     },
     isFinished: () => reason !== null,
     hasContent: () => content !== '' || refusal !== '' || calls.length > 0,
-    completion: () => ({
+    isThinking: () => content === '' && refusal === '' && calls.length === 0,
+    answer: () => ({
       choices: [
         {
           finish_reason: reason,

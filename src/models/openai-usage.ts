@@ -35,6 +35,19 @@ function apart(
   return rest === told.cached ? 0 : rest;
 }
 
+/** The usage of a response; undefined where the provider did not tell it in whole numbers. */
+export function responsesUsageOf(value: unknown): ModelUsage | undefined {
+  if (!isObject(value)) return undefined;
+  const { input_tokens, output_tokens, total_tokens } = value;
+  return usageOf({
+    prompt_tokens: input_tokens,
+    completion_tokens: output_tokens,
+    total_tokens,
+    prompt_tokens_details: value['input_tokens_details'],
+    completion_tokens_details: value['output_tokens_details'],
+  });
+}
+
 /** The usage of a completion; undefined where the provider did not tell it in whole numbers. */
 export function usageOf(value: unknown): ModelUsage | undefined {
   if (!isObject(value)) return undefined;

@@ -18,6 +18,9 @@ const FIXED = [
   'stream_options',
   'max_completion_tokens',
   'max_tokens',
+  'include',
+  'store',
+  'provider_items',
 ] as const;
 
 /** One of the above, or a setting of the agent under its own name. */

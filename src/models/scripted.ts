@@ -1,4 +1,5 @@
 import type { JsonObject } from '../core/json.js';
+import { tellSafely, tellWhole } from './deltas.js';
 import type { Model, ModelReply, ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
 
@@ -52,7 +53,7 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
   const requests: ModelRequest[] = [];
   return {
     requests,
-    async call(request, { signal }) {
+    async call(request, { signal, onDelta }) {
       signal.throwIfAborted();
       const step = script[requests.length];
       // A function cannot be copied, and says nothing of what was asked.
@@ -62,6 +63,7 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
       if (step instanceof Error) throw step;
       const reply = typeof step === 'function' ? await step(request) : step;
       signal.throwIfAborted();
+      tellWhole(reply, tellSafely(onDelta));
       return reply;
     },
     assertConsumed() {

@@ -1,4 +1,5 @@
 import { isObject, parseJson } from '../core/json.js';
+import type { Tell } from './deltas.js';
 
 /** A call as far as its pieces have come. */
 export interface AssembledCall {
@@ -65,8 +66,8 @@ function belongsTo(calls: readonly AssembledCall[], piece: Piece): AssembledCall
   return call !== undefined && beginsAnew && isWhole(call.arguments) ? undefined : call;
 }
 
-/** Adds one piece of a streamed call to those that are there. */
-export function addPiece(calls: AssembledCall[], value: unknown): void {
+/** Adds one piece of a streamed call to those that are there, and tells it. */
+export function addPiece(calls: AssembledCall[], value: unknown, tell: Tell): void {
   if (!isObject(value)) return;
   const piece = readPiece(value);
   let call = belongsTo(calls, piece);
@@ -75,6 +76,14 @@ export function addPiece(calls: AssembledCall[], value: unknown): void {
     calls.push(call);
   }
   // Some servers repeat the name in each piece, so it is taken once, not joined.
-  if (call.name === '') call.name = piece.name;
+  const name = call.name === '' ? piece.name : '';
+  call.name ||= name;
   call.arguments += piece.arguments;
+  if (name === '' && piece.arguments === '') return;
+  tell({
+    type: 'call',
+    index: calls.indexOf(call),
+    ...(name !== '' && { name }),
+    ...(piece.arguments !== '' && { arguments: piece.arguments }),
+  });
 }

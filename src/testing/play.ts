@@ -1,14 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Gate } from './barrier.js';
+import type { StubRequest } from './requests.js';
+import { responseFor } from './responses.js';
+import { responseSse } from './responses-sse.js';
 import { sseText } from './sse.js';
 import type { CutHow, Delivery, Step } from './steps.js';
 
 /** One request's way back. */
 export interface Exchange {
   readonly response: ServerResponse;
-  /** The request asked for a stream. */
-  readonly streamed: boolean;
+  readonly request: StubRequest;
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal;
   readonly gate: (name: string) => Gate;
@@ -22,16 +24,19 @@ interface Payload {
   readonly body: Buffer;
 }
 
-function payloadOf(step: Exclude<Step, { type: 'reset' }>, streamed: boolean): Payload {
+function payloadOf(step: Exclude<Step, { type: 'reset' }>, request: StubRequest): Payload {
   if (step.type === 'raw') {
     return { status: step.status, type: 'application/json', body: Buffer.from(step.body) };
   }
-  if (!streamed) {
-    const body = Buffer.from(JSON.stringify(step.completion));
-    return { status: 200, type: 'application/json', body };
+  const isResponse = request.api === 'responses';
+  const answer = isResponse ? responseFor(step, request) : step.completion;
+  if (request.body['stream'] !== true) {
+    return { status: 200, type: 'application/json', body: Buffer.from(JSON.stringify(answer)) };
   }
-  const body = Buffer.from(sseText(step.completion, step.delivery.sse));
-  return { status: 200, type: 'text/event-stream', body };
+  const text = isResponse
+    ? responseSse(answer, step.delivery.sse)
+    : sseText(answer, step.delivery.sse);
+  return { status: 200, type: 'text/event-stream', body: Buffer.from(text) };
 }
 
 /** Resolves when the bytes are with the operating system, so that a reset cannot overtake them. */
@@ -95,7 +100,7 @@ export async function play(step: Step, exchange: Exchange): Promise<void> {
     breakOff(exchange, 'reset');
     return;
   }
-  const { status, type, body } = payloadOf(step, exchange.streamed);
+  const { status, type, body } = payloadOf(step, exchange.request);
   response.writeHead(status, { 'content-type': type, ...delivery.headers });
   if (delivery.holdAfterHeaders !== undefined) {
     response.flushHeaders();

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject } from '../core/json.js';
+import { messagesOfInput } from './responses-input.js';
 
 /** How an exchange ended: answered in full, broken off by the script, by the client, or by `close()`. */
 export type RequestEnd = 'answered' | 'cut' | 'client' | 'closed';
@@ -14,6 +15,8 @@ export interface StubMessage {
 
 /** One request that the stub received. */
 export interface StubRequest {
+  /** Which of OpenAI's APIs was called. */
+  readonly api: 'chat' | 'responses';
   /** From 1, in the order of arrival. */
   readonly number: number;
   /** How often exactly these bytes have come, this time included. */
@@ -22,6 +25,7 @@ export interface StubRequest {
   readonly text: string;
   /** The body parsed; an empty object where it was no JSON object. */
   readonly body: Readonly<Record<string, unknown>>;
+  /** Of the Responses API: what its input items are in Chat Completions. */
   readonly messages: readonly StubMessage[];
   /** How many messages are the assistant's: the step that an answer without memory goes by. */
   readonly assistantMessages: number;
@@ -31,6 +35,10 @@ export interface StubRequest {
   readonly ended: Promise<RequestEnd>;
   /** True as soon as the client has closed the connection before the answer was complete. */
   readonly closedByClient: boolean;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 function isMessage(value: unknown): value is StubMessage {
@@ -55,13 +63,15 @@ export interface Recorded {
 export function recordRequest(
   text: string,
   place: {
+    readonly api: 'chat' | 'responses';
     readonly number: number;
     readonly attempt: number;
     readonly headers: IncomingHttpHeaders;
   },
 ): Recorded {
   const body = parse(text);
-  const messages = Array.isArray(body['messages']) ? body['messages'].filter(isMessage) : [];
+  const messages =
+    place.api === 'responses' ? messagesOfInput(body) : listOf(body['messages']).filter(isMessage);
   let closedByClient = false;
   let settle: ((how: RequestEnd) => void) | undefined;
   const ended = new Promise<RequestEnd>((resolve) => {

@@ -7,7 +7,10 @@ interface Delta {
   readonly finish: unknown;
 }
 
-function pieces(text: string, size: number): readonly string[] {
+/** A text in one event. */
+export const WHOLE = 2 ** 30;
+
+export function pieces(text: string, size: number): readonly string[] {
   const count = Math.ceil(text.length / size);
   return Array.from({ length: count }, (_, index) => text.slice(index * size, (index + 1) * size));
 }
@@ -40,6 +43,7 @@ function deltas(choice: Record<string, unknown>, size: number): readonly Delta[]
   const { logprobs } = choice;
   return [
     { delta: { role: 'assistant' }, finish: null },
+    ...spoken('reasoning_content'),
     // All of them with the first piece of text: pieces are cut by characters, not by tokens.
     ...spoken('content').map((piece, index) =>
       index === 0 && logprobs !== undefined ? { ...piece, logprobs } : piece,
@@ -71,14 +75,28 @@ function withoutEnd(all: readonly string[], hasUsage: boolean): readonly string[
 
 /** A completion as the text of its server-sent events. */
 export function sseText(completion: JsonObject, options: SseOptions = {}): string {
-  const { lineEnd = '\n', comments = false, charactersPerEvent = 2 ** 30, malformed } = options;
-  const all = events(completion, charactersPerEvent);
+  const all = events(completion, options.charactersPerEvent ?? WHOLE);
   const kept =
     options.endBefore === 'finish'
       ? withoutEnd(all, completion['usage'] !== undefined)
       : [...all, ...(options.endBefore === 'done' ? [] : ['[DONE]'])];
-  return kept
-    .map((data, number) => (number === malformed?.event ? malformed.data : data))
-    .map((data) => `${comments ? `: still here${lineEnd}` : ''}data: ${data}${lineEnd}${lineEnd}`)
+  return writeEvents(
+    kept.map((data) => ({ data })),
+    options,
+  );
+}
+
+/** Events as they go over the line. */
+export function writeEvents(
+  all: readonly { readonly event?: string; readonly data: string }[],
+  { lineEnd = '\n', comments = false, malformed, twice = false }: SseOptions,
+): string {
+  return all
+    .map(({ event, data }, number) => {
+      const sent = number === malformed?.event ? malformed.data : data;
+      const comment = comments ? `: still here${lineEnd}` : '';
+      const name = event === undefined ? '' : `event: ${event}${lineEnd}`;
+      return `${comment}${name}data: ${sent}${lineEnd}${lineEnd}`.repeat(twice ? 2 : 1);
+    })
     .join('');
 }

@@ -12,8 +12,10 @@ export interface SseOptions {
   readonly charactersPerEvent?: number;
   /** Puts this text in the place of the data of the event with this number, from 0. */
   readonly malformed?: { readonly event: number; readonly data: string };
-  /** `finish`: leaves out everything from the finish reason on; `done`: only `[DONE]`. */
+  /** `finish`: leaves out everything from the finish reason on; `done`: only `[DONE]`, where there is one. */
   readonly endBefore?: 'finish' | 'done';
+  /** Sends each event twice. In the Responses API the two have the same `sequence_number`. */
+  readonly twice?: boolean;
 }
 
 /** How an answer travels. Waits come in the order of the fields; each is left out by default. */
@@ -42,14 +44,24 @@ export interface CompletionOptions extends Delivery {
   readonly usage?: JsonObject | null;
   /** Told whether the request asks for it or not; left out by default. */
   readonly logprobs?: readonly StubToken[];
-  /** Any text, or `null`; default `stop`, with calls `tool_calls`. */
+  /** Any text, or `null`; default `stop`, with calls `tool_calls`. In the Responses API the status that it means. */
   readonly finish?: string | null;
+  /** What the model thinks: `reasoning_content`; in the Responses API an item, encrypted if asked for. */
+  readonly reasoning?: string;
+  /** Of the Responses API: further output items, such as searches, after what was thought. */
+  readonly items?: readonly JsonObject[];
 }
 
 /** One answer of the stub. Made by `reply`. */
 export type Step =
   /** Sent whole, or as a stream when the request asks for one. */
-  | { readonly type: 'completion'; readonly completion: JsonObject; readonly delivery: Delivery }
+  | {
+      readonly type: 'completion';
+      /** Of Chat Completions, or a whole response; a request to the other API is answered in its form. */
+      readonly completion: JsonObject;
+      readonly items?: readonly JsonObject[];
+      readonly delivery: Delivery;
+    }
   /** Sent verbatim. */
   | {
       readonly type: 'raw';
@@ -72,7 +84,7 @@ function completionOf(
   message: JsonObject,
   options: CompletionOptions & { readonly finish: string | null },
 ): Step {
-  const { usage = USAGE, finish, logprobs, ...delivery } = options;
+  const { usage = USAGE, finish, logprobs, reasoning, items, ...delivery } = options;
   const content = logprobs?.map(wireToken);
   const completion = {
     id: 'chatcmpl-stub',
@@ -82,14 +94,18 @@ function completionOf(
     choices: [
       {
         index: 0,
-        message: { role: 'assistant', ...message },
+        message: {
+          role: 'assistant',
+          ...message,
+          ...(reasoning !== undefined && { reasoning_content: reasoning }),
+        },
         finish_reason: finish,
         ...(content && { logprobs: { content } }),
       },
     ],
     ...(usage !== null && { usage }),
   };
-  return { type: 'completion', completion, delivery };
+  return { type: 'completion', completion, delivery, ...(items && { items }) };
 }
 
 /** What has no probability at all goes out as null: JSON knows no minus infinity. */
@@ -124,6 +140,11 @@ export const reply = {
       { content: text, tool_calls: calls.map(wireCall) },
       { finish: 'tool_calls', ...rest },
     );
+  },
+
+  /** A refusal of the model, in its own words. */
+  refusal(refusal: string, options: CompletionOptions = {}): Step {
+    return completionOf({ content: null, refusal }, { finish: 'stop', ...options });
   },
 
   /** A completion of any shape. A stream is made of its first choice's message. */

@@ -5,6 +5,7 @@ import { createGate, type Barrier, type Gate } from './barrier.js';
 import { play, type Exchange } from './play.js';
 import { recordRequest, type RequestEnd, type StubRequest } from './requests.js';
 import { createScript, type Answer } from './script.js';
+import { refusedByApi } from './responses-check.js';
 import type { Step } from './steps.js';
 
 export interface StubOptions {
@@ -14,7 +15,7 @@ export interface StubOptions {
 
 /**
  * A model server that does what a test tells it, on a port of 127.0.0.1, in the wire format of
- * OpenAI's Chat Completions.
+ * OpenAI's Chat Completions and of its Responses API, the same script for both.
  *
  * A request is answered by the queue of its conversation if it has one, else by the common queue,
  * then by the functions given to `answer`, then by `fallback`; else with status 400.
@@ -41,6 +42,7 @@ export interface Stub {
   close(): Promise<void>;
 }
 
+const RESPONSES = '/v1/responses';
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'stub', object: 'model' }] });
 
 function createGates(): (name: string) => Gate {
@@ -80,6 +82,7 @@ export async function startStub({ keep = Infinity }: StubOptions = {}): Promise<
     const text = await readText(incoming);
     requestCount += 1;
     const { request, end } = recordRequest(text, {
+      api: incoming.url === RESPONSES ? 'responses' : 'chat',
       number: requestCount,
       attempt: countOf(text),
       headers: incoming.headers,
@@ -95,13 +98,14 @@ export async function startStub({ keep = Infinity }: StubOptions = {}): Promise<
     });
     const exchange: Exchange = {
       response,
-      streamed: request.body['stream'] === true,
+      request,
       signal: gone.signal,
       gate,
       cutting: () => void (otherwise = 'cut'),
     };
     try {
-      await play(script.next(request), exchange);
+      const refused = request.api === 'responses' ? refusedByApi(request.body) : undefined;
+      await play(refused ?? script.next(request), exchange);
     } catch (error) {
       // A client that goes away ends its own exchange; anything else is the test's mistake.
       if (!gone.signal.aborted) script.blame(error);
@@ -112,7 +116,7 @@ export async function startStub({ keep = Infinity }: StubOptions = {}): Promise<
   const server = createServer((incoming, response) => {
     const path = `${incoming.method} ${incoming.url}`;
     if (path === 'GET /v1/models') return json(response, 200, MODELS);
-    if (path !== 'POST /v1/chat/completions') {
+    if (path !== 'POST /v1/chat/completions' && path !== `POST ${RESPONSES}`) {
       return json(response, 404, JSON.stringify({ error: { message: `no ${path} here` } }));
     }
     complete(incoming, response).catch(() => response.destroy());

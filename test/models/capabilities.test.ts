@@ -20,7 +20,9 @@ describe('capabilitiesOf', () => {
     'o',
     'constructor',
   ])('hopes the best of "%s"', (model) => {
-    expect(capabilitiesOf(model)).toEqual(OPTIMISTIC);
+    // Who does not think refuses to hand out thoughts.
+    const reasoningItems = !model.startsWith('gpt-4');
+    expect(capabilitiesOf(model)).toEqual({ ...OPTIMISTIC, reasoningItems });
   });
 
   test.each<[string, Partial<Capabilities>]>([

@@ -49,7 +49,7 @@ test('are gathered from the pieces of a stream', () => {
   assembly.add(piece('', null));
   assembly.add(piece('.', { content: [{ token: '.', logprob: -1 }] }));
   assembly.add({ choices: [{ delta: {}, finish_reason: 'stop' }] });
-  expect(parseCompletion(assembly.completion(), source()).logprobs).toEqual([
+  expect(parseCompletion(assembly.answer(), source()).logprobs).toEqual([
     ...read,
     { token: '.', logprob: -1, top: [] },
   ]);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ModelRequest } from '../../src/models/model.js';
-import { refusedParameter } from '../../src/models/openai-refusals.js';
+import { refusedAmong, sentBy } from '../../src/models/openai-refusals.js';
 import { wireRequest } from '../../src/models/openai-request.js';
 import { OPTIMISTIC } from '../../src/models/capabilities.js';
 import { place, request } from './support.js';
@@ -31,7 +31,7 @@ function refused(
   const capabilities = { ...OPTIMISTIC, systemRole: role };
   const wire = wireRequest(asked, { stream: true, capabilities });
   const failure = { status, headers: new Headers(), error };
-  return refusedParameter(failure, { request: asked, wire, place });
+  return refusedAmong(sentBy(asked, wire), { failure, place });
 }
 
 function unsupported(param: string, message: string, code = 'unsupported_value'): object {

@@ -29,7 +29,7 @@ function callsOf(...pieces: readonly Piece[]) {
   const assembly = assembleStream();
   for (const piece of pieces) assembly.add(chunk({ tool_calls: [wirePiece(piece)] }));
   assembly.add(chunk({}, 'tool_calls'));
-  return parseCompletion(assembly.completion(), source()).calls;
+  return parseCompletion(assembly.answer(), source()).calls;
 }
 
 const both = [
@@ -176,7 +176,7 @@ test('takes the last usage, and ignores chunks that say nothing', () => {
   expect(assembly.isFinished()).toBe(true);
   assembly.add({ ...chunk({}), ...usage(3) });
   assembly.add(usage(4));
-  expect(parseCompletion(assembly.completion(), source())).toEqual({
+  expect(parseCompletion(assembly.answer(), source())).toEqual({
     text: 'ab',
     calls: [],
     finish: 'stop',

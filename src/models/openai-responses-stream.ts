@@ -1,0 +1,145 @@
+import { isObject } from '../core/json.js';
+import type { Tell } from './deltas.js';
+import type { StreamAssembly } from './openai-api.js';
+import { providerError } from './openai-errors.js';
+import type { ReplySource } from './openai-reply.js';
+import { BETWEEN_MESSAGES } from './openai-responses-items.js';
+
+/** An item while it comes. */
+interface Growing {
+  item: Record<string, unknown>;
+  /** Text, refusal or arguments so far. */
+  said: string;
+}
+
+type Event = Record<string, unknown>;
+
+const FINAL = new Set(['response.completed', 'response.incomplete', 'response.failed']);
+
+function stringOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** What has come of an item whose end never came; only for servers whose last event has no output. */
+function itemOf({ item, said }: Growing): Record<string, unknown> {
+  if (item['type'] === 'function_call') return { ...item, arguments: said };
+  const content: readonly unknown[] = Array.isArray(item['content']) ? item['content'] : [];
+  if (item['type'] !== 'message' || content.length > 0) return item;
+  return { ...item, content: [{ type: 'output_text', text: said }] };
+}
+
+/** Tells what comes, in the words of the reply that will be made of it. */
+function createTeller(tell: Tell) {
+  const calls: unknown[] = [];
+  let speaking: unknown;
+  return {
+    call(output: unknown, name: string): void {
+      if (calls.includes(output)) return;
+      calls.push(output);
+      tell({ type: 'call', index: calls.length - 1, name });
+    },
+    arguments(output: unknown, text: string): void {
+      const index = calls.indexOf(output);
+      if (index >= 0 && text !== '') tell({ type: 'call', index, arguments: text });
+    },
+    text(output: unknown, text: string): void {
+      if (text === '') return;
+      const isNext = speaking !== undefined && speaking !== output;
+      speaking = output;
+      tell({ type: 'text', text: isNext ? BETWEEN_MESSAGES + text : text });
+    },
+    reasoning(text: string): void {
+      if (text !== '') tell({ type: 'reasoning', text });
+    },
+  };
+}
+
+/**
+ * Gathers the events of a streamed response into the response that its last event holds. An event that
+ * comes twice counts once, by its `sequence_number`. Events of kinds that nobody here knows are passed
+ * over: the last event has all that came of them.
+ */
+export function assembleResponse(tell: Tell, source: ReplySource): StreamAssembly {
+  const growing = new Map<unknown, Growing>();
+  const teller = createTeller(tell);
+  let final: Record<string, unknown> | undefined;
+  let newest = -1;
+  let isThinking = true;
+
+  const at = (output: unknown): Growing => {
+    const known = growing.get(output) ?? { item: {}, said: '' };
+    growing.set(output, known);
+    return known;
+  };
+
+  /** The rest of what an item says, where pieces of it have not come. */
+  const complete = (output: unknown, whole: string): string => {
+    const known = at(output);
+    const rest = whole.startsWith(known.said) ? whole.slice(known.said.length) : '';
+    known.said += rest;
+    return rest;
+  };
+
+  const grow = (event: Event): void => {
+    const { output_index: output } = event;
+    const delta = stringOf(event['delta']);
+    switch (event['type']) {
+      case 'response.output_item.added':
+      case 'response.output_item.done': {
+        if (!isObject(event['item'])) return;
+        const item = event['item'];
+        at(output).item = item;
+        isThinking = item['type'] !== 'message' && item['type'] !== 'function_call';
+        if (item['type'] !== 'function_call') return;
+        teller.call(output, stringOf(item['name']));
+        teller.arguments(output, complete(output, stringOf(item['arguments'])));
+        return;
+      }
+      case 'response.output_text.delta':
+      case 'response.refusal.delta':
+        at(output).said += delta;
+        return teller.text(output, delta);
+      case 'response.function_call_arguments.delta':
+        at(output).said += delta;
+        return teller.arguments(output, delta);
+      case 'response.function_call_arguments.done':
+        return teller.arguments(output, complete(output, stringOf(event['arguments'])));
+      case 'response.reasoning_summary_text.delta':
+      case 'response.reasoning_text.delta':
+        return teller.reasoning(delta);
+      default:
+    }
+  };
+
+  return {
+    add(event) {
+      if (!isObject(event) || final !== undefined) return;
+      const { type, sequence_number: number } = event;
+      if (typeof number === 'number') {
+        if (number <= newest) return;
+        newest = number;
+      }
+      if (type === 'error') {
+        throw providerError(
+          { headers: source.headers, error: event['error'] ?? event },
+          source.place,
+        );
+      }
+      if (!FINAL.has(stringOf(type)) || !isObject(event['response'])) return grow(event);
+      final = { ...event['response'], status: event['response']['status'] ?? statusOf(type) };
+    },
+    isFinished: () => final !== undefined,
+    // Its last event alone says how it ended.
+    hasContent: () => false,
+    isThinking: () => isThinking,
+    answer() {
+      const output = final?.['output'];
+      if (Array.isArray(output) && output.length > 0) return final;
+      return { ...final, output: [...growing.values()].map(itemOf) };
+    },
+  };
+}
+
+function statusOf(type: unknown): string {
+  return stringOf(type).slice('response.'.length);
+}

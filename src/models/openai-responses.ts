@@ -1,0 +1,27 @@
+import { isObject } from '../core/json.js';
+import { readAttachments } from './attachments.js';
+import type { OpenAiApi } from './openai-api.js';
+import { makerOf, readStoredItems } from './openai-responses-items.js';
+import { parseResponse } from './openai-responses-reply.js';
+import { sentInResponses } from './openai-responses-refusals.js';
+import { responsesRequest } from './openai-responses-request.js';
+import { assembleResponse } from './openai-responses-stream.js';
+
+/** The Responses API, without anything that it keeps: the run's transcript goes out each time. */
+export const responsesApi: OpenAiApi = {
+  path: '/responses',
+  async preparation(request, { capabilities, baseUrl }) {
+    const from = makerOf({ baseUrl, model: request.model });
+    const [data, stored] = await Promise.all([
+      readAttachments(request, capabilities),
+      readStoredItems(request, from),
+    ]);
+    return (asked, { stream }) => {
+      const body = responsesRequest(asked, { stream, capabilities, data, stored, from });
+      return { body, sent: () => sentInResponses(asked, body) };
+    };
+  },
+  isAnswer: (value) => isObject(value) && Array.isArray(value['output']),
+  read: parseResponse,
+  assemble: assembleResponse,
+};

@@ -1,0 +1,90 @@
+import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
+import type { ModelUsage } from '../../src/models/model.js';
+import { reply, type CompletionOptions, type Step } from '../../src/testing/steps.js';
+import { startStub } from '../../src/testing/stub-server.js';
+import {
+  describeAdapter,
+  type AdapterUnderTest,
+  type Scene,
+  type Wire,
+} from './adapter-contract.js';
+
+interface OpenAiWire extends Wire {
+  readonly baseUrl: string;
+}
+
+function wireUsage({ inputTokens, outputTokens, cachedTokens }: ModelUsage) {
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
+  };
+}
+
+const FINISH = { length: 'length', filtered: 'content_filter', refused: 'stop' } as const;
+
+function replyStep({ text = '', calls = [], ...scene }: Extract<Scene, { type: 'reply' }>): Step {
+  const { usage, finish, reasoning, cut, holdBeforeHeaders, holdAfterHeaders } = scene;
+  const options: CompletionOptions = {
+    sse: { charactersPerEvent: 3 },
+    ...(finish && { finish: FINISH[finish] }),
+    ...(usage !== undefined && { usage: usage === null ? null : wireUsage(usage) }),
+    ...(reasoning !== undefined && { reasoning }),
+    ...(cut && { cut: { afterBytes: 90, how: cut } }),
+    ...(holdBeforeHeaders !== undefined && { holdBeforeHeaders }),
+    ...(holdAfterHeaders !== undefined && { holdAfterHeaders }),
+  };
+  if (finish === 'refused') return reply.refusal(text, options);
+  if (calls.length === 0) return reply.text(text, options);
+  const asked = calls.map((call) => ({ ...call, arguments: call.arguments as string }));
+  return reply.calls(asked, { ...options, ...(text !== '' && { text }) });
+}
+
+function stepOf(scene: Scene): Step {
+  switch (scene.type) {
+    case 'reply':
+      return replyStep(scene);
+    case 'error': {
+      const { status, error = {}, headers = {} } = scene;
+      return reply.error(status, error, { headers });
+    }
+    case 'raw':
+      return reply.raw(scene.body, {
+        headers: { 'content-type': scene.contentType ?? 'application/json' },
+      });
+    case 'reset':
+      return reply.reset();
+  }
+}
+
+async function openWire(): Promise<OpenAiWire> {
+  const stub = await startStub();
+  return {
+    baseUrl: stub.baseUrl,
+    get requestCount() {
+      return stub.requestCount;
+    },
+    script: (scenes) => stub.script(...scenes.map(stepOf)),
+    reached: (barrier) => stub.barrier(barrier).reached,
+    async abandoned() {
+      const end = await stub.requests.at(-1)?.ended;
+      if (end !== 'client') throw new Error(`the exchange ended otherwise: ${end}`);
+    },
+    close: () => stub.close(),
+  };
+}
+
+function adapter(options: OpenAiModelOptions, watched: boolean): AdapterUnderTest<OpenAiWire> {
+  return {
+    wire: openWire,
+    watched,
+    model: ({ baseUrl }, limits) =>
+      openAiModel({ apiKey: 'canary-key-1234', baseUrl, ...options, ...limits }),
+  };
+}
+
+describeAdapter('Chat Completions', adapter({ api: 'chat' }, false));
+describeAdapter('Chat Completions, streamed', adapter({ api: 'chat' }, true));
+describeAdapter('Responses', adapter({ api: 'responses' }, false));
+describeAdapter('Responses, streamed', adapter({ api: 'responses' }, true));
