@@ -46,5 +46,12 @@ export { tags, type TagAnswer, type TagOptions } from './output/tags.js';
 export { template, type Template } from './prompts/template.js';
 export type { AgentOutput } from './agents/agent-output.js';
 export type { DecideFunction, Decision, DecisionInput } from './agents/decide-function.js';
+export type {
+  FoundDocument,
+  RetrieveContext,
+  RetrieveFunction,
+  RetrieveOptions,
+  RetrieveQuery,
+} from './agents/retriever.js';
 export { binaryClassify, classify, type Classes } from './output/classify.js';
 export type { Classification } from './classify/distribution.js';

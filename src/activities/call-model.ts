@@ -15,11 +15,10 @@ import { asModelError, attemptReport, decideFailure, modelFailure } from './fail
 import { functionModel } from './function-model.js';
 import { withHeartbeat } from './heartbeat.js';
 import { modelRequest } from './model-request.js';
-import { ownWorkflow } from './own-workflow.js';
+import { rebuildPrompt } from './rebuild-prompt.js';
 import { recordReply } from './recorded-reply.js';
 import { runContext } from './run-context.js';
 import { settleTool } from './settle-tool.js';
-import type { PromptName } from './transcript-cache.js';
 
 const KEPT_REPORTS = 10;
 /** Beyond every adapter's own clock; a model that never answers does not hold a slot for ever. */
@@ -46,7 +45,7 @@ export async function callModel(
         context,
         { input, reports },
         async () => {
-          const rebuilt = await rebuild(deps, context, input);
+          const rebuilt = await rebuildPrompt(deps, context, input);
           const { definition } = rebuilt.pinned;
           const asked = withFiles(deps, modelRequest(definition, rebuilt.messages, input));
           const how = { pinned: rebuilt.pinned, input };
@@ -61,22 +60,6 @@ export async function callModel(
       return reports.length === 0 ? recorded : { ...recorded, reports };
     },
   );
-}
-
-async function rebuild(
-  deps: ActivityDependencies,
-  context: Context,
-  input: CallModelInput,
-): Promise<{ pinned: PinnedAgent; name: PromptName; messages: readonly PromptMessage[] }> {
-  const own = ownWorkflow(context, deps);
-  const pinned = await deps.definitions.find(input.definition, () => own.definition());
-  const name: PromptName = {
-    run: runKey(context.info),
-    upTo: input.upTo,
-    head: input.head,
-  };
-  const messages = await deps.transcripts.prompt(name, (from, to) => own.prompt(from, to));
-  return { pinned, name, messages };
 }
 
 /** Where something is there by reference only, the way to it. */
@@ -187,10 +170,6 @@ function assistantMessage(
     id: callId({ turn, step, index, fork }),
   }));
   return { ...said, calls };
-}
-
-export function runKey({ namespace, workflowExecution }: Info): string {
-  return `${namespace}/${workflowExecution?.workflowId ?? ''}`;
 }
 
 function heartbeatDetails(reports: readonly AttemptReport[]): JsonObject | undefined {

@@ -1,6 +1,7 @@
 import type { ModelBlock, ToolBlock } from '../core/blocked.js';
 import type { ToolSuccess } from '../core/call-results.js';
 import type { Effect, LimitSet, Limits } from '../core/definition.js';
+import type { RetrievedDocument } from '../core/documents.js';
 import type { AskReceipt } from '../core/inbox.js';
 import type { RunInput } from '../core/input.js';
 import type { Json, JsonObject } from '../core/json.js';
@@ -81,6 +82,24 @@ export type RunFunctionResult =
   | { readonly happened: false }
   | { readonly happened: 'unknown'; readonly message: string };
 
+/** Names the prompt as a model call does. */
+export interface RetrieveInput {
+  readonly upTo: number;
+  readonly head: string;
+  readonly definition: string;
+  readonly turn: number;
+  /** How many of the newest messages of the prompt are what the turn is about. */
+  readonly asked: number;
+  readonly context?: Json;
+  readonly contextBlob?: BlobRef;
+  readonly blocked?: ToolBlock;
+}
+
+export interface RetrieveResult {
+  /** In their order; none of them stands in the prompt already. */
+  readonly documents: readonly RetrievedDocument[];
+}
+
 export interface KeepMessagesInput {
   /** First execution run id: with namespace and workflow id it names the run for ever. */
   readonly firstRunId: string;
@@ -131,6 +150,7 @@ export interface Activities {
   readonly loadAgent: (input: LoadAgentInput) => Promise<RunConfig>;
   readonly callModel: (input: CallModelInput) => Promise<RecordedReply>;
   readonly runTool: (input: RunToolInput) => Promise<RunToolResult>;
+  readonly retrieveDocuments: (input: RetrieveInput) => Promise<RetrieveResult>;
   readonly keepMessages: (input: KeepMessagesInput) => Promise<KeepMessagesResult>;
   readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
   readonly forkMessages: (input: ForkMessagesInput) => Promise<ForkMessagesResult>;

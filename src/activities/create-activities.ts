@@ -6,6 +6,7 @@ import type { ActivityDependencies } from './dependencies.js';
 import { forkMessages } from './fork-messages.js';
 import { keepMessages } from './keep-messages.js';
 import { loadAgent } from './load-agent.js';
+import { retrieveDocuments } from './retrieve-documents.js';
 import { runFunction } from './run-function.js';
 import { runTool } from './run-tool.js';
 import { askRun } from './ask-run.js';
@@ -15,6 +16,7 @@ export function createActivities(deps: ActivityDependencies): Activities {
     loadAgent: presentable((input) => loadAgent(deps, input)),
     callModel: presentable((input) => callModel(deps, input)),
     runTool: presentable((input) => runTool(deps, input)),
+    retrieveDocuments: presentable((input) => retrieveDocuments(deps, input)),
     keepMessages: presentable((input) => keepMessages(deps, input)),
     forkMessages: presentable((input) => forkMessages(deps, input)),
     runFunction: presentable((input) => runFunction(deps, input)),

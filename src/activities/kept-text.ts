@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { BlobError, type BlobStore } from '../blobs/blob-store.js';
-import { cutText, fitText, type FittedText } from '../tools/cut.js';
+import { cutText, fitText, kept, type FitOptions, type FittedText } from '../tools/cut.js';
 
 /** Waits before the store is asked again, in milliseconds. */
 const AGAIN_MS = [100, 500, 1_500];
@@ -10,16 +10,20 @@ const AGAIN_MS = [100, 500, 1_500];
  * that fails is asked again, the work behind the text is never done again for its sake: in the end
  * the head and the tail are kept, and say what is lost and why.
  */
-export async function keepText(text: string, store: BlobStore): Promise<FittedText> {
+export async function keepText(
+  text: string,
+  store: BlobStore,
+  options: FitOptions = {},
+): Promise<FittedText> {
   let fault = '';
   for (const waitMs of [0, ...AGAIN_MS]) {
     if (waitMs > 0) await pause(waitMs);
     try {
-      return await fitText(text, store);
+      return await fitText(text, store, options);
     } catch (error) {
       if (!(error instanceof BlobError)) throw error;
       fault = error.message;
     }
   }
-  return { text: cutText(text, { lost: fault }) };
+  return { text: cutText(text, { lost: fault, keepBytes: kept(options.maxBytes ?? Infinity) }) };
 }

@@ -79,9 +79,9 @@ function changed(
 }
 
 /** The first time the workflow is told; a probe that meets the same is tried again by Temporal. */
-function block(
+export function block(
   context: Context,
-  input: RunToolInput,
+  input: { readonly blocked?: ToolBlock },
   found: { reason: ToolBlock; message: string },
 ): ApplicationFailure {
   const again = input.blocked === found.reason;

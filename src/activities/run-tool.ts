@@ -1,25 +1,22 @@
-import { Context, type Info } from '@temporalio/activity';
+import { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorText, type CallErrorType } from '../core/calls.js';
 import { parseProblem } from '../core/failure.js';
 import type { ToolDefinition } from '../core/definition.js';
-import { parseJson, type Json, type JsonObject } from '../core/json.js';
-import { toPlain } from '../tools/plain.js';
-import { redact } from '../tools/redact.js';
+import { parseJson, type Json } from '../core/json.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { normaliseResult } from '../tools/normalise.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
-import { runKey } from './call-model.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
 import { checkedOutput } from './checked-output.js';
 import { keepText } from './kept-text.js';
 import { prepareCall, type PreparedCall } from './prepare-call.js';
+import { runKey } from './rebuild-prompt.js';
 import { runContext } from './run-context.js';
 import { settleTool } from './settle-tool.js';
-
-const MAX_DETAILS_CHARACTERS = 4_000;
+import { harmless, logOf, runOf } from './user-function.js';
 
 /**
  * Executes one call. What the tool does wrong becomes a result that the model reads; only what
@@ -185,22 +182,9 @@ function toolContext(
     idempotencyKey: input.key,
     signal,
     heartbeat: (details?: Json) => context.heartbeat(harmless(details)),
-    log: (message: string, fields?: JsonObject) =>
-      context.log.info(redact(message), { fields: harmless(fields) }),
+    log: logOf(context),
     run: { ...runOf(info), turn: input.turn, step: input.step },
     call: { id: input.call.id, attempt: info.attempt },
     context: userContext,
   };
-}
-
-/** What a tool hands over for people: JSON without secrets, or nothing when it is too large. */
-function harmless(details: Json | undefined): unknown {
-  if (details === undefined) return undefined;
-  const text = redact(JSON.stringify(toPlain(details)));
-  return text.length <= MAX_DETAILS_CHARACTERS ? parseJson(text) : undefined;
-}
-
-function runOf(info: Info): { id: string; runId: string } {
-  const { workflowId = '', runId = '' } = info.workflowExecution ?? {};
-  return { id: workflowId, runId };
 }

@@ -28,6 +28,7 @@ export function toAgentDefinition(
     ...(agent.onInvalid === 'best_effort' && { onInvalid: agent.onInvalid }),
     ...(agent.decide !== 'tools' && { decide: kindOfDecision(agent.decide) }),
     ...(agent.toolExposure === 'catalog' && { toolExposure: agent.toolExposure }),
+    ...(agent.retrieve && { retrieve: { timeoutMs: agent.retrieve.timeoutMs } }),
     ...(agent.onPlainText === 'fail' && { onPlainText: agent.onPlainText }),
   };
   return withHash(content);

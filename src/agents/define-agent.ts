@@ -16,6 +16,12 @@ import type { Json } from '../core/json.js';
 import { calledAgents } from './called-agents.js';
 import { refuseCatalog } from './catalog-entry.js';
 import { compactionOf } from './compaction-of.js';
+import {
+  retrieverOf,
+  type RetrieveFunction,
+  type RetrieveOptions,
+  type Retriever,
+} from './retriever.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
 import type { Typed } from '../core/typed.js';
@@ -60,6 +66,11 @@ export interface AgentOptions<Output = Json> {
    * which it finds the others, reads their schemas and calls them. Worth it from about ten tools on.
    */
   readonly toolExposure?: 'all' | 'catalog';
+  /**
+   * Finds documents for each turn, which the model reads as messages behind what was asked. A function of
+   * the worker: `({ query, messages, limit }, { context, signal, run, log }) => [text, …]`.
+   */
+  readonly retrieve?: RetrieveFunction | RetrieveOptions;
   /** When a long conversation is summarised; shares of the model's window, default 0.75 and 0.25. */
   readonly compaction?: Partial<Compaction> | false;
 }
@@ -87,6 +98,7 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly decide: 'tools' | 'schema' | DecideFunction;
   readonly onPlainText: 'respond' | 'fail';
   readonly toolExposure: 'all' | 'catalog';
+  readonly retrieve: Retriever | null;
   readonly model: string | null;
   readonly tools: ToolRegistry;
   readonly toolChoice: ToolChoice;
@@ -111,7 +123,7 @@ const CHOICES = {
 } as const;
 
 const FIELDS =
-  'name instructions model tools agents description toolChoice toolCalls limits onLimit settings compaction output attempts onInvalid decide onPlainText toolExposure'.split(
+  'name instructions model tools agents description toolChoice toolCalls limits onLimit settings compaction output attempts onInvalid decide onPlainText toolExposure retrieve'.split(
     ' ',
   );
 
@@ -148,6 +160,7 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     onInvalid: choose(name, 'onInvalid', options.onInvalid ?? 'fail'),
     decide: decideOf(name, options.decide),
     onPlainText: choose(name, 'onPlainText', options.onPlainText ?? 'respond'),
+    retrieve: retrieverOf(name, options.retrieve),
     model: options.model ?? null,
     tools,
     toolExposure,

@@ -68,12 +68,15 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
   }
 }
 
-function userName({ origin, pinned, compacts, side }: UserMessage): string {
+function userName({ document, origin, pinned, compacts, side }: UserMessage): string {
   if (compacts !== undefined) {
     return `perdure · summary, for the model in place of #${compacts.from} to #${compacts.to}`;
   }
   if (side) return 'perdure · of the refused answer';
   if (origin === 'perdure') return 'perdure';
+  if (origin === 'retrieved') {
+    return visible(`retrieved ${document?.source ?? document?.id ?? 'document'}`);
+  }
   return pinned ? 'user · pinned' : 'user';
 }
 

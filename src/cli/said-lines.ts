@@ -1,5 +1,5 @@
 import type { Message, UserMessage } from '../core/messages.js';
-import { visible } from '../core/summaries.js';
+import { formatBytes, visible } from '../core/summaries.js';
 import type { Palette } from './output.js';
 
 /**
@@ -11,7 +11,7 @@ export function saidLine(
   before: Message | undefined,
   paint: Palette,
 ): string | null {
-  const { compacts, origin, side, turn, text } = message;
+  const { compacts, document, origin, side, turn, text } = message;
   if (compacts !== undefined) {
     const { from, to } = compacts;
     return paint.dim(`from here on a summary stands for messages ${from} to ${to}`);
@@ -19,6 +19,12 @@ export function saidLine(
   if (side) return paint.yellow(refusedLine(text));
   if (origin === 'perdure') {
     return paint.yellow('a limit is reached: one last call, for an answer from what is there');
+  }
+  if (origin === 'retrieved') {
+    const name = document?.source ?? document?.id ?? 'a document';
+    return paint.dim(
+      visible(`retrieved ${name} · ${formatBytes(message.blob?.bytes ?? text.length)}`),
+    );
   }
   if (before !== undefined && before.turn === turn) {
     return `joins turn ${turn} · ${visible(text)}`;

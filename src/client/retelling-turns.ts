@@ -17,8 +17,9 @@ export function catchUp(
   // A further call may be the same one, scheduled again.
   if (activity === 'callModel') callsGivenUp(told, at);
   if (nextAction(told.state).type === 'await-time') tell(told, { type: 'time-passed', at });
-  if (activity !== 'callModel') return;
+  if (activity !== 'callModel' && activity !== 'retrieveDocuments') return;
   if (nextAction(told.state).type === 'join-messages') tell(told, { type: 'messages-joined', at });
+  if (activity === 'retrieveDocuments') return;
   const closing = input['closing'] === true;
   if (
     closing &&

@@ -1,14 +1,14 @@
-import type { ForkMessagesResult } from '../activities/contract.js';
 import { runCancelled } from '../core/ends.js';
 import { parseProblem } from '../core/failure.js';
 import { isProblem, parseRunInput } from '../core/input.js';
-import { isObject, textOf } from '../core/json.js';
-import type { BlobRef, Message, ToolCall } from '../core/messages.js';
+import { isObject } from '../core/json.js';
+import type { Message, ToolCall } from '../core/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RecordedReply } from '../core/reply.js';
 import { paidFor } from '../core/spend.js';
 import { initialState, type RunConfig, type RunState } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
+import { forkedFrom, kept, retrieved } from './retelling-beside-steps.js';
 import { tell } from './retelling-tell.js';
 import { catchUp, interrupt, turnOver, windUp } from './retelling-turns.js';
 import {
@@ -21,6 +21,9 @@ import {
 import { personSaid } from './retelling-people.js';
 import { childEnded, childStarted } from './retelling-children.js';
 import { callBrokenOff, callFailed, callReturned } from './retelling-calls.js';
+
+/** Work within a turn, of which each shows that the engine has come so far. */
+const STEPS: readonly string[] = ['callModel', 'runTool', 'retrieveDocuments'];
 
 /** Takes in the next event. */
 export function retell(told: Retelling, fact: HistoryFact): void {
@@ -96,7 +99,7 @@ function loaded(told: Retelling, result: Record<string, unknown>, at: number): v
 function scheduled(told: Retelling, fact: FactOf<'scheduled'>): void {
   const { activity, activityId, summary, at } = fact;
   const input = isObject(fact.input) ? fact.input : {};
-  if (activity === 'callModel' || activity === 'runTool') catchUp(told, at, { activity, input });
+  if (STEPS.includes(activity)) catchUp(told, at, { activity, input });
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
   const call = isObject(input['call']) ? (input['call'] as unknown as ToolCall) : null;
   told.inFlight.set(fact.id, { activity, activityId, summary, call, input, at });
@@ -112,6 +115,8 @@ function completed(told: Retelling, fact: FactOf<'completed'>): void {
       return forkedFrom(told, done, fact.result);
     case 'keepMessages':
       return kept(told, done, fact.result);
+    case 'retrieveDocuments':
+      return retrieved(told, fact.result, fact.at);
     case 'callModel':
       return replied(told, { done, result: fact.result, at: fact.at });
     default: {
@@ -149,22 +154,6 @@ function isOfModel(message: Message): boolean {
   return message.role === 'assistant' || (message.role === 'user' && !!message.compacts);
 }
 
-function kept(told: Retelling, { input }: InFlight, { blob }: Record<string, unknown>): void {
-  const { archive, chunk } = input;
-  const archived = isObject(archive) ? Number(archive['to']) : 0;
-  const count = isObject(chunk) ? Number(chunk['to']) - Number(chunk['from']) : 0;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own keepMessages
-  const stored = isObject(blob) ? { blob: blob as unknown as BlobRef, count } : null;
-  tell(told, { type: 'messages-kept', archived, chunk: stored });
-}
-
-function forkedFrom(told: Retelling, { input }: InFlight, result: Record<string, unknown>): void {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own forkMessages
-  const { next, pinned = [], from: read, ...taken } = result as unknown as ForkMessagesResult;
-  const from = { run: textOf(input, 'run'), runId: read.runId, at: next };
-  tell(told, { type: 'forked', ...taken, from, pinned });
-}
-
 function failed(told: Retelling, fact: FactOf<'failed'>): void {
   const done = takeDone(told, fact.scheduled);
   if (done === undefined || told.state === null) return;
@@ -176,13 +165,17 @@ function failed(told: Retelling, fact: FactOf<'failed'>): void {
     tell(told, { type: 'model-failed', reason: 'error', message: problem.message });
   } else if (problem?.type === 'blocked') {
     const { reason, message } = problem;
-    told.blocked.set(done.call?.id ?? 'model', { reason, message, since: fact.id });
+    const on = done.activity === 'retrieveDocuments' ? 'retrieve' : 'model';
+    told.blocked.set(done.call?.id ?? on, { reason, message, since: fact.id });
   } else if (done.activity === 'callModel') {
     const lost = { reason: 'error', message: failure.message } as const;
     const { reason, message } = problem?.type === 'failed' ? problem : lost;
     const cut = done.input['compact'];
     if (typeof cut === 'number') tell(told, { type: 'compacted', cut, reply: null, at: fact.at });
     else tell(told, { type: 'model-failed', reason, message });
+  } else if (done.activity === 'retrieveDocuments') {
+    const message = problem?.message ?? `retrieve: ${failure.message}`;
+    tell(told, { type: 'retrieval-failed', message });
   } else if (done.activity === 'loadAgent') {
     tell(told, { type: 'agent-refreshed', config: null });
   } else if (done.activity === 'runTool' && done.call !== null) {
@@ -196,7 +189,7 @@ function brokenOff(told: Retelling, fact: FactOf<'cancelled'>): void {
   if (done.call !== null) callBrokenOff(told, done.call);
   const running = [...told.inFlight.values()].some(({ call }) => call !== null);
   // `resume` cancels a probe, and nothing but the probe; the block it had shows that it was one.
-  if (running || told.blocked.has('model')) return;
+  if (running || told.blocked.has('model') || told.blocked.has('retrieve')) return;
   interrupt(told, fact.at);
 }
 

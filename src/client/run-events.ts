@@ -19,7 +19,7 @@ export type DurableStep =
   /** The run goes on in a new segment of history, the `segment`th. */
   | { readonly type: 'segment-begun'; readonly segment: number; readonly runId: string }
   | { readonly type: 'turn-begun'; readonly turn: number }
-  /** Said by a person, or by the engine (`origin`). */
+  /** Said by a person, by the engine, or a document that was found (`origin`). */
   | { readonly type: 'message-said'; readonly message: UserMessage }
   /** A step: its text, and in `calls` what the model asked for. */
   | {

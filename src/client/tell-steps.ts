@@ -21,7 +21,7 @@ type WaitBegun = Extract<DurableStep, { type: 'wait-begun' }>;
 
 const NOTHING: Told = { next: 0, turn: 0, ended: 0, blocked: new Map(), paused: false, wait: null };
 /** What is scheduled only within a turn that has truly begun. */
-const WORK: readonly string[] = ['callModel', 'runTool', 'runFunction'];
+const WORK: readonly string[] = ['callModel', 'retrieveDocuments', 'runTool', 'runFunction'];
 
 /**
  * Tells a segment as steps, by what each fact changes in the retold run. A pure function of the facts,

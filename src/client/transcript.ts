@@ -1,5 +1,5 @@
 import type { BlobStore } from '../blobs/blob-store.js';
-import type { Message, ToolCall } from '../core/messages.js';
+import type { BlobRef, Message, ToolCall } from '../core/messages.js';
 
 /** A stretch of a transcript, both ends from 0: the first message wanted, the first not wanted. */
 export interface MessageRange {
@@ -24,7 +24,7 @@ export async function inFull(
   return await Promise.all(messages.map(async (message) => await whole(message)));
 
   async function whole(message: Message): Promise<Message> {
-    const text = await textOf(message.role === 'user' ? {} : message, message.text);
+    const text = await textOf(message, message.text);
     if (message.role !== 'assistant' || message.calls === undefined) return { ...message, text };
     return { ...message, text, calls: await Promise.all(message.calls.map(wholeCall)) };
   }
@@ -33,7 +33,7 @@ export async function inFull(
     return { ...call, arguments: await textOf(call, call.arguments) };
   }
 
-  async function textOf({ blob }: Pick<ToolCall, 'blob'>, shown: string): Promise<string> {
+  async function textOf({ blob }: { readonly blob?: BlobRef }, shown: string): Promise<string> {
     if (blob === undefined) return shown;
     try {
       return await blobs.get(blob);

@@ -129,6 +129,8 @@ export interface AgentDefinition {
   readonly toolExposure?: 'catalog';
   /** What a text without a call is, where the agent has tools; absent: the answer. */
   readonly onPlainText?: 'fail';
+  /** A function of the worker finds documents for each turn; it may take so many milliseconds. */
+  readonly retrieve?: { readonly timeoutMs: number };
   /** The template that the instructions were made of. */
   readonly template?: TemplateUsed;
   /** SHA-256 (hex) of all the above in canonical form. */

@@ -1,3 +1,4 @@
+import type { RetrievedDocument } from './documents.js';
 import type { Forked } from './fork.js';
 import type { BlobRef } from './messages.js';
 import type { CallResult } from './calls.js';
@@ -18,6 +19,13 @@ export type TurnEvent =
   | { readonly type: 'turn-begun'; readonly at: number }
   /** What people said to the turn under way becomes part of its prompt. */
   | { readonly type: 'messages-joined'; readonly at: number }
+  /** What was found for the turn, before its first model call. */
+  | {
+      readonly type: 'documents-retrieved';
+      readonly documents: readonly RetrievedDocument[];
+      readonly at: number;
+    }
+  | { readonly type: 'retrieval-failed'; readonly message: string }
   | { readonly type: 'model-replied'; readonly reply: RecordedReply; readonly at: number }
   | { readonly type: 'model-failed'; readonly reason: FailReason; readonly message: string }
   | {

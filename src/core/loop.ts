@@ -1,5 +1,6 @@
 import type { CallResult } from './calls.js';
 import type { SegmentFacts } from './carry.js';
+import type { RetrievedDocument } from './documents.js';
 import type { Interruption, RunEvent } from './events.js';
 import type { ToolCall } from './messages.js';
 import { nextAction, type Action } from './next-action.js';
@@ -32,6 +33,16 @@ export interface CallsEnd {
   readonly interrupted?: Interruption;
 }
 
+export type RetrievalEnd =
+  | {
+      readonly type: 'retrieved';
+      readonly documents: readonly RetrievedDocument[];
+      /** Somebody broke it off, and the documents came all the same: they are read, and the turn ends. */
+      readonly interrupted?: Interruption;
+    }
+  | { readonly type: 'failed'; readonly message: string }
+  | { readonly type: 'interrupted'; readonly by: Interruption };
+
 /** A run in memory. People's words change it while work is in flight; so it is read anew each time. */
 export interface Run {
   state: RunState;
@@ -49,6 +60,8 @@ export interface Effects {
   segment(): SegmentFacts;
   callModel(state: RunState, call: ModelCall): Promise<ModelCallEnd>;
   runCalls(state: RunState, calls: readonly ToolCall[]): Promise<CallsEnd>;
+  /** Finds the documents for a turn; the newest `asked` messages say what it is about. */
+  retrieve(state: RunState, asked: number): Promise<RetrievalEnd>;
   /** Waits until this moment, a message, or an interruption. */
   awaitTime(until: number): Promise<Interruption | null>;
   /** Waits until something else is to be done than this. */
@@ -96,6 +109,7 @@ export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
         apply(run, callsEvent(end, effects.now()));
         break;
       }
+      case 'retrieve':
       case 'compact':
       case 'refresh-agent':
       case 'await-time':
@@ -111,7 +125,13 @@ export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
 }
 
 type Waiting =
-  'compact' | 'refresh-agent' | 'await-time' | 'await-message' | 'await-resume' | 'continue-as-new';
+  | 'retrieve'
+  | 'compact'
+  | 'refresh-agent'
+  | 'await-time'
+  | 'await-message'
+  | 'await-resume'
+  | 'continue-as-new';
 
 /** What a run does beside its steps, and waits for. */
 async function pause(
@@ -120,6 +140,8 @@ async function pause(
   effects: Effects,
 ): Promise<void> {
   switch (action.type) {
+    case 'retrieve':
+      return retrieved(run, await effects.retrieve(run.state, action.asked), effects.now());
     case 'compact':
       return await compactNow(run, action, effects);
     case 'continue-as-new':
@@ -136,6 +158,19 @@ async function pause(
       const by = await effects.awaitChange(action);
       if (by !== null) apply(run, brokenOff(by, effects.now()));
     }
+  }
+}
+
+function retrieved(run: Run, end: RetrievalEnd, at: number): void {
+  switch (end.type) {
+    case 'retrieved':
+      apply(run, { type: 'documents-retrieved', documents: end.documents, at });
+      if (end.interrupted !== undefined) apply(run, brokenOff(end.interrupted, at));
+      return;
+    case 'failed':
+      return apply(run, { type: 'retrieval-failed', message: end.message });
+    case 'interrupted':
+      return apply(run, brokenOff(end.by, at));
   }
 }
 

@@ -79,8 +79,15 @@ export interface UserMessage extends Placed {
   readonly role: 'user';
   readonly text: string;
   readonly attachments?: readonly Attachment[];
-  /** `perdure`: written by the engine (the closing instruction, a summary), not by a person. */
-  readonly origin?: 'perdure';
+  /**
+   * `perdure`: written by the engine (the closing instruction, a summary), not by a person.
+   * `retrieved`: a document that the agent's `retrieve` has found.
+   */
+  readonly origin?: 'perdure' | 'retrieved';
+  /** Which document it is, as far as `retrieve` has said. */
+  readonly document?: { readonly id?: string; readonly source?: string };
+  /** The whole of a document of which the text is head and tail. */
+  readonly blob?: BlobRef;
   /** The id under which it was sent. */
   readonly id?: string;
   /** Stays word for word when older messages are summarised. */

@@ -2,6 +2,7 @@ import { openCalls, waitsOf } from './batch.js';
 import { segmentFull, type SegmentFacts } from './carry.js';
 import { compactionDue } from './compaction.js';
 import { CLOSING_INSTRUCTION } from './compose.js';
+import { askedMessages, retrievalDue } from './documents.js';
 import { closed, runCancelled, runStopped } from './ends.js';
 import { estimateTokens } from './estimate.js';
 import { waitsFor } from './inbox.js';
@@ -18,6 +19,8 @@ export type Action =
       /** Output tokens that a budget still pays for; null when none binds. */
       readonly maxOutputTokens: number | null;
     }
+  /** Documents for the turn are to be found; the newest `asked` messages say what it is about. */
+  | { readonly type: 'retrieve'; readonly asked: number }
   | { readonly type: 'run-calls'; readonly calls: readonly ToolCall[] }
   /** Nothing but waits is left of a batch; the first is over at `until`, Unix time in ms. */
   | { readonly type: 'await-time'; readonly until: number }
@@ -61,6 +64,7 @@ function withinTurn(state: RunState, segment: SegmentFacts): Action {
   }
   const reason = limitReached(state);
   if (reason === null) {
+    if (retrievalDue(state)) return { type: 'retrieve', asked: askedMessages(state) };
     const cut = turn.branch ? null : compactionDue(state);
     if (cut !== null) return { type: 'compact', cut, maxOutputTokens };
     return { type: 'call-model', closing: false, maxOutputTokens };

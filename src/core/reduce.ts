@@ -4,6 +4,7 @@ import { end, prune, say, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
 import { CLOSING_INSTRUCTION, composeAnswer } from './compose.js';
 import { control } from './control.js';
+import { addDocuments } from './documents.js';
 import { cancelled, completed, failed, stopped } from './ends.js';
 import type { Interruption, RunEvent } from './events.js';
 import { waitsFor } from './inbox.js';
@@ -31,6 +32,10 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return beginTurn(state, event.at);
     case 'messages-joined':
       return joinMessages(state, event.at);
+    case 'documents-retrieved':
+      return addDocuments(state, event);
+    case 'retrieval-failed':
+      return end(state, failed(state, { reason: 'error', message: event.message }));
     case 'model-replied':
       return state.turn.closing === null ? decided(state, event) : closed(state, event);
     case 'model-failed':

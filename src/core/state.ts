@@ -46,6 +46,8 @@ export interface Turn {
   readonly sameRead: SameRead | null;
   /** Of the run's messages, how many had come when one of them last woke a wait. */
   readonly wokenBy?: number;
+  /** The documents for this turn were looked for. */
+  readonly retrieved?: true;
   /** Answers of this turn that did not keep to the contract. */
   readonly refusedAnswers?: number;
   /** Steps in a row in which every call failed. */

@@ -1,3 +1,4 @@
+import { keyOfDocument } from '../core/document-text.js';
 import { isObject } from '../core/json.js';
 import type { JsonObject } from '../core/json.js';
 import type { PromptMessage } from '../core/messages.js';
@@ -13,7 +14,8 @@ export interface DemoConversation {
 
 export function readConversation(messages: readonly PromptMessage[]): DemoConversation {
   const asked = messages.findLastIndex(
-    (message) => message.role === 'user' && message.origin !== 'perdure',
+    ({ text, ...message }) =>
+      message.role === 'user' && message.origin !== 'perdure' && keyOfDocument(text) === null,
   );
   const since = messages.slice(asked + 1);
   const texts = new Map(

@@ -13,6 +13,12 @@ export interface FittedText {
   readonly blob?: BlobRef;
 }
 
+export interface FitOptions {
+  readonly maxBytes?: number;
+  /** False: whoever reads it has no tool to read on with, so the note names none. */
+  readonly readable?: boolean;
+}
+
 /**
  * Keeps text of at most `maxBytes` (64 KiB of UTF-8 by default) as it is; stores larger text and cuts
  * it. Rejects with a `BlobError` when it cannot be stored: a result must not be reported as there
@@ -21,15 +27,19 @@ export interface FittedText {
 export async function fitText(
   text: string,
   store: BlobStore,
-  options: { readonly maxBytes?: number } = {},
+  { maxBytes = DEFAULT_MAX_BYTES, readable = true }: FitOptions = {},
 ): Promise<FittedText> {
-  const maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
   if (fits(text, maxBytes)) return { text };
   const blob = await store.put(text);
   return {
-    text: cutText(text, { ref: blob, keepBytes: Math.min(maxBytes, HEAD_BYTES + TAIL_BYTES) }),
+    text: cutText(text, { ...(readable && { ref: blob }), keepBytes: kept(maxBytes) }),
     blob,
   };
+}
+
+/** Of a text that has to be cut to fit, without the note. */
+export function kept(maxBytes: number): number {
+  return Math.min(maxBytes, HEAD_BYTES + TAIL_BYTES);
 }
 
 /** Control characters take six bytes each in JSON, so the encoded size counts too. */
@@ -45,20 +55,24 @@ function fits(text: string, maxBytes: number): boolean {
  */
 export function cutText(
   text: string,
-  options: ({ readonly ref: BlobRef } | { readonly lost: string }) & {
+  options: {
+    readonly ref?: BlobRef;
+    readonly lost?: string;
     readonly keepBytes?: number;
   },
 ): string {
-  const { keepBytes = HEAD_BYTES + TAIL_BYTES } = options;
+  const { ref, lost, keepBytes = HEAD_BYTES + TAIL_BYTES } = options;
   const tailSize = Math.floor((keepBytes * TAIL_BYTES) / (HEAD_BYTES + TAIL_BYTES));
   const head = headBytes(text, keepBytes - tailSize);
   const tail = tailBytes(text, tailSize);
   const headSize = Buffer.byteLength(head);
   const bytes = Buffer.byteLength(text);
   const omitted = `${bytes - headSize - Buffer.byteLength(tail)} of ${bytes} bytes omitted`;
-  const next =
-    'ref' in options
-      ? `read on with read_result(${JSON.stringify({ ref: options.ref.sha256, offset: headSize })})`
-      : `they could not be kept: ${options.lost}`;
-  return `${head}\n[… ${omitted}; ${next} …]\n${tail}`;
+  const next = [
+    ...(ref
+      ? [`read on with read_result(${JSON.stringify({ ref: ref.sha256, offset: headSize })})`]
+      : []),
+    ...(lost === undefined ? [] : [`they could not be kept: ${lost}`]),
+  ];
+  return `${head}\n[… ${[omitted, ...next].join('; ')} …]\n${tail}`;
 }

@@ -76,6 +76,24 @@ export function modelActivity(options: { summary: string; closing: boolean }) {
   }).callModel;
 }
 
+/** Beyond the function's own time, which the worker keeps: to read the prompt and to keep the documents. */
+const RETRIEVE_MARGIN_MS = 60_000;
+
+export function retrieveActivity(timeoutMs: number) {
+  return proxyActivities<Pick<Activities, 'retrieveDocuments'>>({
+    summary: 'retrieve',
+    startToCloseTimeout: timeoutMs + RETRIEVE_MARGIN_MS,
+    heartbeatTimeout: HEARTBEAT_MS,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: {
+      initialInterval: 500,
+      backoffCoefficient: 3,
+      maximumInterval: 30_000,
+      maximumAttempts: LOST_ATTEMPTS,
+    },
+  }).retrieveDocuments;
+}
+
 export function toolActivity(tool: ToolDefinition, summary: string) {
   return proxyActivities<Pick<Activities, 'runTool'>>({
     summary,

@@ -8,6 +8,7 @@ import { callModel } from './model-call.js';
 import { continueAsNew, segmentFacts } from './next-segment.js';
 import { keepForArchive } from './keep.js';
 import { rememberTurn } from './presence.js';
+import { retrieve } from './retrieval.js';
 import { takeInterruption, unlessInterrupted, type Session } from './session.js';
 import { runCalls } from './tool-calls.js';
 
@@ -20,6 +21,7 @@ export function effects(session: Session): Effects {
     now: () => Date.now(),
     segment: () => segmentFacts(session),
     callModel: (state, call) => callModel(session, state, call),
+    retrieve: (state, asked) => retrieve(session, state, asked),
     runCalls: (state, calls) => runCalls(session, state, calls),
     awaitTime: (until) => awaiting(session, 'await-time', () => untilTimeOrMessage(session, until)),
     awaitChange: (action) => awaiting(session, action.type, () => untilChange(session, action)),

@@ -224,6 +224,7 @@ async function play(given: Scenario): Promise<Told> {
       run.state = migrate(JSON.parse(carried) as Record<string, unknown>).state;
     },
     refreshAgent: async () => null,
+    retrieve: async () => ({ type: 'retrieved', documents: [] }),
     keepMessages: async () => {
       archive();
       return true;

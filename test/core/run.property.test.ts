@@ -191,6 +191,7 @@ async function play(given: Scenario): Promise<Told> {
       counts.segments += 1;
     },
     refreshAgent: async () => null,
+    retrieve: async () => ({ type: 'retrieved', documents: [] }),
     keepMessages: async () => true,
     observe: hear,
   };

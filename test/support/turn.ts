@@ -17,6 +17,7 @@ function quietEffects(given: Given): Effects {
     turnBegun: () => undefined,
     continueAsNew: async () => undefined,
     refreshAgent: async () => null,
+    retrieve: async () => ({ type: 'retrieved', documents: [] }),
     keepMessages: async () => true,
     observe: () => undefined,
     ...given,

@@ -6,6 +6,7 @@ import { installRuntime } from '../../src/runtime.js';
 import { createWorker } from '../../src/worker.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
+import { retrievingAgent } from './retrieving-agent.js';
 
 installRuntime('ERROR');
 const { env } = process;
@@ -37,7 +38,7 @@ async function whole(): Promise<void> {
   });
   const worker = await createWorker({
     config: defineConfig({
-      agents: [agent, contractAgent()],
+      agents: [agent, contractAgent(), retrievingAgent(env['LEDGER'] ?? '')],
       ...(window > 0 && { models: { stub: { window } } }),
     }),
     address,

@@ -1,0 +1,66 @@
+import type { RetrieveInput, RetrieveResult } from '../activities/contract.js';
+import { TOOL_BLOCKS, type ToolBlock } from '../core/blocked.js';
+import type { RetrievalEnd } from '../core/loop.js';
+import type { RunState } from '../core/state.js';
+import { promptLength } from '../core/transcript.js';
+import { retrieveActivity } from './activities.js';
+import { mend } from './blocking.js';
+import { messageOf, problemOf } from './problem.js';
+import { inFlight, takeInterruption, type Session } from './session.js';
+
+const NAME = 'retrieve';
+
+/** The loop's `retrieve`: one activity with a constant-size input. */
+export async function retrieve(
+  session: Session,
+  state: RunState,
+  asked: number,
+): Promise<RetrievalEnd> {
+  const activity = retrieveActivity(state.config.definition.retrieve?.timeoutMs ?? 0);
+  const input = retrieveInput(session, asked);
+  const { resumes } = session;
+  session.doing.set(NAME, NAME);
+  session.changed();
+  try {
+    return retrieved(session, await inFlight(session, () => activity(input)));
+  } catch (error) {
+    const work = {
+      name: NAME,
+      reasons: TOOL_BLOCKS,
+      breakable: true,
+      attempt: (blocked: ToolBlock | undefined) =>
+        activity(blocked === undefined ? input : { ...input, blocked }),
+    };
+    return await mend(session, work, { error, resumes }).then(
+      (result): RetrievalEnd => retrieved(session, result),
+      (failure: unknown) => failed(session, failure),
+    );
+  } finally {
+    session.doing.delete(NAME);
+  }
+}
+
+function retrieved(session: Session, { documents }: RetrieveResult): RetrievalEnd {
+  const interrupted = takeInterruption(session);
+  return { type: 'retrieved', documents, ...(interrupted !== null && { interrupted }) };
+}
+
+/** An answer without its sources is not what the author asked for: the turn ends. */
+function failed(session: Session, error: unknown): RetrievalEnd {
+  const by = takeInterruption(session);
+  if (by !== null) return { type: 'interrupted', by };
+  return { type: 'failed', message: problemOf(error)?.message ?? `retrieve: ${messageOf(error)}` };
+}
+
+function retrieveInput({ state, input }: Session, asked: number): RetrieveInput {
+  const { definition, contextBlob } = state.config;
+  const { context } = input;
+  return {
+    upTo: promptLength(state.transcript),
+    head: state.transcript.head,
+    definition: definition.hash,
+    turn: state.turn.number,
+    asked,
+    ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+  };
+}

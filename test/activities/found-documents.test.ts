@@ -1,0 +1,79 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { keepDocuments, newDocuments } from '../../src/activities/found-documents.js';
+import { BlobError, type BlobStore } from '../../src/blobs/blob-store.js';
+import { keyOfDocument } from '../../src/core/document-text.js';
+import { sha256Hex } from '../../src/core/digest.js';
+import type { PromptMessage } from '../../src/core/messages.js';
+import { wellFormed } from '../../src/tools/utf8.js';
+
+const blobs: BlobStore = {
+  put: async (text) => ({ sha256: sha256Hex(text), bytes: Buffer.byteLength(text) }),
+  get: () => Promise.reject(new BlobError('missing', 'nothing is here')),
+};
+
+async function messagesFor(given: unknown, prompt: readonly PromptMessage[] = []) {
+  const documents = await keepDocuments(newDocuments(given, prompt), { blobs, readable: true });
+  return documents.map((document) => ({ role: 'user', ...document }) as const);
+}
+
+describe('what retrieve gave', () => {
+  test.each([
+    [undefined, 'it gave undefined; return an array of texts or { text, id?, source? }'],
+    ['a', 'it gave a text'],
+    [{ documents: [] }, 'it gave a value of type object'],
+    [[null], 'entry 0 of what it gave has null for its text'],
+    [['a', ['b']], 'entry 1 of what it gave has an array for its text'],
+    [['a', { text: 1 }], 'entry 1 of what it gave has a value of type number for its text'],
+    [[{ text: 'a', id: 7 }], 'id and source are texts, not a value of type number'],
+  ])('is refused when it is %j', (given, message) => {
+    expect(() => newDocuments(given, [])).toThrow(message);
+  });
+
+  test('is known again in a later turn, also where it is cut otherwise then', async () => {
+    const large = { text: 'z'.repeat(90_000), id: 'large' };
+    const first = await messagesFor(['small', large]);
+    expect(first).toHaveLength(2);
+    expect(await messagesFor([large, 'small', 'new'], first)).toHaveLength(1);
+    const changed = await messagesFor([{ ...large, text: 'changed' }], first);
+    expect(changed[0]?.text).toContain('changed');
+  });
+
+  test('never says that it ends before it does, and stays within its room', async () => {
+    const piece = fc.constantFrom(
+      '</document>',
+      '< / DOCUMENT >',
+      '<document key="',
+      '\n',
+      '\0',
+      '"',
+    );
+    const word = fc.oneof(piece, fc.string({ unit: 'binary' }), fc.constant('w'.repeat(30_000)));
+    const text = fc.array(word, { maxLength: 6 }).map((words) => words.join(''));
+    const document = fc.record(
+      { text, id: word, source: word },
+      { requiredKeys: ['text'], noNullPrototype: true },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.oneof(text, document), { maxLength: 50 }), async (given) => {
+        const messages = await messagesFor(given);
+        expect(Buffer.byteLength(JSON.stringify(messages))).toBeLessThan(256 * 1024);
+        for (const message of messages) {
+          expect(keyOfDocument(message.text)).not.toBeNull();
+          expect(message.text.match(/<\s*\/?\s*document/gi)).toEqual(['<document', '</document']);
+          expect(message.text.endsWith('\n</document>')).toBe(true);
+          expect(wellFormed(message.text)).toBe(message.text);
+        }
+        expect(await messagesFor(given, messages)).toEqual([]);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('is a copy in the history and a reference in the store when it is large', async () => {
+    const [small, large] = await messagesFor(['s'.repeat(20_000), 'l'.repeat(120_000)]);
+    expect(small?.blob).toBeUndefined();
+    expect(large?.blob).toEqual({ sha256: sha256Hex('l'.repeat(120_000)), bytes: 120_000 });
+    expect(large?.text.length).toBeLessThan(17_000);
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { renderForCompaction } from '../../src/core/compaction-text.js';
+import { documentKey, documentText } from '../../src/core/document-text.js';
+import type { RetrievalEnd } from '../../src/core/loop.js';
+import { nextAction } from '../../src/core/next-action.js';
+import { reduce } from '../../src/core/reduce.js';
+import type { RunState } from '../../src/core/state.js';
+import { asks, begun, config, says } from '../support/scripts.js';
+import { runTurn } from '../support/turn.js';
+
+const retrieve = { timeoutMs: 1_000 };
+const document = (text: string): string => documentText(documentKey({ text }), { shown: text });
+
+/** Runs a turn whose retrieval ends like this. `seen`: roles and texts before each model call. */
+async function run(end: RetrievalEnd, rest: Parameters<typeof config>[0] = {}) {
+  const script = [asks(['look']), says('42')];
+  const seen: (readonly string[])[] = [];
+  let retrievals = 0;
+  const state = await runTurn(begun(config({ retrieve, ...rest })), {
+    retrieve: async () => {
+      retrievals += 1;
+      return end;
+    },
+    callModel: async (now, { closing }) => {
+      seen.push(now.transcript.messages.map(({ text }) => text));
+      return { type: 'replied', reply: closing ? says('closing') : (script.shift() ?? says('?')) };
+    },
+    runCalls: async (_now, calls) => ({
+      results: calls.map(({ id }) => ({ id, ok: true, text: 'seen', executed: true })),
+    }),
+  });
+  return { state, seen, retrievals };
+}
+
+describe('a turn of an agent that retrieves', () => {
+  test('finds its documents once, before its first model call, and it is no step', async () => {
+    const documents = [{ text: document('a'), id: 'one' }, { text: document('b') }];
+    const { state, seen, retrievals } = await run({ type: 'retrieved', documents });
+    expect(retrievals).toBe(1);
+    expect(seen[0]?.slice(1)).toEqual([document('a'), document('b')]);
+    expect(state.turn.outcome).toMatchObject({ status: 'completed', steps: 2 });
+    expect(state.transcript.messages[1]).toMatchObject({
+      role: 'user',
+      origin: 'retrieved',
+      document: { id: 'one' },
+    });
+  });
+
+  test('goes on where nothing is found', async () => {
+    const { state, retrievals } = await run({ type: 'retrieved', documents: [] });
+    expect([retrievals, state.turn.outcome?.status]).toEqual([1, 'completed']);
+  });
+
+  test('ends when that fails, and says why', async () => {
+    const { state, seen } = await run({ type: 'failed', message: 'the index is down' });
+    expect(seen).toEqual([]);
+    expect(state.turn.outcome).toMatchObject({ status: 'failed', error: 'the index is down' });
+  });
+
+  test('retrieves nothing when the run has no step left', async () => {
+    const limits = { run: { steps: 1 } };
+    const { state } = await run({ type: 'retrieved', documents: [] }, { limits });
+    const over: RunState = { ...state, open: true };
+    const told = reduce(over, {
+      type: 'message-received',
+      message: { id: 'b', text: 'again', turn: 2 },
+    });
+    const begunAgain = reduce(reduce(told, { type: 'turn-recorded', at: 0 }), {
+      type: 'turn-begun',
+      at: 0,
+    });
+    expect(nextAction(begunAgain)).toEqual({ type: 'end-at-limit', reason: 'steps' });
+  });
+
+  test.each(['cancelTurn', 'wallMs'] as const)('can be broken off by %s', async (by) => {
+    const { state, retrievals } = await run({ type: 'interrupted', by });
+    const status = by === 'wallMs' ? 'stopped' : 'cancelled';
+    expect(state.turn.outcome).toMatchObject({ status, steps: 0 });
+    expect(retrievals).toBe(1);
+  });
+
+  test('keeps documents that came although it was broken off', async () => {
+    const documents = [{ text: document('a') }];
+    const { state } = await run({ type: 'retrieved', documents, interrupted: 'cancelTurn' });
+    expect(state.turn.outcome?.status).toBe('cancelled');
+    expect(state.transcript.messages).toHaveLength(2);
+  });
+});
+
+test('a document is told from what a person said when the conversation is summarised', () => {
+  const record = renderForCompaction([
+    { role: 'user', text: 'why?' },
+    { role: 'user', text: document('because') },
+  ]);
+  expect(record).toMatch(/^user:\n\| why\?\nretrieved document:\n\| Found for this turn/);
+});
