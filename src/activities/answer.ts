@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { AgentDefinition } from '../core/definition.js';
 import type { Json } from '../core/json.js';
 import type { ParsedAnswer } from '../core/reply.js';
@@ -43,6 +44,12 @@ export async function judgeAnswer(
   const bytes = Buffer.byteLength(JSON.stringify(parsed.output));
   if (bytes <= MAX_OUTPUT_BYTES) return parsed;
   return { ok: false, problem: `the answer has ${bytes} bytes, at most ${MAX_OUTPUT_BYTES} fit` };
+}
+
+/** The schema that every output of the agent has to fit; null where its contract is another one, or none. */
+export function contractSchema(pinned: PinnedAgent): z.ZodType | null {
+  const parser = pinned.definition.output?.type === 'json' ? parserOf(pinned) : null;
+  return parser?.type === 'zod' ? parser.schema : null;
 }
 
 function parserOf({ definition, agent, current }: PinnedAgent): AnswerParser | null {

@@ -5,7 +5,8 @@ import type { RetrievedDocument } from '../core/documents.js';
 import type { AskReceipt } from '../core/inbox.js';
 import type { RunInput } from '../core/input.js';
 import type { Json, JsonObject } from '../core/json.js';
-import type { BlobRef, Message, ToolCall } from '../core/messages.js';
+import type { Artefact, BlobRef, Message, ToolCall } from '../core/messages.js';
+import type { CallArtefacts } from '../core/named-artefacts.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { RunConfig } from '../core/state.js';
 import type { PromptChunk } from '../core/transcript.js';
@@ -60,6 +61,8 @@ export interface RunToolInput {
   readonly key: string;
   readonly context?: Json;
   readonly contextBlob?: BlobRef;
+  /** Only in a run that has artefacts. */
+  readonly artefacts?: CallArtefacts;
   readonly blocked?: ToolBlock;
 }
 
@@ -143,6 +146,8 @@ export interface ForkMessagesResult {
   readonly from: { readonly runId: string };
   /** Of them, those that stay word for word. */
   readonly pinned?: readonly Message[];
+  /** What the calls among them have made. */
+  readonly artefacts?: readonly Artefact[];
 }
 
 /** The seam between workflow and worker. Names and fields are recorded in histories: they are for ever. */

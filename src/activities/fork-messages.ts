@@ -3,7 +3,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { NoRunError } from '../client/read-run.js';
 import { transcriptOf } from '../client/run-transcript.js';
 import type { ActivityProblem } from '../core/failure.js';
-import { promptBefore } from '../core/fork.js';
+import { artefactsBefore, promptBefore } from '../core/fork.js';
 import type { Message } from '../core/messages.js';
 import { visible } from '../core/summaries.js';
 import { chain, FIRST_LINK, messageTokens, promptOf } from '../core/transcript.js';
@@ -40,6 +40,7 @@ export async function forkMessages(
     );
   }
   const pinned = pinnedOf(messages);
+  const artefacts = artefactsBefore(told.artefacts ?? [], said, next);
   return {
     chunk: { blob: await blobs.put(writeChunk(messages)), count: messages.length },
     head: messages.reduce((head, message) => chain(head, promptOf(message)), FIRST_LINK),
@@ -47,6 +48,7 @@ export async function forkMessages(
     next,
     from: { runId },
     ...(pinned.length > 0 && { pinned }),
+    ...(artefacts.length > 0 && { artefacts }),
   };
 }
 

@@ -15,15 +15,24 @@ export async function keepText(
   store: BlobStore,
   options: FitOptions = {},
 ): Promise<FittedText> {
+  const end = await patiently(() => fitText(text, store, options));
+  if ('done' in end) return end.done;
+  return { text: cutText(text, { lost: end.fault, keepBytes: kept(options.maxBytes ?? Infinity) }) };
+}
+
+/** Asks a store again that fails, some times; then says how it failed. */
+export async function patiently<T>(
+  work: () => Promise<T>,
+): Promise<{ readonly done: T } | { readonly fault: string }> {
   let fault = '';
   for (const waitMs of [0, ...AGAIN_MS]) {
     if (waitMs > 0) await pause(waitMs);
     try {
-      return await fitText(text, store, options);
+      return { done: await work() };
     } catch (error) {
       if (!(error instanceof BlobError)) throw error;
       fault = error.message;
     }
   }
-  return { text: cutText(text, { lost: fault, keepBytes: kept(options.maxBytes ?? Infinity) }) };
+  return { fault };
 }

@@ -9,6 +9,7 @@ import { checkArguments } from '../tools/check-arguments.js';
 import { toToolDefinition } from '../tools/tool-definition.js';
 import type { Tool } from '../tools/tool.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
+import type { PinnedAgent } from './definitions.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { ownWorkflow } from './own-workflow.js';
 import { pinnedInput, unchanged } from './pinned-input.js';
@@ -16,6 +17,7 @@ import { pinnedInput, unchanged } from './pinned-input.js';
 export type PreparedCall =
   | {
       readonly ok: true;
+      readonly agent: PinnedAgent;
       readonly tool: Tool;
       /** The tool as the run knows it; its effect, timeouts and attempts hold. */
       readonly pinned: ToolDefinition;
@@ -58,7 +60,7 @@ export async function prepareCall(
     if (change !== null) throw block(context, input, { reason: 'tool_changed', message: change });
   }
   if (!checked.ok) return refused(checked.problem);
-  return { ok: true, tool, pinned, value: checked.value };
+  return { ok: true, agent, tool, pinned, value: checked.value };
 }
 
 /** How the tool has changed since the run pinned it, if that stands in the way of this call. */

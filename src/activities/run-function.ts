@@ -1,12 +1,11 @@
 import { Context } from '@temporalio/activity';
 import { isObject } from '../core/json.js';
-import { normaliseResult } from '../tools/normalise.js';
 import type { RunFunctionInput, RunFunctionResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
-import { keepText } from './kept-text.js';
 import { prepareCall } from './prepare-call.js';
 import { settleTool } from './settle-tool.js';
+import { keepResult, writeResult } from './tool-result.js';
 
 /** Asks a tool's `verify` what became of a call. What it throws is tried again, then left to a person. */
 export async function runFunction(
@@ -24,26 +23,29 @@ export async function runFunction(
       const end = await settleTool(
         async (signal) => {
           const verification: unknown = await tool.verify?.(input.key, { signal });
-          return { verification, text: await textOfResult(verification, signal) };
+          const warn = (message: string): void => context.log.warn(message);
+          const { name, effect } = pinned;
+          const about = { name, effect, signal, warn };
+          return { verification, written: await writeResult(resultIn(verification), about) };
         },
         { timeoutMs: pinned.timeoutMs, cancelled: context.cancellationSignal },
       );
       if (end.type === 'thrown') throw end.error;
       if (end.type === 'cancelled') throw context.cancellationSignal.reason;
       if (end.type === 'timeout') return { happened: 'unknown', message: 'verify took too long' };
-      const { verification, text: whole } = end.value;
+      const { verification, written } = end.value;
       // Nothing but a clear no lets a destructive call be made again.
       if (!isObject(verification) || typeof verification['happened'] !== 'boolean') {
         return { happened: 'unknown', message: 'verify cannot tell' };
       }
       if (!verification['happened']) return { happened: false };
-      const { text, blob } = await keepText(whole, deps.blobs);
-      return { happened: true, result: { ok: true, text, ...(blob && { blob }) } };
+      const { output: _, ...kept } = await keepResult(pinned, written, deps.blobs);
+      return { happened: true, result: { ok: true, ...kept } };
     },
   );
 }
 
-async function textOfResult(verification: unknown, signal: AbortSignal): Promise<string> {
+function resultIn(verification: unknown): unknown {
   const result = isObject(verification) ? verification['result'] : undefined;
-  return await normaliseResult(result ?? 'It happened.', { signal });
+  return result ?? 'It happened.';
 }

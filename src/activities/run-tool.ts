@@ -1,17 +1,23 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { artefactText } from '../core/artefact-text.js';
 import { errorText, type CallErrorType } from '../core/calls.js';
 import { parseProblem } from '../core/failure.js';
 import type { ToolDefinition } from '../core/definition.js';
-import { parseJson, type Json } from '../core/json.js';
+import type { Json } from '../core/json.js';
+import type { ArtefactMade } from '../core/messages.js';
 import { normaliseError } from '../tools/normalise-error.js';
-import { normaliseResult } from '../tools/normalise.js';
+import { returnedError } from '../tools/returned-error.js';
+import { isArtefact } from '../tools/artefact.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
-import { checkedOutput } from './checked-output.js';
-import { keepText } from './kept-text.js';
+import { contractSchema } from './answer.js';
+import { callArtefacts } from './call-artefacts.js';
+import { checkedEnding, checkedOutput } from './checked-output.js';
+import type { PinnedAgent } from './definitions.js';
+import { keepResult, writeResult } from './tool-result.js';
 import { prepareCall, type PreparedCall } from './prepare-call.js';
 import { runKey } from './rebuild-prompt.js';
 import { runContext } from './run-context.js';
@@ -38,10 +44,9 @@ export async function runTool(
       if (!prepared.ok) return prepared.result;
       const result = await settled(deps, context, { ...prepared, input });
       if (result.ok === true || result.ok === false) {
-        const { text } = result;
         deps.transcripts.noteResult(runKey(context.info), {
           role: 'tool',
-          text,
+          text: toldText(result, input, prepared.pinned),
           callId: input.call.id,
         });
       }
@@ -93,10 +98,22 @@ async function settled(
 
 interface Execution {
   readonly tool: Tool;
+  readonly agent: PinnedAgent;
   readonly pinned: ToolDefinition;
   readonly value: unknown;
   readonly input: RunToolInput;
   readonly userContext: Json;
+}
+
+/** What the transcript will say, but for a name that another artefact has: then a worker asks. */
+function toldText(
+  result: { readonly text: string; readonly artefact?: ArtefactMade },
+  { call }: RunToolInput,
+  { ends }: ToolDefinition,
+): string {
+  const { text, artefact: made } = result;
+  if (made === undefined || ends) return text;
+  return artefactText({ ...made, tool: call.name, call: call.id }, made.name, text);
 }
 
 async function execute(
@@ -107,14 +124,22 @@ async function execute(
   const { tool, pinned, value } = execution;
   const bounds = { timeoutMs: pinned.timeoutMs, cancelled: context.cancellationSignal };
   const end = await settleTool(async (signal) => {
-    const raw = await tool.execute(value, toolContext(context, execution, signal));
-    const returned = await checkedOutput(tool, raw, (message) => context.log.warn(message));
+    const artefacts = callArtefacts(execution.input, deps.blobs);
+    const raw = await tool.execute(value, toolContext(context, execution, { signal, artefacts }));
+    const fault = tool.output === undefined ? returnedError(raw) : null;
+    if (fault !== null) return { fault };
+    const warn = (message: string): void => context.log.warn(message);
+    const checked = await checkedResult(execution, raw, warn);
     // Within the tool's time: a returned stream is read here.
-    return { returned, whole: await normaliseResult(returned, { signal }) };
+    const { name, effect } = pinned;
+    return { written: await writeResult(checked, { name, effect, signal, warn }) };
   }, bounds);
   switch (end.type) {
-    case 'value':
-      return await succeeded(deps, pinned, end.value);
+    case 'value': {
+      const { fault, written } = end.value;
+      if (written === undefined) return failed('tool_error', normaliseError(fault).message);
+      return { ok: true, ...(await keepResult(pinned, written, deps.blobs)) };
+    }
     case 'thrown':
       return thrown(context, pinned, end.error);
     case 'timeout': {
@@ -126,23 +151,17 @@ async function execute(
   }
 }
 
-/** Stored before it is reported: a result that cannot be kept is not there. */
-async function succeeded(
-  deps: ActivityDependencies,
-  pinned: ToolDefinition,
-  { returned, whole }: { returned: unknown; whole: string },
-): Promise<RunToolResult> {
-  const { text, blob } = await keepText(whole, deps.blobs);
-  // Only where it becomes the run's output: everything else is recorded once, as text.
-  const typed = pinned.ends && typeof returned !== 'string' && !blob;
-  const output = typed ? parseJson(whole) : undefined;
-  return {
-    ok: true,
-    text,
-    ...(blob && { blob }),
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse gives JSON
-    ...(output !== undefined && { output: output as Json }),
-  };
+/** The value by its schemas, those of the tool and, where it ends the turn, of the agent. */
+async function checkedResult(
+  { tool, pinned, agent }: Execution,
+  raw: unknown,
+  warn: (message: string) => void,
+): Promise<unknown> {
+  const handed = isArtefact(raw) ? raw : null;
+  let value = await checkedOutput(tool, handed === null ? raw : handed.value, warn);
+  const contract = pinned.ends ? contractSchema(agent) : null;
+  if (contract !== null) value = await checkedEnding({ ...pinned, contract }, value, warn);
+  return handed === null ? value : { ...handed, value };
 }
 
 /** A plain error is tried again while attempts are left; a `ToolError` is told to the model at once. */
@@ -175,12 +194,12 @@ function failed(type: CallErrorType, message: string): RunToolResult {
 function toolContext(
   context: Context,
   { input, userContext }: Execution,
-  signal: AbortSignal,
+  given: Pick<ToolContext, 'signal' | 'artefacts'>,
 ): ToolContext {
   const { info } = context;
   return {
+    ...given,
     idempotencyKey: input.key,
-    signal,
     heartbeat: (details?: Json) => context.heartbeat(harmless(details)),
     log: logOf(context),
     run: { ...runOf(info), turn: input.turn, step: input.step },

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { endOfRun } from '../client/end-of-run.js';
 import type { Projection } from '../client/projection.js';
+import { parseJson } from '../core/json.js';
 import type { Outcome } from '../core/outcome.js';
 import type { EndedTurn } from '../core/state.js';
 import { visible } from '../core/summaries.js';
@@ -70,7 +71,7 @@ async function report(context: CliContext, given: Report): Promise<ExitCode> {
   if (context.options.json) {
     context.out(JSON.stringify(told));
   } else {
-    const answer = await wholeAnswer(context, outcome);
+    const answer = readable(await wholeAnswer(context, outcome), outcome);
     if (answer !== null) context.out(process.stdout.isTTY ? printable(answer) : answer);
   }
   return CODES[outcome.status];
@@ -90,6 +91,12 @@ function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
     colour[status](error === undefined ? word : `${word}: ${visible(error)}`),
     paint.dim(figures.join(' · ')),
   ].join(' · ');
+}
+
+/** What a tool gave is data; people read it with a line for each part of it. */
+function readable(answer: string | null, { reason }: Outcome): string | null {
+  const value = answer === null || reason !== 'tool' ? null : parseJson(answer);
+  return typeof value === 'object' && value !== null ? JSON.stringify(value, null, 2) : answer;
 }
 
 /** A large answer lies in the blob store; where that is elsewhere, its head and tail must do. */

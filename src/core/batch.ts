@@ -1,3 +1,4 @@
+import { artefactList } from './artefact-text.js';
 import { asksCatalog } from './catalog.js';
 import { catalogAnswer } from './catalog-answers.js';
 import { refusal, shortSignature, signature, type CallResult } from './calls.js';
@@ -72,6 +73,7 @@ function planCall(
   if (tool === undefined) {
     return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
   }
+  if (tool.kind === 'artefacts') return answer(listed(state, call));
   const until = tool.kind === 'wait' ? waitUntil(call.arguments, place.at) : 0;
   if (typeof until !== 'number') {
     return answer(refusal(call.id, { type: 'invalid_arguments', message: until.problem }));
@@ -183,6 +185,11 @@ function tooDeep(state: RunState, call: ToolCall): boolean {
 /** A repeated read is legitimate polling; what changes the world is not done twice by accident. */
 export function guardsRepeats(tool: ToolDefinition): boolean {
   return tool.effect !== 'read' && tool.repeat !== 'allow';
+}
+
+/** As of the message that asks: what its other calls make is not among them. */
+function listed({ artefacts = [] }: RunState, { id }: ToolCall): CallResult {
+  return { id, ok: true, text: artefactList(artefacts), executed: false };
 }
 
 function answer(result: CallResult): Plan {

@@ -1,13 +1,15 @@
 import { errorText, type CallErrorType, type CallResult } from './calls.js';
 import type { ToolDefinition } from './definition.js';
 import type { Json } from './json.js';
-import type { BlobRef, ToolCall } from './messages.js';
+import type { ArtefactMade, BlobRef, ToolCall } from './messages.js';
 
 /** What a tool activity records when the tool gave something. */
 export interface ToolSuccess {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly output?: Json;
+  /** The value is kept under a name; `text` is then how it begins, but for a tool with `ends`. */
+  readonly artefact?: ArtefactMade;
 }
 
 /** A person's decision about a call whose outcome is unknown. */
@@ -24,13 +26,14 @@ export function succeededCall(
   tool: ToolDefinition,
   success: ToolSuccess,
 ): CallResult {
-  const { text, blob, output } = success;
+  const { text, blob, output, artefact } = success;
   return {
     id: call.id,
     ok: true,
     text,
     ...(blob && { blob }),
     ...(tool.ends && { output: output ?? text }),
+    ...(artefact && { artefact }),
     executed: true,
   };
 }

@@ -1,6 +1,6 @@
 import { sha256Hex } from './digest.js';
 import type { Json } from './json.js';
-import type { BlobRef, ToolCall } from './messages.js';
+import type { ArtefactMade, BlobRef, ToolCall } from './messages.js';
 import type { Usage } from './outcome.js';
 
 /** What became of one call; each call gets exactly one. */
@@ -12,6 +12,8 @@ export interface CallResult {
   readonly blob?: BlobRef;
   /** The tool's value where it was no plain text; only kept for a tool with `ends`. */
   readonly output?: Json;
+  /** The value is kept under a name; `text` is how it begins, until the name is given (`takeArtefacts`). */
+  readonly artefact?: ArtefactMade;
   /** The tool ran, or may have; false for what the engine answered itself. */
   readonly executed: boolean;
   /** What an agent that was called has used. */

@@ -29,8 +29,8 @@ export interface ToolDefinition {
   readonly effect: Effect;
   readonly ends?: true;
   readonly repeat?: 'allow';
-  /** The workflow answers the call itself: `wait` by a durable timer. */
-  readonly kind?: 'wait' | 'agent';
+  /** The workflow answers the call itself: `wait` by a durable timer, `artefacts` from its state. */
+  readonly kind?: 'wait' | 'agent' | 'artefacts';
   /** The agent behind a tool of kind `agent`. */
   readonly calls?: { readonly agent: string; readonly parentClose: ParentClose };
   /** Has a `verify` function, so an unknown outcome can be settled without a person. */

@@ -1,4 +1,4 @@
-import { isSide, type Message } from './messages.js';
+import { isSide, type Artefact, type Message } from './messages.js';
 import type { ForkPoint, RunState } from './state.js';
 import type { PromptChunk } from './transcript.js';
 
@@ -11,15 +11,19 @@ export interface Forked {
   readonly tokens: number;
   /** Of these messages, those that a compaction keeps word for word. */
   readonly pinned: readonly Message[];
+  /** What the calls among them have made. */
+  readonly artefacts?: readonly Artefact[];
 }
 
 /** Nothing has been said yet; what is said goes on with the numbers of the other run. */
-export function forked(state: RunState, { from, chunk, head, tokens, pinned }: Forked): RunState {
+export function forked(state: RunState, given: Forked): RunState {
+  const { from, chunk, head, tokens, pinned, artefacts } = given;
   const { transcript, compaction } = state;
   const all = transcript.tokens + tokens;
   return {
     ...state,
     forkedFrom: from,
+    ...(artefacts && { artefacts }),
     transcript: {
       ...transcript,
       next: from.at,
@@ -68,6 +72,18 @@ export function promptBefore(
   const rest = canonical.filter((message) => message.n > last && compactsOf(message) === null);
   const messages = [...stayed, ...(summary === undefined ? [] : [summary]), ...rest];
   return { at, messages, needs: last + 1 };
+}
+
+/** Of the artefacts of a run, those that no message from number `at` on has made. */
+export function artefactsBefore(
+  artefacts: readonly Artefact[],
+  said: readonly Message[],
+  at: number,
+): readonly Artefact[] {
+  const later = new Set(
+    said.map((message) => (message.role === 'tool' && message.n >= at ? message.callId : '')),
+  );
+  return artefacts.filter(({ call }) => !later.has(call));
 }
 
 function compactsOf(message: Message): { readonly to: number } | null {

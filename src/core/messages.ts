@@ -8,6 +8,26 @@ export interface BlobRef {
   readonly bytes: number;
 }
 
+/** A tool's value that is kept whole and handed on by its name, as the worker records it. */
+export interface ArtefactMade {
+  /** 1 to 64 of a–z, 0–9, `_` and `-`. */
+  readonly name: string;
+  /** The value as JSON, or as it is where it is a text. */
+  readonly blob: BlobRef;
+  /** For the model: `array of 300`, `object with keys …`. */
+  readonly kind: string;
+  readonly text?: true;
+  /** In the author's words, one line. */
+  readonly summary?: string;
+}
+
+/** One that the run knows by name. */
+export interface Artefact extends ArtefactMade {
+  /** The tool and the call that made it. */
+  readonly tool: string;
+  readonly call: string;
+}
+
 /**
  * What is sent along with a message: only ever what somebody attached on purpose, never a path or an
  * address that stood in a text. By reference, the blob holds the bytes as base64 text.

@@ -1,3 +1,4 @@
+import { takeArtefacts } from './artefacts.js';
 import { completeBatch, fillBatch, openBatch, waitsOver, wakes } from './batch.js';
 import { refusal, type CallResult } from './calls.js';
 import { end, prune, say, withTurn } from './change.js';
@@ -208,9 +209,10 @@ function timePassed(state: RunState, at: number): RunState {
 
 function takeResults(state: RunState, results: readonly CallResult[]): RunState {
   if (state.turn.batch === null) return state;
-  const batch = fillBatch(state.turn.batch, results);
+  const taken = takeArtefacts(state, state.turn.batch, results);
+  const batch = fillBatch(state.turn.batch, taken.results);
   const executed = results.filter((result) => result.executed).length;
-  const counted = results.reduce(addSpent, countCalls(state, executed));
+  const counted = results.reduce(addSpent, countCalls(taken.state, executed));
   return withTurn(counted, { batch });
 }
 

@@ -1,7 +1,7 @@
 import type { AgentDefinition, LimitName, LimitSet, Price } from './definition.js';
 import type { CallResult } from './calls.js';
 import { emptyInbox, type Inbox } from './inbox.js';
-import type { BlobRef, ToolCall } from './messages.js';
+import type { Artefact, BlobRef, ToolCall } from './messages.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { Transcript } from './transcript.js';
@@ -147,6 +147,8 @@ export interface RunState {
   readonly compaction: CompactionState;
   /** Parameters that the model's server has refused in this run. */
   readonly dropped?: readonly string[];
+  /** What tools have made and later calls can name, oldest first; absent where there is nothing. */
+  readonly artefacts?: readonly Artefact[];
   /** The run began with the messages of another one. */
   readonly forkedFrom?: ForkPoint;
 }

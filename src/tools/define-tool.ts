@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { CatalogEntry, Effect } from '../core/definition.js';
+import type { Artefact } from './artefact.js';
 import { normaliseError } from './normalise-error.js';
 import { assertToolOptions } from './tool-options.js';
 import { argumentsSchema } from './tool-schema.js';
@@ -40,8 +41,15 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
     context: { readonly signal: AbortSignal },
   ): Verification | Promise<Verification>;
   undo?(input: z.output<Input>, result: z.output<Output>): void | Promise<void>;
-  execute(input: z.output<Input>, context: ToolContext): z.input<Output> | Promise<z.input<Output>>;
+  /** What it gives is told to the model, as text or JSON; `artefact(value)` is kept and named instead. */
+  execute(
+    input: z.output<Input>,
+    context: ToolContext,
+  ): Returned<z.input<Output>> | Promise<Returned<z.input<Output>>>;
 }
+
+/** `output` is the schema of the value, whichever way it is given. */
+type Returned<Value> = Value | Artefact<Value>;
 
 /**
  * Makes a tool of a plain function. Arguments that the definition does not name are refused, unless

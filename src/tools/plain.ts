@@ -11,6 +11,8 @@ const HEAD_BYTES = 48;
 interface Walk {
   values: number;
   characters: number;
+  /** What could not be kept, in words, as far as that is no matter of form. */
+  lost?: string;
   readonly ancestors: Set<object>;
 }
 
@@ -27,6 +29,15 @@ export function toPlain(value: unknown): Json {
   return convert(value, walk) ?? null;
 }
 
+/** The same, or what JSON cannot keep of the value: bytes, functions, cycles, what is too much. */
+export function toWholePlain(value: unknown): { readonly plain: Json } | { readonly lost: string } {
+  const walk: Walk = { values: MAX_VALUES, characters: MAX_CHARACTERS, ancestors: new Set() };
+  const plain = convert(value, walk) ?? null;
+  if (walk.values <= 0) return { lost: `more than ${MAX_VALUES} values` };
+  if (walk.characters <= 0) return { lost: `more than ${MAX_CHARACTERS} characters` };
+  return walk.lost === undefined ? { plain } : { lost: walk.lost };
+}
+
 function convert(value: unknown, walk: Walk): Json | undefined {
   walk.values -= 1;
   switch (typeof value) {
@@ -41,8 +52,10 @@ function convert(value: unknown, walk: Walk): Json | undefined {
     case 'undefined':
       return undefined;
     case 'symbol':
+      walk.lost ??= 'a symbol';
       return bounded(`[symbol ${value.description ?? ''}]`, walk);
     case 'function':
+      walk.lost ??= 'a function';
       return `[function ${attempt(() => textOf(value.name).slice(0, 100)) || 'without a name'}]`;
     case 'object':
       return value === null ? null : convertObject(value, walk);
@@ -50,13 +63,13 @@ function convert(value: unknown, walk: Walk): Json | undefined {
 }
 
 function convertObject(value: object, walk: Walk): Json | undefined {
-  if (walk.ancestors.has(value)) return '[circular]';
-  if (walk.ancestors.size >= MAX_DEPTH) return '[nested too deep]';
+  if (walk.ancestors.has(value)) return noted(walk, 'circular');
+  if (walk.ancestors.size >= MAX_DEPTH) return noted(walk, 'nested too deep');
   walk.ancestors.add(value);
   try {
     return convertKnown(value, walk);
   } catch (error) {
-    return `[unreadable: ${reason(error)}]`;
+    return noted(walk, `unreadable: ${reason(error)}`);
   } finally {
     walk.ancestors.delete(value);
   }
@@ -76,11 +89,14 @@ function convertKnown(value: object, walk: Walk): Json | undefined {
   if (types.isSet(value)) return list(value.values(), value.size, walk);
   if (types.isBoxedPrimitive(value)) return convert(value.valueOf(), walk);
   if (types.isRegExp(value)) return bounded(String(value), walk);
-  if (types.isPromise(value)) return '[promise]';
-  if (value instanceof Blob) return { type: 'binary', bytes: value.size };
-  if (types.isAnyArrayBuffer(value)) return binaryNote(Buffer.from(value));
+  if (types.isPromise(value)) return noted(walk, 'promise');
+  if (value instanceof Blob) {
+    walk.lost ??= `${value.size} bytes that are no text`;
+    return { type: 'binary', bytes: value.size };
+  }
+  if (types.isAnyArrayBuffer(value)) return bytesOf(Buffer.from(value), walk);
   if (ArrayBuffer.isView(value)) return convertView(value, walk);
-  if (isStream(value)) return '[stream]';
+  if (isStream(value)) return noted(walk, 'stream');
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === 'function') return convert(Reflect.apply(toJSON, value, []), walk);
   if (isIterable(value)) return list(value, undefined, walk);
@@ -106,7 +122,7 @@ function property(value: object, key: string, walk: Walk): Json | undefined {
   try {
     return convert(Reflect.get(value, key), walk);
   } catch (error) {
-    return `[getter threw: ${reason(error)}]`;
+    return noted(walk, `getter threw: ${reason(error)}`);
   }
 }
 
@@ -134,7 +150,18 @@ function convertView(value: ArrayBufferView, walk: Walk): Json {
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   const isNumbers =
     types.isTypedArray(value) && !types.isUint8Array(value) && !types.isUint8ClampedArray(value);
-  return isNumbers ? list(value as Iterable<unknown>, value.length, walk) : binaryNote(bytes);
+  return isNumbers ? list(value as Iterable<unknown>, value.length, walk) : bytesOf(bytes, walk);
+}
+
+function bytesOf(bytes: Buffer, walk: Walk): Json {
+  walk.lost ??= `${bytes.length} bytes that are no text`;
+  return binaryNote(bytes);
+}
+
+/** What stands in the place of something that is no data. */
+function noted(walk: Walk, what: string): string {
+  walk.lost ??= `something ${what}`;
+  return `[${what}]`;
 }
 
 /** What stands for bytes that are no text. */

@@ -26,6 +26,24 @@ export interface ToolContext {
   };
   /** The run's `context`: known to user functions, never to the model. */
   readonly context: Json;
+  /** What earlier calls have handed over with `artefact`. */
+  readonly artefacts: CallArtefacts;
+}
+
+/**
+ * The artefacts of the run, as far as this call may read them: those that its arguments name, by a
+ * text that is the name from end to end, or that a default in its `input` names. An agent that is
+ * called has none of its caller's.
+ */
+export interface CallArtefacts {
+  readonly names: readonly string[];
+  /**
+   * The whole value, as JSON gives it back; with a schema, what that makes of it. Rejects with a
+   * `ToolError` that names those there are, where there is none of this name, or where it does not
+   * fit the schema.
+   */
+  get(name: string): Promise<unknown>;
+  get<Schema extends z.ZodType>(name: string, schema: Schema): Promise<z.output<Schema>>;
 }
 
 /** What an approval predicate knows: the call has no place in the run yet. */
@@ -60,7 +78,7 @@ export interface Tool {
   readonly ends?: true;
   readonly repeat?: 'allow';
   /** A call that the workflow answers itself; `execute` is never called. Only built-in tools have it. */
-  readonly kind?: 'wait' | 'agent';
+  readonly kind?: 'wait' | 'agent' | 'artefacts';
   /** The agent behind a tool of kind `agent`. */
   readonly calls?: ToolDefinition['calls'];
   readonly catalog?: CatalogEntry;

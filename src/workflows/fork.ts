@@ -8,9 +8,25 @@ import type { Session } from './session.js';
 
 /** Puts the messages of another run before all that is said in this one, and remembers which. */
 export async function fork(session: Session, { run, at }: ForkInput): Promise<void> {
-  const { next, chunk, head, tokens, pinned = [], ...read } = await messagesOf({ run, at });
+  const {
+    next,
+    chunk,
+    head,
+    tokens,
+    pinned = [],
+    artefacts,
+    ...read
+  } = await messagesOf({ run, at });
   const from = { run, runId: read.from.runId, at: next };
-  apply(session, { type: 'forked', from, chunk, head, tokens, pinned });
+  apply(session, {
+    type: 'forked',
+    from,
+    chunk,
+    head,
+    tokens,
+    pinned,
+    ...(artefacts && { artefacts }),
+  });
   upsertMemo({ forkedFrom: from });
 }
 

@@ -6,6 +6,7 @@ import { idempotencyKey, type CallResult } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
 import type { CallsEnd } from '../core/loop.js';
 import type { ToolCall } from '../core/messages.js';
+import { callArtefacts } from '../core/named-artefacts.js';
 import type { RunState } from '../core/state.js';
 import { callSummary } from '../core/summaries.js';
 import { runChild } from './child-run.js';
@@ -61,6 +62,7 @@ function toolInput(
   const step = state.turn.batch?.step ?? state.turn.spent.steps;
   const index = state.turn.batch?.calls.findIndex(({ id }) => id === call.id) ?? 0;
   const { context } = session.input;
+  const artefacts = callArtefacts(state, call, tool);
   return {
     definition: definition.hash,
     turn,
@@ -69,5 +71,6 @@ function toolInput(
     effect: tool.effect,
     key: idempotencyKey({ namespace, workflowId, firstRunId, turn, step, index }, call),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+    ...(artefacts && { artefacts }),
   };
 }

@@ -23,6 +23,7 @@ export function toolContext(parts: Partial<ToolContext> = {}): ToolContext {
     run: { id: 'run', runId: 'segment', turn: 1, step: 1 },
     call: { id: 'call_1_1_0', attempt: 1 },
     context: null,
+    artefacts: { names: [], get: () => Promise.reject(new Error('there are none')) },
     ...parts,
   };
 }

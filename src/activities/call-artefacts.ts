@@ -1,0 +1,48 @@
+import type { z } from 'zod';
+import type { BlobStore } from '../blobs/blob-store.js';
+import { plainName } from '../core/named-artefacts.js';
+import { guarded } from '../tools/guard.js';
+import { nearestFirst } from '../tools/nearest.js';
+import { ToolError } from '../tools/tool-error.js';
+import type { CallArtefacts } from '../tools/tool.js';
+import type { RunToolInput } from './contract.js';
+
+type Given = Pick<RunToolInput, 'artefacts' | 'call'>;
+
+/** The artefacts that a call may read; each is fetched when it is asked for. */
+export function callArtefacts(input: Given, blobs: BlobStore): CallArtefacts {
+  const named = input.artefacts?.named ?? [];
+  const read = async (name: string, schema?: z.ZodType): Promise<unknown> => {
+    const found = named.find((one) => one.name === plainName(name));
+    if (found === undefined) throw new ToolError(missing(name, input));
+    const content = await blobs.get(found.blob);
+    const value: unknown = found.text ? content : JSON.parse(content);
+    return schema === undefined ? value : await fitting(schema, value, found.name);
+  };
+  return {
+    names: named.map(({ name }) => name),
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema gives the value its type
+    get: read as CallArtefacts['get'],
+  };
+}
+
+async function fitting(schema: z.ZodType, value: unknown, name: string): Promise<unknown> {
+  const checked = await guarded(() => schema.safeParseAsync(value));
+  if (checked.ok && checked.value.success) return checked.value.data;
+  const fault = checked.ok ? checked.value.error?.message : checked.message;
+  throw new ToolError(`artefact "${name}" is not what this tool takes: ${fault ?? ''}`);
+}
+
+/** For the model: which there are, the nearest first, or why none is. */
+function missing(name: string, { artefacts, call }: Given): string {
+  const asked = `there is no artefact ${JSON.stringify(name.slice(0, 100))}`;
+  if (artefacts === undefined) {
+    return `${asked}: this run has none; only what a tool has kept as an artefact can be named`;
+  }
+  if (call.blob !== undefined) {
+    return `${asked} among the ${call.blob.bytes} bytes of arguments, which are too long to be searched; name it in a shorter call`;
+  }
+  const others = [...(artefacts.named ?? []).map((one) => one.name), ...(artefacts.known ?? [])];
+  if (others.length === 0) return `${asked} among the arguments of this call; name it there`;
+  return `${asked}; there are ${nearestFirst(name, others).join(', ')}`;
+}

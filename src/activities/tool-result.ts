@@ -1,0 +1,88 @@
+import type { BlobStore } from '../blobs/blob-store.js';
+import type { ToolSuccess } from '../core/call-results.js';
+import type { ToolDefinition } from '../core/definition.js';
+import { parseJson, type Json } from '../core/json.js';
+import type { ArtefactMade } from '../core/messages.js';
+import { isArtefact, standardName } from '../tools/artefact.js';
+import { artefactValue } from '../tools/artefact-value.js';
+import { cutText } from '../tools/cut.js';
+import { normaliseResult } from '../tools/normalise.js';
+import { ToolError } from '../tools/tool-error.js';
+import { keepText, patiently } from './kept-text.js';
+
+/** What a tool gave, written down and not yet kept. */
+export interface WrittenResult {
+  readonly content: string;
+  readonly isText: boolean;
+  readonly artefact?: Omit<ArtefactMade, 'blob'> & { readonly head: string };
+}
+
+/**
+ * Writes down what a tool gave; streams are read here. What an artefact cannot keep fails a read, as
+ * an error the model hears; a tool that has changed the world has its result told as it is.
+ */
+export async function writeResult(
+  given: unknown,
+  tool: Pick<ToolDefinition, 'name' | 'effect'> & {
+    readonly signal: AbortSignal;
+    readonly warn: (message: string) => void;
+  },
+): Promise<WrittenResult> {
+  const { signal } = tool;
+  if (!isArtefact(given)) {
+    const content = await normaliseResult(given, { signal });
+    return { content, isText: typeof given === 'string' };
+  }
+  const { value, name = standardName(tool.name), summary } = given;
+  const written = await artefactValue(value, { signal });
+  if ('problem' in written) {
+    const message = `${tool.name}: ${written.problem}`;
+    if (tool.effect === 'read') throw new ToolError(message);
+    tool.warn(message);
+    const content = await normaliseResult(value, { signal });
+    return { content: `[no artefact: ${written.problem}]\n${content}`, isText: true };
+  }
+  const { content, isText, kind, head } = written;
+  const artefact = {
+    name,
+    kind,
+    ...(isText && { text: true as const }),
+    ...(summary !== undefined && { summary }),
+    head,
+  };
+  return { content, isText, artefact };
+}
+
+/** Keeps what was written before it is reported: a result that cannot be kept is not there. */
+export async function keepResult(
+  { ends }: Pick<ToolDefinition, 'ends'>,
+  { content, isText, artefact: made }: WrittenResult,
+  blobs: BlobStore,
+): Promise<ToolSuccess> {
+  if (made === undefined) return await ordinary(content, { typed: ends && !isText, blobs });
+  const { head, ...facts } = made;
+  const kept = await patiently(() => blobs.put(content));
+  if ('fault' in kept) {
+    // What the tool did is done; only its value is lost to later calls.
+    return { text: `[no artefact]\n${cutText(content, { lost: kept.fault })}` };
+  }
+  const artefact = { ...facts, blob: kept.done };
+  // What ends a turn is its answer, and remains an artefact for the next one.
+  const told = ends ? await ordinary(content, { typed: !isText, blobs }) : { text: head };
+  return { ...told, artefact };
+}
+
+async function ordinary(
+  content: string,
+  { typed, blobs }: { typed: boolean | undefined; blobs: BlobStore },
+): Promise<ToolSuccess> {
+  const { text, blob } = await keepText(content, blobs);
+  // Only where it becomes the run's output: everything else is recorded once, as text.
+  const output = typed && !blob ? parseJson(content) : undefined;
+  return {
+    text,
+    ...(blob && { blob }),
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse gives JSON
+    ...(output !== undefined && { output: output as Json }),
+  };
+}

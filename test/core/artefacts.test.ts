@@ -1,0 +1,213 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { takeArtefacts } from '../../src/core/artefacts.js';
+import { succeededCall } from '../../src/core/call-results.js';
+import type { CallResult } from '../../src/core/calls.js';
+import { artefactsBefore } from '../../src/core/fork.js';
+import { parseJson } from '../../src/core/json.js';
+import type { Artefact, ArtefactMade, Message } from '../../src/core/messages.js';
+import { callArtefacts } from '../../src/core/named-artefacts.js';
+import { reduce } from '../../src/core/reduce.js';
+import type { RunState } from '../../src/core/state.js';
+import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+
+const look = toolDefinition('look', 'read');
+const done = toolDefinition('done', 'read', { ends: true });
+const list = toolDefinition('list_artefacts', 'read', { kind: 'artefacts' });
+
+const made = (name: string, value = name): ArtefactMade => ({
+  name,
+  blob: { sha256: value.padEnd(64, '0'), bytes: 5 },
+  kind: 'array of 3',
+});
+
+const result = (id: string, artefact: ArtefactMade): CallResult => ({
+  id,
+  ok: true,
+  text: '[1,2]',
+  artefact,
+  executed: true,
+});
+
+/** A turn in which each message of calls made these. */
+function having(...batches: readonly (readonly ArtefactMade[])[]): RunState {
+  let state = begun(config({ tools: [look, done, list], limits: { toolCalls: null } }));
+  for (const batch of batches) {
+    const reply = asks(...batch.map((_, n) => ['look', { n }] as const));
+    state = reduce(state, { type: 'model-replied', reply, at: 0 });
+    const results = state.turn.batch?.calls.map(({ id }, n) => result(id, batch[n] ?? made('x')));
+    // As they end, not as they were asked for.
+    state = reduce(state, { type: 'calls-finished', results: results?.toReversed() ?? [], at: 0 });
+  }
+  return state;
+}
+
+const names = ({ artefacts = [] }: RunState): readonly string[] =>
+  artefacts.map(({ name }) => name);
+const texts = ({ transcript }: RunState): readonly string[] =>
+  transcript.messages.filter(({ role }) => role === 'tool').map(({ text }) => text);
+
+describe('the artefacts of a run', () => {
+  test('are known by name, with the call that made each, in call order', () => {
+    const state = having([made('a'), made('b')]);
+    expect(state.artefacts).toEqual([
+      { ...made('a'), tool: 'look', call: 'call_1_1_0' },
+      { ...made('b'), tool: 'look', call: 'call_1_1_1' },
+    ]);
+    expect(texts(state)[0]).toBe(
+      `[artefact "a": array of 3, 5 bytes. It is kept whole: hand it to a tool by its name, or read ` +
+        `it with read_result({"ref":"${made('a').blob.sha256}","offset":0})]\nIt is:\n[1,2]`,
+    );
+    expect(state.transcript.messages.at(-1)).toMatchObject({ blob: made('b').blob });
+  });
+
+  test('are no field of a run that has none', () => {
+    const state = begun(config());
+    expect(takeArtefacts(state, { step: 1, at: 0, calls: [], results: [] }, []).state).toBe(state);
+    expect(state).not.toHaveProperty('artefacts');
+    expect(callArtefacts(state, { arguments: '{"from":"a"}' }, look)).toBeNull();
+  });
+
+  test('keep their names: another value under one gets a number, the same value keeps it', () => {
+    const state = having([made('a', '1'), made('a', '2')], [made('a', '1')], [made('a', '3')]);
+    expect(names(state)).toEqual(['a', 'a_2', 'a_3']);
+    expect(texts(state)[1]).toContain('"a_2" ("a" is another value, made before,');
+    expect(texts(state)[2]).toContain('[artefact "a": ');
+    expect(texts(state)[2]).not.toContain('another value');
+  });
+
+  test('get no number that was given before, though the first is forgotten', () => {
+    const state = having([made('a', '1'), made('a', '2')]);
+    const later = { ...state, artefacts: state.artefacts?.slice(1) ?? [] };
+    const { batch, ...rest } = { batch: { step: 2, at: 0, calls: [], results: [] }, ...later };
+    const call = { id: 'c', name: 'look', arguments: '{}', digest: '' };
+    const taken = takeArtefacts(rest, { ...batch, calls: [call] }, [result('c', made('a', '3'))]);
+    expect(names(taken.state)).toEqual(['a_2', 'a_3']);
+  });
+
+  test('are at most 300, and as many as can be carried, the newest', () => {
+    const many = Array.from({ length: 320 }, (_, n) => [made(`n${n}`)]);
+    expect(names(having(...many))).toEqual(many.slice(20).map(([one]) => one?.name));
+    const wide = many.map(([one]) => [{ ...one!, summary: '€'.repeat(300) }]);
+    const index = having(...wide).artefacts ?? [];
+    expect(index.at(-1)?.name).toBe('n319');
+    expect(Buffer.byteLength(JSON.stringify(index))).toBeLessThan(240 * 1024);
+    expect(index.length).toBeGreaterThan(140);
+  });
+
+  test('of a tool that ends the turn leave its answer as it is', () => {
+    let state = begun(config({ tools: [done] }));
+    state = reduce(state, { type: 'model-replied', reply: asks(['done']), at: 0 });
+    const [call] = state.turn.batch?.calls ?? [];
+    if (call === undefined) throw new Error('no call');
+    const ended = succeededCall(call, done, { text: '[1]', output: [1], artefact: made('a') });
+    state = reduce(state, { type: 'calls-finished', results: [ended], at: 0 });
+    expect(state.turn.outcome).toMatchObject({ reason: 'tool', answer: '[1]', output: [1] });
+    expect(names(state)).toEqual(['a']);
+  });
+
+  test('of calls that a cancel broke off are known all the same', () => {
+    let state = begun(config({ tools: [look] }));
+    state = reduce(state, { type: 'model-replied', reply: asks(['look'], ['look']), at: 0 });
+    const results = [result('call_1_1_0', made('a'))];
+    state = reduce(state, { type: 'interrupted', by: 'cancelTurn', results, at: 0 });
+    expect(names(state)).toEqual(['a']);
+    expect(texts(state)[0]).toContain('[artefact "a": ');
+  });
+
+  test('are listed by the state, newest first, and counted as no call', () => {
+    const listed = (state: RunState): string => {
+      const reply = asks(['list_artefacts']);
+      const next = reduce(state, { type: 'model-replied', reply, at: 0 });
+      expect(next.turn.spent.toolCalls).toBe(state.turn.spent.toolCalls);
+      return texts(next).at(-1) ?? '';
+    };
+    expect(listed(having())).toBe('There are no artefacts yet.');
+    const two = having([made('a')], [{ ...made('b'), summary: 'of this year' }]);
+    expect(listed(two)).toBe(
+      '2 artefacts, newest first:\n' +
+        '- b: array of 3, 5 B, made by look (call_1_2_0): of this year\n' +
+        '- a: array of 3, 5 B, made by look (call_1_1_0)',
+    );
+    const many = having(...Array.from({ length: 103 }, (_, n) => [made(`n${n}`)]));
+    expect(listed(many).split('\n').at(-1)).toBe('and 3 older');
+  });
+
+  test('that later messages made stay out of a fork', () => {
+    const { artefacts = [], transcript } = having([made('a')], [made('b')]);
+    const of = (at: number): readonly string[] =>
+      artefactsBefore(artefacts, transcript.messages, at).map(({ name }) => name);
+    const made2 = transcript.messages.findLastIndex((one: Message) => one.role === 'tool');
+    expect([of(made2 + 1), of(made2), of(1)]).toEqual([['a', 'b'], ['a'], []]);
+  });
+});
+
+describe('a call', () => {
+  const state = having([made('rows')], [made('rows', '2')], [made('note')]);
+  const told = (args: unknown, parameters = {}) =>
+    callArtefacts(state, { arguments: JSON.stringify(args) }, { parameters });
+  const named = (args: unknown, parameters = {}): readonly string[] =>
+    (told(args, parameters)?.named ?? []).map(({ name }) => name);
+
+  test('is given the artefacts that its arguments name, whole and at any depth', () => {
+    expect(told({ from: 'rows' })).toEqual({ named: [{ name: 'rows', blob: made('rows').blob }] });
+    expect(named({ all: [{ deep: ' Rows_2 ' }, 'NOTE'] })).toEqual(['rows_2', 'note']);
+    expect(named({ text: 'the rows of today', rows: 1 })).toEqual([]);
+  });
+
+  test('is given those that a default in its schema names', () => {
+    const parameters = { type: 'object', properties: { from: { default: 'rows' } } };
+    expect(named({}, parameters)).toEqual(['rows']);
+  });
+
+  test('is told of others only where it may have meant one of them', () => {
+    expect(told({ from: 'row' })).toEqual({ known: ['note', 'rows_2', 'rows'] });
+    expect(told({ n: 1, text: 'two words' })).toEqual({});
+  });
+
+  test('is told of the newest twenty and given at most fifty', () => {
+    const many = having(...Array.from({ length: 60 }, (_, n) => [made(`n${n}`)]));
+    const all = { of: names(many) };
+    const arguments_ = JSON.stringify(all);
+    expect(callArtefacts(many, { arguments: arguments_ }, look)?.named).toHaveLength(50);
+    const none = callArtefacts(many, { arguments: '{"a":"x"}' }, look);
+    expect(none?.known).toEqual(Array.from({ length: 20 }, (_, n) => `n${59 - n}`));
+  });
+
+  test('gets a name exactly when one of its texts is that name, whatever the arguments (property)', () => {
+    const artefacts: readonly Artefact[] = state.artefacts ?? [];
+    const text = fc.oneof(fc.constantFrom('rows', 'ROWS', 'rows_2', 'note', 'no'), fc.string());
+    const { tree } = fc.letrec((tie) => ({
+      tree: fc.oneof(
+        { maxDepth: 5 },
+        text,
+        fc.integer(),
+        fc.constant(null),
+        fc.array(tie('tree')),
+        fc.dictionary(fc.string(), tie('tree')),
+      ),
+    }));
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), tree), (args) => {
+        const json = JSON.stringify(args);
+        const found: string[] = [];
+        JSON.stringify(parseJson(json), (_key, value: unknown) => {
+          if (typeof value === 'string') found.push(value.trim().toLowerCase());
+          return value;
+        });
+        const wanted = artefacts.filter(({ name }) => found.includes(name)).map((one) => one.name);
+        expect(named(parseJson(json))).toEqual(wanted);
+      }),
+    );
+  });
+
+  test('takes arguments of any form', () => {
+    fc.assert(
+      fc.property(fc.string(), (json) => {
+        expect(callArtefacts(state, { arguments: json }, look)).not.toBeNull();
+      }),
+    );
+    const deep = `${'['.repeat(50_000)}"rows"${']'.repeat(50_000)}`;
+    expect(callArtefacts(state, { arguments: deep }, look)).not.toBeNull();
+  });
+});

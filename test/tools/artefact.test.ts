@@ -1,0 +1,180 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { answer } from '../../src/tools/answer.js';
+import { artefact, isArtefact, standardName } from '../../src/tools/artefact.js';
+import { artefactValue, kindOf } from '../../src/tools/artefact-value.js';
+import { defaultTools } from '../../src/tools/default-tools.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { listArtefacts } from '../../src/tools/list-artefacts.js';
+import { normaliseResult } from '../../src/tools/normalise.js';
+import { createToolRegistry } from '../../src/tools/registry.js';
+import { returnedError } from '../../src/tools/returned-error.js';
+import { today } from '../../src/tools/today.js';
+import { ToolError } from '../../src/tools/tool-error.js';
+import { callFailure, callTool } from './support.js';
+
+describe('artefact', () => {
+  test.each(['orders', 'orders_2', '2026-11', 'x'.repeat(64)])('takes the name %j', (name) => {
+    expect(artefact([1], { name })).toMatchObject({ value: [1], name });
+  });
+
+  test.each(['', 'Orders', 'orders 2', 'a/b', 'x'.repeat(65), 7])(
+    'refuses the name %j, so that the model hears it',
+    (name) => {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as JavaScript would
+      const make = (): unknown => artefact(1, { name: name as string });
+      expect(make).toThrow(ToolError);
+      expect(make).toThrow(/is not possible: use 1 to 64 of a-z, 0-9, "_" and "-"/);
+    },
+  );
+
+  test.each([
+    [undefined, 'there is no value'],
+    [Promise.resolve(1), 'a promise; await it first'],
+    [artefact(1), 'an artefact already'],
+  ])('refuses %o', (value, message) => {
+    expect(() => artefact(value)).toThrow(message);
+  });
+
+  test('puts its summary into one short line', () => {
+    const { summary } = artefact(1, { summary: ` of\n ${'x'.repeat(400)}` });
+    expect(summary).toBe(`of ${'x'.repeat(297)}`);
+    expect(artefact(1, { summary: ' ' })).not.toHaveProperty('summary');
+  });
+
+  test('says where it belongs when it lies inside something else', async () => {
+    const text = await normaliseResult({ rows: artefact([1]) });
+    expect(text).toBe('{"rows":"[an artefact has to be the whole result of a tool]"}');
+    expect([artefact(1), { value: 1 }, null].map(isArtefact)).toEqual([true, false, false]);
+  });
+
+  test('has the name of its tool, in the letters that a name may have', () => {
+    expect(standardName('loadOrders')).toBe('loadorders_result');
+    expect(standardName('X'.repeat(64))).toHaveLength(55);
+  });
+});
+
+describe('the value of an artefact', () => {
+  test.each([
+    ['a text', '"', 'text of 1 characters'],
+    [[1, 2], '[1,2]', 'array of 2'],
+    [
+      [{ id: 1, 'a b': 2 }],
+      '[{"id":1,"a b":2}]',
+      'array of 1 objects, the first with keys id, "a b"',
+    ],
+    [{ a: new Date(0) }, '{"a":"1970-01-01T00:00:00.000Z"}', 'object with keys a'],
+    [new Map([['k', 1n]]), '{"k":"1"}', 'object with keys k'],
+    [{}, '{}', 'empty object'],
+    [null, 'null', 'null'],
+    [false, 'false', 'boolean false'],
+  ])('is kept as data: %o', async (value, content, kind) => {
+    const given = value === 'a text' ? '"' : value;
+    expect(await artefactValue(given)).toMatchObject({ content, kind, head: content });
+  });
+
+  test('of a stream is what came', async () => {
+    async function* rows(): AsyncGenerator<{ n: number }> {
+      yield { n: 1 };
+      yield await Promise.resolve({ n: 2 });
+    }
+    expect(await artefactValue(rows())).toMatchObject({ content: '[{"n":1},{"n":2}]' });
+  });
+
+  test.each([
+    [{ file: Buffer.from([0, 1]) }, '2 bytes that are no text'],
+    [[() => 1], 'a function'],
+    [{ later: Promise.resolve(1) }, 'something promise'],
+    [Array.from({ length: 1_000_001 }, () => 0), 'more than 1000000 values'],
+  ])('is refused where something would be lost: %#', async (value, lost) => {
+    expect(await artefactValue(value)).toEqual({
+      problem: expect.stringContaining(`holds ${lost}, which an artefact cannot keep; give plain`),
+    });
+  });
+
+  test('begins with at most 500 bytes of it, and says in a line what it is (property)', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue(), async (value) => {
+        const kept = await artefactValue(value);
+        if ('problem' in kept) throw new Error(kept.problem);
+        expect(Buffer.byteLength(kept.head)).toBeLessThanOrEqual(500);
+        expect(kept.content.startsWith(kept.head)).toBe(true);
+        expect(kept.kind).toMatch(/^.{1,200}$/u);
+      }),
+    );
+    expect(kindOf(Object.fromEntries(Array.from({ length: 15 }, (_, n) => [`k${n}`, n])))).toMatch(
+      /k11 and 3 more$/,
+    );
+  });
+});
+
+describe('an error that a tool returns', () => {
+  test.each([
+    [{ error: 'declined', code: 'E42' }, 'declined (code E42)'],
+    [{ error: 'no such name', code: 'a =\nb' }, 'no such name\ncode:\na =\nb'],
+    [{ error: { status: 402 } }, '{"status":402}'],
+    [{ error: new Error('inner'), code: null }, 'inner'],
+    [new TypeError('x is no number'), 'x is no number'],
+    [{ error: true }, 'true'],
+  ])('is told as one: %o', (value, message) => {
+    expect(returnedError(value)).toBe(message);
+  });
+
+  test.each([
+    { error: null },
+    { error: '', code: 0 },
+    { error: 'x', rows: [] },
+    {},
+    [],
+    'error',
+    null,
+  ])('is nothing of this kind: %o', (value) => expect(returnedError(value)).toBeNull());
+});
+
+describe('the default tools', () => {
+  test('are four, by name', () => {
+    const names = ['answer', 'list_artefacts', 'return_artefact', 'today'];
+    expect(createToolRegistry(defaultTools()).names).toEqual(names);
+  });
+
+  test('stand before those given, and not where a tool of the name is given', () => {
+    const own = today({ timeZone: 'UTC' });
+    const tools = defaultTools([own]);
+    expect(tools.map(({ name }) => name)).toEqual([
+      'answer',
+      'list_artefacts',
+      'return_artefact',
+      'today',
+    ]);
+    expect(tools.at(-1)).toBe(own);
+    expect(defaultTools(tools)).toEqual(tools);
+  });
+
+  test('answer: with a text, with the keys of an object, with any other type', async () => {
+    expect(await callTool(answer(), { answer: 'yes' })).toBe('yes');
+    const typed = answer({ output: z.object({ n: z.number() }) });
+    expect(await callTool(typed, { n: 1 })).toBe('{"n":1}');
+    const list = answer({ output: z.array(z.number()) });
+    expect(await callTool(list, { answer: [1, 2] })).toBe('[1,2]');
+  });
+
+  test('list_artefacts is not executed on a worker', async () => {
+    expect(listArtefacts().kind).toBe('artefacts');
+    expect((await callFailure(listArtefacts(), {})).message).toContain('deploy both');
+  });
+
+  test('output types a value whichever way it is returned', () => {
+    const options = { name: 't', description: 't', input: z.object({}), effect: 'read' } as const;
+    const output = z.object({ n: z.number() });
+    defineTool({ ...options, output, execute: () => artefact({ n: 1 }) });
+    defineTool({ ...options, output, execute: async () => ({ n: 1 }) });
+    // @ts-expect-error -- the value is not what the schema says
+    defineTool({ ...options, output, execute: () => artefact({ n: 'one' }) });
+    defineTool({
+      ...options,
+      output,
+      execute: async (_, { artefacts }) => await artefacts.get('a', output),
+    });
+  });
+});
