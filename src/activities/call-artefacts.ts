@@ -21,8 +21,7 @@ export function callArtefacts(input: Given, blobs: BlobStore): CallArtefacts {
   };
   return {
     names: named.map(({ name }) => name),
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema gives the value its type
-    get: read as CallArtefacts['get'],
+    get: read,
   };
 }
 

@@ -17,7 +17,9 @@ export async function keepText(
 ): Promise<FittedText> {
   const end = await patiently(() => fitText(text, store, options));
   if ('done' in end) return end.done;
-  return { text: cutText(text, { lost: end.fault, keepBytes: kept(options.maxBytes ?? Infinity) }) };
+  return {
+    text: cutText(text, { lost: end.fault, keepBytes: kept(options.maxBytes ?? Infinity) }),
+  };
 }
 
 /** Asks a store again that fails, some times; then says how it failed. */

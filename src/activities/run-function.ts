@@ -13,6 +13,7 @@ export async function runFunction(
   input: RunFunctionInput,
 ): Promise<RunFunctionResult> {
   const context = Context.current();
+  const warn = (message: string): void => context.log.warn(message);
   return await withHeartbeat(
     context,
     () => undefined,
@@ -23,7 +24,6 @@ export async function runFunction(
       const end = await settleTool(
         async (signal) => {
           const verification: unknown = await tool.verify?.(input.key, { signal });
-          const warn = (message: string): void => context.log.warn(message);
           const { name, effect } = pinned;
           const about = { name, effect, signal, warn };
           return { verification, written: await writeResult(resultIn(verification), about) };

@@ -46,8 +46,10 @@ export function readDecision(
     return { reply, parsed: { ok: false, problem } };
   }
   const { action } = chosen;
-  if (action === ANSWER) {
-    const answer = chosen['answer'];
+  const answer = chosen['answer'];
+  // A tool may have this name too, and then its arguments tell that it is meant.
+  const isTool = answer === undefined && definition.tools.some(({ name }) => name === ANSWER);
+  if (action === ANSWER && !isTool) {
     const text = typeof answer === 'string' ? answer : JSON.stringify(answer ?? '');
     return { reply: { ...reply, text, calls: [], finish: 'stop' } };
   }

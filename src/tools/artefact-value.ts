@@ -57,7 +57,7 @@ function described(value: Json): string {
     const keys = keysOf(value);
     return keys === '' ? 'empty object' : `object with keys ${keys}`;
   }
-  return value === null ? 'null' : `${typeof value} ${String(value)}`;
+  return value === null ? 'null' : `${typeof value} ${JSON.stringify(value)}`;
 }
 
 function keysOf(value: object): string {

@@ -42,8 +42,10 @@ export interface CallArtefacts {
    * `ToolError` that names those there are, where there is none of this name, or where it does not
    * fit the schema.
    */
-  get(name: string): Promise<unknown>;
-  get<Schema extends z.ZodType>(name: string, schema: Schema): Promise<z.output<Schema>>;
+  readonly get: {
+    (name: string): Promise<unknown>;
+    <Schema extends z.ZodType>(name: string, schema: Schema): Promise<z.output<Schema>>;
+  };
 }
 
 /** What an approval predicate knows: the call has no place in the run yet. */

@@ -168,8 +168,8 @@ describe('a call', () => {
   test('is told of the newest twenty and given at most fifty', () => {
     const many = having(...Array.from({ length: 60 }, (_, n) => [made(`n${n}`)]));
     const all = { of: names(many) };
-    const arguments_ = JSON.stringify(all);
-    expect(callArtefacts(many, { arguments: arguments_ }, look)?.named).toHaveLength(50);
+    const json = JSON.stringify(all);
+    expect(callArtefacts(many, { arguments: json }, look)?.named).toHaveLength(50);
     const none = callArtefacts(many, { arguments: '{"a":"x"}' }, look);
     expect(none?.known).toEqual(Array.from({ length: 20 }, (_, n) => `n${59 - n}`));
   });

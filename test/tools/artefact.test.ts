@@ -167,14 +167,17 @@ describe('the default tools', () => {
   test('output types a value whichever way it is returned', () => {
     const options = { name: 't', description: 't', input: z.object({}), effect: 'read' } as const;
     const output = z.object({ n: z.number() });
-    defineTool({ ...options, output, execute: () => artefact({ n: 1 }) });
-    defineTool({ ...options, output, execute: async () => ({ n: 1 }) });
-    // @ts-expect-error -- the value is not what the schema says
-    defineTool({ ...options, output, execute: () => artefact({ n: 'one' }) });
-    defineTool({
-      ...options,
-      output,
-      execute: async (_, { artefacts }) => await artefacts.get('a', output),
-    });
+    const made = [
+      defineTool({ ...options, output, execute: () => artefact({ n: 1 }) }),
+      defineTool({ ...options, output, execute: async () => ({ n: 1 }) }),
+      // @ts-expect-error -- the value is not what the schema says
+      defineTool({ ...options, output, execute: () => artefact({ n: 'one' }) }),
+      defineTool({
+        ...options,
+        output,
+        execute: async (_, { artefacts }) => await artefacts.get('a', output),
+      }),
+    ];
+    expect(made.map((tool) => tool.output)).toEqual(made.map(() => output));
   });
 });

@@ -1,0 +1,49 @@
+// Data that no model shall copy: one tool makes a table, another works on it by its name, and the
+// result is handed over whole. The model sees names, shapes and first lines, whatever the size.
+//   perdure run report "Sales of November by region" --config examples/report-desk/perdure.config.ts
+import { artefact, defaultTools, defineAgent, defineConfig, defineTool, ToolError } from 'perdure';
+import { z } from 'zod';
+
+const Sale = z.object({ region: z.string(), day: z.number(), euros: z.number() });
+
+const loadSales = defineTool({
+  name: 'load_sales',
+  description: 'Loads every sale of a month as a table.',
+  input: z.object({ month: z.string().describe('such as 2026-11') }),
+  effect: 'read',
+  output: z.array(Sale),
+  async execute({ month }) {
+    if (!/^\d{4}-\d\d$/.test(month)) throw new ToolError(`month ${month}: write it like 2026-11`);
+    const sales = Array.from({ length: 3_000 }, (_, n) => ({
+      region: ['north', 'south', 'west'][n % 3] ?? '',
+      day: 1 + (n % 30),
+      euros: 10 + (n % 7),
+    }));
+    return artefact(sales, { name: `sales-${month}`, summary: `all sales of ${month}` });
+  },
+});
+
+const sumUp = defineTool({
+  name: 'sum_up',
+  description: 'Sums a table of sales up by region.',
+  input: z.object({ table: z.string().describe('the name of a table') }),
+  effect: 'read',
+  async execute({ table }, { artefacts }) {
+    const sales = await artefacts.get(table, z.array(Sale));
+    const sums = new Map<string, number>();
+    for (const { region, euros } of sales) sums.set(region, (sums.get(region) ?? 0) + euros);
+    return artefact(sums, { summary: 'euros by region' });
+  },
+});
+
+export default defineConfig({
+  agents: [
+    defineAgent({
+      name: 'report',
+      instructions: 'Make the table that is asked for, and return it as an artefact.',
+      tools: defaultTools([loadSales, sumUp]),
+      toolChoice: 'required',
+      limits: { steps: 8 },
+    }),
+  ],
+});
