@@ -13,6 +13,7 @@ import { fileBlobStore } from './blobs/file-blob-store.js';
 import type { BlobStore } from './blobs/blob-store.js';
 import { homeOf, type Config } from './config.js';
 import type { SegmentSize } from './core/state.js';
+import type { LiveHub } from './live/hub.js';
 import { createModelCatalog } from './models/catalog.js';
 import { searchAttributesOf } from './search-attributes.js';
 import { readResultTool } from './tools/read-result.js';
@@ -43,7 +44,7 @@ const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 /** Makes the activities of one worker, with what they keep between calls. Throws for a model that cannot work. */
 export function workerParts(
   { agents: definitions, models = {} }: Pick<Config, 'agents' | 'models'>,
-  { env = process.env, ...options }: PartsOptions,
+  { env = process.env, ...options }: PartsOptions & { readonly hub?: LiveHub },
 ): WorkerParts {
   const stopping = new AbortController();
   // As many listen as there are prompts being rebuilt at once.
@@ -62,6 +63,7 @@ export function workerParts(
       maxBytes: options.transcriptCacheBytes ?? DEFAULT_CACHE_BYTES,
     }),
     definitions: createDefinitionCache(agents),
+    ...(options.hub && { live: options.hub }),
     ...(options.segment && { segment: checkedSegment(options.segment) }),
     searchAttributes: searchAttributesOf(() => {
       const { client, info } = Context.current();

@@ -1,7 +1,7 @@
 import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { buildIdOf } from './build-id.js';
-import { taskQueueOf, type Config } from './config.js';
-import { connectionTarget, type ConnectionSettings } from './connection.js';
+import { homeOf, taskQueueOf, type Config } from './config.js';
+import { connectionTarget, type ConnectionSettings, type ConnectionTarget } from './connection.js';
 import {
   deploymentFault,
   pinnedTo,
@@ -9,6 +9,8 @@ import {
   type Deployed,
   type DeploymentOptions,
 } from './deployment.js';
+import { livePlace, type LiveOptions } from './live/live-options.js';
+import type { LivePlane } from './live/live-plane.js';
 import { WORKER_SETTINGS, whenShutDown, workerParts, type PartsOptions } from './worker-parts.js';
 import { workflowCode } from './workflow-code.js';
 
@@ -26,6 +28,11 @@ export interface WorkerOptions extends ConnectionSettings, PartsOptions {
   readonly maxCachedWorkflows?: number;
   /** Worker versioning: runs stay on the build on which they began. Default: none. */
   readonly deployment?: DeploymentOptions;
+  /**
+   * Lets others read what models say while they say it, by `client.stream` and over HTTP. Default
+   * false; the commands do it.
+   */
+  readonly live?: LiveOptions | false;
 }
 
 export interface RunningWorker {
@@ -33,6 +40,8 @@ export interface RunningWorker {
   readonly identity: string;
   /** Null without worker versioning. */
   readonly deployed: Deployed | null;
+  /** Where it lets others read along; null where it does not. */
+  readonly live: { readonly url: string } | null;
   /** Resolves when the worker has stopped; rejects when it died. */
   readonly stopped: Promise<void>;
   /** Stops polling, lets activities end within the grace, closes the connection. */
@@ -75,8 +84,14 @@ async function start(
   const taskQueue = options.taskQueue ?? taskQueueOf(config, env);
   const code = async () => options.workflowBundle ?? (await workflowCode());
   const deployed = await deployedAs(options, { address, namespace, code });
-  const parts = workerParts(config, options);
-  const connection = await NativeConnection.connect(target.options);
+  const plane = await livePlaneOf(options, { target, taskQueue, env });
+  const parts = workerParts(config, { ...options, ...(plane && { hub: plane.hub }) });
+  const connection = await NativeConnection.connect(target.options).catch(
+    async (error: unknown) => {
+      await plane?.close();
+      throw error;
+    },
+  );
   try {
     const worker = await Worker.create({
       connection,
@@ -92,18 +107,42 @@ async function start(
       ...(deployed && { workerDeploymentOptions: pinnedTo(deployed) }),
     });
     whenShutDown(worker, parts.stop);
-    const stopped = worker.run().finally(() => connection.close());
+    const stopped = worker.run().finally(async () => {
+      await plane?.close();
+      await connection.close();
+    });
     stopped.catch(() => undefined);
     const shutdown = async (): Promise<void> => {
       if (worker.getState() === 'RUNNING') worker.shutdown();
       await stopped;
     };
     const { identity } = worker.options;
-    return { worker: { taskQueue, identity, deployed, stopped, shutdown }, connection };
+    const live = plane && { url: plane.url };
+    return { worker: { taskQueue, identity, deployed, live, stopped, shutdown }, connection };
   } catch (error) {
+    await plane?.close();
     await connection.close();
     throw error;
   }
+}
+
+/** Null where nobody is to read along; nothing of it is loaded then. */
+async function livePlaneOf(
+  { live = false }: WorkerOptions,
+  {
+    target,
+    taskQueue,
+    env,
+  }: {
+    readonly target: ConnectionTarget;
+    readonly taskQueue: string;
+    readonly env: NonNullable<WorkerOptions['env']>;
+  },
+): Promise<LivePlane | null> {
+  if (live === false) return null;
+  const place = livePlace(live, env);
+  const { startLivePlane } = await import('./live/live-plane.js');
+  return await startLivePlane(place, { target, taskQueue, home: homeOf(env) });
 }
 
 interface Surroundings extends Pick<Deployed, 'address' | 'namespace'> {

@@ -14,6 +14,7 @@ import type { ActivityDependencies } from './dependencies.js';
 import { asModelError, attemptReport, decideFailure, modelFailure } from './failures.js';
 import { functionModel } from './function-model.js';
 import { withHeartbeat } from './heartbeat.js';
+import { liveCall } from './live-call.js';
 import { modelRequest } from './model-request.js';
 import { rebuildPrompt } from './rebuild-prompt.js';
 import { recordReply } from './recorded-reply.js';
@@ -80,12 +81,16 @@ async function ask(
 ): Promise<ModelReply> {
   const { model, name } = await decider(deps, how);
   const cancelled = context.cancellationSignal;
-  const { output } = how.pinned.definition;
+  const { output, decide } = how.pinned.definition;
   const asked = { ...request, model: name };
-  const classes = output?.type === 'classes' && how.input.compact === undefined ? output : null;
+  const isStep = how.input.compact === undefined;
+  const classes = output?.type === 'classes' && isStep ? output : null;
+  // What a summary says, and the JSON of a decision, nobody is meant to read along.
+  const live = isStep && decide !== 'schema' ? deps.live : undefined;
+  const place = { info: context.info, input: how.input };
   const call = (signal: AbortSignal): Promise<ModelReply> =>
     classes === null
-      ? model.call(asked, { signal })
+      ? liveCall(live, place, (watched) => model.call(asked, { signal, ...watched }))
       : askForClass(model, asked, { signal, output: classes });
   const end = await settleTool(call, {
     timeoutMs: LONGEST_CALL_MS,

@@ -2,6 +2,7 @@ import type { AgentCatalog } from '../agents/catalog.js';
 import type { Archive } from '../archive/archive.js';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { SegmentSize } from '../core/state.js';
+import type { LiveHub } from '../live/hub.js';
 import type { ModelCatalog } from '../models/catalog.js';
 import type { DefinitionCache } from './definitions.js';
 import type { TranscriptCache } from './transcript-cache.js';
@@ -18,6 +19,8 @@ export interface ActivityDependencies {
   readonly segment?: SegmentSize;
   /** Names of the search attributes that the namespace has; looked up once. */
   readonly searchAttributes: () => Promise<readonly string[]>;
+  /** Where replies are told while they come; absent: nowhere. */
+  readonly live?: LiveHub;
   /** Aborts when the worker begins to shut down. */
   readonly stopping: AbortSignal;
 }

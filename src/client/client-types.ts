@@ -11,6 +11,8 @@ import type { Attachment } from '../core/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { EffectiveLimits } from '../core/state.js';
 import type { RunStatus } from '../core/status.js';
+import type { StreamOptions } from '../live/feeds.js';
+import type { StreamEvent } from '../live/stream-events.js';
 import type { AttachOptions } from './attach.js';
 import type { Batch, BatchOptions, BatchTask } from './batch.js';
 import type { SentMessage } from './control.js';
@@ -94,6 +96,11 @@ export interface PerdureClient {
   transcript(run: RunLike<unknown>, range?: TranscriptRange): Promise<RunTranscript>;
   /** Durable steps, past and to come; ends with the run. */
   events(run: RunLike<unknown>, options?: EventsOptions): AsyncIterable<DurableEvent>;
+  /**
+   * Durable steps, and between them what models say while they say it, as far as workers tell that and
+   * share PERDURE_HOME with this client. Many readers of a run cost hardly more than one.
+   */
+  stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
   /** The newest runs that fit; default 50 at most. */
   list(wish?: Partial<ListWish>): Promise<RunList>;
   /** Lets what is in flight finish and starts nothing more. */

@@ -6,6 +6,8 @@ import { homeOf, taskQueueOf } from '../config.js';
 import { CHANNEL, connectionTarget } from '../connection.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
+import { createFeeds } from '../live/feeds.js';
+import { liveWorkers } from '../live/live-workers.js';
 import { attach } from './attach.js';
 import { askOrStart } from './ask-or-start.js';
 import { batchOf } from './batch.js';
@@ -35,6 +37,7 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
   const home = options.home ?? homeOf(env);
   const archive = options.archive ?? fileArchive(join(home, 'archive'));
   const blobs = options.blobs ?? fileBlobStore(join(home, 'blobs'));
+  const feeds = createFeeds(client, { sources: [liveWorkers(home)] });
   return {
     async start(agent, { id = newRunId(agentName(agent)), ...given }) {
       return await startRun(client, runInputOf(agent, given), { id, taskQueue });
@@ -51,6 +54,9 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
     transcript: (run, range = {}) => transcriptOf(client, idOf(run), { ...range, archive }),
     events: (run, wanted = {}) => ({
       [Symbol.asyncIterator]: () => followEvents(client, idOf(run), wanted),
+    }),
+    stream: (run, wanted = {}) => ({
+      [Symbol.asyncIterator]: () => feeds.read(idOf(run), wanted),
     }),
     list: (wish = {}) => listRuns(client, { limit: ROWS, ...wish }),
     pause: (run) => pauseRun(client, idOf(run)),

@@ -1,7 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { visible } from '../core/summaries.js';
-import { nextRunId, segmentFacts } from './follow-facts.js';
-import { isAfter, readOffset, writeOffset, type Offset } from './offset.js';
+import { nextRunId, segmentFacts, type FollowOptions } from './follow-facts.js';
+import type { HistoryFact } from './history-facts.js';
+import { isAfter, readOffset, writeOffset } from './offset.js';
 import { describeRun } from './read-run.js';
 import type { DurableEvent } from './run-events.js';
 import { InputError } from './run-input.js';
@@ -29,43 +30,53 @@ export async function* followEvents(
   const after = from === undefined ? null : readOffset(from);
   const { runId: newest } = await describeRun(client, id);
   const first = after?.runId ?? (await oldestKept(client, id, newest));
-  for (let runId: string | null = first; runId !== null;) {
-    let next: string | null = null;
-    for await (const events of segmentEvents(client, { id, runId, signal })) {
-      for (const { event, place } of events.told) {
-        if (after?.runId !== runId || isAfter(place, after)) yield event;
-      }
-      ({ next } = events);
+  for await (const { runId, events } of followTold(client, { id, runId: first, signal })) {
+    for (const event of events) {
+      if (after?.runId !== runId || isAfter(readOffset(event.offset), after)) yield event;
     }
-    if (signal.aborted) return;
-    runId = next;
   }
 }
 
-interface ToldPage {
-  readonly told: readonly { readonly event: DurableEvent; readonly place: Offset }[];
-  readonly next: string | null;
+/** A fact of a history with the durable steps that it tells of. */
+export interface ToldFact {
+  /** Of the segment. */
+  readonly runId: string;
+  readonly fact: HistoryFact;
+  readonly events: readonly DurableEvent[];
 }
 
-async function* segmentEvents(
+/** The facts of a run from one segment on, as `followEvents` follows them. */
+export async function* followTold(
   client: Client,
-  segment: { readonly id: string; readonly runId: string; readonly signal: AbortSignal },
-): AsyncGenerator<ToldPage, void, undefined> {
-  const { id, runId } = segment;
-  const tell = stepTeller(runId);
-  try {
-    for await (const facts of segmentFacts(client, segment)) {
-      const told = facts.flatMap((fact) =>
-        tell(fact).map((step, index) => {
-          const place = { runId, event: fact.id, index };
-          return { event: { ...step, offset: writeOffset(place), at: fact.at }, place };
-        }),
-      );
-      yield { told, next: nextRunId(facts.at(-1)) };
+  { id, runId: first, signal }: FollowOptions,
+): AsyncGenerator<ToldFact, void, undefined> {
+  for (let runId: string | null = first; runId !== null;) {
+    const segment: string = runId;
+    const tell = stepTeller(segment);
+    let last: HistoryFact | undefined;
+    for await (const fact of segmentOf(client, { id, runId: segment, signal })) {
+      last = fact;
+      const events = tell(fact).map((step, index) => ({
+        ...step,
+        offset: writeOffset({ runId: segment, event: fact.id, index }),
+        at: fact.at,
+      }));
+      yield { runId: segment, fact, events };
     }
+    if (signal.aborted) return;
+    runId = nextRunId(last);
+  }
+}
+
+async function* segmentOf(
+  client: Client,
+  segment: FollowOptions,
+): AsyncGenerator<HistoryFact, void, undefined> {
+  try {
+    for await (const facts of segmentFacts(client, segment)) yield* facts;
   } catch (error) {
     if (!isGone(error)) throw error;
-    const message = `from: the server keeps no such part of run ${visible(id)}, or not any more; leave it out`;
+    const message = `from: the server keeps no such part of run ${visible(segment.id)}, or not any more; leave it out`;
     throw new InputError(message, { cause: error });
   }
 }

@@ -70,9 +70,27 @@ async function dripped(
   }
 }
 
-async function sendBody(exchange: Exchange, body: Buffer, delivery: Delivery): Promise<void> {
+/** Where so many events of a stream end; the whole body where there are not so many. */
+function endOfEvent(body: Buffer, events: number): number {
+  const ends = [...body.toString('latin1').matchAll(/(\r?\n)\1/g)];
+  const end = events === 0 ? 0 : ends[events - 1];
+  return typeof end === 'number' ? end : end ? end.index + end[0].length : body.length;
+}
+
+/** What is left of the body when the first part is out and the barrier has opened. */
+async function held(exchange: Exchange, body: Buffer, delivery: Delivery): Promise<Buffer> {
+  const { holdAfterEvent: hold } = delivery;
+  if (hold === undefined) return body;
+  const first = endOfEvent(body, hold.event);
+  if (first > 0) await write(exchange, body.subarray(0, first));
+  await exchange.gate(hold.barrier).wait(exchange.signal);
+  return body.subarray(first);
+}
+
+async function sendBody(exchange: Exchange, whole: Buffer, delivery: Delivery): Promise<void> {
   const { response } = exchange;
   const { cut, drip } = delivery;
+  const body = await held(exchange, whole, delivery);
   const sent = cut === undefined ? body : body.subarray(0, cut.afterBytes);
   if (drip !== undefined) await dripped(exchange, sent, drip);
   else if (cut !== undefined && sent.length > 0) await write(exchange, sent);

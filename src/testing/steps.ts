@@ -25,6 +25,8 @@ export interface Delivery {
   readonly delayMs?: number;
   /** Name of a barrier to wait at when the headers are out. */
   readonly holdAfterHeaders?: string;
+  /** Waits at a barrier once so many events of a stream are out. */
+  readonly holdAfterEvent?: { readonly event: number; readonly barrier: string };
   /** Sends the body in pieces of so many bytes. */
   readonly drip?: { readonly bytes: number; readonly everyMs: number };
   /** Breaks off when so many bytes of the body are out. */

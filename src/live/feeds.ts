@@ -1,0 +1,124 @@
+import { setMaxListeners } from 'node:events';
+import type { Client } from '@temporalio/client';
+import { readPosition, type Position, BEGINNING } from './position.js';
+import { checkPosition, readFeed } from './read-feed.js';
+import type { RingSize } from './item-ring.js';
+import { openRunFeed, type LiveSource, type RunFeed } from './run-feed.js';
+import type { StreamEvent } from './stream-events.js';
+
+export interface StreamOptions {
+  /**
+   * The `position` of the last event that is known; `now`: only what is being said at the moment and
+   * what comes. Default: from the run's beginning.
+   */
+  readonly after?: string;
+  /** Ends the iteration; the run does not notice. */
+  readonly signal?: AbortSignal;
+}
+
+/** The feeds of the runs that are read in this process, each shared by all its readers. */
+export interface Feeds {
+  /**
+   * Durable events and what is being said in between, in one order. Ends with the run. Rejects with a
+   * `NoRunError`, and with an `InputError` for a position that there is not.
+   */
+  read(id: string, options: StreamOptions): AsyncGenerator<StreamEvent, void, undefined>;
+  /** As `read`, but resolves once it is clear that the run and the position are there. */
+  open(id: string, options: StreamOptions): Promise<OpenedStream>;
+  /** How many runs are followed. */
+  readonly size: number;
+}
+
+export interface OpenedStream {
+  readonly events: AsyncGenerator<StreamEvent, void, undefined>;
+  /** There is nothing behind the position, and there never will be. */
+  readonly isPast: boolean;
+  /** To be called where `events` is not iterated to its end. */
+  close(): void;
+}
+
+interface Shared {
+  readonly feed: RunFeed;
+  readonly over: AbortController;
+  readers: number;
+}
+
+export function createFeeds(
+  client: Client,
+  { sources, ringSize }: { readonly sources: readonly LiveSource[]; readonly ringSize?: RingSize },
+): Feeds {
+  const shared = new Map<string, Shared>();
+
+  const enter = (id: string): { readonly feed: RunFeed; readonly leave: () => void } => {
+    const one = shared.get(id) ?? begin(id);
+    one.readers += 1;
+    let isIn = true;
+    const leave = (): void => {
+      if (!isIn) return;
+      isIn = false;
+      one.readers -= 1;
+      if (one.readers > 0) return;
+      one.over.abort();
+      if (shared.get(id) === one) shared.delete(id);
+    };
+    return { feed: one.feed, leave };
+  };
+  const begin = (id: string): Shared => {
+    const over = new AbortController();
+    // As many listen as there are workers.
+    setMaxListeners(0, over.signal);
+    const feed = openRunFeed(client, {
+      id,
+      sources,
+      signal: over.signal,
+      ...(ringSize && { ringSize }),
+    });
+    const one = { feed, over, readers: 0 };
+    shared.set(id, one);
+    // A feed that has failed is no good for those who come after.
+    feed.ready.catch(() => {
+      if (shared.get(id) === one) shared.delete(id);
+    });
+    return one;
+  };
+
+  const open = async (
+    id: string,
+    { after, signal = new AbortController().signal }: StreamOptions,
+  ): Promise<OpenedStream> => {
+    const position = after === undefined || after === '' ? BEGINNING : placeOf(after);
+    const { feed, leave } = enter(id);
+    try {
+      await feed.ready;
+      if (position !== 'now') await checkPosition(client, { id, feed }, position);
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    const isPast =
+      position !== 'now' && feed.isOver() && feed.ring.behind(position.durable) === feed.ring.end;
+    const events = (async function* () {
+      try {
+        yield* readFeed(client, { id, feed }, { after: position, signal });
+      } finally {
+        leave();
+      }
+    })();
+    return { events, isPast, close: leave };
+  };
+
+  return {
+    open,
+    async *read(id, options) {
+      const { events } = await open(id, options);
+      yield* events;
+    },
+    get size() {
+      return shared.size;
+    },
+  };
+}
+
+function placeOf(after: string): Position | 'now' {
+  return after === 'now' ? 'now' : readPosition(after);
+}

@@ -1,0 +1,51 @@
+/** Where a worker serves what is being said. */
+export interface LiveOptions {
+  /** Default: one that is free. */
+  readonly port?: number;
+  /** Address to listen at; default 127.0.0.1. Any other than this machine's own needs a token. */
+  readonly host?: string;
+  /** Asked of every reader, as `Authorization: Bearer …`; default PERDURE_LIVE_TOKEN, else none. */
+  readonly token?: string;
+}
+
+/** Where exactly, all defaults filled in. */
+export interface LivePlace {
+  readonly port: number;
+  readonly host: string;
+  /** Empty where none is asked for. */
+  readonly token: string;
+}
+
+/** Throws with the value at fault and the cure. */
+export function livePlace(
+  { port = 0, host = '127.0.0.1', token }: LiveOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): LivePlace {
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new LiveOptionsError(`live.port: ${port} is no port; give 1 to 65535, or 0 for any`);
+  }
+  const known = token ?? env['PERDURE_LIVE_TOKEN'] ?? '';
+  if (!/^[\x21-\x7e]*$/.test(known)) {
+    throw new LiveOptionsError(
+      'live.token holds characters that no HTTP header can carry (a space, a line break?)',
+    );
+  }
+  if (known === '' && !isLoopback(host)) {
+    throw new LiveOptionsError(
+      `live.host: at ${host} anybody could read the runs; set PERDURE_LIVE_TOKEN (or live.token), ` +
+        'or leave the host out to serve this machine only',
+    );
+  }
+  return { port, host, token: known };
+}
+
+/** What cannot be served like this. */
+export class LiveOptionsError extends Error {
+  override readonly name = 'LiveOptionsError';
+}
+
+/** A name or address by which only this machine reaches itself. */
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
+  return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);
+}

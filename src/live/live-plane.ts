@@ -1,0 +1,75 @@
+import { hostname } from 'node:os';
+import { deltasRoute } from './deltas-route.js';
+import { eventsRoute } from './events-route.js';
+import { createFeeds, type Feeds } from './feeds.js';
+import { createLiveHub, type LiveHub } from './hub.js';
+import type { LivePlace } from './live-options.js';
+import { startLiveServer } from './live-server.js';
+import { liveWorkers } from './live-workers.js';
+import type { LiveSource } from './run-feed.js';
+import { announce } from './worker-files.js';
+import { Client, Connection } from '@temporalio/client';
+import { CHANNEL, type ConnectionTarget } from '../connection.js';
+
+/** What a worker shows of the replies that come in on it. */
+export interface LivePlane {
+  readonly hub: LiveHub;
+  /** By which others reach it. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Serves, and makes itself known in PERDURE_HOME. It reads no run before somebody asks for one. */
+export async function startLivePlane(
+  place: LivePlace,
+  {
+    target,
+    taskQueue,
+    home,
+  }: {
+    readonly target: ConnectionTarget;
+    readonly taskQueue: string;
+    readonly home: string;
+  },
+): Promise<LivePlane> {
+  const hub = createLiveHub();
+  let reading: Promise<{ feeds: Feeds; connection: Connection }> | undefined;
+  const open = async (): Promise<{ feeds: Feeds; connection: Connection }> => {
+    const connection = Connection.lazy({ ...target.options, ...CHANNEL });
+    const client = new Client({ connection, namespace: target.namespace });
+    const sources = [hubSource(hub), liveWorkers(home, { except: server.url })];
+    return { feeds: createFeeds(client, { sources }), connection };
+  };
+  const server = await startLiveServer(place, {
+    events: eventsRoute(async () => (await (reading ??= open())).feeds),
+    deltas: deltasRoute(hub),
+  });
+  const self = { url: server.url, token: place.token, pid: process.pid, host: hostname() };
+  const { namespace } = target;
+  const unsay = await announce(home, { ...self, namespace, taskQueue }).catch(
+    async (error: unknown) => {
+      await server.close();
+      throw error;
+    },
+  );
+  return {
+    hub,
+    url: server.url,
+    async close() {
+      await unsay();
+      await server.close();
+      await (await reading)?.connection.close();
+    },
+  };
+}
+
+/** What comes in on this very worker. */
+function hubSource(hub: LiveHub): LiveSource {
+  return ({ id }, { frame, signal }) => {
+    const watch = hub.watch(id, () => {
+      for (const one of watch.take()) frame(one);
+    });
+    signal.addEventListener('abort', () => watch.close(), { once: true });
+    for (const one of watch.take()) frame(one);
+  };
+}

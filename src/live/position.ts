@@ -1,0 +1,35 @@
+import { show } from '../core/show.js';
+import { readOffset } from '../client/offset.js';
+import { InputError } from '../client/run-input.js';
+import type { LiveAttempt } from './attempt.js';
+
+/** How far a reader has come. */
+export interface Position {
+  /** Offset of the last durable event; null before the first one. */
+  readonly durable: string | null;
+  /** The attempt that is being told, and how much of it was. */
+  readonly live: { readonly attempt: LiveAttempt; readonly offset: number } | null;
+}
+
+export const BEGINNING: Position = { durable: null, live: null };
+
+export function writePosition({ durable, live }: Position): string {
+  if (live === null) return durable ?? '';
+  const { segment, activity, attempt, turn, step } = live.attempt;
+  return [durable ?? '', segment, activity, attempt, turn, step, live.offset].join('~');
+}
+
+/** Throws an `InputError` for what is no position. */
+export function readPosition(text: string): Position {
+  const [durable = '', ...live] = text.split('~');
+  if (durable !== '') readOffset(durable);
+  const place = { durable: durable === '' ? null : durable, live: null };
+  if (live.length === 0) return place;
+  const [, segment, activity, ...numbers] =
+    /^([\w-]+)~([\w-]+)~(\d+)~(\d+)~(\d+)~(\d+)$/.exec(live.join('~')) ?? [];
+  if (segment === undefined || activity === undefined) {
+    throw new InputError(`after: ${show(text)} is no position; give the one of an event, or none`);
+  }
+  const [attempt = 0, turn = 0, step = 0, offset = 0] = numbers.map(Number);
+  return { ...place, live: { attempt: { segment, activity, attempt, turn, step }, offset } };
+}

@@ -1,0 +1,135 @@
+import type { Client } from '@temporalio/client';
+import { followEvents } from '../client/follow-events.js';
+import { readOffset } from '../client/offset.js';
+import type { DurableEvent } from '../client/run-events.js';
+import { InputError } from '../client/run-input.js';
+import { beginningOf } from '../client/segments.js';
+import { visible } from '../core/summaries.js';
+import type { Position } from './position.js';
+import type { RunFeed } from './run-feed.js';
+import { createTeller, durableItem, frameItems, type Teller } from './run-items.js';
+import type { StreamEvent } from './stream-events.js';
+
+export interface FeedReader {
+  /** `now`: only what is being said at the moment, and what comes. */
+  readonly after: Position | 'now';
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Reads a run by the feed that it shares with others. Where the feed does not reach back so far, and
+ * where the reader falls behind, the history is read on its own account until the feed is caught up
+ * with. Ends with the run, or with the signal. Reads only as fast as it is asked to.
+ */
+export async function* readFeed(
+  client: Client,
+  { id, feed }: { readonly id: string; readonly feed: RunFeed },
+  { after, signal }: FeedReader,
+): AsyncGenerator<StreamEvent, void, undefined> {
+  const isNow = after === 'now';
+  const start = isNow ? { durable: feed.newest, live: null } : after;
+  const teller = createTeller(start, feed.kept);
+  let next = isNow ? feed.ring.end : feed.ring.behind(start.durable);
+  if (isNow) yield* current(feed, teller);
+  while (!signal.aborted) {
+    if (next === null || next < feed.ring.start) {
+      if (next !== null) yield* teller.overtaken();
+      next = yield* catchUp(client, { id, feed, teller, signal });
+      continue;
+    }
+    const item = feed.ring.at(next);
+    if (item !== undefined) {
+      next += 1;
+      yield* teller.tell(item);
+    } else if (feed.isOver()) {
+      return;
+    } else {
+      await change(feed, signal);
+    }
+  }
+}
+
+/** Rejects with an `InputError` for a position in a part of the run that is not kept. */
+export async function checkPosition(
+  client: Client,
+  { id, feed }: { readonly id: string; readonly feed: RunFeed },
+  { durable }: Position,
+): Promise<void> {
+  if (durable === null || feed.ring.behind(durable) !== null) return;
+  if ((await beginningOf(client, id, readOffset(durable).runId)) !== null) return;
+  throw new InputError(
+    `after: the server keeps no such part of run ${visible(id)}, or not any more; leave it out`,
+  );
+}
+
+function* current(feed: RunFeed, teller: Teller): Generator<StreamEvent, void, undefined> {
+  const frame = feed.current();
+  if (frame === null) return;
+  for (const item of frameItems(frame, feed.newest)) yield* teller.tell(item);
+}
+
+/** Tells durable events from the history until the feed has what follows. @returns where in the feed */
+async function* catchUp(
+  client: Client,
+  {
+    id,
+    feed,
+    teller,
+    signal,
+  }: {
+    readonly id: string;
+    readonly feed: RunFeed;
+    readonly teller: Teller;
+    readonly signal: AbortSignal;
+  },
+): AsyncGenerator<StreamEvent, number | null, undefined> {
+  const own = new AbortController();
+  const stop = (): void => own.abort();
+  signal.addEventListener('abort', stop, { once: true });
+  const { durable } = teller.position;
+  const events = followEvents(client, id, {
+    ...(durable !== null && { from: durable }),
+    signal: own.signal,
+  });
+  try {
+    let reading: Promise<IteratorResult<DurableEvent, void>> | null = events.next();
+    let changed = change(feed, own.signal);
+    for (;;) {
+      const found = feed.ring.behind(teller.position.durable);
+      if (found !== null || signal.aborted) return found;
+      // Both see what is new; whichever is first, the place may be found then.
+      const read: IteratorResult<DurableEvent, void> | undefined = await (reading === null
+        ? changed
+        : Promise.race([reading, changed]));
+      if (read === undefined) {
+        if (feed.isOver() && reading === null) return feed.ring.end;
+        changed = change(feed, own.signal);
+      } else if (read.done) {
+        reading = null;
+      } else {
+        yield* teller.tell(durableItem(read.value));
+        reading = events.next();
+        // It may come to nothing when nobody waits for it any more.
+        reading.catch(() => undefined);
+      }
+    }
+  } finally {
+    own.abort();
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** Resolves when the feed changes, or the signal aborts. */
+async function change(feed: RunFeed, signal: AbortSignal): Promise<undefined> {
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      forget();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const forget = feed.onChange(end);
+    signal.addEventListener('abort', end, { once: true });
+    if (signal.aborted) end();
+  });
+  return undefined;
+}

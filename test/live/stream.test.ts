@@ -1,0 +1,230 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { callTool } from '../../src/models/scripted.js';
+import { ModelError } from '../../src/models/model-error.js';
+import { clientOf } from '../support/clerk.js';
+import { gate } from '../support/gate.js';
+import { createListener, listen, type Listener } from '../support/listener.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { createTalker } from '../support/talker.js';
+
+let rig: Rig;
+let client: PerdureClient;
+const talker = createTalker();
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  await rig.worker([talker.agent], { models: { talk: talker.model }, live: {} });
+});
+afterAll(async () => {
+  await client.close();
+  await rig.close();
+});
+
+/** Resolves when the listener has heard so much of a reply. */
+function heard(listener: Listener, text: string): () => boolean {
+  return () => listener.spoken === text;
+}
+
+describe('the stream of a run', () => {
+  test('tells what a model says before it is durable, in its place among the durable events', async () => {
+    const rest = gate();
+    talker.on('early', async ({ say, request }) => {
+      if (request.messages.length > 1) return 'slept';
+      say('I ');
+      say('sleep');
+      await rest.wait();
+      say(' first');
+      return { ...callTool('wait', { seconds: 1 }), text: 'I sleep first' };
+    });
+    const run = await client.start('talker', { message: 'early' });
+    const listener = createListener();
+    for await (const event of client.stream(run)) {
+      listener.hear(event);
+      if (listener.spoken === 'I sleep') rest.release();
+    }
+    const types = listener.events.map(({ type }) => type);
+    expect(types.filter((type, index) => type !== types[index - 1])).toEqual([
+      'run-started',
+      'turn-begun',
+      'message-said',
+      'delta',
+      'model-replied',
+      'wait-begun',
+      'call-finished',
+      'model-replied',
+      'turn-ended',
+      'run-ended',
+    ]);
+    expect(listener.heard).toEqual(['I sleep first', '']);
+    expect(listener.replies).toEqual(['I sleep first', 'slept']);
+  });
+
+  test('tells a reader that comes late what was said before', async () => {
+    const rest = gate();
+    talker.on('late', async ({ say }) => {
+      for (const word of ['one ', 'two ', 'three']) say(word);
+      await rest.wait();
+      return 'one two three';
+    });
+    const run = await client.start('talker', { message: 'late' });
+    const early = createListener();
+    await listen(client.stream(run), early, heard(early, 'one two three'));
+    const late = createListener();
+    await listen(client.stream(run), late, heard(late, 'one two three'));
+    const now = createListener();
+    await listen(client.stream(run, { after: 'now' }), now, heard(now, 'one two three'));
+    expect(now.events.map(({ type }) => type)).toEqual(['delta']);
+    rest.release();
+    await client.result(run);
+  });
+
+  test('goes on behind a position in the middle of a reply, without gaps or doubles', async () => {
+    const [second, third] = [gate(), gate()];
+    talker.on('resumed', async ({ say }) => {
+      say('first ');
+      await second.wait();
+      say('second ');
+      await third.wait();
+      say('third');
+      return 'first second third';
+    });
+    const run = await client.start('talker', { message: 'resumed' });
+    const listener = createListener();
+    await listen(client.stream(run), listener, heard(listener, 'first '));
+    const { position: after = '' } = listener.events.at(-1) ?? {};
+    second.release();
+    // Somebody else sees to it that there is more than this reader has heard.
+    const other = createListener();
+    await listen(client.stream(run), other, heard(other, 'first second '));
+    await listen(client.stream(run, { after }), listener, heard(listener, 'first second '));
+    third.release();
+    const again = listener.events.at(-1)?.position ?? '';
+    await listen(client.stream(run, { after: again }), listener);
+    expect(listener.replies).toEqual(['first second third']);
+    expect(listener.events.some(({ type }) => type === 'gap')).toBe(false);
+    const last = listener.events.at(-1);
+    expect(last?.type).toBe('run-ended');
+    const none = await listen(
+      client.stream(run, { after: last?.position ?? '' }),
+      createListener(),
+    );
+    expect(none.events).toEqual([]);
+  });
+
+  test('takes back what a failed attempt has said', async () => {
+    talker.on('twice', async ({ say, number }) => {
+      say(`attempt ${number}`);
+      if (number === 1) throw new ModelError('broken off', { kind: 'retry', type: 'cut' });
+      return 'attempt 2';
+    });
+    const run = await client.start('talker', { message: 'twice' });
+    const listener = await listen(client.stream(run), createListener());
+    const told = listener.events.filter(({ type }) => type === 'delta' || type === 'superseded');
+    expect(told).toMatchObject([
+      { type: 'delta', attempt: 1, text: 'attempt 1' },
+      { type: 'superseded', turn: 1, step: 1, attempt: 1 },
+      { type: 'delta', attempt: 2, text: 'attempt 2' },
+    ]);
+    expect(listener.heard).toEqual(listener.replies);
+  });
+
+  test('takes back what was said by a call that came to nothing', async () => {
+    const rest = gate();
+    talker.on('nothing', async ({ say }) => {
+      say('I refuse to');
+      await rest.wait();
+      throw new ModelError('no', { kind: 'request', type: 'no' });
+    });
+    const run = await client.start('talker', { message: 'nothing' });
+    const listener = createListener();
+    for await (const event of client.stream(run)) {
+      listener.hear(event);
+      if (listener.spoken !== '') rest.release();
+    }
+    const types = listener.events.map(({ type }) => type);
+    expect(types.slice(-4)).toEqual(['delta', 'superseded', 'turn-ended', 'run-ended']);
+    expect(listener.spoken).toBe('');
+  });
+
+  test('tells the arguments of calls and what the model thinks apart from its text', async () => {
+    talker.on('kinds', async ({ request, onDelta }) => {
+      if (request.messages.length > 1) return 'done';
+      onDelta?.({ type: 'reasoning', text: 'hm' });
+      onDelta?.({ type: 'call', index: 0, name: 'wait' });
+      onDelta?.({ type: 'call', index: 0, arguments: '{"seconds"' });
+      onDelta?.({ type: 'call', index: 0, arguments: ':1}' });
+      return callTool('wait', { seconds: 1 });
+    });
+    const run = await client.start('talker', { message: 'kinds' });
+    const { events } = await listen(client.stream(run), createListener());
+    const deltas = events.filter((event) => event.type === 'delta');
+    const text = (kind: string): string =>
+      deltas.flatMap((event) => (event.kind === kind ? [event.text] : [])).join('');
+    expect(text('reasoning')).toBe('hm');
+    expect(text('call')).toBe('{"seconds":1}');
+    expect(deltas.find(({ name }) => name !== undefined)).toMatchObject({ name: 'wait', index: 0 });
+  });
+
+  test('is what is durable where no worker tells more, and ends with the signal', async () => {
+    const other = await createRig();
+    const reader = await clientOf(other);
+    talker.on('mute', async ({ onDelta }) => `${typeof onDelta}`);
+    await other.worker([talker.agent], { models: { talk: talker.model } });
+    const run = await reader.start('talker', { message: 'mute', open: true });
+    const over = new AbortController();
+    const listener = createListener();
+    for await (const event of reader.stream(run, { signal: over.signal })) {
+      listener.hear(event);
+      if (event.type === 'wait-begun') over.abort();
+    }
+    // Not even asked to tell.
+    expect(listener.replies).toEqual(['undefined']);
+    expect(listener.events.some(({ type }) => type === 'delta')).toBe(false);
+    await reader.closeRun(run);
+    await reader.close();
+    await other.close();
+  });
+
+  test('refuses what is no position, and a run that there is not', async () => {
+    const read = (id: string, after = ''): Promise<Listener> =>
+      listen(client.stream(id, { after }), createListener());
+    await expect(read('no-such-run')).rejects.toThrow('there is no run');
+    await expect(read('x', 'nonsense')).rejects.toThrow('is no offset');
+    await expect(read('x', 'a:1:0~b')).rejects.toThrow('is no position');
+    talker.on('short', async () => 'short');
+    const run = await client.start('talker', { message: 'short' });
+    await client.result(run);
+    const gone = `${crypto.randomUUID()}:1:0`;
+    await expect(read(run.id, gone)).rejects.toThrow('the server keeps no such part of run');
+  });
+});
+
+describe('a run that is watched', () => {
+  test('has the same history as one that nobody can watch', async () => {
+    const other = await createRig();
+    await other.worker([talker.agent], { models: { talk: talker.model } });
+    talker.on('same', async ({ say, request }) => {
+      say('some words');
+      return request.messages.length > 1 ? 'done' : callTool('wait', { seconds: 1 });
+    });
+    const [watched, alone] = await Promise.all(
+      [rig, other].map(async (place) => {
+        const handle = await place.start(
+          { agent: 'talker', message: 'same' },
+          `same-${place.taskQueue}`,
+        );
+        if (place === rig) await listen(client.stream(handle.workflowId), createListener());
+        return await place.end(handle);
+      }),
+    );
+    const types = (end: typeof watched): unknown =>
+      end?.history.events?.map(({ eventType }) => eventType);
+    expect(types(watched)).toEqual(types(alone));
+    const said = (end: typeof watched): unknown =>
+      end?.projection.said.map((message) => ({ ...message, at: 0 }));
+    expect(said(watched)).toEqual(said(alone));
+    await other.close();
+  });
+});

@@ -1,0 +1,81 @@
+import type { StreamEvent } from '../../src/live/stream-events.js';
+
+/** Who reads a stream as its contract says, and notices what is missing or told twice. */
+export interface Listener {
+  hear(event: StreamEvent): void;
+  readonly events: readonly StreamEvent[];
+  /** What is being said at the moment. */
+  readonly spoken: string;
+  /** The replies, as they were when they became durable. */
+  readonly replies: readonly string[];
+  /** Of each reply, what had been heard of it before. */
+  readonly heard: readonly string[];
+}
+
+export function createListener(): Listener {
+  const events: StreamEvent[] = [];
+  const replies: string[] = [];
+  const heard: string[] = [];
+  const positions = new Set<string>();
+  let attempt: string | null = null;
+  let spoken = '';
+  let units = 0;
+  const forget = (): void => {
+    attempt = null;
+    spoken = '';
+    units = 0;
+  };
+  return {
+    events,
+    replies,
+    heard,
+    get spoken() {
+      return spoken;
+    },
+    hear(event) {
+      events.push(event);
+      if (event.type !== 'superseded' && event.type !== 'gap') {
+        if (positions.has(event.position)) throw new Error(`told twice: ${event.position}`);
+        positions.add(event.position);
+      }
+      switch (event.type) {
+        case 'delta': {
+          const name = `${event.turn}/${event.step}/${event.attempt}`;
+          if (attempt !== null && attempt !== name) throw new Error(`${attempt} was not ended`);
+          if (event.offset !== units) throw new Error(`${units} units, then ${event.offset}`);
+          attempt = name;
+          units += event.text.length + (event.name?.length ?? 0);
+          if (event.kind === 'text') spoken += event.text;
+          break;
+        }
+        case 'gap':
+          if (event.offset !== units) throw new Error(`${units} units, then gap ${event.offset}`);
+          units = event.until ?? units;
+          spoken += '[…]';
+          break;
+        case 'superseded':
+          forget();
+          break;
+        case 'model-replied':
+          replies.push(event.message.text);
+          heard.push(spoken);
+          forget();
+          break;
+        default:
+      }
+    },
+  };
+}
+
+/** Reads until something is there, or to the end. */
+export async function listen(
+  stream: AsyncIterable<StreamEvent>,
+  listener: Listener,
+  until: (event: StreamEvent) => boolean = () => false,
+): Promise<Listener> {
+  for await (const event of stream) {
+    listener.hear(event);
+    if (until(event)) break;
+  }
+  return listener;
+}

@@ -1,0 +1,53 @@
+import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Model, ModelContext, ModelReply, ModelRequest } from '../../src/models/model.js';
+import { wait } from '../../src/tools/wait.js';
+
+interface Speaking extends ModelContext {
+  readonly request: ModelRequest;
+  /** Of the calls with this first message, from 1. */
+  readonly number: number;
+  /** Tells a piece of text before the reply is there. */
+  readonly say: (text: string) => void;
+}
+
+/** What a model says piece by piece, and the text of the reply that counts. */
+export type Speech = (speaking: Speaking) => Promise<string | ModelReply>;
+
+export interface Talker {
+  readonly agent: Agent;
+  readonly model: Model;
+  /** By the first message of the run. */
+  on(message: string, speech: Speech): void;
+}
+
+/** An agent whose model says what a test tells it, when the test wants it. */
+export function createTalker(): Talker {
+  const speeches = new Map<string, Speech>();
+  const numbers = new Map<string, number>();
+  return {
+    agent: defineAgent({
+      name: 'talker',
+      instructions: 'talk',
+      model: 'talk',
+      tools: [wait()],
+    }),
+    model: {
+      async call(request, context) {
+        const message = request.messages.find(({ role }) => role === 'user')?.text ?? '';
+        const number = (numbers.get(message) ?? 0) + 1;
+        numbers.set(message, number);
+        const speech = speeches.get(message);
+        if (speech === undefined) throw new Error(`nobody knows what to say to "${message}"`);
+        const say = (text: string): void => context.onDelta?.({ type: 'text', text });
+        const said = await speech({ request, number, say, ...context });
+        return typeof said === 'string' ? answered(said) : said;
+      },
+    },
+    on: (message, speech) => void speeches.set(message, speech),
+  };
+}
+
+function answered(text: string): ModelReply {
+  const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+  return { text, calls: [], finish: 'stop', usage };
+}
