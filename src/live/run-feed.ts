@@ -61,6 +61,8 @@ export function openRunFeed(client: Client, options: FeedOptions): RunFeed {
   };
   const take = ({ runId: segment, fact, events }: ToldFact): void => {
     for (const event of events) newest = event.offset;
+    // The reading of the history ends a moment later.
+    if (events.some(({ type }) => type === 'run-ended')) over = {};
     push(events.map((event) => durableItem(event)));
     // A new segment counts its events anew, and no call reaches into it.
     if (fact.type === 'started') modelCalls.clear();
@@ -89,8 +91,8 @@ export function openRunFeed(client: Client, options: FeedOptions): RunFeed {
   const ready = new Promise<void>((resolve, reject) => {
     follow(resolve)
       .then(
-        () => (over = {}),
-        (error: unknown) => (over = { error }),
+        () => (over ??= {}),
+        (error: unknown) => (over ??= { error }),
       )
       .finally(() => {
         if (over?.error === undefined) resolve();

@@ -1,0 +1,203 @@
+import { text as textOf } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import type { StreamEvent } from '../../src/live/stream-events.js';
+import { clientOf } from '../support/clerk.js';
+import { gate } from '../support/gate.js';
+import { createListener, listen } from '../support/listener.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { openSse, request } from '../support/sse-reader.js';
+import { createTalker } from '../support/talker.js';
+
+let rig: Rig;
+let client: PerdureClient;
+let url: string;
+const talker = createTalker();
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  const worker = await rig.worker([talker.agent], { models: { talk: talker.model }, live: {} });
+  url = worker.live?.url ?? '';
+});
+afterAll(async () => {
+  await client.close();
+  await rig.close();
+});
+
+const eventsOf = (id: string): string => `${url}/runs/${encodeURIComponent(id)}/events`;
+
+describe('GET /runs/:id/events', () => {
+  test('tells the same as the client, and brings a reader back to where its line broke', async () => {
+    const [second, third] = [gate(), gate()];
+    talker.on('line breaks', async ({ say }) => {
+      say('first ');
+      await second.wait();
+      say('second ');
+      await third.wait();
+      say('third');
+      return 'first second third';
+    });
+    const run = await client.start('talker', { message: 'line breaks', id: 'run/of lines' });
+    const listener = createListener();
+    const until = (text: string) => (): boolean => listener.spoken === text;
+    const before = await openSse(eventsOf(run.id));
+    await listen(before.events, listener, until('first '));
+    before.close();
+    second.release();
+    const { position = '' } = listener.events.at(-1) ?? {};
+    const back = await openSse(eventsOf(run.id), { 'last-event-id': position });
+    await listen(back.events, listener, until('first second '));
+    back.close();
+    third.release();
+    const again = listener.events.at(-1)?.position ?? '';
+    const last = await openSse(`${eventsOf(run.id)}?after=${encodeURIComponent(again)}`);
+    await listen(last.events, listener);
+    expect(listener.replies).toEqual(['first second third']);
+    const durable = (events: readonly StreamEvent[]): readonly StreamEvent[] =>
+      events.filter(({ type }) => type !== 'delta');
+    const same = await listen(client.stream(run), createListener());
+    expect(durable(listener.events)).toEqual(durable(same.events));
+    // There will never be more: a browser is told not to come back.
+    const end = listener.events.at(-1)?.position ?? '';
+    const over = await request(eventsOf(run.id), { 'last-event-id': end });
+    expect(over.statusCode).toBe(204);
+    over.resume();
+  });
+
+  test('does not wait for a reader that does not read, and tells it that it has missed something', async () => {
+    const word = 'x'.repeat(64 * 1024);
+    const [begin, more] = [gate(), gate()];
+    const pieces = 400;
+    talker.on('slow', async ({ say }) => {
+      await begin.wait();
+      say('begins ');
+      await more.wait();
+      for (let piece = 0; piece < pieces; piece += 1) {
+        say(word);
+        // Each one by itself: what comes at once is told as one.
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      return 'begins, and goes on';
+    });
+    const run = await client.start('talker', { message: 'slow' });
+    const slow = await openSse(eventsOf(run.id));
+    const listener = createListener();
+    begin.release();
+    const { events } = slow;
+    for (let next = await events.next(); !next.done; next = await events.next()) {
+      listener.hear(next.value);
+      if (listener.spoken !== '') break;
+    }
+    // From here on nobody reads what the server sends.
+    slow.response.pause();
+    more.release();
+    const outcome = await client.result(run);
+    expect(outcome.answer).toBe('begins, and goes on');
+    for (let next = await events.next(); !next.done; next = await events.next()) {
+      listener.hear(next.value);
+    }
+    expect(listener.replies).toEqual(['begins, and goes on']);
+    expect(listener.events.some(({ type }) => type === 'gap')).toBe(true);
+    expect(listener.spoken).toBe('');
+    const units = listener.heard[0]?.length ?? Infinity;
+    expect(units).toBeLessThan(pieces * word.length);
+    expect(listener.events.at(-1)?.type).toBe('run-ended');
+  });
+
+  test('tells 200 readers the same, and follows the run once', async () => {
+    const [begin, rest] = [gate(), gate()];
+    talker.on('crowd', async ({ say }) => {
+      await begin.wait();
+      for (let word = 0; word < 50; word += 1) say(`word ${word} `);
+      await rest.wait();
+      say('end');
+      return 'all of it';
+    });
+    const run = await client.start('talker', { message: 'crowd' });
+    const readers = await Promise.all(
+      Array.from({ length: 200 }, async () => {
+        const reader = await openSse(eventsOf(run.id));
+        const listener = createListener();
+        return { listener, end: listen(reader.events, listener) };
+      }),
+    );
+    begin.release();
+    rest.release();
+    await Promise.all(readers.map(({ end }) => end));
+    const [first] = readers;
+    for (const { listener } of readers) expect(listener.events).toEqual(first?.listener.events);
+    expect(first?.listener.replies).toEqual(['all of it']);
+  });
+
+  test('answers 404 before the stream begins where there is no run, 400 for a position of none', async () => {
+    const none = await request(eventsOf('no-such-run'));
+    expect([none.statusCode, await textOf(none)]).toEqual([404, expect.stringContaining('no run')]);
+    const odd = await request(eventsOf('no-such-run'), { 'last-event-id': 'odd' });
+    expect([odd.statusCode, await textOf(odd)]).toEqual([400, expect.stringContaining('odd')]);
+    for (const path of ['/', '/runs/x', '/runs/x/toString', '/runs/%ZZ/events', '/runs//events']) {
+      const other = await request(`${url}${path}`);
+      expect(other.statusCode).toBe(404);
+      other.resume();
+    }
+  });
+
+  test('is not for pages of other sites, by whatever name they reach this machine', async () => {
+    const status = async (headers: Readonly<Record<string, string>>): Promise<number> => {
+      const response = await request(eventsOf('no-such-run'), headers);
+      response.resume();
+      return response.statusCode ?? 0;
+    };
+    const { port } = new URL(url);
+    expect(await status({ host: `evil.example:${port}` })).toBe(403);
+    expect(await status({ host: `127.0.0.1.evil.example:${port}` })).toBe(403);
+    expect(await status({ origin: 'https://evil.example' })).toBe(403);
+    expect(await status({ origin: 'null' })).toBe(403);
+    expect(await status({ host: `localhost:${port}` })).toBe(404);
+    expect(await status({ origin: `http://127.0.0.1:${port}` })).toBe(404);
+  });
+
+  test('asks for the token where there is one, in the header and nowhere else', async () => {
+    const other = await createRig();
+    const reader = await clientOf(other);
+    const rest = gate();
+    talker.on('secret', async ({ say }) => {
+      say('secret');
+      await rest.wait();
+      return 'secret';
+    });
+    const { live } = await other.worker([talker.agent], {
+      models: { talk: talker.model },
+      live: { host: '0.0.0.0', token: 'a-token' },
+    });
+    const run = await reader.start('talker', { message: 'secret' });
+    const { port } = new URL(live?.url ?? '');
+    const path = `http://127.0.0.1:${port}/runs/${run.id}/events`;
+    for (const headers of [{}, { authorization: 'Bearer a-tokem' }, { authorization: 'a-token' }]) {
+      const refused = await request(path, headers);
+      expect(refused.statusCode).toBe(401);
+      refused.resume();
+    }
+    const inQuery = await request(`${path}?token=a-token&access_token=a-token`);
+    expect(inQuery.statusCode).toBe(401);
+    inQuery.resume();
+    const sse = await openSse(path, { authorization: 'Bearer a-token' });
+    const listener = createListener();
+    await listen(sse.events, listener, () => listener.spoken === 'secret');
+    sse.close();
+    rest.release();
+    await reader.result(run);
+    await reader.close();
+    await other.close();
+  });
+
+  test('is not served to other machines without a token', async () => {
+    const start = (live: object): Promise<unknown> => rig.worker([talker.agent], { live });
+    await expect(start({ host: '0.0.0.0' })).rejects.toThrow('set PERDURE_LIVE_TOKEN');
+    await expect(start({ host: '10.1.2.3' })).rejects.toThrow('at 10.1.2.3 anybody could read');
+    await expect(start({ token: 'a b' })).rejects.toThrow('live.token holds characters');
+    await expect(start({ port: 70_000 })).rejects.toThrow('70000 is no port');
+    const { port } = new URL(url);
+    await expect(start({ port: Number(port) })).rejects.toThrow(`at 127.0.0.1:${port}`);
+  });
+});
