@@ -29,7 +29,10 @@ export interface ModelOptions extends OwnFacts {
   readonly apiKeyEnv?: string;
   /** Which of OpenAI's APIs the server is spoken to in: `chat` (Chat Completions, default) or `responses`. */
   readonly api?: OpenAiApiName;
-  /** Ask for the reply as a stream also where nobody watches, so that a dead connection is noticed early; default false. */
+  /**
+   * Ask for the reply as a stream, so that a dead connection is noticed early; default: where somebody
+   * may watch. False: never, for servers that cannot.
+   */
   readonly stream?: boolean;
   /** Milliseconds a whole call may take; default 10 minutes. */
   readonly timeoutMs?: number;

@@ -38,8 +38,8 @@ export interface OpenAiModelOptions {
    */
   readonly idleMs?: number;
   /**
-   * Ask for the answer in pieces, so that a dead connection is noticed early; default false. A call
-   * that somebody watches is streamed in any case.
+   * Ask for the answer in pieces, so that a dead connection is noticed early; default: where somebody
+   * may watch. False: never, for servers that cannot.
    */
   readonly stream?: boolean;
   /** What the model takes; default, field by field: what is known of it by its name. */
@@ -122,7 +122,7 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
         now: Date.now,
       };
       const capabilities = capabilitiesOf(request.model, options.capabilities);
-      const stream = onDelta !== undefined || (options.stream ?? false);
+      const stream = options.stream ?? onDelta !== undefined;
       const watch = watchCall(signal, { timeoutMs, idleMs });
       try {
         return await ask(request, onDelta, { api, client, place, watch, capabilities, stream });

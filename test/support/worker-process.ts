@@ -46,6 +46,7 @@ async function whole(): Promise<void> {
     workflowBundle,
     env,
     workflows: env['ROLE'] !== 'activities',
+    ...(env['LIVE'] && { live: {} }),
   });
   process.send?.('ready');
   await worker.stopped;

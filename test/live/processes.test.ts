@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto';
+import { readdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { announce, createLookout } from '../../src/live/worker-files.js';
+import { reply } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { clientOf } from '../support/clerk.js';
+import { createListener, listen } from '../support/listener.js';
+import { portOf } from '../support/port-of.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { openSse } from '../support/sse-reader.js';
+import { workerChild, type WorkerChild } from '../support/worker-child.js';
+
+let rig: Rig;
+let client: PerdureClient;
+let stub: Stub;
+const workers: WorkerChild[] = [];
+
+beforeAll(async () => {
+  [rig, stub] = [await createRig(), await startStub()];
+  client = await clientOf(rig);
+});
+afterAll(async () => {
+  await Promise.all(workers.map((each) => each.kill()));
+  await client.close();
+  await Promise.all([rig.close(), stub.close()]);
+});
+
+async function worker(): Promise<{ readonly child: WorkerChild; readonly url: string }> {
+  const child = await workerChild({
+    ADDRESS: inject('temporalAddress'),
+    QUEUE: rig.taskQueue,
+    OPENAI_BASE_URL: stub.baseUrl,
+    PERDURE_HOME: rig.home,
+    LIVE: '1',
+  });
+  workers.push(child);
+  const known = await createLookout(rig.home)();
+  return { child, url: known.find(({ pid }) => pid === child.pid)?.url ?? '' };
+}
+
+/** More than one byte to a character, also where the stream is cut into pieces. */
+const TEXT = 'Grüße an 🦊 und 狐: '.repeat(40);
+const HALF = 60;
+
+test(
+  'a worker that is killed in the middle of a reply: whoever reads ends with the text of the transcript',
+  { timeout: 120_000 },
+  async () => {
+    stub.answer((request) => {
+      const sse = { charactersPerEvent: 5 };
+      const barrier = request.attempt === 1 ? 'first' : 'second';
+      return reply.text(TEXT, { sse, holdAfterEvent: { event: HALF, barrier } });
+    });
+    const first = await worker();
+    const run = await client.start('crash', { message: 'talk', id: `killed-${randomUUID()}` });
+    await stub.barrier('first').reached;
+    const second = await worker();
+    // One reads by the folder, one by a worker that has nothing to do with the call.
+    const [here, there] = [createListener(), createListener()];
+    const reading = listen(client.stream(run), here);
+    const sse = await openSse(`${second.url}/runs/${run.id}/events`);
+    const listening = listen(sse.events, there);
+    const bothHave = async (count: number): Promise<void> => {
+      const has = (): boolean => [here, there].every(({ spoken }) => spoken.length >= count);
+      while (!has()) await pause(20);
+    };
+    await bothHave((HALF - 1) * 5);
+    expect(TEXT.startsWith(here.spoken)).toBe(true);
+    await first.child.kill();
+    await stub.barrier('second').reached;
+    const superseded = async (): Promise<void> => {
+      const has = (): boolean =>
+        [here, there].every(({ events }) => events.some(({ type }) => type === 'superseded'));
+      while (!has()) await pause(20);
+    };
+    await superseded();
+    stub.barrier('second').release();
+    await Promise.all([reading, listening]);
+    const { messages } = await client.transcript(run);
+    for (const { heard, replies, events } of [here, there]) {
+      expect(replies).toEqual([TEXT]);
+      expect(heard).toEqual([messages.at(-1)?.text]);
+      expect(events.filter(({ type }) => type === 'superseded')).toMatchObject([
+        { turn: 1, step: 1, attempt: 1 },
+      ]);
+      expect(events.some(({ type }) => type === 'gap')).toBe(false);
+    }
+    // What the killed worker left behind is taken away by whoever finds it.
+    const known = await createLookout(rig.home)();
+    expect(known.map(({ pid }) => pid)).toEqual([second.child.pid]);
+    await second.child.kill();
+  },
+);
+
+test('files that lead nowhere are passed over, and those of this machine taken away', async () => {
+  const other = await createRig();
+  const reader = await clientOf(other);
+  const place = { token: '', namespace: 'default', taskQueue: other.taskQueue };
+  const here = hostname();
+  const nobody = `http://127.0.0.1:${await closedPort()}`;
+  await announce(other.home, { ...place, url: nobody, pid: process.pid, host: here });
+  await announce(other.home, { ...place, url: nobody, pid: 2 ** 22 + 1, host: here });
+  await announce(other.home, { ...place, url: nobody, pid: 1, host: 'elsewhere' });
+  await writeFile(join(other.home, 'live', 'odd.json'), '{"url":');
+  const run = await reader.start('crash', { message: 'nobody', open: true });
+  const over = new AbortController();
+  const reading = listen(reader.stream(run, { signal: over.signal }), createListener());
+  const files = (): Promise<string[]> => readdir(join(other.home, 'live'));
+  while ((await files()).length > 2) await pause(20);
+  over.abort();
+  await reading;
+  await other.client.workflow.getHandle(run.id).terminate();
+  await reader.close();
+  await other.close();
+});
+
+/** Where nobody listens. */
+async function closedPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = portOf(server);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
