@@ -38,9 +38,11 @@ export function endOf(piece: PlacedPiece): number {
 /** What of a piece is not before this offset; the piece itself where all of it is. */
 export function from(piece: PlacedPiece, offset: number): PlacedPiece {
   if (offset <= piece.offset) return piece;
-  const { name, ...rest } = piece;
-  const text = piece.text.slice(offset - piece.offset - (name?.length ?? 0));
-  return { ...rest, text, offset };
+  const { name = '', ...rest } = piece;
+  const cut = offset - piece.offset;
+  const left = name.slice(cut);
+  const text = piece.text.slice(Math.max(0, cut - name.length));
+  return { ...rest, text, offset, ...(left !== '' && { name: left }) };
 }
 
 /** Whether the second goes on exactly where the first one ends, in the same part of the reply. */

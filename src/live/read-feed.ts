@@ -27,8 +27,8 @@ export async function* readFeed(
   { after, signal }: FeedReader,
 ): AsyncGenerator<StreamEvent, void, undefined> {
   const isNow = after === 'now';
-  const start = isNow ? { durable: feed.newest, live: null } : after;
-  const teller = createTeller(start, feed.kept);
+  const start = isNow ? { durable: feed.intake.newest, live: null } : after;
+  const teller = createTeller(start, feed.intake.kept);
   let next = isNow ? feed.ring.end : feed.ring.behind(start.durable);
   if (isNow) yield* current(feed, teller);
   while (!signal.aborted) {
@@ -63,9 +63,9 @@ export async function checkPosition(
 }
 
 function* current(feed: RunFeed, teller: Teller): Generator<StreamEvent, void, undefined> {
-  const frame = feed.current();
+  const frame = feed.intake.current();
   if (frame === null) return;
-  for (const item of frameItems(frame, feed.newest)) yield* teller.tell(item);
+  for (const item of frameItems(frame, feed.intake.newest)) yield* teller.tell(item);
 }
 
 /** Tells durable events from the history until the feed has what follows. @returns where in the feed */

@@ -113,6 +113,8 @@ test('files that lead nowhere are passed over, and those of this machine taken a
   const reading = listen(reader.stream(run, { signal: over.signal }), createListener());
   const files = (): Promise<string[]> => readdir(join(other.home, 'live'));
   while ((await files()).length > 2) await pause(20);
+  const left = (await files()).map((name) => name.split('-')[0]);
+  expect(new Set(left)).toEqual(new Set(['1', 'odd.json']));
   over.abort();
   await reading;
   await other.client.workflow.getHandle(run.id).terminate();

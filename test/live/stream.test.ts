@@ -170,7 +170,7 @@ describe('the stream of a run', () => {
   test('is what is durable where no worker tells more, and ends with the signal', async () => {
     const other = await createRig();
     const reader = await clientOf(other);
-    talker.on('mute', async ({ onDelta }) => `${typeof onDelta}`);
+    talker.on('mute', async ({ onDelta }) => typeof onDelta);
     await other.worker([talker.agent], { models: { talk: talker.model } });
     const run = await reader.start('talker', { message: 'mute', open: true });
     const over = new AbortController();
