@@ -214,7 +214,10 @@ function refuseUnknownFields(name: string, options: object): void {
 }
 
 function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
-  const asking = tools.find(({ approval }) => approval !== undefined && approval !== 'never');
+  const registry = checkedRegistry(name, tools);
+  const asking = registry.tools.find(
+    ({ approval }) => approval !== undefined && approval !== 'never',
+  );
   if (asking !== undefined) {
     // Better no agent than one that acts without the consent its author asked for.
     throw new Error(
@@ -222,6 +225,10 @@ function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
         'leave `approval` out, or give "never"',
     );
   }
+  return registry;
+}
+
+function checkedRegistry(name: string, tools: readonly Tool[]): ToolRegistry {
   try {
     return createToolRegistry(tools);
   } catch (error) {

@@ -2,7 +2,7 @@ import type { Typed } from '../core/typed.js';
 import type { Limits } from '../core/definition.js';
 import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core/input.js';
 import type { Attachment } from '../core/messages.js';
-import type { Json } from '../core/json.js';
+import type { Json, JsonObject } from '../core/json.js';
 
 /** An agent as `defineAgent` made it, or its name; only the former brings the type of its output. */
 export type AgentLike<Output = Json> = string | (Typed<Output> & { readonly name: string });
@@ -13,6 +13,8 @@ export interface RunSettings {
   readonly limits?: Limits;
   /** JSON that every user function receives; the model never sees it. */
   readonly context?: Json;
+  /** Of the agent's instructions, where they are a template: all that it declares, and no others. */
+  readonly args?: JsonObject;
   /** For people and filters. */
   readonly tags?: readonly string[];
   /** Keep every message in the archive; default: for open runs. */

@@ -12,8 +12,8 @@ export function scheduleAction(
   { id, agent, message, to, ...rest }: ScheduleOptions,
   taskQueue: string,
 ): ScheduleOptionsAction & { readonly args: [RunInput | SendInput] } {
-  const { limits, context, tags, archive } = rest;
-  const given = { limits, context, tags, archive };
+  const { limits, context, args, tags, archive } = rest;
+  const given = { limits, context, args, tags, archive };
   const settings: RunSettings = Object.fromEntries(
     Object.entries(given).filter(([, value]) => value !== undefined),
   );

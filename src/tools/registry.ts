@@ -10,14 +10,12 @@ export interface ToolRegistry {
   readonly tools: readonly Tool[];
 }
 
-/** Throws when two tools share a name, or when an item was not made by `defineTool`. */
+/** Throws when two tools share a name, or when items were not made by `defineTool`, naming all of them. */
 export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
+  refuseOthers(tools);
   const byName = new Map<string, { readonly tool: Tool; readonly position: number }>();
   for (const [index, tool] of tools.entries()) {
     const position = index + 1;
-    if (!isTool(tool)) {
-      throw new Error(`item ${position} of \`tools\` is no tool; make it with defineTool({…})`);
-    }
     const first = byName.get(tool.name);
     if (first)
       throw new Error(duplicate(tool, { first: first.tool, at: [first.position, position] }));
@@ -29,6 +27,17 @@ export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
     names,
     tools: names.flatMap((name) => byName.get(name)?.tool ?? []),
   };
+}
+
+function refuseOthers(tools: readonly unknown[]): void {
+  const positions = tools.flatMap((tool, index) => (isTool(tool) ? [] : [index + 1]));
+  const [first, ...others] = positions;
+  if (first === undefined) return;
+  throw new Error(
+    others.length === 0
+      ? `item ${first} of \`tools\` is no tool; make it with defineTool({…})`
+      : `items ${positions.join(', ')} of \`tools\` are no tools; make them with defineTool({…})`,
+  );
 }
 
 function isTool(value: unknown): value is Tool {

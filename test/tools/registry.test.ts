@@ -50,5 +50,9 @@ describe('createToolRegistry', () => {
     expect(() => Reflect.apply(createToolRegistry, undefined, [items])).toThrow(
       'item 2 of `tools` is no tool; make it with',
     );
+    const several = [null, tool('x'), () => 1];
+    expect(() => Reflect.apply(createToolRegistry, undefined, [several])).toThrow(
+      'items 1, 3 of `tools` are no tools; make them with',
+    );
   });
 });
