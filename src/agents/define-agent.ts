@@ -215,9 +215,7 @@ function refuseUnknownFields(name: string, options: object): void {
 
 function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
   const registry = checkedRegistry(name, tools);
-  const asking = registry.tools.find(
-    ({ approval }) => approval !== undefined && approval !== 'never',
-  );
+  const asking = registry.tools.find(({ approval = 'never' }) => approval !== 'never');
   if (asking !== undefined) {
     // Better no agent than one that acts without the consent its author asked for.
     throw new Error(

@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent, type AgentOptions } from '../../src/agents/define-agent.js';
+import { InputError } from '../../src/client/run-input.js';
+import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
+import type { LimitSet } from '../../src/core/definition.js';
+import { reply, type Step } from '../../src/testing/steps.js';
+import type { StubRequest } from '../../src/testing/requests.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { untilStatus } from '../support/conversation.js';
+import { openDesk, sent, type Desk, type Told } from '../support/desk.js';
+
+const PRICE = { input: 10, cachedInput: 1, output: 100 };
+
+/** What `put` was executed with, and how often `flaky` was. */
+const put: unknown[] = [];
+let flaky = 0;
+
+const putTool = defineTool({
+  name: 'put',
+  description: 'puts a value',
+  input: z.object({ a: z.unknown(), b: z.number().optional() }),
+  effect: 'keyed',
+  execute: (input) => {
+    put.push(input);
+    return `put ${put.length}`;
+  },
+});
+const flakyTool = defineTool({
+  name: 'flaky',
+  description: 'works the second time',
+  input: z.object({}),
+  effect: 'keyed',
+  retry: { attempts: 1 },
+  execute: () => {
+    flaky += 1;
+    if (flaky % 2 === 1) throw new Error('not yet');
+    return 'works';
+  },
+});
+const count = defineTool({
+  name: 'count',
+  description: 'says a number',
+  input: z.object({ n: z.number() }),
+  effect: 'read',
+  execute: ({ n }) => n,
+});
+
+function agent(name: string, rest: Partial<AgentOptions<unknown>> = {}) {
+  const tools = [putTool, flakyTool, count];
+  return defineAgent<unknown>({ name, instructions: 'Go on.', model: 'm', tools, ...rest });
+}
+
+let desk: Desk;
+beforeAll(async () => {
+  const agents = [
+    agent('plain'),
+    agent('priced', { model: 'priced', output: z.object({ n: z.number() }) }),
+    agent('frugal', { model: 'priced' }),
+  ];
+  desk = await openDesk(agents, { m: {}, priced: { price: PRICE } });
+});
+afterAll(async () => await desk.close());
+
+const calls = (...all: Parameters<typeof reply.calls>[0]): Step => reply.calls(all);
+const counting = (n: number): Step => calls({ name: 'count', arguments: { n } });
+const results = ({ messages }: Told): readonly string[] =>
+  messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
+
+describe('a call that was made before', () => {
+  test('T-47 in another order of its keys, nested ones too, is answered from the record', async () => {
+    put.length = 0;
+    const told = await desk.run('plain', [
+      calls({ name: 'put', arguments: { a: { x: 1, y: [1, { p: 2, q: 3 }] }, b: 2 } }),
+      calls({ name: 'put', arguments: '{"b":2,"a":{"y":[1,{"q":3,"p":2}],"x":1}}' }),
+      calls({ name: 'put', arguments: { a: { x: 1, y: [{ p: 2, q: 3 }, 1] }, b: 2 } }),
+      reply.text('ok'),
+    ]);
+    expect(told.outcome).toMatchObject({ status: 'completed', toolCalls: 2 });
+    expect(put).toHaveLength(2);
+    const [first, repeated, other] = results(told);
+    expect([first, other]).toEqual(['put 1', 'put 2']);
+    expect(repeated).toContain('put 1');
+    expect(repeated).not.toBe('put 1');
+  });
+
+  test('T-47 and stands twice in one message is executed once, for both', async () => {
+    put.length = 0;
+    const same = { name: 'put', arguments: { a: 1 } };
+    const told = await desk.run('plain', [calls(same, same), reply.text('ok')]);
+    expect(put).toHaveLength(1);
+    expect(results(told)[0]).toBe('put 1');
+    expect(results(told)[1]).toContain('put 1');
+  });
+
+  test('T-48 and failed is executed again', async () => {
+    flaky = 0;
+    const call = calls({ name: 'flaky', arguments: {} });
+    const told = await desk.run('plain', [call, call, reply.text('ok')]);
+    expect(results(told)).toEqual([expect.stringMatching(/tool_error.*not yet/), 'works']);
+    expect(flaky).toBe(2);
+  });
+});
+
+describe('the last step', () => {
+  const limits = { limits: { steps: 2 } };
+
+  test('T-49 is followed by the closing instruction, at the very end, with calls forbidden', async () => {
+    const steps = [counting(1), counting(2), reply.text('one and two')];
+    const { outcome, requests } = await desk.run('plain', steps, limits);
+    expect(outcome).toMatchObject({ status: 'stopped', answer: 'one and two', steps: 2 });
+    const told = requests.map((request) =>
+      sent(request).some(([, text]) => text === CLOSING_INSTRUCTION),
+    );
+    expect(told).toEqual([false, false, true]);
+    expect(sent(requests[2]).at(-1)).toEqual(['user', CLOSING_INSTRUCTION]);
+    expect(requests.map(({ body }) => body['tool_choice'])).toEqual(['auto', 'auto', 'none']);
+  });
+
+  test('T-49 shows no tools to a server that knows no way to forbid them', async () => {
+    const refusal = reply.error(400, { message: 'tool_choice "none" is not supported' });
+    const steps = [counting(1), counting(2), refusal, reply.text('one and two')];
+    const { outcome, requests } = await desk.run('plain', steps, limits);
+    expect(outcome).toMatchObject({ status: 'stopped', answer: 'one and two' });
+    expect(requests.at(-1)?.body).not.toHaveProperty('tools');
+  });
+
+  test('T-49 executes nothing more, whatever the model says: the answer is then composed of what is there', async () => {
+    const { outcome } = await desk.run('plain', [counting(1), counting(2), counting(3)], limits);
+    expect(outcome).toMatchObject({ status: 'stopped', reason: 'steps', toolCalls: 2 });
+    expect(outcome.answer).toMatch(/Result: 1.*Result: 2/s);
+    expect(outcome.answer).not.toContain('Result: 3');
+  });
+
+  test('T-49 and messages take turns where a server insists on it, learnt from its refusal', async () => {
+    const message = 'Conversation roles must alternate user/assistant/user/assistant/...';
+    const refusal = reply.error(400, { message });
+    const steps = [counting(1), counting(2), refusal, reply.text('one and two')];
+    const { outcome, requests } = await desk.run('plain', steps, limits);
+    expect(outcome).toMatchObject({ status: 'stopped', answer: 'one and two' });
+    const roles = requests.at(-1)?.messages.map(({ role }) => role);
+    expect(roles?.slice(-3)).toEqual(['tool', 'assistant', 'user']);
+  });
+
+  test.each([0, -1, 1.5])('T-50 a limit of %d is refused', async (steps) => {
+    const start = desk.client.start('plain', { message: 'go', limits: { steps } });
+    await expect(start).rejects.toThrow(InputError);
+    await expect(start).rejects.toThrow(/limits\.steps.*null for none/);
+  });
+
+  test('T-50 null is no limit: the run goes on in a new segment after a hundred steps', async () => {
+    const steps = Array.from({ length: 102 }, (_, n) => counting(n));
+    const unlimited: LimitSet = { steps: null, toolCalls: null };
+    const told = await desk.run('plain', [...steps, reply.text('counted')], { limits: unlimited });
+    expect(told.outcome).toMatchObject({ status: 'completed', steps: 103, segments: 2 });
+    expect(results(told)).toEqual(steps.map((_, n) => `${n}`));
+    const prefixes = told.requests.map(({ messages }) => JSON.stringify(messages).slice(0, -1));
+    expect(prefixes.every((text, n) => n === 0 || text.startsWith(prefixes[n - 1] ?? '?'))).toBe(
+      true,
+    );
+  });
+});
+
+describe('a provider', () => {
+  test('T-51 that limits the rate is asked again after the time that it names', async () => {
+    const { outcome, projection, requests } = await desk.run('plain', [
+      reply.error(429, { message: 'slow down' }, { headers: { 'retry-after-ms': '600' } }),
+      reply.text('ok'),
+    ]);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'ok', steps: 1 });
+    // Longer than the first wait would be by itself.
+    expect(projection.state?.turn.reports).toMatchObject([
+      { type: 'rate_limit', status: 429, waitMs: 600 },
+    ]);
+    expect(requests).toHaveLength(2);
+  });
+
+  test.each([
+    ['names a time beyond the cap', 429, { message: 'later' }, 'provider'],
+    ['does not take the key', 401, { message: 'bad key' }, 'credentials'],
+    ['wants money', 429, { code: 'insufficient_quota', message: 'no money' }, 'quota'],
+  ])(
+    'T-51 that %s blocks the run after one request, until it is resumed',
+    async (_n, status, error, reason) => {
+      const { client } = desk;
+      const headers = reason === 'provider' ? { 'retry-after': '3600' } : {};
+      const message = desk.conversation(
+        reply.error(status, error, { headers }),
+        reply.text('mended'),
+      );
+      const { id } = await client.start('plain', { message });
+      const blocked = await untilStatus(desk.rig.client.workflow.getHandle(id), 'blocked');
+      expect(blocked).toMatchObject({ reason, reports: [{ attempt: 1, status }] });
+      expect(desk.requestsOf(message)).toHaveLength(1);
+      await client.resume(id);
+      expect(await client.result(id)).toMatchObject({ status: 'completed', answer: 'mended' });
+    },
+  );
+});
+
+describe('money', () => {
+  const usage = (input: number, cached: number, output: number) => ({
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    prompt_tokens_details: { cached_tokens: cached },
+  });
+
+  test('T-57 is counted for refused answers too, and cached tokens at their own price', async () => {
+    const { outcome } = await desk.run('priced', [
+      reply.text('{"n": "one"}', { usage: usage(1_000, 0, 10) }),
+      reply.text('{"n": 1}', { usage: usage(1_100, 1_000, 10) }),
+    ]);
+    expect(outcome).toMatchObject({
+      output: { n: 1 },
+      usage: { inputTokens: 2_100, cachedTokens: 1_000, outputTokens: 20 },
+    });
+    const wanted = (1_100 * PRICE.input + 1_000 * PRICE.cachedInput + 20 * PRICE.output) / 1e6;
+    expect(outcome.usage.costUsd).toBeCloseTo(wanted, 10);
+  });
+
+  test('T-57 is unknown, not nothing, where the model has no price', async () => {
+    const { outcome } = await desk.run('plain', [reply.text('ok')]);
+    expect(outcome.usage.costUsd).toBeNull();
+  });
+
+  test('T-57 ends the turn before a call that the budget does not pay for, and binds the one before', async () => {
+    const costly = reply.calls([{ name: 'count', arguments: { n: 1 } }], {
+      usage: usage(4_000, 0, 95),
+    });
+    const { outcome, requests } = await desk.run('frugal', [costly], { limits: { costUsd: 0.05 } });
+    expect(outcome).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 1, toolCalls: 1 });
+    expect(outcome.usage.costUsd).toBeCloseTo(0.0495, 10);
+    expect(outcome.answer).toContain('Result: 1');
+    const [first]: readonly (StubRequest | undefined)[] = requests;
+    const most = Number(first?.body['max_completion_tokens']);
+    expect(most).toBeGreaterThan(400);
+    expect(most).toBeLessThanOrEqual(500);
+  });
+});
