@@ -3,7 +3,7 @@ import type { ModelBlock } from '../core/blocked.js';
 import type { ActivityProblem } from '../core/failure.js';
 import type { FailReason } from '../core/outcome.js';
 import type { AttemptReport } from '../core/report.js';
-import { ModelError } from '../models/model-error.js';
+import { isModelError, ModelError } from '../models/model-error.js';
 import { LONGEST_WAIT_MS } from '../models/retry-after.js';
 import { sample } from '../models/scrub.js';
 import { redact } from '../tools/redact.js';
@@ -183,7 +183,7 @@ function textOf(thrown: unknown): string {
  * tried again and then shown as `blocked`, because a paid run should outlive a faulty adapter.
  */
 export function asModelError(thrown: unknown): ModelError {
-  if (thrown instanceof ModelError) return thrown;
+  if (isModelError(thrown)) return thrown;
   const message = `The model threw ${presentable(textOf(thrown))}`;
   return new ModelError(message, { kind: 'retry', type: 'unexpected' });
 }

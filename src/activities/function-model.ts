@@ -1,6 +1,6 @@
 import type { DecideFunction } from '../agents/decide-function.js';
 import { isObject, type Json } from '../core/json.js';
-import { ModelError } from '../models/model-error.js';
+import { isModelError, ModelError } from '../models/model-error.js';
 import type { Model, ModelReply } from '../models/model.js';
 import { normaliseError } from '../tools/normalise-error.js';
 
@@ -15,7 +15,7 @@ export function functionModel(
         const given = { instructions, messages, tools, closing, context, signal };
         return replyOf(await decide(given));
       } catch (error) {
-        if (error instanceof ModelError) throw error;
+        if (isModelError(error)) throw error;
         signal.throwIfAborted();
         const { message } = normaliseError(error);
         const text = `the agent's decide function threw: ${message}`;

@@ -1,3 +1,5 @@
+import { isObject } from '../core/json.js';
+
 /**
  * What went wrong with a model call, by who can mend it:
  * - `retry`: passes by itself (rate limit, 5xx, connection reset, timeout, unusable reply)
@@ -5,8 +7,17 @@
  * - `quota` · `credentials` · `model`: mended from outside; the run is blocked until then
  * - `context_too_long` · `request`: no retry can help; an end of the turn
  */
-export type ModelErrorKind =
-  'retry' | 'empty' | 'quota' | 'credentials' | 'model' | 'context_too_long' | 'request';
+export type ModelErrorKind = (typeof KINDS)[number];
+
+const KINDS = [
+  'retry',
+  'empty',
+  'quota',
+  'credentials',
+  'model',
+  'context_too_long',
+  'request',
+] as const;
 
 export interface ModelErrorDetails {
   readonly kind: ModelErrorKind;
@@ -27,4 +38,15 @@ export class ModelError extends Error {
     super(message, options);
     this.details = details;
   }
+}
+
+/** Also of another copy of this package: an adapter may have been loaded beside the engine. */
+export function isModelError(thrown: unknown): thrown is ModelError {
+  if (thrown instanceof ModelError) return true;
+  if (!(thrown instanceof Error) || thrown.name !== 'ModelError' || !('details' in thrown))
+    return false;
+  const { details } = thrown;
+  if (!isObject(details) || typeof details['type'] !== 'string') return false;
+  const kinds: readonly unknown[] = KINDS;
+  return kinds.includes(details['kind']);
 }

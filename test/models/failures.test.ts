@@ -178,6 +178,12 @@ test('leaves only retries to Temporal, and gives the reason in the detail', () =
 test('takes whatever else a model throws for an error that may pass', () => {
   const error = failure({});
   expect(asModelError(error)).toBe(error);
+  // Of another copy of the package, as an adapter may bring it along.
+  const details = { kind: 'quota', type: 'x' };
+  const foreign = Object.assign(new Error('spent'), { name: 'ModelError', details });
+  expect(asModelError(foreign).details).toBe(details);
+  const odd = Object.assign(new Error('x'), { name: 'ModelError', details: { kind: 'odd' } });
+  expect(asModelError(odd).details).toEqual({ kind: 'retry', type: 'unexpected' });
   expect(asModelError(new TypeError('oops'))).toMatchObject({
     message: 'The model threw TypeError: oops',
     details: { kind: 'retry', type: 'unexpected' },

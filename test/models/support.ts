@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { PromptMessage } from '../../src/core/messages.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
-import { ModelError } from '../../src/models/model-error.js';
+import { isModelError, ModelError } from '../../src/models/model-error.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
 import type { CallPlace } from '../../src/models/openai-errors.js';
 import type { ReplySource } from '../../src/models/openai-reply.js';
@@ -60,7 +60,7 @@ export async function callOnce(
 /** The `ModelError` that a call rejects with; throws when it does anything else. */
 export async function failureOf(reply: Promise<unknown>): Promise<ModelError> {
   const outcome = await reply.catch((error: unknown) => error);
-  if (outcome instanceof ModelError) return outcome;
+  if (isModelError(outcome)) return outcome;
   throw new Error('expected a ModelError', { cause: outcome });
 }
 

@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest';
+import { watchCall } from '../../src/models/call-watch.js';
+import type { Delta } from '../../src/models/model.js';
+import { readAnswer } from '../../src/models/openai-answer.js';
+import { chatApi } from '../../src/models/openai-chat.js';
+import { connect } from '../../src/models/openai-client.js';
+import { responsesApi } from '../../src/models/openai-responses.js';
+import { reply, type SseOptions } from '../../src/testing/steps.js';
+import { place, stubWith } from './support.js';
+
+const APIS = [
+  ['Chat Completions', chatApi, { messages: [] }],
+  ['Responses', responsesApi, { input: 'x', include: ['reasoning.encrypted_content'] }],
+] as const;
+type Api = (typeof APIS)[number][1];
+
+const client = connect('http://provider/v1', { apiKey: undefined, timeoutMs: 10_000 });
+
+const CALLS = [{ name: 'read_file', arguments: { path: 'ä🙂' } }];
+const CALLED = [{ name: 'read_file', arguments: '{"path":"ä🙂"}' }];
+
+/** The bytes of a streamed answer, as the stub puts them on the line. */
+async function bytesOf(api: Api, body: object, sse: SseOptions): Promise<Uint8Array> {
+  const stub = await stubWith(reply.calls(CALLS, { text: 'Grüße 🙂', reasoning: '🤔', sse }));
+  const response = await fetch(stub.baseUrl + api.path, {
+    method: 'POST',
+    body: JSON.stringify({ ...body, stream: true }),
+  });
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+async function read(api: Api, chunks: readonly Uint8Array[]) {
+  const deltas: Delta[] = [];
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+  const headers = new Headers({ 'content-type': 'text/event-stream' });
+  const watch = watchCall(new AbortController().signal, { timeoutMs: 10_000, idleMs: 10_000 });
+  try {
+    const answer = await readAnswer(
+      new Response(body, { headers }),
+      { headers, place },
+      {
+        api,
+        client,
+        watch,
+        tell: (delta) => void deltas.push(delta),
+        streamed: true,
+      },
+    );
+    return { answer, deltas };
+  } finally {
+    watch.stop();
+  }
+}
+
+for (const [name, api, body] of APIS) {
+  test(`a stream of ${name} reads the same wherever it is split`, async () => {
+    const plain = await bytesOf(api, body, {});
+    const bytes = await bytesOf(api, body, { lineEnd: '\r\n', comments: true });
+    const whole = await read(api, [plain]);
+    expect(whole.answer).toMatchObject({ text: 'Grüße 🙂', calls: CALLED, finish: 'calls' });
+    for (let at = 1; at < bytes.length; at += 1) {
+      // Thousands at once would only fill the memory.
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await read(api, [bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole);
+    }
+    const single = Array.from(bytes, (byte) => Uint8Array.of(byte));
+    expect(await read(api, single)).toEqual(whole);
+  });
+
+  test(`a stream of ${name} that stops at any byte before its end is never a reply`, async () => {
+    const bytes = await bytesOf(api, body, { charactersPerEvent: 9 });
+    const text = Buffer.from(bytes).toString('latin1');
+    // From the reason to end on the answer is whole.
+    const end = text.indexOf(
+      api === chatApi ? '"finish_reason":"tool_calls"' : 'event: response.completed',
+    );
+    expect(end).toBeGreaterThan(100);
+    const cuts = Array.from({ length: Math.floor(end / 7) }, (_, index) => index * 7);
+    const outcomes = await Promise.all(
+      cuts.map((at) => read(api, [bytes.subarray(0, at)]).then(() => 'a reply', failureType)),
+    );
+    expect(new Set(outcomes)).toEqual(new Set(['stream_cut']));
+  });
+
+  test(`10 MB of small deltas of ${name} arrive whole`, async () => {
+    const size = 10 * 1024 * 1024;
+    const text = 'äbcd '.repeat(40_000);
+    const stub = await stubWith(reply.text(text, { sse: { charactersPerEvent: 3 } }));
+    const response = await fetch(stub.baseUrl + api.path, {
+      method: 'POST',
+      body: JSON.stringify({ ...body, stream: true }),
+    });
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    expect(bytes.length).toBeGreaterThan(size);
+    const chunks = Array.from({ length: Math.ceil(bytes.length / 16_384) }, (_, index) =>
+      bytes.subarray(index * 16_384, (index + 1) * 16_384),
+    );
+    const { answer, deltas } = await read(api, chunks);
+    expect(answer.text).toBe(text);
+    expect(deltas.map((delta) => (delta.type === 'text' ? delta.text : '')).join('')).toBe(text);
+  });
+}
+
+function failureType(error: { details?: { type: string } }): string {
+  return error.details?.type ?? 'another error';
+}
