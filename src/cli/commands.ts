@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option, type Command as Program } from 'commander';
 import type { Command } from './command.js';
 import type { Enter } from './enter.js';
+import { repeated, templateArguments } from './repeated-options.js';
 import { registerTalk } from './talk-commands.js';
 
 /** Runs a command that commander has found: `used` is its entry, `own` what stood behind its name. */
@@ -44,6 +45,16 @@ function registerHosts(enter: Enter): void {
     .option('--no-wait', 'leave when the run waits for a person (exit 3) or is blocked (exit 4)')
     .option('--max-steps <n>', 'model calls permitted in a turn', number)
     .option('--context <json>', 'JSON for your tools; the model never sees it', json)
+    .option(
+      '--arg <name=value>',
+      "an argument of the agent's template, name:=json for what is no text; may be repeated",
+      templateArguments,
+    )
+    .option(
+      '--attach <file|url>',
+      'an image or a PDF that goes along with the message, or the address of an image; may be repeated',
+      repeated,
+    )
     .option('--ui', 'on a terminal: stay up after the end until a key is pressed');
   enter(
     'attach <id>',

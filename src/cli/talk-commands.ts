@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import type { Enter } from './enter.js';
+import { repeated } from './repeated-options.js';
 
 /** Commands by which people talk to a run and steer it. */
 export function registerTalk(enter: Enter): void {
@@ -12,6 +13,11 @@ export function registerTalk(enter: Enter): void {
     .option('--message-id <id>', 'sent again with the same id, it is the same message')
     .option('--pin', 'keep it word for word when older messages are summarised')
     .option('--refresh', 'take the agent as the workers have it now, before the turn begins')
+    .option(
+      '--attach <file|url>',
+      'an image or a PDF that goes along with it, or the address of an image; may be repeated',
+      repeated,
+    )
     .option('--no-wait', 'give it to a worker elsewhere and leave');
   enter(
     'fork <run> <message...>',

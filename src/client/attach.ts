@@ -11,7 +11,7 @@ export interface AttachOptions {
 }
 
 /** It goes to the provider with every request, and what is larger no provider takes. */
-const MAX_BYTES = 20 * 1024 * 1024;
+export const MAX_ATTACHED_BYTES = 20 * 1024 * 1024;
 
 /**
  * Puts bytes into the blob store, to be sent along with a message: an image or a file, by its media
@@ -22,8 +22,8 @@ export async function attach(
   bytes: Uint8Array,
   { mediaType: given, name }: AttachOptions,
 ): Promise<Attachment> {
-  if (bytes.length === 0 || bytes.length > MAX_BYTES) {
-    throw new InputError(`attach: ${bytes.length} bytes; give 1 to ${MAX_BYTES}`);
+  if (bytes.length === 0 || bytes.length > MAX_ATTACHED_BYTES) {
+    throw new InputError(`attach: ${bytes.length} bytes; give 1 to ${MAX_ATTACHED_BYTES}`);
   }
   const mediaType = given ?? mediaTypeOf(bytes);
   if (mediaType === null) {

@@ -1,8 +1,11 @@
 import type { Client } from '@temporalio/client';
 import type { StartedRun } from '../../client/start.js';
 import { isProblem, parseRunInput, type RunInput } from '../../core/input.js';
+import type { JsonObject } from '../../core/json.js';
+import type { Attachment } from '../../core/messages.js';
 import { visible } from '../../core/summaries.js';
 import { advice } from '../advice.js';
+import { attachedFiles } from '../attached-files.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
@@ -23,10 +26,14 @@ export interface RunOptions extends SeeOptions {
   readonly detach?: boolean;
   readonly maxSteps?: number;
   readonly context?: unknown;
+  /** Of the agent's template. */
+  readonly arg?: JsonObject;
+  /** Files, and addresses of images. */
+  readonly attach?: readonly string[];
 }
 
 export const run: Command<RunOptions> = async (context, options) => {
-  const input = inputOf(options);
+  const input = inputOf(options, await attachedFiles(context, options.attach));
   if (options.detach) return await detached(context, input, options.id);
   // Loading Temporal's worker takes a moment, in which the server is looked for.
   import('../../worker.js').catch(() => undefined);
@@ -95,14 +102,27 @@ async function start(
 }
 
 /** Checked before anything is started; the workflow would refuse the same. */
-function inputOf({ agent, message, open, maxSteps, context }: RunOptions): RunInput {
+function inputOf(
+  { agent, message, open, maxSteps, context, arg }: RunOptions,
+  attachments: readonly Attachment[],
+): RunInput {
   const input = parseRunInput({
     agent,
     message: message.join(' '),
     ...(open && { open }),
     ...(maxSteps !== undefined && { limits: { steps: maxSteps } }),
     ...(context !== undefined && { context }),
+    ...(arg !== undefined && { args: arg }),
+    ...(attachments.length > 0 && { attachments }),
   });
   if (!isProblem(input)) return input;
-  throw new UsageError(input.problem.replace('limits.steps', '--max-steps'));
+  throw new UsageError(inFlags(input.problem));
+}
+
+/** What the workflow calls by the names of its input, in the words of the command line. */
+function inFlags(problem: string): string {
+  return problem
+    .replace('limits.steps', '--max-steps')
+    .replace(/^attachments/, '--attach')
+    .replace(/^args/, '--arg');
 }

@@ -4,7 +4,9 @@ import { askRun, type SentMessage } from '../../client/control.js';
 import type { Until } from '../../client/until.js';
 import { askProblem } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
+import type { Attachment } from '../../core/messages.js';
 import { visible } from '../../core/summaries.js';
+import { attachedFiles } from '../attached-files.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { demandWorker, openLivingRun } from '../decision.js';
@@ -21,13 +23,15 @@ export interface SendOptions {
   readonly messageId?: string;
   readonly pin?: boolean;
   readonly refresh?: boolean;
+  /** Files, and addresses of images. */
+  readonly attach?: readonly string[];
   /** `--no-wait` makes it false. */
   readonly wait: boolean;
 }
 
 /** `send ID MESSAGE`: gives a run a message and follows the turn that it begins or joins. */
 export const send: Command<SendOptions> = async (context, options) => {
-  const ask = askOf(options);
+  const ask = askOf(options, await attachedFiles(context, options.attach));
   const opened = await openLivingRun(context, options.id);
   if (!options.wait) return await sendOnly(context, opened, ask);
   const { id, runId, taskQueue, view: joined } = opened.run;
@@ -73,13 +77,17 @@ async function give(
 }
 
 /** Checked before anything is opened; the run would refuse the same. */
-function askOf({ message, messageId, steer, pin, refresh }: SendOptions): Ask {
+function askOf(
+  { message, messageId, steer, pin, refresh }: SendOptions,
+  attachments: readonly Attachment[],
+): Ask {
   const ask: Ask = {
     message: message.join(' '),
     ...(messageId !== undefined && { id: messageId }),
     ...(steer && { mode: 'steer' }),
     ...(pin && { pin }),
     ...(refresh && { refresh }),
+    ...(attachments.length > 0 && { attachments }),
   };
   const problem = askProblem(ask);
   if (problem === null) return ask;
@@ -88,5 +96,8 @@ function askOf({ message, messageId, steer, pin, refresh }: SendOptions): Ask {
 
 /** What the run calls by the names of its input, in the words of the command line. */
 function inFlags(text: string): string {
-  return text.replace(/^refresh: /, '--refresh: ').replaceAll('mode "steer"', '--steer');
+  return text
+    .replace(/^refresh: /, '--refresh: ')
+    .replace(/^attachments/, '--attach')
+    .replaceAll('mode "steer"', '--steer');
 }

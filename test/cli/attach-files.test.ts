@@ -1,0 +1,139 @@
+import { mkdir, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { template } from '../../src/prompts/template.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { reply } from '../../src/testing/steps.js';
+import { commandLine } from '../support/command.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+const PDF = Buffer.from('%PDF-1.7\n%%EOF\n');
+const command = await commandLine();
+let rig: Rig;
+let stub: Stub;
+
+beforeAll(async () => {
+  [rig, stub] = [await createRig(), await startStub()];
+  const env = {
+    PERDURE_HOME: rig.home,
+    OPENAI_BASE_URL: stub.baseUrl,
+    PERDURE_MODEL: 'gpt-4.1-mini',
+  };
+  const asked = template('You speak {{language}}, {{times}} times.', {
+    args: ['language', 'times'],
+  });
+  await rig.worker(
+    [
+      defineAgent({ name: 'looker', instructions: 'look' }),
+      defineAgent({ name: 'speaker', instructions: asked }),
+    ],
+    { env },
+  );
+  await writeFile(join(command.folder, 'a.png'), PNG);
+  await writeFile(join(command.folder, 'b.pdf'), PDF);
+  await writeFile(join(command.folder, 'c.txt'), 'text');
+  await writeFile(join(command.folder, 'empty'), '');
+  await writeFile(join(command.folder, 'large.png'), PNG);
+  await truncate(join(command.folder, 'large.png'), 20 * 1024 * 1024 + 1);
+  await mkdir(join(command.folder, 'folder'));
+});
+afterAll(async () => {
+  await rig.close();
+  await stub.close();
+  stub.assertConsumed();
+});
+
+/** On the queue that has a worker, with the store that it reads. */
+async function perdure(...args: readonly string[]) {
+  const place = ['--address', inject('temporalAddress'), '--task-queue', rig.taskQueue];
+  return await command.start([...args, ...place], { env: { PERDURE_HOME: rig.home } }).ended;
+}
+
+const lastContent = () => stub.requests.at(-1)?.messages.at(-1)?.content;
+
+describe('--attach', () => {
+  test('sends an image and a file along with the message, and later ones with send', async () => {
+    stub.script(reply.text('a picture and a paper'), reply.text('the same'));
+    const id = 'attach-two';
+    const given = ['--attach', 'a.png', '--attach', 'b.pdf'];
+    const begun = await perdure('run', 'looker', 'look', '--open', '--id', id, ...given);
+    expect(begun.stderr).not.toContain('--attach');
+    expect({ code: begun.code, stdout: begun.stdout }).toEqual({
+      code: 0,
+      stdout: 'a picture and a paper\n',
+    });
+    const image = `data:image/png;base64,${PNG.toString('base64')}`;
+    expect(lastContent()).toEqual([
+      { type: 'text', text: 'look' },
+      { type: 'image_url', image_url: { url: image } },
+      {
+        type: 'file',
+        file: {
+          filename: 'b.pdf',
+          file_data: `data:application/pdf;base64,${PDF.toString('base64')}`,
+        },
+      },
+    ]);
+    const url = 'https://example.org/a.png';
+    const sent = await perdure('send', id, 'and', 'these?', '--attach', url, '--attach', 'a.png');
+    expect(sent.stdout).toBe('the same\n');
+    expect(lastContent()).toEqual([
+      { type: 'text', text: 'and these?' },
+      { type: 'image_url', image_url: { url } },
+      { type: 'image_url', image_url: { url: image } },
+    ]);
+    const { stdout } = await perdure('transcript', id);
+    expect(stdout).toContain('+ file b.pdf (application/pdf, 15 B)');
+    expect((await perdure('close', id)).code).toBe(0);
+  });
+
+  test.each([
+    ['missing.png', '--attach missing.png: there is no such file'],
+    ['folder', '--attach folder: it is no file'],
+    ['empty', '--attach empty: it is empty'],
+    ['c.txt', '--attach c.txt: it is none of PNG, JPEG, GIF, WebP and PDF'],
+    ['large.png', '--attach large.png: 20971521 bytes are more than the 20 MiB that'],
+    ['file:///etc/passwd', '--attach file:///etc/passwd: there is no such file'],
+  ])('refuses %s with exit code 2, and starts nothing', async (name, why) => {
+    const { code, stderr } = await perdure('run', 'looker', 'look', '--attach', name);
+    expect(stderr).toContain(why);
+    expect(code).toBe(2);
+  });
+
+  test('refuses more than a message may have', async () => {
+    const all = Array.from({ length: 21 }, () => ['--attach', 'https://example.org/a.png']).flat();
+    const { code, stderr } = await perdure('send', 'nobody', 'look', ...all);
+    expect(stderr).toContain('--attach: 21 of them; give 1 to 20');
+    expect(code).toBe(2);
+  });
+});
+
+describe('--arg', () => {
+  test('fills in the template of the agent', async () => {
+    stub.script(reply.text('oui'));
+    const given = ['--arg', 'language=French = français', '--arg', 'times:=3'];
+    const { code, stdout } = await perdure('run', 'speaker', 'speak', ...given);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'oui\n' });
+    const [system] = stub.requests.at(-1)?.messages ?? [];
+    expect(system?.content).toBe('You speak French = français, 3 times.');
+  });
+
+  test('says which argument is missing, and which there is not', async () => {
+    const { code, stderr } = await perdure('run', 'speaker', 'x', '--arg', 'langage=French');
+    expect(stderr).toContain('no argument "langage"');
+    expect(stderr).toContain('language is missing');
+    expect(code).toBe(1);
+  });
+
+  test.each([
+    [['--arg', 'language'], 'Give NAME=TEXT or NAME:=JSON.'],
+    [['--arg', 'times:={'], 'It is no JSON'],
+    [['--arg', 'a=1', '--arg', 'a=2'], 'The argument a has a value already.'],
+  ])('refuses %j with exit code 2', async (given, why) => {
+    const { code, stderr } = await perdure('run', 'speaker', 'x', ...given);
+    expect(stderr).toContain(why);
+    expect(code).toBe(2);
+  });
+});
