@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+/** `npm run test:live`: what only a real model can show. Never a part of `npm test`. */
+export default defineConfig({
+  test: {
+    include: ['test/live/**/*.live.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/quiet.ts'],
+    pool: 'forks',
+    maxWorkers: 1,
+    testTimeout: 600_000,
+    hookTimeout: 120_000,
+    reporters: ['default', './test/support/count-reporter.ts'],
+  },
+});
