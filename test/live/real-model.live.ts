@@ -44,7 +44,7 @@ const agents = [
     decide: 'schema',
     tools: [turnLamp],
     limits: { steps: 4 },
-    settings,
+    settings: { ...settings, maxOutputTokens: 150 },
   }),
   defineAgent({
     name: 'mood',
@@ -91,7 +91,8 @@ test('an answer under a schema keeps to it', async () => {
 
 test('a decision as JSON under a schema calls the tool or answers, and nothing else', async () => {
   const { outcome, projection } = await run('home', 'It is dark in the kitchen.');
-  expect(outcome.status === 'completed' || outcome.status === 'stopped').toBe(true);
+  // Or it never came to an end of its JSON: a typed end as well.
+  expect(['answer', 'tool', 'steps', 'truncated']).toContain(outcome.reason);
   const calls = projection.said.flatMap((one) =>
     one.role === 'assistant' ? (one.calls ?? []) : [],
   );
