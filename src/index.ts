@@ -1,6 +1,7 @@
 export { defineAgent, type Agent, type AgentOptions } from './agents/define-agent.js';
 export { fileTools, type FileToolsOptions } from './tools/files/file-tools.js';
 export { defineTool, type ToolOptions } from './tools/define-tool.js';
+export { mcpServer, type McpServer, type McpServerOptions } from './mcp/mcp-server.js';
 export { today } from './tools/today.js';
 export { wait } from './tools/wait.js';
 export { artefact, type Artefact, type ArtefactOptions } from './tools/artefact.js';

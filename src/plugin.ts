@@ -1,6 +1,6 @@
 import type { BundleOptions, WorkerOptions, WorkerPlugin, BundlerPlugin } from '@temporalio/worker';
 import { defineConfig, type Config } from './config.js';
-import type { PartsOptions } from './worker-parts.js';
+import type { PartsOptions, WorkerParts } from './worker-parts.js';
 import { WORKFLOW_MODULES } from './workflow-modules.js';
 
 export interface PluginOptions extends Pick<Config, 'agents' | 'models'>, PartsOptions {}
@@ -18,13 +18,13 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
 export function perdure({ agents, models, ...options }: PluginOptions): PerdurePlugin {
   const config = defineConfig({ agents, ...(models && { models }) });
   /** Of each worker, by one of the activities that it was given. */
-  const stops = new WeakMap<object, () => void>();
+  const parts = new WeakMap<object, Pick<WorkerParts, 'stop' | 'close'>>();
   return {
     name: NAME,
     async configureWorker(given) {
       const { workerParts } = await import('./worker-parts.js');
-      const { activities, stop } = workerParts(config, options);
-      stops.set(activities.loadAgent, stop);
+      const { activities, stop, close } = workerParts(config, options);
+      parts.set(activities.loadAgent, { stop, close });
       return {
         ...given,
         ...(await settings(given)),
@@ -33,9 +33,10 @@ export function perdure({ agents, models, ...options }: PluginOptions): PerdureP
     },
     configureBundler,
     async runWorker(worker, next) {
-      const stop = stops.get(worker.options.activities.get('loadAgent') ?? worker);
-      if (stop !== undefined) (await import('./worker-parts.js')).whenShutDown(worker, stop);
-      await next(worker);
+      const own = parts.get(worker.options.activities.get('loadAgent') ?? worker);
+      if (own === undefined) return await next(worker);
+      (await import('./worker-parts.js')).whenShutDown(worker, own.stop);
+      await next(worker).finally(own.close);
     },
   };
 }

@@ -14,6 +14,7 @@ import type { BlobStore } from './blobs/blob-store.js';
 import { homeOf, type Config } from './config.js';
 import type { SegmentSize } from './core/state.js';
 import type { LiveHub } from './live/hub.js';
+import { createSessions } from './mcp/sessions.js';
 import { createModelCatalog } from './models/catalog.js';
 import { searchAttributesOf } from './search-attributes.js';
 import { readResultTool } from './tools/read-result.js';
@@ -37,6 +38,8 @@ export interface WorkerParts {
   readonly activities: Activities;
   /** Lets the activities know that this worker begins to shut down. */
   readonly stop: () => void;
+  /** Ends what was opened for the activities, when none runs any more. Never rejects. */
+  readonly close: () => Promise<void>;
 }
 
 const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
@@ -54,6 +57,7 @@ export function workerParts(
     defaultModel: env['PERDURE_MODEL'] ?? '',
     builtIn: [readResultTool(blobs)],
   });
+  const mcp = createSessions(env);
   const activities = createActivities({
     agents,
     blobs,
@@ -64,6 +68,7 @@ export function workerParts(
     }),
     definitions: createDefinitionCache(agents),
     ...(options.hub && { live: options.hub }),
+    mcp,
     ...(options.segment && { segment: checkedSegment(options.segment) }),
     searchAttributes: searchAttributesOf(() => {
       const { client, info } = Context.current();
@@ -71,7 +76,7 @@ export function workerParts(
     }),
     stopping: stopping.signal,
   });
-  return { activities, stop: () => stopping.abort() };
+  return { activities, stop: () => stopping.abort(), close: () => mcp.close() };
 }
 
 function checkedSegment(segment: SegmentSize): SegmentSize {

@@ -108,6 +108,7 @@ async function start(
     });
     whenShutDown(worker, parts.stop);
     const stopped = worker.run().finally(async () => {
+      await parts.close();
       await plane?.close();
       await connection.close();
     });

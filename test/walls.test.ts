@@ -15,7 +15,9 @@ const FORBIDDEN = [
   'src/classify',
   'src/archive',
   'src/agents',
+  'src/mcp',
   'src/worker',
+  'modelcontextprotocol',
 ];
 
 describe('the workflow bundle', () => {

@@ -22,6 +22,8 @@ export interface LoadAgentInput {
   readonly budget?: LimitSet;
   /** Only handed over when it is too large to travel with every call. */
   readonly context?: Json;
+  /** There is time to ask the agent's MCP servers for their tools. */
+  readonly patient?: true;
 }
 
 /** Constant in size, however long the conversation: the prompt is named, not carried. */
@@ -63,6 +65,8 @@ export interface RunToolInput {
   readonly contextBlob?: BlobRef;
   /** Only in a run that has artefacts. */
   readonly artefacts?: CallArtefacts;
+  /** Of a tool of an MCP server that has changed: the form of it that a person has accepted. */
+  readonly accepted?: string;
   readonly blocked?: ToolBlock;
 }
 

@@ -34,10 +34,14 @@ export function createDefinitionCache(agents: AgentCatalog): DefinitionCache {
       asked.set(hash, definition);
       const named = agents.named(definition.name);
       const tools = named?.tools ?? createToolRegistry([]);
-      // A template's arguments are the run's own; the rest is the agent as it is.
-      const current =
-        named !== undefined && named.definition.hash === definition.template?.unfilled;
+      // A template's arguments, and what MCP servers listed, are the run's own; the rest is the agent as it is.
+      const current = named !== undefined && named.definition.hash === agentsOwn(definition);
       return { definition, tools, agent: named?.agent, current };
     },
   };
+}
+
+/** The hash of what the definition was made of. */
+function agentsOwn({ mcp, template }: AgentDefinition): string | undefined {
+  return mcp?.unlisted ?? template?.unfilled;
 }

@@ -3,6 +3,7 @@ import type { Archive } from '../archive/archive.js';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { SegmentSize } from '../core/state.js';
 import type { LiveHub } from '../live/hub.js';
+import type { McpSessions } from '../mcp/sessions.js';
 import type { ModelCatalog } from '../models/catalog.js';
 import type { DefinitionCache } from './definitions.js';
 import type { TranscriptCache } from './transcript-cache.js';
@@ -15,6 +16,7 @@ export interface ActivityDependencies {
   readonly archive: Archive;
   readonly transcripts: TranscriptCache;
   readonly definitions: DefinitionCache;
+  readonly mcp: McpSessions;
   /** Absent: the engine's own. */
   readonly segment?: SegmentSize;
   /** Names of the search attributes that the namespace has; looked up once. */

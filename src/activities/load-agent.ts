@@ -11,20 +11,21 @@ import type { BlobRef } from '../core/messages.js';
 import type { RunConfig } from '../core/state.js';
 import type { LoadAgentInput } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { withMcpTools } from './mcp-listing.js';
 
 const INLINE_CHARACTERS = 16_000;
 
 /**
- * Gives all that a run pins at its start. Fails with `AgentUnknown` (another worker may know it) or
- * `AgentRefused` (no worker can start it like this).
+ * Gives all that a run pins at its start. Fails with `AgentUnknown` (another worker may know it),
+ * `AgentRefused` (no worker can start it like this) or `AgentNeedsTime` (ask `patient`ly).
  */
 export async function loadAgent(
-  { agents, definitions, models, blobs, searchAttributes, segment }: ActivityDependencies,
+  { agents, definitions, models, blobs, mcp, searchAttributes, segment }: ActivityDependencies,
   input: LoadAgentInput,
 ): Promise<RunConfig> {
   const loaded = agents.named(input.agent);
   if (loaded === undefined) throw unknownAgent(input.agent, agents.names);
-  const definition = filled(loaded, input);
+  const definition = await complete({ mcp }, loaded, input);
   if (definition.hash !== loaded.definition.hash) definitions.note(definition);
   if (definition.model === '') {
     throw refused(`agent "${definition.name}" names no model; give it one, or set PERDURE_MODEL`);
@@ -50,6 +51,24 @@ export async function loadAgent(
     ...(segment && { segment }),
     ...(input.depth !== undefined && input.depth > 0 && { depth: input.depth }),
   };
+}
+
+/** The definition of this run; to ask MCP servers, there has to be time. */
+async function complete(
+  deps: Pick<ActivityDependencies, 'mcp'>,
+  loaded: LoadedAgent,
+  input: LoadAgentInput,
+): Promise<AgentDefinition> {
+  const definition = filled(loaded, input);
+  if (loaded.agent.mcp.length === 0) return definition;
+  if (input.patient !== true) {
+    throw ApplicationFailure.create({
+      type: 'AgentNeedsTime',
+      nonRetryable: true,
+      message: 'its MCP servers have to be asked for their tools',
+    });
+  }
+  return await withMcpTools(deps, loaded, { definition, refuse: refused });
 }
 
 /** The definition of this run: where the instructions are a template, with its arguments. */

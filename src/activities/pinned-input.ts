@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ToolDefinition } from '../core/definition.js';
 import { canonicalJson } from '../core/json.js';
+import { argumentsOf } from '../mcp/call-tool.js';
 import type { Tool } from '../tools/tool.js';
 
 /** The worker's tool where its arguments are still those that the run has pinned. */
@@ -15,6 +16,8 @@ export function unchanged(pinned: ToolDefinition, tool: Tool | undefined): Tool 
  * everything passes: the tool itself judges before it is executed.
  */
 export function pinnedInput(tool: ToolDefinition): z.ZodObject {
+  // An MCP server's schema is none that zod wrote: it is checked as what it is.
+  if (tool.mcp !== undefined) return argumentsOf(tool.parameters);
   try {
     const schema = z.fromJSONSchema(tool.parameters);
     return schema instanceof z.ZodObject ? schema : z.looseObject({});

@@ -11,6 +11,7 @@ import type { Tool } from '../tools/tool.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
 import type { PinnedAgent } from './definitions.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { mcpTool, type ToolBlocked } from './mcp-tool.js';
 import { ownWorkflow } from './own-workflow.js';
 import { pinnedInput, unchanged } from './pinned-input.js';
 
@@ -44,7 +45,11 @@ export async function prepareCall(
   );
   const { name } = call;
   const pinned = agent.definition.tools.find((tool) => tool.name === name);
-  const tool = agent.tools.get(name);
+  const { accepted } = input;
+  const resolve = `perdure resolve ${context.info.workflowExecution?.workflowId ?? 'RUN'} ${call.id}`;
+  const remote = pinned?.mcp && (await mcpTool(deps, agent, { pinned, accepted, resolve }));
+  if (remote?.ok === false) throw block(context, input, remote);
+  const tool = remote?.tool ?? agent.tools.get(name);
   if (pinned === undefined || tool === undefined) {
     throw block(context, input, {
       reason: 'tool_missing',
@@ -55,7 +60,7 @@ export async function prepareCall(
   const parsed = parseArguments(text);
   if (!parsed.ok) return refused(parsed.problem);
   const checked = await checkArguments(tool, parsed.value);
-  if (!agent.current) {
+  if (!agent.current && remote === undefined) {
     const change = changed(pinned, tool, { value: parsed.value, fits: checked.ok });
     if (change !== null) throw block(context, input, { reason: 'tool_changed', message: change });
   }
@@ -84,10 +89,16 @@ function changed(
 export function block(
   context: Context,
   input: { readonly blocked?: ToolBlock },
-  found: { reason: ToolBlock; message: string },
+  found: ToolBlocked,
 ): ApplicationFailure {
   const again = input.blocked === found.reason;
-  const problem: ActivityProblem = { type: 'blocked', ...found };
+  const { reason, message, definition } = found;
+  const problem: ActivityProblem = {
+    type: 'blocked',
+    reason,
+    message,
+    ...(definition !== undefined && { definition }),
+  };
   return ApplicationFailure.create({
     type: found.reason,
     message: found.message,

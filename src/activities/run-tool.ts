@@ -6,6 +6,7 @@ import { parseProblem } from '../core/failure.js';
 import type { ToolDefinition } from '../core/definition.js';
 import type { Json } from '../core/json.js';
 import type { ArtefactMade } from '../core/messages.js';
+import { CallFault } from '../tools/call-fault.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { returnedError } from '../tools/returned-error.js';
 import { isArtefact } from '../tools/artefact.js';
@@ -23,6 +24,9 @@ import { runKey } from './rebuild-prompt.js';
 import { runContext } from './run-context.js';
 import { settleTool } from './settle-tool.js';
 import { harmless, logOf, runOf } from './user-function.js';
+
+/** Their names say nothing to a model. */
+const PLAIN_ERRORS = ['Error', 'ToolError', 'CallFault'];
 
 /**
  * Executes one call. What the tool does wrong becomes a result that the model reads; only what
@@ -167,12 +171,12 @@ async function checkedResult(
 /** A plain error is tried again while attempts are left; a `ToolError` is told to the model at once. */
 function thrown(context: Context, pinned: ToolDefinition, error: unknown): RunToolResult {
   const { type, message } = normaliseError(error);
+  if (error instanceof CallFault && pinned.effect === 'once') {
+    return { ok: error.kind === 'unsent' ? 'not_started' : 'unknown', message };
+  }
   const last = context.info.attempt >= pinned.attempts;
   if (last || pinned.effect === 'once' || type === 'ToolError') {
-    return failed(
-      'tool_error',
-      type === 'Error' || type === 'ToolError' ? message : `${type}: ${message}`,
-    );
+    return failed('tool_error', PLAIN_ERRORS.includes(type) ? message : `${type}: ${message}`);
   }
   throw ApplicationFailure.create({ type: 'ToolFailed', message: `${pinned.name}: ${message}` });
 }

@@ -1,6 +1,13 @@
-import type { AgentDefinition, ToolDefinition } from '../core/definition.js';
+import type {
+  AgentDefinition,
+  McpLeft,
+  McpPolicy,
+  McpUsed,
+  ToolDefinition,
+} from '../core/definition.js';
 import { sha256Hex } from '../core/digest.js';
 import { canonicalJson, type Json } from '../core/json.js';
+import type { McpServer } from '../mcp/mcp-server.js';
 import { toToolDefinition } from '../tools/tool-definition.js';
 import type { Tool } from '../tools/tool.js';
 import { catalogEntryOf } from './catalog-entry.js';
@@ -30,6 +37,7 @@ export function toAgentDefinition(
     ...(agent.toolExposure === 'catalog' && { toolExposure: agent.toolExposure }),
     ...(agent.retrieve && { retrieve: { timeoutMs: agent.retrieve.timeoutMs } }),
     ...(agent.onPlainText === 'fail' && { onPlainText: agent.onPlainText }),
+    ...(agent.mcp.length > 0 && { mcp: { servers: agent.mcp.map(policyOf) } }),
   };
   return withHash(content);
 }
@@ -49,6 +57,50 @@ export function filledDefinition(
   const { hash: unfilled, ...content } = definition;
   const { instructions, template: hash } = filled;
   return withHash({ ...content, instructions, template: { hash, unfilled } });
+}
+
+/**
+ * The definition of a run whose MCP servers have been asked. `unlisted`: the hash of the agent's own.
+ * Throws where two tools share a name.
+ */
+export function listedDefinition(
+  definition: AgentDefinition,
+  listed: { unlisted: string; tools: readonly ToolDefinition[]; left: readonly McpLeft[] },
+): AgentDefinition {
+  const { hash: _, ...content } = definition;
+  const { unlisted, left } = listed;
+  const found = content.toolExposure === 'catalog' ? listed.tools.map(inCatalog) : listed.tools;
+  const tools = [...content.tools, ...found].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const twice = tools.find(({ name }, index) => tools[index + 1]?.name === name);
+  if (twice !== undefined) {
+    throw new Error(
+      `agent "${content.name}": two tools are named "${twice.name}", one of them of MCP server ` +
+        `"${serverOf(listed.tools, twice.name)}"; rename the other one, or leave this one out by denyTools`,
+    );
+  }
+  const servers = content.mcp?.servers ?? [];
+  const mcp: McpUsed = { servers, unlisted, ...(left.length > 0 && { left }) };
+  return withHash({ ...content, tools, mcp });
+}
+
+/** A server is a category of its own. */
+function inCatalog(tool: ToolDefinition): ToolDefinition {
+  const { summary, actions } = catalogEntryOf(tool);
+  return { ...tool, catalog: { summary, category: tool.mcp?.server ?? 'other', actions } };
+}
+
+function serverOf(tools: readonly ToolDefinition[], name: string): string {
+  return tools.find((tool) => tool.name === name)?.mcp?.server ?? '';
+}
+
+function policyOf({ name, allowTools, denyTools, effects, startup }: McpServer): McpPolicy {
+  return {
+    name,
+    ...(allowTools !== null && { allowTools }),
+    ...(denyTools.length > 0 && { denyTools }),
+    ...(Object.keys(effects).length > 0 && { effects }),
+    ...(startup === 'best_effort' && { startup }),
+  };
 }
 
 function withHash(content: Omit<AgentDefinition, 'hash'>): AgentDefinition {

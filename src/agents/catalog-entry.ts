@@ -7,7 +7,11 @@ const SUMMARY_CHARACTERS = 160;
 const SENTENCE = /^.+?(?:[.!?](?=\s+\p{Lu})|(?=\n\s*\n)|$)/su;
 
 /** How a tool is listed: as its author says, else by what its description begins with. */
-export function catalogEntryOf({ catalog, description, effect }: Tool): CatalogEntry {
+export function catalogEntryOf({
+  catalog,
+  description,
+  effect,
+}: Pick<Tool, 'catalog' | 'description' | 'effect'>): CatalogEntry {
   if (catalog !== undefined) {
     const { summary, category, actions } = catalog;
     return { summary, category, actions };

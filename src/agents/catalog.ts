@@ -36,7 +36,8 @@ export function createAgentCatalog(
       throw new Error(`two agents are named "${agent.name}"; rename one of them`);
     }
     const own = agent.tools.tools;
-    const tools = own.length === 0 ? agent.tools : createToolRegistry([...own, ...options.builtIn]);
+    const none = own.length === 0 && agent.mcp.length === 0;
+    const tools = none ? agent.tools : createToolRegistry([...own, ...options.builtIn]);
     const model =
       agent.model ?? (typeof agent.decide === 'function' ? 'none' : options.defaultModel);
     const definition = toAgentDefinition(agent, { model, tools: tools.tools });
@@ -63,7 +64,8 @@ function withCalled(agents: readonly Agent[]): readonly Agent[] {
   return [...all];
 }
 
-function refuseLarge(definition: AgentDefinition): void {
+/** Throws where a definition is too large to be pinned. */
+export function refuseLarge(definition: AgentDefinition): void {
   const bytes = Buffer.byteLength(JSON.stringify(definition));
   if (bytes <= MAX_DEFINITION_BYTES) return;
   throw new Error(

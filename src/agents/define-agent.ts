@@ -15,6 +15,7 @@ import { checkLimits } from '../core/input.js';
 import type { Json } from '../core/json.js';
 import { calledAgents } from './called-agents.js';
 import { refuseCatalog } from './catalog-entry.js';
+import { mcpServersOf } from './mcp-servers-of.js';
 import { compactionOf } from './compaction-of.js';
 import {
   retrieverOf,
@@ -22,7 +23,9 @@ import {
   type RetrieveOptions,
   type Retriever,
 } from './retriever.js';
-import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
+import type { McpServer } from '../mcp/mcp-server.js';
+import type { ToolRegistry } from '../tools/registry.js';
+import { registryOf } from './registry-of.js';
 import type { Tool } from '../tools/tool.js';
 import type { Typed } from '../core/typed.js';
 
@@ -35,6 +38,8 @@ export interface AgentOptions<Output = Json> {
   /** An entry of `models` in the config, else a name for the OpenAI adapter; absent: PERDURE_MODEL. */
   readonly model?: string;
   readonly tools?: readonly Tool[];
+  /** MCP servers whose tools the agent gets, as `mcpServer` made them. */
+  readonly mcp?: readonly McpServer[];
   /** Agents that this one may call like tools; each call is a run of its own. */
   readonly agents?: readonly (Agent | CalledAgent)[];
   /** For other agents: what this one does and when to call it. */
@@ -109,6 +114,7 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   /** Null: never; absent: the defaults. */
   readonly compaction?: Compaction | null;
   readonly description: string;
+  readonly mcp: readonly McpServer[];
   /** The agents that it calls; a worker that has the one has the others. */
   readonly agents: readonly Agent[];
 }
@@ -123,7 +129,7 @@ const CHOICES = {
 } as const;
 
 const FIELDS =
-  'name instructions model tools agents description toolChoice toolCalls limits onLimit settings compaction output attempts onInvalid decide onPlainText toolExposure retrieve'.split(
+  'name instructions model tools mcp agents description toolChoice toolCalls limits onLimit settings compaction output attempts onInvalid decide onPlainText toolExposure retrieve'.split(
     ' ',
   );
 
@@ -171,6 +177,7 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     settings: options.settings ?? {},
     ...(compaction !== undefined && { compaction }),
     description: options.description ?? '',
+    mcp: mcpServersOf(name, options.mcp ?? []),
     agents: called.agents,
   });
 }
@@ -211,29 +218,6 @@ function refuseUnknownFields(name: string, options: object): void {
   const unknown = Object.keys(options).find((key) => !FIELDS.includes(key));
   if (unknown === undefined) return;
   throw new Error(`agent "${name}": no such option "${unknown}"; there are ${FIELDS.join(', ')}`);
-}
-
-function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
-  const registry = checkedRegistry(name, tools);
-  const asking = registry.tools.find(({ approval = 'never' }) => approval !== 'never');
-  if (asking !== undefined) {
-    // Better no agent than one that acts without the consent its author asked for.
-    throw new Error(
-      `agent "${name}": tool "${asking.name}" wants approval, which this version cannot ask for; ` +
-        'leave `approval` out, or give "never"',
-    );
-  }
-  return registry;
-}
-
-function checkedRegistry(name: string, tools: readonly Tool[]): ToolRegistry {
-  try {
-    return createToolRegistry(tools);
-  } catch (error) {
-    throw new Error(`agent "${name}": ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  }
 }
 
 function choose<F extends keyof typeof CHOICES>(

@@ -125,15 +125,16 @@ function registerReaders(enter: Enter): void {
 function registerDecisions(enter: Enter): void {
   enter(
     'resolve <id> <call>',
-    'settle a call of which nobody knows whether it happened',
+    'settle a call of which nobody knows whether it happened, or whose tool has changed',
     async () => (await import('./commands/resolve.js')).resolve,
   )
     .addOption(
       new Option('--as <how>', 'what became of the call')
-        .choices(['happened', 'retry', 'abandon'])
+        .choices(['happened', 'retry', 'abandon', 'accept'])
         .makeOptionMandatory(),
     )
-    .option('--result <json>', 'what the call returned, with --as happened', json);
+    .option('--result <json>', 'what the call returned, with --as happened', json)
+    .option('--definition <hash>', 'the form of its tool that is meant, with --as accept');
 }
 
 function number(text: string): number {

@@ -33,8 +33,16 @@ export async function nextSteps(context: CliContext, now: Standing): Promise<rea
   const mendable = [...run.view.blocked.values()].some(
     ({ reason }) => reason !== 'outcome_unknown',
   );
+  const acceptances = await Promise.all(
+    [...run.view.blocked].flatMap(([call, { definition }]) =>
+      definition === undefined
+        ? []
+        : type('resolve', id, call, '--as', 'accept', '--definition', definition),
+    ),
+  );
   return [
     ...decisions.flat(),
+    ...acceptances.map((line) => `${line}   the tool may be called as it is now`),
     ...(mendable ? [`${await type('resume', id)}   when that is mended: try again at once`] : []),
     ...(status.status === 'paused' ? [`${await type('resume', id)}   let it go on`] : []),
     ...(nextUntil(run.view) === null

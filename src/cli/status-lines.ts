@@ -32,6 +32,7 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
       { name: 'run', lines: [paint.bold(printable(status.id)), ...optional(link)] },
       { name: 'agent', lines: [agentLine(run, status)] },
       { name: 'forked', lines: forkLines(status) },
+      { name: 'without', lines: leftLines(status) },
       { name: 'status', lines: [statusWord(status, paint), ...messageLines(status)] },
       { name: 'doing', lines: optional(status.doing) },
       { name: 'waits', lines: optional(waitLine(view)) },
@@ -66,6 +67,10 @@ function forkLines({ forkedFrom }: RunStatus): readonly string[] {
   if (forkedFrom === undefined) return [];
   const { run, at } = forkedFrom;
   return [`from ${printable(run)}, with its messages before #${at}`];
+}
+
+function leftLines({ left = [] }: RunStatus): readonly string[] {
+  return left.map(({ server, message }) => printable(`MCP server ${server}: ${message}`));
 }
 
 function statusWord({ status, reason, outcome }: RunStatus, paint: Palette): string {

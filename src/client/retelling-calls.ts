@@ -85,6 +85,15 @@ export function callResolved(told: Retelling, fact: Said & { readonly input: unk
   if (result) settle(told, result, fact.at);
 }
 
+/** A person accepted a tool in the form that it has now. */
+export function toolAccepted(told: Retelling, { input }: { readonly input: unknown }): void {
+  if (!isObject(input) || input['as'] !== 'accept' || told.state === null) return;
+  const asked = told.state.turn.batch?.calls.find(({ id }) => id === input['call']);
+  if (asked === undefined) return;
+  const definition = textOf(input, 'definition');
+  tell(told, { type: 'tool-accepted', tool: asked.name, definition });
+}
+
 export function toolFor(told: Retelling, call: ToolCall): ToolDefinition | undefined {
   return told.state === null ? undefined : toolOf(told.state, call.name);
 }

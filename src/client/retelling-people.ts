@@ -2,7 +2,7 @@ import { receive } from '../core/ask.js';
 import type { Limits } from '../core/definition.js';
 import type { Ask } from '../core/inbox.js';
 import { isObject } from '../core/json.js';
-import { callResolved } from './retelling-calls.js';
+import { callResolved, toolAccepted } from './retelling-calls.js';
 import type { FactOf, Retelling } from './retelling-state.js';
 import { tell } from './retelling-tell.js';
 
@@ -12,6 +12,7 @@ export function personSaid(told: Retelling, fact: FactOf<'update'>): void {
     case 'ask':
       return asked(told, fact);
     case 'resolve':
+      toolAccepted(told, fact);
       return callResolved(told, fact);
     case 'cancelTurn':
       told.cancelTurnRequested = true;

@@ -164,9 +164,10 @@ function failed(told: Retelling, fact: FactOf<'failed'>): void {
     // A closing call waits for nobody: it has a rung below it.
     tell(told, { type: 'model-failed', reason: 'error', message: problem.message });
   } else if (problem?.type === 'blocked') {
-    const { reason, message } = problem;
+    const { reason, message, definition } = problem;
+    const offered = definition !== undefined && { definition };
     const on = done.activity === 'retrieveDocuments' ? 'retrieve' : 'model';
-    told.blocked.set(done.call?.id ?? on, { reason, message, since: fact.id });
+    told.blocked.set(done.call?.id ?? on, { reason, message, since: fact.id, ...offered });
   } else if (done.activity === 'callModel') {
     const lost = { reason: 'error', message: failure.message } as const;
     const { reason, message } = problem?.type === 'failed' ? problem : lost;

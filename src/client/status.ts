@@ -38,6 +38,7 @@ export function statusFrom(run: RunReading, now: number): RunStatus {
     reports: failedAttempts(facts, work),
     outcome: end?.outcome ?? state?.turn.outcome ?? null,
     ...(state?.forkedFrom && { forkedFrom: state.forkedFrom }),
+    ...(state?.config.definition.mcp?.left && { left: state.config.definition.mcp.left }),
   };
 }
 

@@ -12,13 +12,17 @@ export interface ToolSuccess {
   readonly artefact?: ArtefactMade;
 }
 
-/** A person's decision about a call whose outcome is unknown. */
+/** A person's decision about a call: one whose outcome is unknown, or one whose tool has changed. */
 export interface Resolution {
   /** The id of the call. */
   readonly call: string;
-  /** It happened (with `result`) · it did not, try again · give up. */
-  readonly as: 'happened' | 'retry' | 'abandon';
+  /**
+   * Of an unknown outcome: it happened (with `result`) · it did not, try again · give up. Of a tool that
+   * has changed: it may be called as it is now (`definition` says which form that is).
+   */
+  readonly as: 'happened' | 'retry' | 'abandon' | 'accept';
   readonly result?: Json;
+  readonly definition?: string;
 }
 
 export function succeededCall(
@@ -72,6 +76,7 @@ export function resolvedCall(
 ): CallResult | null {
   switch (resolution.as) {
     case 'retry':
+    case 'accept':
       return null;
     case 'happened': {
       const { result } = resolution;

@@ -17,6 +17,10 @@ export function control(state: RunState, event: PersonEvent | SegmentEvent): Run
       return { ...state, paused: event.paused };
     case 'limits-set':
       return withLimits(state, event.limits);
+    case 'tool-accepted': {
+      const accepted = { ...state.accepted, [event.tool]: event.definition };
+      return { ...state, accepted };
+    }
     case 'agent-loaded':
       return loaded(state, event.config);
     case 'forked':

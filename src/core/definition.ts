@@ -43,6 +43,8 @@ export interface ToolDefinition {
   readonly attempts: number;
   /** Only where the agent shows a catalog, and only of its own tools. */
   readonly catalog?: CatalogEntry;
+  /** It is a tool of an MCP server; each call goes there. */
+  readonly mcp?: McpOrigin;
 }
 
 /** How a tool is listed where its agent shows a catalog in place of all schemas. */
@@ -52,6 +54,39 @@ export interface CatalogEntry {
   readonly category: string;
   /** What it does to what it is about: read, search, list, create, write, delete, …. */
   readonly actions: readonly string[];
+}
+
+/** Where a tool of an MCP server comes from. */
+export interface McpOrigin {
+  /** As the agent names it. */
+  readonly server: string;
+  /** As the server names it. */
+  readonly tool: string;
+  /** SHA-256 (hex) of all that the server said of it. */
+  readonly hash: string;
+}
+
+/** The MCP servers of an agent, as far as they are data. */
+export interface McpUsed {
+  readonly servers: readonly McpPolicy[];
+  /** Hash of the definition before its servers were asked; absent until they are. */
+  readonly unlisted?: string;
+  /** Servers that could not be had, and that the run does without. */
+  readonly left?: readonly McpLeft[];
+}
+
+export interface McpPolicy {
+  readonly name: string;
+  readonly allowTools?: readonly string[];
+  readonly denyTools?: readonly string[];
+  readonly effects?: Readonly<Record<string, Effect>>;
+  readonly startup?: 'best_effort';
+}
+
+export interface McpLeft {
+  readonly server: string;
+  /** For people. */
+  readonly message: string;
 }
 
 /** What becomes of an agent that was called when its caller ends first. */
@@ -131,6 +166,8 @@ export interface AgentDefinition {
   readonly onPlainText?: 'fail';
   /** A function of the worker finds documents for each turn; it may take so many milliseconds. */
   readonly retrieve?: { readonly timeoutMs: number };
+  /** The MCP servers that tools come from. */
+  readonly mcp?: McpUsed;
   /** The template that the instructions were made of. */
   readonly template?: TemplateUsed;
   /** SHA-256 (hex) of all the above in canonical form. */

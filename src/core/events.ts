@@ -58,7 +58,9 @@ export type PersonEvent =
   | { readonly type: 'message-received'; readonly message: Incoming }
   | { readonly type: 'ending'; readonly by: Ending }
   | { readonly type: 'paused'; readonly paused: boolean }
-  | { readonly type: 'limits-set'; readonly limits: Limits };
+  | { readonly type: 'limits-set'; readonly limits: Limits }
+  /** A tool of an MCP server may be called in the form that it has now. */
+  | { readonly type: 'tool-accepted'; readonly tool: string; readonly definition: string };
 
 /** The run's life beyond its turns. */
 export type SegmentEvent =

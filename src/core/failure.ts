@@ -15,6 +15,8 @@ export type ActivityProblem =
       readonly message: string;
       /** Milliseconds before it is worth asking again; absent: the engine's own pace. */
       readonly waitMs?: number;
+      /** Of a tool that has changed: its form now, which a person may accept. */
+      readonly definition?: string;
       readonly reports?: readonly AttemptReport[];
     }
   | {

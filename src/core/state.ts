@@ -151,6 +151,8 @@ export interface RunState {
   readonly artefacts?: readonly Artefact[];
   /** The run began with the messages of another one. */
   readonly forkedFrom?: ForkPoint;
+  /** By name of a tool that its MCP server has changed: the form that a person has accepted. */
+  readonly accepted?: Readonly<Record<string, string>>;
 }
 
 /** The messages before number `at` of another run. */

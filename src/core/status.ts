@@ -1,4 +1,5 @@
 import type { BlockedReason } from './blocked.js';
+import type { McpLeft } from './definition.js';
 import type { Message } from './messages.js';
 import type { Outcome, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
@@ -49,6 +50,8 @@ export interface RunStatus {
   readonly outcome: Outcome | null;
   /** The run began with the messages before number `at` of another one. */
   readonly forkedFrom?: ForkPoint;
+  /** MCP servers that could not be had at the start, and that the run does without. */
+  readonly left?: readonly McpLeft[];
 }
 
 /** What stands in the memo after each turn; readable without a worker. */
@@ -80,4 +83,6 @@ export interface Blocked {
   readonly reason: BlockedReason;
   readonly message: string;
   readonly reports?: readonly AttemptReport[];
+  /** Of a tool that has changed: its form now, which a person may accept. */
+  readonly definition?: string;
 }

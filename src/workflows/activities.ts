@@ -31,6 +31,20 @@ export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>(
   retry: { initialInterval: 500, backoffCoefficient: 1.5, maximumInterval: 2_000 },
 }).loadAgent;
 
+/** For an agent whose MCP servers have to be started or reached, and asked for their tools. */
+export const loadAgentPatiently = proxyActivities<Pick<Activities, 'loadAgent'>>({
+  summary: 'list MCP tools',
+  startToCloseTimeout: 10 * 60_000,
+  heartbeatTimeout: HEARTBEAT_MS,
+  scheduleToCloseTimeout: 15 * 60_000,
+  retry: {
+    initialInterval: 500,
+    backoffCoefficient: 2,
+    maximumInterval: 15_000,
+    maximumAttempts: 5,
+  },
+}).loadAgent;
+
 /** Short work on files; a store that is down is given time, and then the run goes on where it is. */
 export const { keepMessages } = proxyActivities<Pick<Activities, 'keepMessages'>>({
   summary: 'keep messages',

@@ -72,8 +72,13 @@ function judge<B extends BlockedReason, T>(
   const problem = problemOf(error);
   const reason = work.reasons.find((known) => known === problem?.reason);
   if (problem?.type !== 'blocked' || reason === undefined) throw error;
-  const { message, reports } = problem;
-  session.blocked.set(work.name, { reason, message, ...(reports && { reports }) });
+  const { message, reports, definition } = problem;
+  session.blocked.set(work.name, {
+    reason,
+    message,
+    ...(reports && { reports }),
+    ...(definition !== undefined && { definition }),
+  });
   session.changed();
   return { ...problem, reason };
 }

@@ -62,7 +62,10 @@ async function attempt(session: Session, { tool, input }: Work): Promise<Attempt
   const activity = toolActivity(tool, callSummary(call));
   const { resumes } = session;
   try {
-    return endOf(await inFlight(session, () => activity(input)), { call, tool });
+    return endOf(await inFlight(session, () => activity(withAccepted(session, input))), {
+      call,
+      tool,
+    });
   } catch (error) {
     const work = {
       name: call.id,
@@ -70,13 +73,19 @@ async function attempt(session: Session, { tool, input }: Work): Promise<Attempt
       // A probe may have begun to execute; breaking it off for `resume` would make its outcome unknown.
       breakable: tool.effect !== 'once',
       attempt: (blocked: ToolBlock | undefined) =>
-        activity(blocked === undefined ? input : { ...input, blocked }),
+        activity({ ...withAccepted(session, input), ...(blocked !== undefined && { blocked }) }),
     };
     return await mend(session, work, { error, resumes }).then(
       (result) => endOf(result, { call, tool }),
       (failure: unknown) => failureEnd(session, { call, tool }, failure),
     );
   }
+}
+
+/** What a person accepts while the call waits holds for its next attempt. */
+function withAccepted({ state }: Session, input: RunToolInput): RunToolInput {
+  const accepted = state.accepted?.[input.call.name];
+  return accepted === undefined ? input : { ...input, accepted };
 }
 
 function failureEnd(

@@ -13,6 +13,7 @@ import {
 } from './handles.js';
 import { statusOf } from './presence.js';
 import { refusal } from './problem.js';
+import { acceptTool, refuseAcceptance } from './accept-tool.js';
 import { resume, type Session } from './session.js';
 
 /** A result that a person gives goes into history and prompt as it is. */
@@ -28,7 +29,8 @@ export function answerQuestions(session: Session): void {
   setHandler(
     resolveUpdate,
     (resolution) => {
-      session.resolutions.set(resolution.call, resolution);
+      if (resolution.as === 'accept') acceptTool(session, resolution);
+      else session.resolutions.set(resolution.call, resolution);
       return { resolved: resolution.call };
     },
     { validator: (resolution) => refuseResolution(session, resolution) },
@@ -44,8 +46,9 @@ export function answerQuestions(session: Session): void {
 function refuseResolution(session: Session, resolution: Resolution): void {
   if (!isObject(resolution)) throw refusal('resolve takes {call, as, result?}');
   const { call, as } = resolution;
+  if (as === 'accept') return refuseAcceptance(session, resolution);
   if (!['happened', 'retry', 'abandon'].includes(as)) {
-    throw refusal(`as: ${JSON.stringify(as)} is none of happened, retry, abandon`);
+    throw refusal(`as: ${JSON.stringify(as)} is none of happened, retry, abandon, accept`);
   }
   const size = jsonSize(resolution.result);
   if (size > MAX_RESULT_CHARACTERS) {

@@ -3,8 +3,8 @@ import type { LoadAgentInput } from '../activities/contract.js';
 import type { RunInput } from '../core/input.js';
 import type { Outcome } from '../core/outcome.js';
 import { nothingSpent, type RunConfig } from '../core/state.js';
-import { loadAgentAnywhere, loadAgentHere } from './activities.js';
-import { messageOf, problemOf } from './problem.js';
+import { loadAgentAnywhere, loadAgentHere, loadAgentPatiently } from './activities.js';
+import { messageOf, needsTime, problemOf } from './problem.js';
 
 /** A context above this size goes to the blob store once instead of travelling with every call. */
 const INLINE_CONTEXT_CHARACTERS = 1_000;
@@ -25,9 +25,20 @@ export async function loadConfig(input: RunInput): Promise<RunConfig> {
     return await loadAgentHere(wanted);
   } catch (error) {
     if (problemOf(error)?.type === 'failed') throw refused(error);
+    if (needsTime(error)) return await loadPatiently(wanted);
   }
   try {
     return await loadAgentAnywhere(wanted);
+  } catch (error) {
+    if (needsTime(error)) return await loadPatiently(wanted);
+    throw refused(error);
+  }
+}
+
+/** Nothing is said or paid yet, so a server that cannot be had after some attempts ends the run. */
+async function loadPatiently(wanted: LoadAgentInput): Promise<RunConfig> {
+  try {
+    return await loadAgentPatiently({ ...wanted, patient: true });
   } catch (error) {
     throw refused(error);
   }

@@ -34,6 +34,7 @@ export function statusOf(session: Session): RunStatus {
     reports: [...state.turn.reports, ...(blocked?.reports ?? [])],
     outcome,
     ...(state.forkedFrom && { forkedFrom: state.forkedFrom }),
+    ...(state.config.definition.mcp?.left && { left: state.config.definition.mcp.left }),
   };
 }
 

@@ -7,6 +7,12 @@ export function problemOf(error: unknown): ActivityProblem | null {
   return cause instanceof ApplicationFailure ? parseProblem(cause.details) : null;
 }
 
+/** The agent can be loaded, by an activity that is given more time. */
+export function needsTime(error: unknown): boolean {
+  const cause = causeOf(error);
+  return cause instanceof ApplicationFailure && cause.type === 'AgentNeedsTime';
+}
+
 /** The worker was lost or the time was up: whether the work took effect, nobody can say. */
 export function isLost(error: unknown): boolean {
   return causeOf(error) instanceof TimeoutFailure;

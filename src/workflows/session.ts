@@ -111,8 +111,13 @@ export async function unlessInterrupted(
 }
 
 export function resume(session: Session): void {
-  session.resumes += 1;
   if (session.state.paused) apply(session, { type: 'paused', paused: false });
+  tryAgain(session);
+}
+
+/** What is blocked is tried again at once. */
+export function tryAgain(session: Session): void {
+  session.resumes += 1;
   for (const probe of session.probes) probe.cancel();
 }
 

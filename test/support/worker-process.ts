@@ -1,5 +1,6 @@
 // A worker as a process of its own, so that SIGKILL is real. Told by environment, tells `ready`.
 import { NativeConnection, Worker } from '@temporalio/worker';
+import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import type { OnLimit } from '../../src/core/definition.js';
 import { installRuntime } from '../../src/runtime.js';
@@ -7,6 +8,7 @@ import { createWorker } from '../../src/worker.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
 import { retrievingAgent } from './retrieving-agent.js';
+import { stdioFixture } from './mcp-agent.js';
 
 installRuntime('ERROR');
 const { env } = process;
@@ -38,7 +40,7 @@ async function whole(): Promise<void> {
   });
   const worker = await createWorker({
     config: defineConfig({
-      agents: [agent, contractAgent(), retrievingAgent(env['LEDGER'] ?? '')],
+      agents: [agent, contractAgent(), retrievingAgent(env['LEDGER'] ?? ''), ...mcpAgents()],
       ...(window > 0 && { models: { stub: { window } } }),
     }),
     address,
@@ -50,6 +52,14 @@ async function whole(): Promise<void> {
   });
   process.send?.('ready');
   await worker.stopped;
+}
+
+/** Where there are files of a fixture server: an agent that has it for its tools. */
+function mcpAgents(): readonly Agent[] {
+  const { MCP_TOOLS: tools, MCP_LEDGER: ledger } = env;
+  if (tools === undefined || ledger === undefined) return [];
+  const mcp = [stdioFixture({ tools, ledger }, { effects: { look: 'read' } })];
+  return [defineAgent({ name: 'mcp', instructions: 'x', model: 'stub', mcp })];
 }
 
 await (env['ROLE'] === 'workflows' ? workflowsOnly() : whole());

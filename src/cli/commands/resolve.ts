@@ -13,17 +13,27 @@ export interface ResolveOptions {
   readonly as: Resolution['as'];
   /** JSON, parsed. */
   readonly result?: Json;
+  /** The form of a changed tool that is accepted. */
+  readonly definition?: string;
 }
 
 /** `resolve ID CALL`: a person says what became of a call. The first decision wins. */
 export const resolve: Command<ResolveOptions> = async (context, options) => {
-  const { id, call, as, result } = options;
+  const { id, call, as, result, definition } = options;
   if (result !== undefined && as !== 'happened') {
     throw new UsageError(`--result: a call has one only --as happened, not --as ${as}`);
   }
+  if ((as === 'accept') !== (definition !== undefined)) {
+    throw new UsageError('--definition: it goes with --as accept, and names what the status shows');
+  }
   const opened = await openLivingRun(context, id);
   await demandWorker(context, opened, 'resolve');
-  const resolution = { call, as, ...(result !== undefined && { result }) };
+  const resolution = {
+    call,
+    as,
+    ...(result !== undefined && { result }),
+    ...(definition !== undefined && { definition }),
+  };
   await resolveCall(opened.client, id, resolution);
   const follow = await adviceFor(context, opened.run, ['attach', id]);
   context.say(`${visible(call)} is resolved as ${as}; the run goes on. Follow it with: ${follow}`);

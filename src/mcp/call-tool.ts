@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import type { BlobStore } from '../blobs/blob-store.js';
+import type { ToolDefinition } from '../core/definition.js';
+import { isObject, type JsonObject } from '../core/json.js';
+import { withoutAbsentNulls } from '../output/absent-nulls.js';
+import { ToolError } from '../tools/tool-error.js';
+import type { Tool } from '../tools/tool.js';
+import { resultText } from './result-text.js';
+import { schemaCheck } from './schema-check.js';
+import type { McpSession } from './session.js';
+
+/** A tool of an MCP server as perdure executes tools: each call is one request to the server. */
+export function callTool(pinned: ToolDefinition, session: McpSession, blobs: BlobStore): Tool {
+  const { name, description, parameters, effect, timeoutMs, heartbeatMs, attempts, mcp } = pinned;
+  return {
+    name,
+    description,
+    input: argumentsOf(parameters),
+    parameters,
+    effect,
+    timeoutMs,
+    heartbeatMs,
+    attempts,
+    async execute(input, { idempotencyKey, signal }) {
+      const args = presentOnly(input, parameters);
+      const answer = await session.call(mcp?.tool ?? name, args, { idempotencyKey, signal });
+      const { isError, text } = await resultText(answer, blobs);
+      if (isError) throw new ToolError(session.hide(text));
+      return session.hide(text);
+    },
+  };
+}
+
+/**
+ * The check of a call's arguments before anything is sent: by the pinned JSON schema, nulls that stand
+ * for absent ones apart. A schema that cannot be checked lets everything pass, for the server judges too.
+ */
+export function argumentsOf(parameters: JsonObject): z.ZodObject {
+  return z.looseObject({}).superRefine(async (value, context) => {
+    const fault = await schemaCheck(parameters, presentOnly(value, parameters));
+    if (fault !== null) context.addIssue({ code: 'custom', message: fault });
+  });
+}
+
+/** Models write null for what they leave out; most servers take null for a value, and refuse it. */
+function presentOnly(value: unknown, parameters: JsonObject): JsonObject {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- arguments came as JSON
+  const given = (isObject(value) ? value : {}) as JsonObject;
+  const present = withoutAbsentNulls(given, parameters);
+  return isArgs(present) ? present : given;
+}
+
+function isArgs(value: unknown): value is JsonObject {
+  return isObject(value);
+}

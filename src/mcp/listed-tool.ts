@@ -1,0 +1,79 @@
+import { sha256Hex } from '../core/digest.js';
+import type { ToolDefinition } from '../core/definition.js';
+import { canonicalJson, isObject, type Json, type JsonObject } from '../core/json.js';
+import { shown } from './hidden-text.js';
+import type { McpServer } from './mcp-server.js';
+import { toolEffect, type ToolAnnotations } from './tool-effect.js';
+import { toolName } from './tool-name.js';
+import { usableSchema } from './usable-schema.js';
+
+/** A tool as its server describes it. */
+export interface ListedTool {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: JsonObject;
+  readonly annotations: ToolAnnotations;
+  /** SHA-256 (hex) of all that the server says of it. */
+  readonly hash: string;
+}
+
+export type UsableTool =
+  | { readonly ok: true; readonly definition: ToolDefinition }
+  | { readonly ok: false; readonly problem: string };
+
+const DESCRIPTION_CHARACTERS = 4_096;
+/** A call that may be repeated is tried again for about eight seconds: a server that restarts is back by then. */
+const ATTEMPTS = 6;
+const HEARTBEAT_MS = 10_000;
+
+/** What `tools/list` gave, in our words; null for what is no tool. */
+export function listedTool(value: unknown): ListedTool | null {
+  const plain: Json = JSON.parse(JSON.stringify(value ?? null));
+  if (!isSchema(plain)) return null;
+  const { name, title, description, inputSchema, outputSchema, annotations } = plain;
+  if (typeof name !== 'string' || !isSchema(inputSchema)) return null;
+  const said = { name, title, description, inputSchema, outputSchema, annotations };
+  return {
+    name,
+    description: textIn(description) || textIn(title),
+    schema: inputSchema,
+    annotations: isObject(annotations) ? annotations : {},
+    hash: sha256Hex(canonicalJson(said)),
+  };
+}
+
+/** The tool as a run pins it and a model sees it, or why no model can be given it. */
+export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
+  const schema = usableSchema(tool.schema);
+  if (!schema.ok) return schema;
+  const effect = toolEffect(
+    Object.hasOwn(server.effects, tool.name) ? server.effects[tool.name] : undefined,
+    tool.annotations,
+  );
+  const definition: ToolDefinition = {
+    name: toolName(server.name, tool.name),
+    description: described(server.name, tool.description),
+    parameters: schema.schema,
+    effect,
+    timeoutMs: server.timeoutMs,
+    heartbeatMs: HEARTBEAT_MS,
+    attempts: effect === 'once' ? 1 : ATTEMPTS,
+    mcp: { server: server.name, tool: tool.name, hash: tool.hash },
+  };
+  return { ok: true, definition };
+}
+
+function described(server: string, description: string): string {
+  const text = shown(description).trim();
+  const cut = text.length - DESCRIPTION_CHARACTERS;
+  const kept = cut > 0 ? `${text.slice(0, DESCRIPTION_CHARACTERS)}… [${cut} characters cut]` : text;
+  return `[MCP ${server}] ${kept || 'its server says nothing about it'}`;
+}
+
+function isSchema(value: Json | undefined): value is JsonObject {
+  return isObject(value);
+}
+
+function textIn(value: Json | undefined): string {
+  return typeof value === 'string' ? value : '';
+}

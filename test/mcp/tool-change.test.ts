@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest';
+import { argumentsOf } from '../../src/mcp/call-tool.js';
+import { handedTo } from '../../src/mcp/secrets.js';
+import { mcpServer } from '../../src/mcp/mcp-server.js';
+import { resultText } from '../../src/mcp/result-text.js';
+import { toolChange } from '../../src/mcp/tool-change.js';
+import { BlobError } from '../../src/blobs/blob-store.js';
+import { toolDefinition } from '../support/scripts.js';
+
+const blobs = {
+  put: () => Promise.reject(new BlobError('unwritable', 'disk is full')),
+  get: () => Promise.reject(new BlobError('missing', 'none')),
+};
+
+describe('the difference between two forms of a tool', () => {
+  const before = toolDefinition('a', 'read', { description: 'one\ntwo\nthree' });
+
+  test('is told by the lines that are gone and that are new', () => {
+    const now = { ...before, description: 'one\n2\nthree\nfour' };
+    expect(toolChange(before, now)).toBe('description:\n- two\n+ 2\n+ four');
+  });
+
+  test('is told of arguments and effect too, and bounded', () => {
+    const now = {
+      ...before,
+      effect: 'once',
+      parameters: { type: 'object', required: ['x'] },
+    } as const;
+    const text = toolChange(before, now);
+    expect(text).toContain('arguments:\n');
+    expect(text).toContain('effect:\n- read\n+ once');
+    const huge = { ...before, description: 'y'.repeat(9_000) };
+    expect(toolChange(before, huge)).toMatch(/… \d+ more characters$/);
+  });
+
+  test('that nobody is shown is named as such', () => {
+    expect(toolChange(before, before)).toContain('in what models are not shown');
+  });
+});
+
+describe('the answer of an MCP tool', () => {
+  test('that is no answer, or none that can be read, is a text all the same', async () => {
+    expect(await resultText(null, blobs)).toEqual({
+      isError: true,
+      text: 'the server gave no result',
+    });
+    expect(await resultText({ content: 'x' }, blobs)).toEqual({
+      isError: false,
+      text: '(no result)',
+    });
+    expect(await resultText({ content: [{ type: 'dance' }] }, blobs)).toEqual({
+      isError: false,
+      text: '[a part of type "dance", which cannot be shown]',
+    });
+    expect(await resultText({ isError: true, content: [] }, blobs)).toEqual({
+      isError: true,
+      text: 'the tool failed and gave no reason',
+    });
+  });
+
+  test('keeps its texts where its picture cannot be kept', async () => {
+    const content = [
+      { type: 'text', text: 'sent' },
+      { type: 'image', data: 'AAAA', mimeType: 'image/png' },
+    ];
+    const { text } = await resultText({ content }, blobs);
+    expect(text).toBe('sent\n[image image/png that could not be kept: disk is full]');
+  });
+
+  test('that failed with structured content still says why', async () => {
+    const result = {
+      isError: true,
+      content: [{ type: 'text', text: 'no such order' }],
+      structuredContent: { code: 7 },
+    };
+    expect((await resultText(result, blobs)).text).toBe('no such order\n{"code":7}');
+  });
+});
+
+describe('the arguments of an MCP tool', () => {
+  const schema = {
+    type: 'object',
+    definitions: { Unit: { enum: ['m', 'ft'] } },
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    properties: { n: { type: 'integer' }, unit: { $ref: '#/definitions/Unit' } },
+    required: ['n'],
+  };
+
+  test.each([
+    [{ n: 1, unit: 'm' }, true],
+    [{ n: 1, unit: null }, true],
+    [{ n: 1, unit: 'mile' }, false],
+    [{ unit: 'm' }, false],
+  ])('%j are judged by the whole schema', async (value, fits) => {
+    expect((await argumentsOf(schema).safeParseAsync(value)).success).toBe(fits);
+  });
+
+  test('pass where the schema cannot be read: the server judges them', async () => {
+    const odd = { type: 'object', properties: { a: { pattern: '(' } } };
+    expect((await argumentsOf(odd).safeParseAsync({ a: 'x' })).success).toBe(true);
+  });
+});
+
+test('what a server is handed is hidden raw, trimmed and as JSON writes it, and short words are not', () => {
+  const server = mcpServer({ name: 'a', transport: 'stdio', command: 'x', env: ['A', 'B'] });
+  const { hide } = handedTo(server, { A: 'ab"cdef\n', B: 'true' });
+  expect(hide('is ab"cdef true')).toBe('is [hidden A] true');
+  expect(hide(JSON.stringify({ x: 'ab"cdef\n' }))).toBe('{"x":"[hidden A]"}');
+});

@@ -1,0 +1,289 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { resolveCall } from '../../src/client/decide.js';
+import type { RunStatus } from '../../src/core/status.js';
+import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
+import type { ModelRequest } from '../../src/models/model.js';
+import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { startStub } from '../../src/testing/stub-server.js';
+import { reply } from '../../src/testing/steps.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { historyText } from '../support/history-text.js';
+import { fixtureFiles, listed, stdioFixture } from '../support/mcp-agent.js';
+import { seen } from '../support/mcp-fixture.js';
+import { httpFixture, type HttpFixture } from '../support/mcp-http.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { workerChild } from '../support/worker-child.js';
+
+type Step = ScriptedReply | (() => Promise<ScriptedReply>);
+const scripts = new Map<string, readonly Step[]>();
+const model = {
+  async call(request: ModelRequest) {
+    const step = request.messages.filter(({ role }) => role === 'assistant').length;
+    const next = scripts.get(request.messages[0]?.text ?? '')?.[step] ?? say('done');
+    return typeof next === 'function' ? await next() : next;
+  },
+};
+
+const TOKEN = 'canary-token-81c';
+const rigs: Rig[] = [];
+const servers: HttpFixture[] = [];
+afterAll(async () => {
+  await Promise.all(rigs.map((rig) => rig.close()));
+  await Promise.all(servers.map((server) => server.stop().catch(() => undefined)));
+});
+
+/** A worker that has this one agent. */
+async function worker(
+  mcp: readonly McpServer[],
+  rest: Partial<Parameters<typeof defineAgent>[0]> = {},
+): Promise<Rig> {
+  const rig = await createRig();
+  rigs.push(rig);
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', mcp, ...rest });
+  await rig.worker([agent], {
+    models: { m: model },
+    env: { PERDURE_HOME: rig.home, DESK_TOKEN: TOKEN, DESK_KEY: 'canary-key-77d' },
+  });
+  return rig;
+}
+
+async function start(rig: Rig, ...replies: readonly Step[]) {
+  const message = randomUUID();
+  scripts.set(message, replies);
+  return await rig.start({ agent: 'a', message });
+}
+
+async function run(rig: Rig, ...replies: readonly Step[]): Promise<Ended> {
+  return await rig.end(await start(rig, ...replies));
+}
+
+const results = ({ projection }: Ended): readonly string[] =>
+  projection.said.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
+
+async function http(
+  files: Parameters<typeof httpFixture>[0],
+  options: Parameters<typeof httpFixture>[1] = {},
+): Promise<HttpFixture> {
+  const server = await httpFixture(files, options);
+  servers.push(server);
+  return server;
+}
+
+const isCall = (body: string): boolean => body.includes('"tools/call"');
+
+describe('an MCP server over streamable HTTP', () => {
+  test('is called with the keys that its definition names, which appear nowhere else', async () => {
+    const files = await fixtureFiles([listed('note')]);
+    const { url, headers } = await http(files);
+    const rig = await worker([
+      mcpServer({
+        name: 'far',
+        transport: 'http',
+        url,
+        authEnv: 'DESK_TOKEN',
+        headersEnv: { 'X-Desk': 'DESK_KEY' },
+      }),
+    ]);
+    const ended = await run(rig, callTool('far__note', { leak: TOKEN }));
+    expect(results(ended)).toEqual(['{"leak":"[hidden DESK_TOKEN]"}']);
+    expect(headers.at(-1)).toMatchObject({
+      authorization: `Bearer ${TOKEN}`,
+      'x-desk': 'canary-key-77d',
+    });
+    expect(historyText(ended.history)).not.toContain('canary-key');
+  });
+
+  test('is reached again after it was restarted, without asking anybody', async () => {
+    const files = await fixtureFiles([listed('note')]);
+    const first = await http(files);
+    const rig = await worker([mcpServer({ name: 'far', transport: 'http', url: first.url })]);
+    const restart = async (): Promise<ScriptedReply> => {
+      await first.stop();
+      await http(files, { port: first.port });
+      return callTool('far__note', { n: 2 });
+    };
+    const ended = await run(rig, callTool('far__note', { n: 1 }), restart);
+    expect(results(ended)).toEqual(['{"n":1}', '{"n":2}']);
+    expect(seen(files.ledger)).toHaveLength(2);
+  });
+
+  test('that breaks off a call leaves its outcome to a person, and is asked again for a read', async () => {
+    const files = await fixtureFiles([listed('note'), listed('look')]);
+    const dropped = new Set<string>();
+    const { url } = await http(files, {
+      answer: (body) => {
+        const tool = /"name":"(note|look)"/.exec(body)?.[1];
+        if (!isCall(body) || tool === undefined || dropped.has(tool)) return null;
+        dropped.add(tool);
+        // One breaks off the connection, the other ends its stream without an answer.
+        return tool === 'look' ? 'drop' : 'cut';
+      },
+    });
+    const rig = await worker([
+      mcpServer({ name: 'far', transport: 'http', url, effects: { look: 'read' } }),
+    ]);
+    const handle = await start(rig, callTool('far__look'), callTool('far__note'));
+    const status = await vi.waitFor(
+      async () => {
+        const now = await handle.query<RunStatus>('status');
+        expect(now.status).toBe('blocked');
+        return now;
+      },
+      { timeout: 20_000, interval: 100 },
+    );
+    expect(status).toMatchObject({ reason: 'outcome_unknown', pending: [{ tool: 'far__note' }] });
+    await resolveCall(rig.client, handle.workflowId, {
+      call: status.pending[0]?.call ?? '',
+      as: 'happened',
+      result: 'noted',
+    });
+    expect(results(await rig.end(handle))).toEqual(['{}', 'noted']);
+  });
+
+  test('that refuses a request before it looks at it has done nothing: the call is made again', async () => {
+    const files = await fixtureFiles([listed('note')]);
+    let refusals = 1;
+    const { url } = await http(files, {
+      answer: (body) => (isCall(body) && refusals-- > 0 ? 429 : null),
+    });
+    const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })]);
+    expect(results(await run(rig, callTool('far__note', { n: 1 })))).toEqual(['{"n":1}']);
+  });
+});
+
+describe('the tools of several servers', () => {
+  test('do not mix, whatever they are called', async () => {
+    const [here, there] = [
+      await fixtureFiles([listed('note')]),
+      await fixtureFiles([listed('note')]),
+    ];
+    const [one, two] = [await http(here), await http(there)];
+    const rig = await worker([
+      mcpServer({ name: 'one', transport: 'http', url: one.url, authEnv: 'DESK_TOKEN' }),
+      mcpServer({ name: 'two', transport: 'http', url: two.url }),
+    ]);
+    await run(rig, callTool('one__note', { at: 1 }), callTool('two__note', { at: 2 }));
+    expect(seen(here.ledger).map(({ args }) => args['at'])).toEqual([1]);
+    expect(seen(there.ledger).map(({ args }) => args['at'])).toEqual([2]);
+    expect(two.headers.some((each) => each.authorization !== undefined)).toBe(false);
+  });
+
+  test('that clash with a tool of the agent end the run at its start', async () => {
+    const { url } = await http(await fixtureFiles([listed('note')]));
+    const clash = defineTool({
+      name: 'far__note',
+      description: 'x',
+      effect: 'read',
+      input: z.object({}),
+      execute: () => 'mine',
+    });
+    const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })], {
+      tools: [clash],
+    });
+    const { outcome } = await run(rig);
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(outcome.error).toContain(
+      'two tools are named "far__note", one of them of MCP server "far"',
+    );
+  });
+});
+
+describe('a server that cannot be had at the start', () => {
+  const gone = { name: 'gone', transport: 'http', url: 'http://127.0.0.1:9/mcp' } as const;
+
+  test('ends the run after some attempts, and is named', async () => {
+    const rig = await worker([mcpServer(gone)]);
+    const { outcome } = await run(rig);
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(outcome.error).toContain('MCP server "gone" (http://127.0.0.1:9) cannot be reached');
+  });
+
+  test('is done without where the agent says so, and the status tells', async () => {
+    const { url } = await http(await fixtureFiles([listed('note')]));
+    const rig = await worker([
+      mcpServer({ ...gone, startup: 'best_effort' }),
+      mcpServer({ name: 'far', transport: 'http', url }),
+    ]);
+    const ended = await run(rig, callTool('far__note', { n: 1 }));
+    expect(results(ended)).toEqual(['{"n":1}']);
+    const status = await ended.handle.query<RunStatus>('status');
+    expect(status.left).toEqual([
+      { server: 'gone', message: expect.stringContaining('cannot be reached') as string },
+    ]);
+  });
+
+  test('for want of a variable ends the run at once, and names it', async () => {
+    const rig = await worker([stdioFixture(await fixtureFiles([]), { env: ['NO_SUCH_VARIABLE'] })]);
+    const { outcome } = await run(rig);
+    expect(outcome.error).toContain('MCP server "desk" is to be given NO_SUCH_VARIABLE');
+  });
+
+  test('because its program is not there says so', async () => {
+    const rig = await worker([
+      mcpServer({ name: 'desk', transport: 'stdio', command: 'no-such-program' }),
+    ]);
+    const { outcome } = await run(rig);
+    expect(outcome.error).toContain('is the command installed on this worker');
+  });
+
+  test('or whose tools are not those that the agent names ends the run with those that there are', async () => {
+    const { url } = await http(await fixtureFiles([listed('note'), listed('look')]));
+    const rig = await worker([
+      mcpServer({ name: 'far', transport: 'http', url, denyTools: ['delete_all'] }),
+    ]);
+    const { outcome } = await run(rig);
+    expect(outcome.error).toContain(
+      'denyTools names tool "delete_all", which it does not have; it has look, note',
+    );
+  });
+});
+
+describe('the process of a server', () => {
+  let files: Awaited<ReturnType<typeof fixtureFiles>>;
+  beforeAll(async () => {
+    files = await fixtureFiles([listed('look')]);
+  });
+
+  const isAlive = (pid: number): boolean => {
+    try {
+      process.kill(pid, 0);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  test('ends when its worker is killed', async () => {
+    const rig = await createRig();
+    rigs.push(rig);
+    const stub = await startStub();
+    const child = await workerChild({
+      ADDRESS: inject('temporalAddress'),
+      QUEUE: rig.taskQueue,
+      OPENAI_BASE_URL: stub.baseUrl,
+      PERDURE_HOME: rig.home,
+      MCP_TOOLS: files.tools,
+      MCP_LEDGER: files.ledger,
+    });
+    stub.script(reply.calls([{ name: 'desk__look', arguments: {} }]), reply.text('done'));
+    const { outcome } = await rig.end(await rig.start({ agent: 'mcp', message: 'go' }));
+    expect(outcome.answer).toBe('done');
+    const [{ pid } = { pid: 0 }] = seen(files.ledger);
+    expect(isAlive(pid)).toBe(true);
+    await child.kill();
+    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000, interval: 20 });
+    await stub.close();
+  });
+
+  test('ends with a worker that shuts down, before that says that it has', async () => {
+    const rig = await worker([stdioFixture(files, { effects: { look: 'read' } })]);
+    await run(rig, callTool('desk__look', { n: 1 }));
+    const pid = seen(files.ledger).at(-1)?.pid ?? 0;
+    expect(isAlive(pid)).toBe(true);
+    await rig.stopWorkers();
+    expect(isAlive(pid)).toBe(false);
+  });
+});
