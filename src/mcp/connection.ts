@@ -30,6 +30,8 @@ export interface ConnectionEvents {
   readonly onLost: () => void;
   /** The server says that its tools are others now. */
   readonly onToolsChanged: () => void;
+  /** Breaks off a handshake that is under way. */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -72,7 +74,10 @@ async function attempt(
   client.onerror = () => undefined;
   client.setNotificationHandler('notifications/tools/list_changed', how.events.onToolsChanged);
   try {
-    await client.connect(open.transport, { timeout: server.connectMs });
+    await client.connect(open.transport, {
+      timeout: server.connectMs,
+      signal: how.events.signal,
+    });
   } catch (error) {
     await client.close().catch(() => undefined);
     await open.transport.close().catch(() => undefined);

@@ -25,15 +25,16 @@ export function createLink(server: McpServer, env: Environment, onChange: () => 
   let line: Line | null = null;
   let failures = 0;
   let failed: { readonly error: unknown; readonly until: number } | null = null;
-  let isClosed = false;
+  const ending = new AbortController();
+  const { signal } = ending;
 
   const open = (): Line => {
     if (line !== null) return line;
-    if (isClosed) throw new CallFault('unsent', 'this worker is shutting down');
+    if (signal.aborted) throw new CallFault('unsent', 'this worker is shutting down');
     if (failed !== null && Date.now() < failed.until) throw failed.error;
     const opened: Line = {
       uses: 0,
-      made: connect(server, env, { onLost: () => leave(opened), onToolsChanged: onChange }),
+      made: connect(server, env, { onLost: () => leave(opened), onToolsChanged: onChange, signal }),
     };
     line = opened;
     opened.made.then(
@@ -72,7 +73,7 @@ export function createLink(server: McpServer, env: Environment, onChange: () => 
       }
     },
     async close() {
-      isClosed = true;
+      ending.abort();
       if (line !== null) await closeLine(line);
     },
   };

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import { status as statusCommand } from '../../src/cli/commands/status.js';
 import { resolveCall, resumeRun } from '../../src/client/decide.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { say as sayTo } from '../support/in-process.js';
 import { historyText } from '../support/history-text.js';
 import { fixtureFiles, listed, offer, stdioFixture } from '../support/mcp-agent.js';
 import { PIXEL, seen, type FixtureFiles } from '../support/mcp-fixture.js';
@@ -241,6 +243,9 @@ describe('an MCP server that changes a tool', () => {
     expect(seen(changing.ledger).map(({ args }) => args['to'])).toEqual(['a']);
     const accept = { ...offered(first), as: 'accept' } as const;
     const { workflowId: id } = handle;
+    const place = { home: rig.home, address: inject('temporalAddress'), taskQueue: rig.taskQueue };
+    const { stdout } = await sayTo(statusCommand, { id }, place);
+    expect(stdout).toContain(`resolve ${id} call_1_2_0 --as accept --definition`);
     await expect(
       resolveCall(rig.client, id, { ...accept, definition: 'f'.repeat(16) }),
     ).rejects.toThrow(`it is "${accept.definition}"`);

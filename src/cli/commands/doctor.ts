@@ -4,6 +4,7 @@ import type { CliContext } from '../context.js';
 import { readConfiguration } from '../doctor/configuration.js';
 import type { Finding } from '../doctor/finding.js';
 import { homeFinding } from '../doctor/home.js';
+import { mcpFindings } from '../doctor/mcp.js';
 import { modelFindings } from '../doctor/models.js';
 import { serverFindings } from '../doctor/namespace.js';
 import { lookForServer } from '../doctor/server.js';
@@ -14,7 +15,7 @@ import type { Palette } from '../output.js';
 import { dataPalette } from '../table.js';
 import { count, printable } from '../words.js';
 
-/** `doctor`: what is in use, and what is wrong, each with its cure. Starts and changes nothing. */
+/** `doctor`: what is in use, and what is wrong, each with its cure. Starts nothing but MCP servers, and changes nothing. */
 export const doctor: Command<object> = async (context) => {
   const findings = await examine(context);
   const problems = findings.filter(({ level }) => level === 'problem').length;
@@ -42,6 +43,7 @@ async function examine(context: CliContext): Promise<readonly Finding[]> {
     ...(embedded ? [await cliFinding(home, env)] : []),
     ...(server === null ? [] : await serverFindings({ server, env, taskQueue })),
     ...(await modelFindings(config, env)),
+    ...(await mcpFindings(config, env)),
   ];
 }
 

@@ -1,0 +1,44 @@
+import { afterAll, expect, test } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { resolve } from '../../src/cli/commands/resolve.js';
+import { mcpFindings } from '../../src/cli/doctor/mcp.js';
+import { defineConfig } from '../../src/config.js';
+import { mcpServer } from '../../src/mcp/mcp-server.js';
+import { say } from '../support/in-process.js';
+import { fixtureFiles, listed } from '../support/mcp-agent.js';
+import { httpFixture } from '../support/mcp-http.js';
+
+const far = await httpFixture(await fixtureFiles([listed('note'), listed('look')]));
+afterAll(async () => await far.stop());
+
+const gone = { name: 'gone', transport: 'http', url: 'http://127.0.0.1:9/mcp' } as const;
+
+test('doctor asks the MCP servers of each agent for their tools, and tells those that do not answer', async () => {
+  const mcp = [
+    mcpServer({ name: 'far', transport: 'http', url: far.url, denyTools: ['note'] }),
+    mcpServer(gone),
+    mcpServer({ ...gone, name: 'spare', startup: 'best_effort' }),
+    mcpServer({ ...gone, name: 'keyed', authEnv: 'NO_SUCH_VARIABLE' }),
+  ];
+  const agent = defineAgent({ name: 'a', instructions: 'x', mcp });
+  const findings = await mcpFindings(defineConfig({ agents: [agent] }), {});
+  expect(findings.map(({ name, level }) => `${name} ${level}`)).toEqual([
+    'mcp far ok',
+    'mcp gone problem',
+    'mcp spare note',
+    'mcp keyed problem',
+  ]);
+  expect(findings[0]?.text).toBe('answers; agent a gets 1 tool of its 2');
+  expect(findings[0]?.data['tools']).toEqual(['far__look']);
+  expect(findings[1]?.text).toContain('cannot be reached');
+  expect(findings[3]?.text).toContain('NO_SUCH_VARIABLE');
+});
+
+test('resolve wants the form of the tool that is accepted, and only for that', async () => {
+  const place = { home: '/nonexistent' };
+  const call = { id: 'x', call: 'call_1_1_0' };
+  await expect(say(resolve, { ...call, as: 'accept' }, place)).rejects.toThrow('--definition');
+  await expect(say(resolve, { ...call, as: 'retry', definition: 'abc' }, place)).rejects.toThrow(
+    '--definition',
+  );
+});
