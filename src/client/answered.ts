@@ -14,6 +14,8 @@ const ANSWER_WITHIN_MS = 10_000;
 /** So long a run may be on its way into a new segment, or have no slot for a further update. */
 const PATIENCE_MS = 30_000;
 const PAUSE_MS = 100;
+/** A try in less time would only hide why the ones before it failed. */
+const SHORTEST_TRY_MS = 1_000;
 /** Codes of gRPC: resource exhausted, failed precondition, aborted, unavailable. */
 const PASSING: readonly number[] = [8, 9, 10, 14];
 /** The server's own words for updates that a segment left behind when it ended. */
@@ -47,7 +49,7 @@ export async function answered<T>(
     try {
       return await client.withDeadline(within, update);
     } catch (error) {
-      const later = Date.now() + PAUSE_MS < giveUpAt;
+      const later = Date.now() + PAUSE_MS + SHORTEST_TRY_MS < giveUpAt;
       if (!later || !(await mayPass(client, id, error))) {
         const isUncertain = error instanceof WorkflowUpdateRPCTimeoutOrCancelledError;
         throw new UndecidedError(reasonOf(error, id), { cause: error, isUncertain });
