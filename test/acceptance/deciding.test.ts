@@ -304,15 +304,19 @@ describe('what a model gets wrong', () => {
       calls(call('run_code', { code: 'print(x)' }), call('run_code', { code: '' })),
       reply.text('ok'),
     ]);
-    const [failed = '', nothing] = results(told);
-    expect(JSON.parse(failed)).toEqual({ error: 'NameError: x', code: 'print(x)' });
-    expect(nothing).toBe('null');
+    expect(results(told)).toEqual([
+      expect.stringMatching(/tool_error.*NameError: x.*print\(x\)/),
+      'null',
+    ]);
   });
 
-  test('T-11 an error that an ending tool returns is its result', async () => {
-    const value = { error: 'NameError: x' };
-    const { outcome } = await desk.run('plain', [calls(call('hand_over', { value }))]);
-    expect(outcome).toMatchObject({ status: 'completed', reason: 'tool', output: value });
+  test('T-11 an ending tool that returns an error has failed, and does not end the turn', async () => {
+    const told = await desk.run('plain', [
+      calls(call('hand_over', { value: { error: 'NameError: x' } })),
+      calls(call('hand_over', { value: { x: 1 } })),
+    ]);
+    expect(results(told)[0]).toMatch(/tool_error.*NameError: x/);
+    expect(told.outcome).toMatchObject({ reason: 'tool', output: { x: 1 }, steps: 2 });
   });
 });
 
