@@ -1,5 +1,6 @@
 import { answerContract, type AgentOutput, type AnswerContract } from './agent-output.js';
 import type { DecideFunction } from './decide-function.js';
+import { settingsOf } from './settings-of.js';
 import type { Template } from '../prompts/template.js';
 import type {
   Compaction,
@@ -174,7 +175,7 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     toolCalls: choose(name, 'toolCalls', options.toolCalls ?? 'parallel'),
     limits,
     onLimit: choose(name, 'onLimit', options.onLimit ?? 'answer'),
-    settings: options.settings ?? {},
+    settings: settingsOf(name, options.settings),
     ...(compaction !== undefined && { compaction }),
     description: options.description ?? '',
     mcp: mcpServersOf(name, options.mcp ?? []),

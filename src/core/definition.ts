@@ -99,6 +99,8 @@ export type ToolChoice = 'auto' | 'required' | 'none';
 export interface Settings {
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
+  /** Tools that the provider executes, in its own form; only with `api: 'responses'`. */
+  readonly nativeTools?: readonly JsonObject[];
   readonly [name: string]: Json | undefined;
 }
 

@@ -23,21 +23,24 @@ function timer(action: () => void, delayMs: number): NodeJS.Timeout {
   return setTimeout(action, Math.min(delayMs, LONGEST_TIMER_MS));
 }
 
-/** A model at work on a hard question sends nothing for minutes; a line that is dead sends nothing ever. */
-const THINKING = 5;
-
 /**
  * Watches one request. Not `AbortSignal.any`: the caller's signal may outlive thousands of requests
  * and would gather their listeners.
  */
 export function watchCall(
   caller: AbortSignal,
-  limits: { readonly timeoutMs: number; readonly idleMs: number },
+  limits: {
+    readonly timeoutMs: number;
+    readonly idleMs: number;
+    /** Of a model that thinks; default: as long as the whole call. */
+    readonly thinkingMs?: number;
+  },
 ): CallWatch {
   const controller = new AbortController();
   let expiry: Expiry | null = null;
   let idle: NodeJS.Timeout | undefined;
-  let idleMs = limits.idleMs * THINKING;
+  const { thinkingMs = limits.timeoutMs } = limits;
+  let idleMs = thinkingMs;
   const expire = (reason: Expiry): void => {
     expiry ??= reason;
     controller.abort();
@@ -56,7 +59,7 @@ export function watchCall(
       else idle.refresh();
     },
     mind({ thinking }) {
-      const wanted = limits.idleMs * (thinking ? THINKING : 1);
+      const wanted = thinking ? thinkingMs : limits.idleMs;
       if (wanted === idleMs) return;
       idleMs = wanted;
       if (idle !== undefined) setIdle();

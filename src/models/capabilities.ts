@@ -32,6 +32,8 @@ export interface Capabilities {
   readonly files: boolean;
   /** Responses API: hands out what it thought, encrypted, and takes it back. */
   readonly reasoningItems: boolean;
+  /** Responses API: tools that the provider executes, such as `web_search`. */
+  readonly nativeTools: boolean;
 }
 
 /**
@@ -51,6 +53,7 @@ export const OPTIMISTIC: Capabilities = {
   images: true,
   files: true,
   reasoningItems: true,
+  nativeTools: true,
 };
 
 const TEXT_ONLY = { images: false, files: false };
@@ -81,8 +84,11 @@ const FAMILIES: readonly (readonly [RegExp, Partial<Capabilities>])[] = [
   [/^gpt-5(-mini|-nano|-pro|-codex)?(-20[\d-]+)?$/, { temperature: false, logprobs: false }],
   [/^gpt-4o-2024-05-13$/, { responseFormat: 'json_object' }],
   [/^gpt-4-(turbo|1106|0125|vision)/, { responseFormat: 'json_object', files: false }],
-  [/^gpt-4(-0\d{3}|-32k.*)?$/, { responseFormat: 'none', parallelTools: false, ...TEXT_ONLY }],
-  [/^gpt-3\.5(-|$)/, { responseFormat: 'json_object', ...TEXT_ONLY }],
+  [
+    /^gpt-4(-0\d{3}|-32k.*)?$/,
+    { responseFormat: 'none', parallelTools: false, nativeTools: false, ...TEXT_ONLY },
+  ],
+  [/^gpt-3\.5(-|$)/, { responseFormat: 'json_object', nativeTools: false, ...TEXT_ONLY }],
   [
     /^deepseek-reasoner$/,
     {

@@ -36,7 +36,10 @@ export interface ModelOptions extends OwnFacts {
   readonly stream?: boolean;
   /** Milliseconds a whole call may take; default 10 minutes. */
   readonly timeoutMs?: number;
-  /** Milliseconds without a byte after which a streamed reply is given up; default 60 s. */
+  /**
+   * Milliseconds without a byte after which a streamed reply is given up; default 60 s. Before its first word
+   * five times as long, with the default as long as the whole call.
+   */
   readonly idleMs?: number;
 }
 
@@ -90,6 +93,7 @@ const DEMO: Capabilities = capabilitiesOf('demo', {
   logprobs: false,
   images: false,
   files: false,
+  nativeTools: false,
 });
 
 function resolveEntry(
@@ -124,6 +128,7 @@ function resolveEntry(
   }
   const made = openAiModel({
     ...options,
+    variable: (variable) => environment[variable],
     ...(apiKey !== '' && { apiKey }),
     ...(baseUrl !== '' && { baseUrl }),
   });

@@ -1,6 +1,7 @@
 import type { Capabilities } from './capabilities.js';
 import type { Tell } from './deltas.js';
 import type { ModelReply, ModelRequest } from './model.js';
+import type { Variable } from './openai-native-tools.js';
 import type { Sent } from './openai-refusals.js';
 import type { ReplySource } from './openai-reply.js';
 
@@ -33,7 +34,11 @@ export interface OpenAiApi {
   /** Reads once what the request refers to. Rejects with a `ModelError`. */
   preparation(
     request: ModelRequest,
-    known: { readonly capabilities: Capabilities; readonly baseUrl: string },
+    known: {
+      readonly capabilities: Capabilities;
+      readonly baseUrl: string;
+      readonly variable: Variable;
+    },
   ): Promise<Prepare>;
   /** True for a value that holds an answer, whatever else it holds. */
   isAnswer(value: unknown): boolean;

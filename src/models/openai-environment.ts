@@ -37,6 +37,7 @@ export function openAiModelFromEnvironment(
   const baseUrl = environment['OPENAI_BASE_URL']?.trim() ?? '';
   if (apiKey === '' && baseUrl === '') return modelWithoutProvider(localServers);
   return openAiModel({
+    variable: (name) => environment[name],
     ...options,
     ...(apiKey !== '' && { apiKey }),
     ...(baseUrl !== '' && { baseUrl }),

@@ -57,7 +57,7 @@ function wireTool({ name, description, parameters }: ModelTool): WireTool {
 }
 
 function wireSettings(
-  { maxOutputTokens, ...others }: ModelRequest['settings'],
+  { maxOutputTokens, nativeTools: _native, ...others }: ModelRequest['settings'],
   { takes, without }: Terms,
 ): JsonObject {
   const leftOut = (name: string): boolean =>

@@ -49,7 +49,7 @@ const OWN_NAMES: Readonly<Record<string, { param: RegExp; names: string }>> = {
 export function sentInResponses(request: ModelRequest, wire: ResponsesRequest): readonly Sent[] {
   const { tool_choice: choice, include, store, stream, top_logprobs: logprobs } = wire;
   const settings = Object.keys(request.settings).filter(
-    (name) => name !== 'maxOutputTokens' && name !== 'include',
+    (name) => !['maxOutputTokens', 'nativeTools', 'include'].includes(name),
   );
   const encrypted = include?.includes('reasoning.encrypted_content') ?? false;
   return [

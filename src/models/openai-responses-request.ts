@@ -25,6 +25,8 @@ export interface ResponsesRequest {
 export interface ResponsesOptions extends Referred {
   readonly stream: boolean;
   readonly capabilities: Capabilities;
+  /** Tools that the provider executes, as they go out. */
+  readonly native?: readonly Item[];
 }
 
 const MOST_ALTERNATIVES = 20;
@@ -48,7 +50,13 @@ function refuseNotOurs(settings: ModelRequest['settings']): void {
 
 /** Settings under the names of this API: an agent need not know which one its model is called by. */
 function wireSettings(
-  { maxOutputTokens, reasoning_effort: effort, verbosity, ...others }: ModelRequest['settings'],
+  {
+    maxOutputTokens,
+    nativeTools: _native,
+    reasoning_effort: effort,
+    verbosity,
+    ...others
+  }: ModelRequest['settings'],
   { takes, without }: Terms,
 ): { readonly kept: JsonObject; readonly text: JsonObject } {
   const leftOut = (name: string): boolean =>
@@ -82,11 +90,13 @@ function merged(given: Json | undefined, own: JsonObject): JsonObject | undefine
 function wireTools(
   { tools, toolChoice: wanted }: ModelRequest,
   { takes, without }: Terms,
+  native: readonly Item[],
 ): Pick<ResponsesRequest, 'tools' | 'tool_choice'> {
   const choice = wanted === 'required' && !takes.requiredToolChoice ? 'auto' : wanted;
   const isRefused = without.includes(`tool_choice:${choice}`);
-  if (tools.length === 0 || (choice === 'none' && isRefused)) return {};
-  return { tools: tools.map(wireTool), ...(!isRefused && { tool_choice: choice }) };
+  const all = [...tools.map(wireTool), ...native];
+  if (all.length === 0 || (choice === 'none' && isRefused)) return {};
+  return { tools: all, ...(!isRefused && { tool_choice: choice }) };
 }
 
 function wireFormat(
@@ -126,7 +136,7 @@ function wireInclude(
  */
 export function responsesRequest(
   request: ModelRequest,
-  { capabilities, stream, ...referred }: ResponsesOptions,
+  { capabilities, stream, native = [], ...referred }: ResponsesOptions,
 ): ResponsesRequest {
   const { without = [] } = request;
   refuseNotOurs(request.settings);
@@ -140,7 +150,7 @@ export function responsesRequest(
     model: request.model,
     ...(instructions !== '' && { instructions }),
     input: inputItems(request.messages, { ...referred, from }),
-    ...wireTools(request, terms),
+    ...wireTools(request, terms, native),
     ...((format ?? Object.keys(text).length > 0) && {
       text: { ...text, ...(format && { format }) },
     }),

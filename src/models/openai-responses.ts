@@ -3,6 +3,7 @@ import { readAttachments } from './attachments.js';
 import type { OpenAiApi } from './openai-api.js';
 import { makerOf, readStoredItems } from './openai-responses-items.js';
 import { parseResponse } from './openai-responses-reply.js';
+import { refuseNative, wireNativeTools } from './openai-native-tools.js';
 import { sentInResponses } from './openai-responses-refusals.js';
 import { responsesRequest } from './openai-responses-request.js';
 import { assembleResponse } from './openai-responses-stream.js';
@@ -10,14 +11,18 @@ import { assembleResponse } from './openai-responses-stream.js';
 /** The Responses API, without anything that it keeps: the run's transcript goes out each time. */
 export const responsesApi: OpenAiApi = {
   path: '/responses',
-  async preparation(request, { capabilities, baseUrl }) {
+  async preparation(request, { capabilities, baseUrl, variable }) {
+    if (!capabilities.nativeTools) {
+      refuseNative(request, `the model "${request.model}" has none; name one that does`);
+    }
+    const native = wireNativeTools(request, variable);
     const from = makerOf({ baseUrl, model: request.model });
     const [data, stored] = await Promise.all([
       readAttachments(request, capabilities),
       readStoredItems(request, from),
     ]);
     return (asked, { stream }) => {
-      const body = responsesRequest(asked, { stream, capabilities, data, stored, from });
+      const body = responsesRequest(asked, { stream, capabilities, data, stored, from, native });
       return { body, sent: () => sentInResponses(asked, body) };
     };
   },

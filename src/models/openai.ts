@@ -16,6 +16,7 @@ import {
   type OpenAiClient,
 } from './openai-client.js';
 import type { CallPlace } from './openai-errors.js';
+import { nativeSecrets, type Variable } from './openai-native-tools.js';
 import { refusedAmong } from './openai-refusals.js';
 import { responsesApi } from './openai-responses.js';
 import { transportError } from './transport-errors.js';
@@ -34,7 +35,8 @@ export interface OpenAiModelOptions {
   readonly timeoutMs?: number;
   /**
    * Milliseconds without a byte after which a streamed answer is given up; default 60 s. A model that
-   * has not begun to speak, and may be thinking, has five times as long.
+   * has not begun to speak, and may be thinking, has five times as long, and with the default as long as
+   * the whole call: a call that is given up too early is paid for twice.
    */
   readonly idleMs?: number;
   /**
@@ -42,6 +44,8 @@ export interface OpenAiModelOptions {
    * may watch. False: never, for servers that cannot.
    */
   readonly stream?: boolean;
+  /** Looks up the environment variables that `settings.nativeTools` name; default: there are none. */
+  readonly variable?: Variable;
   /** What the model takes; default, field by field: what is known of it by its name. */
   readonly capabilities?: Partial<Capabilities>;
 }
@@ -50,6 +54,8 @@ const APIS: Readonly<Record<OpenAiApiName, OpenAiApi>> = { chat: chatApi, respon
 
 const DEFAULT_TIMEOUT_MS = 600_000;
 const DEFAULT_IDLE_MS = 60_000;
+/** How much longer than one that speaks a model that thinks may be silent. */
+const THINKING = 5;
 
 function expired(expiry: Expiry, place: CallPlace, watch: CallWatch): ModelError {
   const what = expiry === 'idle' ? 'sent nothing more' : 'did not finish its answer';
@@ -72,15 +78,17 @@ interface Call {
   readonly watch: CallWatch;
   readonly capabilities: Capabilities;
   readonly stream: boolean;
+  readonly variable: Variable;
 }
 
 /** The request, and where the server refuses a part of it, once more without that part. */
 async function ask(
   request: ModelRequest,
   onDelta: ModelContext['onDelta'],
-  { api, client, place, watch, capabilities, stream }: Call,
+  { api, client, place, watch, capabilities, stream, variable }: Call,
 ): Promise<ModelReply> {
-  const prepare = await api.preparation(request, { capabilities, baseUrl: place.baseUrl });
+  const { baseUrl } = place;
+  const prepare = await api.preparation(request, { capabilities, baseUrl, variable });
   const tell = tellSafely(onDelta);
   const asking: Asking = {
     async ask(asked) {
@@ -107,9 +115,11 @@ async function ask(
  */
 export function openAiModel(options: OpenAiModelOptions = {}): Model {
   const { apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, idleMs = DEFAULT_IDLE_MS } = options;
+  const thinkingMs = options.idleMs === undefined ? timeoutMs : options.idleMs * THINKING;
   const baseUrl = checkedUrl(options.baseUrl ?? OPENAI_URL);
   const client = connect(baseUrl, { apiKey, timeoutMs });
   const api = APIS[options.api ?? 'chat'];
+  const { variable = () => undefined } = options;
 
   return {
     async call(request, { signal, onDelta }) {
@@ -117,15 +127,16 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
       const place: CallPlace = {
         baseUrl: shownUrl(baseUrl),
         model: request.model,
-        keys: apiKey === undefined ? [] : [apiKey],
+        keys: [...(apiKey === undefined ? [] : [apiKey]), ...nativeSecrets(request, variable)],
         hasKey: apiKey !== undefined,
         now: Date.now,
       };
       const capabilities = capabilitiesOf(request.model, options.capabilities);
       const stream = options.stream ?? onDelta !== undefined;
-      const watch = watchCall(signal, { timeoutMs, idleMs });
+      const watch = watchCall(signal, { timeoutMs, idleMs, thinkingMs });
       try {
-        return await ask(request, onDelta, { api, client, place, watch, capabilities, stream });
+        const call = { api, client, place, watch, capabilities, stream, variable };
+        return await ask(request, onDelta, call);
       } catch (error) {
         signal.throwIfAborted();
         const expiry = watch.expiry();

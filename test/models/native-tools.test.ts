@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { Json, JsonObject } from '../../src/core/json.js';
+import type { PromptMessage } from '../../src/core/messages.js';
+import { createModelCatalog } from '../../src/models/catalog.js';
+import { reply } from '../../src/testing/steps.js';
+import { failureOf, modelOf, request, stubWith } from './support.js';
+
+const { signal } = new AbortController();
+const search: JsonObject = { type: 'web_search', search_context_size: 'low' };
+const docs: JsonObject = {
+  type: 'mcp',
+  server_label: 'docs',
+  server_url: 'https://docs.example/mcp',
+  allowed_tools: ['find'],
+  authorizationEnv: 'DOCS_TOKEN',
+};
+const tools = [{ name: 'f', description: 'Does.', parameters: { type: 'object' } }];
+const found: JsonObject = {
+  id: 'ws_1',
+  type: 'web_search_call',
+  status: 'completed',
+  action: { type: 'search', query: 'perdure' },
+};
+
+test('goes out behind the own tools, with tokens of the environment, and what it did goes back', async () => {
+  const stub = await stubWith(reply.text('Found.', { items: [found] }), reply.text('Yes.'));
+  const entry = { api: 'responses', baseUrl: stub.baseUrl } as const;
+  const { model } = createModelCatalog({ m: entry }, { DOCS_TOKEN: 'canary-docs-7' }).resolve('m');
+  const settings = { nativeTools: [search, docs] };
+  const asked = request({ tools, settings });
+  const first = await model.call(asked, { signal });
+  const { authorizationEnv: _, ...rest } = docs;
+  expect(stub.requests[0]?.body['tools']).toEqual([
+    { type: 'function', ...tools[0], strict: false },
+    search,
+    { ...rest, require_approval: 'never', authorization: 'canary-docs-7' },
+  ]);
+  expect(stub.requests[0]?.body).not.toHaveProperty('nativeTools');
+  expect(first).toMatchObject({ text: 'Found.', finish: 'stop' });
+  expect(JSON.stringify(first)).not.toContain('canary');
+  const said: PromptMessage = {
+    role: 'assistant',
+    text: first.text,
+    ...(first.provider && { provider: first.provider }),
+  };
+  const next: PromptMessage = { role: 'user', text: 'sure?' };
+  await model.call({ ...asked, messages: [...asked.messages, said, next] }, { signal });
+  expect(stub.requests[1]?.body['input']).toMatchObject([
+    { role: 'user', content: 'hello' },
+    found,
+    { id: 'msg_1', role: 'assistant', content: [{ type: 'output_text', text: 'Found.' }] },
+    { role: 'user', content: 'sure?' },
+  ]);
+});
+
+test('hides the token in what a provider says of it', async () => {
+  const stub = await stubWith(reply.error(400, { message: 'token canary-docs-7 was refused' }));
+  const model = modelOf(stub, { api: 'responses', variable: () => 'canary-docs-7' });
+  const failure = await failureOf(
+    model.call(request({ settings: { nativeTools: [docs] } }), { signal }),
+  );
+  expect(failure.message).toContain('token [hidden] was refused');
+});
+
+test.each([
+  ['the other API', { api: 'chat' } as const, 'request', "api: 'responses'"],
+  [
+    'a model without any',
+    { api: 'responses', capabilities: { nativeTools: false } } as const,
+    'request',
+    'name one that does',
+  ],
+  ['a missing token', { api: 'responses' } as const, 'credentials', 'DOCS_TOKEN'],
+])('is not left out in silence with %s', async (_name, options, kind, words) => {
+  const stub = await stubWith();
+  const asked = request({ settings: { nativeTools: [docs] } });
+  const failure = await failureOf(modelOf(stub, options).call(asked, { signal }));
+  expect(failure.details.kind).toBe(kind);
+  expect(failure.message).toContain(words);
+  expect(stub.requestCount).toBe(0);
+});
+
+test.each<[Json, string]>([
+  [{ type: 'web_search' }, 'give a list'],
+  [[{ type: 'computer_use_preview' }], 'no tool that a provider executes'],
+  [[{ type: 'mcp', headers: { Authorization: 'x' } }], 'authorizationEnv'],
+  [[{ type: 'mcp', require_approval: 'always' }], 'nobody could answer it'],
+])('an agent cannot have %j', (nativeTools, words) => {
+  const define = () =>
+    defineAgent({
+      name: 'a',
+      instructions: 'x',
+      settings: { nativeTools: nativeTools as readonly JsonObject[] },
+    });
+  expect(define).toThrow('agent "a": settings.nativeTools');
+  expect(define).toThrow(words);
+});
