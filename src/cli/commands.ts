@@ -71,12 +71,17 @@ function registerHosts(enter: Enter): void {
     .option('--max-cached <n>', 'idle runs kept in memory', number)
     .option('--deployment <name>', 'worker versioning: runs stay on the build on which they began')
     .option('--build-id <id>', 'name of this build; default: by the content of the workflow code')
-    .option('--no-promote', 'let new runs begin on the build that is current, until you say so');
+    .option('--no-promote', 'let new runs begin on the build that is current, until you say so')
+    .option('--live-port <n>', 'where others may read along; default: a port that is free', number)
+    .option('--live-host <host>', 'address; any but 127.0.0.1 needs PERDURE_LIVE_TOKEN')
+    .option('--no-live', 'let nobody read along');
   enter(
     'dev',
     'server and worker; reloads when your code changes',
     async () => (await import('./commands/dev.js')).dev,
-  );
+  )
+    .option('--live-port <n>', 'where others may read along; default: a port that is free', number)
+    .option('--live-host <host>', 'address; any but 127.0.0.1 needs PERDURE_LIVE_TOKEN');
 }
 
 /** Commands that only read, and work while no worker is up. */

@@ -1,6 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { LiveOptionsError, livePlace, type LiveOptions } from '../live/live-options.js';
 import type { RunningWorker, WorkerOptions } from '../worker.js';
 import type { CliContext } from './context.js';
+import { UsageError } from './exit-codes.js';
 import { connectionEnv } from './open-server.js';
 import { isForPeople, logLine } from './worker-log.js';
 
@@ -54,18 +56,19 @@ export async function isWorkedElsewhere(context: CliContext, taskQueue: string):
 
 export interface HostOptions extends Pick<
   WorkerOptions,
-  'shutdownGraceMs' | 'maxCachedWorkflows' | 'deployment'
+  'shutdownGraceMs' | 'maxCachedWorkflows' | 'deployment' | 'live'
 > {
   readonly taskQueue: string;
   /** Whether the worker's log is shown; else only what it cannot help saying. */
   readonly showLog?: boolean;
 }
 
-/** A worker in this process, on the server of the context. */
+/** A worker in this process, on the server of the context; others may read along unless told otherwise. */
 export async function hostWorker(
   context: CliContext,
-  { showLog = false, ...options }: HostOptions,
+  { showLog = false, live = {}, ...options }: HostOptions,
 ): Promise<RunningWorker> {
+  if (live !== false) checkLive(live, context.env);
   const [{ createWorker }, { installRuntime }] = await Promise.all([
     import('../worker.js'),
     import('../runtime.js'),
@@ -80,6 +83,19 @@ export async function hostWorker(
     address: server.address,
     namespace: server.namespace,
     env: connectionEnv(context.env, server),
+    live,
     ...options,
   });
+}
+
+/** Throws a `UsageError` that speaks of the flags. */
+function checkLive(live: LiveOptions, env: CliContext['env']): void {
+  try {
+    livePlace(live, env);
+  } catch (error) {
+    if (!(error instanceof LiveOptionsError)) throw error;
+    throw new UsageError(error.message.replace(/^live\.(host|port)/, '--live-$1'), {
+      cause: error,
+    });
+  }
 }

@@ -1,11 +1,11 @@
 import type { CliContext } from './context.js';
 
-/** Where progress is shown: lines that stay and, on a terminal, one that is overwritten. */
+/** Where progress is shown: lines that stay and, on a terminal, some that are overwritten. */
 export interface Screen {
   line(text: string): void;
   /** Replaces what was live; does nothing where nobody watches. */
   live(text: string): void;
-  /** Takes the live line away. */
+  /** Takes the live lines away. */
   close(): void;
 }
 

@@ -7,8 +7,11 @@ import { attemptText, liveLine } from './live-line.js';
 import type { Palette } from './output.js';
 import type { RunHeader } from './run-header.js';
 import type { Screen } from './screen.js';
+import type { Writing } from './writing.js';
 
 const TICK_MS = 250;
+/** Of a terminal that does not tell. */
+const COLUMNS = 80;
 /** A run that nobody works on is shown nevertheless after this time. */
 const HEADER_MS = 2_000;
 /** Only what takes so long is worth asking the server about, */
@@ -29,11 +32,15 @@ export interface Ticking {
   readonly giveUp: (error: unknown) => void;
   /** Null before the first event. */
   readonly view: () => Projection | null;
+  /** What is being said at the moment. */
+  readonly writing: Pick<Writing, 'lines'>;
 }
 
 export interface Ticker {
   /** Tells that the history has brought something. */
   heard(): void;
+  /** Shows how things are at this moment. */
+  draw(): void;
   stop(): void;
 }
 
@@ -50,7 +57,8 @@ export function startTicker(context: CliContext, client: Client, ticking: Tickin
     const view = ticking.view();
     if (Date.now() - startedAt > HEADER_MS) header.show(null, screen);
     if (view !== null && view.ended === null) {
-      screen.live(liveLine(view, { now: Date.now(), attempts, paint }));
+      const said = ticking.writing.lines(process.stderr.columns || COLUMNS);
+      screen.live([...said, liveLine(view, { now: Date.now(), attempts, paint })].join('\n'));
     }
   };
   const ask = async (): Promise<void> => {
@@ -71,6 +79,7 @@ export function startTicker(context: CliContext, client: Client, ticking: Tickin
   const asking = setInterval(() => void ask().catch(() => undefined), ASK_MS);
   const looking = setInterval(look, ASK_MS);
   return {
+    draw,
     heard() {
       heardAt = Date.now();
       quietMs = QUIET_MS;

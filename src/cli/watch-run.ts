@@ -5,15 +5,18 @@ import { standingOf } from '../client/standing.js';
 import { reached, type Until } from '../client/until.js';
 import { visible } from '../core/summaries.js';
 import type { EndedTurn } from '../core/state.js';
+import type { StreamEvent } from '../live/stream-events.js';
 import { NoServerError } from '../server/server-error.js';
 import type { CliContext } from './context.js';
 import type { Hosting } from './hosting.js';
 import { palette } from './output.js';
 import { adviceFor } from './open-run.js';
 import { openScreen } from './screen.js';
+import { readAlong } from './read-along.js';
 import { runHeader } from './run-header.js';
 import { createStepTeller, recent, type Cures } from './step-lines.js';
 import { startTicker } from './ticker.js';
+import { createWriting } from './writing.js';
 
 export interface Watch {
   readonly id: string;
@@ -60,6 +63,7 @@ export async function watchRun(
   watch.ready.catch(giveUp);
   const { id, runId, interrupt, hosting, joined } = watch;
   let last: FollowedRun | null = joined && { runId, view: joined };
+  const writing = createWriting(paint);
   const ticker = startTicker(context, client, {
     ...watch,
     screen,
@@ -67,7 +71,9 @@ export async function watchRun(
     header,
     giveUp,
     view: () => last?.view ?? null,
+    writing,
   });
+  const left = new AbortController();
   const faults = AbortSignal.any([broken.signal, hosting.died]);
   const signal = AbortSignal.any([interrupt, faults]);
   try {
@@ -75,6 +81,12 @@ export async function watchRun(
       header.show(joined, screen);
       const past = tell(upTo(watch.until, joined));
       for (const line of watch.knowsPast ? [] : recent(past, paint)) screen.line(line);
+    }
+    if (context.isTty) {
+      const hear = (event: StreamEvent): void => {
+        if (writing.hear(event)) ticker.draw();
+      };
+      void readAlong(context, client, { id, signal: left.signal, hear });
     }
     for await (const followed of followRun(client, { id, runId, signal })) {
       const { view } = followed;
@@ -92,6 +104,7 @@ export async function watchRun(
   } catch (error) {
     throw isGrpcServiceError(error) ? await serverGone(context, watch, error) : error;
   } finally {
+    left.abort();
     ticker.stop();
     screen.close();
   }

@@ -18,9 +18,12 @@ const STOP_MS = 10_000;
  * Starts `perdure worker` with the same options. It is in a process group of its own, where the
  * terminal's Ctrl-C does not reach it, and ends by itself when this process is gone.
  */
-export function startWorkerChild(options: GlobalOptions): WorkerChild {
+export function startWorkerChild(
+  options: GlobalOptions,
+  flags: readonly string[] = [],
+): WorkerChild {
   const program = process.argv[1] ?? '';
-  const args = [...process.execArgv, program, 'worker', ...placeFlags(options)];
+  const args = [...process.execArgv, program, 'worker', ...placeFlags(options), ...flags];
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     detached: true,

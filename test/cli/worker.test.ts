@@ -46,6 +46,23 @@ describe('worker', () => {
     expect(stub.requestCount).toBe(1);
   });
 
+  test('lets others read along, other machines with a token only, or nobody', async () => {
+    const start = queue();
+    const open = await start(['worker', '--live-host', '0.0.0.0']).ended;
+    expect(open.code).toBe(2);
+    expect(open.stderr).toContain('--live-host: at 0.0.0.0 anybody could read the runs');
+    const both = await start(['worker', '--no-live', '--live-port', '0']).ended;
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('contradicts')]);
+    const worker = start(['worker', '--json']);
+    await worker.says('"live":"http://127.0.0.1:');
+    worker.child.kill('SIGTERM');
+    expect((await worker.ended).stderr).toContain('Read along: GET http://127.0.0.1:');
+    const mute = start(['worker', '--no-live', '--json']);
+    await mute.says('"live":null');
+    mute.child.kill('SIGTERM');
+    expect((await mute.ended).stderr).not.toContain('Read along');
+  });
+
   test('is stopped at once by a second signal', async () => {
     const start = queue();
     stub.scriptFor('Hang on', reply.text('never', { holdBeforeHeaders: 'hang' }));

@@ -12,14 +12,23 @@ import { startWorkerChild } from '../worker-child.js';
 const FIRST_RESTART_MS = 1_000;
 const LONGEST_RESTART_MS = 30_000;
 
+export interface DevOptions {
+  readonly livePort?: number;
+  readonly liveHost?: string;
+}
+
 /** Server and worker, until interrupted; the worker starts anew when code changes, or when it dies. */
-export const dev: Command<object> = async (context) => {
+export const dev: Command<DevOptions> = async (context, { livePort, liveHost }) => {
+  const live = [
+    ...(livePort === undefined ? [] : ['--live-port', String(livePort)]),
+    ...(liveHost === undefined ? [] : ['--live-host', liveHost]),
+  ];
   const signal = catchInterrupt();
   let restartMs = FIRST_RESTART_MS;
   while (!signal.aborted) {
     const over = new AbortController();
     const change = nextChange(context, AbortSignal.any([signal, over.signal]));
-    const worker = startWorkerChild(context.options);
+    const worker = startWorkerChild(context.options, live);
     const first = await Promise.race([worker.ended, change]);
     const isChange = first === 'changed';
     if (!isChange) await untilWorthwhile(context, { code: first, change, restartMs });

@@ -6,6 +6,7 @@ import {
   type Deployed,
   type DeploymentOptions,
 } from '../../deployment.js';
+import type { LiveOptions } from '../../live/live-options.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
 import { hostWorker } from '../hosting.js';
@@ -19,6 +20,10 @@ export interface WorkerCommandOptions {
   readonly deployment?: string;
   readonly buildId?: string;
   readonly promote: boolean;
+  /** `--no-live` makes it false. */
+  readonly live: boolean;
+  readonly livePort?: number;
+  readonly liveHost?: string;
 }
 
 export const worker: Command<WorkerCommandOptions> = async (context, options) => {
@@ -33,10 +38,11 @@ export const worker: Command<WorkerCommandOptions> = async (context, options) =>
   const running = await hostWorker(context, {
     taskQueue: await context.taskQueue(),
     showLog: true,
+    live: liveOf(options),
     ...(maxCached !== undefined && { maxCachedWorkflows: maxCached }),
     ...(deployment && { deployment }),
   });
-  const { identity, taskQueue, deployed } = running;
+  const { identity, taskQueue, deployed, live } = running;
   const { address, namespace, uiUrl } = server;
   const agents = (await context.config()).agents.map(({ name }) => name);
   const place = `task queue "${taskQueue}" of ${address}, namespace "${namespace}"`;
@@ -44,12 +50,14 @@ export const worker: Command<WorkerCommandOptions> = async (context, options) =>
   context.say(
     `Worker ${identity} on ${place}, with ${count(agents.length, 'agent')}: ${agents.join(', ')}${ui}`,
   );
+  if (live !== null) context.say(`Read along: GET ${live.url}/runs/ID/events`);
   if (deployed !== null) context.say(standing(deployed));
   if (context.options.json) {
     const build = deployed && {
       deployment: { name: deployed.deploymentName, buildId: deployed.buildId },
     };
-    context.out(JSON.stringify({ identity, taskQueue, address, namespace, agents, ...build }));
+    const told = { identity, taskQueue, address, namespace, agents, live: live?.url ?? null };
+    context.out(JSON.stringify({ ...told, ...build }));
   }
   const unwatch = watchEventLoop(context.say);
   try {
@@ -63,6 +71,16 @@ export const worker: Command<WorkerCommandOptions> = async (context, options) =>
     unwatch();
   }
 };
+
+function liveOf({
+  live,
+  livePort: port,
+  liveHost: host,
+}: WorkerCommandOptions): LiveOptions | false {
+  if (live) return { ...(port !== undefined && { port }), ...(host !== undefined && { host }) };
+  if (port === undefined && host === undefined) return false;
+  throw new UsageError('--no-live contradicts --live-port and --live-host; leave one of them out');
+}
 
 function deploymentOf({
   deployment: name,

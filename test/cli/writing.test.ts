@@ -1,0 +1,149 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { palette } from '../../src/cli/output.js';
+import { createWriting } from '../../src/cli/writing.js';
+import type { DeltaEvent, StreamEvent } from '../../src/live/stream-events.js';
+import { reply } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { builtProgram } from '../support/built-program.js';
+import { commandLine } from '../support/command.js';
+
+type Live = Exclude<StreamEvent, { offset: string }>;
+
+const place = { turn: 1, step: 1, attempt: 1, position: '' };
+const delta = (kind: DeltaEvent['kind'], text: string, rest: Partial<DeltaEvent> = {}): Live => ({
+  type: 'delta',
+  ...place,
+  offset: 0,
+  kind,
+  text,
+  ...rest,
+});
+const paint = palette(false);
+
+/** Sets the clipboard, clears the screen, sets the title, hides a link, turns the text round. */
+const HOSTILE =
+  'a\u001b]52;c;ZXZpbA==\u0007b\u001b[2Jc\u001b]0;title\u0007d\re\u202ef\u001b]8;;http://x\u001b\\g\u009b31mh';
+// oxlint-disable-next-line no-control-regex -- control characters are the point
+const OBEYED = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
+
+describe('what a model is saying', () => {
+  test('is shown as its last lines, set off, and gone when it is durable or void', () => {
+    const writing = createWriting(paint);
+    for (const text of ['one\ntwo\nth', 'ree\nfour\nfive\nsix\nseven ', 'and more']) {
+      expect(writing.hear(delta('text', text))).toBe(true);
+    }
+    expect(writing.lines(80)).toEqual([
+      '│ two',
+      '│ three',
+      '│ four',
+      '│ five',
+      '│ six',
+      '│ seven and more',
+    ]);
+    expect(writing.hear({ type: 'run-paused', at: 0, offset: '', position: '' })).toBe(false);
+    expect(writing.lines(80)).toHaveLength(6);
+    writing.hear({ type: 'superseded', ...place });
+    expect(writing.lines(80)).toEqual([]);
+    writing.hear(delta('text', 'again'));
+    writing.hear({ type: 'gap', ...place, offset: 5, until: 9 });
+    writing.hear(delta('text', 'later'));
+    expect(writing.lines(80)).toEqual(['│ again … later']);
+    writing.hear({ type: 'wait-begun', for: 'message', at: 0, offset: '', position: '' });
+    expect(writing.lines(80)).toEqual([]);
+  });
+
+  test('is cut to the width of the screen, and characters stay whole', () => {
+    const writing = createWriting(paint);
+    writing.hear(delta('text', '🦊'.repeat(30)));
+    expect(writing.lines(23)).toEqual(['│ '.concat('🦊'.repeat(20)), '│ '.concat('🦊'.repeat(10))]);
+  });
+
+  test('is what it thinks until it speaks, and the call that it writes', () => {
+    const writing = createWriting(paint);
+    writing.hear(delta('reasoning', 'let me see'));
+    expect(writing.lines(80)).toEqual(['│ let me see']);
+    writing.hear(delta('text', 'I look.'));
+    writing.hear(delta('call', '', { index: 0, name: 'read_file' }));
+    writing.hear(delta('call', '{"path":"sr', { index: 0 }));
+    writing.hear(delta('call', 'c/a.ts"}', { index: 0 }));
+    expect(writing.lines(80)).toEqual(['│ I look.', '│ read_file {"path":"src/a.ts"}']);
+    expect(writing.lines(30)[1]).toMatch(/^│ read_file … .*a\.ts"}$/);
+  });
+
+  test('is never obeyed by the terminal, however it is split', () => {
+    const check = (cuts: readonly number[], kind: DeltaEvent['kind'], columns: number): void => {
+      const writing = createWriting(paint);
+      let from = 0;
+      for (const to of [...cuts.toSorted((one, other) => one - other), HOSTILE.length]) {
+        writing.hear(delta(kind, HOSTILE.slice(from, to), { name: HOSTILE.slice(from, to) }));
+        from = to;
+        for (const line of writing.lines(columns)) expect(line).not.toMatch(OBEYED);
+      }
+    };
+    const cut = fc.array(fc.nat(HOSTILE.length), { maxLength: 8 });
+    const kind = fc.constantFrom('text' as const, 'reasoning' as const, 'call' as const);
+    fc.assert(fc.property(cut, kind, fc.integer({ min: 1, max: 100 }), check));
+  });
+});
+
+const SCRIPT = '/usr/bin/script';
+
+describe.skipIf(!existsSync(SCRIPT))('on a terminal', () => {
+  let stub: Stub;
+  let folder: string;
+  beforeAll(async () => {
+    stub = await startStub();
+    ({ folder } = await commandLine());
+  });
+  afterAll(() => stub.close());
+
+  test('run shows what a model says while it says it, and the terminal obeys none of it', async () => {
+    const text = `Look: ${HOSTILE} and so on`;
+    const sse = { charactersPerEvent: 3 };
+    stub.script(reply.text(text, { sse, holdAfterEvent: { event: 35, barrier: 'middle' } }));
+    const args = `run files Talk --address ${inject('temporalAddress')} --task-queue tty-${process.pid}`;
+    const child = spawn(
+      SCRIPT,
+      [
+        '-qfec',
+        `stty cols 100 rows 40; ${process.execPath} ${await builtProgram()} ${args}`,
+        '/dev/null',
+      ],
+      {
+        cwd: folder,
+        env: {
+          PATH: process.env['PATH'],
+          PERDURE_HOME: join(folder, 'home'),
+          OPENAI_BASE_URL: stub.baseUrl,
+          TERM: 'xterm',
+          PERDURE_SERVER: 'own',
+        },
+        stdio: ['pipe', 'pipe', 'inherit'],
+      },
+    );
+    let shown = '';
+    const seen = new Promise<void>((resolve) => {
+      child.stdout.setEncoding('utf8').on('data', (said: string) => {
+        shown += said;
+        if (shown.includes('Look: a�]52;c;')) resolve();
+      });
+    });
+    const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+    await Promise.race([
+      seen,
+      ended.then((code) => {
+        throw new Error(`it ended with ${code}: ${shown}`);
+      }),
+    ]);
+    stub.barrier('middle').release();
+    expect(await ended).toBe(0);
+    expect(shown).toContain('and so on');
+    for (const sequence of ['\u001b]', '\u001b[2J', '\u009b', '\u202e', '\u0007']) {
+      expect(shown).not.toContain(sequence);
+    }
+  });
+});
