@@ -1,7 +1,7 @@
 import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { buildIdOf } from './build-id.js';
 import { homeOf, taskQueueOf, type Config } from './config.js';
-import { connectionTarget, type ConnectionSettings, type ConnectionTarget } from './connection.js';
+import { connectionTarget, type ConnectionSettings } from './connection.js';
 import {
   deploymentFault,
   pinnedTo,
@@ -9,8 +9,9 @@ import {
   type Deployed,
   type DeploymentOptions,
 } from './deployment.js';
+import { createLiveHub } from './live/hub.js';
 import { livePlace, type LiveOptions } from './live/live-options.js';
-import type { LivePlane } from './live/live-plane.js';
+import type { LivePlane, StartLivePlane } from './live/live-plane.js';
 import { WORKER_SETTINGS, whenShutDown, workerParts, type PartsOptions } from './worker-parts.js';
 import { workflowCode } from './workflow-code.js';
 
@@ -84,15 +85,14 @@ async function start(
   const taskQueue = options.taskQueue ?? taskQueueOf(config, env);
   const code = async () => options.workflowBundle ?? (await workflowCode());
   const deployed = await deployedAs(options, { address, namespace, code });
-  const plane = await livePlaneOf(options, { target, taskQueue, env });
-  const parts = workerParts(config, { ...options, ...(plane && { hub: plane.hub }) });
-  const connection = await NativeConnection.connect(target.options).catch(
-    async (error: unknown) => {
-      await plane?.close();
-      throw error;
-    },
-  );
+  const { live: wish = false } = options;
+  const place = wish === false ? null : livePlace(wish, env);
+  const hub = createLiveHub();
+  const parts = workerParts(config, { ...options, ...(place && { hub }) });
+  const connection = await NativeConnection.connect(target.options);
+  let plane: LivePlane | null = null;
   try {
+    plane = place && (await openPlane(place, { hub, target, taskQueue, home: homeOf(env) }));
     const worker = await Worker.create({
       connection,
       namespace,
@@ -127,23 +127,10 @@ async function start(
   }
 }
 
-/** Null where nobody is to read along; nothing of it is loaded then. */
-async function livePlaneOf(
-  { live = false }: WorkerOptions,
-  {
-    target,
-    taskQueue,
-    env,
-  }: {
-    readonly target: ConnectionTarget;
-    readonly taskQueue: string;
-    readonly env: NonNullable<WorkerOptions['env']>;
-  },
-): Promise<LivePlane | null> {
-  if (live === false) return null;
-  const place = livePlace(live, env);
+/** Where nobody is to read along, nothing of it is loaded. */
+async function openPlane(...given: Parameters<StartLivePlane>): Promise<LivePlane> {
   const { startLivePlane } = await import('./live/live-plane.js');
-  return await startLivePlane(place, { target, taskQueue, home: homeOf(env) });
+  return await startLivePlane(...given);
 }
 
 interface Surroundings extends Pick<Deployed, 'address' | 'namespace'> {

@@ -1,19 +1,18 @@
 import { hostname } from 'node:os';
+import { Client, Connection } from '@temporalio/client';
+import { CHANNEL, type ConnectionTarget } from '../connection.js';
 import { deltasRoute } from './deltas-route.js';
 import { eventsRoute } from './events-route.js';
 import { createFeeds, type Feeds } from './feeds.js';
-import { createLiveHub, type LiveHub } from './hub.js';
+import type { LiveHub } from './hub.js';
 import type { LivePlace } from './live-options.js';
 import { startLiveServer } from './live-server.js';
 import { liveWorkers } from './live-workers.js';
 import type { LiveSource } from './run-feed.js';
 import { announce } from './worker-files.js';
-import { Client, Connection } from '@temporalio/client';
-import { CHANNEL, type ConnectionTarget } from '../connection.js';
 
 /** What a worker shows of the replies that come in on it. */
 export interface LivePlane {
-  readonly hub: LiveHub;
   /** By which others reach it. */
   readonly url: string;
   close(): Promise<void>;
@@ -23,16 +22,17 @@ export interface LivePlane {
 export async function startLivePlane(
   place: LivePlace,
   {
+    hub,
     target,
     taskQueue,
     home,
   }: {
+    readonly hub: LiveHub;
     readonly target: ConnectionTarget;
     readonly taskQueue: string;
     readonly home: string;
   },
 ): Promise<LivePlane> {
-  const hub = createLiveHub();
   let reading: Promise<{ feeds: Feeds; connection: Connection }> | undefined;
   const open = async (): Promise<{ feeds: Feeds; connection: Connection }> => {
     const connection = Connection.lazy({ ...target.options, ...CHANNEL });
@@ -53,7 +53,6 @@ export async function startLivePlane(
     },
   );
   return {
-    hub,
     url: server.url,
     async close() {
       await unsay();
@@ -62,6 +61,8 @@ export async function startLivePlane(
     },
   };
 }
+
+export type StartLivePlane = typeof startLivePlane;
 
 /** What comes in on this very worker. */
 function hubSource(hub: LiveHub): LiveSource {
