@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** `npm run test:live`: what only a real model can show. Never a part of `npm test`. */
 export default defineConfig({
   test: {
-    include: ['test/live/**/*.live.ts'],
+    include: ['test/*.live.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/quiet.ts'],
     pool: 'forks',

@@ -6,6 +6,7 @@ import type { ModelRequest } from '../../src/models/model.js';
 import { callTool, callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/tool-error.js';
+import { gate } from '../support/gate.js';
 import { historyText } from '../support/history-text.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
@@ -37,11 +38,15 @@ const tool = (name: string, execute: (text: string, context: { attempt: number }
     },
   });
 
+const fiveRun = gate();
+
 const tools = [
   tool('busy', async (text) => {
     running += 1;
     mostRunning = Math.max(mostRunning, running);
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    if (running === 5) fiveRun.release();
+    // The first five wait for each other, so that it is seen that they run at once.
+    if (/^part [0-4]$/.test(text)) await fiveRun.wait();
     running -= 1;
     return text;
   }),
@@ -111,6 +116,14 @@ async function run(
 
 const once = (first: ScriptedReply) => (step: number) => (step === 0 ? first : say('done'));
 
+/** For each call, the workflow task that scheduled it. */
+function tasksOfCalls(history: Ended['history']): readonly string[] {
+  return (history.events ?? [])
+    .flatMap((event) => event.activityTaskScheduledEventAttributes ?? [])
+    .filter(({ activityType }) => activityType?.name === 'runTool')
+    .map(({ workflowTaskCompletedEventId }) => String(workflowTaskCompletedEventId));
+}
+
 describe('tool calls', () => {
   test('of one message are scheduled in one workflow task, at most five at once, results in order', async () => {
     const names = Array.from({ length: 12 }, (_, n) => `part ${n}`);
@@ -120,20 +133,16 @@ describe('tool calls', () => {
     );
     expect(texts).toEqual(names);
     expect(mostRunning).toBe(5);
-    const tasks = (history.events ?? [])
-      .flatMap((event) => event.activityTaskScheduledEventAttributes ?? [])
-      .filter(({ activityType }) => activityType?.name === 'runTool')
-      .map(({ workflowTaskCompletedEventId }) => String(workflowTaskCompletedEventId));
+    const tasks = tasksOfCalls(history);
     expect(tasks.filter((task) => task === tasks[0])).toHaveLength(5);
   });
 
   test('run one after the other where the agent says so', async () => {
-    mostRunning = 0;
     const calls = ['x', 'y', 'z'].map((text) => ({ name: 'busy', arguments: { text } }));
     scripts.set('sequential', once(callTools(calls)));
-    const { outcome } = await rig.run({ agent: 'q', message: 'sequential' });
+    const { outcome, history } = await rig.run({ agent: 'q', message: 'sequential' });
     expect(outcome).toMatchObject({ status: 'completed', toolCalls: 3 });
-    expect(mostRunning).toBe(1);
+    expect(new Set(tasksOfCalls(history)).size).toBe(3);
   });
 
   test('that end the turn give their value as output', async () => {

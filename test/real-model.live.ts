@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineAgent } from '../../src/agents/define-agent.js';
-import { classify } from '../../src/output/classify.js';
-import { defineTool } from '../../src/tools/define-tool.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { defineAgent } from '../src/agents/define-agent.js';
+import { classify } from '../src/output/classify.js';
+import { defineTool } from '../src/tools/define-tool.js';
+import { createRig, type Ended, type Rig } from './support/rig.js';
 
 // A real server that speaks OpenAI's API, small models included:
 //   llama-server -m model.gguf --port 8080
