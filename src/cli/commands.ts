@@ -35,6 +35,11 @@ export function registerCommands(program: Program, runner: Runner): void {
 /** Commands that may bring a worker with them. */
 function registerHosts(enter: Enter): void {
   enter(
+    'mcp',
+    'serve agents to MCP clients over stdin and stdout; works on runs when no worker does',
+    async () => (await import('./commands/mcp.js')).mcp,
+  );
+  enter(
     'run <agent> <message...>',
     'start a run and follow it to its end',
     async () => (await import('./commands/run.js')).run,

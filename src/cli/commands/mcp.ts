@@ -1,0 +1,85 @@
+import { once } from 'node:events';
+import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+import type { Command } from '../command.js';
+import { EXIT } from '../exit-codes.js';
+import { hosted, type Hosted } from '../hosted.js';
+import type { CliContext } from '../context.js';
+import { runsServer } from '../mcp/runs-server.js';
+import { takeStdout } from '../mcp/protocol-stdout.js';
+import { noteServer } from '../note-server.js';
+import { count } from '../words.js';
+
+/**
+ * `mcp`: an MCP server over standard input and output, by which other programs start runs and talk to
+ * them. It answers at once; Temporal and a worker are there by the time that a tool needs them.
+ */
+export const mcp: Command<object> = async (context) => {
+  const output = takeStdout();
+  const { agents } = await context.config();
+  const taskQueue = await context.taskQueue();
+  return await hosted(context, taskQueue, async (host) => {
+    const transport = new StdioServerTransport(process.stdin, output);
+    const access = {
+      agents: agents.map(({ name, description }) => ({ name, description })),
+      taskQueue,
+      client: () => context.client(),
+      worked: () => worked(host),
+    };
+    const serving = serveStdio(() => runsServer(access), {
+      transport,
+      onerror: (error) => context.say(`mcp: ${error.message}`),
+    });
+    const opened = telling(context, host);
+    try {
+      await untilLeft(host);
+      return EXIT.completed;
+    } finally {
+      await serving.close().catch(() => undefined);
+      await opened;
+    }
+  });
+};
+
+/** Nothing is started for nobody to do. */
+async function worked({ hosting }: Hosted): Promise<boolean> {
+  try {
+    await hosting.ensure();
+    return hosting.isHosting;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`nobody works on runs: ${why}`, { cause: error });
+  }
+}
+
+/** Says on stderr which server and which worker there are. */
+async function telling(context: CliContext, { ready, hosting, taskQueue }: Hosted): Promise<void> {
+  try {
+    const server = await context.server();
+    noteServer(context, server);
+    const { agents } = await context.config();
+    await ready;
+    const who = hosting.isHosting ? 'this process works on them' : 'a worker elsewhere does';
+    context.say(
+      `MCP server with ${count(agents.length, 'agent')}; runs on ${server.address}, task queue "${taskQueue}": ${who}`,
+    );
+  } catch (error) {
+    context.say(`mcp: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** Until the client closes our input, somebody interrupts, or the own worker dies. Runs live on. */
+async function untilLeft({ interrupt, hosting: { died } }: Hosted): Promise<void> {
+  if (process.stdin.readableEnded || interrupt.aborted) return;
+  const over = new AbortController();
+  const { signal } = over;
+  try {
+    await Promise.race([
+      once(process.stdin, 'close', { signal }),
+      once(process.stdin, 'end', { signal }),
+      once(interrupt, 'abort', { signal }),
+      once(died, 'abort', { signal }).then(() => died.throwIfAborted()),
+    ]);
+  } finally {
+    over.abort();
+  }
+}

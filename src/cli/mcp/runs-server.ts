@@ -1,0 +1,195 @@
+import { McpServer } from '@modelcontextprotocol/server';
+import { WorkflowNotFoundError, type Client } from '@temporalio/client';
+import { z } from 'zod';
+import { cancelTurn, askRun } from '../../client/control.js';
+import { describeRun, readRun } from '../../client/read-run.js';
+import { resultOf } from '../../client/result.js';
+import { runInputOf } from '../../client/run-input.js';
+import { statusFrom } from '../../client/status.js';
+import type { RunStatus } from '../../core/status.js';
+import { ownVersion } from '../../version.js';
+import { ended, resultAnswer, statusAnswer, statusOf, told, unfinished } from './answers.js';
+import { startOnce } from './start-once.js';
+import { withinSeconds } from './within-seconds.js';
+
+/** What the server needs of the command. */
+export interface RunsAccess {
+  readonly agents: readonly { readonly name: string; readonly description: string }[];
+  readonly taskQueue: string;
+  readonly client: () => Promise<Client>;
+  /** Resolves when somebody works on the queue. @returns whether that is this process */
+  readonly worked: () => Promise<boolean>;
+}
+
+const id = z.string().min(1).describe('the run, as agent_start gave it');
+const operationId = z
+  .string()
+  .min(1)
+  .max(200)
+  .describe(
+    'made up by you, new for each new thing to do; repeated with the same one, it is done once',
+  );
+const WAIT_SECONDS = 20;
+const LONGEST_WAIT_SECONDS = 300;
+
+/** An MCP server whose tools start runs of agents, talk to them and read them. */
+export function runsServer(access: RunsAccess): McpServer {
+  const server = new McpServer({ name: 'perdure', version: ownVersion() });
+  addStarts(server, access);
+  addReaders(server, access);
+  addControls(server, access);
+  return server;
+}
+
+function addStarts(server: McpServer, { agents, taskQueue, client, worked }: RunsAccess): void {
+  const names = agents.map(({ name }) => name).join(', ');
+  server.registerTool(
+    'agent_list',
+    {
+      description: 'Lists the agents that can be started.',
+      outputSchema: z.object({
+        agents: z.array(z.object({ name: z.string(), description: z.string() })),
+      }),
+      annotations: { readOnlyHint: true },
+    },
+    () => told({ agents: agents.map(({ name, description }) => ({ name, description })) }),
+  );
+  server.registerTool(
+    'agent_start',
+    {
+      description:
+        'Starts an agent on a task and returns at once. The run survives crashes and restarts; ' +
+        `read what came of it with agent_result. Agents here: ${names || 'none'}.`,
+      inputSchema: z.strictObject({
+        agent: z.string().min(1),
+        message: z.string().min(1).describe('the task'),
+        operation_id: operationId,
+        context: z.json().optional().describe("for the agent's tools; the model never sees it"),
+        open: z.boolean().optional().describe('let it wait for more messages, by agent_send'),
+      }),
+      outputSchema: z.object({
+        id: z.string(),
+        repeated: z.boolean().describe('the same operation had started it before'),
+      }),
+    },
+    async ({ agent, message, operation_id: operation, context, open }) => {
+      const given = { message, ...(context !== undefined && { context }), ...(open && { open }) };
+      const input = runInputOf(agent, given);
+      // A worker elsewhere may have other agents.
+      if ((await worked()) && !agents.some(({ name }) => name === agent)) {
+        throw new Error(
+          `agent: there is no agent ${JSON.stringify(agent)}; there are ${names || 'none'}`,
+        );
+      }
+      const how = { operationId: operation, taskQueue };
+      return told({ ...(await startOnce(await client(), input, how)) });
+    },
+  );
+}
+
+function addReaders(server: McpServer, { client }: RunsAccess): void {
+  const status = async (run: string): Promise<RunStatus> =>
+    statusFrom(await readRun(await client(), run), Date.now());
+  server.registerTool(
+    'agent_status',
+    {
+      description: 'Tells what a run does, waits for or has come to. Needs no worker.',
+      inputSchema: z.strictObject({ id }),
+      outputSchema: statusAnswer,
+      annotations: { readOnlyHint: true },
+    },
+    async (asked) => told(statusOf(await status(asked.id))),
+  );
+  server.registerTool(
+    'agent_result',
+    {
+      description:
+        'Waits for the answer of a run (of an open one: of its newest turn) and gives it. ' +
+        'With done: false it is still at work; ask again.',
+      inputSchema: z.strictObject({
+        id,
+        wait_seconds: z
+          .number()
+          .min(0)
+          .max(LONGEST_WAIT_SECONDS)
+          .optional()
+          .describe(`default ${WAIT_SECONDS}`),
+      }),
+      outputSchema: resultAnswer,
+      annotations: { readOnlyHint: true },
+    },
+    async ({ id: run, wait_seconds: seconds = WAIT_SECONDS }, { mcpReq }) => {
+      const now = await status(run);
+      if (now.status === 'done' && now.outcome !== null) return told(ended(run, now.outcome));
+      const outcome = await withinSeconds(seconds, mcpReq.signal, async (signal) =>
+        resultOf(await client(), run, { signal }),
+      );
+      return told(outcome === null ? unfinished(await status(run)) : ended(run, outcome));
+    },
+  );
+}
+
+function addControls(server: McpServer, { client, worked }: RunsAccess): void {
+  server.registerTool(
+    'agent_send',
+    {
+      description:
+        'Gives a run that was started with open: true its next message; read the answer with agent_result.',
+      inputSchema: z.strictObject({
+        id,
+        message: z.string().min(1),
+        operation_id: operationId,
+        steer: z.boolean().optional().describe('join the turn under way, before its next step'),
+      }),
+      outputSchema: z.object({ id: z.string(), turn: z.number() }),
+    },
+    async ({ id: run, message, operation_id: operation, steer }) => {
+      await worked();
+      const ask = { id: operation, message, ...(steer && { mode: 'steer' as const }) };
+      const { turn } = await askRun(await client(), run, ask).catch(inOurWords);
+      return told({ id: run, turn });
+    },
+  );
+  server.registerTool(
+    'agent_cancel',
+    {
+      description:
+        'Ends a run, or with `turn` only this turn of an open one. What it has done is kept.',
+      inputSchema: z.strictObject({
+        id,
+        turn: z.number().int().min(1).optional().describe('as agent_send and agent_status tell it'),
+      }),
+      outputSchema: z.object({ id: z.string(), cancelled: z.enum(['run', 'turn']) }),
+      annotations: { destructiveHint: true, idempotentHint: true },
+    },
+    async ({ id: run, turn }) => {
+      if (turn !== undefined) {
+        await worked();
+        await cancelTurn(await client(), run, turn);
+        return told({ id: run, cancelled: 'turn' });
+      }
+      await describeRun(await client(), run);
+      await cancelRun(await client(), run);
+      return told({ id: run, cancelled: 'run' });
+    },
+  );
+}
+
+/** One that has ended meanwhile needs no cancel. */
+async function cancelRun(client: Client, run: string): Promise<void> {
+  try {
+    await client.workflow.getHandle(run).cancel();
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+  }
+}
+
+/** What a run says in the words of its own input, in those of the tools here. */
+function inOurWords(error: unknown): never {
+  if (!(error instanceof Error)) throw error;
+  const message = error.message
+    .replaceAll('mode "steer"', 'steer: true')
+    .replaceAll('"open": true', 'open: true')
+    .replace(/^id: /, 'operation_id: ');
+  throw new Error(message, { cause: error });
+}

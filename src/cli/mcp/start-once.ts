@@ -1,0 +1,47 @@
+import type { Client } from '@temporalio/client';
+import { readRun } from '../../client/read-run.js';
+import { IdTakenError, startRun } from '../../client/start.js';
+import { sha256Hex } from '../../core/digest.js';
+import type { RunInput } from '../../core/input.js';
+import { visible } from '../../core/summaries.js';
+
+export interface StartedOnce {
+  readonly id: string;
+  /** The operation had started it before; it may have ended by now. */
+  readonly repeated: boolean;
+}
+
+const DIGITS = 24;
+
+/** The run that an operation starts, whoever asks and how often. */
+export function runOfOperation(operationId: string): string {
+  return `mcp-${sha256Hex(operationId).slice(0, DIGITS)}`;
+}
+
+/**
+ * Starts a run for an operation, or finds the one that it has started. Rejects where the operation was
+ * another one: a mistake must not pass for a repeat.
+ */
+export async function startOnce(
+  client: Client,
+  input: RunInput,
+  { operationId, taskQueue }: { operationId: string; taskQueue: string },
+): Promise<StartedOnce> {
+  const id = runOfOperation(operationId);
+  try {
+    await startRun(client, input, { id, taskQueue });
+    return { id, repeated: false };
+  } catch (error) {
+    if (!(error instanceof IdTakenError)) throw error;
+  }
+  const before = await readRun(client, id);
+  // A later segment's input has no message any more.
+  const message = before.view.input?.message ?? input.message;
+  if (before.agent === input.agent && message === input.message) return { id, repeated: true };
+  const what =
+    before.agent === input.agent ? 'with another message' : `of agent ${visible(before.agent)}`;
+  throw new Error(
+    `operation_id ${JSON.stringify(operationId)} has started a run ${what} before: ${id}. ` +
+      'Give a new operation_id for a new run, or look at that one with agent_status',
+  );
+}

@@ -1,0 +1,273 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest';
+import { reply } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { builtProgram } from '../support/built-program.js';
+
+const CONFIG = `
+import { defineAgent, defineConfig, defineTool } from 'perdure';
+import { z } from 'zod';
+
+const chat = defineTool({
+  name: 'chatter',
+  description: 'writes where the protocol goes',
+  effect: 'read',
+  input: z.object({}),
+  execute: () => {
+    console.log('not the protocol');
+    return 'said';
+  },
+});
+
+export default defineConfig({
+  agents: [
+    defineAgent({ name: 'clerk', instructions: 'x', model: 'stub', description: 'does errands', tools: [chat] }),
+    defineAgent({ name: 'poet', instructions: 'y', model: 'stub' }),
+  ],
+});
+`;
+
+interface Answer {
+  readonly isError: boolean;
+  readonly text: string;
+  readonly value: Record<string, unknown>;
+}
+
+/** The command as a process, with the SDK's own client at its other end. */
+interface Served {
+  readonly pid: number;
+  /** What the client could not read, or did not expect. */
+  readonly faults: readonly Error[];
+  readonly said: () => string;
+  call(tool: string, args: Record<string, unknown>): Promise<Answer>;
+  tools(): ReturnType<Client['listTools']>;
+  close(): Promise<void>;
+}
+
+let folder: string;
+let stub: Stub;
+let program: string;
+let taskQueue: string;
+const served: Served[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'perdure-mcp-cli-'));
+  await writeFile(join(folder, 'perdure.config.ts'), CONFIG);
+  program = await builtProgram();
+  stub = await startStub();
+});
+beforeEach(() => {
+  taskQueue = `mcp-${randomUUID()}`;
+});
+afterAll(async () => {
+  await Promise.all(served.map((each) => each.close().catch(() => undefined)));
+  await stub.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function serve(): Promise<Served> {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [program, 'mcp', '--task-queue', taskQueue],
+    cwd: folder,
+    env: {
+      TEMPORAL_ADDRESS: inject('temporalAddress'),
+      PERDURE_HOME: join(folder, 'home'),
+      OPENAI_BASE_URL: stub.baseUrl,
+    },
+    stderr: 'pipe',
+  });
+  let heard = '';
+  transport.stderr?.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+  const faults: Error[] = [];
+  const client = new Client({ name: 'test', version: '1' });
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is no event target
+  client.onerror = (error) => faults.push(error);
+  await client.connect(transport);
+  const one: Served = {
+    pid: transport.pid ?? 0,
+    faults,
+    said: () => heard,
+    async call(tool, args) {
+      const result = await client.callTool({ name: tool, arguments: args });
+      const [first] = result.content;
+      return {
+        isError: result.isError === true,
+        text: first?.type === 'text' ? first.text : '',
+        value: (result.structuredContent ?? {}) as Record<string, unknown>,
+      };
+    },
+    tools: () => client.listTools(),
+    close: () => client.close(),
+  };
+  served.push(one);
+  return one;
+}
+
+async function answerOf(from: Served, id: unknown): Promise<Record<string, unknown>> {
+  const { value } = await from.call('agent_result', { id, wait_seconds: 40 });
+  return value;
+}
+
+describe('perdure as an MCP server', () => {
+  test('tells its agents, starts one once per operation, and gives its answer', async () => {
+    const server = await serve();
+    const { tools } = await server.tools();
+    expect(tools.map(({ name }) => name).toSorted()).toEqual([
+      'agent_cancel',
+      'agent_list',
+      'agent_result',
+      'agent_send',
+      'agent_start',
+      'agent_status',
+    ]);
+    expect(tools.find(({ name }) => name === 'agent_start')?.description).toContain('clerk, poet');
+    const { value: list } = await server.call('agent_list', {});
+    expect(list).toEqual({
+      agents: [
+        { name: 'clerk', description: 'does errands' },
+        { name: 'poet', description: '' },
+      ],
+    });
+    const task = { agent: 'clerk', message: `errand ${randomUUID()}`, operation_id: randomUUID() };
+    stub.scriptFor(task.message, reply.text('done it'));
+    const first = await server.call('agent_start', task);
+    expect(first.value).toMatchObject({ repeated: false });
+    const { id } = first.value;
+    expect(first.text).toBe(`id: ${String(id)}\nrepeated: false`);
+    expect(await answerOf(server, id)).toMatchObject({
+      done: true,
+      status: 'completed',
+      reason: 'answer',
+      answer: 'done it',
+    });
+    // Also when it has ended.
+    expect((await server.call('agent_start', task)).value).toEqual({ id, repeated: true });
+    expect(
+      stub.requests.filter(({ body }) => JSON.stringify(body).includes(task.message)),
+    ).toHaveLength(1);
+    const { value: status } = await server.call('agent_status', { id });
+    expect(status).toMatchObject({ id, agent: 'clerk', status: 'done', reason: 'answer', step: 1 });
+    expect(server.said()).toContain('this process works on them');
+  });
+
+  test('refuses an operation id that stands for something else', async () => {
+    const server = await serve();
+    const operation = { operation_id: randomUUID() };
+    const message = `one ${randomUUID()}`;
+    stub.scriptFor(message, reply.text('ok'));
+    const { value } = await server.call('agent_start', { ...operation, agent: 'clerk', message });
+    const other = await server.call('agent_start', {
+      ...operation,
+      agent: 'clerk',
+      message: 'two',
+    });
+    expect(other.isError).toBe(true);
+    expect(other.text).toContain(
+      `has started a run with another message before: ${String(value['id'])}`,
+    );
+    const poet = await server.call('agent_start', { ...operation, agent: 'poet', message });
+    expect(poet.text).toContain('of agent clerk');
+  });
+
+  test('gives an open run each message once, and ends a turn or the run', async () => {
+    const server = await serve();
+    const message = `open ${randomUUID()}`;
+    stub.scriptFor(message, reply.text('first'), reply.text('second'));
+    const { value } = await server.call('agent_start', {
+      agent: 'clerk',
+      message,
+      operation_id: randomUUID(),
+      open: true,
+    });
+    const { id } = value;
+    expect(await answerOf(server, id)).toMatchObject({ done: true, answer: 'first' });
+    const more = { id, message: 'and more', operation_id: randomUUID() };
+    expect((await server.call('agent_send', more)).value).toEqual({ id, turn: 2 });
+    expect((await server.call('agent_send', more)).value).toEqual({ id, turn: 2 });
+    expect(await answerOf(server, id)).toMatchObject({ done: true, answer: 'second' });
+    const { value: idle } = await server.call('agent_status', { id });
+    expect(idle).toMatchObject({ status: 'waiting_message', turn: 2, queued: 0 });
+    const noTurn = await server.call('agent_cancel', { id, turn: 2 });
+    expect(noTurn).toMatchObject({ isError: true, text: 'no turn is under way' });
+    expect((await server.call('agent_cancel', { id })).value).toEqual({ id, cancelled: 'run' });
+    await vi.waitFor(async () => {
+      const { value: over } = await server.call('agent_status', { id });
+      expect(over).toMatchObject({ status: 'done', reason: 'cancelled' });
+    });
+    expect(await answerOf(server, id)).toMatchObject({ done: true, status: 'cancelled' });
+  });
+
+  test('says what is wrong with what it is asked, and what would be right', async () => {
+    const server = await serve();
+    const operation = { operation_id: randomUUID() };
+    const wrong = async (tool: string, args: Record<string, unknown>): Promise<string> => {
+      const { isError, text } = await server.call(tool, args);
+      expect(isError).toBe(true);
+      return text;
+    };
+    expect(await wrong('agent_start', { agent: 'clerk', message: 'x' })).toContain('operation_id');
+    expect(await wrong('agent_start', { agent: 'clark', message: 'x', ...operation })).toContain(
+      'there is no agent "clark"; there are clerk, poet',
+    );
+    expect(
+      await wrong('agent_start', { agent: 'clerk', message: 'x', ...operation, wait: 1 }),
+    ).toContain('wait');
+    expect(await wrong('agent_status', { id: 'no-such-run' })).toContain(
+      'there is no run "no-such-run"',
+    );
+    expect(await wrong('agent_result', { id: 'no-such-run' })).toContain('there is no run');
+    expect(await wrong('agent_cancel', { id: 'no-such-run' })).toContain('there is no run');
+    expect(await wrong('agent_result', { id: 7 })).toContain('id');
+    const message = `task ${randomUUID()}`;
+    stub.scriptFor(message, { ...reply.text('late'), delivery: { holdBeforeHeaders: 'never' } });
+    const { value } = await server.call('agent_start', { agent: 'clerk', message, ...operation });
+    expect(
+      await wrong('agent_send', { id: value['id'], message: 'x', operation_id: randomUUID() }),
+    ).toContain('send with steer: true to join it, or start one with open: true');
+    await server.call('agent_cancel', { id: value['id'] });
+  });
+
+  test('keeps its output for the protocol, whatever a tool writes there', async () => {
+    const server = await serve();
+    const message = `talk ${randomUUID()}`;
+    stub.scriptFor(
+      message,
+      reply.calls([{ name: 'chatter', arguments: {} }]),
+      reply.text('talked'),
+    );
+    const { value } = await server.call('agent_start', {
+      agent: 'clerk',
+      message,
+      operation_id: randomUUID(),
+    });
+    expect(await answerOf(server, value['id'])).toMatchObject({ answer: 'talked' });
+    expect(server.faults).toEqual([]);
+    expect(server.said()).toContain('not the protocol');
+  });
+
+  test('that is killed leaves its runs alive: another one goes on with them', async () => {
+    const first = await serve();
+    const message = `long ${randomUUID()}`;
+    stub.scriptFor(
+      message,
+      reply.calls([{ name: 'chatter', arguments: {} }]),
+      { ...reply.text('lost'), delivery: { holdBeforeHeaders: 'never' } },
+      reply.text('after all'),
+    );
+    const task = { agent: 'clerk', message, operation_id: randomUUID() };
+    const { value } = await first.call('agent_start', task);
+    const { id } = value;
+    const waiting = await first.call('agent_result', { id, wait_seconds: 1 });
+    expect(waiting.value).toMatchObject({ id, done: false, answer: null });
+    process.kill(first.pid, 'SIGKILL');
+    const second = await serve();
+    expect((await second.call('agent_start', task)).value).toEqual({ id, repeated: true });
+    expect(await answerOf(second, id)).toMatchObject({ done: true, answer: 'after all' });
+  });
+});
