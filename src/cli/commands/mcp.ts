@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
 import { hosted, type Hosted } from '../hosted.js';
@@ -8,6 +9,8 @@ import { runsServer } from '../mcp/runs-server.js';
 import { takeStdout } from '../mcp/protocol-stdout.js';
 import { noteServer } from '../note-server.js';
 import { count } from '../words.js';
+
+const FAULT_CHARACTERS = 200;
 
 /**
  * `mcp`: an MCP server over standard input and output, by which other programs start runs and talk to
@@ -27,7 +30,7 @@ export const mcp: Command<object> = async (context) => {
     };
     const serving = serveStdio(() => runsServer(access), {
       transport,
-      onerror: (error) => context.say(`mcp: ${error.message}`),
+      onerror: (error) => context.say(`mcp: ${oneLine(error.message)}`),
     });
     const opened = telling(context, host);
     try {
@@ -39,6 +42,11 @@ export const mcp: Command<object> = async (context) => {
     }
   });
 };
+
+/** What is said of a line that is no message is long. */
+function oneLine(text: string): string {
+  return visible(text.replaceAll(/\s+/g, ' ')).slice(0, FAULT_CHARACTERS);
+}
 
 /** Nothing is started for nobody to do. */
 async function worked({ hosting }: Hosted): Promise<boolean> {
