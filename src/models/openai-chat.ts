@@ -6,15 +6,20 @@ import { parseCompletion } from './openai-reply.js';
 import { sentBy } from './openai-refusals.js';
 import { wireRequest } from './openai-request.js';
 import { assembleStream } from './openai-stream.js';
+import { makerOf, readStoredItems } from './stored-items.js';
 
 /** Chat Completions: what nearly every server speaks. */
 export const chatApi: OpenAiApi = {
   path: '/chat/completions',
-  async preparation(request, { capabilities }) {
+  async preparation(request, { capabilities, baseUrl }) {
     refuseNative(request, "its entry in `models` of the config needs api: 'responses'");
-    const data = await readAttachments(request, capabilities);
+    const from = makerOf({ baseUrl, model: request.model }, 'chat');
+    const [data, stored] = await Promise.all([
+      readAttachments(request, capabilities),
+      readStoredItems(request, from),
+    ]);
     return (asked, { stream }) => {
-      const body = wireRequest(asked, { stream, capabilities, data });
+      const body = wireRequest(asked, { stream, capabilities, data, returning: { from, stored } });
       return { body, sent: () => sentBy(asked, body) };
     };
   },

@@ -1,12 +1,16 @@
+import type { JsonObject } from '../core/json.js';
 import type { PromptMessage } from '../core/messages.js';
 import { attachedPart, type AttachedData, type WirePart } from './attachments.js';
 import type { RoleOrder, SystemRole } from './capabilities.js';
+import { echoesOf } from './openai-echoes.js';
 import { alternating } from './role-order.js';
+import type { Returning } from './stored-items.js';
 
 interface WireCall {
   readonly id: string;
   readonly type: 'function';
   readonly function: { readonly name: string; readonly arguments: string };
+  readonly extra_content?: JsonObject;
 }
 
 /** A message as Chat Completions takes it. */
@@ -16,6 +20,7 @@ export type WireMessage =
   | {
       readonly role: 'assistant';
       readonly content: string | null;
+      readonly reasoning_content?: string;
       readonly tool_calls?: readonly WireCall[];
     }
   | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string };
@@ -29,22 +34,30 @@ function userContent(
   return [...said, ...attachments.map((attachment) => attachedPart(attachment, data))];
 }
 
-function wireMessage(message: PromptMessage, data: AttachedData): WireMessage {
+interface Wiring {
+  readonly data: AttachedData;
+  readonly returning: Returning;
+}
+
+function wireMessage(message: PromptMessage, { data, returning }: Wiring): WireMessage {
   switch (message.role) {
     case 'user':
       return { role: 'user', content: userContent(message, data) };
     case 'tool':
       return { role: 'tool', tool_call_id: message.callId, content: message.text };
     case 'assistant': {
-      const calls = (message.calls ?? []).map((call): WireCall => ({
+      const echoes = echoesOf(message, returning);
+      const calls = (message.calls ?? []).map((call, index): WireCall => ({
         id: call.id,
         type: 'function',
         function: { name: call.name, arguments: call.arguments },
+        ...echoes.calls.get(index),
       }));
       if (calls.length === 0) return { role: 'assistant', content: message.text };
       return {
         role: 'assistant',
         content: message.text === '' ? null : message.text,
+        ...echoes.message,
         tool_calls: calls,
       };
     }
@@ -70,10 +83,10 @@ function beginningWith(
 /** Instructions and messages in the wire format. */
 export function wireMessages(
   prompt: { readonly instructions: string; readonly messages: readonly PromptMessage[] },
-  how: { readonly role: SystemRole; readonly order: RoleOrder; readonly data: AttachedData },
+  how: { readonly role: SystemRole; readonly order: RoleOrder } & Wiring,
 ): readonly WireMessage[] {
   const { role } = how;
-  const said = prompt.messages.map((message) => wireMessage(message, how.data));
+  const said = prompt.messages.map((message) => wireMessage(message, how));
   const messages = how.order === 'alternating' ? alternating(said) : said;
   if (role === 'user') return beginningWith(prompt.instructions, messages);
   return [{ role, content: prompt.instructions }, ...messages];

@@ -106,6 +106,19 @@ export function named(parameter: Parameter, name: string): Sent {
   return { parameter, param: new RegExp(`^${name}$`), names: `\\b${name}\\b` };
 }
 
+/** What only goes back to its maker; other servers behind one address may not know it. */
+function sentEchoes({ messages }: WireRequest): readonly Sent[] {
+  const hasEchoes = messages.some(
+    (one) =>
+      one.role === 'assistant' &&
+      (one.reasoning_content !== undefined ||
+        one.tool_calls?.some((call) => call.extra_content !== undefined)),
+  );
+  if (!hasEchoes) return [];
+  const names = 'reasoning_content|extra_content|thought_signature';
+  return [{ parameter: 'provider_items', param: new RegExp(names), names }];
+}
+
 /** In the order in which they are looked for; settings last, since their names may be common words. */
 export function sentBy(request: ModelRequest, wire: WireRequest): readonly Sent[] {
   const { tool_choice: choice, logprobs, stream, stream_options: options } = wire;
@@ -117,6 +130,7 @@ export function sentBy(request: ModelRequest, wire: WireRequest): readonly Sent[
     ...sentRole(wire),
     // First of the rest: much is refused only together with it.
     ...(stream ? [named('stream', 'stream(?:ing)?')] : []),
+    ...sentEchoes(wire),
     ...sentFormat(wire),
     ...(logprobs ? [named('logprobs', '(?:top_)?log_?probs')] : []),
     ...(choice ? [named(`tool_choice:${choice}`, 'tool_?choice')] : []),

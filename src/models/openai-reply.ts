@@ -2,9 +2,11 @@ import { isObject } from '../core/json.js';
 import type { Finish, ModelReply } from './model.js';
 import { logprobsOf } from './logprobs.js';
 import { ModelError, type ModelErrorKind } from './model-error.js';
+import { keptEchoes } from './openai-echoes.js';
 import { detailsFrom, requestIdOf, type CallPlace } from './openai-errors.js';
 import { usageOf } from './openai-usage.js';
 import { sample } from './scrub.js';
+import { makerOf } from './stored-items.js';
 
 /** Where a reply came from: its headers, and the call for messages. */
 export interface ReplySource {
@@ -125,5 +127,7 @@ export function parseCompletion(value: unknown, source: ReplySource): ModelReply
       text: JSON.stringify(message),
     });
   }
-  return { text, calls, finish, ...rest };
+  const provider =
+    calls.length === 0 ? undefined : keptEchoes(message, makerOf(source.place, 'chat'));
+  return { text, calls, finish, ...(provider && { provider }), ...rest };
 }

@@ -4,6 +4,7 @@ import { capabilitiesOf, reducedBy, type Capabilities } from './capabilities.js'
 import type { ModelRequest, ModelTool, ResponseSchema } from './model.js';
 import { wireMessages, type WireMessage } from './openai-messages.js';
 import type { Parameter } from './parameters.js';
+import { NOTHING_BACK, type Returning } from './stored-items.js';
 import { isStrictSchema } from './strict-schema.js';
 
 interface WireTool {
@@ -41,6 +42,8 @@ export interface WireOptions {
   readonly capabilities?: Capabilities;
   /** What `readAttachments` read. */
   readonly data?: AttachedData;
+  /** What the server wants back; default: nothing. */
+  readonly returning?: Returning;
 }
 
 /** What the server takes, and what it has refused in words. */
@@ -121,12 +124,16 @@ export function wireRequest(request: ModelRequest, options: WireOptions): WireRe
   const terms: Terms = { takes: reducedBy(capabilities, without), without };
   const { takes } = terms;
   const format = wireFormat(request, terms);
+  const returning = without.includes('provider_items')
+    ? NOTHING_BACK
+    : (options.returning ?? NOTHING_BACK);
+  const { data = NO_DATA } = options;
   return {
     ...wireSettings(request.settings, terms),
     model: request.model,
     messages: wireMessages(
       { instructions: instructionsOf(request, terms), messages: request.messages },
-      { role: takes.systemRole, order: takes.roleOrder, data: options.data ?? NO_DATA },
+      { role: takes.systemRole, order: takes.roleOrder, data, returning },
     ),
     ...wireTools(request, terms),
     ...(format !== undefined && { response_format: format }),

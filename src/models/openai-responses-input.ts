@@ -1,13 +1,11 @@
 import type { PromptMessage } from '../core/messages.js';
 import { attachedPart, type AttachedData, type WirePart } from './attachments.js';
-import { assistantItems, type Item, type StoredItems } from './openai-responses-items.js';
+import { assistantItems, type Item } from './openai-responses-items.js';
+import type { Returning } from './stored-items.js';
 
 /** What the messages of a request only refer to. */
-export interface Referred {
+export interface Referred extends Returning {
   readonly data: AttachedData;
-  readonly stored: StoredItems;
-  /** Whose items go back; null: nobody's. */
-  readonly from: string | null;
 }
 
 function inputPart(part: WirePart): Item {

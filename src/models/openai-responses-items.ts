@@ -1,9 +1,7 @@
-import { sha256Hex } from '../core/digest.js';
-import { isObject, parseJson, type Json, type JsonObject } from '../core/json.js';
-import type { BlobRef, PromptMessage, ProviderItems } from '../core/messages.js';
-import type { ModelReply, ModelRequest } from './model.js';
-import { ModelError } from './model-error.js';
-import { sample } from './scrub.js';
+import { isObject, type Json, type JsonObject } from '../core/json.js';
+import type { PromptMessage } from '../core/messages.js';
+import type { ModelReply } from './model.js';
+import { itemsFrom, type Returning } from './stored-items.js';
 
 /** Between the texts of two messages in one reply. */
 export const BETWEEN_MESSAGES = '\n\n';
@@ -12,14 +10,6 @@ export const BETWEEN_MESSAGES = '\n\n';
 export type Item = Readonly<Record<string, Json | undefined>>;
 
 type Assistant = Extract<PromptMessage, { readonly role: 'assistant' }>;
-
-/** The items of a request's messages that lie in blobs, by the blob's SHA-256. */
-export type StoredItems = ReadonlyMap<string, readonly JsonObject[]>;
-
-/** Names who made items: what one model has encrypted, another cannot read. */
-export function makerOf({ baseUrl, model }: { baseUrl: string; model: string }): string {
-  return sha256Hex(`${baseUrl}\n${model}`).slice(0, 16);
-}
 
 /**
  * What of a reply goes back with later requests: its items in their order, where the transcript itself
@@ -61,46 +51,11 @@ export function textOfMessage(content: unknown): string {
     .join('');
 }
 
-/** Reads the items that lie in blobs. Rejects with a `ModelError` of kind `retry`. */
-export async function readStoredItems(
-  { messages, files }: ModelRequest,
-  from: string,
-): Promise<StoredItems> {
-  const blobs = messages.flatMap((message): readonly BlobRef[] => {
-    const provider = message.role === 'assistant' ? message.provider : undefined;
-    return provider?.blob && provider.from === from ? [provider.blob] : [];
-  });
-  const read = blobs.map(async (blob) => {
-    const text = await files?.(blob).catch((error: unknown) => {
-      throw unreadable(error instanceof Error ? error.message : String(error));
-    });
-    const items = parseJson(text ?? '');
-    if (!Array.isArray(items)) throw unreadable(`blob ${blob.sha256} holds no items`);
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- content-addressed, made by us
-    return [blob.sha256, items as readonly JsonObject[]] as const;
-  });
-  return new Map(await Promise.all(read));
-}
-
-function unreadable(why: string): ModelError {
-  const message = `What the model's provider wants back of an earlier reply cannot be read: ${sample(why)}`;
-  return new ModelError(message, { kind: 'retry', type: 'items_unreadable' });
-}
-
 /** An assistant's message as items: those of the provider where it is who made them. */
-export function assistantItems(
-  message: Assistant,
-  { from, stored }: { readonly from: string | null; readonly stored: StoredItems },
-): readonly Item[] {
-  const { provider } = message;
+export function assistantItems(message: Assistant, { from, stored }: Returning): readonly Item[] {
   const plain = [...said(message.text), ...(message.calls ?? []).map(calling)];
-  if (provider === undefined || provider.from !== from) return plain;
-  const items = itemsOf(provider, stored);
+  const items = itemsFrom(message, { from, stored });
   return items === undefined ? plain : followed(filled(message, items));
-}
-
-function itemsOf({ items, blob }: ProviderItems, stored: StoredItems) {
-  return items ?? (blob && stored.get(blob.sha256));
 }
 
 function said(text: string): readonly Item[] {

@@ -4,14 +4,9 @@ import type { Finish, ModelReply } from './model.js';
 import { replyToError } from './openai-answer.js';
 import { requestIdOf } from './openai-errors.js';
 import { unusable, type ReplySource } from './openai-reply.js';
-import {
-  BETWEEN_MESSAGES,
-  keptItems,
-  makerOf,
-  textOfMessage,
-  type Item,
-} from './openai-responses-items.js';
+import { BETWEEN_MESSAGES, keptItems, textOfMessage, type Item } from './openai-responses-items.js';
 import { responsesUsageOf } from './openai-usage.js';
+import { makerOf } from './stored-items.js';
 
 interface Answer {
   readonly status: unknown;

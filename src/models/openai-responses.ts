@@ -1,12 +1,12 @@
 import { isObject } from '../core/json.js';
 import { readAttachments } from './attachments.js';
 import type { OpenAiApi } from './openai-api.js';
-import { makerOf, readStoredItems } from './openai-responses-items.js';
 import { parseResponse } from './openai-responses-reply.js';
 import { refuseNative, wireNativeTools } from './openai-native-tools.js';
 import { sentInResponses } from './openai-responses-refusals.js';
 import { responsesRequest } from './openai-responses-request.js';
 import { assembleResponse } from './openai-responses-stream.js';
+import { makerOf, readStoredItems } from './stored-items.js';
 
 /** The Responses API, without anything that it keeps: the run's transcript goes out each time. */
 export const responsesApi: OpenAiApi = {

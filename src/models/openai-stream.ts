@@ -25,6 +25,7 @@ function reasoningIn(delta: Record<string, unknown>): string {
 export function assembleStream(tell: Tell = untold): StreamAssembly {
   const calls: AssembledCall[] = [];
   let content = '';
+  let reasoning = '';
   let refusal = '';
   let reason: unknown = null;
   let usage: unknown;
@@ -41,6 +42,7 @@ export function assembleStream(tell: Tell = untold): StreamAssembly {
       if (Array.isArray(told) && logprobs.length < MOST_LOGPROBS) logprobs.push(...told);
       const delta = isObject(choice['delta']) ? choice['delta'] : {};
       const thought = reasoningIn(delta);
+      reasoning += textOf(delta['reasoning_content']);
       if (thought !== '') tell({ type: 'reasoning', text: thought });
       const said = textOf(delta['content']);
       const refused = textOf(delta['refusal']);
@@ -60,8 +62,10 @@ export function assembleStream(tell: Tell = untold): StreamAssembly {
           message: {
             content,
             refusal,
+            reasoning_content: reasoning,
             tool_calls: calls.map((call) => ({
               function: { name: call.name, arguments: call.arguments },
+              extra_content: call.extra,
             })),
           },
         },

@@ -7,6 +7,8 @@ export interface AssembledCall {
   readonly id: unknown;
   name: string;
   arguments: string;
+  /** `extra_content`, which comes whole. */
+  extra?: unknown;
 }
 
 interface Piece {
@@ -79,6 +81,7 @@ export function addPiece(calls: AssembledCall[], value: unknown, tell: Tell): vo
   const name = call.name === '' ? piece.name : '';
   call.name ||= name;
   call.arguments += piece.arguments;
+  if (isObject(value['extra_content'])) call.extra = value['extra_content'];
   if (name === '' && piece.arguments === '') return;
   tell({
     type: 'call',

@@ -22,7 +22,14 @@ function textOf(value: unknown): string {
 function callDeltas(call: unknown, index: number, size: number): readonly Delta[] {
   const asked = isObject(call) && isObject(call['function']) ? call['function'] : {};
   const id = isObject(call) ? call['id'] : undefined;
-  const begin = { index, id, type: 'function', function: { ...asked, arguments: '' } };
+  const extra = isObject(call) ? call['extra_content'] : undefined;
+  const begin = {
+    index,
+    id,
+    type: 'function',
+    function: { ...asked, arguments: '' },
+    extra_content: extra,
+  };
   const rest = pieces(textOf(asked['arguments']), size).map((part) => ({
     index,
     function: { arguments: part },

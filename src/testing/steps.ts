@@ -78,6 +78,8 @@ export interface StubCall {
   readonly name: string;
   /** A string goes out as it is; everything else as JSON text. */
   readonly arguments: JsonObject | string;
+  /** Gemini's `thought_signature` in `extra_content`. Chat Completions only. */
+  readonly signature?: string;
 }
 
 const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
@@ -124,10 +126,13 @@ function wireToken({ token, top }: StubToken): JsonObject {
 }
 
 function wireCall(call: StubCall, index: number): JsonObject {
-  const { name } = call;
+  const { name, signature } = call;
   const text = typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments);
   // The same ids in every answer, as some servers send them: nobody may rely on them.
-  return { id: `call_${index}`, type: 'function', function: { name, arguments: text } };
+  const extra = signature !== undefined && {
+    extra_content: { google: { thought_signature: signature } },
+  };
+  return { id: `call_${index}`, type: 'function', function: { name, arguments: text }, ...extra };
 }
 
 /** The answers that a stub can give. */

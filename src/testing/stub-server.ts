@@ -4,6 +4,7 @@ import { text as readText } from 'node:stream/consumers';
 import { createGate, type Barrier, type Gate } from './barrier.js';
 import { play, type Exchange } from './play.js';
 import { recordRequest, type RequestEnd, type StubRequest } from './requests.js';
+import { refusedByServer, type Demand } from './chat-check.js';
 import { createScript, type Answer } from './script.js';
 import { refusedByApi } from './responses-check.js';
 import type { Step } from './steps.js';
@@ -11,6 +12,8 @@ import type { Step } from './steps.js';
 export interface StubOptions {
   /** How many of the newest requests `requests` keeps; default: all. Long runs send megabytes. */
   readonly keep?: number;
+  /** What a server of Chat Completions demands back with the calls of a turn; it answers 400 without. */
+  readonly demands?: Demand;
 }
 
 /**
@@ -70,7 +73,7 @@ function json(response: ServerResponse, status: number, body: string): void {
 }
 
 /** Starts a stub; every test has its own. */
-export async function startStub({ keep = Infinity }: StubOptions = {}): Promise<Stub> {
+export async function startStub({ keep = Infinity, demands }: StubOptions = {}): Promise<Stub> {
   const script = createScript();
   const gate = createGates();
   const countOf = createCounter();
@@ -104,7 +107,10 @@ export async function startStub({ keep = Infinity }: StubOptions = {}): Promise<
       cutting: () => void (otherwise = 'cut'),
     };
     try {
-      const refused = request.api === 'responses' ? refusedByApi(request.body) : undefined;
+      const refused =
+        request.api === 'responses'
+          ? refusedByApi(request.body)
+          : refusedByServer(request.body, demands);
       await play(refused ?? script.next(request), exchange);
     } catch (error) {
       // A client that goes away ends its own exchange; anything else is the test's mistake.

@@ -3,6 +3,7 @@ import type { PromptMessage } from '../../src/core/messages.js';
 import { NO_DATA } from '../../src/models/attachments.js';
 import { wireMessages } from '../../src/models/openai-messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
+import { NOTHING_BACK } from '../../src/models/stored-items.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { asked, modelOf, request, stubWith } from './support.js';
@@ -13,7 +14,8 @@ const result: PromptMessage = { role: 'tool', callId: 'c', text: '42' };
 const call = asked({ id: 'c', name: 'f', arguments: '{}' });
 
 function ordered(...messages: readonly PromptMessage[]): readonly (readonly [string, unknown])[] {
-  const how = { role: 'system', order: 'alternating', data: NO_DATA } as const;
+  const returning = NOTHING_BACK;
+  const how = { role: 'system', order: 'alternating', data: NO_DATA, returning } as const;
   const wire = wireMessages({ instructions: 'i', messages }, how);
   return wire.slice(1).map(({ role, content }) => [role, content]);
 }
