@@ -1,4 +1,5 @@
 import { isObject, parseJson, type JsonObject } from '../core/json.js';
+import { findHazard } from '../tools/json-hazard.js';
 import type { ModelReply, ModelTool } from './model.js';
 
 type Tools = readonly Pick<ModelTool, 'name' | 'parameters'>[];
@@ -14,20 +15,25 @@ function unfenced(text: string): string {
   return (FENCE.exec(trimmed)?.[1] ?? trimmed).trim();
 }
 
-/** Arguments as an object; also one that was encoded once more, or nothing at all. */
+/** Arguments as an object; also one that was encoded once more, or nothing at all. None that no call may have. */
 function objectOf(value: unknown): Record<string, unknown> | undefined {
   if (value === undefined || value === null || value === '') return {};
   const read = typeof value === 'string' ? parseJson(value) : value;
-  return isObject(read) ? read : undefined;
+  return isObject(read) && findHazard(read) === undefined ? read : undefined;
 }
 
 function wantsArguments({ required }: JsonObject): boolean {
   return Array.isArray(required) && required.length > 0;
 }
 
-function callOf(value: unknown, tools: Tools): Call | undefined {
-  if (!isObject(value) || Object.keys(value).some((key) => !CALL_KEYS.has(key))) return undefined;
-  if (isObject(value['function'])) return callOf(value['function'], tools);
+function isCallLike(value: unknown): value is Record<string, unknown> {
+  return isObject(value) && Object.keys(value).every((key) => CALL_KEYS.has(key));
+}
+
+function callOf(candidate: unknown, tools: Tools): Call | undefined {
+  if (!isCallLike(candidate)) return undefined;
+  const value = isObject(candidate['function']) ? candidate['function'] : candidate;
+  if (!isCallLike(value)) return undefined;
   const tool = tools.find(({ name }) => name === value['name']);
   if (tool === undefined) return undefined;
   const isBare = !('arguments' in value) && !('parameters' in value);

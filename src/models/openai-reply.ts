@@ -44,9 +44,19 @@ export function textOf(content: unknown): string {
     .join('');
 }
 
-function argumentsOf(value: unknown): string {
+/** What a model nests deeper than can be written down is no JSON to anybody; the reply is paid for all the same. */
+const TOO_DEEP = '[nested too deeply]';
+
+/** The arguments of a call as JSON text; servers send them as a text, as an object, or not at all. */
+export function argumentsOf(value: unknown): string {
   if (value === undefined || value === null || value === '') return '{}';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (typeof value === 'string') return value;
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return TOO_DEEP;
+    throw error;
+  }
 }
 
 function callsOf(message: Record<string, unknown>, source: ReplySource): ModelReply['calls'] {

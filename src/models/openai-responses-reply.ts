@@ -3,7 +3,7 @@ import { logprobsOf } from './logprobs.js';
 import type { Finish, ModelReply } from './model.js';
 import { replyToError } from './openai-answer.js';
 import { requestIdOf } from './openai-errors.js';
-import { unusable, type ReplySource } from './openai-reply.js';
+import { argumentsOf, unusable, type ReplySource } from './openai-reply.js';
 import { BETWEEN_MESSAGES, keptItems, textOfMessage, type Item } from './openai-responses-items.js';
 import { responsesUsageOf } from './openai-usage.js';
 import { makerOf } from './stored-items.js';
@@ -58,8 +58,7 @@ function callsIn(output: readonly Item[], source: ReplySource): ModelReply['call
         const what = 'asked for a call without a name';
         throw unusable(source, { type: 'bad_call', what, text: JSON.stringify(item) });
       }
-      if (args === undefined || args === null || args === '') return { name, arguments: '{}' };
-      return { name, arguments: typeof args === 'string' ? args : JSON.stringify(args) };
+      return { name, arguments: argumentsOf(args) };
     });
 }
 

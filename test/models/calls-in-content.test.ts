@@ -10,6 +10,9 @@ const call = { name: 'read_file', arguments: { path: 'a' } };
 const read = { name: 'read_file', arguments: '{"path":"a"}' };
 const today = { name: 'today', arguments: '{}' };
 
+const deep = (levels: number): string =>
+  `{"name":"today","arguments":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
+
 function found(value: unknown): ReturnType<typeof callsInContent> {
   return callsInContent(typeof value === 'string' ? value : JSON.stringify(value), tools);
 }
@@ -56,6 +59,9 @@ test.each<[string, unknown]>([
   ['nothing', ''],
   ['a number', '7'],
   ['broken JSON', '{"name":"read_file","arguments":'],
+  ['arguments as deep as no call may have', deep(70)],
+  ['arguments deeper than can be written down again', deep(20_000)],
+  ['a call in a call in a call', '{"function":'.repeat(20_000) + '7' + '}'.repeat(20_000)],
   ['an answer with a name', { name: 'Ada', born: 1815 }],
   ['an answer whose name is that of a tool', { name: 'read_file', description: 'reads' }],
   ['an answer whose name is that of a tool, with arguments', { ...call, note: 'like this' }],

@@ -19,6 +19,10 @@ function completion(
   return { choices: [{ index: 0, message, finish_reason: finish }], ...others };
 }
 
+function nested(levels: number): unknown {
+  return JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+}
+
 function wireCall(name: unknown, args: unknown, id: unknown = 'x'): object {
   return { id, type: 'function', function: { name, arguments: args } };
 }
@@ -81,6 +85,7 @@ test.each([
   ['null', null, '{}'],
   ['nothing', undefined, '{}'],
   ['an empty text', '', '{}'],
+  ['deeper than can be written down', nested(20_000), '[nested too deeply]'],
 ])('reads arguments that are %s', (_name, args, expected) => {
   const { calls } = parsed({ tool_calls: [wireCall('f', args)] });
   expect(calls).toEqual([{ name: 'f', arguments: expected }]);

@@ -144,6 +144,14 @@ test('divides a text among the messages that it came in, and knows their phases'
   expect(cut).toEqual([message('m1', 'One.…o.', { phase: 'commentary' })]);
 });
 
+test('reads a call whose arguments are an object, however deep', () => {
+  const deep: unknown = JSON.parse('['.repeat(20_000) + ']'.repeat(20_000));
+  const output = [{ ...call('f1', 'f', ''), arguments: { a: 1 } }];
+  expect(parseResponse({ output }, source()).calls).toEqual([{ name: 'f', arguments: '{"a":1}' }]);
+  const { calls } = parseResponse({ output: [{ ...output[0], arguments: deep }] }, source());
+  expect(calls).toEqual([{ name: 'f', arguments: '[nested too deeply]' }]);
+});
+
 test('gives nothing of it to another model, and keeps nothing where texts and calls are all', () => {
   const output = [thought, message('m1', 'Hm.'), call('f1', 'f', '{}')];
   const plain = [

@@ -95,6 +95,10 @@ describe('calls that a model writes as its answer', () => {
     ['arguments that do not fit', { name: 'look', arguments: { at: 7 } }],
     ['arguments that are too many', { name: 'look', arguments: { at: 'x', deep: true } }],
     ['two of which one does not fit', [call, { name: 'look', arguments: {} }]],
+    [
+      'arguments too deep',
+      `{"name":"today","arguments":{"a":${'['.repeat(9_000)}${']'.repeat(9_000)}}}`,
+    ],
     ['prose around one', `I will do this: ${JSON.stringify(call)}`],
     ['an empty list', []],
   ])('are not seen in %s', async (_name, said) => {
