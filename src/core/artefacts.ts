@@ -31,7 +31,7 @@ export function takeArtefacts(
     if (result?.artefact === undefined) continue;
     const { artefact: made, ...rest } = result;
     const known = index.find((one) => isSame(one, made));
-    const named = known ?? { ...made, name: freeName(index, made.name), tool, call: id };
+    const named = known ?? { ...renamed(index, made), tool, call: id };
     if (known === undefined) index = newest([...index, named]);
     // What ends a turn is its answer, and stays as the tool gave it.
     const text = rest.output === undefined ? artefactText(named, made.name, rest.text) : rest.text;
@@ -45,29 +45,33 @@ export function takeArtefacts(
 
 /** The same value under the same name, or under that name with a number. */
 function isSame(one: Artefact, made: ArtefactMade): boolean {
-  return one.blob.sha256 === made.blob.sha256 && numberOf(one.name, made.name) !== null;
+  return one.blob.sha256 === made.blob.sha256 && numberOf(one, made.name) !== null;
 }
 
-/** `name`, or `name_2` and so on: one more than the highest, so that no name is ever given twice. */
-function freeName(index: readonly Artefact[], name: string): string {
-  const numbers = index.map((one) => numberOf(one.name, name) ?? 0);
-  const highest = Math.max(0, ...numbers);
-  return highest === 0 ? name : `${name}_${highest + 1}`;
+/** Under its name, or `name_2` and so on: one more than the highest, so that no name is ever given twice. */
+function renamed(index: readonly Artefact[], made: ArtefactMade): ArtefactMade & { base?: string } {
+  const { name: base } = made;
+  const highest = Math.max(0, ...index.map((one) => numberOf(one, base) ?? 0));
+  if (highest === 0) return made;
+  // A tool may have given such a name itself.
+  const taken = new Set(index.map(({ name }) => name));
+  let number = highest + 1;
+  while (taken.has(`${base}_${number}`)) number += 1;
+  return { ...made, name: `${base}_${number}`, base };
 }
 
-/** 1 for the name itself, 2 for `name_2`; null for another name. */
-function numberOf(name: string, base: string): number | null {
-  if (name === base) return 1;
-  if (!name.startsWith(`${base}_`)) return null;
-  const digits = name.slice(base.length + 1);
-  return /^[1-9]\d{0,5}$/.test(digits) ? Number(digits) : null;
+/** 1 for the name itself, 2 for `name_2` where the run made it of that name; null for another name. */
+function numberOf(one: Artefact, base: string): number | null {
+  if (one.name === base) return 1;
+  return one.base === base ? Number(one.name.slice(base.length + 1)) : null;
 }
 
 /** Counted without writing it as JSON: each further artefact pays for all of them. */
 function newest(index: readonly Artefact[]): readonly Artefact[] {
   let characters = 0;
-  const from = index.findLastIndex(({ name, kind, tool, call, summary = '' }) => {
-    const words = name.length + kind.length + tool.length + call.length + summary.length;
+  const from = index.findLastIndex(({ name, base = '', kind, tool, call, summary = '' }) => {
+    const named = name.length + base.length + tool.length + call.length;
+    const words = named + kind.length + summary.length;
     characters += words + FIXED_CHARACTERS;
     return characters > MOST_CHARACTERS;
   });

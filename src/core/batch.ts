@@ -11,8 +11,8 @@ import { waitedText, waitUntil } from './wait.js';
 /** Agents below the root that a chain of calls can have, whatever the limits say. */
 const DEEPEST = 16;
 
-/** Characters after which the catalog answers no further calls of a message: a prompt shall not be flooded. */
-const CATALOG_CHARACTERS = 64 * 1024;
+/** Characters of lists after which no further ones of a message are told: a prompt shall not be flooded. */
+const LISTED_CHARACTERS = 64 * 1024;
 
 /** What shall be done with one call of a message. */
 type Plan =
@@ -36,7 +36,7 @@ export function openBatch(
   const results = opened.calls.map((call, index): CallResult | null => {
     const plan = planCall(state, { call, index, seen, told, at: opened.at });
     if (plan.type === 'answer') {
-      if (asksCatalog(state.config.definition, call)) told += plan.result.text.length;
+      if (listsOf(state, call) !== null) told += plan.result.text.length;
       return plan.result;
     }
     if (plan.type === 'same-as') return null;
@@ -65,15 +65,15 @@ function planCall(
     return answer(notExecuted(call, 'only the first call of a message is executed'));
   }
   if (call.problem) return answer(refusal(call.id, call.problem));
-  if (asksCatalog(definition, call)) {
-    if (told < CATALOG_CHARACTERS) return answer(catalogAnswer(definition, call));
+  const lists = listsOf(state, call);
+  if (lists !== null) {
+    if (told < LISTED_CHARACTERS) return answer(lists());
     return answer(notExecuted(call, 'the answers are too long for one message; ask in the next'));
   }
   const tool = toolOf(state, call.name);
   if (tool === undefined) {
     return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
   }
-  if (tool.kind === 'artefacts') return answer(listed(state, call));
   const until = tool.kind === 'wait' ? waitUntil(call.arguments, place.at) : 0;
   if (typeof until !== 'number') {
     return answer(refusal(call.id, { type: 'invalid_arguments', message: until.problem }));
@@ -187,9 +187,15 @@ export function guardsRepeats(tool: ToolDefinition): boolean {
   return tool.effect !== 'read' && tool.repeat !== 'allow';
 }
 
-/** As of the message that asks: what its other calls make is not among them. */
-function listed({ artefacts = [] }: RunState, { id }: ToolCall): CallResult {
-  return { id, ok: true, text: artefactList(artefacts), executed: false };
+/**
+ * How a call that asks what there is, tools or artefacts, is answered by the state; null for any other.
+ * As of the message that asks: what its other calls make is not among it.
+ */
+function listsOf(state: RunState, call: ToolCall): (() => CallResult) | null {
+  const { artefacts = [], config } = state;
+  if (asksCatalog(config.definition, call)) return () => catalogAnswer(config.definition, call);
+  if (toolOf(state, call.name)?.kind !== 'artefacts') return null;
+  return () => ({ id: call.id, ok: true, text: artefactList(artefacts), executed: false });
 }
 
 function answer(result: CallResult): Plan {

@@ -23,6 +23,8 @@ export interface ArtefactMade {
 
 /** One that the run knows by name. */
 export interface Artefact extends ArtefactMade {
+  /** The name that its tool gave it, where that meant another value and this one has a number. */
+  readonly base?: string;
   /** The tool and the call that made it. */
   readonly tool: string;
   readonly call: string;

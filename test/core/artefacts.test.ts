@@ -85,6 +85,17 @@ describe('the artefacts of a run', () => {
     expect(names(taken.state)).toEqual(['a_2', 'a_3']);
   });
 
+  test('whose name only looks like a numbered one leave the plain name free', () => {
+    const state = having([made('report_2024', '1')], [made('report', '2'), made('report', '1')]);
+    expect(names(state)).toEqual(['report_2024', 'report', 'report_2']);
+    expect(texts(state)[1]).toContain('[artefact "report": ');
+    // The number that comes next is one that a tool has given itself.
+    const taken = having([made('a', '1'), made('a_2', '2'), made('a', '3'), made('a', '4')]);
+    expect(names(taken)).toEqual(['a', 'a_2', 'a_3', 'a_4']);
+    const large = having([made('a_999999', '1'), made('a', '2'), made('a', '3'), made('a', '4')]);
+    expect(new Set(names(large)).size).toBe(4);
+  });
+
   test('are at most 300, and as many as can be carried, the newest', () => {
     const many = Array.from({ length: 320 }, (_, n) => [made(`n${n}`)]);
     expect(names(having(...many))).toEqual(many.slice(20).map(([one]) => one?.name));
@@ -131,6 +142,19 @@ describe('the artefacts of a run', () => {
     );
     const many = having(...Array.from({ length: 103 }, (_, n) => [made(`n${n}`)]));
     expect(listed(many).split('\n').at(-1)).toBe('and 3 older');
+  });
+
+  test('are not listed again and again in one message', () => {
+    const wide = Array.from({ length: 100 }, (_, n) => [
+      { ...made(`n${n}`), summary: 's'.repeat(300) },
+    ]);
+    const state = having(...wide);
+    const before = texts(state).length;
+    const reply = asks(...Array.from({ length: 128 }, () => ['list_artefacts'] as const));
+    const listed = texts(reduce(state, { type: 'model-replied', reply, at: 0 })).slice(before);
+    expect(listed[0]).toContain('100 artefacts, newest first');
+    expect(listed.at(-1)).toMatch(/not_executed.*ask in the next/);
+    expect(listed.join('').length).toBeLessThan(130_000);
   });
 
   test('that later messages made stay out of a fork', () => {
