@@ -231,6 +231,29 @@ describe('a prompt with a catalog', () => {
   });
 });
 
+describe('a call by invoke_tool', () => {
+  test.each<[JsonObject, JsonObject]>([
+    [{ tool: 'look', arguments: { at: 'x' } }, { at: 'x' }],
+    [{ name: 'look', parameters: '{"at":"x"}' }, { at: 'x' }],
+    [{ tool: 'look', name: 'look' }, {}],
+    [{ tool: 'look', arguments: null, parameters: { at: 'x' } }, { at: 'x' }],
+  ])('is read from %j', (given, value) => {
+    expect(readInvokedCall(given)).toEqual({ ok: true, name: 'look', value });
+  });
+
+  test.each<[JsonObject, string]>([
+    [{ tool: 'look', at: 'x' }, 'takes no "at"'],
+    [{ tool: 'create_user', name: 'Ada', arguments: {} }, 'takes no "name"'],
+    [{ tool: 'look', arguments: {}, parameters: { at: 'x' } }, 'takes no "parameters"'],
+    [{ arguments: {} }, 'names no tool'],
+  ])('is refused where a part of it would be lost: %j', (given, message) => {
+    expect(readInvokedCall(given)).toMatchObject({
+      ok: false,
+      problem: { message: expect.stringContaining(message) },
+    });
+  });
+});
+
 describe('questions to the catalog', () => {
   const replied = (
     tools: readonly ToolDefinition[],
