@@ -3,6 +3,7 @@ import { documentKey, documentText, keyOfDocument } from '../core/document-text.
 import type { RetrievedDocument } from '../core/documents.js';
 import { isObject } from '../core/json.js';
 import type { PromptMessage } from '../core/messages.js';
+import { redact } from '../tools/redact.js';
 import { headBytes, wellFormed } from '../tools/utf8.js';
 import { keepText } from './kept-text.js';
 
@@ -92,10 +93,11 @@ function readDocument(given: unknown, index: number): Omit<Found, 'key'> {
   };
 }
 
-/** What no document says on purpose, and what takes six bytes each in the history. */
+/** Without secrets, what no document says on purpose, and what takes six bytes each in the history. */
 function clean(text: string): string {
+  const safe = wellFormed(redact(text));
   // oxlint-disable-next-line no-control-regex -- control characters are the point
-  return wellFormed(text).replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '\ufffd');
+  return safe.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '\ufffd');
 }
 
 function kindOf(value: unknown): string {

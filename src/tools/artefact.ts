@@ -1,5 +1,7 @@
 import { types } from 'node:util';
+import { redact } from './redact.js';
 import { ToolError } from './tool-error.js';
+import { wellFormed } from './utf8.js';
 
 /** The same in every copy of the package that a worker may have loaded. */
 const ARTEFACT: unique symbol = Symbol.for('perdure.artefact');
@@ -49,7 +51,7 @@ export function artefact<Value>(value: Value, options: ArtefactOptions = {}): Ar
   }
   const fault = faultOf(value);
   if (fault !== null) throw new ToolError(`artefact: ${fault}`);
-  const line = summary?.replaceAll(/\s+/g, ' ').trim().slice(0, MAX_SUMMARY_CHARACTERS) ?? '';
+  const line = summary === undefined ? '' : lineOf(summary);
   return {
     [ARTEFACT]: true,
     value,
@@ -57,6 +59,12 @@ export function artefact<Value>(value: Value, options: ArtefactOptions = {}): Ar
     ...(line !== '' && { summary: line }),
     toJSON: () => '[an artefact has to be the whole result of a tool]',
   };
+}
+
+/** Before it is cut: of a secret not even the beginning shall stay. */
+function lineOf(summary: string): string {
+  const line = redact(summary).replaceAll(/\s+/g, ' ').trim();
+  return wellFormed(line.slice(0, MAX_SUMMARY_CHARACTERS));
 }
 
 /** By the mark, not by the class: a project may have the package twice. */

@@ -70,6 +70,18 @@ describe('what retrieve gave', () => {
     );
   });
 
+  test('is told without the secrets of the worker', async () => {
+    process.env['DOCUMENT_TEST_TOKEN'] = 'canary-4711-canary';
+    try {
+      const text = 'the key is canary-4711-canary';
+      const told = JSON.stringify(await messagesFor([{ text, id: text, source: text }]));
+      expect(told).not.toContain('canary');
+      expect(told).toContain('the key is [redacted DOCUMENT_TEST_TOKEN]');
+    } finally {
+      delete process.env['DOCUMENT_TEST_TOKEN'];
+    }
+  });
+
   test('is a copy in the history and a reference in the store when it is large', async () => {
     const [small, large] = await messagesFor(['s'.repeat(20_000), 'l'.repeat(120_000)]);
     expect(small?.blob).toBeUndefined();

@@ -43,6 +43,19 @@ describe('artefact', () => {
     expect(artefact(1, { summary: ' ' })).not.toHaveProperty('summary');
   });
 
+  test('tells no secret in its summary, not even the beginning of one, and no half character', () => {
+    process.env['ARTEFACT_TEST_TOKEN'] = 'canary-4711-canary';
+    try {
+      const summary = `${'x'.repeat(290)} canary-4711-canary`;
+      expect(artefact(1, { summary }).summary).toBe(`${'x'.repeat(290)} [redacted`);
+      expect(artefact(1, { summary: `${'x'.repeat(299)}😀` }).summary).toBe(
+        `${'x'.repeat(299)}\ufffd`,
+      );
+    } finally {
+      delete process.env['ARTEFACT_TEST_TOKEN'];
+    }
+  });
+
   test('says where it belongs when it lies inside something else', async () => {
     const text = await normaliseResult({ rows: artefact([1]) });
     expect(text).toBe('{"rows":"[an artefact has to be the whole result of a tool]"}');
