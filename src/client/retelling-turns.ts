@@ -40,6 +40,8 @@ export function interrupt(told: Retelling, at: number): void {
   const by = told.cancelRequested ? 'cancel' : told.cancelTurnRequested ? 'cancelTurn' : 'wallMs';
   const results = [...told.results.values()];
   told.results.clear();
+  // What stood still is broken off with the rest, and nobody waits for it any more.
+  told.blocked.clear();
   tell(told, { type: 'interrupted', by, results, at });
 }
 
@@ -75,6 +77,7 @@ export function windUp(told: Retelling, at: number): void {
     if (action.type === 'record-turn') {
       told.turns.push({ turn: told.state.turn.number, outcome: action.outcome });
       told.cancelTurnRequested = false;
+      told.blocked.clear();
       tell(told, { type: 'turn-recorded', at });
     } else if (action.type === 'begin-turn') tell(told, { type: 'turn-begun', at });
     else return;

@@ -181,6 +181,30 @@ describe('the events of a run', () => {
     await other.close();
   });
 
+  test('tell that nothing stands still any more when its turn is broken off', async () => {
+    const other = await createRig();
+    const reader = await clientOf(other);
+    const call = async () => {
+      throw new ModelError('no key', { kind: 'credentials', type: 'invalid_api_key', status: 401 });
+    };
+    await other.worker([clerk()], { models: { m: { call } } });
+    const run = await reader.start('clerk', { message: 'go', open: true });
+    const types: string[] = [];
+    for await (const event of reader.events(run)) {
+      types.push(event.type);
+      if (event.type === 'work-blocked') await reader.cancelTurn(run);
+      if (event.type === 'turn-ended') break;
+    }
+    expect(types.slice(-3)).toEqual(['work-blocked', 'work-unblocked', 'turn-ended']);
+    expect(await reader.status(run)).toMatchObject({
+      status: 'waiting_message',
+      reason: 'cancelled',
+      message: null,
+    });
+    await reader.close();
+    await other.close();
+  });
+
   test('tell what stands still and goes on again', async () => {
     const other = await createRig();
     const reader = await clientOf(other);
