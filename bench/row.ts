@@ -11,7 +11,7 @@ export interface Row {
   readonly what: string;
   /** The figure that is held against the bar. */
   readonly value: number;
-  readonly unit: 'x' | 's' | 'ms' | 'bytes' | 'MB' | 'events' | 'count' | 'exponent';
+  readonly unit: 'x' | 's' | 'ms' | 'bytes' | 'MB' | 'events' | 'count' | 'exponent' | '%';
   readonly bar: Bar;
   /** What `value` was made of, in the order measured; the spread is taken from them. */
   readonly samples: readonly number[];

@@ -18,6 +18,7 @@ import { measureHistory } from './rows/history.js';
 import { measureIdle } from './rows/idle.js';
 import { measureKill } from './rows/kill.js';
 import { measureLatency } from './rows/latency.js';
+import { measureLive } from './rows/live.js';
 import { measureOneStep } from './rows/one-step.js';
 import { measureReplay } from './rows/replay.js';
 import { measureThroughput } from './rows/throughput.js';
@@ -36,6 +37,7 @@ const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>
   idle: measureIdle,
   kill: measureKill,
   cancel: measureCancel,
+  live: measureLive,
   'worker-start': measureWorkerStart,
 };
 

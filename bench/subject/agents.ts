@@ -69,6 +69,8 @@ export function benchAgents(world: {
   return [
     agent('scripted', 'scripted', [work]),
     agent('http', 'stub', [work]),
+    agent('streamed', 'streamed', [work]),
+    agent('speaking', 'speaking', [work]),
     defineAgent({
       name: 'extract',
       instructions: INSTRUCTIONS,

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { JsonObject } from '../../src/core/json.js';
 import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../src/models/model.js';
 import { reply, type Step } from '../../src/testing/steps.js';
@@ -19,6 +20,30 @@ export const extractingModel: Model = {
   async call(request, context) {
     const said = await scriptedModel.call(request, context);
     return { ...said, text: JSON.stringify({ text: said.text }) };
+  },
+};
+
+/** Before it says something, between two words, and how many words there are, as models are known to speak. */
+const FIRST_WORD_MS = 100;
+const WORD_MS = 10;
+const WORDS = 40;
+
+/** Says in each step first when it says it: Unix time in ms, with fractions. */
+export const speakingModel: Model = {
+  async call(request, context) {
+    const whole = await scriptedModel.call(request, context);
+    const said: string[] = [];
+    const say = (text: string): void => {
+      said.push(text);
+      context.onDelta?.({ type: 'text', text });
+    };
+    await pause(FIRST_WORD_MS);
+    say(`${performance.timeOrigin + performance.now()} `);
+    for (let word = 1; word < WORDS; word += 1) {
+      await pause(WORD_MS);
+      say(`word ${word} `);
+    }
+    return { ...whole, text: said.join('') };
   },
 };
 
@@ -70,13 +95,21 @@ function modelReply({ text, calls }: ScriptReply): ModelReply {
   };
 }
 
+/** About a token; only where a stream is asked for. */
+const SSE = { charactersPerEvent: 4 };
+/** About 100 tokens a second, for conversations whose name begins like this. */
+export const PACED = 'paced';
+const PACE = { bytes: 200, everyMs: 10 };
+
 /** The same model as the stub server speaks it. */
 export function stubAnswer(request: StubRequest): Step {
-  const { text, calls } = replyOf(readScript(firstUserText(request)), request.assistantMessages);
-  if (calls.length === 0) return reply.text(text);
+  const script = readScript(firstUserText(request));
+  const { text, calls } = replyOf(script, request.assistantMessages);
+  const delivery = { sse: SSE, ...(script.name.startsWith(PACED) && { drip: PACE }) };
+  if (calls.length === 0) return reply.text(text, delivery);
   const asked = calls.map((call) => ({
     name: call.tool,
     arguments: { ...call.arguments } satisfies JsonObject,
   }));
-  return reply.calls(asked, { text });
+  return reply.calls(asked, { text, ...delivery });
 }

@@ -4,7 +4,7 @@ import { installRuntime } from '../../src/runtime.js';
 import { createWorker } from '../../src/worker.js';
 import { serveAsChild, tellParent } from '../kit/child-side.js';
 import { benchAgents } from './agents.js';
-import { extractingModel, longRunModel, scriptedModel } from './models.js';
+import { extractingModel, longRunModel, scriptedModel, speakingModel } from './models.js';
 
 /** Most rows measure what one segment costs; SEGMENTS=default leaves them to the engine. */
 const ONE_SEGMENT = { steps: 10_000, bytes: 64 * 1024 * 1024 };
@@ -20,6 +20,8 @@ const worker = await createWorker({
     models: {
       scripted: scriptedModel,
       extracting: extractingModel,
+      speaking: speakingModel,
+      streamed: { stream: true },
       unbounded: longRun,
       bounded: { ...longRun, window: WINDOW },
     },
@@ -30,6 +32,7 @@ const worker = await createWorker({
   ...(env['SEGMENTS'] !== 'default' && { segment: ONE_SEGMENT }),
   ...(env['PROMPT_BYTES'] !== undefined && { transcriptCacheBytes: Number(env['PROMPT_BYTES']) }),
   ...(env['CACHED'] !== undefined && { maxCachedWorkflows: Number(env['CACHED']) }),
+  ...(env['LIVE'] !== undefined && { live: {} }),
   env,
 });
 await serveAsChild(worker);

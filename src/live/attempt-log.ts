@@ -18,17 +18,18 @@ export interface AttemptLog {
 }
 
 export function createAttemptLog(keptUnits = KEPT_UNITS): AttemptLog {
-  let kept: PlacedPiece[] = [];
+  /** Its own, so that a token costs no new one. */
+  let kept: { -readonly [Key in keyof PlacedPiece]: PlacedPiece[Key] }[] = [];
   let end = 0;
 
-  const add = (piece: PlacedPiece): void => {
+  const add = (piece: Piece, offset: number): void => {
     const last = kept.at(-1);
-    if (last !== undefined && unitsOf(last) < PIECE_UNITS && isContinued(last, piece)) {
-      kept[kept.length - 1] = joined(last, piece);
+    if (last !== undefined && unitsOf(last) < PIECE_UNITS && isContinued(last, piece, offset)) {
+      last.text += piece.text;
     } else {
-      kept.push(piece);
+      kept.push({ ...piece, offset });
     }
-    end = endOf(piece);
+    end = offset + unitsOf(piece);
     // Seldom, and then half of it: each time costs as much as there are pieces.
     if (end - (kept[0]?.offset ?? end) > 2 * keptUnits) {
       kept = kept.filter((one) => endOf(one) > end - keptUnits);
@@ -40,11 +41,11 @@ export function createAttemptLog(keptUnits = KEPT_UNITS): AttemptLog {
       return end;
     },
     push(piece) {
-      if (unitsOf(piece) > 0) add({ ...piece, offset: end });
+      if (unitsOf(piece) > 0) add(piece, end);
     },
     receive(pieces) {
       const fresh = pieces.filter((piece) => endOf(piece) > end).map((piece) => from(piece, end));
-      for (const piece of fresh) add(piece);
+      for (const piece of fresh) add(piece, piece.offset);
       return fresh;
     },
     since(offset) {
@@ -55,17 +56,13 @@ export function createAttemptLog(keptUnits = KEPT_UNITS): AttemptLog {
         if (endOf(piece) <= offset) continue;
         const wanted = from(piece, offset);
         const last = found.at(-1);
-        if (last !== undefined && isContinued(last, wanted)) {
-          found[found.length - 1] = joined(last, wanted);
+        if (last !== undefined && isContinued(last, wanted, wanted.offset)) {
+          found[found.length - 1] = { ...last, text: last.text + wanted.text };
         } else {
-          found.push(wanted);
+          found.push({ ...wanted });
         }
       }
       return found;
     },
   };
-}
-
-function joined(one: PlacedPiece, other: PlacedPiece): PlacedPiece {
-  return { ...one, text: one.text + other.text };
 }

@@ -45,12 +45,12 @@ export function from(piece: PlacedPiece, offset: number): PlacedPiece {
   return { ...rest, text, offset, ...(left !== '' && { name: left }) };
 }
 
-/** Whether the second goes on exactly where the first one ends, in the same part of the reply. */
-export function isContinued(one: PlacedPiece, other: PlacedPiece): boolean {
+/** Whether the second, at this offset, goes on exactly where the first one ends, in the same part of the reply. */
+export function isContinued(one: PlacedPiece, other: Piece, offset: number): boolean {
   return (
     other.name === undefined &&
     one.kind === other.kind &&
     one.index === other.index &&
-    endOf(one) === other.offset
+    endOf(one) === offset
   );
 }

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import { createClient, type PerdureClient } from '../../src/index.js';
+import { createLookout } from '../../src/live/worker-files.js';
+import { openingMessage, type Script } from '../conversation.js';
+import type { Bench, BenchWorker } from '../kit/bench.js';
+import { startChild } from '../kit/child.js';
+import { interleave, medians, ratios } from '../kit/interleave.js';
+import type { Row } from '../row.js';
+import { PACED } from '../subject/models.js';
+import { median } from '../statistics.js';
+import { show } from '../table.js';
+
+const READERS = new URL('../live/readers-child.ts', import.meta.url);
+const CROWD = 200;
+/** Each step of the speaking model takes half a second. */
+const SPOKEN: Script = { name: 'spoken', steps: 7, tools: ['work'], bytes: 100 };
+/** The same from the stub, which goes on speaking whatever the worker is busy with. */
+const PACED_SCRIPT: Script = { name: PACED, steps: 7, tools: ['work'], bytes: 160 };
+const STREAMED: Script = { name: 'streamed', steps: 25, tools: ['work'], bytes: 500 };
+
+/** What it costs to let others read along. */
+export async function measureLive(bench: Bench): Promise<readonly Row[]> {
+  const first = await bench.worker('perdure', { LIVE: '1' });
+  const rows = [await firstToken(bench, first), await crowd(bench, first)];
+  await first.end();
+  const watched = await bench.worker('perdure', { LIVE: '1' });
+  const alone = await bench.worker('perdure');
+  rows.push(await nobody(bench, { watched, alone }));
+  await Promise.all([watched.end(), alone.end()]);
+  return rows;
+}
+
+/** By the clock that both processes share. */
+async function firstToken(bench: Bench, worker: BenchWorker): Promise<Row> {
+  const client = await clientOf(bench, worker);
+  const samples: number[] = [];
+  for (let repeat = 0; repeat < (bench.quick ? 1 : 6); repeat += 1) {
+    const run = await client.start('speaking', { message: openingMessage(SPOKEN) });
+    for await (const event of client.stream(run)) {
+      if (event.type !== 'delta' || event.offset > 0) continue;
+      samples.push(performance.timeOrigin + performance.now() - Number.parseFloat(event.text));
+    }
+  }
+  await client.close();
+  return {
+    name: 'live/first-token',
+    what: 'first token at a reader elsewhere after it reached the worker',
+    value: median(samples),
+    unit: 'ms',
+    bar: { atMost: 5 },
+    samples,
+    detail: `${samples.length} replies`,
+  };
+}
+
+/** A turn of a run that many read against one that nobody reads. */
+async function crowd(bench: Bench, worker: BenchWorker): Promise<Row> {
+  const client = await clientOf(bench, worker);
+  const [known] = (await createLookout(bench.home)()).filter(({ pid }) => pid === worker.pid);
+  const turn = async (readers: number): Promise<number> => {
+    const run = await client.start('streamed', { open: true, id: `crowd-${randomUUID()}` });
+    const URL = `${known?.url}/runs/${run.id}/events`;
+    const child =
+      readers === 0 ? null : await startChild(READERS, { env: { URL, READERS: String(readers) } });
+    const begun = performance.now();
+    await client.ask(run, openingMessage(PACED_SCRIPT));
+    await client.result(run, { turn: 1 });
+    const ms = performance.now() - begun;
+    await client.closeRun(run);
+    await child?.end();
+    return ms;
+  };
+  const both = { perdure: () => turn(CROWD), bare: () => turn(0) };
+  await interleave(1, both);
+  const compared = await interleave(bench.quick ? 1 : 6, both);
+  await client.close();
+  const { perdure, bare } = medians(compared);
+  return {
+    name: 'live/crowd',
+    what: `a run that ${CROWD} read, against one that nobody reads`,
+    value: median(ratios(compared)),
+    unit: 'x',
+    bar: { atMost: 1.1 },
+    samples: ratios(compared),
+    detail: `${show(perdure)} against ${show(bare)} ms for ${PACED_SCRIPT.steps + 1} replies`,
+  };
+}
+
+/** The same streamed runs on a worker that lets others read along, and on one that does not. */
+async function nobody(
+  bench: Bench,
+  workers: Readonly<Record<'watched' | 'alone', BenchWorker>>,
+): Promise<Row> {
+  let wallMs = 0;
+  const spent = async (worker: BenchWorker): Promise<number> => {
+    const before = await worker.reading();
+    const handle = await bench.client.workflow.start('agent', {
+      taskQueue: worker.queue,
+      workflowId: randomUUID(),
+      args: [{ agent: 'streamed', message: openingMessage(STREAMED) }],
+    });
+    await handle.result();
+    const after = await worker.reading();
+    wallMs = after.at - before.at;
+    return after.cpuMs - before.cpuMs;
+  };
+  const walls: number[] = [];
+  const both = {
+    perdure: async () => {
+      const cpuMs = await spent(workers.watched);
+      walls.push(wallMs);
+      return cpuMs;
+    },
+    bare: () => spent(workers.alone),
+  };
+  await interleave(bench.quick ? 1 : 4, both);
+  walls.length = 0;
+  const compared = await interleave(bench.quick ? 2 : 20, both);
+  const samples = compared.perdure.map(
+    (cpuMs, index) =>
+      ((cpuMs - (compared.bare[index] ?? Number.NaN)) / (walls[index] ?? Number.NaN)) * 100,
+  );
+  const { perdure, bare } = medians(compared);
+  return {
+    name: 'live/nobody',
+    what: 'processor time that the live plane takes of a core while nobody reads',
+    value: median(samples),
+    unit: '%',
+    bar: { atMost: 1 },
+    samples,
+    detail: `${show(perdure)} against ${show(bare)} ms of processor time per run of ${show(median(walls))} ms`,
+  };
+}
+
+async function clientOf(bench: Bench, { queue }: BenchWorker): Promise<PerdureClient> {
+  return await createClient({ client: bench.client, taskQueue: queue, home: bench.home });
+}
