@@ -18,3 +18,10 @@ export function callOf({ segment, activity }: Pick<LiveAttempt, 'segment' | 'act
 export function isSameAttempt(one: LiveAttempt, other: LiveAttempt): boolean {
   return callOf(one) === callOf(other) && one.attempt === other.attempt;
 }
+
+/** Whether one is over because of the other; activities are numbered in the order of their beginning. */
+export function isBefore(one: LiveAttempt, other: LiveAttempt): boolean {
+  if (one.segment !== other.segment) return false;
+  const ahead = Number(other.activity) - Number(one.activity);
+  return ahead > 0 || (ahead === 0 && one.attempt < other.attempt);
+}

@@ -16,10 +16,10 @@ export interface HeardAttempt {
  * behind a later one.
  */
 export interface CallOrder {
-  /** Takes what a worker tells. @returns what of it is new, and may be told now */
-  heard(frame: Frame): Frame | null;
-  /** History tells that a call has begun. @returns what was heard of it already */
-  begun(call: string): Frame | null;
+  /** Takes what a worker tells. @returns whether there is something new to tell of the current attempt */
+  heard(frame: Frame): boolean;
+  /** History tells that a call has begun. */
+  begun(call: string): void;
   /** History tells that it has ended, however. */
   ended(call: string): void;
   /** The attempt of a call that has begun and not ended; null where nothing was heard of one. */
@@ -39,20 +39,15 @@ export function createCallOrder(): CallOrder {
     heard({ attempt, pieces }) {
       const call = callOf(attempt);
       const known = heard.get(call);
-      if (known !== undefined && attempt.attempt < known.attempt.attempt) return null;
+      if (known !== undefined && attempt.attempt < known.attempt.attempt) return false;
       const isNew = known === undefined || attempt.attempt > known.attempt.attempt;
       const one = isNew ? { attempt, log: createAttemptLog() } : known;
       if (isNew) heard.set(call, one);
       const fresh = one.log.receive(pieces);
       forgetOthers();
-      const isTold = open.has(call) && (isNew || fresh.length > 0);
-      return isTold ? { attempt, pieces: fresh } : null;
+      return open.has(call) && (isNew || fresh.length > 0);
     },
-    begun(call) {
-      open.add(call);
-      const known = heard.get(call);
-      return known === undefined ? null : { attempt: known.attempt, pieces: known.log.since(0) };
-    },
+    begun: (call) => void open.add(call),
     ended(call) {
       open.delete(call);
       heard.delete(call);

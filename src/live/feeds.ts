@@ -70,6 +70,7 @@ export function createFeeds(
     const feed = openRunFeed(client, {
       id,
       sources,
+      readers: () => shared.get(id)?.readers ?? 0,
       signal: over.signal,
       ...(ringSize && { ringSize }),
     });

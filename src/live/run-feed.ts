@@ -5,6 +5,10 @@ import { createItemRing, type ItemRing, type RingSize } from './item-ring.js';
 import type { Frame } from './piece.js';
 import { createRunIntake, type RunIntake } from './run-intake.js';
 
+const FEW = 20;
+const EACH_MS = 0.5;
+const LONGEST_MS = 250;
+
 /** What comes in of a run's replies, from somewhere, for as long as somebody reads. */
 export type LiveSource = (
   run: { readonly id: string; readonly taskQueue: string; readonly namespace: string },
@@ -26,9 +30,16 @@ export interface RunFeed {
 export interface FeedOptions {
   readonly id: string;
   readonly sources: readonly LiveSource[];
+  /** How many read at the moment. */
+  readonly readers: () => number;
   /** Ends the feed: nobody reads any more. */
   readonly signal: AbortSignal;
   readonly ringSize?: RingSize;
+}
+
+/** Many readers get more at once, and less often: what a crowd costs grows no further. */
+function everyMs(readers: number): number {
+  return readers <= FEW ? 0 : Math.min(readers * EACH_MS, LONGEST_MS);
 }
 
 /** Begins to follow a run. */
@@ -42,14 +53,17 @@ export function openRunFeed(client: Client, options: FeedOptions): RunFeed {
     waiting = new Set();
     for (const callback of called) callback();
   };
-  const intake = createRunIntake((items) => {
-    for (const item of items) {
-      ring.push(item);
-      // The reading of the history ends a moment later.
-      if (item.type === 'durable' && item.step.type === 'run-ended') over = {};
-    }
-    if (items.length > 0) notify();
-  });
+  const intake = createRunIntake(
+    (items) => {
+      for (const item of items) {
+        ring.push(item);
+        // The reading of the history ends a moment later.
+        if (item.type === 'durable' && item.step.type === 'run-ended') over = {};
+      }
+      if (items.length > 0) notify();
+    },
+    () => everyMs(options.readers()),
+  );
   const ready = new Promise<void>((resolve, reject) => {
     const end = (error?: unknown): void => {
       over ??= { error };

@@ -1,5 +1,5 @@
 import type { DurableEvent } from '../client/run-events.js';
-import { isSameAttempt, type LiveAttempt } from './attempt.js';
+import { isBefore, isSameAttempt, type LiveAttempt } from './attempt.js';
 import { endOf, from, unitsOf, type Frame, type PlacedPiece } from './piece.js';
 import { writePosition, type Position } from './position.js';
 import type { StreamEvent } from './stream-events.js';
@@ -61,24 +61,25 @@ export type KeptPieces = (attempt: LiveAttempt, offset: number) => readonly Plac
 export function createTeller(start: Position, kept: KeptPieces): Teller {
   let position = start;
 
-  const voided = (): readonly StreamEvent[] => {
-    const { durable, live } = position;
-    position = { durable, live: null };
+  /** What was told is void; who comes back behind that is `at` this position. */
+  const voided = (at: Position): readonly StreamEvent[] => {
+    const { live } = position;
     if (live === null || live.offset === 0) return [];
-    return [{ type: 'superseded', ...placeOf(live.attempt), position: writePosition(position) }];
+    return [{ type: 'superseded', ...placeOf(live.attempt), position: writePosition(at) }];
   };
 
   const begin = (attempt: LiveAttempt): readonly StreamEvent[] => {
     const { live } = position;
     if (live !== null && isSameAttempt(live.attempt, attempt)) return [];
-    const before = voided();
-    position = { ...position, live: { attempt, offset: 0 } };
+    const begun = { ...position, live: { attempt, offset: 0 } };
+    const before = voided(begun);
+    position = begun;
     return before;
   };
 
   const durable = (step: DurableEvent, event: StreamEvent): readonly StreamEvent[] => {
     const ends = endsCall(step);
-    const before = ends && !REPLIES.includes(step.type) ? voided() : [];
+    const before = ends && !REPLIES.includes(step.type) ? voided(position) : [];
     const live = ends ? null : position.live;
     position = { durable: step.offset, live };
     return [...before, live === null ? event : durableEvent(step, live)];
@@ -114,6 +115,10 @@ export function createTeller(start: Position, kept: KeptPieces): Teller {
       return position;
     },
     tell(item) {
+      const { live } = position;
+      // Who comes back behind a durable event meets again what has followed it since.
+      if (item.type !== 'durable' && live !== null && isBefore(item.attempt, live.attempt))
+        return [];
       switch (item.type) {
         case 'durable':
           return durable(item.step, item.event);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import { createFeeds } from '../../src/live/feeds.js';
 import { callTool } from '../../src/models/scripted.js';
 import { ModelError } from '../../src/models/model-error.js';
 import { clientOf } from '../support/clerk.js';
@@ -165,6 +166,34 @@ describe('the stream of a run', () => {
     expect(text('reasoning')).toBe('hm');
     expect(text('call')).toBe('{"seconds":1}');
     expect(deltas.find(({ name }) => name !== undefined)).toMatchObject({ name: 'wait', index: 0 });
+  });
+
+  test('is followed once, however many read it, and no more when they have left', async () => {
+    const rest = gate();
+    talker.on('many', async () => {
+      await rest.wait();
+      return 'many';
+    });
+    const run = await client.start('talker', { message: 'many' });
+    let sources = 0;
+    const feeds = createFeeds(rig.client, { sources: [() => void (sources += 1)] });
+    const over = new AbortController();
+    const begun = await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        const { events } = await feeds.open(run.id, { signal: over.signal });
+        expect((await events.next()).value).toMatchObject({ type: 'run-started' });
+        return events;
+      }),
+    );
+    expect([feeds.size, sources]).toEqual([1, 1]);
+    // One leaves by itself, the others are told to.
+    await begun.shift()?.return();
+    expect(feeds.size).toBe(1);
+    over.abort();
+    for (const events of begun) for await (const event of events) expect(event).toBeDefined();
+    expect(feeds.size).toBe(0);
+    rest.release();
+    await client.result(run);
   });
 
   test('is what is durable where no worker tells more, and ends with the signal', async () => {
