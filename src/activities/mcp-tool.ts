@@ -2,8 +2,10 @@ import type { ToolBlock } from '../core/blocked.js';
 import type { ToolDefinition } from '../core/definition.js';
 import { callTool } from '../mcp/call-tool.js';
 import { usableTool } from '../mcp/listed-tool.js';
+import { WorkerFaultError } from '../mcp/secrets.js';
 import { isGiven } from '../mcp/server-tools.js';
 import { toolChange } from '../mcp/tool-change.js';
+import { CallFault } from '../tools/call-fault.js';
 import type { Tool } from '../tools/tool.js';
 import type { PinnedAgent } from './definitions.js';
 import type { ActivityDependencies } from './dependencies.js';
@@ -53,7 +55,8 @@ export async function mcpTool(
   }
   const session = mcp.of(server);
   const maxAgeMs = pinned.effect === 'read' ? READ_AGE_MS : 0;
-  const listed = await session.listing({ maxAgeMs, waitMs: WAIT_MS });
+  const listed = await session.listing({ maxAgeMs, waitMs: WAIT_MS }).catch(asBlock);
+  if ('reason' in listed) return listed;
   const now = listed.find(({ name }) => name === origin.tool);
   if (now === undefined || !isGiven(server, now.name)) {
     const why = now === undefined ? 'has no' : 'is not to give this agent its';
@@ -75,6 +78,17 @@ export async function mcpTool(
     reason: 'tool_changed',
     ...offer(pinned, usable.definition, { begin, definition, resolve }),
   };
+}
+
+/** What a person has to mend blocks the run; anything else is tried again. */
+function asBlock(error: unknown): FoundTool & { readonly ok: false } {
+  if (error instanceof CallFault && error.kind === 'refused') {
+    return { ok: false, reason: 'credentials', message: error.message };
+  }
+  if (error instanceof WorkerFaultError) {
+    return { ok: false, reason: 'tool_missing', message: error.message };
+  }
+  throw error;
 }
 
 /** What is dangerous now is not called under the promises of before: only a new definition holds for it. */

@@ -172,7 +172,7 @@ async function checkedResult(
 function thrown(context: Context, pinned: ToolDefinition, error: unknown): RunToolResult {
   const { type, message } = normaliseError(error);
   if (error instanceof CallFault && pinned.effect === 'once') {
-    return { ok: error.kind === 'unsent' ? 'not_started' : 'unknown', message };
+    return { ok: error.kind === 'unanswered' ? 'unknown' : 'not_started', message };
   }
   const last = context.info.attempt >= pinned.attempts;
   if (last || pinned.effect === 'once' || type === 'ToolError') {

@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client, ClientOptions, JsonSchemaValidator } from '@modelcontextprotocol/client';
+import { CallFault } from '../tools/call-fault.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { ownVersion } from '../version.js';
+import { isRefusedKey, refusedKey } from './fault-of.js';
 import type { McpServer } from './mcp-server.js';
 import { handedTo, WorkerFaultError, type Environment, type Handed } from './secrets.js';
 import { openTransport, type OpenTransport } from './transport.js';
@@ -119,13 +121,8 @@ function unreachable(server: McpServer, { hide }: Handed, error: unknown): Error
     );
   }
   const status = fieldOf(error, 'status');
-  if (status !== 401 && status !== 403) return new Error(text);
-  const { authEnv } = server;
-  return new Error(
-    authEnv === undefined
-      ? `${text}; it wants a key: name the variable that holds it by \`authEnv\``
-      : `${text}; is the key in ${authEnv} right?`,
-  );
+  if (!isRefusedKey(status)) return new Error(text);
+  return new CallFault('refused', refusedKey(server, status));
 }
 
 function fieldOf(error: unknown, field: 'code' | 'status'): unknown {

@@ -1,6 +1,7 @@
 import { CallFault } from '../tools/call-fault.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { ToolError } from '../tools/tool-error.js';
+import type { McpServer } from './mcp-server.js';
 import { STREAM_ENDED } from './transport.js';
 
 /** What never left this machine: nobody listens there, or there is no such place. */
@@ -26,25 +27,42 @@ const NOT_SENT: readonly string[] = ['NOT_CONNECTED', 'CAPABILITY_NOT_SUPPORTED'
  */
 export async function faultOf(
   error: unknown,
-  name: string,
+  server: McpServer,
   hide: (text: string) => string,
 ): Promise<Error> {
   const { ProtocolError, SdkError, SdkHttpError } = await import('@modelcontextprotocol/client');
   const message = hide(normaliseError(error).message);
-  const said = `MCP server "${name}": ${message}`;
+  const said = `MCP server "${server.name}": ${message}`;
   if (ProtocolError.isInstance(error)) {
     return error.code === STREAM_ENDED ? new CallFault('unanswered', said) : new ToolError(said);
   }
   if (SdkHttpError.isInstance(error)) {
-    // It refused the request itself: the session is over, the key is wrong, there are too many.
-    const refused = error.status >= 400 && error.status < 500;
-    return new CallFault(refused ? 'unsent' : 'unanswered', said);
+    const { status } = error;
+    if (isRefusedKey(status)) return new CallFault('refused', refusedKey(server, status));
+    const answer = `MCP server "${server.name}" answers with HTTP ${status}: ${message}`;
+    // It did not look at the request: the session is over, there are too many.
+    const isTurnedAway = status >= 400 && status < 500;
+    return new CallFault(isTurnedAway ? 'unsent' : 'unanswered', answer);
   }
   if (SdkError.isInstance(error)) {
     if (ANSWERED.includes(error.code)) return new ToolError(said);
     return new CallFault(NOT_SENT.includes(error.code) ? 'unsent' : 'unanswered', said);
   }
   return new CallFault(NO_WAY.has(causeCode(error)) ? 'unsent' : 'unanswered', said);
+}
+
+/** For people: what is wrong with the key, and where it comes from. */
+export function refusedKey(server: McpServer, status: number): string {
+  const begin = `MCP server "${server.name}" refuses (HTTP ${status})`;
+  const variable = server.transport === 'http' ? server.authEnv : undefined;
+  return variable === undefined
+    ? `${begin}; it wants a key: name the variable that holds it by \`authEnv\``
+    : `${begin}; is the key in ${variable} right?`;
+}
+
+/** HTTP statuses for a key that is missing, wrong or not enough. */
+export function isRefusedKey(status: unknown): status is 401 | 403 {
+  return status === 401 || status === 403;
 }
 
 /** The system's code behind `fetch failed`. */

@@ -94,14 +94,15 @@ async function list(server: McpServer, { client, hide }: McpConnection): Promise
     });
     return { tools: tools.flatMap((tool) => listedTool(tool) ?? []), at };
   } catch (error) {
-    const fault = await faultOf(error, server.name, hide);
+    const fault = await faultOf(error, server, hide);
     // Whatever it is, nothing has happened, and a fresh connection is worth a try.
+    if (fault instanceof CallFault && fault.kind === 'refused') throw fault;
     throw new CallFault('unsent', `its tools cannot be listed: ${fault.message}`);
   }
 }
 
 async function callOver(
-  { name }: McpServer,
+  server: McpServer,
   { client, hide }: McpConnection,
   call: { asked: Parameters<McpConnection['client']['callTool']>[0]; signal: AbortSignal },
 ): Promise<unknown> {
@@ -111,7 +112,7 @@ async function callOver(
   } catch (error) {
     // Broken off from here: that says nothing about the server.
     signal.throwIfAborted();
-    throw await faultOf(error, name, hide);
+    throw await faultOf(error, server, hide);
   }
 }
 

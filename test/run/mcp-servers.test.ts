@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { resolveCall } from '../../src/client/decide.js';
+import { resolveCall, resumeRun } from '../../src/client/decide.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelRequest } from '../../src/models/model.js';
@@ -152,6 +152,35 @@ describe('an MCP server over streamable HTTP', () => {
     const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })]);
     expect(results(await run(rig, callTool('far__note', { n: 1 })))).toEqual(['{"n":1}']);
   });
+});
+
+test('an MCP server that refuses its key blocks the run until it takes it', async () => {
+  const files = await fixtureFiles([listed('note')]);
+  let isRevoked = false;
+  const { url } = await http(files, { answer: () => (isRevoked ? 401 : null) });
+  const rig = await worker([
+    mcpServer({ name: 'far', transport: 'http', url, authEnv: 'DESK_TOKEN' }),
+  ]);
+  const handle = await start(rig, async () => {
+    isRevoked = true;
+    return callTool('far__note', { n: 1 });
+  });
+  const status = await vi.waitFor(
+    async () => {
+      const now = await handle.query<RunStatus>('status');
+      expect(now.status).toBe('blocked');
+      return now;
+    },
+    { timeout: 20_000, interval: 100 },
+  );
+  expect(status.reason).toBe('credentials');
+  expect(status.message).toBe(
+    'MCP server "far" refuses (HTTP 401); is the key in DESK_TOKEN right?',
+  );
+  isRevoked = false;
+  await resumeRun(rig.client, handle.workflowId);
+  expect(results(await rig.end(handle))).toEqual(['{"n":1}']);
+  expect(seen(files.ledger)).toHaveLength(1);
 });
 
 describe('the tools of several servers', () => {

@@ -61,6 +61,9 @@ const agents = [
   agent('hardening', [stdioFixture(hardening, { effects: { look: 'read' } })]),
 ];
 
+// In the worker's process, as whatever its shell had exported.
+process.env['PERDURE_MCP_CANARY'] = 'canary-of-the-process';
+
 let rig: Rig;
 beforeAll(async () => {
   rig = await createRig();
@@ -175,6 +178,7 @@ describe('tools of an MCP server over stdio', () => {
     expect(environment['PATH']).toBe(process.env['PATH']);
     expect(Object.keys(environment)).not.toContain('OTHER_THING');
     expect(Object.keys(environment)).not.toContain('PERDURE_HOME');
+    expect(Object.keys(environment)).not.toContain('PERDURE_MCP_CANARY');
     expect(historyText(ended.history)).not.toContain('canary');
   });
 
