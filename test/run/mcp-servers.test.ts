@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { askRun, closeRun } from '../../src/client/control.js';
 import { resolveCall, resumeRun } from '../../src/client/decide.js';
+import { resultOf } from '../../src/client/result.js';
+import type { AgentDefinition } from '../../src/core/definition.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelRequest } from '../../src/models/model.js';
@@ -11,7 +14,7 @@ import { startStub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { historyText } from '../support/history-text.js';
-import { fixtureFiles, listed, stdioFixture } from '../support/mcp-agent.js';
+import { fixtureFiles, listed, offer, stdioFixture } from '../support/mcp-agent.js';
 import { seen } from '../support/mcp-fixture.js';
 import { httpFixture, type HttpFixture } from '../support/mcp-http.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
@@ -218,6 +221,43 @@ describe('the tools of several servers', () => {
       'two tools are named "far__note", one of them of MCP server "far"',
     );
   });
+});
+
+test('tools of MCP servers can be shown as a catalog, each server a category of its own', async () => {
+  const files = await fixtureFiles([listed('note', { description: 'Notes it. In a book.' })]);
+  const { url } = await http(files);
+  const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })], {
+    toolExposure: 'catalog',
+  });
+  const ended = await run(
+    rig,
+    callTool('discover_tools'),
+    callTool('invoke_tool', { name: 'far__note', arguments: { n: 1 } }),
+  );
+  const [catalog, result] = results(ended);
+  expect(catalog).toContain('[MCP far] Notes it.');
+  expect(catalog).not.toContain('In a book');
+  expect(result).toBe('{"n":1}');
+});
+
+test('a message that refreshes the agent takes the tools as the servers have them now', async () => {
+  const files = await fixtureFiles([listed('note', { description: 'old' })]);
+  const { url } = await http(files);
+  const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })]);
+  const message = randomUUID();
+  const handle = await rig.start({ agent: 'a', message, open: true });
+  const id = handle.workflowId;
+  await resultOf(rig.client, id, { turn: 1 });
+  await offer(files, [listed('note', { description: 'new' })]);
+  scripts.set(message, [say('one'), callTool('far__note', { n: 2 })]);
+  await askRun(rig.client, id, { message: 'again', refresh: true });
+  await resultOf(rig.client, id, { turn: 2 });
+  const status = await handle.query<AgentDefinition>('definition');
+  expect(status.tools[0]?.description).toBe('[MCP far] new');
+  await closeRun(rig.client, id);
+  const ended = await rig.end(handle);
+  expect(results(ended)).toEqual(['{"n":2}']);
+  expect(ended.projection.state?.config.definition.hash).toBe(status.hash);
 });
 
 describe('a server that cannot be had at the start', () => {
