@@ -74,18 +74,20 @@ test(
     expect(TEXT.startsWith(here.spoken)).toBe(true);
     await first.child.kill();
     await stub.barrier('second').reached;
-    const superseded = async (): Promise<void> => {
-      const has = (): boolean =>
-        [here, there].every(({ events }) => events.some(({ type }) => type === 'superseded'));
-      while (!has()) await pause(20);
-    };
-    await superseded();
+    // What the first attempt has said is taken back, and said again by the second.
+    const isTakenBack = (): boolean =>
+      [here, there].every(({ events }) => events.some(({ type }) => type === 'superseded'));
+    while (!isTakenBack()) await pause(20);
+    await bothHave((HALF - 1) * 5);
     stub.barrier('second').release();
     await Promise.all([reading, listening]);
     const { messages } = await client.transcript(run);
     for (const { heard, replies, events } of [here, there]) {
+      expect(replies).toEqual([messages.at(-1)?.text]);
       expect(replies).toEqual([TEXT]);
-      expect(heard).toEqual([messages.at(-1)?.text]);
+      // What is durable may overtake the last words that come from another process.
+      expect(TEXT.startsWith(heard[0] ?? '?')).toBe(true);
+      expect(heard[0]?.length).toBeGreaterThanOrEqual((HALF - 1) * 5);
       expect(events.filter(({ type }) => type === 'superseded')).toMatchObject([
         { turn: 1, step: 1, attempt: 1 },
       ]);

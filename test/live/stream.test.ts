@@ -30,13 +30,14 @@ function heard(listener: Listener, text: string): () => boolean {
 
 describe('the stream of a run', () => {
   test('tells what a model says before it is durable, in its place among the durable events', async () => {
-    const rest = gate();
+    const [rest, end] = [gate(), gate()];
     talker.on('early', async ({ say, request }) => {
       if (request.messages.length > 1) return 'slept';
       say('I ');
       say('sleep');
       await rest.wait();
       say(' first');
+      await end.wait();
       return { ...callTool('wait', { seconds: 1 }), text: 'I sleep first' };
     });
     const run = await client.start('talker', { message: 'early' });
@@ -44,6 +45,7 @@ describe('the stream of a run', () => {
     for await (const event of client.stream(run)) {
       listener.hear(event);
       if (listener.spoken === 'I sleep') rest.release();
+      if (listener.spoken === 'I sleep first') end.release();
     }
     const types = listener.events.map(({ type }) => type);
     expect(types.filter((type, index) => type !== types[index - 1])).toEqual([
@@ -115,13 +117,20 @@ describe('the stream of a run', () => {
   });
 
   test('takes back what a failed attempt has said', async () => {
+    const [first, second] = [gate(), gate()];
     talker.on('twice', async ({ say, number }) => {
       say(`attempt ${number}`);
+      await (number === 1 ? first : second).wait();
       if (number === 1) throw new ModelError('broken off', { kind: 'retry', type: 'cut' });
       return 'attempt 2';
     });
     const run = await client.start('talker', { message: 'twice' });
-    const listener = await listen(client.stream(run), createListener());
+    const listener = createListener();
+    for await (const event of client.stream(run)) {
+      listener.hear(event);
+      if (listener.spoken === 'attempt 1') first.release();
+      if (listener.spoken === 'attempt 2') second.release();
+    }
     const told = listener.events.filter(({ type }) => type === 'delta' || type === 'superseded');
     expect(told).toMatchObject([
       { type: 'delta', attempt: 1, text: 'attempt 1' },
@@ -150,16 +159,21 @@ describe('the stream of a run', () => {
   });
 
   test('tells the arguments of calls and what the model thinks apart from its text', async () => {
+    const heardAll = gate();
     talker.on('kinds', async ({ request, onDelta }) => {
       if (request.messages.length > 1) return 'done';
       onDelta?.({ type: 'reasoning', text: 'hm' });
       onDelta?.({ type: 'call', index: 0, name: 'wait' });
       onDelta?.({ type: 'call', index: 0, arguments: '{"seconds"' });
       onDelta?.({ type: 'call', index: 0, arguments: ':1}' });
+      await heardAll.wait();
       return callTool('wait', { seconds: 1 });
     });
     const run = await client.start('talker', { message: 'kinds' });
-    const { events } = await listen(client.stream(run), createListener());
+    const { events } = await listen(client.stream(run), createListener(), (event) => {
+      if (event.type === 'delta' && event.text.endsWith(':1}')) heardAll.release();
+      return false;
+    });
     const deltas = events.filter((event) => event.type === 'delta');
     const text = (kind: string): string =>
       deltas.flatMap((event) => (event.kind === kind ? [event.text] : [])).join('');
