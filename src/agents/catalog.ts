@@ -70,6 +70,9 @@ export function refuseLarge(definition: AgentDefinition): void {
   if (bytes <= MAX_DEFINITION_BYTES) return;
   throw new Error(
     `agent "${definition.name}": its definition (instructions and tool schemas) has ${bytes} bytes, ` +
-      `more than ${MAX_DEFINITION_BYTES}; shorten the instructions, or let a tool read them`,
+      `more than ${MAX_DEFINITION_BYTES}; shorten the instructions, or let a tool read them` +
+      (definition.mcp === undefined
+        ? ''
+        : ', or take fewer tools of its MCP servers by allowTools'),
   );
 }

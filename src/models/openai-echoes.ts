@@ -39,9 +39,7 @@ export function echoesOf(message: Assistant, returning: Returning): Echoes {
   const items = itemsFrom(message, returning) ?? [];
   const reasoning = items.find((item) => 'reasoning_content' in item)?.['reasoning_content'];
   const calls = items.flatMap(({ call, extra_content: extra }) =>
-    typeof call === 'number' && isObject(extra)
-      ? [[call, { extra_content: extra }] as const]
-      : [],
+    typeof call === 'number' && isObject(extra) ? [[call, { extra_content: extra }] as const] : [],
   );
   return {
     message: typeof reasoning === 'string' ? { reasoning_content: reasoning } : {},

@@ -260,6 +260,17 @@ test('a message that refreshes the agent takes the tools as the servers have the
   expect(ended.projection.state?.config.definition.hash).toBe(status.hash);
 });
 
+test('more tools than a run can pin end it at its start, with the cure', async () => {
+  const many = Array.from({ length: 100 }, (_, n) =>
+    listed(`tool_${n}`, { description: 'x'.repeat(4_000) }),
+  );
+  const { url } = await http(await fixtureFiles(many));
+  const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })]);
+  const { outcome } = await run(rig);
+  expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+  expect(outcome.error).toContain('take fewer tools of its MCP servers by allowTools');
+});
+
 describe('a server that cannot be had at the start', () => {
   const gone = { name: 'gone', transport: 'http', url: 'http://127.0.0.1:9/mcp' } as const;
 

@@ -113,7 +113,7 @@ function addReaders(server: McpServer, { client }: RunsAccess): void {
           .min(0)
           .max(LONGEST_WAIT_SECONDS)
           .optional()
-          .describe(`default ${WAIT_SECONDS}`),
+          .describe(`default ${WAIT_SECONDS}; many clients give up after 60`),
       }),
       outputSchema: resultAnswer,
       annotations: { readOnlyHint: true },
