@@ -112,7 +112,8 @@ export function settle(told: Retelling, result: CallResult, at: number): void {
   told.notStarted.delete(result.id);
   told.results.set(result.id, result);
   if (told.state === null) return;
-  const action = nextAction(told.state);
+  // A pause lets what is in flight end, and what it brought counts at once.
+  const action = nextAction({ ...told.state, paused: false });
   if (action.type !== 'run-calls') return;
   const results = action.calls.flatMap(({ id }) => told.results.get(id) ?? []);
   if (results.length < action.calls.length) return;

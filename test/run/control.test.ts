@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { readFact } from '../../src/client/history-facts.js';
+import { project } from '../../src/client/projection.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/wait.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
@@ -170,12 +172,20 @@ describe('a turn', () => {
     door.release();
     await untilStatus(handle, 'paused');
     await ask(handle, 'later');
-    const { messages } = await handle.query(transcriptQuery);
-    expect(messages.length).toBeLessThanOrEqual(3);
+    let { messages } = await handle.query(transcriptQuery);
+    while (messages.length < 3) ({ messages } = await handle.query(transcriptQuery));
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
+    // What was in flight has ended, and the history tells it while the run still stands.
+    const { events } = await handle.fetchHistory();
+    expect(project((events ?? []).map(readFact)).said).toHaveLength(3);
     await handle.executeUpdate(resumeUpdate);
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed', steps: 4 });
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: later' });
     expect(executed.filter((text) => text.startsWith(name))).toHaveLength(3);
+    await handle.executeUpdate(closeUpdate);
+    await handle.result();
+    const said = saidIn(await segmentsOf(rig.client, handle.workflowId));
+    expect(said.filter(({ role }) => role === 'tool')).toHaveLength(3);
   });
 });
 
