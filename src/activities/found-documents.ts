@@ -13,9 +13,11 @@ export const MOST_DOCUMENTS = 50;
 const DOCUMENT_BYTES = 64 * 1024;
 /** All of a turn together, as JSON at most twice as much: nothing over 256 KiB ever enters the history. */
 const ROOM_BYTES = 96 * 1024;
-/** In UTF-8. */
-const ID_BYTES = 200;
-const SOURCE_BYTES = 500;
+/** In UTF-8; they stand in the text and beside it. */
+const ID_BYTES = 100;
+const SOURCE_BYTES = 250;
+/** What one mark can become, escaped for the text and once more for the history. */
+const BYTES_OF_MARK = 8;
 
 interface Found {
   readonly text: string;
@@ -67,8 +69,8 @@ export async function keepDocuments(
     found.map(async ({ text: whole, key, id, source }) => {
       const { text: shown, blob } = await keepText(whole, blobs, { maxBytes, readable });
       const named = {
-        ...(id !== undefined && { id: headBytes(id, ID_BYTES) }),
-        ...(source !== undefined && { source: headBytes(source, SOURCE_BYTES) }),
+        ...(id !== undefined && { id: nameOf(id, ID_BYTES) }),
+        ...(source !== undefined && { source: nameOf(source, SOURCE_BYTES) }),
       };
       return { text: documentText(key, { shown, ...named }), ...(blob && { blob }), ...named };
     }),
@@ -98,6 +100,13 @@ function clean(text: string): string {
   const safe = wellFormed(redact(text));
   // oxlint-disable-next-line no-control-regex -- control characters are the point
   return safe.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '\ufffd');
+}
+
+/** Of a name that is made of marks only so much as takes no more room than any other. */
+function nameOf(text: string, bytes: number): string {
+  const head = headBytes(text, bytes);
+  const marks = head.match(/["\\<>\u007f-\u009f\u2028\u2029]/g) ?? [];
+  return marks.length * BYTES_OF_MARK <= bytes ? head : headBytes(head, bytes / BYTES_OF_MARK);
 }
 
 function kindOf(value: unknown): string {

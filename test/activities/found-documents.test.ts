@@ -70,6 +70,20 @@ describe('what retrieve gave', () => {
     );
   });
 
+  test.each(['"', '\\', '<', '\u2028', 'x', '"<document'])(
+    'never makes an event of the history too large, of whatever it is made: %j',
+    async (mark) => {
+      const each = Array.from({ length: 60 }, (_, n) => ({
+        text: `${n} ${mark.repeat(20_000)}`,
+        id: `${n} ${mark.repeat(500)}`,
+        source: mark.repeat(900),
+      }));
+      const kept = await keepDocuments(newDocuments(each, []), { blobs, readable: true });
+      expect(kept).toHaveLength(50);
+      expect(Buffer.byteLength(JSON.stringify(kept))).toBeLessThan(256 * 1024);
+    },
+  );
+
   test('is told without the secrets of the worker', async () => {
     process.env['DOCUMENT_TEST_TOKEN'] = 'canary-4711-canary';
     try {
