@@ -45,7 +45,9 @@ export function eventsRoute(feeds: () => Promise<Feeds>): Route {
     });
     try {
       await live.write(`retry: ${RETRY_MS}\n\n`);
-      for await (const event of opened.events) await live.write(textOf(event));
+      for await (const batch of opened.batches) {
+        await live.write(batch.map((event) => textOf(event)).join(''));
+      }
     } catch (error) {
       if (!live.gone.aborted) throw error;
     } finally {

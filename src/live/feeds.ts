@@ -30,10 +30,11 @@ export interface Feeds {
 }
 
 export interface OpenedStream {
-  readonly events: AsyncGenerator<StreamEvent, void, undefined>;
+  /** Events, all that are there at once. */
+  readonly batches: AsyncGenerator<readonly StreamEvent[], void, undefined>;
   /** There is nothing behind the position, and there never will be. */
   readonly isPast: boolean;
-  /** To be called where `events` is not iterated to its end. */
+  /** To be called where `batches` is not iterated to its end. */
   close(): void;
 }
 
@@ -98,21 +99,21 @@ export function createFeeds(
     }
     const isPast =
       position !== 'now' && feed.isOver() && feed.ring.behind(position.durable) === feed.ring.end;
-    const events = (async function* () {
+    const batches = (async function* () {
       try {
         yield* readFeed(client, { id, feed }, { after: position, signal });
       } finally {
         leave();
       }
     })();
-    return { events, isPast, close: leave };
+    return { batches, isPast, close: leave };
   };
 
   return {
     open,
     async *read(id, options) {
-      const { events } = await open(id, options);
-      yield* events;
+      const { batches } = await open(id, options);
+      for await (const batch of batches) yield* batch;
     },
     get size() {
       return shared.size;

@@ -16,31 +16,40 @@ export interface FeedReader {
   readonly signal: AbortSignal;
 }
 
+/** Events that are given at once, where so many are there. */
+const BATCH = 32;
+
 /**
- * Reads a run by the feed that it shares with others. Where the feed does not reach back so far, and
- * where the reader falls behind, the history is read on its own account until the feed is caught up
- * with. Ends with the run, or with the signal. Reads only as fast as it is asked to.
+ * Reads a run by the feed that it shares with others, all that is there at once. Where the feed does
+ * not reach back so far, and where the reader falls behind, the history is read on its own account
+ * until the feed is caught up with. Ends with the run, or with the signal. Reads only as fast as it is
+ * asked to.
  */
 export async function* readFeed(
   client: Client,
   { id, feed }: { readonly id: string; readonly feed: RunFeed },
   { after, signal }: FeedReader,
-): AsyncGenerator<StreamEvent, void, undefined> {
+): AsyncGenerator<readonly StreamEvent[], void, undefined> {
   const isNow = after === 'now';
   const start = isNow ? { durable: feed.intake.newest, live: null } : after;
   const teller = createTeller(start, feed.intake.kept);
   let next = isNow ? feed.ring.end : feed.ring.behind(start.durable);
-  if (isNow) yield* current(feed, teller);
+  let batch: StreamEvent[] = isNow ? current(feed, teller) : [];
   while (!signal.aborted) {
-    if (next === null || next < feed.ring.start) {
-      if (next !== null) yield* teller.overtaken();
-      next = yield* catchUp(client, { id, feed, teller, signal });
+    const isBehind = next === null || next < feed.ring.start;
+    const item = next === null || isBehind ? undefined : feed.ring.at(next);
+    if (batch.length > 0 && (item === undefined || batch.length >= BATCH)) {
+      yield batch;
+      // Meanwhile anything may have come.
+      batch = [];
       continue;
     }
-    const item = feed.ring.at(next);
-    if (item !== undefined) {
+    if (isBehind) {
+      if (next !== null) yield teller.overtaken();
+      next = yield* catchUp(client, { id, feed, teller, signal });
+    } else if (item !== undefined && next !== null) {
       next += 1;
-      yield* teller.tell(item);
+      batch.push(...teller.tell(item));
     } else if (feed.isOver()) {
       return;
     } else {
@@ -62,10 +71,10 @@ export async function checkPosition(
   );
 }
 
-function* current(feed: RunFeed, teller: Teller): Generator<StreamEvent, void, undefined> {
+function current(feed: RunFeed, teller: Teller): StreamEvent[] {
   const frame = feed.intake.current();
-  if (frame === null) return;
-  for (const item of frameItems(frame, feed.intake.newest)) yield* teller.tell(item);
+  if (frame === null) return [];
+  return frameItems(frame, feed.intake.newest).flatMap((item) => teller.tell(item));
 }
 
 /** Tells durable events from the history until the feed has what follows. @returns where in the feed */
@@ -82,7 +91,7 @@ async function* catchUp(
     readonly teller: Teller;
     readonly signal: AbortSignal;
   },
-): AsyncGenerator<StreamEvent, number | null, undefined> {
+): AsyncGenerator<readonly StreamEvent[], number | null, undefined> {
   const own = new AbortController();
   const stop = (): void => own.abort();
   signal.addEventListener('abort', stop, { once: true });
@@ -107,7 +116,7 @@ async function* catchUp(
       } else if (read.done) {
         reading = null;
       } else {
-        yield* teller.tell(durableItem(read.value));
+        yield teller.tell(durableItem(read.value));
         reading = events.next();
         // It may come to nothing when nobody waits for it any more.
         reading.catch(() => undefined);

@@ -48,10 +48,17 @@ export function openRunFeed(client: Client, options: FeedOptions): RunFeed {
   let waiting = new Set<() => void>();
   let over: { readonly error?: unknown } | null = null;
 
-  const notify = (): void => {
+  let notifying = false;
+  const notifyNow = (): void => {
+    notifying = false;
     const called = waiting;
     waiting = new Set();
     for (const callback of called) callback();
+  };
+  /** Once for all that comes in one go: a page of the history has many facts. */
+  const notify = (): void => {
+    if (!notifying) setImmediate(notifyNow);
+    notifying = true;
   };
   const intake = createRunIntake(
     (items) => {

@@ -194,9 +194,9 @@ describe('the stream of a run', () => {
     const over = new AbortController();
     const begun = await Promise.all(
       Array.from({ length: 50 }, async () => {
-        const { events } = await feeds.open(run.id, { signal: over.signal });
-        expect((await events.next()).value).toMatchObject({ type: 'run-started' });
-        return events;
+        const { batches } = await feeds.open(run.id, { signal: over.signal });
+        expect((await batches.next()).value).toMatchObject([{ type: 'run-started' }]);
+        return batches;
       }),
     );
     expect([feeds.size, sources]).toEqual([1, 1]);
