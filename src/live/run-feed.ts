@@ -6,7 +6,7 @@ import type { Frame } from './piece.js';
 import { createRunIntake, type RunIntake } from './run-intake.js';
 
 const FEW = 20;
-const EACH_MS = 0.5;
+const EACH_MS = 1;
 const LONGEST_MS = 250;
 
 /** What comes in of a run's replies, from somewhere, for as long as somebody reads. */
