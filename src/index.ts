@@ -5,6 +5,7 @@ export { mcpServer, type McpServer, type McpServerOptions } from './mcp/mcp-serv
 export { today } from './tools/today.js';
 export { wait } from './tools/wait.js';
 export { artefact, type Artefact, type ArtefactOptions } from './tools/artefact.js';
+export { screenshot, type Screenshot } from './tools/screenshot.js';
 export { answer, type AnswerOptions } from './tools/answer.js';
 export { listArtefacts } from './tools/list-artefacts.js';
 export { returnArtefact } from './tools/return-artefact.js';

@@ -67,7 +67,8 @@ export async function callModel(
 function withFiles({ blobs }: ActivityDependencies, request: ModelRequest): ModelRequest {
   const isReferring = request.messages.some(
     (one) =>
-      (one.role === 'user' && one.attachments) || (one.role === 'assistant' && one.provider?.blob),
+      (one.role !== 'assistant' && one.attachments) ||
+      (one.role === 'assistant' && one.provider?.blob),
   );
   return isReferring ? { ...request, files: (blob: BlobRef) => blobs.get(blob) } : request;
 }

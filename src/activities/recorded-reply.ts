@@ -10,6 +10,7 @@ import { judgeAnswer } from './answer.js';
 import { readClass } from './classification.js';
 import type { CallModelInput } from './contract.js';
 import type { PinnedAgent } from './definitions.js';
+import { keptSafety } from './kept-safety.js';
 import { keepText } from './kept-text.js';
 import { keepItems } from './provider-items.js';
 import { readCall, type ReadCall } from './read-call.js';
@@ -114,7 +115,12 @@ async function readCalls(
   asked: ModelReply['calls'],
   { pinned }: From,
 ): Promise<readonly ReadCall[]> {
-  return await Promise.all(asked.slice(0, MAX_CALLS).map((call) => readCall(call, pinned)));
+  return await Promise.all(
+    asked.slice(0, MAX_CALLS).map(async (call) => ({
+      ...(await readCall(call, pinned)),
+      ...keptSafety(call),
+    })),
+  );
 }
 
 async function recordCalls(

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { artefactText } from '../core/artefact-text.js';
+import type { ToolSuccess } from '../core/call-results.js';
 import { errorText, type CallErrorType } from '../core/calls.js';
 import { parseProblem } from '../core/failure.js';
 import type { ToolDefinition } from '../core/definition.js';
@@ -10,6 +11,7 @@ import { CallFault } from '../tools/call-fault.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { returnedError } from '../tools/returned-error.js';
 import { isArtefact } from '../tools/artefact.js';
+import { isScreenshot } from '../tools/screenshot.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
@@ -52,6 +54,7 @@ export async function runTool(
           role: 'tool',
           text: toldText(result, input, prepared.pinned),
           callId: input.call.id,
+          ...(result.ok && beside(result, input)),
         });
       }
       return result;
@@ -120,6 +123,14 @@ function toldText(
   return artefactText({ ...made, tool: call.name, call: call.id }, made.name, text);
 }
 
+/** As `succeededCall` puts it beside the text. */
+function beside({ attachments }: ToolSuccess, { call }: RunToolInput) {
+  return {
+    ...(attachments && { attachments }),
+    ...(call.safety && { acknowledged: true as const }),
+  };
+}
+
 async function execute(
   deps: ActivityDependencies,
   context: Context,
@@ -161,6 +172,7 @@ async function checkedResult(
   raw: unknown,
   warn: (message: string) => void,
 ): Promise<unknown> {
+  if (isScreenshot(raw)) return raw;
   const handed = isArtefact(raw) ? raw : null;
   let value = await checkedOutput(tool, handed === null ? raw : handed.value, warn);
   const contract = pinned.ends ? contractSchema(agent) : null;

@@ -1,12 +1,14 @@
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { ToolSuccess } from '../core/call-results.js';
 import type { ToolDefinition } from '../core/definition.js';
+import { screenshotText } from '../core/screenshot-text.js';
 import { parseJson, type Json } from '../core/json.js';
 import type { ArtefactMade } from '../core/messages.js';
 import { isArtefact, standardName } from '../tools/artefact.js';
 import { artefactValue } from '../tools/artefact-value.js';
 import { cutText } from '../tools/cut.js';
 import { normaliseResult } from '../tools/normalise.js';
+import { isScreenshot, type Screenshot } from '../tools/screenshot.js';
 import { ToolError } from '../tools/tool-error.js';
 import { keepText, patiently } from './kept-text.js';
 
@@ -15,6 +17,7 @@ export interface WrittenResult {
   readonly content: string;
   readonly isText: boolean;
   readonly artefact?: Omit<ArtefactMade, 'blob'> & { readonly head: string };
+  readonly picture?: Pick<Screenshot, 'base64' | 'mediaType' | 'bytes'>;
 }
 
 /**
@@ -29,6 +32,7 @@ export async function writeResult(
   },
 ): Promise<WrittenResult> {
   const { signal } = tool;
+  if (isScreenshot(given)) return { content: given.text, isText: true, picture: given };
   if (!isArtefact(given)) {
     const content = await normaliseResult(given, { signal });
     return { content, isText: typeof given === 'string' };
@@ -56,9 +60,10 @@ export async function writeResult(
 /** Keeps what was written before it is reported: a result that cannot be kept is not there. */
 export async function keepResult(
   { ends }: Pick<ToolDefinition, 'ends'>,
-  { content, isText, artefact: made }: WrittenResult,
+  { content, isText, artefact: made, picture }: WrittenResult,
   blobs: BlobStore,
 ): Promise<ToolSuccess> {
+  if (picture !== undefined) return await withPicture(content, { picture, blobs });
   if (made === undefined) return await ordinary(content, { typed: ends && !isText, blobs });
   const { head, ...facts } = made;
   const kept = await patiently(() => blobs.put(content));
@@ -84,5 +89,23 @@ async function ordinary(
     ...(blob && { blob }),
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse gives JSON
     ...(output !== undefined && { output: output as Json }),
+  };
+}
+
+/** The action has been done; where its picture cannot be kept, that is what the model is told. */
+async function withPicture(
+  note: string,
+  { picture, blobs }: { picture: NonNullable<WrittenResult['picture']>; blobs: BlobStore },
+): Promise<ToolSuccess> {
+  const { base64, mediaType } = picture;
+  const kept = await patiently(() => blobs.put(base64));
+  if ('fault' in kept) {
+    const lost = `[the action was done; its screenshot could not be kept: ${kept.fault}]`;
+    return await ordinary(`${lost}\n${note}`, { typed: false, blobs });
+  }
+  const attachments = [{ type: 'image', blob: kept.done, mediaType }] as const;
+  return {
+    ...(await ordinary(screenshotText(picture, note), { typed: false, blobs })),
+    attachments,
   };
 }

@@ -6,6 +6,7 @@ import type {
   ToolDefinition,
 } from '../core/definition.js';
 import { sha256Hex } from '../core/digest.js';
+import { computerHandler } from '../core/native-tools.js';
 import { canonicalJson, type Json } from '../core/json.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { toToolDefinition } from '../tools/tool-definition.js';
@@ -43,8 +44,13 @@ export function toAgentDefinition(
 }
 
 /** Listed are an agent's own tools; what the engine adds is told of where it is needed. */
-function pinned(tool: Tool, { toolExposure, tools }: Agent): ToolDefinition {
-  const definition = toToolDefinition(tool);
+function pinned(tool: Tool, { toolExposure, tools, settings }: Agent): ToolDefinition {
+  const isScreen = tool.name === computerHandler(settings);
+  const definition: ToolDefinition = {
+    ...toToolDefinition(tool),
+    // The same click twice is two clicks.
+    ...(isScreen && { repeat: 'allow' }),
+  };
   const isListed = toolExposure === 'catalog' && tools.get(tool.name) === tool;
   return isListed ? { ...definition, catalog: catalogEntryOf(tool) } : definition;
 }

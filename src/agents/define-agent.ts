@@ -175,7 +175,10 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     toolCalls: choose(name, 'toolCalls', options.toolCalls ?? 'parallel'),
     limits,
     onLimit: choose(name, 'onLimit', options.onLimit ?? 'answer'),
-    settings: settingsOf(name, options.settings),
+    settings: settingsOf(name, options.settings, {
+      tools: (options.tools ?? []).flatMap((tool) => (tool.kind === undefined ? tool.name : [])),
+      decide: options.decide,
+    }),
     ...(compaction !== undefined && { compaction }),
     description: options.description ?? '',
     mcp: mcpServersOf(name, options.mcp ?? []),

@@ -1,10 +1,12 @@
 import type { RunReading } from '../client/read-run.js';
 import { nextUntil } from '../client/until.js';
+import { needsPerson } from '../core/blocked.js';
 import type { Pending, RunStatus } from '../core/status.js';
 import { callSummary } from '../core/summaries.js';
 import type { CliContext } from './context.js';
 import { adviceFor } from './open-run.js';
 import { columns } from './table.js';
+import { printable } from './words.js';
 
 export interface Standing {
   readonly run: RunReading;
@@ -23,16 +25,17 @@ export async function nextSteps(context: CliContext, now: Standing): Promise<rea
   const decisions = await Promise.all(
     status.pending.map(async (pending) => [
       question(run, pending),
-      ...columns([
-        [await type('resolve', id, pending.call, '--as', 'happened'), WHAT.happened],
-        [await type('resolve', id, pending.call, '--as', 'retry'), WHAT.retry],
-        [await type('resolve', id, pending.call, '--as', 'abandon'), WHAT.abandon],
-      ]).map((line) => `  ${line}`),
+      ...columns(
+        await Promise.all(
+          ANSWERS[pending.type].map(
+            async ([as, what]) =>
+              [await type('resolve', id, pending.call, '--as', as), what] as const,
+          ),
+        ),
+      ).map((line) => `  ${line}`),
     ]),
   );
-  const mendable = [...run.view.blocked.values()].some(
-    ({ reason }) => reason !== 'outcome_unknown',
-  );
+  const mendable = [...run.view.blocked.values()].some(({ reason }) => !needsPerson(reason));
   const acceptances = await Promise.all(
     [...run.view.blocked].flatMap(([call, { definition }]) =>
       definition === undefined
@@ -54,14 +57,26 @@ export async function nextSteps(context: CliContext, now: Standing): Promise<rea
   ];
 }
 
-const WHAT = {
-  happened: 'it did; tell the model what it gave with --result JSON',
-  retry: 'it did not: do it again',
-  abandon: 'give it up; the model is told',
+const ANSWERS: Readonly<Record<Pending['type'], readonly (readonly [string, string])[]>> = {
+  outcome_unknown: [
+    ['happened', 'it did; tell the model what it gave with --result JSON'],
+    ['retry', 'it did not: do it again'],
+    ['abandon', 'give it up; the model is told'],
+  ],
+  safety_check: [
+    ['retry', 'acknowledge it: do it'],
+    ['abandon', 'do not do it; the model is told'],
+  ],
 };
 
-function question({ view }: RunReading, { call, idempotencyKey, tool }: Pending): string {
+function question({ view }: RunReading, pending: Pending): string {
+  const { call, tool } = pending;
   const asked = view.state?.turn.batch?.calls.find(({ id }) => id === call);
   const what = asked === undefined ? tool : callSummary(asked);
+  if (pending.type === 'safety_check') {
+    const { arguments: args } = pending;
+    return `Look whether this may be done: ${what}, with ${printable(args)}. Then type one of:`;
+  }
+  const { idempotencyKey } = pending;
   return `Find out whether this happened: ${what} (idempotency key ${idempotencyKey}). Then type one of:`;
 }

@@ -1,6 +1,7 @@
 import type { FollowedRun } from '../client/follow.js';
 import { standingOf } from '../client/standing.js';
 import { nextUntil } from '../client/until.js';
+import { needsPerson } from '../core/blocked.js';
 import type { CliContext } from './context.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
 import { adviceFor } from './open-run.js';
@@ -28,7 +29,7 @@ async function howToGoOn(context: CliContext, run: LeftRun): Promise<string> {
   if (blocks.length === 0) {
     return `It is paused. Let it go on with: ${await adviceFor(context, run, ['resume', id])}`;
   }
-  const isUndecided = blocks.some(({ reason }) => reason === 'outcome_unknown');
+  const isUndecided = blocks.some(({ reason }) => needsPerson(reason));
   if (!isUndecided) {
     const next = await adviceFor(context, run, [wasHosting ? 'attach' : 'resume', id]);
     return `When that is mended: ${next}`;

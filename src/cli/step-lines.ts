@@ -19,8 +19,8 @@ export type StepTeller = (view: Projection) => readonly string[];
 
 /** What to type for what stands still. */
 export interface Cures {
-  /** For a call of which nobody knows whether it happened. */
-  readonly settle: (call: string) => string;
+  /** For a call that a person has to decide about, with the decisions there are. */
+  readonly settle: (call: string, decisions: string) => string;
   /** For what has been mended; null where that is told otherwise. */
   readonly resume: string | null;
 }
@@ -59,7 +59,10 @@ export function createStepTeller(paint: Palette, cures: Cures): StepTeller {
 
 function cureFor(name: string, reason: BlockedReason, { settle, resume }: Cures): string | null {
   if (reason === 'outcome_unknown') {
-    return `Find out whether ${name} happened, and say it with: ${settle(name)}`;
+    return `Find out whether ${name} happened, and say it with: ${settle(name, 'happened|retry|abandon')}`;
+  }
+  if (reason === 'safety_check') {
+    return `Look whether ${name} may be done, and say it with: ${settle(name, 'retry|abandon')}`;
   }
   return resume === null ? null : `It is tried again now and then; at once with: ${resume}`;
 }

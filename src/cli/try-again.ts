@@ -1,4 +1,5 @@
 import { resumeRun } from '../client/decide.js';
+import { needsPerson } from '../core/blocked.js';
 import { statusQuery } from '../workflows/handles.js';
 import type { OpenedRun } from './open-run.js';
 
@@ -13,7 +14,7 @@ const HEARD_WITHIN_MS = 10_000;
 export async function tryAgain({ client, run }: OpenedRun): Promise<boolean> {
   const { blocked, state } = run.view;
   if (state?.paused) return false;
-  const isMendable = [...blocked.values()].some(({ reason }) => reason !== 'outcome_unknown');
+  const isMendable = [...blocked.values()].some(({ reason }) => !needsPerson(reason));
   if (!isMendable) return false;
   try {
     // The worker before this one may have died before the run itself knew that it is blocked; what

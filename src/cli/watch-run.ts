@@ -150,7 +150,7 @@ async function curesFor(context: CliContext, watch: Watch): Promise<Cures> {
   const resolving = await adviceFor(context, watch, ['resolve', id, 'CALL', '--as']);
   return {
     // The choice is for reading, so it is not quoted.
-    settle: (call) => resolving.replace(' CALL --as', ` ${call} --as happened|retry|abandon`),
+    settle: (call, decisions) => resolving.replace(' CALL --as', ` ${call} --as ${decisions}`),
     resume: leaveWhenWaiting ? null : await adviceFor(context, watch, ['resume', id]),
   };
 }

@@ -1,6 +1,6 @@
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { Attachment } from '../core/messages.js';
-import { mediaTypeOf } from '../models/media-type.js';
+import { mediaTypeOf } from '../core/media-type.js';
 import { InputError } from './run-input.js';
 
 export interface AttachOptions {

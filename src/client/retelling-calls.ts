@@ -17,6 +17,7 @@ import { nextAction } from '../core/next-action.js';
 import type { HistoryFact } from './history-facts.js';
 import type { FactFailure } from './payloads.js';
 import type { Retelling } from './retelling-state.js';
+import { safetyResult } from './retelling-safety.js';
 import { tell } from './retelling-tell.js';
 
 /** The event that says it, as far as its place in the history matters. */
@@ -80,8 +81,10 @@ export function callResolved(told: Retelling, fact: Said & { readonly input: unk
   const resolution = fact.input as unknown as Resolution;
   told.blocked.delete(resolution.call);
   const call = told.state.turn.batch?.calls.find(({ id }) => id === resolution.call);
-  const tool = call && toolFor(told, call);
-  const result = call && tool && resolvedCall(call, tool, resolution);
+  if (call === undefined) return;
+  const tool = toolFor(told, call);
+  const looked = safetyResult(told, call, resolution);
+  const result = looked === undefined ? tool && resolvedCall(call, tool, resolution) : looked;
   if (result) settle(told, result, fact.at);
 }
 

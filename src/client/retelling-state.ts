@@ -48,6 +48,8 @@ export interface Retelling {
   readonly results: Map<string, CallResult>;
   /** Of calls that failed before their tool was entered, should they be given up. */
   readonly notStarted: Map<string, CallResult>;
+  /** Calls that a person has let be executed in spite of the provider's doubts. */
+  readonly acknowledged: Set<string>;
   ended: EndedFact | null;
   /** The run's own outcome, once it has ended. */
   outcome: Outcome | null;
@@ -69,6 +71,7 @@ export function emptyRetelling(): Retelling {
     blocked: new Map(),
     results: new Map(),
     notStarted: new Map(),
+    acknowledged: new Set(),
     ended: null,
     outcome: null,
     cancelRequested: false,
@@ -89,6 +92,7 @@ export function copyOf(told: Retelling): Retelling {
     blocked: new Map(told.blocked),
     results: new Map(told.results),
     notStarted: new Map(told.notStarted),
+    acknowledged: new Set(told.acknowledged),
   };
 }
 

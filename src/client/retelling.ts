@@ -9,6 +9,7 @@ import { paidFor } from '../core/spend.js';
 import { initialState, type RunConfig, type RunState } from '../core/state.js';
 import type { HistoryFact } from './history-facts.js';
 import { forkedFrom, kept, retrieved } from './retelling-beside-steps.js';
+import { safetyAsked } from './retelling-safety.js';
 import { tell } from './retelling-tell.js';
 import { catchUp, interrupt, turnOver, windUp } from './retelling-turns.js';
 import {
@@ -31,6 +32,7 @@ export function retell(told: Retelling, fact: HistoryFact): void {
   told.startedAt ??= fact.at;
   take(told, fact);
   windUp(told, fact.at);
+  safetyAsked(told, fact.id);
 }
 
 function take(told: Retelling, fact: HistoryFact): void {

@@ -1,6 +1,8 @@
+import { needsPerson } from '../core/blocked.js';
 import type { Pending, RunStatus, RunStatusName } from '../core/status.js';
 import { isObject, textOf } from '../core/json.js';
 import { nextAction } from '../core/next-action.js';
+import { safetyPending } from '../core/safety.js';
 import { nothingSpent } from '../core/state.js';
 import { doingText } from './doing.js';
 import { endOfRun } from './end-of-run.js';
@@ -58,10 +60,11 @@ function statusName(run: RunReading): RunStatusName {
 /** The calls that only a person can settle. */
 function pendingOf({ id, view, facts }: RunReading): readonly Pending[] {
   return [...view.blocked]
-    .filter(([, { reason }]) => reason === 'outcome_unknown')
-    .flatMap(([callId]) => {
+    .filter(([, { reason }]) => needsPerson(reason))
+    .flatMap(([callId, { reason }]) => {
       const call = view.state?.turn.batch?.calls.find((asked) => asked.id === callId);
       if (call === undefined) return [];
+      if (reason === 'safety_check') return safetyPending(call, id);
       return {
         type: 'outcome_unknown',
         call: callId,

@@ -5,6 +5,7 @@ import { refusal, shortSignature, signature, type CallResult } from './calls.js'
 import type { ToolCalls, ToolDefinition } from './definition.js';
 import { callsLeft } from './limits.js';
 import type { Message, ToolCall } from './messages.js';
+import { computerHandler } from './native-tools.js';
 import type { Batch, RunState, Turn } from './state.js';
 import { waitedText, waitUntil } from './wait.js';
 
@@ -34,7 +35,8 @@ export function openBatch(
   let told = 0;
   let refused: Turn['callsRefused'] = null;
   const results = opened.calls.map((call, index): CallResult | null => {
-    const plan = planCall(state, { call, index, seen, told, at: opened.at });
+    const first = opened.calls.findIndex(({ name }) => name === call.name);
+    const plan = planCall(state, { call, index, seen, told, at: opened.at, first });
     if (plan.type === 'answer') {
       if (listsOf(state, call) !== null) told += plan.result.text.length;
       return plan.result;
@@ -54,10 +56,18 @@ export function openBatch(
   return { batch: { ...opened, results }, refused };
 }
 
-function planCall(
-  state: RunState,
-  place: { call: ToolCall; index: number; seen: Map<string, number>; told: number; at: number },
-): Plan {
+interface Place {
+  readonly call: ToolCall;
+  readonly index: number;
+  readonly seen: Map<string, number>;
+  /** Characters that the catalog has answered so far. */
+  readonly told: number;
+  readonly at: number;
+  /** Index of the message's first call of this tool. */
+  readonly first: number;
+}
+
+function planCall(state: RunState, place: Place): Plan {
   const { call, index, seen, told } = place;
   const { definition } = state.config;
   const policy: ToolCalls = definition.toolCalls;
@@ -73,6 +83,10 @@ function planCall(
   const tool = toolOf(state, call.name);
   if (tool === undefined) {
     return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
+  }
+  // What comes next on a screen depends on what the action before has made of it.
+  if (call.name === computerHandler(definition.settings) && place.first < index) {
+    return answer(notExecuted(call, 'one action on the screen per message; look first'));
   }
   const until = tool.kind === 'wait' ? waitUntil(call.arguments, place.at) : 0;
   if (typeof until !== 'number') {

@@ -1,5 +1,12 @@
 /** Why a living run stands still; each is mended from outside, none is an end. */
-export type BlockedReason = ModelBlock | ToolBlock | 'outcome_unknown' | 'storage';
+export type BlockedReason = ModelBlock | ToolBlock | PersonBlock | 'storage';
+
+/** What no trying again mends: a person has to decide about a call, by `resolve`. */
+export type PersonBlock = 'outcome_unknown' | 'safety_check';
+
+export function needsPerson(reason: BlockedReason): reason is PersonBlock {
+  return reason === 'outcome_unknown' || reason === 'safety_check';
+}
 
 /** Those that a model call meets. */
 export const MODEL_BLOCKS = ['credentials', 'quota', 'model', 'provider'] as const;

@@ -1,7 +1,7 @@
 import { errorText, type CallErrorType, type CallResult } from './calls.js';
 import type { ToolDefinition } from './definition.js';
 import type { Json } from './json.js';
-import type { ArtefactMade, BlobRef, ToolCall } from './messages.js';
+import type { ArtefactMade, Attachment, BlobRef, ToolCall } from './messages.js';
 
 /** What a tool activity records when the tool gave something. */
 export interface ToolSuccess {
@@ -10,6 +10,8 @@ export interface ToolSuccess {
   readonly output?: Json;
   /** The value is kept under a name; `text` is then how it begins, but for a tool with `ends`. */
   readonly artefact?: ArtefactMade;
+  /** A screenshot; `text` says that there is one. */
+  readonly attachments?: readonly Attachment[];
 }
 
 /** A person's decision about a call: one whose outcome is unknown, or one whose tool has changed. */
@@ -17,7 +19,8 @@ export interface Resolution {
   /** The id of the call. */
   readonly call: string;
   /**
-   * Of an unknown outcome: it happened (with `result`) · it did not, try again · give up. Of a tool that
+   * Of a call that the provider wants looked at: `retry` acknowledges that and has it executed, `abandon`
+   * has it not executed. Of an unknown outcome: it happened (with `result`) · it did not, try again · give up. Of a tool that
    * has changed: it may be called as it is now (`definition` says which form that is).
    */
   readonly as: 'happened' | 'retry' | 'abandon' | 'accept';
@@ -30,7 +33,7 @@ export function succeededCall(
   tool: ToolDefinition,
   success: ToolSuccess,
 ): CallResult {
-  const { text, blob, output, artefact } = success;
+  const { text, blob, output, artefact, attachments } = success;
   return {
     id: call.id,
     ok: true,
@@ -38,6 +41,8 @@ export function succeededCall(
     ...(blob && { blob }),
     ...(tool.ends && { output: output ?? text }),
     ...(artefact && { artefact }),
+    ...(attachments && { attachments }),
+    ...(call.safety && { acknowledged: true }),
     executed: true,
   };
 }

@@ -1,6 +1,6 @@
 import { sha256Hex } from './digest.js';
 import type { Json } from './json.js';
-import type { ArtefactMade, BlobRef, ToolCall } from './messages.js';
+import type { ArtefactMade, Attachment, BlobRef, ToolCall } from './messages.js';
 import type { Usage } from './outcome.js';
 
 /** What became of one call; each call gets exactly one. */
@@ -14,6 +14,10 @@ export interface CallResult {
   readonly output?: Json;
   /** The value is kept under a name; `text` is how it begins, until the name is given (`takeArtefacts`). */
   readonly artefact?: ArtefactMade;
+  /** A screenshot. */
+  readonly attachments?: readonly Attachment[];
+  /** A person has let it be executed in spite of the provider's doubts. */
+  readonly acknowledged?: true;
   /** The tool ran, or may have; false for what the engine answered itself. */
   readonly executed: boolean;
   /** What an agent that was called has used. */

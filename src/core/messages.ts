@@ -52,6 +52,13 @@ export interface CallProblem {
   readonly message: string;
 }
 
+/** A provider's doubt about a call, in its own words. */
+export interface SafetyCheck {
+  readonly id: string;
+  readonly code?: string;
+  readonly message?: string;
+}
+
 /** One tool call as the model asked for it, before it has its place in the run. */
 export interface AskedCall {
   readonly name: string;
@@ -66,6 +73,8 @@ export interface AskedCall {
   readonly problem?: CallProblem;
   /** For people, made by the tool's `describe`; absent where the tool has none. */
   readonly summary?: string;
+  /** Asked by the provider before this is executed; only a person may answer. */
+  readonly safety?: readonly SafetyCheck[];
   /** Asked for by `invoke_tool`; where that agent's model reads it again, it is shown as it was asked. */
   readonly via?: 'catalog';
 }
@@ -135,6 +144,10 @@ export interface ToolMessage extends Placed {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly callId: string;
+  /** The picture that a `screenshot` brought; `text` only says so. */
+  readonly attachments?: readonly Attachment[];
+  /** A person has acknowledged what the provider wanted to be looked at. */
+  readonly acknowledged?: true;
 }
 
 /** One entry of the canonical transcript: what was said, once, in order. */

@@ -83,7 +83,10 @@ function withinBatch(
 ): Action {
   const open = openCalls(state, batch);
   const sequential = state.config.definition.toolCalls === 'sequential';
-  const wanted = sequential ? open.slice(0, 1) : open;
+  // What a person has to look at stands alone: nothing else is done meanwhile.
+  const doubtful = open.find(({ safety }) => safety !== undefined);
+  const next = sequential ? open.slice(0, 1) : open;
+  const wanted = doubtful === undefined ? next : [doubtful];
   const waits = waitsOf(state, batch, wanted);
   if (waits.length < wanted.length) {
     if (state.paused) return { type: 'await-resume' };

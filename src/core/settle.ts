@@ -50,6 +50,8 @@ export function tell(
       text: result.text,
       ...(result.blob && { blob: result.blob }),
       callId: result.id,
+      ...(result.attachments && { attachments: result.attachments }),
+      ...(result.acknowledged && { acknowledged: true }),
     });
   });
   const allFailed = done.results.every((result) => !result.ok);

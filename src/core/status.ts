@@ -1,6 +1,6 @@
 import type { BlockedReason } from './blocked.js';
 import type { McpLeft } from './definition.js';
-import type { Message } from './messages.js';
+import type { Message, SafetyCheck } from './messages.js';
 import type { Outcome, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { EffectiveLimits, ForkPoint } from './state.js';
@@ -16,12 +16,29 @@ export type RunStatusName =
   | 'done';
 
 /** Something that a person has to settle. */
-export interface Pending {
+export type Pending = UnknownPending | SafetyPending;
+
+/** Nobody knows whether the call took effect. */
+export interface UnknownPending {
   readonly type: 'outcome_unknown';
   readonly call: string;
   readonly tool: string;
   readonly arguments: string;
   readonly idempotencyKey: string;
+  /** What to type. */
+  readonly cure: string;
+}
+
+/** The provider wants a person to look before the call is executed. */
+export interface SafetyPending {
+  readonly type: 'safety_check';
+  readonly call: string;
+  readonly tool: string;
+  readonly arguments: string;
+  /** In the provider's words. */
+  readonly checks: readonly SafetyCheck[];
+  /** It has not gone anywhere. */
+  readonly idempotencyKey?: undefined;
   /** What to type. */
   readonly cure: string;
 }

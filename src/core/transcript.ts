@@ -82,7 +82,7 @@ export function chunkedLength({ chunks }: Pick<Transcript, 'chunks'>): number {
 
 export function messageTokens(message: PromptMessage): number {
   const calls = message.role === 'assistant' && message.calls;
-  const attached = message.role === 'user' ? (message.attachments ?? []).length : 0;
+  const attached = message.role === 'assistant' ? 0 : (message.attachments ?? []).length;
   return (
     estimateTokens(message.text) +
     (message.role === 'assistant' && message.provider ? itemTokens(message.provider) : 0) +
@@ -117,7 +117,13 @@ export function promptOf(message: PromptMessage): PromptMessage {
         ...(message.provider && { provider: promptItems(message.provider) }),
       };
     case 'tool':
-      return { role: 'tool', text: message.text, callId: message.callId };
+      return {
+        role: 'tool',
+        text: message.text,
+        callId: message.callId,
+        ...(message.attachments && { attachments: message.attachments.map(promptAttachment) }),
+        ...(message.acknowledged && { acknowledged: true }),
+      };
   }
 }
 

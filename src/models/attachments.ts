@@ -1,6 +1,6 @@
 import type { Attachment } from '../core/messages.js';
 import type { Capabilities } from './capabilities.js';
-import { MAGIC_BYTES, mediaTypeOf } from './media-type.js';
+import { MAGIC_BYTES, mediaTypeOf } from '../core/media-type.js';
 import type { ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
 import { sample } from './scrub.js';
@@ -22,7 +22,7 @@ export const NO_DATA: AttachedData = new Map();
 type Kept = Extract<Attachment, { readonly mediaType: string }>;
 
 /**
- * Reads what is attached to the messages of a request, each blob once.
+ * Reads what is attached to the messages of a request, and in `also` to results, each blob once.
  *
  * Rejects with a `ModelError`: of kind `request` where the model takes no such thing or the thing is
  * not what it claims to be, of kind `retry` where it cannot be read now.
@@ -30,10 +30,12 @@ type Kept = Extract<Attachment, { readonly mediaType: string }>;
 export async function readAttachments(
   request: ModelRequest,
   capabilities: Capabilities,
+  { also = [] }: { readonly also?: readonly Attachment[] } = {},
 ): Promise<AttachedData> {
-  const attached = request.messages.flatMap((message) =>
+  const said = request.messages.flatMap((message) =>
     message.role === 'user' ? (message.attachments ?? []) : [],
   );
+  const attached = [...said, ...also];
   if (attached.length === 0) return NO_DATA;
   for (const { type } of attached) {
     const isTaken = type === 'image' ? capabilities.images : capabilities.files;

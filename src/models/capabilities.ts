@@ -34,6 +34,8 @@ export interface Capabilities {
   readonly reasoningItems: boolean;
   /** Responses API: tools that the provider executes, such as `web_search`. */
   readonly nativeTools: boolean;
+  /** Responses API: asks for actions on a screen (`computer`, `computer_use_preview`). */
+  readonly computerUse: boolean;
 }
 
 /**
@@ -54,6 +56,7 @@ export const OPTIMISTIC: Capabilities = {
   files: true,
   reasoningItems: true,
   nativeTools: true,
+  computerUse: true,
 };
 
 const TEXT_ONLY = { images: false, files: false };
@@ -120,12 +123,23 @@ function baseName(model: string): string {
 export function capabilitiesOf(model: string, overrides: Partial<Capabilities> = {}): Capabilities {
   const name = baseName(model);
   const known = FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
-  return { ...OPTIMISTIC, reasoningItems: thinks(name), ...known, ...overrides };
+  return {
+    ...OPTIMISTIC,
+    reasoningItems: thinks(name),
+    computerUse: seesScreens(name),
+    ...known,
+    ...overrides,
+  };
 }
 
 /** Who does not think refuses to hand out thoughts. */
 function thinks(name: string): boolean {
   return !/^(chatgpt-|gpt-3|gpt-4)/.test(name);
+}
+
+/** Of OpenAI's: `computer-use-preview`, and the general models from GPT-5.4 on. */
+function seesScreens(name: string): boolean {
+  return !/^(chatgpt-|gpt-[34]|o\d(-|$)|gpt-5(-|$)|gpt-5\.[0-3](-|$)|codex)/.test(name);
 }
 
 const NEXT_ROLES: Readonly<Record<SystemRole, readonly SystemRole[]>> = {

@@ -94,6 +94,7 @@ const DEMO: Capabilities = capabilitiesOf('demo', {
   images: false,
   files: false,
   nativeTools: false,
+  computerUse: false,
 });
 
 function resolveEntry(

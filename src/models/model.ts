@@ -1,4 +1,4 @@
-import type { BlobRef, PromptMessage, ProviderItems } from '../core/messages.js';
+import type { BlobRef, PromptMessage, ProviderItems, SafetyCheck } from '../core/messages.js';
 import type { Settings, ToolChoice } from '../core/definition.js';
 import type { JsonObject } from '../core/json.js';
 import type { Parameter } from './parameters.js';
@@ -67,10 +67,18 @@ export interface TokenLogprob extends Alternative {
   readonly top: readonly Alternative[];
 }
 
+/** A call as a model asked for it. */
+export interface ReplyCall {
+  readonly name: string;
+  readonly arguments: string;
+  /** What the provider wants a person to look at first: until one has, it is not executed. */
+  readonly safety?: readonly SafetyCheck[];
+}
+
 export interface ModelReply {
   readonly text: string;
   /** In the order asked; `arguments` is the text as the provider sent it, which may be no JSON. */
-  readonly calls: readonly { readonly name: string; readonly arguments: string }[];
+  readonly calls: readonly ReplyCall[];
   readonly finish: Finish;
   /** Absent when the provider did not say. */
   readonly usage?: ModelUsage;

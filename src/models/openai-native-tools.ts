@@ -1,4 +1,5 @@
-import { nativeToolsOf } from '../core/native-tools.js';
+import { computerHandler, nativeToolsOf } from '../core/native-tools.js';
+import type { Capabilities } from './capabilities.js';
 import type { ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
 import type { Item } from './openai-responses-items.js';
@@ -31,10 +32,19 @@ export function refuseNative(request: ModelRequest, why: string): void {
   throw new ModelError(message, { kind: 'request', type: 'no_native_tools' });
 }
 
+/** Throws a `ModelError` where a screen shall be used by a model that cannot. */
+export function refuseComputer({ settings, model }: ModelRequest, takes: Capabilities): void {
+  if (takes.computerUse || computerHandler(settings) === null) return;
+  const message =
+    `settings.nativeTools: the model "${model}" uses no computer; name one that does. If it does, set ` +
+    'capabilities: { computerUse: true } at its entry in `models` of the config';
+  throw new ModelError(message, { kind: 'request', type: 'no_computer_use' });
+}
+
 /** Tools that the provider executes, with the tokens that they need put in. */
 export function wireNativeTools(request: ModelRequest, variable: Variable): readonly Item[] {
   return native(request).map((tool): Item => {
-    const { authorizationEnv: name, ...rest } = tool;
+    const { authorizationEnv: name, handler: _, ...rest } = tool;
     const approval = tool['type'] === 'mcp' ? { require_approval: 'never' } : {};
     if (typeof name !== 'string') return { ...rest, ...approval };
     const authorization = variable(name)?.trim() ?? '';

@@ -12,6 +12,8 @@ import { makerOf } from './stored-items.js';
 export interface ReplySource {
   readonly headers: Headers;
   readonly place: CallPlace;
+  /** The tool that the model's actions on a screen go to. */
+  readonly computer?: string;
 }
 
 /** An answer that cannot be used. The sample is of the provider's text, at most 300 characters. */

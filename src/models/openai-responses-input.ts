@@ -1,5 +1,6 @@
 import type { PromptMessage } from '../core/messages.js';
 import { attachedPart, type AttachedData, type WirePart } from './attachments.js';
+import { screenCalls, screenOutput } from './openai-computer.js';
 import { assistantItems, type Item } from './openai-responses-items.js';
 import type { Returning } from './stored-items.js';
 
@@ -31,14 +32,18 @@ function userItem(
 
 /** Messages as input items; equal messages give equal bytes, so a longer conversation begins as a shorter one. */
 export function inputItems(messages: readonly PromptMessage[], how: Referred): readonly Item[] {
+  const screens = screenCalls(messages, how);
   return messages.flatMap((message): readonly Item[] => {
     switch (message.role) {
       case 'user':
         return [userItem(message, how.data)];
       case 'assistant':
-        return assistantItems(message, how);
-      case 'tool':
+        return assistantItems(message, { ...how, screens });
+      case 'tool': {
+        const item = screens.get(message.callId);
+        if (item !== undefined) return screenOutput(message, { item, data: how.data });
         return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
+      }
     }
   });
 }

@@ -1,6 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../core/json.js';
 import type { PromptMessage } from '../core/messages.js';
 import type { ModelReply } from './model.js';
+import type { ScreenCalls } from './openai-computer.js';
 import { itemsFrom, type Returning } from './stored-items.js';
 
 /** Between the texts of two messages in one reply. */
@@ -28,6 +29,10 @@ export function keptItems(output: readonly Item[], from: string): ModelReply['pr
       const { content, ...rest } = item;
       return { ...rest, characters: textOfMessage(content).length };
     }
+    if (item['type'] === 'computer_call') {
+      const { call_id: _, ...rest } = item;
+      return { ...rest, call: call++ };
+    }
     if (item['type'] !== 'function_call') return item;
     const { call_id: _id, name: _name, arguments: _arguments, ...rest } = item;
     return { ...rest, call: call++ };
@@ -52,10 +57,13 @@ export function textOfMessage(content: unknown): string {
 }
 
 /** An assistant's message as items: those of the provider where it is who made them. */
-export function assistantItems(message: Assistant, { from, stored }: Returning): readonly Item[] {
+export function assistantItems(
+  message: Assistant,
+  { screens, ...returning }: Returning & { readonly screens: ScreenCalls },
+): readonly Item[] {
   const plain = [...said(message.text), ...(message.calls ?? []).map(calling)];
-  const items = itemsFrom(message, { from, stored });
-  return items === undefined ? plain : followed(filled(message, items));
+  const items = itemsFrom(message, returning);
+  return items === undefined ? plain : followed(filled(message, { items, screens }));
 }
 
 function said(text: string): readonly Item[] {
@@ -72,7 +80,10 @@ function calling(call: NonNullable<Assistant['calls']>[number]): Item {
 }
 
 /** The kept items with the transcript's own texts and calls in their places. */
-function filled({ text, calls = [] }: Assistant, items: readonly JsonObject[]): readonly Item[] {
+function filled(
+  { text, calls = [] }: Assistant,
+  { items, screens }: { readonly items: readonly JsonObject[]; readonly screens: ScreenCalls },
+): readonly Item[] {
   const texts = divided(text, items.filter(isMessage).map(charactersOf));
   const named = new Set(items.map(({ call }) => call));
   let at = 0;
@@ -83,9 +94,12 @@ function filled({ text, calls = [] }: Assistant, items: readonly JsonObject[]): 
       const { characters: _, ...rest } = item;
       return [{ ...rest, content: [{ type: 'output_text', text: part, annotations: [] }] }];
     }
-    if (item['type'] !== 'function_call') return [item];
+    if (item['type'] !== 'function_call' && item['type'] !== 'computer_call') return [item];
     const { call: index, ...rest } = item;
     const call = typeof index === 'number' ? calls[index] : undefined;
+    if (item['type'] === 'computer_call' && call !== undefined) {
+      return [screens.has(call.id) ? { ...rest, call_id: call.id } : calling(call)];
+    }
     return call === undefined ? [] : [{ ...rest, ...calling(call) }];
   });
   const left = calls.filter((_, index) => !named.has(index));

@@ -2,6 +2,7 @@ import { isObject, type JsonObject } from '../core/json.js';
 import { logprobsOf } from './logprobs.js';
 import type { Finish, ModelReply } from './model.js';
 import { replyToError } from './openai-answer.js';
+import { asFunctionCall, computerCall } from './openai-computer.js';
 import { requestIdOf } from './openai-errors.js';
 import { argumentsOf, unusable, type ReplySource } from './openai-reply.js';
 import { BETWEEN_MESSAGES, keptItems, textOfMessage, type Item } from './openai-responses-items.js';
@@ -23,7 +24,8 @@ function answerOf(value: unknown, source: ReplySource): Answer {
     });
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
-  const output = value['output'].filter(isObject) as unknown as readonly JsonObject[];
+  const items = value['output'].filter(isObject) as unknown as readonly JsonObject[];
+  const output = source.computer === undefined ? items.map(asFunctionCall) : items;
   return { status: value['status'], output, value };
 }
 
@@ -51,8 +53,9 @@ function textIn(output: readonly Item[]): string {
 
 function callsIn(output: readonly Item[], source: ReplySource): ModelReply['calls'] {
   return output
-    .filter(({ type }) => type === 'function_call')
+    .filter(({ type }) => type === 'function_call' || type === 'computer_call')
     .map((item) => {
+      if (item['type'] === 'computer_call') return computerCall(item, source.computer ?? '');
       const { name, arguments: args } = item;
       if (typeof name !== 'string' || name === '') {
         const what = 'asked for a call without a name';

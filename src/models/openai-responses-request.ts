@@ -3,6 +3,7 @@ import { reducedBy, type Capabilities } from './capabilities.js';
 import type { ModelRequest, ModelTool } from './model.js';
 import { ModelError } from './model-error.js';
 import { inputItems, type Referred } from './openai-responses-input.js';
+import { truncationFor, withoutHandler } from './openai-computer.js';
 import type { Item } from './openai-responses-items.js';
 import { instructionsOf, schemaName, type Terms } from './openai-request.js';
 import { isStrictSchema } from './strict-schema.js';
@@ -88,13 +89,14 @@ function merged(given: Json | undefined, own: JsonObject): JsonObject | undefine
 }
 
 function wireTools(
-  { tools, toolChoice: wanted }: ModelRequest,
+  request: ModelRequest,
   { takes, without }: Terms,
   native: readonly Item[],
 ): Pick<ResponsesRequest, 'tools' | 'tool_choice'> {
+  const { toolChoice: wanted } = request;
   const choice = wanted === 'required' && !takes.requiredToolChoice ? 'auto' : wanted;
   const isRefused = without.includes(`tool_choice:${choice}`);
-  const all = [...tools.map(wireTool), ...native];
+  const all = [...withoutHandler(request).map(wireTool), ...native];
   if (all.length === 0 || (choice === 'none' && isRefused)) return {};
   return { tools: all, ...(!isRefused && { tool_choice: choice }) };
 }
@@ -146,6 +148,7 @@ export function responsesRequest(
   const format = wireFormat(request, terms);
   const from = without.includes('provider_items') ? null : referred.from;
   return {
+    ...truncationFor(native),
     ...kept,
     model: request.model,
     ...(instructions !== '' && { instructions }),

@@ -2,6 +2,7 @@ import { isObject } from '../core/json.js';
 import type { Tell } from './deltas.js';
 import type { StreamAssembly } from './openai-api.js';
 import { providerError } from './openai-errors.js';
+import { computerArguments, NO_HANDLER } from './openai-computer.js';
 import type { ReplySource } from './openai-reply.js';
 import { BETWEEN_MESSAGES } from './openai-responses-items.js';
 
@@ -26,6 +27,20 @@ function itemOf({ item, said }: Growing): Record<string, unknown> {
   const content: readonly unknown[] = Array.isArray(item['content']) ? item['content'] : [];
   if (item['type'] !== 'message' || content.length > 0) return item;
   return { ...item, content: [{ type: 'output_text', text: said }] };
+}
+
+function failureIn(event: Event, { headers, place }: ReplySource): Error {
+  return providerError({ headers, error: event['error'] ?? event }, place);
+}
+
+/** A call as far as this event of its item tells it; an action on the screen comes whole. */
+function callIn({ type, item }: Event, { computer = NO_HANDLER }: ReplySource) {
+  if (!isObject(item)) return undefined;
+  if (item['type'] === 'function_call') {
+    return { name: stringOf(item['name']), arguments: stringOf(item['arguments']) };
+  }
+  const isWhole = item['type'] === 'computer_call' && type === 'response.output_item.done';
+  return isWhole ? { name: computer, arguments: computerArguments(item) } : undefined;
 }
 
 /** Tells what comes, in the words of the reply that will be made of it. */
@@ -90,9 +105,10 @@ export function assembleResponse(tell: Tell, source: ReplySource): StreamAssembl
         const item = event['item'];
         at(output).item = item;
         isThinking = item['type'] !== 'message' && item['type'] !== 'function_call';
-        if (item['type'] !== 'function_call') return;
-        teller.call(output, stringOf(item['name']));
-        teller.arguments(output, complete(output, stringOf(item['arguments'])));
+        const call = callIn(event, source);
+        if (call === undefined) return;
+        teller.call(output, call.name);
+        teller.arguments(output, complete(output, call.arguments));
         return;
       }
       case 'response.output_text.delta':
@@ -119,12 +135,7 @@ export function assembleResponse(tell: Tell, source: ReplySource): StreamAssembl
         if (number <= newest) return;
         newest = number;
       }
-      if (type === 'error') {
-        throw providerError(
-          { headers: source.headers, error: event['error'] ?? event },
-          source.place,
-        );
-      }
+      if (type === 'error') throw failureIn(event, source);
       if (!FINAL.has(stringOf(type)) || !isObject(event['response'])) return grow(event);
       final = { ...event['response'], status: event['response']['status'] ?? statusOf(type) };
     },

@@ -2,10 +2,11 @@ import { isObject } from '../core/json.js';
 import { readAttachments } from './attachments.js';
 import type { OpenAiApi } from './openai-api.js';
 import { parseResponse } from './openai-responses-reply.js';
-import { refuseNative, wireNativeTools } from './openai-native-tools.js';
+import { refuseComputer, refuseNative, wireNativeTools } from './openai-native-tools.js';
 import { sentInResponses } from './openai-responses-refusals.js';
 import { responsesRequest } from './openai-responses-request.js';
 import { assembleResponse } from './openai-responses-stream.js';
+import { screensIn } from './openai-computer.js';
 import { makerOf, readStoredItems } from './stored-items.js';
 
 /** The Responses API, without anything that it keeps: the run's transcript goes out each time. */
@@ -15,10 +16,11 @@ export const responsesApi: OpenAiApi = {
     if (!capabilities.nativeTools) {
       refuseNative(request, `the model "${request.model}" has none; name one that does`);
     }
+    refuseComputer(request, capabilities);
     const native = wireNativeTools(request, variable);
     const from = makerOf({ baseUrl, model: request.model });
     const [data, stored] = await Promise.all([
-      readAttachments(request, capabilities),
+      readAttachments(request, capabilities, { also: screensIn(request.messages) }),
       readStoredItems(request, from),
     ]);
     return (asked, { stream }) => {

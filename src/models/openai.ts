@@ -1,3 +1,4 @@
+import { computerHandler } from '../core/native-tools.js';
 import { askWithout, type Asking } from './ask-without.js';
 import { watchCall, type CallWatch, type Expiry } from './call-watch.js';
 import { capabilitiesOf, type Capabilities } from './capabilities.js';
@@ -90,11 +91,12 @@ async function ask(
   const { baseUrl } = place;
   const prepare = await api.preparation(request, { capabilities, baseUrl, variable });
   const tell = tellSafely(onDelta);
+  const computer = computerHandler(request.settings);
   const asking: Asking = {
     async ask(asked) {
       const { body } = prepare(asked, { stream });
       const response = await client.post(api.path, { body, signal: watch.signal });
-      const source = { headers: response.headers, place };
+      const source = { headers: response.headers, place, ...(computer !== null && { computer }) };
       const streamed = body.stream ?? false;
       return await readAnswer(response, source, { api, client, streamed, watch, tell });
     },

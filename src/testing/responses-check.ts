@@ -1,4 +1,5 @@
 import { isObject } from '../core/json.js';
+import { computerFault, computerToolFault } from './computer-check.js';
 import { readEncrypted } from './responses.js';
 import { itemsOf } from './responses-input.js';
 import { reply, type Step } from './steps.js';
@@ -29,12 +30,14 @@ function withoutPair(items: readonly Item[]): Refusal | undefined {
   return { message, param: 'input' };
 }
 
+const OUTPUTS: readonly unknown[] = ['function_call_output', 'computer_call_output'];
+
 function badThought(items: readonly Item[]): Refusal | undefined {
   for (const [index, item] of items.entries()) {
     if (item['type'] !== 'reasoning') continue;
     const name = `'${shown(item['id'])}'`;
     const next = items[index + 1];
-    if (next === undefined || next['type'] === 'function_call_output' || next['role'] === 'user') {
+    if (next === undefined || OUTPUTS.includes(next['type']) || next['role'] === 'user') {
       const message = `Item ${name} of type 'reasoning' was provided without its required following item.`;
       return { message, param: 'input' };
     }
@@ -49,6 +52,11 @@ function badThought(items: readonly Item[]): Refusal | undefined {
     }
   }
   return undefined;
+}
+
+function badScreen(items: readonly Item[]): Refusal | undefined {
+  const message = computerFault(items);
+  return message === undefined ? undefined : { message, param: 'input' };
 }
 
 function badTool(tools: unknown): Refusal | undefined {
@@ -81,7 +89,12 @@ function badBody(body: Item): Refusal | undefined {
 export function refusedByApi(body: Item): Step | undefined {
   const items = itemsOf(body);
   const refusal =
-    badBody(body) ?? badTool(body['tools']) ?? withoutPair(items) ?? badThought(items);
+    badBody(body) ??
+    badTool(body['tools']) ??
+    computerToolFault(body) ??
+    badScreen(items) ??
+    withoutPair(items) ??
+    badThought(items);
   if (refusal === undefined) return undefined;
   return reply.error(400, { type: 'invalid_request_error', code: null, param: null, ...refusal });
 }

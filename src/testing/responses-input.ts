@@ -10,14 +10,20 @@ function textOf(content: unknown): unknown {
   return isText ? parts.map(({ text }) => text).join('') : content;
 }
 
-function wireCall({ call_id: id, name, arguments: args }: Item): unknown {
+function wireCall({ type, call_id: id, name, arguments: args, action, actions }: Item): unknown {
+  if (type === 'computer_call') {
+    const said = JSON.stringify(action ?? { actions });
+    return { id, type: 'function', function: { name: 'computer', arguments: said } };
+  }
   return { id, type: 'function', function: { name, arguments: args } };
 }
 
 /** What an assistant said in one go: items up to the next one of somebody else. */
 function assistant(items: readonly Item[]): StubMessage {
   const said = items.filter(({ type }) => type === 'message').map(({ content }) => textOf(content));
-  const calls = items.filter(({ type }) => type === 'function_call').map(wireCall);
+  const calls = items
+    .filter(({ type }) => type === 'function_call' || type === 'computer_call')
+    .map(wireCall);
   return {
     role: 'assistant',
     content: said.length === 0 ? null : said.join(''),
@@ -25,12 +31,14 @@ function assistant(items: readonly Item[]): StubMessage {
   };
 }
 
+const OUTPUTS: readonly unknown[] = ['function_call_output', 'computer_call_output'];
+
 function isOther({ type, role }: Item): boolean {
-  return type === 'function_call_output' || (role !== undefined && role !== 'assistant');
+  return OUTPUTS.includes(type) || (role !== undefined && role !== 'assistant');
 }
 
 function other({ type, role, content, call_id: id, output }: Item): StubMessage {
-  if (type === 'function_call_output') return { role: 'tool', tool_call_id: id, content: output };
+  if (OUTPUTS.includes(type)) return { role: 'tool', tool_call_id: id, content: output };
   return { role: String(role), content: textOf(content) };
 }
 

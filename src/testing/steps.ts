@@ -149,6 +149,27 @@ export const reply = {
     );
   },
 
+  /**
+   * An action on the screen, of the Responses API; several are batched, as the newer tool does. `checks`:
+   * what the provider wants a person to look at.
+   */
+  computer(
+    action: JsonObject | readonly JsonObject[],
+    options: CompletionOptions & { checks?: readonly JsonObject[]; text?: string } = {},
+  ): Step {
+    const { checks = [], text = null, items = [], ...rest } = options;
+    const call = {
+      id: 'cu_stub',
+      type: 'computer_call',
+      // The same id in every answer: nobody may rely on it.
+      call_id: 'call_screen',
+      ...(Array.isArray(action) ? { actions: action } : { action }),
+      pending_safety_checks: checks,
+      status: 'completed',
+    };
+    return completionOf({ content: text }, { finish: 'stop', ...rest, items: [...items, call] });
+  },
+
   /** A refusal of the model, in its own words. */
   refusal(refusal: string, options: CompletionOptions = {}): Step {
     return completionOf({ content: null, refusal }, { finish: 'stop', ...options });

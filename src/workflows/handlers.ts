@@ -57,7 +57,11 @@ function refuseResolution(session: Session, resolution: Resolution): void {
     );
   }
   if (session.resolutions.has(call)) throw refusal(`${call} is already resolved`);
-  if (session.pending.has(call)) return;
+  const pending = session.pending.get(call);
+  if (pending?.type === 'safety_check' && as === 'happened') {
+    throw refusal(`as: happened: ${call} was not executed; give retry (do it) or abandon`);
+  }
+  if (pending !== undefined) return;
   const open = [...session.pending.keys()];
   const known = open.length === 0 ? 'no call waits for a decision' : `waiting: ${open.join(', ')}`;
   throw refusal(`call: ${JSON.stringify(call)} does not wait for a decision; ${known}`);

@@ -11,6 +11,7 @@ import type { RunState } from '../core/state.js';
 import { callSummary } from '../core/summaries.js';
 import { runChild } from './child-run.js';
 import { executeCall } from './execute-call.js';
+import { passSafety } from './safety-check.js';
 import { takeInterruption, type Session } from './session.js';
 
 const AT_ONCE = 5;
@@ -27,6 +28,14 @@ export async function runCalls(
     for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
       // Nothing new is started once the work is broken off or paused; the reducer knows what is left.
       if (session.interruption !== null || session.state.paused) return;
+      if (call.safety !== undefined) {
+        const passed = await passSafety(session, call);
+        if (passed.type === 'broken_off') return;
+        if (passed.type === 'refused') {
+          results.push(passed.result);
+          continue;
+        }
+      }
       results.push(await runCall(session, state, call));
     }
   };

@@ -1,10 +1,10 @@
-import { condition } from '@temporalio/workflow';
 import type { RunToolInput } from '../activities/contract.js';
 import { resolvedCall, succeededCall } from '../core/call-results.js';
 import type { CallResult } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
 import { callSummary } from '../core/summaries.js';
 import { functionActivity } from './activities.js';
+import { askPerson } from './ask-person.js';
 import { inFlight, type Session } from './session.js';
 
 type Settled =
@@ -25,7 +25,7 @@ interface Unknown {
 export async function settleUnknown(session: Session, unknown: Unknown): Promise<Settled> {
   try {
     const verified = unknown.tool.verify ? await verify(session, unknown) : null;
-    return verified ?? (await askPerson(session, unknown));
+    return verified ?? (await decided(session, unknown));
   } catch (error) {
     if (session.interruption !== null) return { type: 'cancelled' };
     throw error;
@@ -47,29 +47,21 @@ async function verify(session: Session, { tool, input }: Unknown): Promise<Settl
   return result.ok === true ? { type: 'settled', result: succeededCall(call, tool, result) } : null;
 }
 
-async function askPerson(session: Session, { tool, input, message }: Unknown): Promise<Settled> {
+async function decided(session: Session, { tool, input, message }: Unknown): Promise<Settled> {
   const { call, key } = input;
   const id = call.id;
   const cure = `perdure resolve RUN ${id} --as happened|retry|abandon [--result JSON]`;
-  session.pending.set(id, {
-    type: 'outcome_unknown',
-    call: id,
-    tool: tool.name,
-    arguments: call.arguments,
-    idempotencyKey: key,
-    cure,
+  const resolution = await askPerson(session, {
+    pending: {
+      type: 'outcome_unknown',
+      call: id,
+      tool: tool.name,
+      arguments: call.arguments,
+      idempotencyKey: key,
+      cure,
+    },
+    blocked: { reason: 'outcome_unknown', message: `${message}; settle it: ${cure}` },
   });
-  session.blocked.set(id, { reason: 'outcome_unknown', message: `${message}; settle it: ${cure}` });
-  session.changed();
-  try {
-    await inFlight(session, () => condition(() => session.resolutions.has(id)));
-  } finally {
-    session.pending.delete(id);
-    session.blocked.delete(id);
-    session.changed();
-  }
-  const resolution = session.resolutions.get(id);
-  session.resolutions.delete(id);
-  const result = resolution === undefined ? null : resolvedCall(call, tool, resolution);
+  const result = resolvedCall(call, tool, resolution);
   return result === null ? { type: 'retry' } : { type: 'settled', result };
 }

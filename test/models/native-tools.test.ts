@@ -83,7 +83,17 @@ test.each([
 
 test.each<[Json, string]>([
   [{ type: 'web_search' }, 'give a list'],
-  [[{ type: 'computer_use_preview' }], 'no tool that a provider executes'],
+  [[{ type: 'local_shell' }], 'no tool that a provider executes'],
+  [[{ type: 'computer_use_preview' }], "name the agent's tool"],
+  [[{ type: 'computer', handler: 'screen' }], 'handler "screen" is no tool of this agent'],
+  [
+    [
+      { type: 'computer', handler: 'a' },
+      { type: 'computer', handler: 'a' },
+    ],
+    'one screen',
+  ],
+  [[{ type: 'computer_use_preview', handler: 'a', display_width: 0 }], 'give pixels'],
   [[{ type: 'mcp', headers: { Authorization: 'x' } }], 'authorizationEnv'],
   [[{ type: 'mcp', require_approval: 'always' }], 'nobody could answer it'],
 ])('an agent cannot have %j', (nativeTools, words) => {

@@ -1,4 +1,5 @@
 import { resumeRun } from '../../client/decide.js';
+import { needsPerson } from '../../core/blocked.js';
 import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
 import { openLivingRun } from '../decision.js';
@@ -12,13 +13,14 @@ export const resume: Command<{ readonly id: string }> = async (context, { id }) 
   const { client, run } = opened;
   const blocks = [...run.view.blocked];
   const wasPaused = run.view.state?.paused === true;
-  const undecided = blocks.filter(([, { reason }]) => reason === 'outcome_unknown');
+  const undecided = blocks.filter(([, { reason }]) => needsPerson(reason));
   const [question] = undecided;
   if (question !== undefined && undecided.length === blocks.length && !wasPaused) {
     const see = await adviceFor(context, run, ['status', id]);
+    const what = question[1].reason === 'safety_check' ? 'may be done' : 'happened';
     throw new Error(
       `trying again is no answer: ${visible(question[0])} waits for a person to say whether it ` +
-        `happened. What to type is shown by: ${see}`,
+        `${what}. What to type is shown by: ${see}`,
     );
   }
   await heard(context, opened, { decision: 'resume', say: () => resumeRun(client, id) });

@@ -22,7 +22,7 @@ export const MAGIC_BYTES = 12;
 
 /** What the bytes are, whatever a name or a header says of them; null where nobody can tell. */
 export function mediaTypeOf(bytes: Uint8Array): MediaType | null {
-  const head = Buffer.from(bytes.subarray(0, MAGIC_BYTES)).toString('latin1');
+  const head = String.fromCharCode(...bytes.subarray(0, MAGIC_BYTES));
   const found = MAGIC.find(([, marks]) => marks.every(([at, mark]) => head.startsWith(mark, at)));
   return found?.[0] ?? null;
 }

@@ -1,0 +1,29 @@
+import { condition } from '@temporalio/workflow';
+import type { CallResult } from '../core/calls.js';
+import type { ToolCall } from '../core/messages.js';
+import { safetyMessage, safetyPending, settledSafety } from '../core/safety.js';
+import { askPerson } from './ask-person.js';
+import { inFlight, type Session } from './session.js';
+
+type Passed =
+  | { readonly type: 'acknowledged' }
+  | { readonly type: 'refused'; readonly result: CallResult }
+  /** The work was broken off before anybody decided; nothing was done. */
+  | { readonly type: 'broken_off' };
+
+/** A call that its provider wants looked at waits for a person. No engine ever acknowledges anything. */
+export async function passSafety(session: Session, call: ToolCall): Promise<Passed> {
+  try {
+    const resolution = await askPerson(session, {
+      pending: safetyPending(call, 'RUN'),
+      blocked: { reason: 'safety_check', message: safetyMessage(call) },
+    });
+    const result = settledSafety(call, resolution);
+    if (result !== null) return { type: 'refused', result };
+    if (session.state.paused) await inFlight(session, () => condition(() => !session.state.paused));
+    return { type: 'acknowledged' };
+  } catch (error) {
+    if (session.interruption !== null) return { type: 'broken_off' };
+    throw error;
+  }
+}

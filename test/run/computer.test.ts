@@ -1,0 +1,383 @@
+import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { resolve } from '../../src/cli/commands/resolve.js';
+import { resume } from '../../src/cli/commands/resume.js';
+import { status as statusCommand } from '../../src/cli/commands/status.js';
+import { statusFrom } from '../../src/client/status.js';
+import { readRun } from '../../src/client/read-run.js';
+import type { Resolution } from '../../src/core/call-results.js';
+import { sha256Hex } from '../../src/core/digest.js';
+import type { JsonObject } from '../../src/core/json.js';
+import type { ModelEntry } from '../../src/models/catalog.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { reply } from '../../src/testing/steps.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { screenshot } from '../../src/tools/screenshot.js';
+import {
+  cancelTurnUpdate,
+  closeUpdate,
+  pauseUpdate,
+  resolveUpdate,
+  resumeUpdate,
+} from '../../src/workflows/handles.js';
+import { ask, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
+import { say } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { saidIn, segmentsOf } from '../support/segments.js';
+
+/** Looks different each time, and like a PNG to whoever reads its first bytes. */
+function picture(number: number, bytes = 64): Buffer {
+  return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(bytes, number)]);
+}
+
+interface Done {
+  readonly action: unknown;
+  readonly key: string;
+}
+
+let rig: Rig;
+let stub: Stub;
+let done: Done[];
+let size: number;
+beforeEach(async () => {
+  [rig, stub, done, size] = [await createRig(), await startStub(), [], 64];
+});
+afterEach(async () => {
+  await rig.close();
+  await stub.close();
+});
+
+const screen = defineTool({
+  name: 'screen',
+  description: 'Acts on the screen.',
+  input: z.looseObject({}),
+  effect: 'keyed',
+  retry: { attempts: 1 },
+  async execute(action, { idempotencyKey: key }) {
+    if (action['type'] === 'wait') throw new Error('the browser is gone');
+    done.push({ action, key });
+    return screenshot(picture(done.length, size), { text: `shot ${done.length}` });
+  },
+});
+
+const computer: JsonObject = { type: 'computer_use_preview', handler: 'screen' };
+
+function clerk(native: JsonObject = computer, rest: object = {}) {
+  return defineAgent({
+    name: 'clerk',
+    instructions: 'Click.',
+    model: 'm',
+    tools: [screen],
+    settings: { nativeTools: [native] },
+    ...rest,
+  });
+}
+
+async function work(agent = clerk(), rest: object = {}): Promise<void> {
+  const entry: ModelEntry = {
+    api: 'responses',
+    model: 'computer-use-preview',
+    baseUrl: stub.baseUrl,
+  };
+  await rig.worker([agent], { models: { m: entry }, ...rest });
+}
+
+const click: JsonObject = { type: 'click', button: 'left', x: 10, y: 20 };
+const checks: readonly JsonObject[] = [
+  { id: 'sc_1', code: 'malicious_instructions', message: 'The page gives \u001b[2Jorders.' },
+  { id: 'sc_2', code: 'irrelevant_domain', message: null },
+];
+
+type Item = Record<string, unknown>;
+
+function inputs(): readonly (readonly Item[])[] {
+  return stub.requests.map(({ body }) => body['input'] as readonly Item[]);
+}
+
+/** Of the newest request, with pictures as their digests. */
+function last(): readonly Item[] {
+  return (inputs().at(-1) ?? []).map((item) => {
+    const { output } = item;
+    if (typeof output !== 'object' || output === null || !('image_url' in output)) return item;
+    return { ...item, output: { ...output, image_url: sha256Hex(String(output.image_url)) } };
+  });
+}
+
+function expectStablePrefix(): void {
+  const texts = inputs().map((items) => items.map((item) => JSON.stringify(item)));
+  for (const [index, items] of texts.entries()) {
+    if (index > 0) expect(items.slice(0, texts[index - 1]?.length)).toEqual(texts[index - 1]);
+  }
+}
+
+function shown(number: number): string {
+  return sha256Hex(`data:image/png;base64,${picture(number, size).toString('base64')}`);
+}
+
+/** A run that waits for a person to look at its first action. */
+async function doubtful(rest: JsonObject = {}) {
+  stub.script(reply.computer(click, { checks, reasoning: 'I click.' }));
+  const handle = await rig.start({ agent: 'clerk', message: 'Order it.', ...rest });
+  const status = await untilStatus(handle, 'blocked');
+  return { handle, status };
+}
+
+async function told(id: string) {
+  return statusFrom(await readRun(rig.client, id), Date.now());
+}
+
+test('actions are calls of the handler, screenshots go back with the pending items', async () => {
+  size = 100_000;
+  await work();
+  stub.script(
+    reply.computer({ type: 'screenshot' }, { reasoning: 'Let me see.' }),
+    reply.computer(click, { text: 'I click.' }),
+    reply.computer(click),
+    reply.text('Done.'),
+  );
+  const { outcome, history, projection } = await rig.run({ agent: 'clerk', message: 'Order it.' });
+  expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.', steps: 4 });
+  // The same click twice is two clicks, each under a key of its own.
+  expect(done.map(({ action }) => action)).toEqual([{ type: 'screenshot' }, click, click]);
+  expect(new Set(done.map(({ key }) => key)).size).toBe(3);
+  expectStablePrefix();
+  expect(stub.requests[0]?.body).toMatchObject({
+    truncation: 'auto',
+    tools: [
+      { name: 'read_result' },
+      {
+        type: 'computer_use_preview',
+        display_width: 1280,
+        display_height: 800,
+        environment: 'browser',
+      },
+    ],
+  });
+  expect(last()).toMatchObject([
+    { role: 'user' },
+    { type: 'reasoning' },
+    {
+      type: 'computer_call',
+      id: 'cu_stub',
+      call_id: 'call_1_1_0',
+      action: { type: 'screenshot' },
+      pending_safety_checks: [],
+    },
+    {
+      type: 'computer_call_output',
+      call_id: 'call_1_1_0',
+      output: { type: 'computer_screenshot', image_url: shown(1) },
+    },
+    { role: 'user', content: expect.stringContaining('shot 1') },
+    { type: 'computer_call', call_id: 'call_1_2_0', action: click },
+    { type: 'message', role: 'assistant' },
+    { type: 'computer_call_output', output: { image_url: shown(2) } },
+    { role: 'user' },
+    { type: 'computer_call', call_id: 'call_1_3_0' },
+    { type: 'computer_call_output', output: { image_url: shown(3) } },
+    { role: 'user' },
+  ]);
+  expect(projection.said.filter(({ role }) => role === 'tool')).toMatchObject([
+    {
+      text: '[screenshot: image/png, 100.0 kB]\nshot 1',
+      attachments: [{ mediaType: 'image/png' }],
+    },
+    {},
+    {},
+  ]);
+  // Pictures lie in the blob store.
+  expect(JSON.stringify(history.events).length).toBeLessThan(40_000);
+  stub.assertConsumed();
+});
+
+test('actions that come in one batch are one call, streamed or not', async () => {
+  await work(clerk({ type: 'computer', handler: 'screen' }), { live: true });
+  const actions = [click, { type: 'type', text: 'hello' }];
+  stub.script(reply.computer(actions, { sse: { charactersPerEvent: 3 } }), reply.text('Done.'));
+  const { outcome } = await rig.run({ agent: 'clerk', message: 'Order it.' });
+  expect(outcome).toMatchObject({ status: 'completed', steps: 2 });
+  expect(done.map(({ action }) => action)).toEqual([{ actions }]);
+  expect(stub.requests[0]?.body).toMatchObject({ tools: [{}, { type: 'computer' }] });
+  expect(stub.requests[0]?.body).not.toHaveProperty('truncation');
+});
+
+test('an action that fails goes back as a call that failed, for the API wants a screenshot', async () => {
+  await work();
+  stub.script(reply.computer({ type: 'wait' }, { reasoning: 'Hm.' }), reply.text('A pity.'));
+  const { outcome } = await rig.run({ agent: 'clerk', message: 'Order it.' });
+  expect(outcome).toMatchObject({ status: 'completed', answer: 'A pity.' });
+  expect(last()).toMatchObject([
+    { role: 'user' },
+    { type: 'reasoning' },
+    { type: 'function_call', name: 'screen', call_id: 'call_1_1_0' },
+    { type: 'function_call_output', output: expect.stringContaining('the browser is gone') },
+  ]);
+});
+
+test('only the first action of a message is done', async () => {
+  await work();
+  const more = { type: 'computer_call', id: 'cu_0', call_id: 'x', action: { type: 'move' } };
+  const items = [{ ...more, pending_safety_checks: [], status: 'completed' }];
+  stub.script(reply.computer(click, { items }), reply.text('Done.'));
+  await rig.run({ agent: 'clerk', message: 'Order it.' });
+  expect(done.map(({ action }) => action)).toEqual([{ type: 'move' }]);
+  expect(JSON.stringify(last())).toContain('one action on the screen per message');
+});
+
+test('a doubtful action is done when a person has acknowledged its checks, and not before', async () => {
+  await work();
+  const { handle, status } = await doubtful();
+  const id = handle.workflowId;
+  expect(status).toMatchObject({
+    reason: 'safety_check',
+    message: expect.stringContaining('malicious_instructions: The page gives \ufffd[2Jorders.'),
+    pending: [
+      {
+        type: 'safety_check',
+        call: 'call_1_1_0',
+        tool: 'screen',
+        checks: [{ id: 'sc_1' }, { id: 'sc_2' }],
+      },
+    ],
+  });
+  const { searchAttributes } = await handle.describe();
+  expect(searchAttributes).toMatchObject({ AgentReason: ['safety_check'] });
+  // The next worker has to find the question in the history.
+  await rig.stopWorkers();
+  await work();
+  expect(await statusOf(handle)).toMatchObject({ status: 'blocked', reason: 'safety_check' });
+  const read = await told(id);
+  expect(read).toMatchObject({ status: 'blocked', reason: 'safety_check' });
+  expect(read.message).toBe(status.message);
+  expect(read.pending).toEqual(
+    status.pending.map((one) => ({ ...one, cure: one.cure.replace('RUN', id) })),
+  );
+  expect(done).toEqual([]);
+  stub.script(reply.text('Ordered.'));
+  await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_0', as: 'retry' }] });
+  const { outcome, projection } = await rig.end(handle);
+  expect(outcome).toMatchObject({ status: 'completed', answer: 'Ordered.' });
+  expect(done.map(({ action }) => action)).toEqual([click]);
+  expect(projection.blocked.size).toBe(0);
+  expect(last()).toMatchObject([
+    { role: 'user' },
+    { type: 'reasoning' },
+    { type: 'computer_call', pending_safety_checks: checks },
+    {
+      type: 'computer_call_output',
+      call_id: 'call_1_1_0',
+      acknowledged_safety_checks: checks,
+      output: { image_url: shown(1) },
+    },
+    { role: 'user' },
+  ]);
+  stub.assertConsumed();
+});
+
+test('an action that a person decides against is not done, and the model is told', async () => {
+  await work();
+  const { handle } = await doubtful();
+  stub.script(reply.computer({ type: 'screenshot' }), reply.text('Not ordered.'));
+  await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_0', as: 'abandon' }] });
+  const { outcome } = await rig.end(handle);
+  expect(outcome).toMatchObject({ status: 'completed', answer: 'Not ordered.', steps: 3 });
+  expect(done.map(({ action }) => action)).toEqual([{ type: 'screenshot' }]);
+  expectStablePrefix();
+  expect(last()[2]).toMatchObject({ type: 'function_call', call_id: 'call_1_1_0' });
+  expect(last()[3]).toMatchObject({ output: expect.stringContaining('decided against it') });
+  expect(JSON.stringify(inputs())).not.toContain('acknowledged_safety_checks');
+});
+
+test.each<[Resolution, string]>([
+  [{ call: 'call_1_1_0', as: 'happened', result: 'x' }, 'was not executed'],
+  [{ call: 'call_9_9_9', as: 'retry' }, 'does not wait for a decision'],
+  [{ call: 'call_1_1_0', as: 'accept', definition: 'x' }, ''],
+])('no other word settles it: %j', async (resolution, words) => {
+  await work();
+  const { handle } = await doubtful();
+  await expect(handle.executeUpdate(resolveUpdate, { args: [resolution] })).rejects.toMatchObject({
+    cause: expect.objectContaining({ message: expect.stringContaining(words) }),
+  });
+  expect(await statusOf(handle)).toMatchObject({ reason: 'safety_check' });
+  await handle.cancel();
+  const { outcome } = await rig.end(handle);
+  expect(outcome.status).toBe('cancelled');
+  expect(done).toEqual([]);
+});
+
+test('the commands show the question, refuse to try again, and take the answer', async () => {
+  await work();
+  const { handle } = await doubtful();
+  const id = handle.workflowId;
+  const address = inject('temporalAddress');
+  const place = { address, home: rig.home, taskQueue: rig.taskQueue };
+  const { stdout } = await say(statusCommand, { id }, place);
+  expect(stdout).toMatch(/blocked \(safety_check\)/);
+  expect(stdout).toContain(
+    'Look whether this may be done: screen left click 10 20, with {"button"',
+  );
+  expect(stdout).toMatch(new RegExp(`resolve ${id} call_1_1_0 --as retry .*acknowledge it`));
+  expect(stdout).not.toContain('--as happened');
+  expect(stdout).not.toContain('\u001b[2J');
+  await expect(say(resume, { id }, place)).rejects.toThrow('whether it may be done');
+  stub.script(reply.text('Ordered.'));
+  await say(resolve, { id, call: 'call_1_1_0', as: 'retry' }, place);
+  const { outcome } = await rig.end(handle);
+  expect(outcome.answer).toBe('Ordered.');
+});
+
+test('what is acknowledged while the run is paused waits for its end', async () => {
+  await work();
+  const { handle } = await doubtful();
+  await handle.executeUpdate(pauseUpdate);
+  await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_0', as: 'retry' }] });
+  expect(await statusOf(handle)).toMatchObject({ status: 'paused', pending: [] });
+  expect(await told(handle.workflowId)).toMatchObject({ status: 'paused', pending: [] });
+  stub.script(reply.text('Ordered.'));
+  expect(done).toEqual([]);
+  await handle.executeUpdate(resumeUpdate);
+  const { outcome } = await rig.end(handle);
+  expect(outcome.answer).toBe('Ordered.');
+  expect(done).toHaveLength(1);
+});
+
+test('a turn that is cancelled while it waits does nothing, and the run goes on', async () => {
+  await work();
+  const { handle } = await doubtful({ open: true });
+  await handle.executeUpdate(cancelTurnUpdate, { args: [{}] });
+  expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'cancelled' });
+  stub.script(reply.text('Well then.'));
+  await ask(handle, 'Leave it.');
+  expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'Well then.' });
+  expect(await told(handle.workflowId)).toMatchObject({ pending: [], status: 'waiting_message' });
+  expect(done).toEqual([]);
+  expect(last()).toMatchObject([
+    { role: 'user' },
+    { type: 'reasoning' },
+    { type: 'function_call' },
+    { type: 'function_call_output' },
+    { role: 'user' },
+  ]);
+  await handle.executeUpdate(closeUpdate);
+  await rig.end(handle);
+});
+
+test('a full segment stays while a person is asked, and the pictures go on in the next', async () => {
+  await work(clerk(), { segment: { steps: 1, bytes: 2_000_000 } });
+  stub.script(reply.computer({ type: 'screenshot' }));
+  const { handle } = await doubtful();
+  const before = (await handle.describe()).runId;
+  expect((await told(handle.workflowId)).segments).toBe(2);
+  stub.script(reply.computer(click), reply.text('Ordered.'));
+  await vi.waitFor(async () => expect(await statusOf(handle)).toMatchObject({ step: 2 }));
+  await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_2_0', as: 'retry' }] });
+  await handle.result();
+  expect(before).not.toBe((await handle.describe()).runId);
+  expectStablePrefix();
+  const pictures = last().filter(({ type }) => type === 'computer_call_output');
+  expect(pictures.map(({ output }) => (output as Item)['image_url'])).toEqual([1, 2, 3].map(shown));
+  const segments = await segmentsOf(rig.client, handle.workflowId);
+  expect(saidIn(segments).filter(({ role }) => role === 'tool')).toHaveLength(3);
+  stub.assertConsumed();
+});
