@@ -109,9 +109,12 @@ async function serve(): Promise<Served> {
   return one;
 }
 
+/** As a client would: asks again where it was not done in the time that it gave. */
 async function answerOf(from: Served, id: unknown): Promise<Record<string, unknown>> {
-  const { value } = await from.call('agent_result', { id, wait_seconds: 40 });
-  return value;
+  for (;;) {
+    const { value, isError } = await from.call('agent_result', { id, wait_seconds: 20 });
+    if (value['done'] !== false || isError) return value;
+  }
 }
 
 describe('perdure as an MCP server', () => {
@@ -265,9 +268,10 @@ describe('perdure as an MCP server', () => {
     const { id } = value;
     const waiting = await first.call('agent_result', { id, wait_seconds: 1 });
     expect(waiting.value).toMatchObject({ id, done: false, answer: null });
+    await stub.barrier('never').reached;
     process.kill(first.pid, 'SIGKILL');
     const second = await serve();
     expect((await second.call('agent_start', task)).value).toEqual({ id, repeated: true });
     expect(await answerOf(second, id)).toMatchObject({ done: true, answer: 'after all' });
-  });
+  }, 180_000);
 });
