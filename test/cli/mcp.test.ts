@@ -199,10 +199,11 @@ describe('perdure as an MCP server', () => {
     const noTurn = await server.call('agent_cancel', { id, turn: 2 });
     expect(noTurn).toMatchObject({ isError: true, text: 'no turn is under way' });
     expect((await server.call('agent_cancel', { id })).value).toEqual({ id, cancelled: 'run' });
-    await vi.waitFor(async () => {
+    const isOver = async (): Promise<void> => {
       const { value: over } = await server.call('agent_status', { id });
       expect(over).toMatchObject({ status: 'done', reason: 'cancelled' });
-    });
+    };
+    await vi.waitFor(isOver, { timeout: 30_000, interval: 100 });
     expect(await answerOf(server, id)).toMatchObject({ done: true, status: 'cancelled' });
   });
 
