@@ -47,7 +47,7 @@ const ROWS: Record<string, { readonly step: Step; readonly options?: OpenAiModel
   'a cut answer': { step: reply.text('x'.repeat(99), { cut: { afterBytes: 9, how: 'close' } }) },
   'a timeout': {
     step: reply.text('x', { holdBeforeHeaders: 'never' }),
-    options: { timeoutMs: 50 },
+    options: { timeoutMs: 500 },
   },
 };
 
