@@ -20,9 +20,10 @@ describe('capabilitiesOf', () => {
     'o',
     'constructor',
   ])('hopes the best of "%s"', (model) => {
-    // Who does not think refuses to hand out thoughts.
+    // Who does not think refuses to hand out thoughts, and OpenAI's older models see no screens.
     const reasoningItems = !model.startsWith('gpt-4');
-    expect(capabilitiesOf(model)).toEqual({ ...OPTIMISTIC, reasoningItems });
+    const computerUse = !model.startsWith('gpt-');
+    expect(capabilitiesOf(model)).toEqual({ ...OPTIMISTIC, reasoningItems, computerUse });
   });
 
   test.each<[string, Partial<Capabilities>]>([

@@ -1,9 +1,11 @@
-import { bundleWorkflows } from '../../src/workflow-code.js';
+import { readFile } from 'node:fs/promises';
+import type { WorkflowBundle } from '@temporalio/worker';
+import { inject } from 'vitest';
 
-let bundle: ReturnType<typeof bundleWorkflows> | undefined;
+let bundle: Promise<WorkflowBundle> | undefined;
 
-/** The workflow code of the sources, bundled once per test process. */
-export async function sourceBundle(): Promise<Awaited<ReturnType<typeof bundleWorkflows>>> {
-  bundle ??= bundleWorkflows();
+/** The workflow code of the sources, bundled once per test run. */
+export async function sourceBundle(): Promise<WorkflowBundle> {
+  bundle ??= readFile(inject('workflowBundle'), 'utf8').then((code) => ({ code }));
   return await bundle;
 }

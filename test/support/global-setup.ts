@@ -1,9 +1,20 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { bundleWorkflows } from '../../src/workflow-code.js';
 import { testServer } from './temporal-server.js';
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const server = await testServer();
+  const folder = await mkdtemp(join(tmpdir(), 'perdure-bundle-'));
+  const workflowBundle = join(folder, 'workflow-bundle.js');
+  const [server, { code }] = await Promise.all([testServer(), bundleWorkflows()]);
+  await writeFile(workflowBundle, code);
   project.provide('temporalAddress', server.address);
   project.provide('temporalCli', server.cliPath);
-  return server.stop;
+  project.provide('workflowBundle', workflowBundle);
+  return async () => {
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
 }

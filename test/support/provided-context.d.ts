@@ -7,5 +7,7 @@ declare module 'vitest' {
     readonly temporalAddress: string;
     /** Path of the Temporal CLI. */
     readonly temporalCli: string;
+    /** Path of the file that holds the bundled workflow code of the sources. */
+    readonly workflowBundle: string;
   }
 }
