@@ -4,6 +4,7 @@ import { createLookout } from '../../src/live/worker-files.js';
 import { openingMessage, type Script } from '../conversation.js';
 import type { Bench, BenchWorker } from '../kit/bench.js';
 import { startChild } from '../kit/child.js';
+import { measureUnread } from '../live/unread.js';
 import { interleave, medians, ratios } from '../kit/interleave.js';
 import type { Row } from '../row.js';
 import { PACED } from '../subject/models.js';
@@ -16,18 +17,13 @@ const CROWD = 200;
 const SPOKEN: Script = { name: 'spoken', steps: 7, tools: ['work'], bytes: 100 };
 /** The same from the stub, which goes on speaking whatever the worker is busy with. */
 const PACED_SCRIPT: Script = { name: PACED, steps: 7, tools: ['work'], bytes: 160 };
-const STREAMED: Script = { name: 'streamed', steps: 25, tools: ['work'], bytes: 500 };
 
 /** What it costs to let others read along. */
 export async function measureLive(bench: Bench): Promise<readonly Row[]> {
   const first = await bench.worker('perdure', { LIVE: '1' });
   const rows = [await firstToken(bench, first), await crowd(bench, first)];
   await first.end();
-  const watched = await bench.worker('perdure', { LIVE: '1' });
-  const alone = await bench.worker('perdure');
-  rows.push(await nobody(bench, { watched, alone }));
-  await Promise.all([watched.end(), alone.end()]);
-  return rows;
+  return [...rows, await measureUnread(bench)];
 }
 
 /** By the clock that both processes share. */
@@ -83,52 +79,6 @@ async function crowd(bench: Bench, worker: BenchWorker): Promise<Row> {
     bar: { atMost: 1.1 },
     samples: ratios(compared),
     detail: `${show(perdure)} against ${show(bare)} ms for ${PACED_SCRIPT.steps + 1} replies`,
-  };
-}
-
-/** The same streamed runs on a worker that lets others read along, and on one that does not. */
-async function nobody(
-  bench: Bench,
-  workers: Readonly<Record<'watched' | 'alone', BenchWorker>>,
-): Promise<Row> {
-  let wallMs = 0;
-  const spent = async (worker: BenchWorker): Promise<number> => {
-    const before = await worker.reading();
-    const handle = await bench.client.workflow.start('agent', {
-      taskQueue: worker.queue,
-      workflowId: randomUUID(),
-      args: [{ agent: 'streamed', message: openingMessage(STREAMED) }],
-    });
-    await handle.result();
-    const after = await worker.reading();
-    wallMs = after.at - before.at;
-    return after.cpuMs - before.cpuMs;
-  };
-  const walls: number[] = [];
-  const both = {
-    perdure: async () => {
-      const cpuMs = await spent(workers.watched);
-      walls.push(wallMs);
-      return cpuMs;
-    },
-    bare: () => spent(workers.alone),
-  };
-  await interleave(bench.quick ? 1 : 4, both);
-  walls.length = 0;
-  const compared = await interleave(bench.quick ? 2 : 20, both);
-  const samples = compared.perdure.map(
-    (cpuMs, index) =>
-      ((cpuMs - (compared.bare[index] ?? Number.NaN)) / (walls[index] ?? Number.NaN)) * 100,
-  );
-  const { perdure, bare } = medians(compared);
-  return {
-    name: 'live/nobody',
-    what: 'processor time that the live plane takes of a core while nobody reads',
-    value: median(samples),
-    unit: '%',
-    bar: { atMost: 1 },
-    samples,
-    detail: `${show(perdure)} against ${show(bare)} ms of processor time per run of ${show(median(walls))} ms`,
   };
 }
 

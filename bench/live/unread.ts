@@ -1,0 +1,66 @@
+import { createLiveHub } from '../../src/live/hub.js';
+import { openAiModel } from '../../src/models/openai.js';
+import type { Delta, ModelRequest } from '../../src/models/model.js';
+import { reply } from '../../src/testing/steps.js';
+import { startStub } from '../../src/testing/stub-server.js';
+import type { Bench } from '../kit/bench.js';
+import { interleave, medians } from '../kit/interleave.js';
+import type { Row } from '../row.js';
+import { median } from '../statistics.js';
+import { show } from '../table.js';
+
+/** About a thousand pieces. */
+const TEXT = 'word '.repeat(780);
+const REQUEST: ModelRequest = {
+  model: 'stub',
+  instructions: '',
+  messages: [{ role: 'user', text: 'go' }],
+  tools: [],
+  toolChoice: 'auto',
+  settings: {},
+};
+
+/**
+ * A reply that is streamed as fast as it comes, kept for readers of whom there are none, against one
+ * that nobody keeps. In one process: between two the difference drowns in what else they do.
+ */
+export async function measureUnread({ quick }: Pick<Bench, 'quick'>): Promise<Row> {
+  const stub = await startStub({ keep: 1 });
+  const model = openAiModel({ apiKey: 'none', baseUrl: stub.baseUrl, stream: true });
+  const hub = createLiveHub();
+  const walls: number[] = [];
+  let count = 0;
+  const cpuMs = async (onDelta: (delta: Delta) => void) => {
+    stub.script(reply.text(TEXT, { sse: { charactersPerEvent: 4 } }));
+    const [before, begun] = [process.cpuUsage(), performance.now()];
+    await model.call(REQUEST, { signal: new AbortController().signal, onDelta });
+    const { user, system } = process.cpuUsage(before);
+    walls.push(performance.now() - begun);
+    return (user + system) / 1_000;
+  };
+  const place = { segment: 's', activity: 'a', attempt: 1, turn: 1 };
+  const both = {
+    perdure: async () => {
+      const writer = hub.begin('run', { ...place, step: (count += 1) });
+      const spent = await cpuMs((delta) => writer.push(delta));
+      writer.end();
+      return spent;
+    },
+    bare: () => cpuMs(() => undefined),
+  };
+  await interleave(20, both);
+  walls.length = 0;
+  const compared = await interleave(quick ? 40 : 150, both);
+  await stub.close();
+  const { perdure, bare } = medians(compared);
+  const share = ((perdure - bare) / median(walls)) * 100;
+  return {
+    name: 'live/nobody',
+    what: 'processor time of a core that the live plane takes at full speed while nobody reads',
+    value: share,
+    unit: '%',
+    bar: { atMost: 1 },
+    samples: [share],
+    detail: `${show(perdure)} against ${show(bare)} ms for 975 pieces in ${show(median(walls))} ms`,
+  };
+}
