@@ -19,7 +19,7 @@ import { modelRequest } from './model-request.js';
 import { rebuildPrompt } from './rebuild-prompt.js';
 import { recordReply } from './recorded-reply.js';
 import { runContext } from './run-context.js';
-import { settleTool } from './settle-tool.js';
+import { settledValue } from './settle-tool.js';
 
 const KEPT_REPORTS = 10;
 /** Beyond every adapter's own clock; a model that never answers does not hold a slot for ever. */
@@ -81,7 +81,6 @@ async function ask(
   request: ModelRequest,
 ): Promise<ModelReply> {
   const { model, name } = await decider(deps, how);
-  const cancelled = context.cancellationSignal;
   const { output, decide } = how.pinned.definition;
   const asked = { ...request, model: name };
   const isStep = how.input.compact === undefined;
@@ -93,23 +92,12 @@ async function ask(
     classes === null
       ? liveCall(live, place, (watched) => model.call(asked, { signal, ...watched }))
       : askForClass(model, asked, { signal, output: classes });
-  const end = await settleTool(call, {
+  return await settledValue(call, {
     timeoutMs: LONGEST_CALL_MS,
-    cancelled,
+    cancelled: context.cancellationSignal,
+    late: () =>
+      new ModelError(`no reply within ${LONGEST_CALL_MS} ms`, { kind: 'retry', type: 'timeout' }),
   });
-  switch (end.type) {
-    case 'value':
-      return end.value;
-    case 'thrown':
-      throw end.error;
-    case 'cancelled':
-      throw cancelled.reason;
-    case 'timeout':
-      throw new ModelError(`no reply within ${LONGEST_CALL_MS} ms`, {
-        kind: 'retry',
-        type: 'timeout',
-      });
-  }
 }
 
 /** The model, or what the agent has in its place. A summary is always a model's. */

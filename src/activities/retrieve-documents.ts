@@ -13,7 +13,7 @@ import { withHeartbeat } from './heartbeat.js';
 import { block } from './prepare-call.js';
 import { rebuildPrompt } from './rebuild-prompt.js';
 import { runContext } from './run-context.js';
-import { settleTool } from './settle-tool.js';
+import { settledValue } from './settle-tool.js';
 import type { PromptName } from './transcript-cache.js';
 import { logOf, runOf } from './user-function.js';
 
@@ -73,21 +73,11 @@ async function ask(
   query: RetrieveQuery,
   told: Omit<Parameters<Retriever['find']>[1], 'signal'>,
 ): Promise<unknown> {
-  const cancelled = context.cancellationSignal;
-  const end = await settleTool(async (signal) => await find(query, { ...told, signal }), {
+  return await settledValue(async (signal) => await find(query, { ...told, signal }), {
     timeoutMs,
-    cancelled,
+    cancelled: context.cancellationSignal,
+    late: () => new Error(`it did not end within ${timeoutMs} ms`),
   });
-  switch (end.type) {
-    case 'value':
-      return end.value;
-    case 'thrown':
-      throw end.error;
-    case 'cancelled':
-      throw cancelled.reason;
-    case 'timeout':
-      throw new Error(`it did not end within ${timeoutMs} ms`);
-  }
 }
 
 /** The last failure is told to the workflow; those before it are Temporal's to try again. */

@@ -45,6 +45,24 @@ export async function settleTool<T>(
   }
 }
 
+/** The value, or what stands in its way as an exception; `late`: what is thrown when the time is over. */
+export async function settledValue<T>(
+  run: (signal: AbortSignal) => Promise<T>,
+  bounds: { timeoutMs: number; cancelled: AbortSignal; late: () => Error },
+): Promise<T> {
+  const end = await settleTool(run, bounds);
+  switch (end.type) {
+    case 'value':
+      return end.value;
+    case 'thrown':
+      throw end.error;
+    case 'cancelled':
+      throw bounds.cancelled.reason;
+    case 'timeout':
+      throw bounds.late();
+  }
+}
+
 async function settle<T>(
   run: (signal: AbortSignal) => Promise<T>,
   { signal, bounds }: { signal: AbortSignal; bounds: { cancelled: AbortSignal } },
