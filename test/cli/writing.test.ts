@@ -92,7 +92,7 @@ describe('what a model is saying', () => {
 
 const SCRIPT = '/usr/bin/script';
 
-describe.skipIf(!existsSync(SCRIPT))('on a terminal', () => {
+describe.skipIf(!existsSync(SCRIPT))(`on a terminal, which ${SCRIPT} of util-linux plays`, () => {
   let stub: Stub;
   let folder: string;
   beforeAll(async () => {

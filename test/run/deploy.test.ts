@@ -1,12 +1,12 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
-import type { RunStatus } from '../../src/core/status.js';
 import { openAiModel } from '../../src/models/openai.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { blocked } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -46,17 +46,6 @@ async function deployMidway(first: Agent, second: Agent): Promise<WorkflowHandle
   await old.shutdown();
   await rig.worker([second], { models });
   return handle;
-}
-
-async function blocked(handle: WorkflowHandle): Promise<RunStatus> {
-  return await vi.waitFor(
-    async () => {
-      const status = await handle.query<RunStatus>('status');
-      expect(status.status).toBe('blocked');
-      return status;
-    },
-    { timeout: 30_000, interval: 100 },
-  );
 }
 
 describe('a deploy in mid-run', () => {

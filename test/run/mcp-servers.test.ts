@@ -13,6 +13,7 @@ import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js'
 import { startStub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { blocked } from '../support/conversation.js';
 import { historyText } from '../support/history-text.js';
 import { fixtureFiles, listed, offer, stdioFixture } from '../support/mcp-agent.js';
 import { seen } from '../support/mcp-fixture.js';
@@ -129,14 +130,7 @@ describe('an MCP server over streamable HTTP', () => {
       mcpServer({ name: 'far', transport: 'http', url, effects: { look: 'read' } }),
     ]);
     const handle = await start(rig, callTool('far__look'), callTool('far__note'));
-    const status = await vi.waitFor(
-      async () => {
-        const now = await handle.query<RunStatus>('status');
-        expect(now.status).toBe('blocked');
-        return now;
-      },
-      { timeout: 20_000, interval: 100 },
-    );
+    const status = await blocked(handle);
     expect(status).toMatchObject({ reason: 'outcome_unknown', pending: [{ tool: 'far__note' }] });
     await resolveCall(rig.client, handle.workflowId, {
       call: status.pending[0]?.call ?? '',
@@ -168,14 +162,7 @@ test('an MCP server that refuses its key blocks the run until it takes it', asyn
     isRevoked = true;
     return callTool('far__note', { n: 1 });
   });
-  const status = await vi.waitFor(
-    async () => {
-      const now = await handle.query<RunStatus>('status');
-      expect(now.status).toBe('blocked');
-      return now;
-    },
-    { timeout: 20_000, interval: 100 },
-  );
+  const status = await blocked(handle);
   expect(status.reason).toBe('credentials');
   expect(status.message).toBe(
     'MCP server "far" refuses (HTTP 401); is the key in DESK_TOKEN right?',

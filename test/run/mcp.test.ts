@@ -7,6 +7,7 @@ import type { RunStatus } from '../../src/core/status.js';
 import type { McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { blocked } from '../support/conversation.js';
 import { say as sayTo } from '../support/in-process.js';
 import { historyText } from '../support/history-text.js';
 import { fixtureFiles, listed, offer, stdioFixture } from '../support/mcp-agent.js';
@@ -96,17 +97,6 @@ async function run(
 
 const results = ({ projection }: Ended): readonly string[] =>
   projection.said.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
-
-async function blocked(handle: Awaited<ReturnType<typeof start>>['handle']): Promise<RunStatus> {
-  return await vi.waitFor(
-    async () => {
-      const status = await handle.query<RunStatus>('status');
-      expect(status.status).toBe('blocked');
-      return status;
-    },
-    { timeout: 30_000, interval: 100 },
-  );
-}
 
 describe('tools of an MCP server over stdio', () => {
   test('stand in the pinned definition under prefixed names, sorted, with `once` where nobody said else', async () => {

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { callTool, say } from '../../src/models/scripted.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { blocked } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -67,14 +68,7 @@ async function parked(
 ): Promise<{ handle: WorkflowHandle; run: string; status: RunStatus }> {
   const run = randomUUID();
   const handle = await rig.start({ agent, message: run });
-  const status = await vi.waitFor(
-    async () => {
-      const now = await handle.query<RunStatus>('status');
-      expect(now.status).toBe('blocked');
-      return now;
-    },
-    { timeout: 20_000, interval: 50 },
-  );
+  const status = await blocked(handle);
   return { handle, run, status };
 }
 

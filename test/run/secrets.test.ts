@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { RunStatus } from '../../src/core/status.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { blocked } from '../support/conversation.js';
 import { historyText } from '../support/history-text.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -49,14 +49,7 @@ test('no key of the worker reaches the history, the status or the memo', async (
     reply.error(400, { message: `bad request by ${KEY}` }),
   );
   const handle = await rig.start({ agent: 'a', message: 'go' });
-  const status = await vi.waitFor(
-    async () => {
-      const now = await handle.query<RunStatus>('status');
-      expect(now.status).toBe('blocked');
-      return now;
-    },
-    { timeout: 20_000, interval: 50 },
-  );
+  const status = await blocked(handle);
   const described = await handle.describe();
   await handle.executeUpdate('resume');
   const { history, outcome } = await rig.end(handle);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
+import { expect, vi } from 'vitest';
 import type { Ask, AskReceipt } from '../../src/core/inbox.js';
 import type { RunInput } from '../../src/core/input.js';
 import type { RunStatus } from '../../src/core/status.js';
@@ -42,6 +43,16 @@ export async function untilStatus(
     const status = await statusOf(handle);
     if (status.status === wanted) return status;
   }
+}
+
+/** Waits until the run is blocked, by whatever. */
+export async function blocked(handle: WorkflowHandle): Promise<RunStatus> {
+  const look = async (): Promise<RunStatus> => {
+    const status = await statusOf(handle);
+    expect(status.status).toBe('blocked');
+    return status;
+  };
+  return await vi.waitFor(look, { timeout: 30_000, interval: 50 });
 }
 
 /** Starts an open run together with its first message. */
