@@ -1,0 +1,31 @@
+import { redactJson } from './redact-json.js';
+import { redactMessage } from './redact.js';
+
+/** How deep errors are followed to their causes. */
+const DEEPEST_CAUSE = 8;
+
+/** Returns the fields of a log entry without secrets. Errors remain errors, with message, stack, and causes redacted. */
+export function redactFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, redactField(value)]),
+  );
+}
+
+function redactField(value: unknown): unknown {
+  if (typeof value === 'string') return redactMessage(value);
+  if (value instanceof Error) return redactError(value);
+  return typeof value === 'object' && value !== null ? redactJson(value) : value;
+}
+
+/** Returns a copy of an error that can be shown: name, message, stack, and causes without secrets. */
+function redactError(error: Error, depth = 0): Error {
+  const { cause } = error;
+  const isFollowed = cause instanceof Error && depth < DEEPEST_CAUSE;
+  const copy = new Error(
+    redactMessage(error.message),
+    isFollowed ? { cause: redactError(cause, depth + 1) } : undefined,
+  );
+  copy.name = redactMessage(error.name);
+  copy.stack = redactMessage(error.stack ?? '');
+  return copy;
+}

@@ -1,0 +1,75 @@
+import { knownSecrets } from './known.js';
+import type { Matcher, Span } from './matcher.js';
+
+/**
+ * Returns a text with every secret that this process knows replaced by `[redacted NAME]`, in whichever
+ * form it stands there. For data: nothing else is changed. Never throws.
+ */
+export function redact(text: string): string {
+  return withoutSecrets(text, knownSecrets());
+}
+
+/** The same with the secrets of a given search. */
+export function withoutSecrets(text: string, { find }: Pick<Matcher, 'find'>): string {
+  return replaceSpans(text, find(text), { from: 0, to: text.length });
+}
+
+/** Returns a part of a text with a mark in the place of each span. */
+export function replaceSpans(
+  text: string,
+  spans: readonly Span[],
+  part: { readonly from: number; readonly to: number },
+): string {
+  let { from: at } = part;
+  const parts: string[] = [];
+  for (const span of spans) {
+    parts.push(text.slice(at, Math.max(at, span.from)), markOf(span));
+    at = span.to;
+  }
+  return parts.length === 0 ? text.slice(at, part.to) : parts.join('') + text.slice(at, part.to);
+}
+
+/** The mark stands within JSON, URLs, and lines of a log alike. */
+function markOf({ name }: Pick<Span, 'name'>): string {
+  return /^[\w.-]{1,64}$/.test(name) ? `[redacted ${name}]` : '[redacted]';
+}
+
+const KEY_SHAPES = [
+  /\bsk-[\w*-]{4,}/g,
+  /\b(?:gh[oprsu]_|github_pat_|glpat-|xox[abeprs]-)\w[\w-]{12,}/g,
+  /\bBearer\s+(?!\[redacted)(?=[^\s"',;]*[\d=._~+/-])[^\s"',;]{8,}/gi,
+  /\bBasic\s+(?=[A-Za-z]*[\d+/=])[A-Za-z\d+/]{8,}={0,2}(?![\w/])/g,
+];
+const LONGEST_USER_INFO = 512;
+
+/**
+ * Redacts a message for people (an error, a log line, a summary): known secrets, and what is shaped
+ * like one wherever it comes from: keys of well-known issuers, credentials in headers, and the user
+ * info of URLs.
+ */
+export function redactMessage(text: string): string {
+  const known = withoutUserInfo(redact(text));
+  return KEY_SHAPES.reduce((rest, shape) => rest.replace(shape, '[redacted]'), known);
+}
+
+/** `https://user:password@host` without what stands before the `@`. */
+function withoutUserInfo(text: string): string {
+  let slashes = text.indexOf('://');
+  if (slashes === -1) return text;
+  const parts: string[] = [];
+  let at = 0;
+  for (; slashes !== -1; slashes = text.indexOf('://', slashes + 3)) {
+    const start = slashes + 3;
+    const rest = text.slice(start, start + LONGEST_USER_INFO);
+    const [info = ''] = /^[^\s/?#"'<>]*/.exec(rest) ?? [];
+    const end = info.lastIndexOf('@');
+    // A name alone may be `git`; a long one is a token.
+    const isSecret = end > 0 && (info.slice(0, end).includes(':') || end >= 16);
+    // Cut before its host.
+    const isCut = end === -1 && /^[^:@]*:(?!\d{1,5}(?:$|\D))[^:@[\]]{3,}$/.test(info);
+    if (!isSecret && !(isCut && start + info.length === text.length)) continue;
+    parts.push(text.slice(at, start), '[redacted]');
+    at = start + (isSecret ? end : info.length);
+  }
+  return parts.join('') + text.slice(at);
+}
