@@ -1,5 +1,7 @@
-import { mkdir, open, type FileHandle } from 'node:fs/promises';
+import { open, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder } from '../storage/make-folder.js';
+import { PRIVATE } from '../storage/private-files.js';
 import { syncFolder } from '../storage/sync-folder.js';
 import type { Message } from '../core/messages.js';
 import { archiveFailure } from './archive-failure.js';
@@ -47,8 +49,8 @@ function placeOf(root: string, { namespace, id, firstRunId }: ArchivedRun): stri
 }
 
 async function append(file: string, messages: readonly Message[]): Promise<void> {
-  await mkdir(path.dirname(file), { recursive: true });
-  const handle = await open(file, 'a+');
+  await makeFolder(path.dirname(file));
+  const handle = await open(file, 'a+', PRIVATE.file);
   try {
     let missing = await missingOf(handle, linesOf(messages));
     for (let attempt = 1; missing.size > 0; attempt += 1) {

@@ -1,10 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder } from '../storage/make-folder.js';
 import type { BlobRef } from '../core/messages.js';
 import { BlobError, assertSha256 } from './blob-store.js';
 import type { BlobStore } from './blob-store.js';
-import { diskCure } from '../storage/disk-cures.js';
+import { diskCure, RESTORE } from '../storage/disk-cures.js';
+import { PRIVATE } from '../storage/private-files.js';
 import { syncFolder } from '../storage/sync-folder.js';
 
 /**
@@ -41,28 +43,30 @@ async function holds(root: string, sha256: string): Promise<boolean> {
     await read(root, sha256);
     return true;
   } catch (error) {
-    if (error instanceof BlobError && error.kind !== 'unreadable') return false;
+    if (!(error instanceof BlobError)) throw error;
+    // A store that is not there yet is made by the first write.
+    if (error.kind !== 'unreadable' || isAbsent(error.cause)) return false;
     throw error;
   }
 }
 
 async function read(root: string, sha256: string): Promise<Buffer> {
   const file = place(root, sha256);
-  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-    throw unreadable(root, sha256, error);
+  const bytes = await readFile(file).catch(async (error: NodeJS.ErrnoException) => {
+    throw await unreadable(root, sha256, error);
   });
   if (hash(bytes) === sha256) return bytes;
   throw new BlobError(
     'damaged',
-    `${file} is damaged: its ${bytes.length} bytes do not have the hash in its name; restore it from a backup`,
+    `blob ${sha256} in ${root} is damaged (${bytes.length} bytes with another hash); ${RESTORE}`,
   );
 }
 
 async function write(file: string, bytes: Buffer): Promise<void> {
-  await mkdir(path.dirname(file), { recursive: true });
+  await makeFolder(path.dirname(file));
   const temporary = `${file}.${randomUUID()}.tmp`;
   try {
-    const handle = await open(temporary, 'wx');
+    const handle = await open(temporary, 'wx', PRIVATE.file);
     try {
       await handle.writeFile(bytes);
       await handle.sync();
@@ -85,19 +89,28 @@ function hash(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-function unreadable(root: string, sha256: string, cause: NodeJS.ErrnoException): BlobError {
-  if (cause.code === 'ENOENT' || cause.code === 'ENOTDIR') {
-    return new BlobError(
-      'missing',
-      `blob ${sha256} is not in ${root}; workers must share PERDURE_HOME/blobs`,
-      { cause },
-    );
-  }
-  return new BlobError(
-    'unreadable',
-    `blob ${sha256} cannot be read in ${root} (${cause.code ?? cause.message}); check its permissions`,
-    { cause },
+/** Distinguishes a text that is missing from a store that is not there at all. */
+async function unreadable(
+  root: string,
+  sha256: string,
+  cause: NodeJS.ErrnoException,
+): Promise<BlobError> {
+  const isStoreThere = await stat(root).then(
+    (found) => found.isDirectory(),
+    () => false,
   );
+  if (isAbsent(cause) && isStoreThere) {
+    return new BlobError('missing', `blob ${sha256} is missing from ${root}; ${RESTORE}`, {
+      cause,
+    });
+  }
+  const why = diskCure(cause);
+  return new BlobError('unreadable', `blob ${sha256} cannot be read in ${root}: ${why}`, { cause });
+}
+
+function isAbsent(cause: unknown): boolean {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : null;
+  return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
 function unwritable(root: string, cause: NodeJS.ErrnoException): BlobError {

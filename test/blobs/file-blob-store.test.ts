@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as fc from 'fast-check';
@@ -67,7 +67,7 @@ describe('fileBlobStore', () => {
     await writeFile(placeOf(folder, ref.sha256), 'the tru');
     const error = await failureOf(store.get(ref));
     expect(error.kind).toBe('damaged');
-    expect(error.message).toContain(placeOf(folder, ref.sha256));
+    expect(error.message).toContain(`blob ${ref.sha256} in ${folder} is damaged (7 bytes with`);
     await store.put('the truth');
     expect(await store.get(ref)).toBe('the truth');
   });
@@ -78,8 +78,30 @@ describe('fileBlobStore', () => {
     const error = await failureOf(fileBlobStore(folder).get({ sha256 }));
     expect(error.kind).toBe('missing');
     expect(error.message).toBe(
-      `blob ${sha256} is not in ${folder}; workers must share PERDURE_HOME/blobs`,
+      `blob ${sha256} is missing from ${folder}; restore it from a backup, or let all workers use the PERDURE_HOME/blobs that has it`,
     );
+  });
+
+  it('tells a store that is not there, or has a file in its place, from a text that is missing', async () => {
+    const folder = await temporaryFolder();
+    const sha256 = 'ab'.repeat(32);
+    const gone = await failureOf(fileBlobStore(path.join(folder, 'gone')).get({ sha256 }));
+    expect(gone.kind).toBe('unreadable');
+    expect(gone.message).toContain('it is not there: mount it');
+    await writeFile(path.join(folder, 'file'), '');
+    const blocked = await failureOf(fileBlobStore(path.join(folder, 'file')).get({ sha256 }));
+    expect(blocked.kind).toBe('unreadable');
+    expect(blocked.message).toContain('a part of the path is a file');
+  });
+
+  it('is for its owner alone, whatever the umask', async () => {
+    const folder = path.join(await temporaryFolder(), 'blobs');
+    const before = process.umask(0);
+    onTestFinished(() => void process.umask(before));
+    const { sha256 } = await fileBlobStore(folder).put('mine');
+    const file = placeOf(folder, sha256);
+    const modes = [folder, path.dirname(file), file].map(async (each) => (await stat(each)).mode);
+    expect((await Promise.all(modes)).map((mode) => mode & 0o777)).toEqual([0o700, 0o700, 0o600]);
   });
 
   it.each([
