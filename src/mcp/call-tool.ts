@@ -5,8 +5,9 @@ import { isObject, type JsonObject } from '../core/json.js';
 import { withoutAbsentNulls } from '../output/absent-nulls.js';
 import { ToolError } from '../tools/tool-error.js';
 import type { Tool } from '../tools/tool.js';
+import { shown } from './hidden-text.js';
 import { resultText } from './result-text.js';
-import { schemaCheck } from './schema-check.js';
+import { schemaCheck, uncheckedBecause } from './schema-check.js';
 import type { McpSession } from './session.js';
 
 /** A tool of an MCP server as perdure executes tools: each call is one request to the server. */
@@ -21,14 +22,25 @@ export function callTool(pinned: ToolDefinition, session: McpSession, blobs: Blo
     timeoutMs,
     heartbeatMs,
     attempts,
-    async execute(input, { idempotencyKey, signal }) {
+    async execute(input, context) {
+      const { idempotencyKey, signal } = context;
       const args = presentOnly(input, parameters);
       const answer = await session.call(mcp?.tool ?? name, args, { idempotencyKey, signal });
       const { isError, text } = await resultText(answer, blobs);
-      if (isError) throw new ToolError(session.hide(text));
-      return session.hide(text);
+      const said = text + uncheckedNote(parameters, (note) => context.log(note));
+      if (isError) throw new ToolError(said);
+      return said;
     },
   };
+}
+
+/** For the model, and for whoever reads the worker's log. */
+function uncheckedNote(parameters: JsonObject, log: (message: string) => void): string {
+  const why = uncheckedBecause(parameters);
+  if (why === undefined) return '';
+  const note = `the arguments were sent unchecked, for the tool's schema cannot be used here: ${shown(why)}`;
+  log(note);
+  return `\n[${note}]`;
 }
 
 /**

@@ -5,14 +5,12 @@ import { normaliseError } from '../tools/normalise-error.js';
 import { ownVersion } from '../version.js';
 import { isRefusedKey, refusedKey } from './fault-of.js';
 import type { McpServer } from './mcp-server.js';
-import { handedTo, WorkerFaultError, type Environment, type Handed } from './secrets.js';
+import { handedTo, WorkerFaultError, type Environment, type Handed } from './handed.js';
 import { openTransport, type OpenTransport } from './transport.js';
 
 /** One living connection to a server. */
 export interface McpConnection {
   readonly client: Client;
-  /** Hides what the server was handed, in a text that leaves the worker. */
-  readonly hide: (text: string) => string;
   /** Ends it; a child process is told, then made, to end. Never rejects. */
   close(): Promise<void>;
 }
@@ -24,6 +22,8 @@ const UNCHECKED: NonNullable<ClientOptions['jsonSchemaValidator']> = {
     return (input) => ({ valid: true, data: input as T, errorMessage: undefined });
   },
 };
+/** Of a list of tools, with a thousand at most in each. */
+const MOST_PAGES = 20;
 /** Of the end of a session that a server keeps for us. */
 const FAREWELL_MS = 1_000;
 
@@ -52,10 +52,10 @@ export async function connect(
   try {
     return await attempt(server, { handed, events, mode: first });
   } catch (error) {
-    if (second === undefined || !(await isRefusal(error))) throw unreachable(server, handed, error);
+    if (second === undefined || !(await isRefusal(error))) throw unreachable(server, error);
   }
   return await attempt(server, { handed, events, mode: second }).catch((error: unknown) => {
-    throw unreachable(server, handed, error);
+    throw unreachable(server, error);
   });
 }
 
@@ -64,10 +64,14 @@ async function attempt(
   how: { handed: Handed; events: ConnectionEvents; mode: 'legacy' | 'auto' },
 ): Promise<McpConnection> {
   const { Client } = await import('@modelcontextprotocol/client');
-  const open = await openTransport(server, how.handed.values);
+  const open = await openTransport(server, how.handed);
   const client = new Client(
     { name: 'perdure', version: ownVersion() },
-    { versionNegotiation: { mode: how.mode }, jsonSchemaValidator: UNCHECKED },
+    {
+      versionNegotiation: { mode: how.mode },
+      jsonSchemaValidator: UNCHECKED,
+      listMaxPages: MOST_PAGES,
+    },
   );
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is no event target
   client.onclose = how.events.onLost;
@@ -87,7 +91,6 @@ async function attempt(
   }
   return {
     client,
-    hide: how.handed.hide,
     async close() {
       await Promise.race([open.farewell().catch(() => undefined), pause(FAREWELL_MS)]);
       await client.close().catch(() => undefined);
@@ -97,6 +100,8 @@ async function attempt(
 
 /** What a child wrote to its standard error says more than that it ended. */
 function withLastWords(error: unknown, open: OpenTransport): unknown {
+  const breach = open.breach();
+  if (breach !== null) return new Error(breach, { cause: error });
   const words = open.lastWords();
   if (words === '') return error;
   return new Error(`${normaliseError(error).message}; it wrote: ${words}`, { cause: error });
@@ -110,9 +115,9 @@ async function isRefusal(error: unknown): Promise<boolean> {
   );
 }
 
-function unreachable(server: McpServer, { hide }: Handed, error: unknown): Error {
+function unreachable(server: McpServer, error: unknown): Error {
   const where = server.transport === 'stdio' ? server.command : new URL(server.url).origin;
-  const message = hide(normaliseError(error).message);
+  const { message } = normaliseError(error);
   const text = `MCP server "${server.name}" (${where}) cannot be reached: ${message}`;
   if (server.transport === 'stdio') {
     if (fieldOf(error, 'code') !== 'ENOENT') return new Error(text);

@@ -1,8 +1,8 @@
 import { CallFault } from '../tools/call-fault.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { ToolError } from '../tools/tool-error.js';
+import { STREAM_ENDED } from './guarded-transport.js';
 import type { McpServer } from './mcp-server.js';
-import { STREAM_ENDED } from './transport.js';
 
 /** What never left this machine: nobody listens there, or there is no such place. */
 const NO_WAY = new Set([
@@ -25,13 +25,9 @@ const NOT_SENT: readonly string[] = ['NOT_CONNECTED', 'CAPABILITY_NOT_SUPPORTED'
  * What went wrong with a call, by what is known of its effect: a `ToolError` where the server answered,
  * a `CallFault` where nothing was sent or no answer came.
  */
-export async function faultOf(
-  error: unknown,
-  server: McpServer,
-  hide: (text: string) => string,
-): Promise<Error> {
+export async function faultOf(error: unknown, server: McpServer): Promise<Error> {
   const { ProtocolError, SdkError, SdkHttpError } = await import('@modelcontextprotocol/client');
-  const message = hide(normaliseError(error).message);
+  const { message } = normaliseError(error);
   const said = `MCP server "${server.name}": ${message}`;
   if (ProtocolError.isInstance(error)) {
     return error.code === STREAM_ENDED ? new CallFault('unanswered', said) : new ToolError(said);
@@ -40,8 +36,8 @@ export async function faultOf(
     const { status } = error;
     if (isRefusedKey(status)) return new CallFault('refused', refusedKey(server, status));
     const answer = `MCP server "${server.name}" answers with HTTP ${status}: ${message}`;
-    // It did not look at the request: the session is over, there are too many.
-    const isTurnedAway = status >= 400 && status < 500;
+    // It did not look at the request: it lies elsewhere, the session is over, there are too many.
+    const isTurnedAway = status >= 300 && status < 500;
     return new CallFault(isTurnedAway ? 'unsent' : 'unanswered', answer);
   }
   if (SdkError.isInstance(error)) {

@@ -1,7 +1,7 @@
 import { CallFault } from '../tools/call-fault.js';
 import { connect, type McpConnection } from './connection.js';
 import type { McpServer } from './mcp-server.js';
-import type { Environment } from './secrets.js';
+import type { Environment } from './handed.js';
 
 /** The way to a server: at most one connection that is in use, made when somebody needs it. */
 export interface McpLink {

@@ -1,5 +1,5 @@
 import { sha256Hex } from '../core/digest.js';
-import type { ToolDefinition } from '../core/definition.js';
+import type { Effect, ToolDefinition } from '../core/definition.js';
 import { canonicalJson, isObject, type Json, type JsonObject } from '../core/json.js';
 import { shown } from './hidden-text.js';
 import type { McpServer } from './mcp-server.js';
@@ -22,6 +22,8 @@ export type UsableTool =
   | { readonly ok: false; readonly problem: string };
 
 const DESCRIPTION_CHARACTERS = 4_096;
+/** What is behind them is counted as cut, and looked at by nobody. */
+const READ_CHARACTERS = 4 * DESCRIPTION_CHARACTERS;
 /** A call that may be repeated is tried again for about eight seconds: a server that restarts is back by then. */
 const ATTEMPTS = 6;
 const HEARTBEAT_MS = 10_000;
@@ -42,14 +44,16 @@ export function listedTool(value: unknown): ListedTool | null {
   };
 }
 
+/** Returns the effect of a tool by its author's word here and the server's hints. */
+export function effectOf({ effects }: McpServer, { name, annotations }: ListedTool): Effect {
+  return toolEffect(Object.hasOwn(effects, name) ? effects[name] : undefined, annotations);
+}
+
 /** The tool as a run pins it and a model sees it, or why no model can be given it. */
 export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
   const schema = usableSchema(tool.schema);
   if (!schema.ok) return schema;
-  const effect = toolEffect(
-    Object.hasOwn(server.effects, tool.name) ? server.effects[tool.name] : undefined,
-    tool.annotations,
-  );
+  const effect = effectOf(server, tool);
   const definition: ToolDefinition = {
     name: toolName(server.name, tool.name),
     description: described(server.name, tool.description),
@@ -64,8 +68,9 @@ export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
 }
 
 function described(server: string, description: string): string {
-  const text = shown(description).trim();
-  const cut = text.length - DESCRIPTION_CHARACTERS;
+  const read = description.slice(0, READ_CHARACTERS);
+  const text = shown(read).trim();
+  const cut = text.length - DESCRIPTION_CHARACTERS + description.length - read.length;
   const kept = cut > 0 ? `${text.slice(0, DESCRIPTION_CHARACTERS)}… [${cut} characters cut]` : text;
   return `[MCP ${server}] ${kept || 'its server says nothing about it'}`;
 }

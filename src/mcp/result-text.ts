@@ -1,5 +1,6 @@
 import type { BlobStore } from '../blobs/blob-store.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../core/json.js';
+import { redact } from '../secrets/redact.js';
 import { normaliseError } from '../tools/normalise-error.js';
 
 /** What `tools/call` gave, unchecked: a server may write what it likes. */
@@ -10,6 +11,10 @@ export interface CallResult {
 
 /** Decoded, of one part; what is larger is named and not kept. */
 const MOST_BYTES = 20 * 1024 * 1024;
+/** UTF-16 units of one result's text. */
+const MOST_CHARACTERS = 8 * 1024 * 1024;
+/** UTF-16 units of JSON that is compared with a text beside it. */
+const MOST_COMPARED = 64 * 1024;
 
 /**
  * A tool's answer as text for the model: its structured content as JSON, else its texts. Images, sounds
@@ -24,20 +29,35 @@ export async function resultText(result: unknown, blobs: BlobStore): Promise<Cal
   const texts = blocks.filter(({ type }) => type === 'text').map(({ text }) => asText(text));
   const structured = structuredContent === undefined ? null : JSON.stringify(structuredContent);
   // The texts of a structured answer say the same again; those of an error say what is wrong.
-  const said =
-    structured === null || isError ? texts.filter((each) => !says(each, structuredContent)) : [];
-  const others = await Promise.all(rest.map((block) => named(block, blobs)));
+  const isSame = structured === null ? () => false : sameAs(structured);
+  const said = structured === null || isError ? texts.filter((each) => !isSame(each)) : [];
+  const others: string[] = [];
+  // One after the other: a thousand pictures at once would be in memory in several forms each.
+  // oxlint-disable-next-line no-await-in-loop
+  for (const block of rest) others.push(await named(block, blobs));
   const parts = [...said, ...(structured === null ? [] : [structured]), ...others];
   const none = isError ? 'the tool failed and gave no reason' : '(no result)';
-  return { isError, text: parts.join('\n') || none };
+  return { isError, text: bounded(parts) || none };
 }
 
-/** Whether a text is this very value as JSON. */
-function says(text: string, structured: unknown): boolean {
-  if (structured === undefined) return false;
-  const value = parseJson(text);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both came as JSON
-  return value !== undefined && canonicalJson(value as Json) === canonicalJson(structured as Json);
+/** The parts as one text. Of one that is too long the beginning, and how much of it was left out. */
+function bounded(parts: readonly string[]): string {
+  const text = parts.join('\n');
+  const left = text.length - MOST_CHARACTERS;
+  return left > 0 ? `${text.slice(0, MOST_CHARACTERS)}\n[${left} characters were left out]` : text;
+}
+
+/** Whether a text is this very value as JSON. A large one is shown twice rather than compared. */
+function sameAs(structured: string): (text: string) => boolean {
+  if (structured.length > MOST_COMPARED) return () => false;
+  const canonical = canonicalOf(structured);
+  return (text) => text.length <= 2 * MOST_COMPARED && canonicalOf(text) === canonical;
+}
+
+function canonicalOf(json: string): string | undefined {
+  const value = parseJson(json);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it came as JSON
+  return value === undefined ? undefined : canonicalJson(value as Json);
 }
 
 type Block = Record<string, unknown>;
@@ -79,6 +99,8 @@ async function kept(
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(base64) || size === 0) {
     return `[${kind} ${mediaType} that is not base64, left out]`;
   }
+  // A file that shows a secret cannot be kept with a part of its bytes replaced.
+  if (redact(base64) !== base64) return `[${kind} ${mediaType} that holds a secret, left out]`;
   if (size > MOST_BYTES) return `[${kind} ${mediaType} of ${size} bytes, too large to be kept]`;
   const blob = await blobs.put(base64).catch((error: unknown) => normaliseError(error).message);
   // What has been done is not done again because its picture is lost.

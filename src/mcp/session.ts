@@ -7,7 +7,7 @@ import { faultOf } from './fault-of.js';
 import { createLink } from './link.js';
 import { listedTool, type ListedTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
-import type { Environment } from './secrets.js';
+import type { Environment } from './handed.js';
 
 /** What a worker has of one server. */
 export interface McpSession {
@@ -18,8 +18,6 @@ export interface McpSession {
   listing(how: { maxAgeMs: number; waitMs?: number }): Promise<readonly ListedTool[]>;
   /** Rejects with a `ToolError` where the server answered, with a `CallFault` where it did not. */
   call(tool: string, args: JsonObject, how: CallOptions): Promise<unknown>;
-  /** Hides what the server was handed, in a text that leaves the worker. */
-  hide(text: string): string;
   /** Ends the connection and a process that was started for it. Never rejects. */
   close(): Promise<void>;
 }
@@ -43,16 +41,12 @@ const KEY_FIELD = 'perdure/idempotency-key';
 
 export function createSession(server: McpServer, env: Environment): McpSession {
   let known: Promise<Listing> | null = null;
-  let hide = asItIs;
   const link = createLink(server, env, () => (known = null));
 
   const listing = async (maxAgeMs: number): Promise<readonly ListedTool[]> => {
     const before = known && (await known.catch(() => null));
     if (before !== null && Date.now() - before.at <= maxAgeMs) return before.tools;
-    const asked = link.use((connection) => {
-      ({ hide } = connection);
-      return list(server, connection);
-    });
+    const asked = link.use((connection) => list(server, connection));
     known = asked;
     return (await asked).tools;
   };
@@ -75,17 +69,11 @@ export function createSession(server: McpServer, env: Environment): McpSession {
         throw new CallFault('unsent', normaliseError(error).message);
       }
     },
-    hide: (text) => hide(text),
     close: () => link.close(),
   };
 }
 
-/** Before the first connection there is nothing to hide. */
-function asItIs(text: string): string {
-  return text;
-}
-
-async function list(server: McpServer, { client, hide }: McpConnection): Promise<Listing> {
+async function list(server: McpServer, { client }: McpConnection): Promise<Listing> {
   const at = Date.now();
   try {
     const { tools } = await client.listTools(undefined, {
@@ -94,7 +82,7 @@ async function list(server: McpServer, { client, hide }: McpConnection): Promise
     });
     return { tools: tools.flatMap((tool) => listedTool(tool) ?? []), at };
   } catch (error) {
-    const fault = await faultOf(error, server, hide);
+    const fault = await faultOf(error, server);
     // Whatever it is, nothing has happened, and a fresh connection is worth a try.
     if (fault instanceof CallFault && fault.kind === 'refused') throw fault;
     throw new CallFault('unsent', `its tools cannot be listed: ${fault.message}`);
@@ -103,7 +91,7 @@ async function list(server: McpServer, { client, hide }: McpConnection): Promise
 
 async function callOver(
   server: McpServer,
-  { client, hide }: McpConnection,
+  { client }: McpConnection,
   call: { asked: Parameters<McpConnection['client']['callTool']>[0]; signal: AbortSignal },
 ): Promise<unknown> {
   const { asked, signal } = call;
@@ -112,7 +100,7 @@ async function callOver(
   } catch (error) {
     // Broken off from here: that says nothing about the server.
     signal.throwIfAborted();
-    throw await faultOf(error, server, hide);
+    throw await faultOf(error, server);
   }
 }
 

@@ -1,6 +1,6 @@
 import { canonicalJson, type Json } from '../core/json.js';
 import type { McpServer } from './mcp-server.js';
-import type { Environment } from './secrets.js';
+import type { Environment } from './handed.js';
 import { createSession, type McpSession } from './session.js';
 
 /** The MCP servers that a worker talks to. */

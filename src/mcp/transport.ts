@@ -1,5 +1,10 @@
-import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
+import type { JSONRPCMessage, ReadBuffer, Transport } from '@modelcontextprotocol/client';
 import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { redactMessage } from '../secrets/redact.js';
+import { cappedFetch } from './capped-fetch.js';
+import { guardTransport, type TransportGuard } from './guarded-transport.js';
+import { createLineBuffer } from './line-buffer.js';
+import { MOST_MESSAGE_BYTES } from './message-limits.js';
 import type { HttpServerOptions, McpServer, StdioServerOptions } from './mcp-server.js';
 
 /** A way to a server, with what the protocol itself has no words for. */
@@ -7,15 +12,15 @@ export interface OpenTransport {
   readonly transport: Transport;
   /** The end of what a child wrote to its standard error; empty for others. */
   lastWords(): string;
+  /** What the server did that ended the connection; null where it did nothing of the kind. */
+  breach(): string | null;
   /** Ends the session that the server keeps, where it keeps one. */
   farewell(): Promise<void>;
 }
 
-/** The code of the error that stands for an answer which will not come. */
-export const STREAM_ENDED = -32_990;
-
-const MOST_MESSAGE_BYTES = 64 * 1024 * 1024;
 const LAST_WORDS = 1_000;
+/** More is kept, so that no secret is cut before it is redacted. */
+const KEPT_WORDS = 16_000;
 
 export async function openTransport(
   server: McpServer,
@@ -43,19 +48,59 @@ async function openStdio(
     maxBufferSize: MOST_MESSAGE_BYTES,
     ...(cwd !== undefined && { cwd }),
   });
+  const { deserializeMessage } = await import('@modelcontextprotocol/client');
+  const guard = guardTransport(transport);
+  Reflect.set(transport, '_readBuffer', messageBuffer(deserializeMessage, guard));
   return {
     transport,
     lastWords: listenTo(transport),
+    breach: guard.reason,
     farewell: async () => undefined,
+  };
+}
+
+/** In the place of the SDK's own buffer, which copies all of a long line again with each piece of it. */
+function messageBuffer(
+  read: (line: string) => JSONRPCMessage,
+  guard: TransportGuard,
+): Pick<ReadBuffer, 'append' | 'readMessage' | 'clear'> {
+  const lines = createLineBuffer();
+  return {
+    append(chunk) {
+      try {
+        lines.append(chunk);
+      } catch (error) {
+        guard.breach(error instanceof Error ? error.message : String(error));
+        throw error;
+      }
+    },
+    readMessage() {
+      for (let line = lines.next(); line !== null; line = lines.next()) {
+        try {
+          return read(line);
+        } catch (error) {
+          guard.unreadable();
+          if (guard.reason() !== null) lines.clear();
+          // Some servers write to their standard output what is no message.
+          if (!(error instanceof SyntaxError)) throw error;
+        }
+      }
+      return null;
+    },
+    clear: () => lines.clear(),
   };
 }
 
 function listenTo({ stderr }: StdioClientTransport): () => string {
   let heard = '';
   stderr?.on('data', (chunk: Buffer) => {
-    heard = (heard + chunk.toString()).slice(-LAST_WORDS);
+    heard = (heard + chunk.subarray(-4 * KEPT_WORDS).toString()).slice(-KEPT_WORDS);
   });
-  return () => heard.replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim();
+  return () =>
+    redactMessage(heard)
+      .slice(-LAST_WORDS)
+      .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+      .trim();
 }
 
 async function openHttp(
@@ -69,30 +114,16 @@ async function openHttp(
   ]);
   const headers: Record<string, string> = Object.fromEntries(named);
   if (authEnv !== undefined) headers['Authorization'] = `Bearer ${values.get(authEnv) ?? ''}`;
-  const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
-  answerEndedStreams(transport);
+  const fetchCapped = cappedFetch((reason) => guard.breach(reason));
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers },
+    fetch: fetchCapped,
+  });
+  const guard = guardTransport(transport);
   return {
     transport,
     lastWords: () => '',
+    breach: guard.reason,
     farewell: () => transport.terminateSession(),
   };
-}
-
-/** The SDK waits for an answer although the stream that was to bring it has ended; a caller must not. */
-function answerEndedStreams(transport: Transport): void {
-  const send = transport.send.bind(transport);
-  transport.send = async (message, options) => {
-    const id = idOf(message);
-    const onRequestStreamEnd = (): void => {
-      options?.onRequestStreamEnd?.();
-      const error = { code: STREAM_ENDED, message: 'the connection ended before the answer came' };
-      if (id !== null) transport.onmessage?.({ jsonrpc: '2.0', id, error });
-    };
-    await send(message, { ...options, onRequestStreamEnd });
-  };
-}
-
-/** Of a request; null for what is answered by nothing. */
-function idOf(message: JSONRPCMessage): string | number | null {
-  return 'method' in message && 'id' in message ? message.id : null;
 }

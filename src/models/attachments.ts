@@ -3,7 +3,7 @@ import type { Capabilities } from './capabilities.js';
 import { MAGIC_BYTES, mediaTypeOf } from '../core/media-type.js';
 import type { ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
-import { sample } from './scrub.js';
+import { sample } from './sample.js';
 
 /** A part of a user's message on the wire. */
 export type WirePart =
@@ -67,6 +67,7 @@ export function attachedPart(attachment: Attachment, data: AttachedData): WirePa
 async function read({ files }: ModelRequest, attachment: Kept): Promise<string> {
   if (files === undefined) throw unreadable(attachment, 'the request has no `files` to read it by');
   const text = await files(attachment.blob).catch((error: unknown) => {
+    if (error instanceof ModelError) throw error;
     throw unreadable(attachment, error instanceof Error ? error.message : String(error), error);
   });
   if (text !== '' && /^[A-Za-z0-9+/]*={0,2}$/.test(text)) return text;

@@ -11,7 +11,7 @@ const PHRASES: readonly RegExp[] = [
   /(prompt|input).{0,60}exceeds the maximum/i,
   /reduce the length of (the|your) (messages|prompt)/i,
   /too many (input |prompt )?tokens(?! per)/i,
-  /token limit exceeded|exceed\w* (the )?(model )?token limit/i,
+  /token limit exceeded|exceed\w{0,9} (the )?(model )?token limit/i,
 ];
 
 /** Said with 413, and with 429 when a single request is larger than a minute's allowance: waiting does not help. */

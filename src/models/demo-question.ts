@@ -14,7 +14,7 @@ export function planFor(question: string, tools: readonly ModelTool[]): DemoPlan
   if (named) return namedToolPlan(named, question);
   if (!tools.some(({ name }) => FILE_TOOLS.includes(name))) return nothingToDrive(tools);
   return (
-    writing(question) ??
+    writing(question, tools) ??
     measuring(question) ??
     searching(question) ??
     reading(question) ??
@@ -22,12 +22,17 @@ export function planFor(question: string, tools: readonly ModelTool[]): DemoPlan
   );
 }
 
-function writing(question: string): DemoPlan | undefined {
+function writing(question: string, tools: readonly ModelTool[]): DemoPlan | undefined {
   const verb =
     /(?:^|[.!?]\s*|\b(?:please|and|then|you|to)\s+)(?:write|create|save|put|make|store)\b/i;
   if (!verb.test(question)) return undefined;
   const path = fileNames(question).at(-1);
   if (path === undefined) return undefined;
+  if (!tools.some(({ name }) => name === 'write_file')) {
+    return say(
+      `I cannot write ${path}: the tools that I have only read. The built-in agent writes when its worker is started with --write.`,
+    );
+  }
   const content = quotedTexts(question).find((text) => text !== path) ?? unquotedContent(question);
   if (content !== undefined) return writePlan(path, content);
   if (/\b(?:summar|overview|report|describ|what you (?:find|see))/i.test(question)) {

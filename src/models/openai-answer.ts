@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isObject } from '../core/json.js';
 import type { CallWatch } from './call-watch.js';
 import type { ModelReply } from './model.js';
@@ -11,14 +12,18 @@ import {
 import type { OpenAiApi } from './openai-api.js';
 import type { OpenAiClient } from './openai-client.js';
 import { tellWhole, type Tell } from './deltas.js';
+import { assertWithinLimits, parseBounded, ReplyTooLargeError } from './reply-limits.js';
 import { unusable, type ReplySource } from './openai-reply.js';
+import { redirectError } from './redirect.js';
 
 /** No honest completion comes near it; more would only fill the worker's memory. */
 const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024;
 
 /** The reply where the provider's filter refused the prompt; every other error is thrown as `ModelError`. */
 export function replyToError(failure: ProviderError, place: CallPlace): ModelReply {
-  if (!isContentFilter(failure)) throw providerError(failure, place);
+  if (!isContentFilter(failure)) {
+    throw redirectError(failure, place) ?? providerError(failure, place);
+  }
   const requestId = requestIdOf(failure.headers);
   return {
     text: '',
@@ -35,8 +40,9 @@ export function parseAnswer(text: string, source: ReplySource, api: OpenAiApi): 
   }
   let value: unknown;
   try {
-    value = JSON.parse(text);
-  } catch {
+    value = parseBounded(text);
+  } catch (error) {
+    if (error instanceof ReplyTooLargeError) throw error;
     throw unusable(source, { type: 'bad_json', what: 'sent broken JSON', text });
   }
   if (isObject(value) && value['error'] && !api.isAnswer(value)) {
@@ -63,12 +69,18 @@ async function gather(
 ): Promise<unknown> {
   const assembly = api.assemble(tell, source);
   try {
+    let turnBegan = performance.now();
     for await (const event of client.events(response)) {
       assembly.add(event);
       watch.mind({ thinking: assembly.isThinking() });
+      if (performance.now() - turnBegan < TURN_MS) continue;
+      // Events that are there already come without a pause: other runs and their heartbeats need one.
+      await nextTurn();
+      turnBegan = performance.now();
     }
   } catch (error) {
     // What breaks after the provider's last word takes nothing from a paid answer.
+    if (error instanceof ReplyTooLargeError) throw error;
     if (!assembly.isFinished()) {
       if (!(error instanceof SyntaxError)) throw error;
       throw unusable(source, {
@@ -85,6 +97,9 @@ async function gather(
     text: '',
   });
 }
+
+/** Milliseconds that reading a stream takes the process for, at most, before others have their turn. */
+const TURN_MS = 20;
 
 /** Of the end of a stream; room for the last event's line and white space behind it. */
 const TAIL_CHARACTERS = 64;
@@ -122,8 +137,27 @@ function isEventStream(headers: Headers, asked: boolean): boolean {
   return asked && !type.includes('json') && !type.includes('html');
 }
 
-/** A successful HTTP response as a reply. */
+/**
+ * A successful HTTP response as a reply. One that is beyond what any model says is a `ModelError` of kind
+ * `request`: it has been paid for, and would be just as long when it is asked for again.
+ */
 export async function readAnswer(
+  response: Response,
+  source: ReplySource,
+  options: Reading & { readonly streamed: boolean },
+): Promise<ModelReply> {
+  try {
+    const reply = await readBody(response, source, options);
+    assertWithinLimits(reply);
+    return reply;
+  } catch (error) {
+    if (!(error instanceof ReplyTooLargeError)) throw error;
+    const what = `sent a reply with ${error.message}; nothing of it is used. Limit \`maxOutputTokens\``;
+    throw unusable(source, { kind: 'request', type: 'answer_too_large', what, text: '' });
+  }
+}
+
+async function readBody(
   response: Response,
   source: ReplySource,
   options: Reading & { readonly streamed: boolean },
@@ -134,8 +168,7 @@ export async function readAnswer(
   const body = metered(response, (total) => {
     if (inPieces) watch.progress();
     if (total > LARGEST_ANSWER_BYTES) {
-      const what = `sent more than ${LARGEST_ANSWER_BYTES} bytes`;
-      throw unusable(source, { type: 'answer_too_large', what, text: '' });
+      throw new ReplyTooLargeError(`more than ${LARGEST_ANSWER_BYTES} bytes`);
     }
   });
   if (inPieces) return api.read(await gather(body, source, options), source);

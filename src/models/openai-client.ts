@@ -1,8 +1,10 @@
 import OpenAI, { APIError } from 'openai';
-import { Stream } from 'openai/streaming';
 import { isObject } from '../core/json.js';
 import type { ProviderError } from './openai-errors.js';
 import { patientDispatcher } from './patient-dispatcher.js';
+import { parseBounded } from './reply-limits.js';
+import { fetchWithShortErrors } from './short-errors.js';
+import { sseData } from './sse-data.js';
 
 export const OPENAI_URL = 'https://api.openai.com/v1';
 const PLACEHOLDER_KEY = 'none';
@@ -68,15 +70,32 @@ export function connect(
     baseURL: baseUrl,
     // Temporal retries; nothing else does.
     maxRetries: 0,
+    fetch: fetchWithShortErrors,
     timeout: timeoutMs,
     // The client would write bodies and broken streams to the console.
     logLevel: 'off',
-    ...(dispatcher !== undefined && { fetchOptions: { dispatcher } }),
+    // A redirect would take the key and the prompt elsewhere.
+    fetchOptions: { redirect: 'manual', ...(dispatcher !== undefined && { dispatcher }) },
   });
   return {
     post: (path, options) => client.post(path, options).asResponse(),
-    events: (response) => Stream.fromSSEResponse(response, new AbortController(), client),
+    events,
   };
+}
+
+/** Ends at `[DONE]`. Throws a `SyntaxError` for broken JSON, an `APIError` for an error within the stream. */
+async function* events({ body, headers }: Response): AsyncGenerator {
+  if (body === null) return;
+  let isDone = false;
+  for await (const data of sseData(body)) {
+    isDone ||= data.startsWith('[DONE]');
+    if (isDone) continue;
+    const event = parseBounded(data);
+    if (isObject(event) && event['error']) {
+      throw new APIError(undefined, event['error'], undefined, headers);
+    }
+    yield event;
+  }
 }
 
 /** What the provider sent, when that is what the client threw. */

@@ -2,14 +2,13 @@ import { isObject } from '../core/json.js';
 import { saysContextTooLong, saysRequestTooLarge } from './context-overflow.js';
 import { ModelError, type ModelErrorDetails, type ModelErrorKind } from './model-error.js';
 import { retryAfterMs } from './retry-after.js';
-import { sample } from './scrub.js';
+import { redactMessage } from '../secrets/redact.js';
+import { sample } from './sample.js';
 
 /** Which call an error belongs to, for its message. */
 export interface CallPlace {
   readonly baseUrl: string;
   readonly model: string;
-  /** Values that never enter a message. */
-  readonly keys: readonly string[];
   /** False when only a placeholder was sent. */
   readonly hasKey: boolean;
   /** Unix time in milliseconds. */
@@ -178,7 +177,7 @@ function advice(
 
 export function requestIdOf(headers: Headers): string | undefined {
   const id = headers.get('x-request-id') ?? headers.get('request-id') ?? undefined;
-  return id?.slice(0, 200);
+  return id === undefined ? undefined : redactMessage(id).slice(0, 200);
 }
 
 /** What the provider said in words, and the parameter that it names, if any. */
@@ -215,7 +214,7 @@ export function providerError(failure: ProviderError, place: CallPlace): ModelEr
   const reading = read(failure);
   const kind = kindOf(reading, failure.headers.get('x-should-retry'));
   const status = reading.status === undefined ? 'Error' : String(reading.status);
-  const said = sample(reading.text, place.keys);
+  const said = sample(reading.text);
   return new ModelError(
     `${status} from ${place.baseUrl}: ${advice(kind, { place, reading })}${said === '' ? '' : `. It said: ${said}`}`,
     detailsFrom({ kind, type: typeOf(kind, reading) }, failure.headers, {

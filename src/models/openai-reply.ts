@@ -5,7 +5,7 @@ import { ModelError, type ModelErrorKind } from './model-error.js';
 import { keptEchoes } from './openai-echoes.js';
 import { detailsFrom, requestIdOf, type CallPlace } from './openai-errors.js';
 import { usageOf } from './openai-usage.js';
-import { sample } from './scrub.js';
+import { sample } from './sample.js';
 import { makerOf } from './stored-items.js';
 
 /** Where a reply came from: its headers, and the call for messages. */
@@ -27,7 +27,7 @@ export function unusable(
   },
 ): ModelError {
   const { kind = 'retry', type, what, text } = problem;
-  const said = sample(text, source.place.keys);
+  const said = sample(text);
   return new ModelError(
     `${source.place.baseUrl} ${what}${said === '' ? '' : `: ${said}`}`,
     detailsFrom({ kind, type }, source.headers),

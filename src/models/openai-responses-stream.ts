@@ -5,6 +5,7 @@ import { providerError } from './openai-errors.js';
 import { computerArguments, NO_HANDLER } from './openai-computer.js';
 import type { ReplySource } from './openai-reply.js';
 import { BETWEEN_MESSAGES } from './openai-responses-items.js';
+import { createReplyMeter, type ReplyMeter } from './reply-limits.js';
 
 /** An item while it comes. */
 interface Growing {
@@ -45,17 +46,18 @@ function callIn({ type, item }: Event, { computer = NO_HANDLER }: ReplySource) {
 
 /** Tells what comes, in the words of the reply that will be made of it. */
 function createTeller(tell: Tell) {
-  const calls: unknown[] = [];
+  const places = new Map<unknown, number>();
   let speaking: unknown;
   return {
     call(output: unknown, name: string): void {
-      if (calls.includes(output)) return;
-      calls.push(output);
-      tell({ type: 'call', index: calls.length - 1, name });
+      if (places.has(output)) return;
+      const index = places.size;
+      places.set(output, index);
+      tell({ type: 'call', index, name });
     },
     arguments(output: unknown, text: string): void {
-      const index = calls.indexOf(output);
-      if (index >= 0 && text !== '') tell({ type: 'call', index, arguments: text });
+      const index = places.get(output);
+      if (index !== undefined && text !== '') tell({ type: 'call', index, arguments: text });
     },
     text(output: unknown, text: string): void {
       if (text === '') return;
@@ -69,35 +71,50 @@ function createTeller(tell: Tell) {
   };
 }
 
+/** The items of a response while they come, by their places. */
+function createGrowing(meter: ReplyMeter) {
+  const growing = new Map<unknown, Growing>();
+
+  const at = (output: unknown): Growing => {
+    const known = growing.get(output);
+    if (known !== undefined) return known;
+    meter.item();
+    const begun = { item: {}, said: '' };
+    growing.set(output, begun);
+    return begun;
+  };
+
+  /** The rest of what an item says, where pieces of it have not come. */
+  const complete = (output: unknown, whole: string): string => {
+    const known = at(output);
+    // Compared by length first: to look into a text that was joined of pieces is to copy it.
+    const isMore = whole.length > known.said.length && whole.startsWith(known.said);
+    const rest = isMore ? whole.slice(known.said.length) : '';
+    meter.text(rest);
+    known.said += rest;
+    return rest;
+  };
+
+  return { at, complete, items: () => [...growing.values()] };
+}
+
 /**
  * Gathers the events of a streamed response into the response that its last event holds. An event that
  * comes twice counts once, by its `sequence_number`. Events of kinds that nobody here knows are passed
  * over: the last event has all that came of them.
  */
 export function assembleResponse(tell: Tell, source: ReplySource): StreamAssembly {
-  const growing = new Map<unknown, Growing>();
   const teller = createTeller(tell);
+  const meter = createReplyMeter();
+  const { at, complete, items } = createGrowing(meter);
   let final: Record<string, unknown> | undefined;
   let newest = -1;
   let isThinking = true;
 
-  const at = (output: unknown): Growing => {
-    const known = growing.get(output) ?? { item: {}, said: '' };
-    growing.set(output, known);
-    return known;
-  };
-
-  /** The rest of what an item says, where pieces of it have not come. */
-  const complete = (output: unknown, whole: string): string => {
-    const known = at(output);
-    const rest = whole.startsWith(known.said) ? whole.slice(known.said.length) : '';
-    known.said += rest;
-    return rest;
-  };
-
   const grow = (event: Event): void => {
     const { output_index: output } = event;
     const delta = stringOf(event['delta']);
+    meter.text(delta);
     switch (event['type']) {
       case 'response.output_item.added':
       case 'response.output_item.done': {
@@ -129,6 +146,7 @@ export function assembleResponse(tell: Tell, source: ReplySource): StreamAssembl
 
   return {
     add(event) {
+      meter.event();
       if (!isObject(event) || final !== undefined) return;
       const { type, sequence_number: number } = event;
       if (typeof number === 'number') {
@@ -146,7 +164,7 @@ export function assembleResponse(tell: Tell, source: ReplySource): StreamAssembl
     answer() {
       const output = final?.['output'];
       if (Array.isArray(output) && output.length > 0) return final;
-      return { ...final, output: [...growing.values()].map(itemOf) };
+      return { ...final, output: items().map(itemOf) };
     },
   };
 }

@@ -4,7 +4,8 @@ import { MOST_LOGPROBS } from './logprobs.js';
 import type { StreamAssembly } from './openai-api.js';
 import { textOf } from './openai-reply.js';
 import { usageIn } from './openai-usage.js';
-import { addPiece, type AssembledCall } from './stream-calls.js';
+import { createReplyMeter } from './reply-limits.js';
+import { assembleCalls } from './stream-calls.js';
 
 /** Null, nothing and, of some servers, the words for it stand for an answer that goes on. */
 function isReason(value: unknown): boolean {
@@ -23,7 +24,9 @@ function reasoningIn(delta: Record<string, unknown>): string {
 
 /** Gathers the chunks of a stream into the shape of a completion that was sent whole. */
 export function assembleStream(tell: Tell = untold): StreamAssembly {
-  const calls: AssembledCall[] = [];
+  const meter = createReplyMeter();
+  const assembly = assembleCalls(tell, meter);
+  const { calls } = assembly;
   let content = '';
   let reasoning = '';
   let refusal = '';
@@ -33,23 +36,28 @@ export function assembleStream(tell: Tell = untold): StreamAssembly {
 
   return {
     add(chunk) {
+      meter.event();
       if (!isObject(chunk)) return;
       usage = usageIn(chunk) ?? usage;
       const choice: unknown = Array.isArray(chunk['choices']) ? chunk['choices'][0] : undefined;
       if (!isObject(choice)) return;
       if (isReason(choice['finish_reason'])) reason = choice['finish_reason'];
       const told = isObject(choice['logprobs']) ? choice['logprobs']['content'] : undefined;
-      if (Array.isArray(told) && logprobs.length < MOST_LOGPROBS) logprobs.push(...told);
+      if (Array.isArray(told) && logprobs.length < MOST_LOGPROBS) {
+        logprobs.push(...told.slice(0, MOST_LOGPROBS));
+      }
       const delta = isObject(choice['delta']) ? choice['delta'] : {};
       const thought = reasoningIn(delta);
-      reasoning += textOf(delta['reasoning_content']);
+      const kept = textOf(delta['reasoning_content']);
+      reasoning += kept;
       if (thought !== '') tell({ type: 'reasoning', text: thought });
       const said = textOf(delta['content']);
       const refused = textOf(delta['refusal']);
+      meter.text(kept, said, refused);
       content += said;
       refusal += refused;
       if (said + refused !== '') tell({ type: 'text', text: said + refused });
-      for (const piece of piecesOf(delta['tool_calls'])) addPiece(calls, piece, tell);
+      for (const piece of piecesOf(delta['tool_calls'])) assembly.add(piece);
     },
     isFinished: () => reason !== null,
     hasContent: () => content !== '' || refusal !== '' || calls.length > 0,

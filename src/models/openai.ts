@@ -20,6 +20,7 @@ import type { CallPlace } from './openai-errors.js';
 import { nativeSecrets, type Variable } from './openai-native-tools.js';
 import { refusedAmong } from './openai-refusals.js';
 import { responsesApi } from './openai-responses.js';
+import { learnSecrets } from '../secrets/known.js';
 import { transportError } from './transport-errors.js';
 
 /** The protocols of `openAiModel`, by the names that a config gives them. */
@@ -119,6 +120,7 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
   const { apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, idleMs = DEFAULT_IDLE_MS } = options;
   const thinkingMs = options.idleMs === undefined ? timeoutMs : options.idleMs * THINKING;
   const baseUrl = checkedUrl(options.baseUrl ?? OPENAI_URL);
+  if (apiKey !== undefined) learnSecrets({ values: [apiKey] });
   const client = connect(baseUrl, { apiKey, timeoutMs });
   const api = APIS[options.api ?? 'chat'];
   const { variable = () => undefined } = options;
@@ -126,10 +128,10 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
   return {
     async call(request, { signal, onDelta }) {
       signal.throwIfAborted();
+      learnSecrets({ values: nativeSecrets(request, variable) });
       const place: CallPlace = {
         baseUrl: shownUrl(baseUrl),
         model: request.model,
-        keys: [...(apiKey === undefined ? [] : [apiKey]), ...nativeSecrets(request, variable)],
         hasKey: apiKey !== undefined,
         now: Date.now,
       };

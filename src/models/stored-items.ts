@@ -3,7 +3,7 @@ import { parseJson, type JsonObject } from '../core/json.js';
 import type { BlobRef, PromptMessage } from '../core/messages.js';
 import type { ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
-import { sample } from './scrub.js';
+import { sample } from './sample.js';
 
 type Assistant = Extract<PromptMessage, { readonly role: 'assistant' }>;
 
@@ -52,7 +52,7 @@ export async function readStoredItems(
   });
   const read = blobs.map(async (blob) => {
     const text = await files?.(blob).catch((error: unknown) => {
-      throw unreadable(error instanceof Error ? error.message : String(error));
+      throw unreadable(error instanceof Error ? error.message : String(error), error);
     });
     const items = parseJson(text ?? '');
     if (!Array.isArray(items)) throw unreadable(`blob ${blob.sha256} holds no items`);
@@ -62,7 +62,7 @@ export async function readStoredItems(
   return new Map(await Promise.all(read));
 }
 
-function unreadable(why: string): ModelError {
+function unreadable(why: string, cause?: unknown): ModelError {
   const message = `What the model's provider wants back of an earlier reply cannot be read: ${sample(why)}`;
-  return new ModelError(message, { kind: 'retry', type: 'items_unreadable' });
+  return new ModelError(message, { kind: 'retry', type: 'items_unreadable' }, { cause });
 }

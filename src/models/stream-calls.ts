@@ -1,14 +1,26 @@
 import { isObject, parseJson } from '../core/json.js';
 import type { Tell } from './deltas.js';
+import { createReplyMeter, type ReplyMeter } from './reply-limits.js';
+import { wholeness, type Wholeness } from './wholeness.js';
 
 /** A call as far as its pieces have come. */
 export interface AssembledCall {
+  readonly name: string;
+  readonly arguments: string;
+  /** `extra_content`, which comes whole. */
+  readonly extra?: unknown;
+}
+
+interface Growing {
+  readonly place: number;
   readonly index: unknown;
   readonly id: unknown;
   name: string;
   arguments: string;
-  /** `extra_content`, which comes whole. */
   extra?: unknown;
+  readonly whole: Wholeness;
+  /** Whether what is balanced is also JSON; undefined until somebody asks. */
+  isJson?: boolean;
 }
 
 interface Piece {
@@ -16,6 +28,13 @@ interface Piece {
   readonly id: unknown;
   readonly name: string;
   readonly arguments: string;
+}
+
+/** The calls of a streamed reply while they come. */
+export interface CallAssembly {
+  readonly calls: readonly AssembledCall[];
+  /** Adds one piece of a call, and tells it. Throws a `ReplyTooLargeError`. */
+  add(value: unknown): void;
 }
 
 function stringOf(value: unknown): string {
@@ -33,21 +52,47 @@ function readPiece(value: Record<string, unknown>): Piece {
   };
 }
 
-function isWhole(json: string): boolean {
-  return json.trimEnd().endsWith('}') && isObject(parseJson(json));
+/** Parses once: behind balanced brackets nothing but white space can follow, or they count no more. */
+function isWhole(call: Growing): boolean {
+  if (!call.whole.isBalanced()) return false;
+  call.isJson ??= isObject(parseJson(call.arguments));
+  return call.isJson;
 }
 
+/** The newest call of each number, each id, and each pair of both. */
+function createNewest() {
+  const byIndex = new Map<unknown, Growing>();
+  const byId = new Map<unknown, Growing>();
+  const byBoth = new Map<unknown, Map<unknown, Growing>>();
+  let newest: Growing | undefined;
+  return {
+    note(call: Growing): void {
+      newest = call;
+      byIndex.set(call.index, call);
+      byId.set(call.id, call);
+      const ids = byBoth.get(call.index) ?? new Map<unknown, Growing>();
+      byBoth.set(call.index, ids.set(call.id, call));
+    },
+    numbered: (index: unknown) => byIndex.get(index),
+    named: (id: unknown) => (stringOf(id) === '' ? undefined : byId.get(id)),
+    both: (index: unknown, id: unknown) =>
+      stringOf(id) === '' ? undefined : byBoth.get(index)?.get(id),
+    any: () => newest,
+  };
+}
+
+type Newest = ReturnType<typeof createNewest>;
+
 /** The call that a piece with a name goes on with, by its number and id; undefined when it has none. */
-function namedCall(calls: readonly AssembledCall[], piece: Piece): AssembledCall | undefined {
+function namedCall(newest: Newest, piece: Piece): Growing | undefined {
   const hasId = stringOf(piece.id) !== '';
   const isNumbered = typeof piece.index === 'number';
-  const possible = isNumbered ? calls.filter(({ index }) => index === piece.index) : calls;
-  const same = hasId ? possible.findLast(({ id }) => id === piece.id) : undefined;
-  const latest = possible.at(-1);
+  const same = isNumbered ? newest.both(piece.index, piece.id) : newest.named(piece.id);
+  const latest = isNumbered ? newest.numbered(piece.index) : newest.any();
   if (same !== undefined || latest === undefined) return same;
   if (isNumbered) return hasId && stringOf(latest.id) !== '' ? undefined : latest;
-  const isUnderWay = latest.arguments !== '' && !isWhole(latest.arguments);
-  return !hasId && latest.name === piece.name && isUnderWay ? latest : undefined;
+  const isOpen = latest.arguments !== '' && !isWhole(latest);
+  return !hasId && latest.name === piece.name && isOpen ? latest : undefined;
 }
 
 /**
@@ -56,37 +101,50 @@ function namedCall(calls: readonly AssembledCall[], piece: Piece): AssembledCall
  * differently. So a name with a new id begins a new call, and so do a name and arguments behind a
  * call whose arguments are whole; a piece without a name goes on with what is there.
  */
-function belongsTo(calls: readonly AssembledCall[], piece: Piece): AssembledCall | undefined {
+function belongsTo(newest: Newest, piece: Piece): Growing | undefined {
   if (piece.name === '') {
-    const byId = calls.filter(({ id }) => stringOf(id) !== '' && id === piece.id);
-    const isHere = ({ index }: AssembledCall): boolean => index === piece.index;
-    const here = typeof piece.index === 'number' ? calls.filter(isHere) : [];
-    return byId.findLast(isHere) ?? here.at(-1) ?? byId.at(-1) ?? calls.at(-1);
+    const here = typeof piece.index === 'number' ? newest.numbered(piece.index) : undefined;
+    return newest.both(piece.index, piece.id) ?? here ?? newest.named(piece.id) ?? newest.any();
   }
-  const call = namedCall(calls, piece);
+  const call = namedCall(newest, piece);
   const beginsAnew = piece.arguments.trimStart().startsWith('{');
-  return call !== undefined && beginsAnew && isWhole(call.arguments) ? undefined : call;
+  return call !== undefined && beginsAnew && isWhole(call) ? undefined : call;
 }
 
-/** Adds one piece of a streamed call to those that are there, and tells it. */
-export function addPiece(calls: AssembledCall[], value: unknown, tell: Tell): void {
-  if (!isObject(value)) return;
-  const piece = readPiece(value);
-  let call = belongsTo(calls, piece);
-  if (call === undefined) {
-    call = { index: piece.index, id: piece.id, name: '', arguments: '' };
+/** Gathers the pieces of streamed calls. Takes time in proportion to what comes. */
+export function assembleCalls(tell: Tell, meter: ReplyMeter = createReplyMeter()): CallAssembly {
+  const calls: Growing[] = [];
+  const newest = createNewest();
+
+  const begin = ({ index, id }: Piece): Growing => {
+    meter.call();
+    const whole = wholeness();
+    const call = { place: calls.length, index, id, name: '', arguments: '', whole };
     calls.push(call);
-  }
-  // Some servers repeat the name in each piece, so it is taken once, not joined.
-  const name = call.name === '' ? piece.name : '';
-  call.name ||= name;
-  call.arguments += piece.arguments;
-  if (isObject(value['extra_content'])) call.extra = value['extra_content'];
-  if (name === '' && piece.arguments === '') return;
-  tell({
-    type: 'call',
-    index: calls.indexOf(call),
-    ...(name !== '' && { name }),
-    ...(piece.arguments !== '' && { arguments: piece.arguments }),
-  });
+    newest.note(call);
+    return call;
+  };
+
+  return {
+    calls,
+    add(value) {
+      if (!isObject(value)) return;
+      const piece = readPiece(value);
+      const call = belongsTo(newest, piece) ?? begin(piece);
+      // Some servers repeat the name in each piece, so it is taken once, not joined.
+      const name = call.name === '' ? piece.name : '';
+      meter.text(name, piece.arguments);
+      call.name ||= name;
+      call.arguments += piece.arguments;
+      call.whole.add(piece.arguments);
+      if (isObject(value['extra_content'])) call.extra = value['extra_content'];
+      if (name === '' && piece.arguments === '') return;
+      tell({
+        type: 'call',
+        index: call.place,
+        ...(name !== '' && { name }),
+        ...(piece.arguments !== '' && { arguments: piece.arguments }),
+      });
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import { ModelError } from './model-error.js';
 import type { CallPlace } from './openai-errors.js';
-import { sample } from './scrub.js';
+import { sample } from './sample.js';
 
 /** Node's and undici's codes by what they mean to an operator. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -44,6 +44,6 @@ export function transportError(error: unknown, place: CallPlace): ModelError {
   const code = errors.map(codeOf).find((item) => item !== undefined);
   const type = (code === undefined ? undefined : TYPES[code]) ?? 'connection';
   const innermost = errors.at(-1)?.message ?? String(error);
-  const said = sample(code === undefined ? innermost : `${code} ${innermost}`, place.keys);
+  const said = sample(code === undefined ? innermost : `${code} ${innermost}`);
   return new ModelError(`No whole answer from ${place.baseUrl}: ${said}`, { kind: 'retry', type });
 }

@@ -53,16 +53,20 @@ async function parseWithFunction(
   text: string,
   { context = null, limitMs }: ParseOptions,
 ): Promise<ParsedAnswer> {
-  const result = await guarded(async (): Promise<ParsedAnswer> => {
-    try {
-      return plainOutput(await parse(text, { context }));
-    } catch (thrown) {
-      const { type, message } = normaliseError(thrown);
-      // By name: several copies of the package may be loaded.
-      if (type === 'ParseError') return { ok: false, problem: ownMessage(thrown) ?? message };
-      throw thrown;
-    }
-  }, limitMs);
+  const result = await guarded(
+    'the output function of the agent',
+    async (): Promise<ParsedAnswer> => {
+      try {
+        return plainOutput(await parse(text, { context }));
+      } catch (thrown) {
+        const { type, message } = normaliseError(thrown);
+        // By name: several copies of the package may be loaded.
+        if (type === 'ParseError') return { ok: false, problem: ownMessage(thrown) ?? message };
+        throw thrown;
+      }
+    },
+    limitMs,
+  );
   if (result.ok) return result.value;
   return { ok: false, problem: `The answer could not be read: ${result.message}` };
 }

@@ -28,7 +28,11 @@ export async function parseWithZod(
   const present = known === undefined ? value : withoutNulls(value, known);
   const isOpened = known?.wrapped === true && isWrapping(present);
   const input = isOpened ? present.value : present;
-  const result = await guarded(() => schema.safeParseAsync(input), options.limitMs);
+  const result = await guarded(
+    'an output schema',
+    () => schema.safeParseAsync(input),
+    options.limitMs,
+  );
   if (!result.ok) {
     return refused(`The answer could not be checked: ${result.message}`, input);
   }

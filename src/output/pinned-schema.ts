@@ -1,5 +1,6 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Json, JsonObject } from '../core/json.js';
+import { typeOfPinned } from './foreign-patterns.js';
 import { isWrapped, rememberSchema } from './output-schema.js';
 import { isNode, namedNodes, nodesOf, textsOf } from './schema-node.js';
 
@@ -11,7 +12,7 @@ import { isNode, namedNodes, nodesOf, textsOf } from './schema-node.js';
  */
 export function pinnedSchema(schema: JsonObject): z.ZodType {
   const wrapped = isWrapped(schema);
-  const type = z.fromJSONSchema(readable(wrapped ? innerOf(schema) : schema));
+  const type = typeOfPinned(readable(wrapped ? innerOf(schema) : schema));
   rememberSchema(type, { schema, wrapped });
   return type;
 }

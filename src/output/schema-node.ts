@@ -47,8 +47,21 @@ function target(reference: string, root: JsonObject): JsonObject {
   return isNode(current) ? current : {};
 }
 
-/** Whether null is a value of this schema. */
-export function allowsNull(node: JsonObject, root: JsonObject, depth = 0): boolean {
+/** How many more nodes of schema and value may be looked at; references can make few of them endless. */
+export interface Budget {
+  left: number;
+}
+
+const NULL_BUDGET = 1_000;
+
+/** Whether null is a value of this schema; it is taken to be one where that takes too long to tell. */
+export function allowsNull(
+  node: JsonObject,
+  root: JsonObject,
+  { depth = 0, budget = { left: NULL_BUDGET } }: { depth?: number; budget?: Budget } = {},
+): boolean {
+  budget.left -= 1;
+  if (budget.left < 0) return true;
   const { type, enum: values, const: constant, not } = resolveNode(node, root);
   if (not !== undefined || depth > MAX_HOPS) return false;
   if (constant !== undefined) return constant === null;
@@ -56,6 +69,7 @@ export function allowsNull(node: JsonObject, root: JsonObject, depth = 0): boole
   if (type !== undefined) return type === 'null' || (Array.isArray(type) && type.includes('null'));
   const alternatives = alternativesOf(resolveNode(node, root));
   return (
-    alternatives.length === 0 || alternatives.some((each) => allowsNull(each, root, depth + 1))
+    alternatives.length === 0 ||
+    alternatives.some((each) => allowsNull(each, root, { depth: depth + 1, budget }))
   );
 }

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { argumentsOf } from '../../src/mcp/call-tool.js';
-import { handedTo } from '../../src/mcp/secrets.js';
+import { handedTo } from '../../src/mcp/handed.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { resultText } from '../../src/mcp/result-text.js';
 import { toolChange } from '../../src/mcp/tool-change.js';
 import { BlobError } from '../../src/blobs/blob-store.js';
+import { redact } from '../../src/secrets/redact.js';
 import { toolDefinition } from '../support/scripts.js';
 
 const blobs = {
@@ -101,9 +102,9 @@ describe('the arguments of an MCP tool', () => {
   });
 });
 
-test('what a server is handed is hidden raw, trimmed and as JSON writes it, and short words are not', () => {
+test('what a server is handed is redacted raw, trimmed and as JSON writes it, and short words are not', () => {
   const server = mcpServer({ name: 'a', transport: 'stdio', command: 'x', env: ['A', 'B'] });
-  const { hide } = handedTo(server, { A: 'ab"cdef\n', B: 'true' });
-  expect(hide('is ab"cdef true')).toBe('is [hidden A] true');
-  expect(hide(JSON.stringify({ x: 'ab"cdef\n' }))).toBe('{"x":"[hidden A]"}');
+  handedTo(server, { A: 'ab"cdef\n', B: 'true' });
+  expect(redact('is ab"cdef true')).toBe('is [redacted A] true');
+  expect(redact(JSON.stringify({ x: 'ab"cdef\n' }))).toBe('{"x":"[redacted A]\\n"}');
 });

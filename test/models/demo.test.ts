@@ -93,7 +93,7 @@ async function ask(question: string, tools: readonly Tool[], result = execute): 
 }
 
 async function askProject(question: string): Promise<Turn> {
-  return ask(question, fileTools({ root: await projectFolder() }));
+  return ask(question, fileTools({ root: await projectFolder(), write: true }));
 }
 
 describe('the demo model', () => {
@@ -181,19 +181,32 @@ describe('the demo model', () => {
 
   it('writes what it is told and reads it back', async () => {
     const root = await projectFolder();
-    const turn = await ask("Write 'keep watch' to notes/today.md", fileTools({ root }));
+    const turn = await ask(
+      "Write 'keep watch' to notes/today.md",
+      fileTools({ root, write: true }),
+    );
     expect(turn.answer).toContain(
       'I wrote 10 bytes to notes/today.md. I read it back, and it is all',
     );
     expect(await readFile(path.join(root, 'notes/today.md'), 'utf8')).toBe('keep watch');
-    const missing = await ask('Create notes/empty.md', fileTools({ root }));
+    const missing = await ask('Create notes/empty.md', fileTools({ root, write: true }));
     expect(missing.answer).toContain('not without its text: put that in quotes');
     expect(missing.calls).toEqual([]);
   });
 
+  it('says that it cannot write where the tools only read', async () => {
+    const root = await projectFolder();
+    const turn = await ask("Write 'keep watch' to notes/today.md", fileTools({ root }));
+    expect(turn.answer).toContain('I cannot write notes/today.md: the tools that I have only read');
+    expect(turn.calls).toEqual([]);
+  });
+
   it('writes its own summary', async () => {
     const root = await projectFolder();
-    const turn = await ask('Summarise the project and write it to SUMMARY.md', fileTools({ root }));
+    const turn = await ask(
+      'Summarise the project and write it to SUMMARY.md',
+      fileTools({ root, write: true }),
+    );
     expect(turn.steps).toBe(7);
     const written = await readFile(path.join(root, 'SUMMARY.md'), 'utf8');
     expect(written).toContain('README.md (7 lines) begins with "The Lighthouse".');
@@ -203,7 +216,7 @@ describe('the demo model', () => {
   it('says what went wrong instead of an answer', async () => {
     const root = await projectFolder();
     await symlink('/etc', path.join(root, 'etc'));
-    const tools = fileTools({ root });
+    const tools = fileTools({ root, write: true });
     for (const [question, expected] of [
       ['What does nothing.md say?', 'read_file did not work: "nothing.md" does not exist'],
       ['What does /etc/passwd say?', '"/etc/passwd" is outside the folder'],

@@ -143,7 +143,7 @@ test('keeps a report to 300 characters on one line, without keys', () => {
   const error = new ModelError(`sk-abc12345\n${'x'.repeat(900)}`, { kind: 'retry', type: 't' });
   const decision: FailureDecision = { type: 'failed', reason: 'error' };
   const { message, waitMs } = attemptReport(error, decision, { attempt: 1, at: 0 });
-  expect(message).toMatch(/^\[hidden\] x+…$/);
+  expect(message).toMatch(/^\[redacted\] x+…$/);
   expect(message).toHaveLength(300);
   expect(waitMs).toBe(0);
 });
@@ -158,9 +158,9 @@ test('leaves only retries to Temporal, and gives the reason in the detail', () =
     details: [{ reports: [report] }],
   });
   const earlier = { ...report, attempt: 0 };
-  const blocked = modelFailure({ type: 'blocked', reason: 'quota', probeAfterMs: 9 }, report, [
-    earlier,
-  ]);
+  const blocked = modelFailure({ type: 'blocked', reason: 'quota', probeAfterMs: 9 }, report, {
+    reports: [earlier],
+  });
   expect(blocked).toMatchObject({
     nonRetryable: true,
     details: [

@@ -60,7 +60,7 @@ test('hides the token in what a provider says of it', async () => {
   const failure = await failureOf(
     model.call(request({ settings: { nativeTools: [docs] } }), { signal }),
   );
-  expect(failure.message).toContain('token [hidden] was refused');
+  expect(failure.message).toContain('token [redacted] was refused');
 });
 
 test.each([

@@ -82,7 +82,7 @@ test.each([
 
 test('tells who has sent no key that one is wanted', () => {
   const failure = { status: 401, headers: new Headers(), error: undefined };
-  const without = providerError(failure, { ...place, keys: [], hasKey: false });
+  const without = providerError(failure, { ...place, hasKey: false });
   expect(without.message).toBe(
     '401 from http://provider/v1: it wants a key; set OPENAI_API_KEY for the worker',
   );

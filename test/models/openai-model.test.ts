@@ -198,7 +198,7 @@ test('keeps the request id of an error', async () => {
 test('gives up an answer that would fill the memory', async () => {
   const stub = await stubWith(reply.raw('x'.repeat(33 * 1024 * 1024)));
   const { details } = await failureOf(callOnce(modelOf(stub)));
-  expect(details).toEqual({ kind: 'retry', type: 'answer_too_large' });
+  expect(details).toEqual({ kind: 'request', type: 'answer_too_large' });
 });
 
 test('writes nothing to the console, not even for a broken stream with OPENAI_LOG set', async () => {

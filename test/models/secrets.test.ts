@@ -64,7 +64,7 @@ test.each(Object.entries(ROWS))(
     expect(text).not.toContain(KEY);
     expect(text).not.toContain('sk-abc');
     expect(text).not.toContain(PROMPT);
-    expect(text).not.toContain('Bearer');
+    expect(text).not.toContain('Bearer c');
   },
 );
 

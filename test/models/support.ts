@@ -30,7 +30,6 @@ export function asked(
 export const place: CallPlace = {
   baseUrl: 'http://provider/v1',
   model: 'stub',
-  keys: ['canary-key-1234'],
   hasKey: true,
   now: () => Date.parse('2026-11-20T10:00:00Z'),
 };

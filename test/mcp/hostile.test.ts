@@ -1,0 +1,220 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Json, JsonObject } from '../../src/core/json.js';
+import { createLineBuffer } from '../../src/mcp/line-buffer.js';
+import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
+import { resultText } from '../../src/mcp/result-text.js';
+import { schemaCheck, uncheckedBecause } from '../../src/mcp/schema-check.js';
+import { createSession, type McpSession } from '../../src/mcp/session.js';
+import { withoutAbsentNulls } from '../../src/output/absent-nulls.js';
+import { httpServer } from '../support/http-server.js';
+import { isObject } from '../../src/core/json.js';
+
+const SCRIPT = fileURLToPath(new URL('../fixtures/mcp/hostile-server.js', import.meta.url));
+const TOKEN = 'canary-token-5e1';
+
+function sessionOf(server: McpServer): McpSession {
+  const session = createSession(server, { TOKEN });
+  onTestFinished(() => session.close());
+  return session;
+}
+
+function hostile(...listing: readonly string[]): McpSession {
+  const args = [SCRIPT, ...listing];
+  const command = process.execPath;
+  return sessionOf(mcpServer({ name: 'bad', transport: 'stdio', command, args }));
+}
+
+async function call(session: McpSession, tool: string): Promise<unknown> {
+  const { signal } = new AbortController();
+  return await session.call(tool, {}, { signal, idempotencyKey: 'k' });
+}
+
+const partsOf = (result: unknown): readonly unknown[] =>
+  isObject(result) && Array.isArray(result['content']) ? result['content'] : [];
+
+/** How often the event loop came around while something was awaited. */
+async function turnsDuring<T>(work: Promise<T>): Promise<number> {
+  let turns = 0;
+  const timer = setInterval(() => (turns += 1), 20);
+  await work.finally(() => clearInterval(timer));
+  return turns;
+}
+
+/** Each definition refers to the next one twice. */
+function doubling(levels: number, last: JsonObject, key = 'allOf'): JsonObject {
+  const names = Array.from({ length: levels }, (_, level) => level);
+  const twice = (level: number): JsonObject[] =>
+    [0, 1, 2].map(() => ({ $ref: `#/$defs/d${level + 1}` }));
+  const $defs = Object.fromEntries([
+    ...names.map((level) => [`d${level}`, { [key]: twice(level) }]),
+    [`d${levels}`, last],
+  ]);
+  return { type: 'object', properties: { a: { $ref: '#/$defs/d0' } }, $defs };
+}
+
+const HONEST = { type: 'object', properties: { b: { type: 'string', pattern: '^x$' } } };
+
+describe('a schema of an MCP server', () => {
+  test.each<[string, JsonObject, Json]>([
+    [
+      'a pattern that backtracks without end',
+      { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } },
+      `${'a'.repeat(60)}!`,
+    ],
+    ['references that multiply', doubling(30, { type: 'string' }), 'x'],
+  ])('with %s stops no other work, and is left out from then on', async (_, schema, a) => {
+    const check = schemaCheck(schema, { a });
+    const next = schemaCheck(HONEST, { b: 'y' });
+    expect(await turnsDuring(check)).toBeGreaterThan(20);
+    expect(await next).toMatch('must match pattern');
+    expect(await check).toBeNull();
+    expect(uncheckedBecause(schema)).toMatch(/takes longer than 5 s|takes more memory/);
+    expect(await turnsDuring(schemaCheck(schema, { a }))).toBeLessThan(2);
+  });
+
+  test('that no engine understands is left out, with the reason', async () => {
+    const schema = { type: 'object', properties: { a: { type: 'string', pattern: '(' } } };
+    expect(await schemaCheck(schema, { a: 'x' })).toBeNull();
+    expect(uncheckedBecause(schema)).toMatch(/regular expression/);
+  });
+
+  test('that is honest is checked as before, look-around included', async () => {
+    const pattern = '^(?=x)x+$';
+    const schema = { type: 'object', properties: { a: { type: 'string', pattern } } };
+    expect(await schemaCheck(schema, { a: 'xx' })).toBeNull();
+    expect(await schemaCheck(schema, { a: 'y' })).toBe(
+      'the arguments/a must match pattern "^(?=x)x+$"',
+    );
+    expect(uncheckedBecause(schema)).toBeUndefined();
+  });
+
+  test('with references that multiply does not hold up the search for absent nulls', () => {
+    const schema = doubling(19, { type: 'string' }, 'anyOf');
+    expect(withoutAbsentNulls({ a: null }, schema)).toEqual({ a: null });
+  });
+});
+
+describe('a result of an MCP server', () => {
+  test('with 200,000 parts is cut, and says so', async () => {
+    const parts = partsOf(await call(hostile(), 'parts'));
+    expect(parts).toHaveLength(1_001);
+    expect(parts.at(-1)).toEqual({
+      type: 'text',
+      text: '[199000 of 200000 parts of this result were left out]',
+    });
+  });
+
+  test('keeps its pictures one after the other', async () => {
+    let [open, most] = [0, 0];
+    const blobs = {
+      put: async () => {
+        most = Math.max(most, (open += 1));
+        await new Promise(setImmediate);
+        open -= 1;
+        return { sha256: '0'.repeat(64), bytes: 4 };
+      },
+      get: () => Promise.reject(new Error('none')),
+    };
+    const picture = { type: 'image', mimeType: 'image/png', data: 'AAAA' };
+    await resultText({ content: Array.from({ length: 50 }, () => picture) }, blobs);
+    expect(most).toBe(1);
+  });
+
+  test('with more text than is kept is cut, and says so', async () => {
+    const blobs = {
+      put: () => Promise.reject(new Error()),
+      get: () => Promise.reject(new Error()),
+    };
+    const text = 'x'.repeat(9_000_000);
+    const result = await resultText({ content: [{ type: 'text', text }] }, blobs);
+    expect(result.text).toMatch(/x\n\[611392 characters were left out\]$/);
+  });
+
+  test('is read in proportion to its lines, up to the longest there may be', () => {
+    const lines = createLineBuffer();
+    for (const byte of Buffer.from('a\r\nb\n\nc')) lines.append(Buffer.of(byte));
+    expect([lines.next(), lines.next(), lines.next(), lines.next()]).toEqual(['a', 'b', '', null]);
+    const piece = Buffer.alloc(1024 * 1024, 0x78);
+    expect(() => {
+      for (let n = 0; n < 40; n += 1) lines.append(piece);
+    }).toThrow('more than 33554432 bytes');
+    lines.clear();
+    expect(() => lines.append(Buffer.from(`[${'[],'.repeat(1_100_000)}0]\n`))).toThrow(
+      'more than 2000000 values',
+    );
+  });
+});
+
+describe('an MCP server over stdio', () => {
+  test('that never ends a line loses the connection, and is named', async () => {
+    await expect(call(hostile(), 'endless')).rejects.toMatchObject({
+      kind: 'unanswered',
+      message:
+        'MCP server "bad": it sent a message of more than 33554432 bytes; the connection was ended',
+    });
+  });
+
+  test.each([
+    ['notifications', 'chatters'],
+    ['answers to no request', 'answers'],
+    ['lines that are no messages', 'babbles'],
+  ])('that floods its client with %s loses it too', async (_, tool) => {
+    await expect(call(hostile(), tool)).rejects.toMatchObject({
+      kind: 'unanswered',
+      message: expect.stringContaining('more than 10000 messages within a minute') as string,
+    });
+  });
+
+  test('may write to its standard error without end', async () => {
+    const result = await call(hostile(), 'complains');
+    expect(partsOf(result)).toEqual([{ type: 'text', text: 'there' }]);
+  });
+
+  test('that asks for a model gets none', async () => {
+    const [part] = partsOf(await call(hostile(), 'asks'));
+    expect(part).toMatchObject({ text: expect.stringContaining('-32601') as string });
+  });
+
+  test.each([
+    ['many', /it lists 1001 tools at once; at most 1000 are read/],
+    ['pages', /exceeded listMaxPages \(20\)/],
+  ])('whose list has no end (%s) is refused', async (listing, reason) => {
+    await expect(hostile(listing).listing({ maxAgeMs: 0 })).rejects.toThrow(reason);
+  });
+});
+
+describe('an MCP server over HTTP', () => {
+  const far = (url: string): McpServer =>
+    mcpServer({ name: 'far', transport: 'http', url, authEnv: 'TOKEN', connectTimeout: 10_000 });
+
+  test.each([
+    ['application/json', ' '],
+    ['text/event-stream', 'data: x'],
+  ])('whose answer (%s) has no end is given up', async (type, piece) => {
+    const server = await httpServer((_, answer) => {
+      answer.writeHead(200, { 'content-type': type });
+      const more = (): void => {
+        while (answer.write(piece.repeat(65_536)));
+        answer.once('drain', more);
+      };
+      more();
+    });
+    onTestFinished(() => server.close());
+    await expect(sessionOf(far(server.url)).listing({ maxAgeMs: 0 })).rejects.toThrow(
+      /cannot be reached: .*more than 33554432 bytes/,
+    );
+  });
+
+  test.each([301, 302, 307, 308])('that redirects (%i) is not followed', async (status) => {
+    const other = await httpServer((_, answer) => void answer.end('{}'));
+    const server = await httpServer((_, answer) => {
+      answer.writeHead(status, { location: `${other.url}/mcp?key=canary` }).end();
+    });
+    onTestFinished(async () => void (await Promise.all([other.close(), server.close()])));
+    const listing = sessionOf(far(server.url)).listing({ maxAgeMs: 0 });
+    await expect(listing).rejects.toThrow(`Redirect to ${other.url}/mcp not followed`);
+    await expect(listing).rejects.not.toThrow('canary');
+    expect(other.requests).toBe(0);
+  });
+});

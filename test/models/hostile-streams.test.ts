@@ -1,0 +1,221 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { decideFailure } from '../../src/activities/failures.js';
+import { watchCall } from '../../src/models/call-watch.js';
+import { saysContextTooLong } from '../../src/models/context-overflow.js';
+import { untold } from '../../src/models/deltas.js';
+import { readAnswer } from '../../src/models/openai-answer.js';
+import type { OpenAiApi } from '../../src/models/openai-api.js';
+import { chatApi } from '../../src/models/openai-chat.js';
+import { connect } from '../../src/models/openai-client.js';
+import { openAiModel } from '../../src/models/openai.js';
+import { responsesApi } from '../../src/models/openai-responses.js';
+import { parseBounded, ReplyTooLargeError } from '../../src/models/reply-limits.js';
+import { sseData } from '../../src/models/sse-data.js';
+import { wholeness } from '../../src/models/wholeness.js';
+import { httpServer } from '../support/http-server.js';
+import { callOnce, failureOf, modelOf, place, stubWith } from './support.js';
+import { reply } from '../../src/testing/steps.js';
+
+const client = connect('http://provider/v1', { apiKey: undefined, timeoutMs: 10_000 });
+const event = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
+const chunk = (delta: object, finish: string | null = null): string =>
+  event({ choices: [{ index: 0, delta, finish_reason: finish }] });
+const call = (index: number, args: string, name?: string): string =>
+  chunk({ tool_calls: [{ index, function: { name, arguments: args } }] });
+const END = `${chunk({}, 'tool_calls')}data: [DONE]\n\n`;
+
+async function read(api: OpenAiApi, text: string, bytesPerChunk = 65_536) {
+  const bytes = Buffer.from(text);
+  let at = 0;
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close();
+      controller.enqueue(new Uint8Array(bytes.subarray(at, at + bytesPerChunk)));
+      at += bytesPerChunk;
+    },
+  });
+  const headers = new Headers({ 'content-type': 'text/event-stream' });
+  const watch = watchCall(new AbortController().signal, { timeoutMs: 60_000, idleMs: 60_000 });
+  const how = { api, client, watch, tell: untold, streamed: true };
+  try {
+    return await readAnswer(new Response(body, { headers }), { headers, place }, how);
+  } finally {
+    watch.stop();
+  }
+}
+
+const item = (index: number): string =>
+  event({
+    type: 'response.output_item.added',
+    output_index: index,
+    item: { type: 'function_call', name: 'f', arguments: '{}' },
+  });
+const response = (output: readonly object[]): string =>
+  event({ type: 'response.completed', response: { status: 'completed', output } });
+const many = (count: number, make: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => make(index)).join('');
+
+test.each<[string, OpenAiApi, string]>([
+  ['calls in pieces', chatApi, many(2_000, (index) => call(index, '{}', 'f')) + END],
+  ['text', chatApi, chunk({ content: 'x'.repeat(9 * 1024 * 1024) }, 'stop')],
+  ['thoughts that are kept', chatApi, chunk({ reasoning_content: 'x'.repeat(9e6) }) + END],
+  ['arguments', chatApi, call(0, `"${'x'.repeat(9e6)}"`, 'f') + END],
+  ['items', responsesApi, many(10_001, item) + response([])],
+  [
+    'calls in a whole response',
+    responsesApi,
+    response(Array.from({ length: 2_000 }, () => ({ type: 'function_call', name: 'f' }))),
+  ],
+  ['values in one event', chatApi, `data: [${'{},'.repeat(1_100_000)}0]\n\n`],
+  ['bytes', chatApi, `${': comment\n'.repeat(3_500_000)}${END}`],
+])('a stream with too many %s is no reply, and is not asked for again', async (_, api, text) => {
+  const error = await failureOf(read(api, text));
+  expect(error.details).toMatchObject({ kind: 'request', type: 'answer_too_large' });
+  expect(decideFailure(error, { attempt: 1, elapsedMs: 0, random: () => 0 })).toEqual({
+    type: 'failed',
+    reason: 'error',
+  });
+});
+
+test('a whole reply with too many calls is none either', async () => {
+  const calls = Array.from({ length: 1_025 }, () => ({ name: 'f', arguments: '{}' }));
+  const error = await failureOf(callOnce(modelOf(await stubWith(reply.calls(calls)))));
+  expect(error.message).toMatch(/more than 1024 calls; nothing of it is used/);
+});
+
+test('calls at the limit are read, in pieces and across each other', async () => {
+  const begun = many(1_024, (index) => call(index, '{"a":', `f${index}`));
+  const { calls } = await read(chatApi, begun + many(1_024, (index) => call(index, '1}')) + END);
+  expect(calls).toHaveLength(1_024);
+  expect(calls.at(-1)).toEqual({ name: 'f1023', arguments: '{"a":1}' });
+});
+
+/** Milliseconds of the quickest of three. */
+async function quickest(work: () => Promise<unknown>): Promise<number> {
+  const took: number[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    const began = performance.now();
+    // One after the other, or they would measure each other.
+    // oxlint-disable-next-line no-await-in-loop
+    await work();
+    took.push(performance.now() - began);
+  }
+  return Math.min(...took);
+}
+
+test.each<[string, OpenAiApi, (size: number) => string]>([
+  ['one long event in small chunks', chatApi, (n) => chunk({ content: 'x'.repeat(n * 400) }) + END],
+  [
+    'names repeated behind whole objects',
+    chatApi,
+    (n) =>
+      chunk({ tool_calls: [{ function: { name: 'f', arguments: '{"a":[' } }] }) +
+      many(n, () => chunk({ tool_calls: [{ function: { name: 'f', arguments: '{"b":{}}' } }] })) +
+      END,
+  ],
+  [
+    'white space behind what is balanced and no JSON',
+    chatApi,
+    (n) =>
+      chunk({
+        tool_calls: [{ function: { name: 'f', arguments: `{"a":"${'x'.repeat(n * 50)}",}` } }],
+      }) +
+      many(n, () => chunk({ tool_calls: [{ function: { name: 'f', arguments: ' ' } }] })) +
+      END,
+  ],
+  [
+    'arguments that are said to be done after each piece',
+    responsesApi,
+    (n) =>
+      item(0) +
+      many(
+        n,
+        () =>
+          event({
+            type: 'response.function_call_arguments.delta',
+            output_index: 0,
+            delta: 'x'.repeat(99),
+          }) +
+          event({ type: 'response.function_call_arguments.done', output_index: 0, arguments: 'y' }),
+      ) +
+      response([{ type: 'function_call', name: 'f', arguments: '{}' }]),
+  ],
+])('reading %s takes time in proportion to the stream', { retry: 2 }, async (_, api, make) => {
+  const [small, large] = [make(2_000), make(16_000)];
+  const once = await quickest(() => read(api, small, 1_024));
+  // Eight times the stream; quadratic work would take sixty-four times as long.
+  expect(await quickest(() => read(api, large, 1_024))).toBeLessThan(once * 28 + 100);
+});
+
+test.each([
+  ['{"a":{"b":[1,"}"]}}', true],
+  [' {"a":"\\"}"} \n', true],
+  ['{"a":1', false],
+  ['{} {', false],
+  ['[1]', false],
+  ['', false],
+])('wholeness of %j is %j, wherever it is split', (text, whole) => {
+  for (let at = 0; at <= text.length; at += 1) {
+    const pieces = wholeness();
+    pieces.add(text.slice(0, at));
+    if (at < text.length) pieces.isBalanced();
+    pieces.add(text.slice(at));
+    expect(pieces.isBalanced()).toBe(whole);
+  }
+});
+
+test('events are split at CR, LF and both, and what is open at the end is none', async () => {
+  async function* body(text: string, at: number): AsyncGenerator<Uint8Array> {
+    yield Buffer.from(text.slice(0, at));
+    yield Buffer.from(text.slice(at));
+  }
+  const text = 'data: a\r\ndata:b\r\n\r\n: c\revent: x\rid\rdata: d\r\rdata\n\ndata: open\n';
+  for (let at = 0; at <= text.length; at += 1) {
+    const data: string[] = [];
+    // oxlint-disable-next-line no-await-in-loop
+    for await (const each of sseData(body(text, at))) data.push(each);
+    expect(data).toEqual(['a\nb', 'd', '']);
+  }
+});
+
+test('JSON of millions of values is not built; long texts are', () => {
+  expect(() => parseBounded(`[${'[],'.repeat(1_100_000)}0]`)).toThrow(ReplyTooLargeError);
+  expect(parseBounded(JSON.stringify('x'.repeat(3e6)))).toHaveLength(3e6);
+});
+
+test.each([301, 302, 303, 307, 308])(
+  'a redirect (%i) is refused, and nothing goes there',
+  async (status) => {
+    const other = await httpServer((_, answer) => void answer.end('{}'));
+    onTestFinished(() => other.close());
+    const location = `${other.url}/v1/chat/completions?secret=canary-query`;
+    const stub = await stubWith(reply.raw('', { status, headers: { location } }));
+    const error = await failureOf(callOnce(modelOf(stub)));
+    expect(error.details).toMatchObject({ kind: 'model', type: 'redirected', status });
+    expect(error.message).toContain(`got a redirect to ${other.url}, which is not followed`);
+    expect(error.message).not.toContain('canary');
+    expect([other.requests, stub.requests.length]).toEqual([0, 1]);
+  },
+);
+
+test('an error without end is read from its beginning', async () => {
+  const server = await httpServer((_, answer) => {
+    answer.writeHead(400, { 'content-type': 'text/plain' });
+    const more = (): void => {
+      while (answer.write('exceed'.repeat(10_000)));
+      answer.once('drain', more);
+    };
+    more();
+  });
+  onTestFinished(() => server.close());
+  const error = await failureOf(callOnce(openAiModel({ baseUrl: `${server.url}/v1` })));
+  expect(error.details).toMatchObject({ kind: 'request', status: 400 });
+  expect(error.message).toMatch(/exceedexceed/);
+});
+
+test('reading an error takes time in proportion to it', { retry: 2 }, async () => {
+  const look = async (count: number): Promise<boolean> =>
+    saysContextTooLong('exceed'.repeat(count));
+  const once = await quickest(() => look(2_000));
+  expect(await quickest(() => look(16_000))).toBeLessThan(once * 28 + 20);
+});
