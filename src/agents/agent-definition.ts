@@ -5,10 +5,10 @@ import type {
   McpUsed,
   ToolDefinition,
 } from '../core/definition.js';
-import { sha256Hex } from '../core/digest.js';
+import { definitionHash } from '../core/definition-hash.js';
 import { computerHandler } from '../core/native-tools.js';
-import { canonicalJson, type Json } from '../core/json.js';
 import type { McpServer } from '../mcp/mcp-server.js';
+import { redactJson } from '../secrets/redact-json.js';
 import { toToolDefinition } from '../tools/tool-definition.js';
 import type { Tool } from '../tools/tool.js';
 import { catalogEntryOf } from './catalog-entry.js';
@@ -38,6 +38,7 @@ export function toAgentDefinition(
     ...(agent.toolExposure === 'catalog' && { toolExposure: agent.toolExposure }),
     ...(agent.retrieve && { retrieve: { timeoutMs: agent.retrieve.timeoutMs } }),
     ...(agent.onPlainText === 'fail' && { onPlainText: agent.onPlainText }),
+    ...(agent.forkFrom.length > 0 && { forkFrom: agent.forkFrom }),
     ...(agent.mcp.length > 0 && { mcp: { servers: agent.mcp.map(policyOf) } }),
   };
   return withHash(content);
@@ -110,9 +111,9 @@ function policyOf({ name, allowTools, denyTools, effects, startup }: McpServer):
 }
 
 function withHash(content: Omit<AgentDefinition, 'hash'>): AgentDefinition {
-  // Through JSON, so that what is hashed is what the history will hold.
-  const json: Json = JSON.parse(JSON.stringify(content));
-  return { ...content, hash: sha256Hex(canonicalJson(json)) };
+  // A worker's secret in instructions would enter the history of every run; the hash is of what is pinned.
+  const safe = redactJson(content);
+  return { ...safe, hash: definitionHash(safe) };
 }
 
 function kindOfDecision(decide: Exclude<Agent['decide'], 'tools'>): 'schema' | 'function' {

@@ -15,6 +15,7 @@ import type {
 import { checkLimits } from '../core/input.js';
 import type { Json } from '../core/json.js';
 import { calledAgents } from './called-agents.js';
+import { forkFromOf, isAgentName } from './fork-from.js';
 import { refuseCatalog } from './catalog-entry.js';
 import { mcpServersOf } from './mcp-servers-of.js';
 import { compactionOf } from './compaction-of.js';
@@ -43,6 +44,11 @@ export interface AgentOptions<Output = Json> {
   readonly mcp?: readonly McpServer[];
   /** Agents that this one may call like tools; each call is a run of its own. */
   readonly agents?: readonly (Agent | CalledAgent)[];
+  /**
+   * Names of agents whose runs a run of this one may begin with (`fork`), beside its own. Its model then
+   * reads what was said in them, so name only agents whose runs may be read by whoever runs this one.
+   */
+  readonly forkFrom?: readonly string[];
   /** For other agents: what this one does and when to call it. */
   readonly description?: string;
   /** Default `auto`. */
@@ -109,6 +115,7 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly tools: ToolRegistry;
   readonly toolChoice: ToolChoice;
   readonly toolCalls: ToolCalls;
+  readonly forkFrom: readonly string[];
   readonly limits: Limits;
   readonly onLimit: OnLimit;
   readonly settings: Settings;
@@ -130,7 +137,7 @@ const CHOICES = {
 } as const;
 
 const FIELDS =
-  'name instructions model tools mcp agents description toolChoice toolCalls limits onLimit settings compaction output attempts onInvalid decide onPlainText toolExposure retrieve'.split(
+  'name instructions model tools mcp agents description toolChoice toolCalls limits onLimit settings compaction output attempts onInvalid decide onPlainText toolExposure retrieve forkFrom'.split(
     ' ',
   );
 
@@ -179,6 +186,7 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
       tools: (options.tools ?? []).flatMap((tool) => (tool.kind === undefined ? tool.name : [])),
       decide: options.decide,
     }),
+    forkFrom: forkFromOf(name, options.forkFrom ?? []),
     ...(compaction !== undefined && { compaction }),
     description: options.description ?? '',
     mcp: mcpServersOf(name, options.mcp ?? []),
@@ -212,7 +220,7 @@ function decideOf(name: string, decide: unknown): Agent['decide'] {
 }
 
 function checkName(name: unknown): string {
-  if (typeof name === 'string' && /^[\w.-]{1,64}$/.test(name)) return name;
+  if (isAgentName(name)) return name;
   throw new Error(
     `agent name ${JSON.stringify(name)}: give 1 to 64 letters, digits, "_", "-" or "."`,
   );

@@ -1,31 +1,67 @@
-import { defineConfig, type Config } from '../config.js';
+import { realpathSync } from 'node:fs';
+import { relative, resolve, sep } from 'node:path';
+import { defineConfig, homeOf, type Config } from '../config.js';
 import { fileTools } from '../tools/files/file-tools.js';
 import { defineAgent, type Agent } from './define-agent.js';
 
 const INSTRUCTIONS = `You work on the files of one folder and answer questions about them.
 Look before you answer: list_files and search_text find what matters, read_file shows it. Never guess
 what a file holds.
-Paths are relative to the folder. Read only what you need; a large file in parts.
-Write a file only when you are asked to, and say which one you wrote.
+Paths are relative to the folder. Read only what you need; a large file in parts.`;
+const READING = `You cannot change files: where that is asked for, say so.
+Answer briefly, in the language of the question, and name the files that you rely on.`;
+const WRITING = `Write a file only when you are asked to, and say which one you wrote.
 Answer briefly, in the language of the question, and name the files that you rely on.`;
 
 const STANDARD_MODEL = 'gpt-4.1-mini';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What a person permits the agent `files`. By default it only reads, and reads no secrets. */
+export interface FilePermissions {
+  readonly write?: boolean;
+  /** Patterns of names that are refused otherwise. */
+  readonly allowWrite?: readonly string[];
+  readonly allowRead?: readonly string[];
+}
+
 /** The agent that is there without a configuration: it answers questions about the files below `root`. */
-export function filesAgent(root: string, env: Environment): Agent {
+export function filesAgent(
+  root: string,
+  env: Environment,
+  { write = false, allowWrite = [], allowRead = [] }: FilePermissions = {},
+): Agent {
   return defineAgent({
     name: 'files',
-    instructions: INSTRUCTIONS,
+    instructions: `${INSTRUCTIONS}\n${write ? WRITING : READING}`,
     model: modelAtHand(env),
-    tools: fileTools({ root }),
+    tools: fileTools({ root, write, allowWrite, allowRead, deny: homeBelow(root, env) }),
   });
 }
 
 /** The configuration where there is no file. */
-export function builtInConfig(root: string, env: Environment): Config {
-  return defineConfig({ agents: [filesAgent(root, env)] });
+export function builtInConfig(
+  root: string,
+  env: Environment,
+  permissions: FilePermissions = {},
+): Config {
+  return defineConfig({ agents: [filesAgent(root, env, permissions)] });
+}
+
+/** The pattern of PERDURE_HOME where it lies below the root: it has tokens, and all that runs said. */
+function homeBelow(root: string, env: Environment): readonly string[] {
+  const path = relative(realPath(root), realPath(resolve(root, homeOf(env))));
+  const isBelow = path !== '' && path !== '..' && !path.startsWith(`..${sep}`);
+  return isBelow ? [`./${path.split(sep).join('/')}`] : [];
+}
+
+/** Itself where it does not exist yet. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
 }
 
 /** Without a key the demo model, which says what it is. */

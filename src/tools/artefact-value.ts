@@ -2,7 +2,8 @@ import type { Json } from '../core/json.js';
 import { isObject } from '../core/json.js';
 import { collect, isAsyncIterable } from './collect.js';
 import { toWholePlain } from './plain.js';
-import { redact } from './redact.js';
+import { redact } from '../secrets/redact.js';
+import { redactJsonText } from '../secrets/redact-json.js';
 import { headBytes, wellFormed } from './utf8.js';
 
 const HEAD_BYTES = 500;
@@ -37,7 +38,7 @@ export async function artefactValue(
   }
   const { plain } = whole;
   const isText = typeof plain === 'string';
-  const content = wellFormed(redact(isText ? plain : JSON.stringify(plain)));
+  const content = wellFormed(isText ? redact(plain) : redactJsonText(JSON.stringify(plain)));
   return { content, isText, kind: kindOf(plain), head: headBytes(content, HEAD_BYTES) };
 }
 

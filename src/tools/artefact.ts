@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import { redact } from './redact.js';
+import { redact } from '../secrets/redact.js';
 import { ToolError } from './tool-error.js';
 import { wellFormed } from './utf8.js';
 

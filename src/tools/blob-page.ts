@@ -1,4 +1,5 @@
 import type { BlobStore } from '../blobs/blob-store.js';
+import { readFor } from '../blobs/worker-store.js';
 import type { BlobRef } from '../core/messages.js';
 import { isContinuation } from './utf8.js';
 
@@ -18,11 +19,11 @@ export interface BlobPage {
  * is still given whole.
  */
 export async function readBlobPage(
-  store: BlobStore,
+  store: Pick<BlobStore, 'get'>,
   ref: Pick<BlobRef, 'sha256'>,
   { offset, length }: { readonly offset: number; readonly length: number },
 ): Promise<BlobPage> {
-  const bytes = Buffer.from(await store.get(ref));
+  const bytes = Buffer.from(await readFor('a text that was too large to be shown', ref, store));
   const start = characterStart(bytes, Math.min(offset, bytes.length));
   const cut = characterStart(bytes, Math.min(start + length, bytes.length));
   const end = cut > start ? cut : characterEnd(bytes, start);

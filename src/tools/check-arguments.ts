@@ -22,7 +22,11 @@ export async function checkArguments(
   value: Json,
   options: { readonly limitMs?: number } = {},
 ): Promise<CheckedArguments> {
-  const result = await guarded(() => tool.input.safeParseAsync(value), options.limitMs);
+  const result = await guarded(
+    `input schema of tool "${tool.name}"`,
+    () => tool.input.safeParseAsync(value),
+    options.limitMs,
+  );
   if (!result.ok)
     return invalid(`The arguments of ${tool.name} could not be checked: ${result.message}`);
   if (result.value.success) return { ok: true, value: result.value.data };

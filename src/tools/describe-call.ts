@@ -1,5 +1,5 @@
 import { guarded } from './guard.js';
-import { redact } from './redact.js';
+import { redactMessage } from '../secrets/redact.js';
 import type { Tool } from './tool.js';
 import { headBytes } from './utf8.js';
 
@@ -10,13 +10,13 @@ const MAX_BYTES = 200;
  * fails, for a faulty description must not keep a call from being made.
  */
 export async function describeCall(
-  tool: Pick<Tool, 'describe'>,
+  tool: Pick<Tool, 'name' | 'describe'>,
   input: unknown,
 ): Promise<string | undefined> {
   if (!tool.describe) return undefined;
-  const result = await guarded(() => tool.describe?.(input));
+  const result = await guarded(`describe of tool "${tool.name}"`, () => tool.describe?.(input));
   if (!result.ok || typeof result.value !== 'string') return undefined;
-  const line = redact(result.value)
+  const line = redactMessage(result.value)
     .replace(/[\p{Control}\p{Bidi_Control}]+/gu, ' ')
     .trim();
   if (line === '') return undefined;

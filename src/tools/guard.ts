@@ -1,4 +1,5 @@
 import { normaliseError } from './normalise-error.js';
+import { attributed } from './stray-errors.js';
 
 const DEFAULT_LIMIT_MS = 5_000;
 
@@ -8,11 +9,13 @@ export type Guarded<Value> =
 /**
  * Runs a user's function that is evaluated beside a model reply (a refinement, a predicate, a
  * description), so that it can never cost the reply: what it throws, or a promise that takes longer
- * than `limitMs` (5 s by default), comes back as data. A synchronous endless loop cannot be stopped.
+ * than `limitMs` (5 s by default), comes back as data; so does what it raises outside its promise.
+ * `name` is what people call it. A synchronous endless loop cannot be stopped.
  *
  * Contract: never rejects.
  */
 export async function guarded<Value>(
+  name: string,
   work: () => Value | Promise<Value>,
   limitMs = DEFAULT_LIMIT_MS,
 ): Promise<Guarded<Value>> {
@@ -22,7 +25,7 @@ export async function guarded<Value>(
     timer = setTimeout(() => resolve({ ok: false, message }), limitMs);
   });
   try {
-    const value = (async () => ({ ok: true, value: await work() }) as const)();
+    const value = (async () => ({ ok: true, value: await attributed(name, work) }) as const)();
     return await Promise.race([value, late]);
   } catch (thrown) {
     return { ok: false, message: normaliseError(thrown).message };

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import { toPlain } from './plain.js';
-import { redact } from './redact.js';
+import { redact, redactMessage } from '../secrets/redact.js';
 import { headBytes, wellFormed } from './utf8.js';
 
 const MAX_MESSAGE_BYTES = 4 * 1024;
@@ -18,7 +18,7 @@ export interface NormalisedError {
 /** Contract: takes whatever was thrown and never throws itself. */
 export function normaliseError(thrown: unknown): NormalisedError {
   const { type, message } = read(thrown);
-  const text = wellFormed(redact(message));
+  const text = wellFormed(redactMessage(message));
   const omitted = Buffer.byteLength(text) - MAX_MESSAGE_BYTES;
   if (omitted <= 0) return { type, message: text };
   const note = `… [cut, ${Buffer.byteLength(text)} bytes in all]`;
@@ -32,7 +32,7 @@ function read(thrown: unknown): NormalisedError {
   try {
     if (isError(thrown)) {
       const name = typeof thrown.name === 'string' ? thrown.name : '';
-      return { type: name.slice(0, MAX_TYPE_LENGTH) || 'Error', message: messages(thrown) };
+      return { type: redact(name).slice(0, MAX_TYPE_LENGTH) || 'Error', message: messages(thrown) };
     }
     if (thrown === undefined || thrown === null || thrown === '') {
       return { type: 'Error', message: `it threw ${thrown === '' ? 'an empty text' : thrown}` };

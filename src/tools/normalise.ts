@@ -1,6 +1,7 @@
 import { collect, isAsyncIterable } from './collect.js';
 import { toPlain } from './plain.js';
-import { redact } from './redact.js';
+import { redact } from '../secrets/redact.js';
+import { redactJsonText } from '../secrets/redact-json.js';
 import { wellFormed } from './utf8.js';
 
 const MAX_CHARACTERS = 64 * 1024 * 1024;
@@ -18,8 +19,8 @@ export async function normaliseResult(
 ): Promise<string> {
   if (value === undefined) return '(no result)';
   const plain = isAsyncIterable(value) ? await collect(value, options.signal) : toPlain(value);
-  const text = typeof plain === 'string' ? plain : serialise(plain);
-  return wellFormed(redact(text));
+  const text = typeof plain === 'string' ? redact(plain) : redactJsonText(serialise(plain));
+  return wellFormed(text);
 }
 
 function serialise(value: unknown): string {

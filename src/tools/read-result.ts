@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { BlobError } from '../blobs/blob-store.js';
 import type { BlobStore } from '../blobs/blob-store.js';
+import { isOwned } from '../blobs/owned-text.js';
 import { readBlobPage } from './blob-page.js';
 import { defineTool } from './define-tool.js';
 import { ToolError } from './tool-error.js';
@@ -23,13 +24,28 @@ export function readResultTool(store: BlobStore): Tool {
     }),
     describe: ({ ref, offset }) => `read_result ${ref.slice(0, 8)}… from byte ${offset}`,
     execute: async ({ ref, offset, length }) => {
-      const page = await readBlobPage(store, { sha256: ref }, { offset, length }).catch(explain);
+      const page = await readBlobPage(results(store), { sha256: ref }, { offset, length }).catch(
+        explain,
+      );
       const end = page.nextOffset ?? page.totalBytes;
       const range = `[bytes ${page.offset} to ${end} of ${page.totalBytes}; `;
       const next = page.nextOffset === undefined ? 'the end]' : `next offset ${page.nextOffset}]`;
       return `${range}${next}\n${page.text}`;
     },
   });
+}
+
+/** The store without attachments and contexts: a model has no other way to those of another run. */
+function results(store: BlobStore): Pick<BlobStore, 'get'> {
+  return {
+    async get(ref) {
+      const text = await store.get(ref);
+      if (!isOwned(text)) return text;
+      throw new ToolError(
+        'ref: this is no result of a tool; copy it from the note where one was cut',
+      );
+    },
+  };
 }
 
 /** A wrong reference is the model's error; storage that fails is worth another attempt. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { learnSecrets } from '../../src/secrets/known.js';
 import { answer } from '../../src/tools/answer.js';
 import { artefact, isArtefact, standardName } from '../../src/tools/artefact.js';
 import { artefactValue, kindOf } from '../../src/tools/artefact-value.js';
@@ -45,6 +46,7 @@ describe('artefact', () => {
 
   test('tells no secret in its summary, not even the beginning of one, and no half character', () => {
     process.env['ARTEFACT_TEST_TOKEN'] = 'canary-4711-canary';
+    learnSecrets({ env: process.env });
     try {
       const summary = `${'x'.repeat(290)} canary-4711-canary`;
       expect(artefact(1, { summary }).summary).toBe(`${'x'.repeat(290)} [redacted`);

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { learnSecrets } from '../../src/secrets/known.js';
 import { normaliseResult } from '../../src/tools/normalise.js';
 
 afterEach(() => {
@@ -191,6 +192,7 @@ describe('normaliseResult', () => {
 
   it('redacts secrets, also where JSON escapes them', async () => {
     vi.stubEnv('SHOP_API_KEY', 'sk-"quoted"-1234');
+    learnSecrets({ env: process.env });
     expect(await normaliseResult('key sk-"quoted"-1234.')).toBe('key [redacted SHOP_API_KEY].');
     expect(await normaliseResult({ key: 'sk-"quoted"-1234' })).toBe(
       '{"key":"[redacted SHOP_API_KEY]"}',

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { nearestFirst } from '../nearest.js';
 import { ToolError } from '../tool-error.js';
 import { fileError, quote } from './fs-error.js';
+import { withFolders } from './open-folder.js';
 
 /** A place inside the root. */
 export interface Place {
@@ -12,10 +13,15 @@ export interface Place {
   readonly real: string;
   /** From the root, with `/`; `.` for the root itself. */
   readonly relative: string;
+  /** The same before links were followed: how the model named it. */
+  readonly lexical: string;
+  /** The root without symbolic links. */
+  readonly root: string;
 }
 
 interface Located {
   readonly root: string;
+  readonly lexical: string;
   /** Where the part that exists really lies. */
   readonly real: string;
   /** The names below `real` that do not exist. */
@@ -31,7 +37,7 @@ export async function resolveExisting(root: string, asked: string): Promise<Plac
   const located = await locate(root, asked);
   if (located.missing.length === 0) return placeAt(asked, located);
   const name = located.missing[0] ?? '';
-  const siblings = await readdir(located.real).catch(() => []);
+  const siblings = await namesIn(located).catch(() => []);
   const names = nearestFirst(name, siblings).slice(0, 10).map(quote);
   const folder = relativeTo(located.root, located.real);
   const holds = names.length === 0 ? 'nothing' : names.join(', ');
@@ -54,7 +60,18 @@ export async function resolveTarget(root: string, asked: string): Promise<Place>
   if (stats?.isSymbolicLink()) {
     throw new ToolError(`${quote(asked)} is a symbolic link; write to the file it names instead`);
   }
-  return { asked, real, relative: relativeTo(folder.root, real) };
+  const lexical = path.posix.join(folder.lexical, path.basename(asked));
+  return { asked, real, relative: relativeTo(folder.root, real), lexical, root: folder.root };
+}
+
+/** What lies in the folder that was found, unless something else has taken its place. */
+async function namesIn({ root, real }: Located): Promise<readonly string[]> {
+  return await withFolders(root, async (folders) => {
+    const folder = await folders.open(relativeTo(root, real));
+    const names = await readdir(folder.at());
+    await folder.verify();
+    return names;
+  });
 }
 
 async function locate(root: string, wanted: string, asked = wanted): Promise<Located> {
@@ -75,7 +92,7 @@ async function locate(root: string, wanted: string, asked = wanted): Promise<Loc
       `${quote(asked)} leads out of the folder that these tools may use, through a symbolic link`,
     );
   }
-  return { root: realRoot, real, missing };
+  return { root: realRoot, lexical: relativeTo(realRoot, absolute), real, missing };
 }
 
 async function nearestExisting(
@@ -118,8 +135,8 @@ function outside(asked: string): ToolError {
   );
 }
 
-function placeAt(asked: string, { root, real }: Located): Place {
-  return { asked, real, relative: relativeTo(root, real) };
+function placeAt(asked: string, { root, lexical, real }: Located): Place {
+  return { asked, real, relative: relativeTo(root, real), lexical, root };
 }
 
 function relativeTo(root: string, real: string): string {

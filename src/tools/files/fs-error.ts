@@ -3,8 +3,8 @@ import { ToolError } from '../tool-error.js';
 /** What the model can do about it; the others (disk full, I/O errors) are worth another attempt. */
 const CURES: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist; list the folder to see what does',
-  ENOTDIR: 'is not a folder, or a part of its path is a file',
-  EEXIST: 'is not a folder, or a part of its path is a file',
+  ENOTDIR: 'is not a folder, or a part of its path is a file or a link',
+  EEXIST: 'is not a folder, or a part of its path is a file or a link',
   EISDIR: 'is a folder; name a file in it',
   EACCES: 'may not be accessed: no permission',
   EPERM: 'may not be accessed: the operation is not permitted',
@@ -12,6 +12,8 @@ const CURES: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'is too long a name',
   EROFS: 'lies on a read-only file system',
   ENXIO: 'is no ordinary file',
+  EREPLACED: 'was replaced, or a folder on the way to it, while it was opened; try again',
+  ETOODEEP: 'lies deeper than 128 folders; these tools do not go there',
 };
 
 /**

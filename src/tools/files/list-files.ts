@@ -1,4 +1,3 @@
-import { lstat } from 'node:fs/promises';
 import { z } from 'zod';
 import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
@@ -8,7 +7,7 @@ import { quote } from './fs-error.js';
 import { globMatcher } from './glob.js';
 import type { FileToolSettings } from './options.js';
 import { count } from './text.js';
-import { sizesOf, walk } from './walk.js';
+import { isFolder, sizesOf, walk } from './walk.js';
 import type { Entry, Walked } from './walk.js';
 
 const MAX_SHOWN = 500;
@@ -47,12 +46,13 @@ export function listFilesTool(settings: FileToolSettings): Tool {
       `list_files ${path}${pattern ? ` ${pattern}` : ''}${depth > 1 ? ' and below' : ''}`,
     execute: async ({ path, depth, pattern, sort }, { signal }) => {
       const place = await resolveExisting(settings.root, path || '.');
-      const stats = await lstat(place.real);
-      if (!stats.isDirectory()) throw new ToolError(`${quote(path)} is no folder; use read_file`);
+      if (!(await isFolder(place))) {
+        throw new ToolError(`${quote(path)} is not a folder; use read_file`);
+      }
       const levels = depth ?? (pattern === undefined ? 1 : ALL_LEVELS);
       const walked = await walk(place, { levels, skip: settings.skip, signal });
       const found = matching(walked.entries, pattern);
-      const sized = await withSizes(found, sort);
+      const sized = await withSizes(place.root, found, sort);
       const scope = `${pattern === undefined ? '' : ` match ${pattern}`} (${levelsText(levels)})`;
       const head = `${place.relative}: ${countKinds(found, pattern)}${scope}`;
       const lines = sized.slice(0, MAX_SHOWN).map(line);
@@ -79,10 +79,14 @@ export function matcherOf(pattern: string): (path: string) => boolean {
 }
 
 /** By name, sizes are looked up only for what is shown. */
-async function withSizes(entries: readonly Entry[], sort: 'name' | 'size'): Promise<Sized[]> {
+async function withSizes(
+  root: string,
+  entries: readonly Entry[],
+  sort: 'name' | 'size',
+): Promise<Sized[]> {
   const wanted =
     sort === 'size' ? entries.filter(({ kind }) => kind === 'file') : entries.slice(0, MAX_SHOWN);
-  const sizes = await sizesOf(wanted);
+  const sizes = await sizesOf(root, wanted);
   const sized = wanted.map((entry, index) => ({ entry, bytes: sizes[index] }));
   return sort === 'name' ? sized : sized.toSorted((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0));
 }

@@ -1,3 +1,5 @@
+import type { NameGuard } from './name-guard.js';
+
 /** What all file tools of one root share. */
 export interface FileToolSettings {
   /** Absolute path of the folder that the tools are confined to. */
@@ -6,4 +8,5 @@ export interface FileToolSettings {
   readonly maxFileBytes: number;
   /** Names of folders that are not entered unless they are named, and never written to. */
   readonly skip: ReadonlySet<string>;
+  readonly guard: NameGuard;
 }

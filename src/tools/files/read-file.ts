@@ -29,6 +29,7 @@ export function readFileTool(settings: FileToolSettings): Tool {
     describe: ({ path, offset }) => `read_file ${path}${offset > 1 ? ` from line ${offset}` : ''}`,
     execute: async ({ path, offset, limit }, { signal }) => {
       const place = await resolveExisting(settings.root, path);
+      settings.guard.refuseReading(place);
       return withFile(place, async (handle, sizeBytes) => {
         const page = lineWindow({
           from: offset,

@@ -1,4 +1,3 @@
-import { lstat } from 'node:fs/promises';
 import { z } from 'zod';
 import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
@@ -8,10 +7,11 @@ import type { Place } from './confine.js';
 import { literalMatcher, regexMatcher } from './line-matcher.js';
 import type { LineMatcher } from './line-matcher.js';
 import { matcherOf } from './list-files.js';
-import { withFile } from './open-file.js';
+import { withFileIn } from './open-file.js';
+import { withFolders, type OpenFolders } from './open-folder.js';
 import type { FileToolSettings } from './options.js';
 import { count, isBinary, readableSize } from './text.js';
-import { walk } from './walk.js';
+import { isFolder, walk } from './walk.js';
 import type { Walked } from './walk.js';
 
 const MAX_SHOWN = 100;
@@ -19,6 +19,7 @@ const EXCERPT = 200;
 
 interface Search {
   readonly shown: string[];
+  readonly secret: readonly string[];
   matches: number;
   filesWithMatches: number;
   filesSearched: number;
@@ -55,15 +56,29 @@ export function searchTextTool(settings: FileToolSettings): Tool {
       }
       const matcher = (regex ? regexMatcher : literalMatcher)(query, { ignoreCase });
       const place = await resolveExisting(settings.root, path || '.');
-      const { files, walked } = await filesBelow(place, { settings, pattern, signal });
-      const search = emptySearch();
-      for (const file of files) {
-        signal.throwIfAborted();
-        await searchFile(file, { matcher, search, settings, isNamed: walked === undefined });
-      }
+      const { files, walked, secret } = await filesBelow(place, { settings, pattern, signal });
+      const search = emptySearch(secret);
+      const isNamed = walked === undefined;
+      await withFolders(place.root, async (folders) => {
+        for (const file of files) {
+          signal.throwIfAborted();
+          await searchFile(file, { folders, matcher, search, settings, isNamed });
+        }
+      });
       return render(search, walked);
     },
   });
+}
+
+/** A file to be searched, with the path by which errors call it. */
+type Searched = Pick<Place, 'asked' | 'relative'>;
+
+interface Below {
+  readonly files: readonly Searched[];
+  /** Absent when the place is one file. */
+  readonly walked?: Walked;
+  /** Paths that are not searched, because their names say that they hold secrets. */
+  readonly secret: readonly string[];
 }
 
 async function filesBelow(
@@ -73,25 +88,30 @@ async function filesBelow(
     readonly pattern: string | undefined;
     readonly signal: AbortSignal;
   },
-): Promise<{ readonly files: readonly Place[]; readonly walked?: Walked }> {
-  const stats = await lstat(place.real);
-  if (!stats.isDirectory()) return { files: [place] };
+): Promise<Below> {
   const { settings, pattern, signal } = options;
+  if (!(await isFolder(place))) {
+    settings.guard.refuseReading(place);
+    return { files: [place], secret: [] };
+  }
   const walked = await walk(place, {
     levels: Number.POSITIVE_INFINITY,
     skip: settings.skip,
     signal,
   });
   const isWanted = pattern === undefined ? () => true : matcherOf(pattern);
-  const files = walked.entries
+  const wanted = walked.entries
     .filter(({ kind, relative }) => kind === 'file' && isWanted(relative))
-    .map(({ relative, real }) => ({ asked: relative, relative, real }));
-  return { files, walked };
+    .map(({ relative }) => relative);
+  const mayRead = (relative: string): boolean => settings.guard.mayRead(relative);
+  const files = wanted.filter(mayRead).map((relative) => ({ asked: relative, relative }));
+  return { files, walked, secret: wanted.filter((relative) => !mayRead(relative)) };
 }
 
-function emptySearch(): Search {
+function emptySearch(secret: readonly string[]): Search {
   return {
     shown: [],
+    secret,
     matches: 0,
     filesWithMatches: 0,
     filesSearched: 0,
@@ -102,12 +122,13 @@ function emptySearch(): Search {
 }
 
 async function searchFile(
-  file: Place,
+  file: Searched,
   {
     matcher,
     search,
     ...options
   }: {
+    readonly folders: OpenFolders;
     readonly matcher: LineMatcher;
     readonly search: Search;
     readonly settings: FileToolSettings;
@@ -129,12 +150,20 @@ async function searchFile(
 
 /** Below a folder, a file that has vanished or may not be read is counted; a named one is an error. */
 async function textOf(
-  file: Place,
+  file: Searched,
   search: Search,
-  { settings, isNamed }: { readonly settings: FileToolSettings; readonly isNamed: boolean },
+  {
+    folders,
+    settings,
+    isNamed,
+  }: {
+    readonly folders: OpenFolders;
+    readonly settings: FileToolSettings;
+    readonly isNamed: boolean;
+  },
 ): Promise<string | undefined> {
   try {
-    return await withFile(file, async (handle, sizeBytes) => {
+    return await withFileIn(folders, file, async (handle, sizeBytes) => {
       if (sizeBytes > settings.maxFileBytes) {
         search.tooLarge.push(`${file.relative} (${readableSize(sizeBytes)})`);
         return undefined;
@@ -167,6 +196,9 @@ function render(search: Search, walked: Walked | undefined): string {
     omitted > 0 && `${omitted} more matches not shown; narrow with path or pattern`,
     search.binary > 0 && `${count(search.binary, 'binary file')} not searched`,
     search.tooLarge.length > 0 && `too large to search: ${search.tooLarge.slice(0, 10).join(', ')}`,
+    search.secret.length > 0 &&
+      `not searched, as their names say that they hold secrets: ${search.secret.slice(0, 10).join(', ')}` +
+        (search.secret.length > 10 ? `, and ${search.secret.length - 10} more` : ''),
     search.failed > 0 && `${count(search.failed, 'file')} could not be read`,
     walked && walked.skipped.length > 0 && `not entered: ${walked.skipped.slice(0, 10).join(', ')}`,
     walked?.isCut && 'stopped after 100000 entries; narrow with path',

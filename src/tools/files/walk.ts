@@ -3,14 +3,16 @@ import type { Dirent } from 'node:fs';
 import path from 'node:path';
 import type { Place } from './confine.js';
 import { fileError } from './fs-error.js';
+import { withFolders, type OpenFolders } from './open-folder.js';
 import { isTemporary } from './temporary-name.js';
 
 const MAX_ENTRIES = 100_000;
+/** Files whose sizes are asked for at once. */
+const AT_ONCE = 64;
 
 export interface Entry {
   /** From the root, with `/`. */
   readonly relative: string;
-  readonly real: string;
   readonly kind: 'file' | 'folder' | 'link' | 'other';
 }
 
@@ -35,15 +37,16 @@ export interface WalkOptions {
 
 /** Lists what lies below a folder. Symbolic links are named and never followed. */
 export async function walk(start: Place, options: WalkOptions): Promise<Walked> {
+  return await withFolders(start.root, (folders) => walkIn(folders, start, options));
+}
+
+async function walkIn(folders: OpenFolders, start: Place, options: WalkOptions): Promise<Walked> {
   const entries: Entry[] = [];
   const skipped: string[] = [];
   const unreadable: string[] = [];
-  const visit = async (
-    folder: { real: string; relative: string },
-    level: number,
-  ): Promise<void> => {
+  const visit = async (folder: Pick<Entry, 'relative'>, level: number): Promise<void> => {
     options.signal.throwIfAborted();
-    const found = await readdir(folder.real, { withFileTypes: true }).catch((error: unknown) => {
+    const found = await namesIn(folders, folder.relative).catch((error: unknown) => {
       if (level === 1) throw fileError(start.asked, error);
       unreadable.push(folder.relative);
       return [];
@@ -52,7 +55,7 @@ export async function walk(start: Place, options: WalkOptions): Promise<Walked> 
       if (entries.length >= MAX_ENTRIES) return;
       if (isTemporary(item.name)) continue;
       const relative = folder.relative === '.' ? item.name : `${folder.relative}/${item.name}`;
-      const entry = { relative, real: path.join(folder.real, item.name), kind: kindOf(item) };
+      const entry = { relative, kind: kindOf(item) };
       entries.push(entry);
       if (entry.kind !== 'folder' || level >= options.levels) continue;
       if (options.skip.has(item.name)) skipped.push(relative);
@@ -63,17 +66,67 @@ export async function walk(start: Place, options: WalkOptions): Promise<Walked> 
   return { entries, skipped, unreadable, isCut: entries.length >= MAX_ENTRIES };
 }
 
-/** Sizes in bytes, in the order of `entries`; undefined for what is no file or has vanished. */
-export async function sizesOf(entries: readonly Entry[]): Promise<(number | undefined)[]> {
-  const sizes: (number | undefined)[] = [];
-  for (let at = 0; at < entries.length; at += 64) {
-    const batch = entries.slice(at, at + 64).map(async ({ real, kind }) => {
-      const stats = kind === 'file' ? await lstat(real).catch(() => undefined) : undefined;
-      return stats?.size;
+/** Whether a place is a folder; a `ToolError` when it is gone by now. */
+export async function isFolder(place: Place): Promise<boolean> {
+  if (place.relative === '.') return true;
+  try {
+    return await withFolders(place.root, async (folders) => {
+      const parent = await folders.open(path.posix.dirname(place.relative));
+      const stats = await lstat(parent.at(path.posix.basename(place.relative)));
+      await parent.verify();
+      return stats.isDirectory();
     });
-    sizes.push(...(await Promise.all(batch)));
+  } catch (error) {
+    throw fileError(place.asked, error);
   }
-  return sizes;
+}
+
+async function namesIn(folders: OpenFolders, relative: string): Promise<readonly Dirent[]> {
+  const folder = await folders.open(relative);
+  const found = await readdir(folder.at(), { withFileTypes: true });
+  await folder.verify();
+  return found;
+}
+
+/**
+ * Sizes in bytes of what lies below a root, in the order of `entries`; undefined for what is not a
+ * file or has vanished.
+ */
+export async function sizesOf(
+  root: string,
+  entries: readonly Entry[],
+): Promise<(number | undefined)[]> {
+  return await withFolders(root, async (folders) => {
+    const sizes: (number | undefined)[] = [];
+    for (let at = 0; at < entries.length;) {
+      const folder = path.posix.dirname(entries[at]?.relative ?? '');
+      const end = entries.findIndex(
+        ({ relative }, index) =>
+          index > at && (index === at + AT_ONCE || path.posix.dirname(relative) !== folder),
+      );
+      const batch = entries.slice(at, end === -1 ? undefined : end);
+      sizes.push(...(await sizesIn(folders, folder, batch)));
+      at += batch.length;
+    }
+    return sizes;
+  });
+}
+
+/** Of entries of one folder. */
+async function sizesIn(
+  folders: OpenFolders,
+  relative: string,
+  entries: readonly Entry[],
+): Promise<(number | undefined)[]> {
+  const folder = await folders.open(relative).catch(() => null);
+  const found = await Promise.all(
+    entries.map(async ({ relative: file, kind }) => {
+      if (kind !== 'file' || folder === null) return undefined;
+      return await lstat(folder.at(path.posix.basename(file))).catch(() => undefined);
+    }),
+  );
+  await folder?.verify();
+  return found.map((stats) => (stats?.isFile() ? stats.size : undefined));
 }
 
 function byName(a: Dirent, b: Dirent): number {

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, rename, rm } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstat, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { defineTool } from '../define-tool.js';
@@ -9,6 +10,7 @@ import { resolveTarget } from './confine.js';
 import type { Place } from './confine.js';
 import { fileError, quote } from './fs-error.js';
 import { refuseOther } from './open-file.js';
+import { withFolders, type OpenFolder } from './open-folder.js';
 import type { FileToolSettings } from './options.js';
 import { count, readableSize } from './text.js';
 import { temporaryName } from './temporary-name.js';
@@ -21,7 +23,8 @@ export function writeFileTool(settings: FileToolSettings): Tool {
   return defineTool({
     name: 'write_file',
     description:
-      'Writes a text file as a whole, in place of what was there; folders are created as needed.',
+      'Writes a text file as a whole, in place of what was there; folders are created as needed. ' +
+      'Code, settings of tools, and names that begin with a dot are refused.',
     effect: 'keyed',
     input: z.object({
       path: z.string().min(1).describe('path from the root folder, such as "notes/today.md"'),
@@ -37,7 +40,7 @@ export function writeFileTool(settings: FileToolSettings): Tool {
         );
       }
       const place = await targetOf(settings, asked);
-      await replaceFile(place, bytes, context).catch((error: unknown) => {
+      await replaceFile(settings, place, { bytes, context }).catch((error: unknown) => {
         throw fileError(asked, error);
       });
       const lines = content.split('\n').length - (content.endsWith('\n') || content === '' ? 1 : 0);
@@ -49,44 +52,60 @@ export function writeFileTool(settings: FileToolSettings): Tool {
 async function targetOf(settings: FileToolSettings, asked: string): Promise<Place> {
   const place = await resolveTarget(settings.root, asked);
   if (asked.endsWith('/')) throw new ToolError(`${quote(asked)} names a folder; name a file in it`);
-  const skipped = new Set([...settings.skip].map((name) => name.toLowerCase()));
-  const guarded = place.relative.split('/').find((name) => skipped.has(name.toLowerCase()));
-  if (guarded === undefined) return place;
-  throw new ToolError(`${quote(asked)}: nothing is written into ${guarded}; choose another folder`);
+  settings.guard.refuseWriting(place);
+  return place;
 }
 
 /** Written beside its place, flushed, renamed: a reader, or a crash, finds the old or the new file. */
-async function replaceFile(place: Place, bytes: Buffer, context: ToolContext): Promise<void> {
-  const folder = path.dirname(place.real);
-  await mkdir(folder, { recursive: true });
-  const before = await lstat(place.real).catch(() => undefined);
-  if (before) refuseOther(place.asked, before);
-  await removeLeftovers(folder, context);
-  const temporary = path.join(folder, temporaryName(context, context.call.attempt));
-  context.signal.throwIfAborted();
-  try {
-    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
-    const handle = await open(
-      temporary,
-      flags | (constants.O_NOFOLLOW ?? 0),
-      before?.mode ?? 0o666,
-    );
+async function replaceFile(
+  { guard }: FileToolSettings,
+  place: Place,
+  { bytes, context }: { readonly bytes: Buffer; readonly context: ToolContext },
+): Promise<void> {
+  await withFolders(place.root, async (folders) => {
+    const folder = await folders.open(path.posix.dirname(place.relative), { create: true });
+    const target = folder.at(path.posix.basename(place.relative));
+    const before = await lstat(target).catch(() => undefined);
+    if (before) refuseOther(place.asked, before);
+    if (before && !guard.isAllowed(place)) refuseProgram(place.asked, before);
+    await folder.verify();
+    await removeLeftovers(folder, context);
+    const name = temporaryName(context, context.call.attempt);
+    context.signal.throwIfAborted();
     try {
-      await handle.writeFile(bytes);
-      if (before) await handle.chmod(before.mode);
-      await handle.sync();
-    } finally {
-      await handle.close();
+      const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
+      const handle = await open(
+        folder.at(name),
+        flags | (constants.O_NOFOLLOW ?? 0),
+        before?.mode ?? 0o666,
+      );
+      try {
+        await folder.verify(name, await handle.stat({ bigint: true }));
+        await handle.writeFile(bytes);
+        if (before) await handle.chmod(before.mode);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await folder.verify();
+      await rename(folder.at(name), target);
+    } catch (error) {
+      await rm(folder.at(name), { force: true });
+      throw error;
     }
-    await rename(temporary, place.real);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
+  });
 }
 
-async function removeLeftovers(folder: string, context: ToolContext): Promise<void> {
+/** What may be executed is a program, whatever its name. */
+function refuseProgram(asked: string, stats: Stats): void {
+  if (process.platform === 'win32' || (stats.mode & 0o111) === 0) return;
+  throw new ToolError(
+    `${quote(asked)} is not written: it is marked as executable. Choose another name, or ask a person to write it`,
+  );
+}
+
+async function removeLeftovers(folder: OpenFolder, context: ToolContext): Promise<void> {
   for (let attempt = 1; attempt < context.call.attempt; attempt += 1) {
-    await rm(path.join(folder, temporaryName(context, attempt)), { force: true });
+    await rm(folder.at(temporaryName(context, attempt)), { force: true });
   }
 }

@@ -102,7 +102,7 @@ describe('list_files', () => {
     const place = await yard();
     await place.put(project);
     const error = await place.failure('list_files', { path: 'README.md' });
-    expect(error.message).toBe('"README.md" is no folder; use read_file');
+    expect(error.message).toBe('"README.md" is not a folder; use read_file');
   });
 
   it('takes an empty path for the root', async () => {

@@ -26,7 +26,7 @@ export async function yard(options: Partial<FileToolsOptions> = {}): Promise<Yar
   await mkdir(root);
   await mkdir(outside);
   await writeFile(path.join(outside, 'secret.txt'), 'the secret\n');
-  const tools = fileTools({ root, ...options });
+  const tools = fileTools({ root, write: true, ...options });
   return {
     root,
     outside,
