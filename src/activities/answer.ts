@@ -52,7 +52,8 @@ export function contractSchema(pinned: PinnedAgent): z.ZodType | null {
   return parser?.type === 'zod' ? parser.schema : null;
 }
 
-function parserOf({ definition, agent, current }: PinnedAgent): AnswerParser | null {
+/** How an answer is read; null where it is any text, or a class. Throws for a schema that cannot be read. */
+export function parserOf({ definition, agent, current }: PinnedAgent): AnswerParser | null {
   const { output } = definition;
   if (output === undefined) return null;
   const own = agent?.answer?.parser;

@@ -1,12 +1,14 @@
 import { Context } from '@temporalio/activity';
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { askOrStart } from '../client/ask-or-start.js';
-import { askRun as askLiving } from '../client/control.js';
+import { askOrStartWorker } from '../client/ask-or-start.js';
+import { askWorker } from '../client/control.js';
 import { sha256Hex } from '../core/digest.js';
 import type { AskReceipt } from '../core/inbox.js';
 import type { SendMessageInput } from './contract.js';
 
+/** Shorter than an attempt of this activity, which Temporal retries when no answer comes. */
+const WITHIN_MS = 30_000;
 /** Ids of workflows may be longer than those of messages. */
 const MAX_MESSAGE_ID_CHARACTERS = 200;
 
@@ -16,8 +18,13 @@ export async function askRun({ to, id, message, start }: SendMessageInput): Prom
   const ask = { message, id: id.length > MAX_MESSAGE_ID_CHARACTERS ? sha256Hex(id) : id };
   try {
     const { turn, duplicate } = await (start === undefined
-      ? askLiving(client, to, ask)
-      : askOrStart(client, ask, { id: to, taskQueue: info.taskQueue, input: start }));
+      ? askWorker(client, to, ask, { withinMs: WITHIN_MS })
+      : askOrStartWorker(client, ask, {
+          id: to,
+          taskQueue: info.taskQueue,
+          input: start,
+          withinMs: WITHIN_MS,
+        }));
     return { turn, ...(duplicate && { duplicate }) };
   } catch (error) {
     throw undelivered(error);

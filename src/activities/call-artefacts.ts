@@ -1,22 +1,32 @@
 import type { z } from 'zod';
 import type { BlobStore } from '../blobs/blob-store.js';
-import { plainName } from '../core/named-artefacts.js';
+import { readFor } from '../blobs/worker-store.js';
+import { plainName, type ArtefactRef } from '../core/named-artefacts.js';
 import { guarded } from '../tools/guard.js';
 import { nearestFirst } from '../tools/nearest.js';
 import { ToolError } from '../tools/tool-error.js';
 import type { CallArtefacts } from '../tools/tool.js';
 import type { RunToolInput } from './contract.js';
 
-type Given = Pick<RunToolInput, 'artefacts' | 'call'>;
+type Given = Pick<RunToolInput, 'artefacts' | 'call'> & Partial<Pick<RunToolInput, 'effect'>>;
 
-/** The artefacts that a call may read; each is fetched when it is asked for. */
-export function callArtefacts(input: Given, blobs: BlobStore): CallArtefacts {
+/**
+ * The artefacts that a call may read. Each is fetched when it is asked for. Those of a `once` tool are
+ * fetched before it is entered: after it has acted, a store that is down could no longer block the run.
+ */
+export async function callArtefacts(input: Given, blobs: BlobStore): Promise<CallArtefacts> {
   const named = input.artefacts?.named ?? [];
+  const content = ({ name, blob }: ArtefactRef): Promise<string> =>
+    readFor(`artefact "${name}"`, blob, blobs);
+  const fetched = new Map<string, string>();
+  if (input.effect === 'once') {
+    for (const one of named) fetched.set(one.name, await content(one));
+  }
   const read = async (name: string, schema?: z.ZodType): Promise<unknown> => {
     const found = named.find((one) => one.name === plainName(name));
     if (found === undefined) throw new ToolError(missing(name, input));
-    const content = await blobs.get(found.blob);
-    const value: unknown = found.text ? content : JSON.parse(content);
+    const text = fetched.get(found.name) ?? (await content(found));
+    const value: unknown = found.text ? text : JSON.parse(text);
     return schema === undefined ? value : await fitting(schema, value, found.name);
   };
   return {
@@ -26,7 +36,7 @@ export function callArtefacts(input: Given, blobs: BlobStore): CallArtefacts {
 }
 
 async function fitting(schema: z.ZodType, value: unknown, name: string): Promise<unknown> {
-  const checked = await guarded(() => schema.safeParseAsync(value));
+  const checked = await guarded('the schema of an artefact', () => schema.safeParseAsync(value));
   if (checked.ok && checked.value.success) return checked.value.data;
   const fault = checked.ok ? checked.value.error?.message : checked.message;
   throw new ToolError(`artefact "${name}" is not what this tool takes: ${fault ?? ''}`);

@@ -1,12 +1,14 @@
-import { Context, type Info } from '@temporalio/activity';
+import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
+import { attachedText, NotAttachedError } from '../blobs/attached-text.js';
 import { callId, type BlobRef, type PromptMessage } from '../core/messages.js';
 import type { RecordedReply } from '../core/reply.js';
-import type { AttemptReport } from '../core/report.js';
-import { isObject, type JsonObject } from '../core/json.js';
+import type { Json } from '../core/json.js';
+import { redactJson } from '../secrets/redact-json.js';
 import type { ResolvedModel } from '../models/catalog.js';
 import { ModelError } from '../models/model-error.js';
 import type { ModelReply, ModelRequest } from '../models/model.js';
+import { asDetails, memoryOf, readPaid, type AttemptMemory } from './attempt-memory.js';
 import { askForClass } from './classification.js';
 import type { CallModelInput } from './contract.js';
 import type { PinnedAgent } from './definitions.js';
@@ -16,12 +18,14 @@ import { functionModel } from './function-model.js';
 import { withHeartbeat } from './heartbeat.js';
 import { liveCall } from './live-call.js';
 import { modelRequest } from './model-request.js';
+import { redactReply } from './redact-reply.js';
 import { rebuildPrompt } from './rebuild-prompt.js';
 import { recordReply } from './recorded-reply.js';
 import { runContext } from './run-context.js';
+import { storageBlock, storageFault } from './storage.js';
 import { settledValue } from './settle-tool.js';
+import { mayCheck } from './slow-check.js';
 
-const KEPT_REPORTS = 10;
 /** Beyond every adapter's own clock; a model that never answers does not hold a slot for ever. */
 const LONGEST_CALL_MS = 60 * 60_000;
 /** The report type of a well-formed reply that says nothing. */
@@ -37,24 +41,31 @@ export async function callModel(
   input: CallModelInput,
 ): Promise<RecordedReply> {
   const context = Context.current();
-  const reports = earlierReports(context.info);
+  const memory = memoryOf(context.info, input);
+  const { reports } = memory;
+  const { blobs } = deps;
   return await withHeartbeat(
     context,
-    () => heartbeatDetails(reports),
+    () => asDetails(memory),
     async () => {
-      const { pinned, name, request, reply } = await judged(
-        context,
-        { input, reports },
-        async () => {
-          const rebuilt = await rebuildPrompt(deps, context, input);
-          const { definition } = rebuilt.pinned;
-          const asked = withFiles(deps, modelRequest(definition, rebuilt.messages, input));
-          const how = { pinned: rebuilt.pinned, input };
-          return { ...rebuilt, request: asked, reply: await ask(deps, context, how, asked) };
-        },
-      );
-      // Paid for by now: nothing from here on may lead to another call.
-      const recorded = await recordReply(reply, { request, pinned, blobs: deps.blobs, input });
+      const { reply, name, ...from } = await judged(context, { input, memory }, async () => {
+        const rebuilt = await rebuildPrompt(deps, context, input);
+        const { definition } = rebuilt.pinned;
+        // Read before anything is paid: what reads the reply must not find it missing.
+        const userContext = await runContext(input, blobs);
+        const run = context.info.workflowExecution?.workflowId ?? '';
+        const asked = withFiles(deps, run, modelRequest(definition, rebuilt.messages, input));
+        const { pinned, name: prompt } = rebuilt;
+        const how = { pinned, input, userContext };
+        const paid = memory.paid && (await readPaid(memory.paid, blobs));
+        const said = paid ?? redactReply(await ask(deps, context, how, asked));
+        return { pinned, userContext, request: asked, reply: said, name: prompt };
+      });
+      // The reply is paid for by now: nothing from here on may lead to another call.
+      const { pinned } = from;
+      const givenUp = !(await mayCheck(reply, memory, { pinned, input, context, blobs }));
+      // User code (schemas, summaries) may have put a secret in.
+      const recorded = redactJson(await recordReply(reply, { ...from, blobs, input, givenUp }));
       if (input.compact === undefined) {
         deps.transcripts.noteReply(name, assistantMessage(recorded, input));
       }
@@ -63,24 +74,58 @@ export async function callModel(
   );
 }
 
-/** Where something is there by reference only, the way to it. */
-function withFiles({ blobs }: ActivityDependencies, request: ModelRequest): ModelRequest {
+/**
+ * Where something is there by reference only, the way to it. What is attached to a message was named by
+ * whoever sent it, so it has to be attached in this run; all other references were made by workers.
+ */
+function withFiles(
+  { blobs }: ActivityDependencies,
+  run: string,
+  request: ModelRequest,
+): ModelRequest {
   const isReferring = request.messages.some(
     (one) =>
       (one.role !== 'assistant' && one.attachments) ||
       (one.role === 'assistant' && one.provider?.blob),
   );
-  return isReferring ? { ...request, files: (blob: BlobRef) => blobs.get(blob) } : request;
+  if (!isReferring) return request;
+  const named = new Set(
+    request.messages.flatMap((one) =>
+      one.role === 'user'
+        ? (one.attachments ?? []).flatMap((each) => ('blob' in each ? each.blob.sha256 : []))
+        : [],
+    ),
+  );
+  const files = async (blob: BlobRef): Promise<string> =>
+    named.has(blob.sha256)
+      ? await attachedText(blobs, run, blob).catch(asBadAttachment)
+      : await blobs.get(blob);
+  return { ...request, files };
+}
+
+function asBadAttachment(error: unknown): never {
+  if (!(error instanceof NotAttachedError)) throw error;
+  throw new ModelError(
+    error.message,
+    { kind: 'request', type: 'bad_attachment' },
+    { cause: error },
+  );
+}
+
+interface Decision {
+  readonly pinned: PinnedAgent;
+  readonly input: CallModelInput;
+  readonly userContext: Json;
 }
 
 /** Calls the model under the activity's cancellation, even one that does not listen to it. */
 async function ask(
   deps: ActivityDependencies,
   context: Context,
-  how: { pinned: PinnedAgent; input: CallModelInput },
+  how: Decision,
   request: ModelRequest,
 ): Promise<ModelReply> {
-  const { model, name } = await decider(deps, how);
+  const { model, name } = decider(deps, how);
   const { output, decide } = how.pinned.definition;
   const asked = { ...request, model: name };
   const isStep = how.input.compact === undefined;
@@ -93,6 +138,7 @@ async function ask(
       ? liveCall(live, place, (watched) => model.call(asked, { signal, ...watched }))
       : askForClass(model, asked, { signal, output: classes });
   return await settledValue(call, {
+    name: `model "${name}"`,
     timeoutMs: LONGEST_CALL_MS,
     cancelled: context.cancellationSignal,
     late: () =>
@@ -101,10 +147,10 @@ async function ask(
 }
 
 /** The model, or what the agent has in its place. A summary is always a model's. */
-async function decider(
+function decider(
   deps: ActivityDependencies,
-  { pinned, input }: { pinned: PinnedAgent; input: CallModelInput },
-): Promise<Pick<ResolvedModel, 'model' | 'name'>> {
+  { pinned, input, userContext: context }: Decision,
+): Pick<ResolvedModel, 'model' | 'name'> {
   const { definition, agent } = pinned;
   if (definition.decide !== 'function' || input.compact !== undefined) {
     return deps.models.resolve(definition.model);
@@ -115,7 +161,6 @@ async function decider(
       { kind: 'model', type: 'decide_missing' },
     );
   }
-  const context = await runContext(input, deps.blobs);
   const closing = input.closing === true;
   return { model: functionModel(agent.decide, { closing, context }), name: definition.model };
 }
@@ -123,7 +168,7 @@ async function decider(
 /** A failed attempt is reported, judged, and handed to Temporal. */
 async function judged<T>(
   context: Context,
-  { input, reports }: { input: CallModelInput; reports: AttemptReport[] },
+  { input, memory }: { input: CallModelInput; memory: AttemptMemory },
   attemptIt: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -132,6 +177,10 @@ async function judged<T>(
     context.cancellationSignal.throwIfAborted();
     // Our own failures (a worker that shuts down) have been judged where they were made.
     if (thrown instanceof ApplicationFailure) throw thrown;
+    const { reports } = memory;
+    const left = { reports, paid: asDetails(memory)?.['paid'] };
+    const storage = storageFault(thrown);
+    if (storage !== null) throw storageBlock(storage, left);
     const error = asModelError(thrown);
     const { attempt, scheduledTimestampMs } = context.info;
     const at = Date.now();
@@ -143,10 +192,10 @@ async function judged<T>(
       random: Math.random,
     });
     const report = attemptReport(error, decision, { attempt, at });
-    const failure = modelFailure(decision, report, reports);
+    const failure = modelFailure(decision, report, left);
     reports.push(report);
     context.log.warn('model call failed', { report, decision: decision.type });
-    context.heartbeat(heartbeatDetails(reports));
+    context.heartbeat(asDetails(memory));
     throw failure;
   }
 }
@@ -164,15 +213,4 @@ function assistantMessage(
     id: callId({ turn, step, index, fork }),
   }));
   return { ...said, calls };
-}
-
-function heartbeatDetails(reports: readonly AttemptReport[]): JsonObject | undefined {
-  return reports.length === 0
-    ? undefined
-    : { reports: reports.slice(-KEPT_REPORTS).map((report) => ({ ...report })) };
-}
-
-function earlierReports(info: Info): AttemptReport[] {
-  const details: unknown = info.heartbeatDetails;
-  return isObject(details) && Array.isArray(details['reports']) ? details['reports'] : [];
 }

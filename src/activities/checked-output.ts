@@ -21,7 +21,9 @@ export async function checkedOutput(
 ): Promise<unknown> {
   const schema = tool.output;
   if (schema === undefined) return returned;
-  const checked = await guarded(() => schema.safeParseAsync(returned));
+  const checked = await guarded(`output schema of tool "${tool.name}"`, () =>
+    schema.safeParseAsync(returned),
+  );
   if (checked.ok && checked.value.success) return checked.value.data;
   const fault = checked.ok ? checked.value.error?.message : checked.message;
   const message = `the result of ${tool.name} does not fit its output schema: ${fault ?? ''}`;

@@ -1,15 +1,29 @@
-import type { ModelBlock, ToolBlock } from '../core/blocked.js';
-import type { ToolSuccess } from '../core/call-results.js';
-import type { Effect, LimitSet, Limits } from '../core/definition.js';
-import type { RetrievedDocument } from '../core/documents.js';
+import type { AgentBlock, ModelBlock, ToolBlock } from '../core/blocked.js';
+import type { Effect, LimitSet, Limits, ParentClose } from '../core/definition.js';
 import type { AskReceipt } from '../core/inbox.js';
 import type { RunInput } from '../core/input.js';
 import type { Json, JsonObject } from '../core/json.js';
-import type { Artefact, BlobRef, Message, ToolCall } from '../core/messages.js';
+import type { ContextRef, ToolCall } from '../core/messages.js';
 import type { CallArtefacts } from '../core/named-artefacts.js';
+import type {
+  FollowRunResult,
+  ForkMessagesResult,
+  KeepMessagesResult,
+  RetrieveResult,
+  RunFunctionResult,
+  RunToolResult,
+} from '../core/recorded.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { RunConfig } from '../core/state.js';
-import type { PromptChunk } from '../core/transcript.js';
+
+export type {
+  FollowRunResult,
+  ForkMessagesResult,
+  KeepMessagesResult,
+  RetrieveResult,
+  RunFunctionResult,
+  RunToolResult,
+} from '../core/recorded.js';
 
 export interface LoadAgentInput {
   readonly agent: string;
@@ -22,8 +36,12 @@ export interface LoadAgentInput {
   readonly budget?: LimitSet;
   /** Only handed over when it is too large to travel with every call. */
   readonly context?: Json;
+  /** With `context`: id of the run that owns it, the one above all its callers. */
+  readonly root?: string;
   /** There is time to ask the agent's MCP servers for their tools. */
   readonly patient?: true;
+  /** This is a probe of a blocked run: an agent that is missing, or a store that is down, is waited for. */
+  readonly blocked?: AgentBlock;
 }
 
 /** Constant in size, however long the conversation: the prompt is named, not carried. */
@@ -48,9 +66,11 @@ export interface CallModelInput {
   readonly without?: readonly string[];
   /** Only for agents with a function that reads it. */
   readonly context?: Json;
-  readonly contextBlob?: BlobRef;
+  readonly contextBlob?: ContextRef;
   /** This is a probe of a blocked run: the same trouble again is waited out, not reported again. */
   readonly blocked?: ModelBlock;
+  /** The reply that an earlier call of this step has paid for and could not check (a `PaidReply`). */
+  readonly paid?: Json;
 }
 
 export interface RunToolInput {
@@ -62,32 +82,22 @@ export interface RunToolInput {
   readonly effect: Effect;
   readonly key: string;
   readonly context?: Json;
-  readonly contextBlob?: BlobRef;
+  readonly contextBlob?: ContextRef;
   /** Only in a run that has artefacts. */
   readonly artefacts?: CallArtefacts;
   /** Of a tool of an MCP server that has changed: the form of it that a person has accepted. */
   readonly accepted?: string;
   readonly blocked?: ToolBlock;
+  /** Of a `once` tool: an earlier run for the same call may have executed it. */
+  readonly again?: true;
+  /** Only look whether this worker can execute the call; execute nothing. */
+  readonly find?: true;
 }
-
-/**
- * `unknown`: it may have happened or not; nobody on the worker can tell. `not_started`: nothing has
- * happened, the call may be scheduled again.
- */
-export type RunToolResult =
-  | ({ readonly ok: true } & ToolSuccess)
-  | { readonly ok: false; readonly text: string }
-  | { readonly ok: 'unknown' | 'not_started'; readonly message: string };
 
 /** A call whose outcome is unknown, to be looked up at its destination. */
 export interface RunFunctionInput extends RunToolInput {
   readonly function: 'verify';
 }
-
-export type RunFunctionResult =
-  | { readonly happened: true; readonly result: RunToolResult }
-  | { readonly happened: false }
-  | { readonly happened: 'unknown'; readonly message: string };
 
 /** Names the prompt as a model call does. */
 export interface RetrieveInput {
@@ -98,13 +108,8 @@ export interface RetrieveInput {
   /** How many of the newest messages of the prompt are what the turn is about. */
   readonly asked: number;
   readonly context?: Json;
-  readonly contextBlob?: BlobRef;
+  readonly contextBlob?: ContextRef;
   readonly blocked?: ToolBlock;
-}
-
-export interface RetrieveResult {
-  /** In their order; none of them stands in the prompt already. */
-  readonly documents: readonly RetrievedDocument[];
 }
 
 export interface KeepMessagesInput {
@@ -114,11 +119,10 @@ export interface KeepMessagesInput {
   readonly archive: { readonly from: number; readonly to: number } | null;
   /** Places in the prompt (first, and first not) that go to the blob store as one chunk. */
   readonly chunk: { readonly from: number; readonly to: number } | null;
-}
-
-export interface KeepMessagesResult {
-  /** The chunk: JSON lines of messages. */
-  readonly blob?: BlobRef;
+  /** The run cannot go on without it: a store that is down blocks the run. */
+  readonly must?: true;
+  /** This is a probe of a blocked run. */
+  readonly blocked?: 'storage';
 }
 
 export interface SendMessageInput {
@@ -131,27 +135,32 @@ export interface SendMessageInput {
   readonly start?: RunInput;
 }
 
-export interface ForkMessagesInput {
+/** Names the run of a called agent, and how to recognize it. */
+export interface FollowRunInput {
+  /** Its workflow id. */
   readonly run: string;
-  /** Number of the first message that is not taken; absent: all are. */
-  readonly at?: number;
+  /** The idempotency key of the call that it answers. */
+  readonly key: string;
+  /** What happens to it when its caller is canceled or gone. */
+  readonly close: ParentClose;
 }
 
-export interface ForkMessagesResult {
-  /** The messages in the order of the prompt, as JSON lines. */
-  readonly chunk: PromptChunk;
-  /** Digest of them as the model sees them. */
-  readonly head: string;
-  /** Estimated, of the messages alone. */
-  readonly tokens: number;
-  /** Number of the next message. */
-  readonly next: number;
-  /** The first segment of the run that was read. */
-  readonly from: { readonly runId: string };
-  /** Of them, those that stay word for word. */
-  readonly pinned?: readonly Message[];
-  /** What the calls among them have made. */
-  readonly artefacts?: readonly Artefact[];
+export interface ForkMessagesInput {
+  readonly run: string;
+  /** The agent of the run that begins with these messages, and those whose messages it may take beside its own. */
+  readonly agent: string;
+  readonly forkFrom?: readonly string[];
+  /** Number of the first message that is not taken; absent: all are. */
+  readonly at?: number;
+  /** This is a probe of a blocked run. */
+  readonly blocked?: 'storage';
+}
+
+/** A blob that the run needs and that could not be read. */
+export interface CheckBlobInput {
+  readonly sha256: string;
+  /** The work that waits for it: a call id, `model`, or `retrieve`. */
+  readonly work: string;
 }
 
 /** The seam between workflow and worker. Names and fields are recorded in histories: they are for ever. */
@@ -163,5 +172,7 @@ export interface Activities {
   readonly keepMessages: (input: KeepMessagesInput) => Promise<KeepMessagesResult>;
   readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
   readonly forkMessages: (input: ForkMessagesInput) => Promise<ForkMessagesResult>;
+  readonly checkBlob: (input: CheckBlobInput) => Promise<void>;
   readonly askRun: (input: SendMessageInput) => Promise<AskReceipt>;
+  readonly followRun: (input: FollowRunInput) => Promise<FollowRunResult>;
 }

@@ -1,12 +1,16 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { redactJson } from '../secrets/redact-json.js';
+import { redact, redactMessage } from '../secrets/redact.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { callModel } from './call-model.js';
 import type { Activities } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { followRun } from './follow-run.js';
 import { forkMessages } from './fork-messages.js';
 import { keepMessages } from './keep-messages.js';
 import { loadAgent } from './load-agent.js';
 import { retrieveDocuments } from './retrieve-documents.js';
+import { checkBlob } from './storage.js';
 import { runFunction } from './run-function.js';
 import { runTool } from './run-tool.js';
 import { askRun } from './ask-run.js';
@@ -20,7 +24,9 @@ export function createActivities(deps: ActivityDependencies): Activities {
     keepMessages: presentable((input) => keepMessages(deps, input)),
     forkMessages: presentable((input) => forkMessages(deps, input)),
     runFunction: presentable((input) => runFunction(deps, input)),
+    checkBlob: presentable((input) => checkBlob(deps, input)),
     askRun: presentable(askRun),
+    followRun: presentable(followRun),
   };
 }
 
@@ -33,19 +39,24 @@ function presentable<I, O>(activity: (input: I) => Promise<O>): (input: I) => Pr
     try {
       return await activity(input);
     } catch (error) {
-      if (error instanceof CancelledFailure) throw error;
-      throw bare(error);
+      throw error instanceof CancelledFailure ? redacted(error) : bare(error);
     }
   };
+}
+
+/** The SDK knows a cancellation by its very object; that of user code may say anything. */
+function redacted(error: CancelledFailure): CancelledFailure {
+  const message = redactMessage(error.message);
+  return message === error.message ? error : new CancelledFailure(message);
 }
 
 function bare(error: unknown): ApplicationFailure {
   const { type, message } = normaliseError(error);
   const known = error instanceof ApplicationFailure ? error : null;
-  const details = known?.details;
+  const details = known?.details && redactJson(known.details);
   const nextRetryDelay = known?.nextRetryDelay;
   const failure = ApplicationFailure.create({
-    type: known?.type ?? type,
+    type: redact(known?.type ?? type),
     message,
     nonRetryable: known?.nonRetryable ?? false,
     ...(details && { details }),

@@ -19,6 +19,8 @@ export interface ActivityDependencies {
   readonly mcp: McpSessions;
   /** Absent: the engine's own. */
   readonly segment?: SegmentSize;
+  /** Heartbeat timeout of model calls and retrievals in ms; absent: the default. */
+  readonly heartbeatMs?: number;
   /** Names of the search attributes that the namespace has; looked up once. */
   readonly searchAttributes: () => Promise<readonly string[]>;
   /** Where replies are told while they come; absent: nowhere. */

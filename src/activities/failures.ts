@@ -1,12 +1,13 @@
 import { ApplicationFailure } from '@temporalio/common';
 import type { ModelBlock } from '../core/blocked.js';
 import type { ActivityProblem } from '../core/failure.js';
+import type { Json } from '../core/json.js';
 import type { FailReason } from '../core/outcome.js';
 import type { AttemptReport } from '../core/report.js';
 import { isModelError, ModelError } from '../models/model-error.js';
 import { LONGEST_WAIT_MS } from '../models/retry-after.js';
-import { sample } from '../models/scrub.js';
-import { redact } from '../tools/redact.js';
+import { sample } from '../models/sample.js';
+import { redact, redactMessage } from '../secrets/redact.js';
 import { wellFormed } from '../tools/utf8.js';
 
 const FIRST_DELAY_MS = 500;
@@ -119,14 +120,21 @@ export function attemptReport(
 ): AttemptReport {
   const { type, status, requestId } = error.details;
   return {
-    type,
+    type: redact(type),
     ...(status !== undefined && { status }),
     attempt,
     waitMs: waitMs(decision),
-    ...(requestId !== undefined && { requestId }),
+    ...(requestId !== undefined && { requestId: redactMessage(requestId) }),
     at,
     message: presentable(error.message),
   };
+}
+
+/** What the attempts so far leave to the workflow. */
+interface Left {
+  readonly reports?: readonly AttemptReport[];
+  /** A reply that has been paid for, for the call after a block. */
+  readonly paid?: Json | undefined;
 }
 
 /**
@@ -138,15 +146,17 @@ export function attemptReport(
 export function modelFailure(
   decision: FailureDecision,
   report: AttemptReport,
-  earlier: readonly AttemptReport[] = [],
+  left: Left = {},
 ): ApplicationFailure {
   const { message, type } = report;
-  const reports = [...earlier, report];
+  const reports = [...(left.reports ?? []), report];
   return ApplicationFailure.create({
     message,
     type,
     nonRetryable: decision.type !== 'retry',
-    details: [decision.type === 'retry' ? { reports } : problemOf(decision, message, reports)],
+    details: [
+      decision.type === 'retry' ? { reports } : problemOf(decision, message, { ...left, reports }),
+    ],
     ...(decision.type === 'retry' && { nextRetryDelay: decision.delayMs }),
   });
 }
@@ -154,7 +164,7 @@ export function modelFailure(
 function problemOf(
   decision: Exclude<FailureDecision, { type: 'retry' }>,
   message: string,
-  reports: readonly AttemptReport[],
+  { reports = [], paid }: Left,
 ): ActivityProblem {
   if (decision.type === 'failed') return { ...decision, message, reports };
   const { reason, probeAfterMs: after } = decision;
@@ -163,13 +173,14 @@ function problemOf(
     reason,
     message,
     ...(after !== undefined && { waitMs: after }),
+    ...(paid !== undefined && { paid }),
     reports,
   };
 }
 
 /** One line without secrets, in whole characters, at most 300 of them. */
 function presentable(text: string): string {
-  return wellFormed(sample(redact(text)));
+  return wellFormed(sample(text));
 }
 
 /** Text of a thrown value; `String` itself throws for some objects. */

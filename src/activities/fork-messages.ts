@@ -1,5 +1,9 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
+import type { Archive } from '../archive/archive.js';
+import { handOn } from '../blobs/attached-text.js';
+import type { BlobStore } from '../blobs/blob-store.js';
+import { agentOfRun, lineageOf } from '../client/owner-of-run.js';
 import { NoRunError } from '../client/read-run.js';
 import { transcriptOf } from '../client/run-transcript.js';
 import type { ActivityProblem } from '../core/failure.js';
@@ -9,36 +13,63 @@ import { visible } from '../core/summaries.js';
 import { chain, FIRST_LINK, messageTokens, promptOf } from '../core/transcript.js';
 import type { ForkMessagesInput, ForkMessagesResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { needingStorage } from './storage.js';
 import { writeChunk } from './prompt-chunk.js';
 
 /** What is pinned goes into the history, beside the rest that does not. */
 const PINNED_BYTES = 128 * 1024;
 
 /**
- * Keeps what the model of another run saw before message `at` as a part of a prompt. Fails with
- * `ForkRefused` where there is no such run or message, or where they cannot be had any more.
+ * Keeps what the model of another run saw before message `at` as a part of a prompt, and what is attached
+ * to it as this run's own. Fails with `ForkRefused` where there is no such run or message, where they
+ * cannot be had any more, and where the run is another agent's that `forkFrom` does not name.
  */
 export async function forkMessages(
-  { archive, blobs }: Pick<ActivityDependencies, 'archive' | 'blobs'>,
-  { run, at }: ForkMessagesInput,
+  deps: Pick<ActivityDependencies, 'archive' | 'blobs'>,
+  input: ForkMessagesInput,
 ): Promise<ForkMessagesResult> {
-  const { client } = Context.current();
-  const told = await transcriptOf(client, run, { archive }).catch((error: unknown) => {
-    throw error instanceof NoRunError ? refused(`fork.run: ${error.message}`) : error;
-  });
+  return await needingStorage(input, () => forked(deps, input));
+}
+
+async function forked(
+  { archive, blobs }: Pick<ActivityDependencies, 'archive' | 'blobs'>,
+  { run, at, agent, forkFrom = [] }: ForkMessagesInput,
+): Promise<ForkMessagesResult> {
+  const { client, info } = Context.current();
+  const owner = await agentOfRun(client, run).catch(asRefused);
+  if (owner !== agent && !forkFrom.includes(owner)) {
+    throw refused(
+      `fork.run: run "${visible(run)}" is of agent "${visible(owner)}", and agent "${agent}" may not take ` +
+        `its messages; name it in the option forkFrom of "${agent}" to allow that`,
+    );
+  }
+  const faults: unknown[] = [];
+  const watched = watchedArchive(archive, faults);
+  const told = await transcriptOf(client, run, { archive: watched }).catch(asRefused);
   const { messages: said, total, ownFrom, runId } = told;
   const name = visible(run);
   if (total === 0) throw refused(`fork.run: run "${name}" has no messages; start a new run`);
   if (at !== undefined && at > total) {
     throw refused(`fork.at: ${at} is more than the ${total} messages of run "${name}"`);
   }
-  const { messages, at: next, needs } = promptBefore(said, { at: at ?? total, own: ownFrom });
+  const {
+    messages: taken,
+    at: next,
+    needs,
+  } = promptBefore(said, { at: at ?? total, own: ownFrom });
   if (told.completeFrom > needs) {
+    // What an archive that is down may have is not lost.
+    if (faults.length > 0) throw faults[0];
     throw refused(
       `fork.run: of the messages of "${name}" before ${told.completeFrom} some are missing: ` +
         'neither the server nor the archive has them any more',
     );
   }
+  const to = info.workflowExecution?.workflowId ?? '';
+  const messages = await withAttachments(blobs, taken, {
+    owners: () => lineageOf(client, run),
+    to,
+  });
   const pinned = pinnedOf(messages);
   const artefacts = artefactsBefore(told.artefacts ?? [], said, next);
   return {
@@ -52,6 +83,18 @@ export async function forkMessages(
   };
 }
 
+/** Readers do without an archive that is down; here its errors are collected. */
+function watchedArchive(archive: Archive, faults: unknown[]): Archive {
+  return {
+    append: (run, messages) => archive.append(run, messages),
+    read: (run, range) =>
+      archive.read(run, range).catch((error: unknown) => {
+        faults.push(error);
+        throw error;
+      }),
+  };
+}
+
 function pinnedOf(messages: readonly Message[]): readonly Message[] {
   let bytes = 0;
   return messages.filter((message) => {
@@ -59,6 +102,34 @@ function pinnedOf(messages: readonly Message[]): readonly Message[] {
     bytes += Buffer.byteLength(JSON.stringify(message));
     return bytes <= PINNED_BYTES;
   });
+}
+
+/** What is attached to messages becomes this run's. Rejects with a `BlobError` for what cannot be read. */
+async function withAttachments(
+  blobs: BlobStore,
+  messages: readonly Message[],
+  { owners, to }: { readonly owners: () => Promise<readonly string[]>; readonly to: string },
+): Promise<readonly Message[]> {
+  const isAttached = messages.some(
+    (one) => one.role === 'user' && one.attachments?.some((each) => 'blob' in each),
+  );
+  if (!isAttached) return messages;
+  const from = await owners();
+  return await Promise.all(
+    messages.map(async (message) => {
+      if (message.role !== 'user' || message.attachments === undefined) return message;
+      const attachments = await Promise.all(
+        message.attachments.map(async (each) =>
+          'blob' in each ? { ...each, blob: await handOn(blobs, { from, to }, each.blob) } : each,
+        ),
+      );
+      return { ...message, attachments };
+    }),
+  );
+}
+
+function asRefused(error: unknown): never {
+  throw error instanceof NoRunError ? refused(`fork.run: ${error.message}`) : error;
 }
 
 function refused(message: string): ApplicationFailure {

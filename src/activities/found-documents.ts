@@ -3,7 +3,7 @@ import { documentKey, documentText, keyOfDocument } from '../core/document-text.
 import type { RetrievedDocument } from '../core/documents.js';
 import { isObject } from '../core/json.js';
 import type { PromptMessage } from '../core/messages.js';
-import { redact } from '../tools/redact.js';
+import { redact } from '../secrets/redact.js';
 import { headBytes, wellFormed } from '../tools/utf8.js';
 import { keepText } from './kept-text.js';
 

@@ -3,6 +3,7 @@ import { isObject, type Json } from '../core/json.js';
 import { isModelError, ModelError } from '../models/model-error.js';
 import type { Model, ModelReply } from '../models/model.js';
 import { normaliseError } from '../tools/normalise-error.js';
+import { attributed } from '../tools/stray-errors.js';
 
 /** A user's decision function in the place of a model: nothing is paid, all else is the same. */
 export function functionModel(
@@ -13,7 +14,7 @@ export function functionModel(
     async call({ instructions, messages, tools }, { signal }) {
       try {
         const given = { instructions, messages, tools, closing, context, signal };
-        return replyOf(await decide(given));
+        return replyOf(await attributed('the decide function', () => decide(given)));
       } catch (error) {
         if (isModelError(error)) throw error;
         signal.throwIfAborted();

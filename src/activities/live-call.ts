@@ -2,6 +2,7 @@ import type { Info } from '@temporalio/activity';
 import type { LiveHub } from '../live/hub.js';
 import type { ModelContext, ModelReply } from '../models/model.js';
 import type { CallModelInput } from './contract.js';
+import { redactDeltas } from './redact-deltas.js';
 
 /** Makes a model call that tells its reply to whoever watches, while it comes. */
 export async function liveCall(
@@ -20,9 +21,11 @@ export async function liveCall(
     turn,
     step,
   });
+  const redactor = redactDeltas((delta) => writer.push(delta));
   try {
-    return await call({ onDelta: (delta) => writer.push(delta) });
+    return await call({ onDelta: (delta) => redactor.push(delta) });
   } finally {
+    redactor.end();
     writer.end();
   }
 }

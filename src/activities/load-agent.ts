@@ -1,30 +1,38 @@
+import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { filledDefinition } from '../agents/agent-definition.js';
 import type { LoadedAgent } from '../agents/catalog.js';
 import type { BlobStore } from '../blobs/blob-store.js';
+import { storeContext } from '../blobs/context-text.js';
 import type { ActivityProblem } from '../core/failure.js';
 import type { AgentDefinition } from '../core/definition.js';
-import type { Json } from '../core/json.js';
 import { renderTemplate } from '../prompts/render-template.js';
 import { effectiveLimits, withinBudget } from '../core/limits.js';
-import type { BlobRef } from '../core/messages.js';
+import type { ContextRef } from '../core/messages.js';
+import { show } from '../core/show.js';
 import type { RunConfig } from '../core/state.js';
+import { nearestFirst } from '../tools/nearest.js';
 import type { LoadAgentInput } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { needingStorage } from './storage.js';
 import { withMcpTools } from './mcp-listing.js';
+import { searchDelayMs } from './search-delay.js';
 
 const INLINE_CHARACTERS = 16_000;
+/** At most so many agent names are listed when a worker does not have the agent of a run. */
+const NEAREST = 3;
 
 /**
  * Gives all that a run pins at its start. Fails with `AgentUnknown` (another worker may know it),
  * `AgentRefused` (no worker can start it like this) or `AgentNeedsTime` (ask `patient`ly).
  */
 export async function loadAgent(
-  { agents, definitions, models, blobs, mcp, searchAttributes, segment }: ActivityDependencies,
+  deps: ActivityDependencies,
   input: LoadAgentInput,
 ): Promise<RunConfig> {
+  const { agents, definitions, models, blobs, mcp, searchAttributes, segment, heartbeatMs } = deps;
   const loaded = agents.named(input.agent);
-  if (loaded === undefined) throw unknownAgent(input.agent, agents.names);
+  if (loaded === undefined) throw unknownAgent(input, agents.names);
   const definition = await complete({ mcp }, loaded, input);
   if (definition.hash !== loaded.definition.hash) definitions.note(definition);
   if (definition.model === '') {
@@ -40,7 +48,7 @@ export async function loadAgent(
         'give `price` with the model in the config, or use limits.tokens',
     );
   }
-  const contextBlob = input.context === undefined ? null : await keepContext(blobs, input.context);
+  const contextBlob = await needingStorage(input, () => keepContext(blobs, input));
   return {
     definition,
     limits,
@@ -49,6 +57,7 @@ export async function loadAgent(
     searchAttributes: await searchAttributes(),
     ...(contextBlob && { contextBlob }),
     ...(segment && { segment }),
+    ...(heartbeatMs !== undefined && { heartbeatMs }),
     ...(input.depth !== undefined && input.depth > 0 && { depth: input.depth }),
   };
 }
@@ -90,12 +99,15 @@ function filled(
 }
 
 /** A small one may also travel with every call, should the store be down. */
-async function keepContext(blobs: BlobStore, context: Json): Promise<BlobRef | null> {
-  const text = JSON.stringify(context);
+async function keepContext(
+  blobs: BlobStore,
+  { context, root = '' }: Pick<LoadAgentInput, 'context' | 'root'>,
+): Promise<ContextRef | null> {
+  if (context === undefined) return null;
   try {
-    return await blobs.put(text);
+    return { ...(await storeContext(blobs, { context, root })), root };
   } catch (error) {
-    if (text.length <= INLINE_CHARACTERS) return null;
+    if (JSON.stringify(context).length <= INLINE_CHARACTERS) return null;
     throw error;
   }
 }
@@ -104,11 +116,23 @@ function isSet(limit: number | null | undefined): boolean {
   return limit !== undefined && limit !== null;
 }
 
-function unknownAgent(name: string, known: readonly string[]): ApplicationFailure {
-  const list = known.length === 0 ? 'it has none' : `it has ${known.join(', ')}`;
+/** Retryable, for each attempt may reach a worker that has it; a probe has all the time there is. */
+function unknownAgent(
+  { agent, blocked }: LoadAgentInput,
+  known: readonly string[],
+): ApplicationFailure {
+  const nearest = nearestFirst(agent, known).slice(0, NEAREST);
+  const others = known.length > nearest.length ? ', …' : '';
+  const list = nearest.length === 0 ? 'it has none' : `nearest: ${nearest.join(', ')}${others}`;
+  const message =
+    `agent: expected an agent of this worker, got ${show(agent)} (${list}); start a worker that ` +
+    'has it, or cancel this run and start one with the right name';
+  const problem: ActivityProblem = { type: 'blocked', reason: 'agent_missing', message };
   return ApplicationFailure.create({
     type: 'AgentUnknown',
-    message: `agent: this worker has no agent "${name}"; ${list}`,
+    message,
+    details: [problem],
+    ...(blocked && { nextRetryDelay: searchDelayMs(Context.current().info.attempt) }),
   });
 }
 

@@ -1,12 +1,13 @@
 import type { ToolBlock } from '../core/blocked.js';
 import type { ToolDefinition } from '../core/definition.js';
 import { callTool } from '../mcp/call-tool.js';
-import { usableTool } from '../mcp/listed-tool.js';
-import { WorkerFaultError } from '../mcp/secrets.js';
+import { effectOf, usableTool } from '../mcp/listed-tool.js';
+import { WorkerFaultError } from '../mcp/handed.js';
 import { isGiven } from '../mcp/server-tools.js';
 import { toolChange } from '../mcp/tool-change.js';
 import { CallFault } from '../tools/call-fault.js';
 import type { Tool } from '../tools/tool.js';
+import { effectChanged } from './effect-changed.js';
 import type { PinnedAgent } from './definitions.js';
 import type { ActivityDependencies } from './dependencies.js';
 
@@ -65,7 +66,13 @@ export async function mcpTool(
     );
   }
   const definition = now.hash.slice(0, HASH_DIGITS);
-  if (now.hash === origin.hash || definition === accepted) {
+  const isPinned = now.hash === origin.hash;
+  if (isPinned || definition === accepted) {
+    const effect = effectOf(server, now);
+    // Of a form that a person accepted, only what is pinned as the strictest may have another effect.
+    if (effect !== pinned.effect && (isPinned || pinned.effect !== 'once')) {
+      return { ok: false, reason: 'tool_changed', message: effectChanged(pinned, effect) };
+    }
     return { ok: true, tool: callTool(pinned, session, blobs) };
   }
   const usable = usableTool(server, now);

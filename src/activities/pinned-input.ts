@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ToolDefinition } from '../core/definition.js';
 import { canonicalJson } from '../core/json.js';
 import { argumentsOf } from '../mcp/call-tool.js';
+import { typeOfPinned } from '../output/foreign-patterns.js';
 import type { Tool } from '../tools/tool.js';
 
 /** The worker's tool where its arguments are still those that the run has pinned. */
@@ -19,7 +20,7 @@ export function pinnedInput(tool: ToolDefinition): z.ZodObject {
   // An MCP server's schema is none that zod wrote: it is checked as what it is.
   if (tool.mcp !== undefined) return argumentsOf(tool.parameters);
   try {
-    const schema = z.fromJSONSchema(tool.parameters);
+    const schema = typeOfPinned(tool.parameters);
     return schema instanceof z.ZodObject ? schema : z.looseObject({});
   } catch {
     return z.looseObject({});

@@ -1,19 +1,21 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
+import { readFor } from '../blobs/worker-store.js';
 import type { ToolBlock } from '../core/blocked.js';
 import { errorText } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
 import type { ActivityProblem } from '../core/failure.js';
 import { parseArguments } from '../tools/arguments.js';
 import { checkArguments } from '../tools/check-arguments.js';
-import { toToolDefinition } from '../tools/tool-definition.js';
 import type { Tool } from '../tools/tool.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
 import type { PinnedAgent } from './definitions.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { effectChanged, START_ANEW } from './effect-changed.js';
 import { mcpTool, type ToolBlocked } from './mcp-tool.js';
 import { ownWorkflow } from './own-workflow.js';
 import { pinnedInput, unchanged } from './pinned-input.js';
+import { searchDelayMs } from './search-delay.js';
 
 export type PreparedCall =
   | {
@@ -56,33 +58,36 @@ export async function prepareCall(
       message: `tool "${name}" of agent "${agent.definition.name}" is not on this worker; deploy it again, or cancel the run`,
     });
   }
-  const text = call.blob === undefined ? call.arguments : await deps.blobs.get(call.blob);
+  const text =
+    call.blob === undefined
+      ? call.arguments
+      : await readFor(`the arguments of ${name} (${call.id})`, call.blob, deps.blobs);
   const parsed = parseArguments(text);
   if (!parsed.ok) return refused(parsed.problem);
   const checked = await checkArguments(tool, parsed.value);
   if (!agent.current && remote === undefined) {
-    const change = changed(pinned, tool, { value: parsed.value, fits: checked.ok });
+    const change = await changed(pinned, tool, { value: parsed.value, fits: checked.ok });
     if (change !== null) throw block(context, input, { reason: 'tool_changed', message: change });
   }
   if (!checked.ok) return refused(checked.problem);
   return { ok: true, agent, tool, pinned, value: checked.value };
 }
 
-/** How the tool has changed since the run pinned it, if that stands in the way of this call. */
-function changed(
+/**
+ * Returns how the tool has changed since the run pinned it, if that stands in the way of this call:
+ * another effect, or arguments that were right and are refused now. Nothing else blocks a call;
+ * timeouts, attempts, `repeat`, and `ends` are those that the run pinned.
+ */
+async function changed(
   pinned: ToolDefinition,
   tool: Tool,
   call: { value: unknown; fits: boolean },
-): string | null {
-  const current = toToolDefinition(tool);
-  const cure = 'start a new run, or deploy the earlier form of the tool';
-  if (current.effect !== pinned.effect) {
-    return `tool "${pinned.name}" was "${pinned.effect}" when the run began and is "${current.effect}" now; ${cure}`;
-  }
+): Promise<string | null> {
+  if (tool.effect !== pinned.effect) return effectChanged(pinned, tool.effect);
   if (unchanged(pinned, tool) !== undefined) return null;
-  const fitsPinned = pinnedInput(pinned).safeParse(call.value);
+  const fitsPinned = await pinnedInput(pinned).safeParseAsync(call.value);
   if (!fitsPinned.success || call.fits) return null;
-  return `the arguments fit tool "${pinned.name}" as it was when the run began, not as it is now; ${cure}`;
+  return `the arguments fit tool "${pinned.name}" as it was when the run began, not as it is now; ${START_ANEW}`;
 }
 
 /** The first time the workflow is told; a probe that meets the same is tried again by Temporal. */
@@ -92,6 +97,8 @@ export function block(
   found: ToolBlocked,
 ): ApplicationFailure {
   const again = input.blocked === found.reason;
+  const { attempt } = context.info;
+  const delayMs = Math.min(FIRST_PROBE_MS * 2 ** (attempt - 1), LONGEST_PROBE_MS);
   const { reason, message, definition } = found;
   const problem: ActivityProblem = {
     type: 'blocked',
@@ -105,7 +112,7 @@ export function block(
     nonRetryable: !again,
     details: [problem],
     ...(again && {
-      nextRetryDelay: Math.min(FIRST_PROBE_MS * 2 ** (context.info.attempt - 1), LONGEST_PROBE_MS),
+      nextRetryDelay: found.reason === 'tool_missing' ? searchDelayMs(attempt) : delayMs,
     }),
   });
 }

@@ -1,4 +1,5 @@
 import type { BlobStore } from '../blobs/blob-store.js';
+import { readFor, StoreFault } from '../blobs/worker-store.js';
 import { parseJson } from '../core/json.js';
 import type { Message } from '../core/messages.js';
 import type { PromptChunk } from '../core/transcript.js';
@@ -13,9 +14,11 @@ export async function readChunk(
   { blob, count }: PromptChunk,
   blobs: BlobStore,
 ): Promise<readonly Message[]> {
-  const lines = (await blobs.get(blob)).split('\n');
+  const lines = (await readFor('an earlier part of the conversation', blob, blobs)).split('\n');
   if (lines.length !== count) {
-    throw new Error(`blob ${blob.sha256} has ${lines.length} messages, the run says ${count}`);
+    const { sha256 } = blob;
+    const message = `an earlier part of the conversation cannot be read: blob ${sha256} has ${lines.length} messages, and the run expects ${count}; restore it from a backup`;
+    throw new StoreFault('damaged', message, { sha256 });
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- content-addressed, written above
   return lines.map((line) => parseJson(line) as Message);

@@ -18,9 +18,15 @@ import { readInvokedCall } from '../tools/invoked-call.js';
 import { wellFormed } from '../tools/utf8.js';
 import type { PinnedAgent } from './definitions.js';
 import { pinnedInput, unchanged } from './pinned-input.js';
+import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
 
 /** A call with its arguments whole, before anything of it is kept elsewhere. */
 export type ReadCall = Omit<AskedCall, 'arguments' | 'blob'> & { readonly canonical: string };
+
+interface Reading {
+  /** Tools whose check may block are not checked any more: their calls count as not checkable. */
+  readonly givenUp: boolean;
+}
 
 /**
  * A call as the model asked for it, checked and digested. One that came by `invoke_tool` is from here
@@ -29,6 +35,7 @@ export type ReadCall = Omit<AskedCall, 'arguments' | 'blob'> & { readonly canoni
 export async function readCall(
   asked: ModelReply['calls'][number],
   pinned: PinnedAgent,
+  how: Reading,
 ): Promise<ReadCall> {
   // A name that no provider would take back must not spoil every later request.
   const name = asked.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
@@ -40,12 +47,18 @@ export async function readCall(
     return { name, canonical, digest, problem: parsed.problem };
   }
   const { value } = parsed;
-  if (name === INVOKE && hasCatalog(pinned.definition)) return await readInvoked(value, pinned);
-  return { ...told(name, value), ...(await checkCall(asked.name, value, pinned)) };
+  if (name === INVOKE && hasCatalog(pinned.definition)) {
+    return await readInvoked(value, pinned, how);
+  }
+  return { ...told(name, value), ...(await checkCall(asked.name, value, pinned, how)) };
 }
 
 /** What cannot be made a call of a tool that there is stays as it was asked, with what is wrong. */
-async function readInvoked(value: JsonObject, pinned: PinnedAgent): Promise<ReadCall> {
+async function readInvoked(
+  value: JsonObject,
+  pinned: PinnedAgent,
+  how: Reading,
+): Promise<ReadCall> {
   const invoked = readInvokedCall(value);
   if (!invoked.ok) return { ...told(INVOKE, value), problem: invoked.problem };
   const { name } = invoked;
@@ -58,7 +71,7 @@ async function readInvoked(value: JsonObject, pinned: PinnedAgent): Promise<Read
       : missing(name, pinned);
     return { ...told(INVOKE, value), problem };
   }
-  const checked = await checkCall(name, invoked.value, pinned);
+  const checked = await checkCall(name, invoked.value, pinned, how);
   return { ...told(name, invoked.value), ...checked, via: 'catalog' };
 }
 
@@ -72,11 +85,16 @@ async function checkCall(
   name: string,
   value: JsonObject,
   pinned: PinnedAgent,
+  { givenUp }: Reading,
 ): Promise<Pick<AskedCall, 'problem' | 'summary'>> {
   const { definition, tools } = pinned;
   if (asksCatalog(definition, { name })) return checkQuestion(name, value, pinned);
   const known = definition.tools.find((tool) => tool.name === name);
   if (known === undefined) return { problem: missing(name, pinned) };
+  if (givenUp && isSlowTool(known, pinned)) {
+    const message = `The arguments of ${name} could not be checked: ${CHECK_GIVEN_UP}.`;
+    return { problem: { type: 'invalid_arguments', message } };
+  }
   const tool = unchanged(known, tools.get(name));
   const checked = await checkArguments(tool ?? { name, input: pinnedInput(known) }, value);
   if (!checked.ok) return { problem: checked.problem };

@@ -1,5 +1,6 @@
 import type { BlobStore } from '../blobs/blob-store.js';
 import { callableTools } from '../core/catalog.js';
+import type { Json } from '../core/json.js';
 import type { AskedCall } from '../core/messages.js';
 import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../core/reply.js';
 import { callsInContent } from '../models/calls-in-content.js';
@@ -14,8 +15,8 @@ import { keptSafety } from './kept-safety.js';
 import { keepText } from './kept-text.js';
 import { keepItems } from './provider-items.js';
 import { readCall, type ReadCall } from './read-call.js';
-import { runContext } from './run-context.js';
 import { readDecision } from './schema-decision.js';
+import { CHECK_GIVEN_UP, hasSlowParser } from './slow-check.js';
 
 /** Arguments above this size go to the blob store; the model sees a stand-in. */
 const INLINE_ARGUMENT_BYTES = 64 * 1024;
@@ -32,6 +33,10 @@ interface From {
   readonly pinned: PinnedAgent;
   readonly blobs: BlobStore;
   readonly input: CallModelInput;
+  /** The run's context, for the functions of its author. */
+  readonly userContext: Json;
+  /** Code that may block was tried often enough: what it would have checked counts as not checkable. */
+  readonly givenUp: boolean;
 }
 
 /**
@@ -84,10 +89,13 @@ function decided(
 /** Only what would end the turn is an answer; user code runs here, bounded, and cannot cost it. */
 async function judged(
   { text, calls, finish }: ModelReply,
-  { pinned, input, blobs }: From,
+  { pinned, input, userContext, givenUp }: From,
 ): Promise<ParsedAnswer | undefined> {
   if (finish !== 'stop' || calls.length > 0 || input.compact !== undefined) return undefined;
-  return await judgeAnswer(pinned, text, await runContext(input, blobs).catch(() => null));
+  if (givenUp && hasSlowParser(pinned)) {
+    return { ok: false, problem: `The answer could not be checked: ${CHECK_GIVEN_UP}.` };
+  }
+  return await judgeAnswer(pinned, text, userContext);
 }
 
 /** What is left of a reply whose text was calls: else a model would read them twice. */
@@ -99,7 +107,7 @@ const CALLS_ONLY = { text: '', calls: [], finish: 'calls' } as const;
  */
 async function writtenCalls(
   { text, calls, finish }: ModelReply,
-  { pinned, input }: From,
+  { pinned, input, givenUp }: From,
 ): Promise<readonly ReadCall[] | null> {
   const { definition } = pinned;
   const mayCall = definition.decide === undefined && definition.toolChoice !== 'none';
@@ -107,17 +115,17 @@ async function writtenCalls(
   if (!mayCall || !isTurn || finish !== 'stop' || calls.length > 0) return null;
   const asked = callsInContent(text, callableTools(definition));
   if (asked.length === 0 || asked.length > MAX_CALLS) return null;
-  const read = await Promise.all(asked.map((call) => readCall(call, pinned)));
+  const read = await Promise.all(asked.map((call) => readCall(call, pinned, { givenUp })));
   return read.every(({ problem }) => problem === undefined) ? read : null;
 }
 
 async function readCalls(
   asked: ModelReply['calls'],
-  { pinned }: From,
+  { pinned, givenUp }: From,
 ): Promise<readonly ReadCall[]> {
   return await Promise.all(
     asked.slice(0, MAX_CALLS).map(async (call) => ({
-      ...(await readCall(call, pinned)),
+      ...(await readCall(call, pinned, { givenUp })),
       ...keptSafety(call),
     })),
   );

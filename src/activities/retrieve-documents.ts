@@ -13,6 +13,7 @@ import { withHeartbeat } from './heartbeat.js';
 import { block } from './prepare-call.js';
 import { rebuildPrompt } from './rebuild-prompt.js';
 import { runContext } from './run-context.js';
+import { needingStorage } from './storage.js';
 import { settledValue } from './settle-tool.js';
 import type { PromptName } from './transcript-cache.js';
 import { logOf, runOf } from './user-function.js';
@@ -31,7 +32,10 @@ export async function retrieveDocuments(
     context,
     () => undefined,
     async () => {
-      const { pinned, name, messages } = await rebuildPrompt(deps, context, input);
+      const { pinned, name, messages, userContext } = await needingStorage(input, async () => ({
+        ...(await rebuildPrompt(deps, context, input)),
+        userContext: await runContext(input, deps.blobs),
+      }));
       const { definition, agent } = pinned;
       const retriever = agent?.retrieve;
       if (!retriever) {
@@ -39,10 +43,10 @@ export async function retrieveDocuments(
         throw block(context, input, { reason: 'tool_missing', message });
       }
       const timeoutMs = definition.retrieve?.timeoutMs ?? retriever.timeoutMs;
-      const userContext = await runContext(input, deps.blobs);
       const query = queryOf(messages, input.asked);
       const found = await patiently(context, definition.name, async () => {
-        const given = await ask(context, { ...retriever, timeoutMs }, query, {
+        const how = { ...retriever, timeoutMs, name: `retrieve of agent "${definition.name}"` };
+        const given = await ask(context, how, query, {
           context: userContext,
           run: { ...runOf(context.info), turn: input.turn },
           log: logOf(context),
@@ -69,11 +73,12 @@ function queryOf(messages: readonly PromptMessage[], asked: number): RetrieveQue
 /** Asks under the clock and the activity's cancellation, even a function that listens to neither. */
 async function ask(
   context: Context,
-  { find, timeoutMs }: Retriever,
+  { find, timeoutMs, name }: Retriever & { readonly name: string },
   query: RetrieveQuery,
   told: Omit<Parameters<Retriever['find']>[1], 'signal'>,
 ): Promise<unknown> {
   return await settledValue(async (signal) => await find(query, { ...told, signal }), {
+    name,
     timeoutMs,
     cancelled: context.cancellationSignal,
     late: () => new Error(`it did not end within ${timeoutMs} ms`),

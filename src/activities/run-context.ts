@@ -1,14 +1,22 @@
+import { ApplicationFailure } from '@temporalio/common';
 import type { BlobStore } from '../blobs/blob-store.js';
-import { parseJson, type Json } from '../core/json.js';
-import type { BlobRef } from '../core/messages.js';
+import { ForeignContextError, readContext } from '../blobs/context-text.js';
+import type { Json } from '../core/json.js';
+import type { ContextRef } from '../core/messages.js';
 
-/** The run's `context`, wherever it lies; null where it has none. */
+/**
+ * The run's `context`, wherever it lies; null where it has none. Rejects with a `BlobError`, and for the
+ * context of a run that is not this one's caller with a failure that no further attempt changes.
+ */
 export async function runContext(
-  input: { readonly context?: Json; readonly contextBlob?: BlobRef },
+  input: { readonly context?: Json; readonly contextBlob?: ContextRef },
   blobs: BlobStore,
 ): Promise<Json> {
   if (input.contextBlob === undefined) return input.context ?? null;
-  const text = await blobs.get(input.contextBlob);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- stored by loadAgent as JSON
-  return (parseJson(text) ?? null) as Json;
+  try {
+    return await readContext(blobs, input.contextBlob);
+  } catch (error) {
+    if (!(error instanceof ForeignContextError)) throw error;
+    throw ApplicationFailure.nonRetryable(error.message, 'ForeignContext');
+  }
 }

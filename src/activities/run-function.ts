@@ -1,9 +1,11 @@
 import { Context } from '@temporalio/activity';
 import { isObject } from '../core/json.js';
+import { redactMessage } from '../secrets/redact.js';
 import type { RunFunctionInput, RunFunctionResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
 import { prepareCall } from './prepare-call.js';
+import { needingStorage } from './storage.js';
 import { settleTool } from './settle-tool.js';
 import { keepResult, writeResult } from './tool-result.js';
 
@@ -13,12 +15,12 @@ export async function runFunction(
   input: RunFunctionInput,
 ): Promise<RunFunctionResult> {
   const context = Context.current();
-  const warn = (message: string): void => context.log.warn(message);
+  const warn = (message: string): void => context.log.warn(redactMessage(message));
   return await withHeartbeat(
     context,
     () => undefined,
     async () => {
-      const prepared = await prepareCall(deps, context, input);
+      const prepared = await needingStorage({}, () => prepareCall(deps, context, input));
       if (!prepared.ok) return { happened: 'unknown', message: 'the arguments cannot be read' };
       const { tool, pinned } = prepared;
       const end = await settleTool(
@@ -28,7 +30,11 @@ export async function runFunction(
           const about = { name, effect, signal, warn };
           return { verification, written: await writeResult(resultIn(verification), about) };
         },
-        { timeoutMs: pinned.timeoutMs, cancelled: context.cancellationSignal },
+        {
+          name: `verify of tool "${pinned.name}"`,
+          timeoutMs: pinned.timeoutMs,
+          cancelled: context.cancellationSignal,
+        },
       );
       if (end.type === 'thrown') throw end.error;
       if (end.type === 'cancelled') throw context.cancellationSignal.reason;

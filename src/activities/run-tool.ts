@@ -7,12 +7,14 @@ import { parseProblem } from '../core/failure.js';
 import type { ToolDefinition } from '../core/definition.js';
 import type { Json } from '../core/json.js';
 import type { ArtefactMade } from '../core/messages.js';
+import { redactMessage } from '../secrets/redact.js';
 import { CallFault } from '../tools/call-fault.js';
 import { normaliseError } from '../tools/normalise-error.js';
 import { returnedError } from '../tools/returned-error.js';
 import { isArtefact } from '../tools/artefact.js';
 import { isScreenshot } from '../tools/screenshot.js';
-import type { Tool, ToolContext } from '../tools/tool.js';
+import { StrayError } from '../tools/stray-errors.js';
+import type { CallArtefacts, Tool, ToolContext } from '../tools/tool.js';
 import type { RunToolInput, RunToolResult } from './contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
@@ -25,10 +27,12 @@ import { prepareCall, type PreparedCall } from './prepare-call.js';
 import { runKey } from './rebuild-prompt.js';
 import { runContext } from './run-context.js';
 import { settleTool } from './settle-tool.js';
+import { needingStorage } from './storage.js';
+import { beyondStorage } from './tool-storage.js';
 import { harmless, logOf, runOf } from './user-function.js';
 
 /** Their names say nothing to a model. */
-const PLAIN_ERRORS = ['Error', 'ToolError', 'CallFault'];
+const PLAIN_ERRORS = ['Error', 'ToolError', 'CallFault', 'StrayError'];
 
 /**
  * Executes one call. What the tool does wrong becomes a result that the model reads; only what
@@ -45,8 +49,14 @@ export async function runTool(
     async () => {
       const prepared = await beforeExecution(input, async () => {
         const call = await prepareCall(deps, context, input);
-        return call.ok ? { ...call, userContext: await runContext(input, deps.blobs) } : call;
+        if (!call.ok) return call;
+        return {
+          ...call,
+          userContext: await runContext(input, deps.blobs),
+          artefacts: await callArtefacts(input, deps.blobs),
+        };
       });
+      if (input.find) return { ok: 'not_started', message: 'this worker can execute it' };
       if (!prepared.ok) return prepared.result;
       const result = await settled(deps, context, { ...prepared, input });
       if (result.ok === true || result.ok === false) {
@@ -71,7 +81,7 @@ async function beforeExecution(
   prepare: () => Promise<Prepared>,
 ): Promise<Prepared> {
   try {
-    return await prepare();
+    return await needingStorage({}, prepare);
   } catch (error) {
     const blocks = error instanceof ApplicationFailure && parseProblem(error.details) !== null;
     if (effect !== 'once' || blocks) throw error;
@@ -80,7 +90,7 @@ async function beforeExecution(
 }
 
 type Prepared =
-  | (Extract<PreparedCall, { ok: true }> & { readonly userContext: Json })
+  | (Extract<PreparedCall, { ok: true }> & Pick<Execution, 'userContext' | 'artefacts'>)
   | Extract<PreparedCall, { ok: false }>;
 
 /** Once a `once` tool is entered, whatever goes wrong around it leaves its outcome unknown. */
@@ -91,7 +101,7 @@ async function settled(
 ): Promise<RunToolResult> {
   const { pinned } = execution;
   if (pinned.effect !== 'once') return await execute(deps, context, execution);
-  if (context.info.attempt > 1) {
+  if (context.info.attempt > 1 || execution.input.again) {
     // Pausing or resetting an activity by hand starts it again, whatever the retry policy says.
     return { ok: 'unknown', message: `${pinned.name}: an earlier attempt may have taken effect` };
   }
@@ -110,6 +120,7 @@ interface Execution {
   readonly value: unknown;
   readonly input: RunToolInput;
   readonly userContext: Json;
+  readonly artefacts: CallArtefacts;
 }
 
 /** What the transcript will say, but for a name that another artefact has: then a worker asks. */
@@ -137,17 +148,17 @@ async function execute(
   execution: Execution,
 ): Promise<RunToolResult> {
   const { tool, pinned, value } = execution;
-  const bounds = { timeoutMs: pinned.timeoutMs, cancelled: context.cancellationSignal };
+  const name = `tool "${pinned.name}"`;
+  const bounds = { name, timeoutMs: pinned.timeoutMs, cancelled: context.cancellationSignal };
   const end = await settleTool(async (signal) => {
-    const artefacts = callArtefacts(execution.input, deps.blobs);
-    const raw = await tool.execute(value, toolContext(context, execution, { signal, artefacts }));
+    const raw = await tool.execute(value, toolContext(context, execution, signal));
     const fault = tool.output === undefined ? returnedError(raw) : null;
     if (fault !== null) return { fault };
-    const warn = (message: string): void => context.log.warn(message);
+    const warn = (message: string): void => context.log.warn(redactMessage(message));
     const checked = await checkedResult(execution, raw, warn);
     // Within the tool's time: a returned stream is read here.
-    const { name, effect } = pinned;
-    return { written: await writeResult(checked, { name, effect, signal, warn }) };
+    const about = { name: pinned.name, effect: pinned.effect, signal, warn };
+    return { written: await writeResult(checked, about) };
   }, bounds);
   switch (end.type) {
     case 'value': {
@@ -156,7 +167,7 @@ async function execute(
       return { ok: true, ...(await keepResult(pinned, written, deps.blobs)) };
     }
     case 'thrown':
-      return thrown(context, pinned, end.error);
+      return thrown(context, pinned, await beyondStorage(deps, context, end.error, pinned));
     case 'timeout': {
       const message = `${pinned.name} did not end within ${pinned.timeoutMs} ms`;
       return pinned.effect === 'once' ? { ok: 'unknown', message } : failed('timeout', message);
@@ -186,6 +197,10 @@ function thrown(context: Context, pinned: ToolDefinition, error: unknown): RunTo
   if (error instanceof CallFault && pinned.effect === 'once') {
     return { ok: error.kind === 'unanswered' ? 'unknown' : 'not_started', message };
   }
+  if (error instanceof StrayError && pinned.effect === 'once') {
+    // The function itself was not done: what it was about to do may happen yet.
+    return { ok: 'unknown', message };
+  }
   const last = context.info.attempt >= pinned.attempts;
   if (last || pinned.effect === 'once' || type === 'ToolError') {
     return failed('tool_error', PLAIN_ERRORS.includes(type) ? message : `${type}: ${message}`);
@@ -209,12 +224,13 @@ function failed(type: CallErrorType, message: string): RunToolResult {
 
 function toolContext(
   context: Context,
-  { input, userContext }: Execution,
-  given: Pick<ToolContext, 'signal' | 'artefacts'>,
+  { input, userContext, artefacts }: Execution,
+  signal: AbortSignal,
 ): ToolContext {
   const { info } = context;
   return {
-    ...given,
+    artefacts,
+    signal,
     idempotencyKey: input.key,
     heartbeat: (details?: Json) => context.heartbeat(harmless(details)),
     log: logOf(context),

@@ -1,3 +1,5 @@
+import { attributed, StrayError } from '../tools/stray-errors.js';
+
 /** How the execution of a tool came to an end. */
 export type SettledTool<T> =
   | { readonly type: 'value'; readonly value: T }
@@ -5,16 +7,25 @@ export type SettledTool<T> =
   | { readonly type: 'timeout' }
   | { readonly type: 'cancelled' };
 
+/** What a function may take, and what it is called where it goes wrong. */
+export interface ToolBounds {
+  /** As people know it: `tool "refund"`. */
+  readonly name: string;
+  readonly timeoutMs: number;
+  readonly cancelled: AbortSignal;
+}
+
 /** A tool that honours its signal gets this long to say what it had done. */
 const GRACE_MS = 2_000;
 
 /**
  * Runs a tool's function under its clock and the call's cancellation. A function that ignores both
- * is left behind: its promise is not waited for, its slot on the worker is free.
+ * is left behind: its promise is not waited for, its slot on the worker is free. So is one that raised
+ * an error outside its promise: that is what it has thrown, and its signal is aborted.
  */
 export async function settleTool<T>(
   run: (signal: AbortSignal) => Promise<T>,
-  bounds: { timeoutMs: number; cancelled: AbortSignal },
+  bounds: ToolBounds,
 ): Promise<SettledTool<T>> {
   const expiry = new AbortController();
   const { signal } = expiry;
@@ -35,7 +46,7 @@ export async function settleTool<T>(
   const abandoned = aborted.then(() => after(GRACE_MS)).then(() => brokenOff(bounds.cancelled));
   try {
     return await Promise.race([
-      settle(run, { signal, bounds }),
+      settle(run, { expiry, bounds }),
       abandoned,
       late.then(() => abandoned),
     ]);
@@ -48,7 +59,7 @@ export async function settleTool<T>(
 /** The value, or what stands in its way as an exception; `late`: what is thrown when the time is over. */
 export async function settledValue<T>(
   run: (signal: AbortSignal) => Promise<T>,
-  bounds: { timeoutMs: number; cancelled: AbortSignal; late: () => Error },
+  bounds: ToolBounds & { late: () => Error },
 ): Promise<T> {
   const end = await settleTool(run, bounds);
   switch (end.type) {
@@ -65,13 +76,16 @@ export async function settledValue<T>(
 
 async function settle<T>(
   run: (signal: AbortSignal) => Promise<T>,
-  { signal, bounds }: { signal: AbortSignal; bounds: { cancelled: AbortSignal } },
+  { expiry, bounds }: { expiry: AbortController; bounds: ToolBounds },
 ): Promise<SettledTool<T>> {
+  const { signal } = expiry;
   try {
-    return { type: 'value', value: await run(signal) };
+    return { type: 'value', value: await attributed(bounds.name, () => run(signal)) };
   } catch (error) {
     // What a tool throws because it was broken off says nothing about what it had done.
-    return signal.aborted ? brokenOff(bounds.cancelled) : { type: 'thrown', error };
+    if (signal.aborted) return brokenOff(bounds.cancelled);
+    if (error instanceof StrayError) expiry.abort(error);
+    return { type: 'thrown', error };
   }
 }
 

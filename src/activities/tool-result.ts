@@ -6,10 +6,12 @@ import { parseJson, type Json } from '../core/json.js';
 import type { ArtefactMade } from '../core/messages.js';
 import { isArtefact, standardName } from '../tools/artefact.js';
 import { artefactValue } from '../tools/artefact-value.js';
+import { redact } from '../secrets/redact.js';
 import { cutText } from '../tools/cut.js';
 import { normaliseResult } from '../tools/normalise.js';
 import { isScreenshot, type Screenshot } from '../tools/screenshot.js';
 import { ToolError } from '../tools/tool-error.js';
+import { wellFormed } from '../tools/utf8.js';
 import { keepText, patiently } from './kept-text.js';
 
 /** What a tool gave, written down and not yet kept. */
@@ -32,7 +34,8 @@ export async function writeResult(
   },
 ): Promise<WrittenResult> {
   const { signal } = tool;
-  if (isScreenshot(given)) return { content: given.text, isText: true, picture: given };
+  if (isScreenshot(given))
+    return { content: wellFormed(redact(given.text)), isText: true, picture: given };
   if (!isArtefact(given)) {
     const content = await normaliseResult(given, { signal });
     return { content, isText: typeof given === 'string' };

@@ -1,5 +1,7 @@
 import { artefactText } from './artefact-text.js';
+import { fillBatch, openCalls } from './batch.js';
 import type { CallResult } from './calls.js';
+import { withTurn } from './change.js';
 import type { Artefact, ArtefactMade } from './messages.js';
 import type { Batch, RunState } from './state.js';
 
@@ -9,6 +11,23 @@ const MOST = 300;
 const MOST_CHARACTERS = 80_000;
 /** Of an entry, beside its words: the reference and the names of the fields. */
 const FIXED_CHARACTERS = 150;
+
+/**
+ * Names the artefacts that the open batch has made, as soon as the order of its calls decides the
+ * names: a call that is still open keeps those behind it waiting. `end`: the calls before this index
+ * are named; default: those before the first open call.
+ */
+export function nameArtefacts(state: RunState, end?: number): RunState {
+  const { batch } = state.turn;
+  if (batch === null || batch.results.every((result) => result?.artefact === undefined)) {
+    return state;
+  }
+  const [open] = openCalls(state, batch);
+  const first = open === undefined ? batch.calls.length : batch.calls.indexOf(open);
+  const known = batch.results.slice(0, end ?? first).filter((result) => result !== null);
+  const taken = takeArtefacts(state, batch, known);
+  return withTurn(taken.state, { batch: taken.results.reduce(fillBatch, batch) });
+}
 
 /**
  * Takes the artefacts among the results of a batch into the index, in call order, and puts into each

@@ -1,4 +1,5 @@
 import { checkAttachments } from './attachments.js';
+import { checkBy } from './decisions.js';
 import type { RunEvent } from './events.js';
 import {
   carriedBytes,
@@ -13,7 +14,7 @@ import { checkFlag, checkText, show } from './input.js';
 import { isObject } from './json.js';
 import { inTurn, type RunState } from './state.js';
 
-const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh', 'attachments'];
+const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh', 'attachments', 'by'];
 const MAX_ID_CHARACTERS = 200;
 /** Nothing larger enters the history. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
@@ -34,6 +35,7 @@ export function askProblem(value: unknown): string | null {
     checkMode(value['mode']) ??
     checkFlag('pin', value['pin']) ??
     checkFlag('refresh', value['refresh']) ??
+    checkBy(value['by']) ??
     checkAttachments(value['attachments']) ??
     checkSize(value)
   );
@@ -84,8 +86,38 @@ export function receive(
     ...(ask.attachments && { attachments: ask.attachments }),
     ...(ask.pin && { pinned: true as const }),
     ...(ask.refresh && { refresh: true as const }),
+    ...(ask.by !== undefined && { by: ask.by }),
   };
   return { receipt: { turn }, event: { type: 'message-received', message } };
+}
+
+/**
+ * What becomes of a message that came by signal: `message-received` or `message-refused`, null for one
+ * that is here already. A signal may hold anything, so this never throws. `at`: Unix time in ms.
+ */
+export function receiveSignal(state: RunState, value: unknown, at: number): RunEvent | null {
+  const id = idIn(value);
+  const refused = (reason: string): RunEvent => ({
+    type: 'message-refused',
+    refused: { id, reason, at },
+  });
+  try {
+    const problem = askProblem(value);
+    if (problem !== null) return refused(problem);
+    if (id === null) return refused('id: missing; a message by signal needs an id of its own');
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
+    const ask = value as Ask;
+    const refusal = askRefusal(state, ask, id);
+    return refusal === null ? receive(state, ask, id).event : refused(refusal);
+  } catch {
+    return refused('the message cannot be read');
+  }
+}
+
+function idIn(value: unknown): string | null {
+  if (!isObject(value)) return null;
+  const { id } = value;
+  return typeof id === 'string' && checkId(id) === null ? id : null;
 }
 
 function pinnedBytes({ transcript, inbox }: RunState): number {

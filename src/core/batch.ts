@@ -156,13 +156,12 @@ export function waitsOver(state: RunState, at: number): readonly CallResult[] {
   });
 }
 
-/** Fills in what is known; twins take over the result of their first. */
-export function fillBatch(batch: Batch, results: readonly CallResult[]): Batch {
-  const byId = new Map(results.map((result) => [result.id, result]));
-  const filled = batch.calls.map(
-    (call, index) => batch.results[index] ?? byId.get(call.id) ?? null,
+/** The batch with one more result, at the place of its call. */
+export function fillBatch(batch: Batch, result: CallResult): Batch {
+  const results = batch.calls.map((call, index) =>
+    call.id === result.id ? result : (batch.results[index] ?? null),
   );
-  return { ...batch, results: filled };
+  return { ...batch, results };
 }
 
 /** Gives each call without a result one: a twin its first's, the others what `missing` says. */

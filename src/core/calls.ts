@@ -1,4 +1,5 @@
 import { sha256Hex } from './digest.js';
+import type { KeyOrigin } from './called.js';
 import type { Json } from './json.js';
 import type { ArtefactMade, Attachment, BlobRef, ToolCall } from './messages.js';
 import type { Usage } from './outcome.js';
@@ -58,18 +59,18 @@ export function shortSignature(call: Pick<ToolCall, 'name' | 'digest'>): string 
   return sha256Hex(signature(call)).slice(0, 16);
 }
 
-/** Where a call stands in the world; equal in every retry, segment and reset. */
-export interface CallPlace {
-  readonly namespace: string;
-  readonly workflowId: string;
-  readonly firstRunId: string;
+/**
+ * The place of a call: the run that makes it, and where in that run. It is equal in every retry,
+ * segment, and reset.
+ */
+export interface CallPlace extends KeyOrigin {
   readonly turn: number;
   readonly step: number;
   readonly index: number;
 }
 
 /**
- * The key under which a destination recognises a repeated execution: 64 hex digits.
+ * Returns the key under which a destination recognizes a repeated execution: 64 hex digits.
  * Neither the run id (changes at continue-as-new and reset) nor the provider's call id (may repeat)
  * is part of it.
  */

@@ -19,6 +19,8 @@ export interface SegmentFacts {
   readonly suggested: boolean;
   /** The segment cannot be left now. */
   readonly postponed?: true;
+  /** What is left to do is blocked, and can be left to a new segment as it stands. */
+  readonly standing?: true;
 }
 
 /** Also a run that is only looked at and asked: the server takes so many events, and 2,000 updates. */
@@ -31,9 +33,9 @@ const MOST_EVENTS = 4_000;
 export function segmentFull(state: RunState, facts: SegmentFacts): boolean {
   const { segmentFrom, total, transcript } = state;
   if (facts.postponed) return false;
-  if (facts.historyEvents >= MOST_EVENTS) return true;
+  const { steps, bytes, events = MOST_EVENTS } = state.config.segment ?? SEGMENT;
+  if (facts.historyEvents >= events) return true;
   if (transcript.next === segmentFrom.message) return false;
-  const { steps, bytes } = state.config.segment ?? SEGMENT;
   return facts.suggested || total.steps - segmentFrom.steps >= steps || facts.historyBytes >= bytes;
 }
 

@@ -2,7 +2,8 @@ import { keptMessages, nextSegment } from './carry.js';
 import type { LimitSet, Limits } from './definition.js';
 import type { PersonEvent, SegmentEvent } from './events.js';
 import { forked } from './fork.js';
-import { put } from './inbox.js';
+import { withDecision } from './decisions.js';
+import { put, refuse } from './inbox.js';
 import { freshTurn, nothingSpent, type Ending, type RunConfig, type RunState } from './state.js';
 import { emptyTranscript, fixedTokens } from './transcript.js';
 
@@ -11,6 +12,10 @@ export function control(state: RunState, event: PersonEvent | SegmentEvent): Run
   switch (event.type) {
     case 'message-received':
       return { ...state, inbox: put(state.inbox, event.message) };
+    case 'message-refused':
+      return { ...state, inbox: refuse(state.inbox, event.refused) };
+    case 'decided':
+      return { ...state, decisions: withDecision(state.decisions, event.decision) };
     case 'ending':
       return { ...state, ending: graver(state.ending, event.by) };
     case 'paused':
@@ -66,9 +71,11 @@ function loaded(state: RunState, config: RunConfig): RunState {
 
 /** The agent as it is now; what was said, spent and set by people stays. */
 function refreshed(state: RunState, config: RunConfig | null): RunState {
-  const waiting = state.inbox.waiting.map((message, index) => {
+  // All of the turn: a message that was steered to the first one may be the one that asked for it.
+  const [first] = state.inbox.waiting;
+  const waiting = state.inbox.waiting.map((message) => {
     const { refresh: _, ...asked } = message;
-    return index === 0 ? asked : message;
+    return message.turn === first?.turn ? asked : message;
   });
   const next = { ...state, inbox: { ...state.inbox, waiting } };
   if (config === null) return next;

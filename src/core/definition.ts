@@ -168,6 +168,8 @@ export interface AgentDefinition {
   readonly onPlainText?: 'fail';
   /** A function of the worker finds documents for each turn; it may take so many milliseconds. */
   readonly retrieve?: { readonly timeoutMs: number };
+  /** Agents whose runs a run of this one may begin with, beside its own. */
+  readonly forkFrom?: readonly string[];
   /** The MCP servers that tools come from. */
   readonly mcp?: McpUsed;
   /** The template that the instructions were made of. */

@@ -1,3 +1,4 @@
+import { escapeMarkdown } from './markdown.js';
 import type { RunState } from './state.js';
 import type { RunStatus } from './status.js';
 import { callSummary, formatBytes, visible } from './summaries.js';
@@ -52,7 +53,7 @@ function outcomeOf(text: string): string {
   return errorType ?? formatBytes(text.length);
 }
 
-/** No cell can break out of the table, draw a link or an image. */
+/** No cell breaks out of the table, or holds a link or an image. */
 function cell(text: string | undefined): string {
-  return visible(text ?? '').replaceAll(/[|<>[\]()`\\*_~#!]/g, (mark) => `\\${mark}`);
+  return escapeMarkdown(visible(text ?? ''));
 }

@@ -2,8 +2,9 @@ import type { RetrievedDocument } from './documents.js';
 import type { Forked } from './fork.js';
 import type { BlobRef } from './messages.js';
 import type { CallResult } from './calls.js';
+import type { Decision } from './decisions.js';
 import type { Limits } from './definition.js';
-import type { Incoming } from './inbox.js';
+import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply } from './reply.js';
 import type { Ending, RunConfig } from './state.js';
@@ -28,20 +29,13 @@ export type TurnEvent =
   | { readonly type: 'retrieval-failed'; readonly message: string }
   | { readonly type: 'model-replied'; readonly reply: RecordedReply; readonly at: number }
   | { readonly type: 'model-failed'; readonly reason: FailReason; readonly message: string }
-  | {
-      readonly type: 'calls-finished';
-      readonly results: readonly CallResult[];
-      readonly at: number;
-    }
+  /** One call of the open batch has its result; the transcript gets it when the batch is complete. */
+  | { readonly type: 'call-finished'; readonly result: CallResult }
+  /** Nothing of the open batch is in flight any more: where it is complete, its results are said. */
+  | { readonly type: 'calls-finished'; readonly at: number }
   /** The waits that are over by now have their results. */
   | { readonly type: 'time-passed'; readonly at: number }
-  | {
-      readonly type: 'interrupted';
-      readonly by: Interruption;
-      /** Of the calls that had ended by then. */
-      readonly results: readonly CallResult[];
-      readonly at: number;
-    }
+  | { readonly type: 'interrupted'; readonly by: Interruption; readonly at: number }
   | { readonly type: 'closing-begun'; readonly reason: StopReason; readonly at: number }
   | { readonly type: 'limit-ended'; readonly reason: StopReason }
   /** The messages before `cut`, by their place in the prompt, were summarised; null: that failed. */
@@ -56,6 +50,10 @@ export type TurnEvent =
 /** What people say and decide; may come at any moment, and never disturbs work in flight. */
 export type PersonEvent =
   | { readonly type: 'message-received'; readonly message: Incoming }
+  /** It came by signal, so nobody waits for the answer: the run's status shows it. */
+  | { readonly type: 'message-refused'; readonly refused: RefusedMessage }
+  /** Who decided what; the effect of the decision is an event of its own. */
+  | { readonly type: 'decided'; readonly decision: Decision }
   | { readonly type: 'ending'; readonly by: Ending }
   | { readonly type: 'paused'; readonly paused: boolean }
   | { readonly type: 'limits-set'; readonly limits: Limits }

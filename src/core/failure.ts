@@ -1,7 +1,9 @@
-import type { BlockedReason } from './blocked.js';
-import { isObject } from './json.js';
-import type { FailReason } from './outcome.js';
+import { BLOCKED_REASONS, type BlockedReason } from './blocked.js';
+import type { Json } from './json.js';
+import { FAIL_REASONS, type FailReason } from './outcome.js';
+import { reportShape } from './outcome-shape.js';
 import type { AttemptReport } from './report.js';
+import { amount, fields, guard, json, list, oneOf, optional, tagged, text } from './shape.js';
 
 /**
  * What an activity's failure says to the workflow, as the one entry of the failure's details.
@@ -17,6 +19,10 @@ export type ActivityProblem =
       readonly waitMs?: number;
       /** Of a tool that has changed: its form now, which a person may accept. */
       readonly definition?: string;
+      /** Of storage: SHA-256 of the blob that has to be readable before the work can go on. */
+      readonly blob?: string;
+      /** Of a model call: a reply that has been paid for, which the next call takes in place of asking again. */
+      readonly paid?: Json;
       readonly reports?: readonly AttemptReport[];
     }
   | {
@@ -26,13 +32,34 @@ export type ActivityProblem =
       readonly reports?: readonly AttemptReport[];
     };
 
-/** Reads a problem out of a failure's details; null for a failure that says nothing of the kind. */
+/**
+ * Reads a problem out of a failure's details. Null for a failure that says nothing of the kind: an
+ * activity may also be failed by hand, with anything.
+ */
 export function parseProblem(
   details: readonly unknown[] | null | undefined,
 ): ActivityProblem | null {
   const [first] = details ?? [];
-  if (!isObject(first) || typeof first['reason'] !== 'string') return null;
-  if (first['type'] !== 'blocked' && first['type'] !== 'failed') return null;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- our own activities wrote it
-  return first as unknown as ActivityProblem;
+  return isActivityProblem(first) ? first : null;
 }
+
+const isActivityProblem = guard(
+  tagged<ActivityProblem, 'type'>('type', {
+    blocked: fields<Extract<ActivityProblem, { type: 'blocked' }>>({
+      type: oneOf('blocked'),
+      reason: oneOf(...BLOCKED_REASONS),
+      message: text,
+      waitMs: optional(amount),
+      definition: optional(text),
+      blob: optional(text),
+      paid: optional(json),
+      reports: optional(list(reportShape)),
+    }),
+    failed: fields<Extract<ActivityProblem, { type: 'failed' }>>({
+      type: oneOf('failed'),
+      reason: oneOf(...FAIL_REASONS),
+      message: text,
+      reports: optional(list(reportShape)),
+    }),
+  }),
+);

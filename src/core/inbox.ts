@@ -11,6 +11,17 @@ export interface Incoming {
   readonly pinned?: true;
   /** Before its turn begins, the run takes the agent as its workers have it now. */
   readonly refresh?: true;
+  /** Who sent it: a claim of the sender, recorded and not verified. */
+  readonly by?: string;
+}
+
+/** A message that came by signal and was refused: a signal is recorded before anything is checked. */
+export interface RefusedMessage {
+  /** Its id; null where it had none that could be read. */
+  readonly id: string | null;
+  readonly reason: string;
+  /** Unix time in ms. */
+  readonly at: number;
 }
 
 /** Messages that wait, and which have been taken. Carried through all segments. */
@@ -22,6 +33,8 @@ export interface Inbox {
   readonly lastTurn: number;
   /** Messages taken in all; absent: none. */
   readonly count?: number;
+  /** The newest messages that came by signal and were refused, oldest first; absent: none. */
+  readonly refused?: readonly RefusedMessage[];
 }
 
 /** How a message that comes during a turn is taken. */
@@ -40,6 +53,8 @@ export interface Ask {
   readonly pin?: boolean;
   /** Take the agent's newest definition first; only for a message that begins a turn. */
   readonly refresh?: boolean;
+  /** Who sends it: a claim, recorded with the message and not verified; 1 to 200 characters. */
+  readonly by?: string;
 }
 
 export interface AskReceipt {
@@ -50,6 +65,9 @@ export interface AskReceipt {
 
 /** Ids remembered; a repeat that comes after so many other messages counts as new. */
 export const REMEMBERED_IDS = 1_000;
+/** Refused messages remembered, the newest. */
+export const REMEMBERED_REFUSALS = 20;
+const MAX_REASON_CHARACTERS = 300;
 /** What may wait at once: it is carried into the next segment as a whole. */
 export const MAX_WAITING = { messages: 500, bytes: 512 * 1024 } as const;
 
@@ -74,11 +92,18 @@ export function turnFor(inbox: Inbox, current: number, mode: AskMode): number {
 
 export function put(inbox: Inbox, message: Incoming): Inbox {
   return {
+    ...inbox,
     waiting: [...inbox.waiting, message],
     seen: [...inbox.seen, [message.id, message.turn] as const].slice(-REMEMBERED_IDS),
     lastTurn: Math.max(inbox.lastTurn, message.turn),
     count: (inbox.count ?? 0) + 1,
   };
+}
+
+/** The inbox with one more refusal on record; the oldest leave it. */
+export function refuse(inbox: Inbox, { id, reason, at }: RefusedMessage): Inbox {
+  const refused = { id, reason: reason.slice(0, MAX_REASON_CHARACTERS), at };
+  return { ...inbox, refused: [...(inbox.refused ?? []), refused].slice(-REMEMBERED_REFUSALS) };
 }
 
 /** Takes out what belongs to a turn, in the order in which it came. */
@@ -100,9 +125,22 @@ export function inboxFull(
 ): string | null {
   const { waiting } = inbox;
   if (waiting.length === 0) return null;
-  const bytes = [...waiting, coming].reduce((sum, message) => sum + carriedBytes(message), 0);
-  if (waiting.length < MAX_WAITING.messages && bytes <= MAX_WAITING.bytes) return null;
+  if (waiting.length < MAX_WAITING.messages) {
+    const bytes = waiting.reduce((sum, message) => sum + waitingBytes(message), 0);
+    if (bytes + carriedBytes(coming) <= MAX_WAITING.bytes) return null;
+  }
   return `${waiting.length} messages wait already; send it again when the run has taken some`;
+}
+
+/** A flood of signals asks for the size of what waits once for each of them, so it is counted once. */
+const sizes = new WeakMap<Incoming, number>();
+
+function waitingBytes(message: Incoming): number {
+  const known = sizes.get(message);
+  if (known !== undefined) return known;
+  const bytes = carriedBytes(message);
+  sizes.set(message, bytes);
+  return bytes;
 }
 
 /** Bytes of what somebody said, as it is carried from segment to segment. */

@@ -1,8 +1,11 @@
+import { checkCalled, type Called } from './called.js';
 import type { LimitName, LimitSet, Limits } from './definition.js';
 import type { Attachment, BlobRef } from './messages.js';
 import { isObject, type Json, type JsonObject } from './json.js';
 import { LIMIT_NAMES } from './limits.js';
 import { checkAttachments } from './attachments.js';
+import { blobShape } from './message-shape.js';
+import { checkTags } from './tags.js';
 import { jsonText, show } from './show.js';
 
 export { show } from './show.js';
@@ -33,6 +36,8 @@ export interface RunInput {
   readonly budget?: LimitSet;
   /** Begin with the messages of another run. */
   readonly fork?: ForkInput;
+  /** Set by a workflow that calls the agent; the run's idempotency keys derive from it. */
+  readonly called?: Called;
 }
 
 export interface ForkInput {
@@ -51,6 +56,8 @@ export interface InputProblem {
 
 /** UTF-16 code units of a message or a context; more belongs into a file that a tool reads. */
 export const MAX_TEXT_CHARACTERS = 256 * 1024;
+
+const MAX_NAME_CHARACTERS = 1_000;
 
 const EXAMPLE = 'give JSON like {"agent": "name", "message": "text"}';
 const UNREADABLE = Symbol.for('perdure.unreadable');
@@ -74,6 +81,7 @@ const FIELDS = [
   'budget',
   'args',
   'fork',
+  'called',
 ];
 
 /**
@@ -108,7 +116,8 @@ export function parseRunInput(
     checkDepth(value['depth']) ??
     checkLimits(value['budget'], 'budget') ??
     checkArgs(value['args']) ??
-    checkFork(value['fork']);
+    checkFork(value['fork']) ??
+    checkCalled(value['called']);
   return found === null ? trusted(value) : problem(found);
 }
 
@@ -123,8 +132,8 @@ export function isProblem(value: object): value is InputProblem {
 }
 
 function checkAgent(value: unknown): string | null {
-  if (typeof value === 'string' && value !== '') return null;
-  return `agent: ${show(value)} is no name; give the name of an agent that the worker knows`;
+  const fits = typeof value === 'string' && value !== '' && value.length <= MAX_NAME_CHARACTERS;
+  return fits ? null : `agent: expected the name of a registered agent, got ${show(value)}`;
 }
 
 function checkMessage(value: unknown, open: boolean): string | null {
@@ -153,7 +162,7 @@ export function checkFlag(field: string, value: unknown): string | null {
 }
 
 function checkDepth(value: unknown): string | null {
-  if (value === undefined || (Number.isInteger(value) && Number(value) >= 0)) return null;
+  if (value === undefined || (Number.isSafeInteger(value) && Number(value) >= 0)) return null;
   return `depth: ${show(value)} is no whole number from 0 on; leave it out`;
 }
 
@@ -194,8 +203,8 @@ function checkContext(value: unknown): string | null {
 
 function checkBlob(value: unknown): string | null {
   if (value === undefined) return null;
-  const fits = isObject(value) && /^[0-9a-f]{64}$/.test(String(value['sha256']));
-  return fits ? null : `contextBlob: ${show(value)} is no reference; give the context itself`;
+  if (blobShape(value, 'contextBlob') === null) return null;
+  return `contextBlob: expected a reference to a blob, got ${show(value)}; give the context itself`;
 }
 
 function checkArgs(value: unknown): string | null {
@@ -217,12 +226,6 @@ function checkFork(value: unknown): string | null {
   }
   if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
   return `fork.at: ${show(at)} is no number of a message from 1 on; give that of the first one not to take, or leave it out`;
-}
-
-function checkTags(value: unknown): string | null {
-  if (value === undefined) return null;
-  const fits = Array.isArray(value) && value.every((tag) => typeof tag === 'string' && tag !== '');
-  return fits ? null : `tags: ${show(value)} is no list of texts; give e.g. ["billing"]`;
 }
 
 function tooLong(field: string, characters: number): string | null {

@@ -7,13 +7,14 @@ export function joinMessages(state: RunState, at: number): RunState {
   const { taken, inbox } = take(state.inbox, state.turn.number);
   if (taken.length === 0) return state;
   return taken.reduce<RunState>(
-    (next, { id, text, pinned, attachments }) =>
+    (next, { id, text, pinned, attachments, by }) =>
       say(next, at, {
         role: 'user',
         text,
         ...(attachments && { attachments }),
         id,
         ...(pinned && { pinned }),
+        ...(by !== undefined && { by }),
       }),
     { ...prune(state), inbox },
   );

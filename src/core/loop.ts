@@ -25,12 +25,12 @@ export type ModelCallEnd =
       readonly interrupted?: Interruption;
     }
   | { readonly type: 'failed'; readonly reason: FailReason; readonly message: string }
-  | { readonly type: 'interrupted'; readonly by: Interruption };
+  | { readonly type: 'interrupted'; readonly by: Interruption }
+  | Left;
 
-export interface CallsEnd {
-  readonly results: readonly CallResult[];
-  /** Set when the work was broken off; `results` then holds what had ended. */
-  readonly interrupted?: Interruption;
+/** The work is blocked and was left: the segment is full, and the run goes on in a new one. */
+interface Left {
+  readonly type: 'left';
 }
 
 export type RetrievalEnd =
@@ -41,7 +41,8 @@ export type RetrievalEnd =
       readonly interrupted?: Interruption;
     }
   | { readonly type: 'failed'; readonly message: string }
-  | { readonly type: 'interrupted'; readonly by: Interruption };
+  | { readonly type: 'interrupted'; readonly by: Interruption }
+  | Left;
 
 /** A run in memory. People's words change it while work is in flight; so it is read anew each time. */
 export interface Run {
@@ -52,14 +53,22 @@ export interface Run {
  * What the loop needs of the world.
  *
  * Contract: none of them throws for what a model, a tool or a person does; a throw is a fault of the
- * engine, or ends the segment. `runCalls` gives one result per call unless it was interrupted or the
- * run was paused.
+ * engine, or ends the segment.
  */
 export interface Effects {
   now(): number;
   segment(): SegmentFacts;
   callModel(state: RunState, call: ModelCall): Promise<ModelCallEnd>;
-  runCalls(state: RunState, calls: readonly ToolCall[]): Promise<CallsEnd>;
+  /**
+   * Executes calls of the open batch and reports each result when it arrives. Each call gets one,
+   * unless the work was broken off, the run was paused before it began, or it is blocked and was left.
+   * @returns what broke the work off, or null
+   */
+  runCalls(
+    state: RunState,
+    calls: readonly ToolCall[],
+    finished: (result: CallResult) => void,
+  ): Promise<Interruption | null>;
   /** Finds the documents for a turn; the newest `asked` messages say what it is about. */
   retrieve(state: RunState, asked: number): Promise<RetrievalEnd>;
   /** Waits until this moment, a message, or an interruption. */
@@ -98,6 +107,7 @@ export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
         return action.outcome;
       case 'call-model': {
         const end = await effects.callModel(run.state, action);
+        if (end.type === 'left') break;
         apply(run, modelEvent(end, effects.now()));
         if (end.type === 'replied' && end.interrupted !== undefined) {
           apply(run, brokenOff(end.interrupted, effects.now()));
@@ -105,8 +115,11 @@ export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
         break;
       }
       case 'run-calls': {
-        const end = await effects.runCalls(run.state, action.calls);
-        apply(run, callsEvent(end, effects.now()));
+        const by = await effects.runCalls(run.state, action.calls, (result) =>
+          apply(run, { type: 'call-finished', result }),
+        );
+        const at = effects.now();
+        apply(run, by === null ? { type: 'calls-finished', at } : brokenOff(by, at));
         break;
       }
       case 'retrieve':
@@ -171,6 +184,7 @@ function retrieved(run: Run, end: RetrievalEnd, at: number): void {
       return apply(run, { type: 'retrieval-failed', message: end.message });
     case 'interrupted':
       return apply(run, brokenOff(end.by, at));
+    case 'left':
   }
 }
 
@@ -210,12 +224,13 @@ async function compactNow(
   const call = { closing: false, maxOutputTokens, cut };
   const end = kept ? await effects.callModel(run.state, call) : null;
   const at = effects.now();
+  if (end?.type === 'left') return;
   if (end?.type === 'interrupted') return apply(run, brokenOff(end.by, at));
   const reply = end?.type === 'replied' ? end.reply : null;
   apply(run, { type: 'compacted', cut, reply, at });
 }
 
-function modelEvent(end: ModelCallEnd, at: number): RunEvent {
+function modelEvent(end: Exclude<ModelCallEnd, Left>, at: number): RunEvent {
   switch (end.type) {
     case 'replied':
       return { type: 'model-replied', reply: end.reply, at };
@@ -226,12 +241,6 @@ function modelEvent(end: ModelCallEnd, at: number): RunEvent {
   }
 }
 
-function callsEvent(end: CallsEnd, at: number): RunEvent {
-  const { results, interrupted } = end;
-  if (interrupted === undefined) return { type: 'calls-finished', results, at };
-  return { type: 'interrupted', by: interrupted, results, at };
-}
-
 function brokenOff(by: Interruption, at: number): RunEvent {
-  return { type: 'interrupted', by, results: [], at };
+  return { type: 'interrupted', by, at };
 }

@@ -8,6 +8,12 @@ export interface BlobRef {
   readonly bytes: number;
 }
 
+/** Where the context of a run lies. */
+export interface ContextRef extends BlobRef {
+  /** Id of the run that owns it: this one, or the one above all its callers. */
+  readonly root?: string;
+}
+
 /** A tool's value that is kept whole and handed on by its name, as the worker records it. */
 export interface ArtefactMade {
   /** 1 to 64 of a–z, 0–9, `_` and `-`. */
@@ -121,6 +127,8 @@ export interface UserMessage extends Placed {
   readonly blob?: BlobRef;
   /** The id under which it was sent. */
   readonly id?: string;
+  /** Who sent it, as the sender claims; the model never sees it. */
+  readonly by?: string;
   /** Stays word for word when older messages are summarised. */
   readonly pinned?: true;
   /** Part of a side branch: not in the canonical transcript. */

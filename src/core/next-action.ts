@@ -38,11 +38,16 @@ export type Action =
   | { readonly type: 'continue-as-new' }
   | { readonly type: 'finish'; readonly outcome: Outcome };
 
-/** Characters of JSON. */
-const MOST_CARRIED_RESULTS = 128 * 1024;
+/** Of the results of a batch that a new segment takes over, in characters of JSON. */
+const MOST_CARRIED_RESULTS = 512 * 1024;
 
 /** A segment that is never full: for readers of a history, who follow where it leads. */
-export const ROOMY: SegmentFacts = { historyBytes: 0, historyEvents: 0, suggested: false };
+export const ROOMY: SegmentFacts = {
+  historyBytes: 0,
+  historyEvents: 0,
+  suggested: false,
+  postponed: true,
+};
 
 /** The one decision of the loop. Pure. */
 export function nextAction(state: RunState, segment: SegmentFacts = ROOMY): Action {
@@ -88,17 +93,19 @@ function withinBatch(
   const next = sequential ? open.slice(0, 1) : open;
   const wanted = doubtful === undefined ? next : [doubtful];
   const waits = waitsOf(state, batch, wanted);
+  // Nothing is in flight, so a new segment can take the batch over as it is.
+  const leaves = segmentFull(state, segment) && isLight(batch);
   if (waits.length < wanted.length) {
+    if (leaves && (state.paused || segment.standing)) return { type: 'continue-as-new' };
     if (state.paused) return { type: 'await-resume' };
     const waiting = new Set(waits.map(({ call }) => call.id));
     return { type: 'run-calls', calls: wanted.filter(({ id }) => !waiting.has(id)) };
   }
-  // The only work that a new segment can take over: nothing is in flight but the clock.
-  if (segmentFull(state, segment) && isLight(batch)) return { type: 'continue-as-new' };
+  if (leaves) return { type: 'continue-as-new' };
   return { type: 'await-time', until: Math.min(...waits.map(({ until }) => until)) };
 }
 
-/** Results are carried by value until their batch is told. */
+/** Results are carried by value until their batch is complete. */
 function isLight({ results }: Batch): boolean {
   return JSON.stringify(results).length <= MOST_CARRIED_RESULTS;
 }

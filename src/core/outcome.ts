@@ -5,15 +5,17 @@ import type { BlobRef } from './messages.js';
 /** A limit of the run, or a turn that goes round in circles. */
 export type StopReason = LimitName | 'no_progress';
 
-export type FailReason =
-  | 'invalid_output'
-  | 'refused'
-  | 'filtered'
-  | 'truncated'
-  | 'context_too_long'
-  | 'limit'
-  | 'input'
-  | 'error';
+export const FAIL_REASONS = [
+  'invalid_output',
+  'refused',
+  'filtered',
+  'truncated',
+  'context_too_long',
+  'limit',
+  'input',
+  'error',
+] as const;
+export type FailReason = (typeof FAIL_REASONS)[number];
 
 /** How a turn ended, and why: the two words that every surface shows. */
 export type End =

@@ -1,5 +1,5 @@
-import { takeArtefacts } from './artefacts.js';
-import { completeBatch, fillBatch, waitsOver, wakes } from './batch.js';
+import { nameArtefacts } from './artefacts.js';
+import { fillBatch, waitsOver, wakes } from './batch.js';
 import { refusal, type CallResult } from './calls.js';
 import { end, prune, say, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
@@ -11,13 +11,14 @@ import type { Interruption, RunEvent } from './events.js';
 import { joinMessages } from './join.js';
 import type { FailReason, StopReason } from './outcome.js';
 import { closed, decided } from './replied.js';
-import { settle, tell } from './settle.js';
+import { settle, tellBatch } from './settle.js';
 import { addSpent, countCalls } from './spend.js';
 import {
   freshTurn,
   inTurn,
   RECENT_CHARACTERS,
   RECENT_TURNS,
+  type Batch,
   type EndedTurn,
   type RunState,
 } from './state.js';
@@ -37,8 +38,10 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return state.turn.closing === null ? decided(state, event) : closed(state, event);
     case 'model-failed':
       return modelFailed(state, event);
+    case 'call-finished':
+      return takeResult(state, event.result);
     case 'calls-finished':
-      return callsFinished(state, event);
+      return settle(state, event.at);
     case 'time-passed':
       return timePassed(state, event.at);
     case 'interrupted':
@@ -94,48 +97,32 @@ function modelFailed(state: RunState, event: { reason: FailReason; message: stri
   return end(prune(state), failed(state, event));
 }
 
-function callsFinished(
-  state: RunState,
-  event: { results: readonly CallResult[]; at: number },
-): RunState {
-  if (state.turn.batch === null) return state;
-  return settle(takeResults(state, event.results), event.at);
-}
-
 function timePassed(state: RunState, at: number): RunState {
   const results = waitsOver(state, at);
   const woken = wakes(state) ? withTurn(state, { wokenBy: state.inbox.count ?? 0 }) : state;
-  return callsFinished(woken, { results, at });
+  return settle(results.reduce(takeResult, woken), at);
 }
 
-function takeResults(state: RunState, results: readonly CallResult[]): RunState {
-  if (state.turn.batch === null) return state;
-  const taken = takeArtefacts(state, state.turn.batch, results);
-  const batch = fillBatch(state.turn.batch, taken.results);
-  const executed = results.filter((result) => result.executed).length;
-  const counted = results.reduce(addSpent, countCalls(taken.state, executed));
-  return withTurn(counted, { batch });
+/** Records and counts one result. A call that has one already keeps it. */
+function takeResult(state: RunState, result: CallResult): RunState {
+  const { batch } = state.turn;
+  if (batch === null || !isOpen(batch, result.id)) return state;
+  const counted = addSpent(countCalls(state, result.executed ? 1 : 0), result);
+  return nameArtefacts(withTurn(counted, { batch: fillBatch(batch, result) }));
+}
+
+function isOpen({ calls, results }: Batch, id: string): boolean {
+  const index = calls.findIndex((call) => call.id === id);
+  return index !== -1 && results[index] === null;
 }
 
 /** Work in flight was broken off: every open call gets a result that says so. */
-function interrupted(
-  state: RunState,
-  event: { by: Interruption; results: readonly CallResult[]; at: number },
-): RunState {
+function interrupted(state: RunState, event: { by: Interruption; at: number }): RunState {
   const cancelling = event.by !== 'wallMs';
   const why = cancelling ? 'cancelled by a person' : 'broken off: the time limit was reached';
-  const taken = takeResults(prune(state), event.results);
-  const { batch } = taken.turn;
-  const told =
-    batch === null
-      ? taken
-      : tell(taken, {
-          batch,
-          results: completeBatch(batch, (call) =>
-            refusal(call.id, { type: 'cancelled', message: why }),
-          ),
-          at: event.at,
-        });
+  const told = tellBatch(prune(state), event.at, (call) =>
+    refusal(call.id, { type: 'cancelled', message: why }),
+  );
   if (cancelling) return end(told, cancelled(told));
   if (told.turn.closing === null) return withTurn(told, { deadlineReached: true });
   return end(told, stopped(told, told.turn.closing, composeAnswer(told, told.turn.closing)));

@@ -1,3 +1,4 @@
+import { nameArtefacts } from './artefacts.js';
 import { completeBatch, guardsRepeats, notExecuted, openCalls, toolOf } from './batch.js';
 import { asksCatalog } from './catalog.js';
 import { shortSignature, signature, type CallResult } from './calls.js';
@@ -19,8 +20,7 @@ export function settle(state: RunState, at: number): RunState {
   // Only a sequential batch has calls left when its ending call succeeds; they are not wanted any more.
   const parallel = state.config.definition.toolCalls === 'parallel';
   if (ended !== null && parallel && openCalls(state, batch).length > 0) return state;
-  const results = completeBatch(batch, (call) => notExecuted(call, 'the turn ended before it'));
-  const told = tell(state, { batch, results, at });
+  const told = tellBatch(state, at, (call) => notExecuted(call, 'the turn ended before it'));
   if (ended === null) return told;
   return end(
     told,
@@ -35,17 +35,25 @@ function endingCall(state: RunState, batch: Batch): CallResult | null {
   return batch.results[index] ?? null;
 }
 
-/** Writes the results into the transcript in call order and remembers what the guards need. */
-export function tell(
+/**
+ * Closes the open batch: its results go into the transcript in call order, `missing` gives one to each
+ * call that has none, and the turn remembers what the guards need. Without a batch nothing changes.
+ */
+export function tellBatch(
   state: RunState,
-  done: { batch: Batch; results: readonly CallResult[]; at: number },
+  at: number,
+  missing: (call: ToolCall) => CallResult,
 ): RunState {
-  let next: RunState = withTurn(state, { batch: null });
-  done.results.forEach((result, index) => {
-    const call = done.batch.calls[index];
+  const named = nameArtefacts(state, state.turn.batch?.calls.length);
+  const { batch } = named.turn;
+  if (batch === null) return state;
+  const results = completeBatch(batch, missing);
+  let next: RunState = withTurn(named, { batch: null });
+  results.forEach((result, index) => {
+    const call = batch.calls[index];
     if (call === undefined) return;
     next = withTurn(next, remember(next, call, result));
-    next = say(next, done.at, {
+    next = say(next, at, {
       role: 'tool',
       text: result.text,
       ...(result.blob && { blob: result.blob }),
@@ -54,7 +62,7 @@ export function tell(
       ...(result.acknowledged && { acknowledged: true }),
     });
   });
-  const allFailed = done.results.every((result) => !result.ok);
+  const allFailed = results.every((result) => !result.ok);
   return withTurn(next, { failedSteps: allFailed ? next.turn.failedSteps + 1 : 0 });
 }
 

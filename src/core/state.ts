@@ -1,7 +1,8 @@
 import type { AgentDefinition, LimitName, LimitSet, Price } from './definition.js';
 import type { CallResult } from './calls.js';
+import type { Decision } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
-import type { Artefact, BlobRef, ToolCall } from './messages.js';
+import type { Artefact, ContextRef, ToolCall } from './messages.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { Transcript } from './transcript.js';
@@ -91,6 +92,8 @@ export interface SegmentSize {
   readonly steps: number;
   /** Bytes of history. */
   readonly bytes: number;
+  /** Events of history, also where the run has said nothing; absent: 4,000. */
+  readonly events?: number;
 }
 
 /** Everything that is pinned at the start of a run. */
@@ -104,12 +107,17 @@ export interface RunConfig {
   /** Names of the search attributes that the namespace has. */
   readonly searchAttributes: readonly string[];
   /** The run's `context` where it is too large to travel with each call. */
-  readonly contextBlob?: BlobRef;
+  readonly contextBlob?: ContextRef;
   /** Absent: `SEGMENT`. */
   readonly segment?: SegmentSize;
+  /** Heartbeat timeout of model calls and retrievals in ms; absent: `HEARTBEAT_MS`. */
+  readonly heartbeatMs?: number;
   /** How many agents stand above this run; absent for one that was started from outside. */
   readonly depth?: number;
 }
+
+/** Default heartbeat timeout, in ms: how soon the server notices that a worker has died. */
+export const HEARTBEAT_MS = 10_000;
 
 export const SEGMENT: SegmentSize = { steps: 100, bytes: 2 * 1024 * 1024 };
 
@@ -153,6 +161,8 @@ export interface RunState {
   readonly forkedFrom?: ForkPoint;
   /** By name of a tool that its MCP server has changed: the form that a person has accepted. */
   readonly accepted?: Readonly<Record<string, string>>;
+  /** The newest decisions of people about the run, oldest first; absent: none. */
+  readonly decisions?: readonly Decision[];
 }
 
 /** The messages before number `at` of another run. */

@@ -1,9 +1,11 @@
 import type { BlockedReason } from './blocked.js';
+import type { Decision } from './decisions.js';
 import type { McpLeft } from './definition.js';
+import type { RefusedMessage } from './inbox.js';
 import type { Message, SafetyCheck } from './messages.js';
 import type { Outcome, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
-import type { EffectiveLimits, ForkPoint } from './state.js';
+import type { EffectiveLimits, ForkPoint, RunState } from './state.js';
 import type { PromptChunk } from './transcript.js';
 
 export type RunStatusName =
@@ -69,6 +71,18 @@ export interface RunStatus {
   readonly forkedFrom?: ForkPoint;
   /** MCP servers that could not be had at the start, and that the run does without. */
   readonly left?: readonly McpLeft[];
+  /** The newest messages that came by signal, while no worker was there, and were refused when one came. */
+  readonly refused?: readonly RefusedMessage[];
+  /** The newest decisions of people: who did what, as far as they said who they are. */
+  readonly decisions?: readonly Decision[];
+}
+
+/** What a status shows of people, beside their messages; nothing where there is nothing to show. */
+export function decidedByPeople({
+  inbox: { refused },
+  decisions,
+}: Pick<RunState, 'inbox' | 'decisions'>): Pick<RunStatus, 'refused' | 'decisions'> {
+  return { ...(refused && { refused }), ...(decisions && { decisions }) };
 }
 
 /** What stands in the memo after each turn; readable without a worker. */

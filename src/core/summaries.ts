@@ -1,5 +1,6 @@
 import type { Message, ToolCall } from './messages.js';
 import { isObject, parseJson } from './json.js';
+import { printable } from './hidden.js';
 import type { RunState } from './state.js';
 
 const ARGUMENT_CHARACTERS = 60;
@@ -46,16 +47,18 @@ function shortArguments(json: string): string {
   return words.join(' ');
 }
 
-/** Control characters and direction marks are shown, not obeyed: a summary is read in terminals and pages. */
+/**
+ * A text as one short line for terminals and pages: hidden characters are written as escapes, line
+ * breaks and tabs as blanks.
+ */
 export function visible(text: string): string {
-  const shown = text.replace(
-    // oxlint-disable-next-line no-control-regex -- control characters are the point
-    /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
-    (character) => (character === '\n' ? ' ' : '�'),
-  );
+  // An escape is never shorter than what it stands for.
+  const shown = printable(text.slice(0, 2 * SUMMARY_CHARACTERS)).replaceAll(/[\n\t]/g, ' ');
   return cut(shown, SUMMARY_CHARACTERS);
 }
 
+/** Never cuts a character in half. */
 function cut(text: string, characters: number): string {
-  return text.length <= characters ? text : `${text.slice(0, characters - 1)}…`;
+  if (text.length <= characters) return text;
+  return `${text.slice(0, characters - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }

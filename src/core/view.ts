@@ -1,6 +1,8 @@
 import { bytesOf } from './carry.js';
+import { isObject } from './json.js';
 import { isSide, type Message } from './messages.js';
 import type { Outcome } from './outcome.js';
+import { show } from './show.js';
 import type { RunState } from './state.js';
 import type { PromptPage, TranscriptPage, TurnMemo } from './status.js';
 import { chunkedLength, type Transcript } from './transcript.js';
@@ -35,6 +37,26 @@ export function promptPage(
   const start = chunkedLength(transcript);
   const wanted = messages.slice(Math.max(0, from - start), Math.max(0, to - start));
   return { chunks, start, messages: fitting(wanted) };
+}
+
+/** @returns what is wrong with the range of a query, or null; a range that need not be given may be null */
+export function rangeProblem(
+  query: string,
+  value: unknown,
+  required: readonly string[] = [],
+): string | null {
+  if ((value === undefined || value === null) && required.length === 0) return null;
+  if (!isObject(value)) return `${query}: expected a range, got ${show(value)}; give {"from": 0}`;
+  for (const name of ['from', 'to']) {
+    const place = value[name];
+    if (place === undefined && !required.includes(name)) continue;
+    if (typeof place !== 'number' || !(place >= 0)) {
+      return `${query}.${name}: expected a number from 0, got ${show(place)}`;
+    }
+  }
+  const { side } = value;
+  if (side === undefined || typeof side === 'boolean') return null;
+  return `${query}.side: expected true or false, got ${show(side)}`;
 }
 
 function fitting(wanted: readonly Message[]): readonly Message[] {

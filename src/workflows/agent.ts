@@ -5,66 +5,97 @@ import {
   CancelledFailure,
   condition,
   ContinueAsNew,
+  TemporalFailure,
   upsertMemo,
+  workflowInfo,
 } from '@temporalio/workflow';
 import { end } from '../core/change.js';
 import { failed } from '../core/ends.js';
 import { isProblem, parseRunInput, type RunInput } from '../core/input.js';
 import { apply, runLoop } from '../core/loop.js';
+import { NewerStateError } from '../core/migrations.js';
 import type { Outcome } from '../core/outcome.js';
 import { reduce } from '../core/reduce.js';
+import { problemText } from '../core/show.js';
 import { inTurn, type RunState } from '../core/state.js';
+import { isLoaded } from '../core/unloaded.js';
 import { firstState, readCarried } from './carried.js';
 import { startClock } from './clock.js';
 import { effects } from './effects.js';
 import { fork } from './fork.js';
 import { answerQuestions } from './handlers.js';
 import { archiveRest } from './keep.js';
-import { inputFailure, loadConfig } from './load.js';
-import { takeMessages } from './message-handlers.js';
+import { inputFailure, pinAgent, rootRun } from './load.js';
+import { takeMessages, takeRecorded } from './message-handlers.js';
+import { continueAsNew } from './next-segment.js';
 import { presence, rememberTurn } from './presence.js';
 import { messageOf } from './problem.js';
 import { createSession, interrupt, type Session } from './session.js';
+import { calledProblem, startProblem } from './start-rules.js';
+import { LEFT, standOn } from './standing.js';
 
 /**
  * Workflow type `agent`: one run of one agent. Returns the outcome when it completed or stopped,
  * ends Canceled when it was cancelled, fails with `AgentFailed` (outcome in the details) else.
- * The second argument is the run's own, from segment to segment.
+ * The second argument is the run's own, from segment to segment; a starter's is refused.
  */
 export async function agent(input: unknown, carried?: unknown): Promise<Outcome> {
   const root = CancellationScope.current();
   // After a native cancel everything in the root scope is cancelled at once; the loop has to
   // outlive it, to answer the open calls and to write down the outcome.
-  return await CancellationScope.nonCancellable(() => run(input, carried, root));
+  try {
+    return await CancellationScope.nonCancellable(() => run(input, carried, root));
+  } catch (error) {
+    throw failureOfRun(error);
+  }
 }
 
 async function run(given: unknown, carried: unknown, root: CancellationScope): Promise<Outcome> {
+  const notNow = startProblem();
+  if (notNow !== null) throw inputFailure(notNow);
   const before = readCarried(carried);
   const input = parseRunInput(given, { continued: before !== null });
   if (isProblem(input)) throw inputFailure(input.problem);
+  const notCalled = calledProblem(input);
+  if (notCalled !== null) throw inputFailure(notCalled);
   const session = createSession(input, before ?? { state: firstState(input), shown: '' });
   // Before anything is awaited: a message may come with the very start.
+  takeRecorded(session);
   answerQuestions(session);
   takeMessages(session);
   root.cancelRequested.catch(() => interrupt(session, 'cancel'));
-  if (before === null) await begin(session, input);
-  session.changed = presence(session);
   if (root.consideredCancelled) interrupt(session, 'cancel');
+  session.changed = presence(session);
+  standOn(session, before?.blocked ?? []);
+  if (!isLoaded(session.state)) await begin(session, input);
   startClock(session);
   const outcome = await live(session);
   await finish(session, outcome);
   return conclude(outcome);
 }
 
+/**
+ * Pins the agent, and takes over what the run begins with. A cancel takes effect at any moment of it:
+ * the run then ends like any that is cancelled before its first step.
+ */
 async function begin(session: Session, input: RunInput): Promise<void> {
-  const config = await loadConfig(input);
-  const { contextBlob } = input;
-  apply(session, {
-    type: 'agent-loaded',
-    config: { ...config, ...(contextBlob && { contextBlob }) },
-  });
-  if (input.tags !== undefined) upsertMemo({ tags: [...input.tags] });
-  if (input.fork !== undefined) await fork(session, input.fork);
+  if (input.contextBlob !== undefined && workflowInfo().parent === undefined) {
+    throw inputFailure('contextBlob: only an agent that calls another gives it; give `context`');
+  }
+  try {
+    let config = await pinAgent(session);
+    while (config === LEFT) {
+      await continueAsNew(session);
+      config = await pinAgent(session);
+    }
+    const { contextBlob } = input;
+    const called = contextBlob && { contextBlob: { ...contextBlob, root: rootRun() } };
+    apply(session, { type: 'agent-loaded', config: { ...config, ...called } });
+    if (input.tags !== undefined) upsertMemo({ tags: [...input.tags] });
+    if (input.fork !== undefined) await fork(session, input.fork);
+  } catch (error) {
+    if (session.interruption === null || error instanceof ContinueAsNew) throw error;
+  }
 }
 
 /** A plain exception would make the workflow task retry for ever; it ends the turn instead. */
@@ -73,7 +104,7 @@ async function live(session: Session): Promise<Outcome> {
     try {
       return await runLoop(session, effects(session));
     } catch (error) {
-      if (error instanceof ContinueAsNew || !inTurn(session.state)) throw faultOfRun(error);
+      if (error instanceof ContinueAsNew || !inTurn(session.state)) throw error;
       session.state = broken(session.state, faultText(error));
     }
   }
@@ -84,15 +115,18 @@ function broken(state: RunState, message: string): RunState {
   const told = reduce(state, {
     type: 'interrupted',
     by: 'cancelTurn',
-    results: [],
     at: Date.now(),
   });
   return end(told, failed(told, { reason: 'error', message }));
 }
 
-/** What goes wrong outside all turns ends the run, visibly. */
-function faultOfRun(error: unknown): unknown {
-  if (error instanceof ContinueAsNew) return error;
+/**
+ * What goes wrong outside all turns ends the run, visibly; a plain exception would fail its workflow
+ * task again and again. Only a state of a newer version waits for a worker that can read it.
+ */
+function failureOfRun(error: unknown): unknown {
+  const passes = [ContinueAsNew, TemporalFailure, NewerStateError];
+  if (passes.some((known) => error instanceof known)) return error;
   return ApplicationFailure.create({
     type: 'AgentFailed',
     nonRetryable: true,
@@ -101,7 +135,7 @@ function faultOfRun(error: unknown): unknown {
 }
 
 function faultText(error: unknown): string {
-  return `a fault of perdure itself: ${messageOf(error)}`;
+  return problemText(`a fault of perdure itself: ${messageOf(error)}`);
 }
 
 async function finish(session: Session, outcome: Outcome): Promise<void> {

@@ -1,26 +1,34 @@
-import { condition } from '@temporalio/workflow';
 import type { Resolution } from '../core/call-results.js';
 import type { Blocked, Pending } from '../core/status.js';
 import { inFlight, type Session } from './session.js';
+import { leave, standStill, untilLeft, type Left } from './standing.js';
 
-/** Blocks the run, visibly, until a person decides about a call. Rejects when the work is broken off. */
+/**
+ * Blocks the run, visibly, until a person decides about a call. Returns `LEFT` where the segment is
+ * full: the next one goes on asking. Rejects when the work is broken off.
+ */
 export async function askPerson(
   session: Session,
   { pending, blocked }: { readonly pending: Pending; readonly blocked: Blocked },
-): Promise<Resolution> {
+): Promise<Resolution | Left> {
   const { call } = pending;
   session.pending.set(call, pending);
   session.blocked.set(call, blocked);
   session.changed();
+  const decided = (): boolean => session.resolutions.has(call);
+  let left = false;
   try {
-    await inFlight(session, () => condition(() => session.resolutions.has(call)));
+    await standStill(session, call, () => inFlight(session, () => untilLeft(session, decided)));
+    left = !decided();
   } finally {
-    session.pending.delete(call);
-    session.blocked.delete(call);
-    session.changed();
+    if (!left) {
+      session.pending.delete(call);
+      session.blocked.delete(call);
+      session.changed();
+    }
   }
   const resolution = session.resolutions.get(call);
   session.resolutions.delete(call);
-  if (resolution === undefined) throw new Error(`${call}: nobody has decided`);
-  return resolution;
+  if (resolution !== undefined) return resolution;
+  return leave(session, { name: call, probeMs: 0, resumes: session.resumes });
 }

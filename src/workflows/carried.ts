@@ -1,13 +1,15 @@
 import { makeContinueAsNewFunc, workflowInfo } from '@temporalio/workflow';
 import { byteLength } from '../core/inbox.js';
-import type { RunInput } from '../core/input.js';
-import { isObject } from '../core/json.js';
-import { migrate, SCHEMA } from '../core/migrations.js';
+import { isProblem, type RunInput } from '../core/input.js';
+import { readForm, SCHEMA } from '../core/migrations.js';
 import { reduce } from '../core/reduce.js';
+import type { Standing } from '../core/standing.js';
 import { initialState, type RunState } from '../core/state.js';
-import { unloadedConfig } from '../core/unloaded.js';
+import { hasOwnHash, unloadedConfig } from '../core/unloaded.js';
 import type { agent } from './agent.js';
+import { inputFailure } from './load.js';
 import type { Session } from './session.js';
+import { standingOf } from './standing.js';
 
 /** An input over 2 MiB is refused by the server again and again. */
 const MOST_BYTES = 1.5 * 1024 * 1024;
@@ -19,6 +21,8 @@ export interface Carried {
   readonly state: RunState;
   /** The status that the search attributes show already. */
   readonly shown: string;
+  /** Blocked work, which goes on blocked in the next segment; absent where nothing is blocked. */
+  readonly blocked?: readonly Standing[];
 }
 
 /** The state of a run that has heard its first message, if it was started with one, and loaded nothing yet. */
@@ -30,11 +34,27 @@ export function firstState(input: RunInput): RunState {
   return reduce(state, { type: 'message-received', message });
 }
 
-/** What the segment before has left; null in a run's first one, whatever its starter may have given. */
+/**
+ * Returns what the segment before has handed over; null in a run's first one. Throws the failure of a
+ * run for a state that its starter gave, and for one that is malformed.
+ *
+ * A workflow of another type that continues as new into this one passes this check, as the server
+ * does not say who wrote the state. It has to be complete, and its definition cannot borrow the hash
+ * of a registered one.
+ */
 export function readCarried(value: unknown): Carried | null {
-  // A retry or a cron schedule of Temporal's continues a run too, with nothing but its input.
-  if (workflowInfo().continuedFromExecutionRunId === undefined || !isObject(value)) return null;
-  return migrate(value);
+  if (value === undefined || value === null) return null;
+  if (workflowInfo().continuedFromExecutionRunId === undefined) {
+    throw inputFailure(
+      'carried: expected no second argument; only the run itself passes its state',
+    );
+  }
+  const read = readForm(value);
+  if (isProblem(read)) throw inputFailure(read.problem);
+  if (!hasOwnHash(read.form.state)) {
+    throw inputFailure('carried.state.config.definition.hash: expected that of the definition');
+  }
+  return read.form;
 }
 
 /**
@@ -46,8 +66,14 @@ export function carry(session: Session): readonly [RunInput, Carried] | null {
   const kept = session.state.config.contextBlob === undefined && context !== undefined;
   const next: RunInput = { ...input, ...(kept && { context }) };
   const state = reduce(session.state, { type: 'segment-begun' });
+  const blocked = standingOf(session);
   for (const each of [state, spared(state)]) {
-    const carried: Carried = { schema: SCHEMA, state: each, shown: session.shown };
+    const carried: Carried = {
+      schema: SCHEMA,
+      state: each,
+      shown: session.shown,
+      ...(blocked.length > 0 && { blocked }),
+    };
     if (byteLength(JSON.stringify([next, carried])) <= MOST_BYTES) return [next, carried];
   }
   return null;

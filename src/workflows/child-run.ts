@@ -1,30 +1,21 @@
-import {
-  ApplicationFailure,
-  CancelledFailure,
-  ChildWorkflowCancellationType,
-  ChildWorkflowFailure,
-  executeChild,
-  workflowInfo,
-} from '@temporalio/workflow';
+import { ChildWorkflowCancellationType, workflowInfo } from '@temporalio/workflow';
 import { cancelledCall, refusedCall } from '../core/call-results.js';
+import { calledId } from '../core/called.js';
 import { errorText, type CallResult } from '../core/calls.js';
 import { childBudget, childResult, type ChildEnd } from '../core/child.js';
 import type { ToolDefinition } from '../core/definition.js';
 import { sha256Hex } from '../core/digest.js';
 import type { RunInput } from '../core/input.js';
 import { isObject, parseJson, textOf } from '../core/json.js';
+import { workflowSummary } from '../core/markdown.js';
 import type { ToolCall } from '../core/messages.js';
-import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
 import { callSummary } from '../core/summaries.js';
-import type { agent } from './agent.js';
-import { messageOf } from './problem.js';
+import { callKey } from './call-key.js';
+import { endOfChild, runCalled } from './called-run.js';
 import { inFlight, type Session } from './session.js';
 
-/** UTF-16 code units; a workflow id may have 1,000 bytes. */
-const LONGEST_CALLER = 300;
-
-/** A call of an agent: a child run. Never rejects for what becomes of it. */
+/** Runs one call of an agent as a child run. Never rejects, however the child ends. */
 export async function runChild(
   session: Session,
   state: RunState,
@@ -45,32 +36,29 @@ export async function runChild(
     budget: childBudget(state, Date.now()),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
-  try {
-    const outcome = await inFlight(session, () =>
-      executeChild<typeof agent>('agent', {
-        workflowId: childId(call),
-        args: [input],
+  const key = callKey(session.input, state, call);
+  const { workflowId } = workflowInfo();
+  const end = await inFlight(session, () =>
+    runCalled(
+      input,
+      { key, close: parentClose, summary: callSummary(call) },
+      {
+        workflowId: calledId({ workflowId, name: call.id, key }, sha256Hex),
         parentClosePolicy: CLOSE[parentClose],
         cancellationType:
           parentClose === 'abandon'
             ? ChildWorkflowCancellationType.ABANDON
             : ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-        staticSummary: callSummary(call),
-      }),
-    );
-    return childResult(call, { outcome, message: '' });
-  } catch (error) {
-    const result = childResult(call, endOfChild(error));
-    if (session.interruption === null) return result;
-    return { ...cancelledCall(call, tool), ...(result.usage && { usage: result.usage }) };
+        staticSummary: workflowSummary(callSummary(call)),
+      },
+    ),
+  ).then((outcome): ChildEnd => ({ outcome, message: '' }), endOfChild);
+  const result = childResult(call, end);
+  const { status } = end.outcome ?? {};
+  if (session.interruption === null || status === 'completed' || status === 'stopped') {
+    return result;
   }
-}
-
-/** The caller's id and the call's; where that would be longer than an id may be, with a digest. */
-function childId(call: ToolCall): string {
-  const { workflowId } = workflowInfo();
-  const caller = workflowId.length <= LONGEST_CALLER ? workflowId : sha256Hex(workflowId);
-  return `${caller}/${call.id}`;
+  return { ...cancelledCall(call, tool), ...(result.usage && { usage: result.usage }) };
 }
 
 const CLOSE = {
@@ -78,17 +66,3 @@ const CLOSE = {
   request_cancel: 'REQUEST_CANCEL',
   abandon: 'ABANDON',
 } as const;
-
-/** What a child run that did not return has left: its outcome travels in the failure's details. */
-export function endOfChild(error: unknown): ChildEnd {
-  const cause = error instanceof ChildWorkflowFailure ? error.cause : error;
-  const details =
-    cause instanceof ApplicationFailure || cause instanceof CancelledFailure ? cause.details : [];
-  const [first] = details ?? [];
-  const message = cause instanceof Error ? cause.message : messageOf(error);
-  return { outcome: isOutcome(first) ? first : null, message };
-}
-
-function isOutcome(value: unknown): value is Outcome {
-  return isObject(value) && typeof value['status'] === 'string' && isObject(value['usage']);
-}

@@ -3,13 +3,15 @@ import { wakes } from '../core/batch.js';
 import { apply, type Effects } from '../core/loop.js';
 import { nextAction, type Action } from '../core/next-action.js';
 import { startClock } from './clock.js';
-import { loadConfig } from './load.js';
+import { reloadAgent } from './load.js';
 import { callModel } from './model-call.js';
-import { continueAsNew, segmentFacts } from './next-segment.js';
+import { continueAsNew } from './next-segment.js';
 import { keepForArchive } from './keep.js';
 import { rememberTurn } from './presence.js';
 import { retrieve } from './retrieval.js';
 import { takeInterruption, unlessInterrupted, type Session } from './session.js';
+import { forgetStanding } from './standing.js';
+import { segmentFacts } from './segment-facts.js';
 import { runCalls } from './tool-calls.js';
 
 /** A run that was started for a message which never came (it was refused) does not wait for ever. */
@@ -22,19 +24,20 @@ export function effects(session: Session): Effects {
     segment: () => segmentFacts(session),
     callModel: (state, call) => callModel(session, state, call),
     retrieve: (state, asked) => retrieve(session, state, asked),
-    runCalls: (state, calls) => runCalls(session, state, calls),
+    runCalls: (state, calls, finished) => runCalls(session, state, { calls, finished }),
     awaitTime: (until) => awaiting(session, 'await-time', () => untilTimeOrMessage(session, until)),
     awaitChange: (action) => awaiting(session, action.type, () => untilChange(session, action)),
     recordTurn: (turn, outcome) => {
-      // What would have broken this turn off is not the next one's.
+      // What would have broken this turn off, or stood in its way, is not the next one's.
       takeInterruption(session);
+      forgetStanding(session);
       startClock(session);
       rememberTurn(session, turn, outcome);
       if (!session.state.open) session.changed();
     },
     turnBegun: () => startClock(session),
     continueAsNew: () => continueAsNew(session),
-    refreshAgent: () => loadConfig(session.input).catch(() => null),
+    refreshAgent: () => reloadAgent(session),
     keepMessages: (must) => keepForArchive(session, must),
     observe: () => undefined,
   };

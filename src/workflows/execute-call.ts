@@ -13,11 +13,14 @@ import {
 import type { CallResult } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
 import type { ToolCall } from '../core/messages.js';
+import { isToolResult } from '../core/recorded.js';
 import { callSummary } from '../core/summaries.js';
-import { toolActivity } from './activities.js';
-import { mend } from './blocking.js';
+import { findActivity, toolActivity } from './activities.js';
+import { mend, type BlockedAt } from './blocking.js';
 import { isLost, messageOf } from './problem.js';
+import { fitting } from './recorded-result.js';
 import { inFlight, type Session } from './session.js';
+import { LEFT, type Left, type LeftWork } from './standing.js';
 import { settleUnknown } from './unknown-outcome.js';
 
 /** A `once` tool has one attempt; what fails before it is entered is scheduled again, this often. */
@@ -29,13 +32,26 @@ interface Work {
   readonly input: RunToolInput;
 }
 
-/** Executes one call to its one result. Never rejects for what a tool, a worker or a person does. */
-export async function executeCall(session: Session, work: Work): Promise<CallResult> {
+/**
+ * Executes one call to its one result; `left`: what a segment has left blocked, to go on there. Never
+ * rejects for what a tool, a worker or a person does.
+ */
+export async function executeCall(
+  session: Session,
+  work: Work,
+  left?: LeftWork,
+): Promise<CallResult | Left> {
   const { tool, input } = work;
   const { call } = input;
+  let current = work;
+  let stood = left;
   for (let starts = 1; ; starts += 1) {
-    const end = await attempt(session, work);
+    const end = await attempt(session, current, stood);
+    const asked = stood?.reason === 'outcome_unknown';
+    stood = undefined;
     switch (end.type) {
+      case 'left':
+        return LEFT;
       case 'result':
         return end.result;
       case 'not_started':
@@ -45,47 +61,75 @@ export async function executeCall(session: Session, work: Work): Promise<CallRes
         }
         break;
       case 'unknown': {
-        const settled = await settleUnknown(session, { ...work, message: end.message });
+        const settled = await settleUnknown(session, { ...work, message: end.message, asked });
+        if (settled.type === 'left') return LEFT;
         if (settled.type === 'settled') return settled.result;
         if (settled.type === 'cancelled') return cancelledCall(call, tool);
+        const { again: _, ...decided } = input;
+        current = { tool, input: decided };
       }
     }
   }
 }
 
 type AttemptEnd =
+  | { readonly type: 'left' }
   | { readonly type: 'result'; readonly result: CallResult }
   | { readonly type: 'unknown' | 'not_started'; readonly message: string };
 
-async function attempt(session: Session, { tool, input }: Work): Promise<AttemptEnd> {
+async function attempt(session: Session, work: Work, stood?: LeftWork): Promise<AttemptEnd> {
+  const { tool, input } = work;
   const { call } = input;
+  if (stood?.reason === 'outcome_unknown') return { type: 'unknown', message: stood.message };
   const activity = toolActivity(tool, callSummary(call));
   const { resumes } = session;
   try {
-    return endOf(await inFlight(session, () => activity(withAccepted(session, input))), {
-      call,
-      tool,
-    });
+    if (stood !== undefined) return await blockedAttempt(session, work, stood);
+    const result = await inFlight(session, () => activity(withAccepted(session, input)));
+    return endOf(fitting('runTool', isToolResult, result), { call, tool });
   } catch (error) {
-    const work = {
-      name: call.id,
-      reasons: TOOL_BLOCKS,
-      // A probe may have begun to execute; breaking it off for `resume` would make its outcome unknown.
-      breakable: tool.effect !== 'once',
-      attempt: (blocked: ToolBlock | undefined) =>
-        activity({ ...withAccepted(session, input), ...(blocked !== undefined && { blocked }) }),
-    };
-    return await mend(session, work, { error, resumes }).then(
-      (result) => endOf(result, { call, tool }),
-      (failure: unknown) => failureEnd(session, { call, tool }, failure),
-    );
+    return await blockedAttempt(session, work, { error, resumes });
   }
+}
+
+/** Never rejects. */
+async function blockedAttempt(
+  session: Session,
+  { tool, input }: Work,
+  from: BlockedAt,
+): Promise<AttemptEnd> {
+  const { call } = input;
+  const activity = toolActivity(tool, callSummary(call), true);
+  const find = findActivity(callSummary(call));
+  const work = {
+    name: call.id,
+    reasons: TOOL_BLOCKS,
+    // A probe may have begun to execute; breaking it off for `resume` would make its outcome unknown.
+    breakable: tool.effect !== 'once',
+    find: async (blocked: ToolBlock) =>
+      await find({ ...withAccepted(session, input), blocked, find: true }),
+    attempt: async (blocked: ToolBlock | undefined) =>
+      fitting(
+        'runTool',
+        isToolResult,
+        await activity({
+          ...withAccepted(session, input),
+          ...(blocked !== undefined && { blocked }),
+        }),
+      ),
+  };
+  return await mend(session, work, from).then(
+    (result): AttemptEnd => (result === LEFT ? { type: 'left' } : endOf(result, { call, tool })),
+    (failure: unknown) => failureEnd(session, { call, tool }, failure),
+  );
 }
 
 /** What a person accepts while the call waits holds for its next attempt. */
 function withAccepted({ state }: Session, input: RunToolInput): RunToolInput {
-  const accepted = state.accepted?.[input.call.name];
-  return accepted === undefined ? input : { ...input, accepted };
+  const { accepted = {} } = state;
+  const { name } = input.call;
+  const form = Object.hasOwn(accepted, name) ? accepted[name] : undefined;
+  return form === undefined ? input : { ...input, accepted: form };
 }
 
 function failureEnd(

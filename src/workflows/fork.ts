@@ -1,13 +1,18 @@
 import { upsertMemo } from '@temporalio/workflow';
-import type { ForkMessagesResult } from '../activities/contract.js';
+import type { ForkMessagesInput } from '../activities/contract.js';
 import type { ForkInput } from '../core/input.js';
 import { apply } from '../core/loop.js';
-import { forkMessages } from './activities.js';
+import { isForked, type ForkMessagesResult } from '../core/recorded.js';
+import { forkMessages, forkMessagesBlocked } from './activities.js';
+import { mendInPlace } from './blocking.js';
 import { refused } from './load.js';
-import type { Session } from './session.js';
+import { fitting } from './recorded-result.js';
+import { inFlight, type Session } from './session.js';
 
 /** Puts the messages of another run before all that is said in this one, and remembers which. */
 export async function fork(session: Session, { run, at }: ForkInput): Promise<void> {
+  const { name: agent, forkFrom } = session.state.config.definition;
+  const input = { run, agent, ...(forkFrom && { forkFrom }), ...(at !== undefined && { at }) };
   const {
     next,
     chunk,
@@ -16,7 +21,7 @@ export async function fork(session: Session, { run, at }: ForkInput): Promise<vo
     pinned = [],
     artefacts,
     ...read
-  } = await messagesOf({ run, at });
+  } = await messagesOf(session, input);
   const from = { run, runId: read.from.runId, at: next };
   apply(session, {
     type: 'forked',
@@ -30,16 +35,24 @@ export async function fork(session: Session, { run, at }: ForkInput): Promise<vo
   upsertMemo({ forkedFrom: from });
 }
 
-async function messagesOf({
-  run,
-  at,
-}: {
-  readonly run: string;
-  readonly at: number | undefined;
-}): Promise<ForkMessagesResult> {
+async function messagesOf(session: Session, input: ForkMessagesInput): Promise<ForkMessagesResult> {
+  const { resumes } = session;
   try {
-    return await forkMessages({ run, ...(at !== undefined && { at }) });
+    const taken = await inFlight(session, () => forkMessages(input));
+    return fitting('forkMessages', isForked, taken);
   } catch (error) {
-    throw refused(error);
+    const work = {
+      name: 'fork',
+      reasons: ['storage'],
+      breakable: true,
+      attempt: async (blocked: 'storage' | undefined) => {
+        const taken = await forkMessagesBlocked({ ...input, ...(blocked && { blocked }) });
+        return fitting('forkMessages', isForked, taken);
+      },
+    } as const;
+    return await mendInPlace(session, work, { error, resumes }).catch((failure: unknown) => {
+      // A cancel is no fault of the input.
+      throw session.interruption === null ? refused(failure) : failure;
+    });
   }
 }

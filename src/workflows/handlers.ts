@@ -1,7 +1,7 @@
 import { setHandler } from '@temporalio/workflow';
 import type { Resolution } from '../core/call-results.js';
 import { isObject } from '../core/json.js';
-import { promptPage, transcriptPage } from '../core/view.js';
+import { promptPage, rangeProblem, transcriptPage } from '../core/view.js';
 import {
   definitionQuery,
   pendingQuery,
@@ -12,6 +12,7 @@ import {
   transcriptQuery,
 } from './handles.js';
 import { statusOf } from './presence.js';
+import { claimProblem, deciding, recordDecision } from './decide.js';
 import { refusal } from './problem.js';
 import { acceptTool, refuseAcceptance } from './accept-tool.js';
 import { resume, type Session } from './session.js';
@@ -22,29 +23,49 @@ const MAX_RESULT_CHARACTERS = 32_000;
 /** Answers queries and takes updates. No handler waits for an activity, so none holds a segment open. */
 export function answerQuestions(session: Session): void {
   setHandler(statusQuery, () => statusOf(session));
-  setHandler(transcriptQuery, (range) => transcriptPage(session.state.transcript, range));
-  setHandler(promptQuery, (range) => promptPage(session.state.transcript, range));
+  setHandler(transcriptQuery, (range) => {
+    refuse(rangeProblem('transcript', range));
+    return transcriptPage(session.state.transcript, range ?? {});
+  });
+  setHandler(promptQuery, (range) => {
+    refuse(rangeProblem('prompt', range, ['from', 'to']));
+    return promptPage(session.state.transcript, range);
+  });
   setHandler(pendingQuery, () => [...session.pending.values()]);
   setHandler(definitionQuery, () => session.state.config.definition);
   setHandler(
     resolveUpdate,
     (resolution) => {
-      if (resolution.as === 'accept') acceptTool(session, resolution);
-      else session.resolutions.set(resolution.call, resolution);
-      return { resolved: resolution.call };
+      const { call, as } = resolution;
+      const update = deciding(session);
+      if (update.before !== undefined) return { resolved: call };
+      if (as === 'accept') acceptTool(session, resolution);
+      else session.resolutions.set(call, resolution);
+      recordDecision(session, update, { what: 'resolve', call, as, claim: resolution });
+      return { resolved: call };
     },
     { validator: (resolution) => refuseResolution(session, resolution) },
   );
-  setHandler(resumeUpdate, () => {
-    resume(session);
-    session.changed();
-    return { resumed: true } as const;
-  });
+  setHandler(
+    resumeUpdate,
+    (claim) => {
+      const update = deciding(session);
+      if (update.before === undefined) {
+        resume(session);
+        recordDecision(session, update, { what: 'resume', claim });
+        session.changed();
+      }
+      return { resumed: true } as const;
+    },
+    { validator: (claim) => refuse(claimProblem(claim)) },
+  );
 }
 
 /** The first decision wins; what names no open question is refused with the ones there are. */
 function refuseResolution(session: Session, resolution: Resolution): void {
   if (!isObject(resolution)) throw refusal('resolve takes {call, as, result?}');
+  refuse(claimProblem(resolution));
+  if (deciding(session).before !== undefined) return;
   const { call, as } = resolution;
   if (as === 'accept') return refuseAcceptance(session, resolution);
   if (!['happened', 'retry', 'abandon'].includes(as)) {
@@ -65,6 +86,10 @@ function refuseResolution(session: Session, resolution: Resolution): void {
   const open = [...session.pending.keys()];
   const known = open.length === 0 ? 'no call waits for a decision' : `waiting: ${open.join(', ')}`;
   throw refusal(`call: ${JSON.stringify(call)} does not wait for a decision; ${known}`);
+}
+
+function refuse(problem: string | null): void {
+  if (problem !== null) throw refusal(problem);
 }
 
 function jsonSize(value: unknown): number {

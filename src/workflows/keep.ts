@@ -1,79 +1,101 @@
 import { workflowInfo } from '@temporalio/workflow';
+import type { KeepMessagesInput } from '../activities/contract.js';
 import { overflow } from '../core/carry.js';
 import type { Interruption } from '../core/events.js';
 import { apply } from '../core/loop.js';
+import { isKept, type KeepMessagesResult } from '../core/recorded.js';
 import { chunkedLength } from '../core/transcript.js';
-import { keepMessages, keepMessagesBriefly } from './activities.js';
-import { resumedSince, unlessInterrupted, type Session } from './session.js';
+import {
+  keepMessages,
+  keepMessagesAtOnce,
+  keepMessagesBlocked,
+  keepMessagesBriefly,
+} from './activities.js';
+import { mendInPlace } from './blocking.js';
+import { fitting } from './recorded-result.js';
+import { inFlight, takeInterruption, type Session } from './session.js';
 
-/** An archive that is down is asked again after this time, or at once by `resume`. */
-const AGAIN_MS = 60_000;
+/** A history this long has to be left soon: the server ends a run at 51,200 events or 50 MiB. */
+const MOST_EVENTS = 30_000;
+const MOST_BYTES = 30 * 1024 * 1024;
 
-/** Before a new segment: the archive has everything, and the older messages lie in the blob store. */
+/**
+ * Before a new segment, the archive has everything, and the older messages are in the blob store.
+ * While there is room, a run whose store is down stays in its segment; then it is blocked, visibly.
+ * @returns whether the segment can be left
+ */
 export async function keepForSegment(session: Session): Promise<boolean> {
   const { transcript } = session.state;
   const count = overflow(session.state);
   const from = chunkedLength(transcript);
   const archive = archiveRange(session);
   if (count === 0 && archive === null) return true;
-  try {
-    const { blob } = await keepMessages({
-      firstRunId: workflowInfo().firstExecutionRunId,
-      archive,
-      chunk: count === 0 ? null : { from, to: from + count },
-    });
-    const chunk = blob === undefined ? null : { blob, count };
-    apply(session, { type: 'messages-kept', archived: archive?.to ?? 0, chunk });
-    return true;
-  } catch {
-    return false;
-  }
+  const chunk = count === 0 ? null : { from, to: from + count };
+  const { historyLength, historySize } = workflowInfo();
+  const must = historyLength >= MOST_EVENTS || historySize >= MOST_BYTES;
+  const kept = await keep(session, { archive, chunk }, must);
+  if (kept === null) return false;
+  const { blob } = kept;
+  const stored = blob === undefined ? null : { blob, count };
+  apply(session, { type: 'messages-kept', archived: archive?.to ?? 0, chunk: stored });
+  return true;
 }
 
 /**
- * Before a compaction takes them out of memory the messages go to the archive, where there is one.
+ * Before a compaction takes them out of memory, the messages go to the archive, where there is one.
  * `must`: the run cannot go on without the compaction, and is blocked, visibly, while the archive is down.
  */
 export async function keepForArchive(
   session: Session,
   must: boolean,
 ): Promise<boolean | Interruption> {
-  if (await archiveWith(session, keepMessages)) return true;
-  if (!must) return false;
-  const message =
-    'the archive cannot be written (see the log of the worker), and the conversation has to be ' +
-    'summarised before it goes on';
-  session.blocked.set('archive', { reason: 'storage', message });
-  session.changed();
+  const archive = archiveRange(session);
+  if (archive === null) return true;
+  const kept = await keep(session, { archive, chunk: null }, must);
+  // What broke it off ends the turn; that of a segment's change is left for the work that follows.
+  if (kept === null) return takeInterruption(session) ?? false;
+  apply(session, { type: 'messages-kept', archived: archive.to, chunk: null });
+  return true;
+}
+
+/** @returns null where the store is down, or where it was broken off */
+async function keep(
+  session: Session,
+  what: Pick<KeepMessagesInput, 'archive' | 'chunk'>,
+  must: boolean,
+): Promise<KeepMessagesResult | null> {
+  const { firstExecutionRunId: firstRunId } = workflowInfo();
+  const { resumes } = session;
+  const input = { firstRunId, ...what };
+  const attempt = async (blocked?: 'storage'): Promise<KeepMessagesResult> =>
+    fitting(
+      'keepMessages',
+      isKept,
+      await (must
+        ? keepMessagesBlocked({ ...input, must, ...(blocked && { blocked }) })
+        : keepMessages(input)),
+    );
   try {
-    for (;;) {
-      const { resumes } = session;
-      const by = await unlessInterrupted(session, () => resumedSince(session, resumes, AGAIN_MS));
-      if (by !== null) return by;
-      if (await archiveWith(session, keepMessages)) return true;
-    }
-  } finally {
-    session.blocked.delete('archive');
-    session.changed();
+    return await inFlight(session, () => attempt());
+  } catch (error) {
+    if (!must) return null;
+    const work = { name: 'archive', reasons: ['storage'], breakable: true, attempt } as const;
+    return await mendInPlace(session, work, { error, resumes }).catch(() => null);
   }
 }
 
 /** At the end of the run. The history has them too, for as long as the server keeps it. */
 export async function archiveRest(session: Session): Promise<void> {
-  await archiveWith(session, keepMessagesBriefly);
-}
-
-async function archiveWith(session: Session, keep: typeof keepMessages): Promise<boolean> {
   const archive = archiveRange(session);
-  if (archive === null) return true;
+  if (archive === null) return;
   try {
     const firstRunId = workflowInfo().firstExecutionRunId;
-    await keep({ firstRunId, archive, chunk: null });
+    const isCancelled = session.state.ending === 'cancelled';
+    const keepNow = isCancelled ? keepMessagesAtOnce : keepMessagesBriefly;
+    fitting('keepMessages', isKept, await keepNow({ firstRunId, archive, chunk: null }));
     apply(session, { type: 'messages-kept', archived: archive.to, chunk: null });
-    return true;
   } catch {
     // The worker's log has the reason.
-    return false;
   }
 }
 

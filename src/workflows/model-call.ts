@@ -1,14 +1,18 @@
 import type { CallModelInput } from '../activities/contract.js';
 import { MODEL_BLOCKS, type ModelBlock } from '../core/blocked.js';
+import type { Json } from '../core/json.js';
 import type { ModelCall, ModelCallEnd } from '../core/loop.js';
+import { isReply } from '../core/recorded.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { RunState } from '../core/state.js';
 import { stepSummary } from '../core/summaries.js';
 import { promptLength } from '../core/transcript.js';
 import { modelActivity } from './activities.js';
-import { mend } from './blocking.js';
+import { mend, type BlockedAt } from './blocking.js';
 import { messageOf, problemOf } from './problem.js';
+import { fitting } from './recorded-result.js';
 import { inFlight, takeInterruption, type Session } from './session.js';
+import { LEFT, takeUp } from './standing.js';
 
 const NAME = 'model';
 
@@ -21,30 +25,52 @@ export async function callModel(
   const { closing } = call;
   const summary =
     call.cut === undefined ? stepSummary(state, closing) : `summarise ${call.cut} messages`;
-  const activity = modelActivity({ summary, closing });
+  const activity = modelActivity(state.config, { summary, closing });
   const input = modelInput(session, call);
   const { resumes } = session;
+  const stood = takeUp(session, NAME);
   session.doing.set(NAME, `${state.config.definition.model}, ${summary}`);
   session.changed();
   try {
+    if (stood !== undefined && !closing)
+      return await blockedCall(session, { activity, input }, stood);
     // Awaited here and not in a layer of its own: each promise of a step costs replay time.
-    return replied(session, await inFlight(session, () => activity(input)));
+    const reply = await inFlight(session, () => activity(input));
+    return replied(session, fitting('callModel', isReply, reply));
   } catch (error) {
     if (closing) return failedCall(session, error);
-    const work = {
-      name: NAME,
-      reasons: MODEL_BLOCKS,
-      breakable: true,
-      attempt: (blocked: ModelBlock | undefined) =>
-        activity(blocked === undefined ? input : { ...input, blocked }),
-    };
-    return await mend(session, work, { error, resumes }).then(
-      (reply): ModelCallEnd => replied(session, reply),
-      (failure: unknown) => failedCall(session, failure),
-    );
+    return await blockedCall(session, { activity, input }, { error, resumes });
   } finally {
     session.doing.delete(NAME);
   }
+}
+
+/** Never rejects. */
+async function blockedCall(
+  session: Session,
+  { activity, input }: { activity: ReturnType<typeof modelActivity>; input: CallModelInput },
+  from: BlockedAt,
+): Promise<ModelCallEnd> {
+  const work = {
+    name: NAME,
+    reasons: MODEL_BLOCKS,
+    breakable: true,
+    attempt: async (blocked: ModelBlock | undefined, paid: Json | undefined) =>
+      fitting(
+        'callModel',
+        isReply,
+        // What a blocked call has paid for, the next one takes in place of asking again.
+        await activity({
+          ...input,
+          ...(blocked !== undefined && { blocked }),
+          ...(paid !== undefined && { paid }),
+        }),
+      ),
+  };
+  return await mend(session, work, from).then(
+    (reply): ModelCallEnd => (reply === LEFT ? { type: 'left' } : replied(session, reply)),
+    (failure: unknown) => failedCall(session, failure),
+  );
 }
 
 function replied(session: Session, reply: RecordedReply): ModelCallEnd {

@@ -6,7 +6,8 @@ import {
 } from '@temporalio/workflow';
 import { currentDetails } from '../core/details.js';
 import type { Outcome } from '../core/outcome.js';
-import type { RunStatus, RunStatusName } from '../core/status.js';
+import { decidedByPeople, type RunStatus, type RunStatusName } from '../core/status.js';
+import { isLoaded } from '../core/unloaded.js';
 import { turnMemo } from '../core/view.js';
 import type { Session } from './session.js';
 
@@ -35,6 +36,7 @@ export function statusOf(session: Session): RunStatus {
     outcome,
     ...(state.forkedFrom && { forkedFrom: state.forkedFrom }),
     ...(state.config.definition.mcp?.left && { left: state.config.definition.mcp.left }),
+    ...decidedByPeople(state),
   };
 }
 
@@ -50,6 +52,8 @@ function statusName({ state, blocked, awaiting, ended }: Session): RunStatusName
 export function presence(session: Session): () => void {
   setCurrentDetails(lazyText(() => currentDetails(session.state, statusOf(session))));
   return () => {
+    // Which attributes there are is known with the agent.
+    if (!isLoaded(session.state)) return;
     const status = statusOf(session);
     const key = `${status.status} ${status.reason ?? ''}`;
     if (key === session.shown) return;

@@ -1,4 +1,5 @@
 import { ActivityFailure, ApplicationFailure, TimeoutFailure } from '@temporalio/workflow';
+import { problemText } from '../core/show.js';
 import { parseProblem, type ActivityProblem } from '../core/failure.js';
 
 /** What a failed activity has to say, if it is one of ours and says it. */
@@ -36,5 +37,9 @@ function causeOf(error: unknown): unknown {
 
 /** What a validator throws: the caller hears it, the history does not. */
 export function refusal(message: string): ApplicationFailure {
-  return ApplicationFailure.create({ type: 'Refused', nonRetryable: true, message });
+  return ApplicationFailure.create({
+    type: 'Refused',
+    nonRetryable: true,
+    message: problemText(message),
+  });
 }

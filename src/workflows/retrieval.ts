@@ -1,12 +1,15 @@
 import type { RetrieveInput, RetrieveResult } from '../activities/contract.js';
 import { TOOL_BLOCKS, type ToolBlock } from '../core/blocked.js';
 import type { RetrievalEnd } from '../core/loop.js';
+import { isRetrieved } from '../core/recorded.js';
 import type { RunState } from '../core/state.js';
 import { promptLength } from '../core/transcript.js';
 import { retrieveActivity } from './activities.js';
-import { mend } from './blocking.js';
+import { mend, type BlockedAt } from './blocking.js';
 import { messageOf, problemOf } from './problem.js';
+import { fitting } from './recorded-result.js';
 import { inFlight, takeInterruption, type Session } from './session.js';
+import { LEFT, takeUp } from './standing.js';
 
 const NAME = 'retrieve';
 
@@ -16,28 +19,44 @@ export async function retrieve(
   state: RunState,
   asked: number,
 ): Promise<RetrievalEnd> {
-  const activity = retrieveActivity(state.config.definition.retrieve?.timeoutMs ?? 0);
+  const activity = retrieveActivity(state.config);
   const input = retrieveInput(session, asked);
   const { resumes } = session;
+  const stood = takeUp(session, NAME);
   session.doing.set(NAME, NAME);
   session.changed();
   try {
-    return retrieved(session, await inFlight(session, () => activity(input)));
+    if (stood !== undefined) return await blockedRetrieval(session, { activity, input }, stood);
+    const found = await inFlight(session, () => activity(input));
+    return retrieved(session, fitting('retrieveDocuments', isRetrieved, found));
   } catch (error) {
-    const work = {
-      name: NAME,
-      reasons: TOOL_BLOCKS,
-      breakable: true,
-      attempt: (blocked: ToolBlock | undefined) =>
-        activity(blocked === undefined ? input : { ...input, blocked }),
-    };
-    return await mend(session, work, { error, resumes }).then(
-      (result): RetrievalEnd => retrieved(session, result),
-      (failure: unknown) => failed(session, failure),
-    );
+    return await blockedRetrieval(session, { activity, input }, { error, resumes });
   } finally {
     session.doing.delete(NAME);
   }
+}
+
+/** Never rejects. */
+async function blockedRetrieval(
+  session: Session,
+  { activity, input }: { activity: ReturnType<typeof retrieveActivity>; input: RetrieveInput },
+  from: BlockedAt,
+): Promise<RetrievalEnd> {
+  const work = {
+    name: NAME,
+    reasons: TOOL_BLOCKS,
+    breakable: true,
+    attempt: async (blocked: ToolBlock | undefined) =>
+      fitting(
+        'retrieveDocuments',
+        isRetrieved,
+        await activity(blocked === undefined ? input : { ...input, blocked }),
+      ),
+  };
+  return await mend(session, work, from).then(
+    (result): RetrievalEnd => (result === LEFT ? { type: 'left' } : retrieved(session, result)),
+    (failure: unknown) => failed(session, failure),
+  );
 }
 
 function retrieved(session: Session, { documents }: RetrieveResult): RetrievalEnd {

@@ -1,18 +1,30 @@
 import {
-  ChildWorkflowCancellationType,
   ChildWorkflowFailure,
-  executeChild,
+  workflowInfo,
   type ChildWorkflowOptions,
 } from '@temporalio/workflow';
+import { calledId } from '../core/called.js';
+import type { ParentClose } from '../core/definition.js';
+import { sha256Hex } from '../core/digest.js';
 import type { RunInput } from '../core/input.js';
 import type { Outcome } from '../core/outcome.js';
-import type { agent } from './agent.js';
-import { endOfChild } from './child-run.js';
+import { endOfChild, runCalled } from './called-run.js';
+
+const NAME = 'agent';
 
 /**
  * Runs an agent from a workflow of your own and gives its outcome as a value, whatever the status:
- * a limit, a refusal or a failed turn is no exception. Rejects with the `ChildWorkflowFailure` when
- * the run left no outcome (it was terminated), and when your own workflow is cancelled.
+ * a limit, a refusal, or a failed turn is not an exception.
+ *
+ * After a reset of your workflow, the same call (the first with this input, the second, and so on)
+ * is the same run: it is followed if it exists, and its idempotency keys stay the
+ * same if it has to run again. Other runs that hold a `workflowId` of yours are left alone.
+ *
+ * Rejects with the `ChildWorkflowFailure` when the run left no outcome (it was terminated), and when
+ * your own workflow is canceled.
+ *
+ * @example
+ * const outcome = await runAgent({ agent: 'researcher', message: 'find the cause' });
  */
 export async function runAgent(
   input: RunInput,
@@ -21,15 +33,45 @@ export async function runAgent(
     'workflowId' | 'taskQueue' | 'parentClosePolicy' | 'searchAttributes' | 'memo' | 'priority'
   > = {},
 ): Promise<Outcome> {
+  const { namespace, workflowId, originalExecutionRunId } = workflowInfo();
+  const { called: _, ...given } = input;
+  const call = JSON.stringify([options.workflowId ?? null, given]);
+  // The original run id is that of the segment's start: unlike the run id, a reset does not change it.
+  const place = [namespace, workflowId, originalExecutionRunId, call, timesCalled(call)];
+  const key = sha256Hex(JSON.stringify(place));
+  const close = closeOf(options.parentClosePolicy);
   try {
-    return await executeChild<typeof agent>('agent', {
-      cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-      ...options,
-      args: [input],
-    });
+    return await runCalled(
+      given,
+      { key, close, summary: `agent ${input.agent}` },
+      {
+        ...options,
+        workflowId: options.workflowId ?? calledId({ workflowId, name: NAME, key }, sha256Hex),
+      },
+    );
   } catch (error) {
     const { outcome } = endOfChild(error);
     if (!(error instanceof ChildWorkflowFailure) || outcome === null) throw error;
     return outcome;
   }
+}
+
+const CALLS = Symbol.for('perdure.runAgent.calls');
+
+/**
+ * Counts the calls of this workflow with the same content, from 1. The count belongs to the
+ * workflow's own global object: modules may be shared by all workflows of a worker.
+ */
+function timesCalled(content: string): number {
+  const known: unknown = Reflect.get(globalThis, CALLS);
+  const counts: Map<unknown, unknown> = known instanceof Map ? known : new Map();
+  Reflect.set(globalThis, CALLS, counts);
+  const times = Number(counts.get(content) ?? 0) + 1;
+  counts.set(content, times);
+  return times;
+}
+
+function closeOf(policy: ChildWorkflowOptions['parentClosePolicy']): ParentClose {
+  if (policy?.endsWith('ABANDON')) return 'abandon';
+  return policy?.endsWith('REQUEST_CANCEL') ? 'request_cancel' : 'terminate';
 }

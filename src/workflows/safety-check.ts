@@ -4,12 +4,13 @@ import type { ToolCall } from '../core/messages.js';
 import { safetyMessage, safetyPending, settledSafety } from '../core/safety.js';
 import { askPerson } from './ask-person.js';
 import { inFlight, type Session } from './session.js';
+import { LEFT } from './standing.js';
 
 type Passed =
   | { readonly type: 'acknowledged' }
   | { readonly type: 'refused'; readonly result: CallResult }
-  /** The work was broken off before anybody decided; nothing was done. */
-  | { readonly type: 'broken_off' };
+  /** Nobody has decided, and nothing was done: the work was broken off, or left to a new segment. */
+  | { readonly type: 'broken_off' | 'left' };
 
 /** A call that its provider wants looked at waits for a person. No engine ever acknowledges anything. */
 export async function passSafety(session: Session, call: ToolCall): Promise<Passed> {
@@ -18,6 +19,7 @@ export async function passSafety(session: Session, call: ToolCall): Promise<Pass
       pending: safetyPending(call, 'RUN'),
       blocked: { reason: 'safety_check', message: safetyMessage(call) },
     });
+    if (resolution === LEFT) return { type: 'left' };
     const result = settledSafety(call, resolution);
     if (result !== null) return { type: 'refused', result };
     if (session.state.paused) await inFlight(session, () => condition(() => !session.state.paused));

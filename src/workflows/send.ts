@@ -3,7 +3,9 @@ import { askProblem } from '../core/ask.js';
 import type { AskReceipt } from '../core/inbox.js';
 import { isProblem, parseRunInput, show, type RunInput } from '../core/input.js';
 import { isObject } from '../core/json.js';
+import { isReceipt } from '../core/recorded.js';
 import { askRun } from './activities.js';
+import { fitting } from './recorded-result.js';
 
 /** The one argument of workflow type `send`. */
 export interface SendInput {
@@ -26,7 +28,7 @@ export async function send(input: unknown): Promise<AskReceipt> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
   const { to, message, start } = input as SendInput;
   const id = workflowInfo().workflowId;
-  return await askRun({ to, id, message, ...(start && { start }) });
+  return fitting('askRun', isReceipt, await askRun({ to, id, message, ...(start && { start }) }));
 }
 
 function sendProblem(value: unknown): string | null {

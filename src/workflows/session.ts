@@ -1,4 +1,4 @@
-import { CancellationScope, condition } from '@temporalio/workflow';
+import { CancellationScope } from '@temporalio/workflow';
 import type { Resolution } from '../core/call-results.js';
 import type { Interruption } from '../core/events.js';
 import type { RunInput } from '../core/input.js';
@@ -7,6 +7,7 @@ import type { Action } from '../core/next-action.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
 import type { Blocked, Pending } from '../core/status.js';
+import type { LeftWork } from './standing.js';
 
 /** What a run holds beside its state: what is in flight and what people have said meanwhile. */
 export interface Session extends Run {
@@ -32,8 +33,12 @@ export interface Session extends Run {
   /** Who waits for a turn's outcome; all are let go before the segment ends. */
   waiters: number;
   leaving: boolean;
-  /** What left no room to go on in a new segment is tried again when so many steps are made. */
-  stayUntilStep: number;
+  /** A segment that could not be left is tried to be left again from this step, or this time, on. */
+  stayUntil: { readonly step: number; readonly at: number };
+  /** By the name of the work: blocked, and at a point where it can be left for a new segment. */
+  readonly still: Set<string>;
+  /** Blocked work that was left, until it is taken up again in this segment or the next. */
+  readonly left: Map<string, LeftWork>;
   /** The run's own end. */
   ended: Outcome | null;
   /** The status that the search attributes show. */
@@ -61,7 +66,9 @@ export function createSession(
     awaiting: null,
     waiters: 0,
     leaving: false,
-    stayUntilStep: 0,
+    stayUntil: { step: 0, at: 0 },
+    still: new Set(),
+    left: new Map(),
     ended: null,
     shown,
     changed: () => undefined,
@@ -119,16 +126,4 @@ export function resume(session: Session): void {
 export function tryAgain(session: Session): void {
   session.resumes += 1;
   for (const probe of session.probes) probe.cancel();
-}
-
-/**
- * Waits until somebody says `resume`, at most `waitMs`. `before`: the count when the failed attempt
- * began, so that a word said meanwhile is not lost. @returns whether somebody did
- */
-export async function resumedSince(
-  session: Session,
-  before: number,
-  waitMs: number,
-): Promise<boolean> {
-  return await inFlight(session, () => condition(() => session.resumes > before, waitMs));
 }

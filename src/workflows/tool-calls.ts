@@ -1,18 +1,19 @@
-import { workflowInfo } from '@temporalio/workflow';
 import type { RunToolInput } from '../activities/contract.js';
 import { toolOf } from '../core/batch.js';
 import { failedCall } from '../core/call-results.js';
-import { idempotencyKey, type CallResult } from '../core/calls.js';
+import type { CallResult } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
-import type { CallsEnd } from '../core/loop.js';
+import type { Interruption } from '../core/events.js';
 import type { ToolCall } from '../core/messages.js';
 import { callArtefacts } from '../core/named-artefacts.js';
 import type { RunState } from '../core/state.js';
 import { callSummary } from '../core/summaries.js';
+import { callKey } from './call-key.js';
 import { runChild } from './child-run.js';
 import { executeCall } from './execute-call.js';
 import { passSafety } from './safety-check.js';
 import { takeInterruption, type Session } from './session.js';
+import { LEFT, takeUp, type Left, type LeftWork } from './standing.js';
 
 const AT_ONCE = 5;
 
@@ -20,32 +21,42 @@ const AT_ONCE = 5;
 export async function runCalls(
   session: Session,
   state: RunState,
-  calls: readonly ToolCall[],
-): Promise<CallsEnd> {
-  const results: CallResult[] = [];
+  {
+    calls,
+    finished,
+  }: { readonly calls: readonly ToolCall[]; readonly finished: (result: CallResult) => void },
+): Promise<Interruption | null> {
   const waiting = [...calls];
   const lane = async (): Promise<void> => {
     for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
       // Nothing new is started once the work is broken off or paused; the reducer knows what is left.
       if (session.interruption !== null || session.state.paused) return;
-      if (call.safety !== undefined) {
+      const left = takeUp(session, call.id);
+      // Blocked by anything else, it was acknowledged before.
+      if (call.safety !== undefined && (left === undefined || left.reason === 'safety_check')) {
         const passed = await passSafety(session, call);
-        if (passed.type === 'broken_off') return;
+        if (passed.type === 'broken_off' || passed.type === 'left') return;
         if (passed.type === 'refused') {
-          results.push(passed.result);
+          finished(passed.result);
           continue;
         }
       }
-      results.push(await runCall(session, state, call));
+      const result = await runCall(session, state, { call, left });
+      // The segment is full: what has not begun begins in the next one.
+      if (result === LEFT) return;
+      finished(result);
     }
   };
   if (calls.length === 1) await lane();
   else await Promise.all(Array.from({ length: Math.min(AT_ONCE, calls.length) }, lane));
-  const interrupted = takeInterruption(session);
-  return interrupted === null ? { results } : { results, interrupted };
+  return takeInterruption(session);
 }
 
-async function runCall(session: Session, state: RunState, call: ToolCall): Promise<CallResult> {
+async function runCall(
+  session: Session,
+  state: RunState,
+  { call, left }: { readonly call: ToolCall; readonly left: LeftWork | undefined },
+): Promise<CallResult | Left> {
   const tool = toolOf(state, call.name);
   if (tool === undefined) {
     return failedCall(call, { type: 'unknown_tool', message: `no tool "${call.name}"` });
@@ -54,7 +65,8 @@ async function runCall(session: Session, state: RunState, call: ToolCall): Promi
   session.changed();
   try {
     if (tool.kind === 'agent') return await runChild(session, state, { call, tool });
-    return await executeCall(session, { tool, input: toolInput(session, state, { call, tool }) });
+    const input = toolInput(session, state, { call, tool });
+    return await executeCall(session, { tool, input }, left);
   } finally {
     session.doing.delete(call.id);
   }
@@ -66,10 +78,8 @@ function toolInput(
   { call, tool }: { call: ToolCall; tool: ToolDefinition },
 ): RunToolInput {
   const { definition, contextBlob } = state.config;
-  const { namespace, workflowId, firstExecutionRunId: firstRunId } = workflowInfo();
   const turn = state.turn.number;
   const step = state.turn.batch?.step ?? state.turn.spent.steps;
-  const index = state.turn.batch?.calls.findIndex(({ id }) => id === call.id) ?? 0;
   const { context } = session.input;
   const artefacts = callArtefacts(state, call, tool);
   return {
@@ -78,8 +88,9 @@ function toolInput(
     step,
     call,
     effect: tool.effect,
-    key: idempotencyKey({ namespace, workflowId, firstRunId, turn, step, index }, call),
+    key: callKey(session.input, state, call),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
     ...(artefacts && { artefacts }),
+    ...(session.input.called?.again && tool.effect === 'once' && { again: true as const }),
   };
 }

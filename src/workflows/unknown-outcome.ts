@@ -2,20 +2,26 @@ import type { RunToolInput } from '../activities/contract.js';
 import { resolvedCall, succeededCall } from '../core/call-results.js';
 import type { CallResult } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
+import { isFunctionResult } from '../core/recorded.js';
 import { callSummary } from '../core/summaries.js';
 import { functionActivity } from './activities.js';
 import { askPerson } from './ask-person.js';
+import { mendInPlace } from './blocking.js';
 import { inFlight, type Session } from './session.js';
+import { LEFT } from './standing.js';
 
 type Settled =
   | { readonly type: 'settled'; readonly result: CallResult }
   | { readonly type: 'retry' }
-  | { readonly type: 'cancelled' };
+  | { readonly type: 'cancelled' }
+  | { readonly type: 'left' };
 
 interface Unknown {
   readonly tool: ToolDefinition;
   readonly input: RunToolInput;
   readonly message: string;
+  /** A segment before this one has asked already: it is not looked up again. */
+  readonly asked?: boolean;
 }
 
 /**
@@ -24,7 +30,8 @@ interface Unknown {
  */
 export async function settleUnknown(session: Session, unknown: Unknown): Promise<Settled> {
   try {
-    const verified = unknown.tool.verify ? await verify(session, unknown) : null;
+    const verifies = unknown.tool.verify && unknown.asked !== true;
+    const verified = verifies ? await verify(session, unknown) : null;
     return verified ?? (await decided(session, unknown));
   } catch (error) {
     if (session.interruption !== null) return { type: 'cancelled' };
@@ -34,20 +41,26 @@ export async function settleUnknown(session: Session, unknown: Unknown): Promise
 
 async function verify(session: Session, { tool, input }: Unknown): Promise<Settled | null> {
   const { call } = input;
+  const { resumes } = session;
   const activity = functionActivity(tool, `verify ${callSummary(call)}`);
-  const found = await inFlight(session, () => activity({ ...input, function: 'verify' })).catch(
-    (error: unknown) => {
+  const ask = () => activity({ ...input, function: 'verify' });
+  const work = { name: call.id, reasons: ['storage'], breakable: true, attempt: ask } as const;
+  const found = await inFlight(session, ask)
+    .catch((error: unknown) => mendInPlace(session, work, { error, resumes }))
+    .catch((error: unknown) => {
       if (session.interruption !== null) throw error;
       return null;
-    },
-  );
-  if (found === null || found.happened === 'unknown') return null;
+    });
+  if (!isFunctionResult(found) || found.happened === 'unknown') return null;
   if (!found.happened) return { type: 'retry' };
   const { result } = found;
   return result.ok === true ? { type: 'settled', result: succeededCall(call, tool, result) } : null;
 }
 
-async function decided(session: Session, { tool, input, message }: Unknown): Promise<Settled> {
+async function decided(
+  session: Session,
+  { tool, input, message, asked }: Unknown,
+): Promise<Settled> {
   const { call, key } = input;
   const id = call.id;
   const cure = `perdure resolve RUN ${id} --as happened|retry|abandon [--result JSON]`;
@@ -60,8 +73,12 @@ async function decided(session: Session, { tool, input, message }: Unknown): Pro
       idempotencyKey: key,
       cure,
     },
-    blocked: { reason: 'outcome_unknown', message: `${message}; settle it: ${cure}` },
+    blocked: {
+      reason: 'outcome_unknown',
+      message: asked ? message : `${message}; settle it: ${cure}`,
+    },
   });
+  if (resolution === LEFT) return { type: 'left' };
   const result = resolvedCall(call, tool, resolution);
   return result === null ? { type: 'retry' } : { type: 'settled', result };
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { learnSecrets } from '../../src/secrets/known.js';
 import { keepDocuments, newDocuments } from '../../src/activities/found-documents.js';
 import { BlobError, type BlobStore } from '../../src/blobs/blob-store.js';
 import { keyOfDocument } from '../../src/core/document-text.js';
@@ -85,9 +86,10 @@ describe('what retrieve gave', () => {
   );
 
   test('is told without the secrets of the worker', async () => {
-    process.env['DOCUMENT_TEST_TOKEN'] = 'canary-4711-canary';
+    process.env['DOCUMENT_TEST_TOKEN'] = 'canary-document-4711';
+    learnSecrets({ env: process.env });
     try {
-      const text = 'the key is canary-4711-canary';
+      const text = 'the key is canary-document-4711';
       const told = JSON.stringify(await messagesFor([{ text, id: text, source: text }]));
       expect(told).not.toContain('canary');
       expect(told).toContain('the key is [redacted DOCUMENT_TEST_TOKEN]');

@@ -95,7 +95,7 @@ describe('what a call gets of the artefacts', () => {
       { name: 'rows', blob: await blobs.put('[{"at":"2026-11-21"}]') },
       { name: 'note', blob: await blobs.put('[1'), text: true as const },
     ];
-    const { names, get } = callArtefacts({ call, artefacts: { named } }, blobs);
+    const { names, get } = await callArtefacts({ call, artefacts: { named } }, blobs);
     expect(names).toEqual(['rows', 'note']);
     expect(await get('Rows')).toEqual([{ at: '2026-11-21' }]);
     expect(await get('note')).toBe('[1');
@@ -115,7 +115,7 @@ describe('what a call gets of the artefacts', () => {
       'among the 70000 bytes of arguments, which are too long to be searched; name it in a shorter',
     ],
   ])('is an error with the cure where there is none: %#', async (input, message) => {
-    const missing = callArtefacts(input, memory()).get('row');
+    const missing = callArtefacts(input, memory()).then(({ get }) => get('row'));
     await expect(missing).rejects.toThrow(message);
     await expect(missing).rejects.toThrow('there is no artefact "row"');
   });

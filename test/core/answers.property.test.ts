@@ -6,13 +6,14 @@ import type { AgentDefinition, Limits } from '../../src/core/definition.js';
 import type { Interruption } from '../../src/core/events.js';
 import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
 import type { Message, PromptMessage } from '../../src/core/messages.js';
-import { migrate, SCHEMA } from '../../src/core/migrations.js';
-import { nextAction, ROOMY } from '../../src/core/next-action.js';
+import { sha256Hex } from '../../src/core/digest.js';
+import { readForm, SCHEMA } from '../../src/core/migrations.js';
+import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { initialState, inTurn } from '../../src/core/state.js';
 import { chain, FIRST_LINK, promptLength, promptOf } from '../../src/core/transcript.js';
-import { asks, config, says } from '../support/scripts.js';
+import { asks, config, says, SHORT } from '../support/scripts.js';
 
 /** An answer as the activity records it: it keeps to the contract, or the model is told why not. */
 function answers(text: string, isValid: boolean): RecordedReply {
@@ -182,7 +183,7 @@ async function play(given: Scenario): Promise<Told> {
   };
   const effects: Effects = {
     now: () => 0,
-    segment: () => ROOMY,
+    segment: () => SHORT,
     callModel: async (_state, { cut, closing }) => {
       counts.calls += 1;
       if (counts.calls > MOST_CALLS) throw new Error('the run never ends');
@@ -193,18 +194,19 @@ async function play(given: Scenario): Promise<Told> {
       if (promptLength(run.state.transcript) > given.reads) return reaction('too long');
       return reaction(words.shift() ?? (closing ? 'invalid' : 'valid'));
     },
-    runCalls: async (_state, calls) => {
+    runCalls: async (_state, calls, finished) => {
       disturb();
       const by = interruption();
-      const results = calls.map(({ id }) => ({ id, ok: true, text: 'done', executed: true }));
-      return by === null ? { results } : { results: [], interrupted: by };
+      if (by !== null) return by;
+      for (const { id } of calls) finished({ id, ok: true, text: 'done', executed: true });
+      return null;
     },
     awaitTime: async () => interruption(),
     awaitChange: async ({ type }) => {
       disturb();
       const by = interruption();
       if (by !== null) return by;
-      if (nextAction(run.state).type === type && deeds.length === 0) {
+      if (nextAction(run.state, SHORT).type === type && deeds.length === 0) {
         apply(run, { type: 'paused', paused: false });
         apply(run, { type: 'ending', by: 'closed' });
       }
@@ -215,13 +217,15 @@ async function play(given: Scenario): Promise<Told> {
     continueAsNew: async () => {
       archive();
       const count = overflow(run.state, 300);
-      const sha256 = `blob ${blobs.size}`;
+      const sha256 = sha256Hex(`blob ${blobs.size}`);
       if (count > 0) blobs.set(sha256, run.state.transcript.messages.slice(0, count));
       const chunk = count === 0 ? null : { blob: { sha256, bytes: 1 }, count };
       apply(run, { type: 'messages-kept', archived: run.state.archived, chunk });
       apply(run, { type: 'segment-begun' });
       const carried = JSON.stringify({ schema: SCHEMA, state: run.state, shown: '' });
-      run.state = migrate(JSON.parse(carried) as Record<string, unknown>).state;
+      const read = readForm(JSON.parse(carried));
+      if (!('form' in read)) throw new Error(read.problem);
+      run.state = read.form.state;
     },
     refreshAgent: async () => null,
     retrieve: async () => ({ type: 'retrieved', documents: [] }),

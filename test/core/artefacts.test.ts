@@ -9,7 +9,7 @@ import type { Artefact, ArtefactMade, Message } from '../../src/core/messages.js
 import { callArtefacts } from '../../src/core/named-artefacts.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+import { asks, begun, config, toolDefinition, withResults } from '../support/scripts.js';
 
 const look = toolDefinition('look', 'read');
 const done = toolDefinition('done', 'read', { ends: true });
@@ -37,7 +37,7 @@ function having(...batches: readonly (readonly ArtefactMade[])[]): RunState {
     state = reduce(state, { type: 'model-replied', reply, at: 0 });
     const results = state.turn.batch?.calls.map(({ id }, n) => result(id, batch[n] ?? made('x')));
     // As they end, not as they were asked for.
-    state = reduce(state, { type: 'calls-finished', results: results?.toReversed() ?? [], at: 0 });
+    state = withResults(state, results?.toReversed() ?? []);
   }
   return state;
 }
@@ -112,7 +112,7 @@ describe('the artefacts of a run', () => {
     const [call] = state.turn.batch?.calls ?? [];
     if (call === undefined) throw new Error('no call');
     const ended = succeededCall(call, done, { text: '[1]', output: [1], artefact: made('a') });
-    state = reduce(state, { type: 'calls-finished', results: [ended], at: 0 });
+    state = withResults(state, [ended]);
     expect(state.turn.outcome).toMatchObject({ reason: 'tool', answer: '[1]', output: [1] });
     expect(names(state)).toEqual(['a']);
   });
@@ -120,8 +120,9 @@ describe('the artefacts of a run', () => {
   test('of calls that a cancel broke off are known all the same', () => {
     let state = begun(config({ tools: [look] }));
     state = reduce(state, { type: 'model-replied', reply: asks(['look'], ['look']), at: 0 });
-    const results = [result('call_1_1_0', made('a'))];
-    state = reduce(state, { type: 'interrupted', by: 'cancelTurn', results, at: 0 });
+    const known = result('call_1_1_0', made('a'));
+    state = reduce(state, { type: 'call-finished', result: known });
+    state = reduce(state, { type: 'interrupted', by: 'cancelTurn', at: 0 });
     expect(names(state)).toEqual(['a']);
     expect(texts(state)[0]).toContain('[artefact "a": ');
   });

@@ -25,9 +25,10 @@ async function run(end: RetrievalEnd, rest: Parameters<typeof config>[0] = {}) {
       seen.push(now.transcript.messages.map(({ text }) => text));
       return { type: 'replied', reply: closing ? says('closing') : (script.shift() ?? says('?')) };
     },
-    runCalls: async (_now, calls) => ({
-      results: calls.map(({ id }) => ({ id, ok: true, text: 'seen', executed: true })),
-    }),
+    runCalls: async (_now, calls, finished) => {
+      for (const { id } of calls) finished({ id, ok: true, text: 'seen', executed: true });
+      return null;
+    },
   });
   return { state, seen, retrievals };
 }

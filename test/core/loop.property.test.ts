@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { errorText, type CallResult } from '../../src/core/calls.js';
 import type { LimitSet } from '../../src/core/definition.js';
-import type { CallsEnd, ModelCallEnd } from '../../src/core/loop.js';
+import type { ModelCallEnd } from '../../src/core/loop.js';
 import { runTurn, type Given } from '../support/turn.js';
 import type { Message, ToolCall } from '../../src/core/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
@@ -81,11 +81,14 @@ async function play(given: Scenario): Promise<Trace> {
       };
       return next;
     },
-    runCalls: async (_state, calls): Promise<CallsEnd> => {
+    runCalls: async (_state, calls, finished) => {
       const results: CallResult[] = [];
       for (const each of calls) {
         const how = callEnds.shift() ?? 'ok';
-        if (how === 'cancel' || how === 'wallMs') return { results, interrupted: how };
+        if (how === 'cancel' || how === 'wallMs') {
+          results.forEach(finished);
+          return how;
+        }
         executed.push(each);
         const text = how === 'same' ? 'same' : `result ${(serial += 1)}`;
         results.push(
@@ -100,7 +103,8 @@ async function play(given: Scenario): Promise<Trace> {
         );
       }
       // In any order: parallel results finish as they like.
-      return { results: results.toReversed() };
+      results.toReversed().forEach(finished);
+      return null;
     },
   };
   const runConfig = config({

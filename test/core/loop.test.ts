@@ -21,13 +21,14 @@ async function run(
       if (next === undefined) throw new Error('the script is used up');
       return 'type' in next ? next : { type: 'replied', reply: next };
     },
-    runCalls: async (_state, calls) => ({
-      results: calls.map(({ id, name }) => {
+    runCalls: async (_state, calls, finished) => {
+      for (const { id, name } of calls) {
         executed.push(name);
         const text = answer(name, executed.length);
-        return { id, ok: !text.startsWith('{"error"'), text, executed: true };
-      }),
-    }),
+        finished({ id, ok: !text.startsWith('{"error"'), text, executed: true });
+      }
+      return null;
+    },
   };
   return { state: await runTurn(begun(runConfig), effects), executed, closings };
 }
@@ -168,7 +169,7 @@ describe('budgets', () => {
         if (action.type === 'call-model') caps.push(action.maxOutputTokens);
       },
       callModel: async () => ({ type: 'replied', reply: says('hi') }),
-      runCalls: async () => ({ results: [] }),
+      runCalls: async () => null,
     };
     await runTurn(begun(config({ limits: { tokens: 1_000 }, tools: [] })), effects);
     expect(caps).toHaveLength(1);
@@ -194,7 +195,7 @@ describe('budgets', () => {
           if (action.type === 'call-model' && action.closing) caps.push(action.maxOutputTokens);
         },
         callModel: async () => ({ type: 'replied', reply: asks(['nothing']) }),
-        runCalls: async () => ({ results: [] }),
+        runCalls: async () => null,
       });
       expect(caps).not.toContain(null);
     }

@@ -8,7 +8,15 @@ import { migrate } from '../../src/core/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { asks, begun, config, says, TOOLS, toolDefinition } from '../support/scripts.js';
+import {
+  asks,
+  begun,
+  config,
+  says,
+  TOOLS,
+  toolDefinition,
+  withResults,
+} from '../support/scripts.js';
 
 const open = (rest = {}): RunState => initialState({ ...config(), ...rest }, { open: true });
 
@@ -80,6 +88,16 @@ describe('a new agent', () => {
     const definition = { ...config().definition, instructions: 'be long', hash: 'new' };
     const fresh = { ...config(), definition };
     const state = reduce(waiting, { type: 'agent-refreshed', config: fresh });
+    // Steered to the message that waits, it belongs to the same turn, which takes the agent once.
+    const joined = receive(
+      told(open(), 'first'),
+      { message: 'x', mode: 'steer', refresh: true },
+      'x',
+    );
+    const both = joined.event === null ? open() : reduce(told(open(), 'first'), joined.event);
+    expect(nextAction(both).type).toBe('refresh-agent');
+    const taken = reduce(both, { type: 'agent-refreshed', config: null });
+    expect(nextAction(taken).type).toBe('begin-turn');
     expect(state.config.definition.hash).toBe('new');
     expect(nextAction(state).type).toBe('begin-turn');
     expect(nextAction(reduce(waiting, { type: 'agent-refreshed', config: null })).type).toBe(
@@ -99,7 +117,7 @@ describe('deadlines', () => {
     expect(deadlineOf(busy)).toEqual({ at: 1_120, of: 'turn' });
     const late = reduce(told(idle, 'a'), { type: 'turn-begun', at: 1_200 });
     expect(deadlineOf(late)).toEqual({ at: 1_250, of: 'run' });
-    const over = reduce(busy, { type: 'interrupted', by: 'wallMs', results: [], at: 1_120 });
+    const over = reduce(busy, { type: 'interrupted', by: 'wallMs', at: 1_120 });
     expect(deadlineOf(over)).toEqual({ at: 1_250, of: 'run' });
   });
 
@@ -133,7 +151,7 @@ describe('what a called agent may use', () => {
     const state = withExpert(10_000);
     const [call] = state.turn.batch?.calls ?? [];
     const result = { id: call?.id ?? '', ok: true, text: 'x', executed: true, usage };
-    const next = reduce(state, { type: 'calls-finished', results: [result], at: 0 });
+    const next = withResults(state, [result]);
     expect(next.total.usage).toMatchObject({ inputTokens: 17, outputTokens: 8, costUsd: null });
   });
 });

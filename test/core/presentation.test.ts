@@ -7,7 +7,7 @@ import type { RunState } from '../../src/core/state.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { callSummary, formatBytes, stepSummary, visible } from '../../src/core/summaries.js';
 import { transcriptPage } from '../../src/core/view.js';
-import { asks, begun, config } from '../support/scripts.js';
+import { asks, begun, config, withResults } from '../support/scripts.js';
 
 /** A run that has made one call with these arguments and got this result. */
 function called(value: unknown, result: string): RunState {
@@ -16,11 +16,7 @@ function called(value: unknown, result: string): RunState {
     reply: asks(['look', value]),
     at: 0,
   });
-  return reduce(asked, {
-    type: 'calls-finished',
-    results: [{ id: 'call_1_1_0', ok: true, text: result, executed: true }],
-    at: 0,
-  });
+  return withResults(asked, [{ id: 'call_1_1_0', ok: true, text: result, executed: true }], 0);
 }
 
 const statusOf = (state: RunState, rest: Partial<RunStatus> = {}): RunStatus => ({
@@ -54,7 +50,7 @@ describe('summaries', () => {
   });
 
   test('show control characters, escape sequences and direction marks, and obey none', () => {
-    expect(visible('a\u001b]0;title\u0007b\u202ec\nd')).toBe('a�]0;title�b�c d');
+    expect(visible('a\u001b]0;title\u0007b\u202ec\nd')).toBe('a\\u001b]0;title\\u0007b\\u202ec d');
   });
 
   test('fit into what Temporal keeps, whatever the arguments are', () => {

@@ -2,17 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { receive } from '../../src/core/ask.js';
 import { overflow } from '../../src/core/carry.js';
-import type { CallResult } from '../../src/core/calls.js';
 import type { Interruption } from '../../src/core/events.js';
 import type { Ask } from '../../src/core/inbox.js';
 import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
 import type { Message } from '../../src/core/messages.js';
-import { migrate, SCHEMA } from '../../src/core/migrations.js';
-import { nextAction, ROOMY } from '../../src/core/next-action.js';
+import { sha256Hex } from '../../src/core/digest.js';
+import { readForm, SCHEMA } from '../../src/core/migrations.js';
+import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { initialState, inTurn, type EndedTurn } from '../../src/core/state.js';
 import { chain, FIRST_LINK, promptLength, promptOf } from '../../src/core/transcript.js';
-import { asks, config, says, TOOLS, toolDefinition } from '../support/scripts.js';
+import { asks, config, says, TOOLS, toolDefinition, SHORT } from '../support/scripts.js';
 
 /** What people do while something is in flight. */
 type Deed =
@@ -142,7 +142,7 @@ async function play(given: Scenario): Promise<Told> {
 
   const effects: Effects = {
     now: () => 0,
-    segment: () => ROOMY,
+    segment: () => SHORT,
     callModel: async (_state, { cut }) => {
       check();
       disturb();
@@ -151,16 +151,15 @@ async function play(given: Scenario): Promise<Told> {
       if (cut !== undefined) return { type: 'replied', reply: says('so far') };
       return script.shift() ?? { type: 'replied', reply: says('answer') };
     },
-    runCalls: async (_state, calls) => {
-      const results: CallResult[] = [];
+    runCalls: async (_state, calls, finished) => {
       for (const { id } of calls) {
         disturb();
         const by = interruption();
-        if (by !== null) return { results, interrupted: by };
-        if (run.state.paused) return { results };
-        results.push({ id, ok: true, text: `r${(counts.serial += 1)} `.repeat(9), executed: true });
+        if (by !== null) return by;
+        if (run.state.paused) return null;
+        finished({ id, ok: true, text: `r${(counts.serial += 1)} `.repeat(9), executed: true });
       }
-      return { results };
+      return null;
     },
     awaitTime: async () => {
       disturb();
@@ -169,7 +168,7 @@ async function play(given: Scenario): Promise<Told> {
     awaitChange: async ({ type }) => {
       disturb();
       if (interruption() !== null && inTurn(run.state)) return 'cancelTurn';
-      if (nextAction(run.state).type === type && deeds.length === 0) {
+      if (nextAction(run.state, SHORT).type === type && deeds.length === 0) {
         apply(run, { type: 'paused', paused: false });
         apply(run, { type: 'ending', by: 'closed' });
       }
@@ -180,14 +179,16 @@ async function play(given: Scenario): Promise<Told> {
     continueAsNew: async () => {
       hear();
       const count = overflow(run.state, 500);
-      const sha256 = `blob ${blobs.size}`;
+      const sha256 = sha256Hex(`blob ${blobs.size}`);
       if (count > 0) blobs.set(sha256, run.state.transcript.messages.slice(0, count));
       const chunk = count === 0 ? null : { blob: { sha256, bytes: 1 }, count };
       const archived = run.state.transcript.next;
       apply(run, { type: 'messages-kept', archived, chunk });
       apply(run, { type: 'segment-begun' });
       const carried = JSON.stringify({ schema: SCHEMA, state: run.state, shown: '' });
-      run.state = migrate(JSON.parse(carried) as Record<string, unknown>).state;
+      const read = readForm(JSON.parse(carried));
+      if (!('form' in read)) throw new Error(read.problem);
+      run.state = read.form.state;
       counts.segments += 1;
     },
     refreshAgent: async () => null,

@@ -1,0 +1,88 @@
+/**
+ * What nobody sees, or what steers a terminal: control characters, formats (zero width, direction, tags),
+ * line separators, private use, halves of characters, and all that Unicode calls ignorable (variation
+ * selectors, fillers). Line breaks and tabs are seen, and so are the Arabic and Syriac signs that Unicode
+ * counts among the formats.
+ */
+const HIDDEN =
+  /(?![\n\t\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+
+/** One picture of an emoji sequence, with its skin tone or presentation. */
+const PICTURE = /\p{Extended_Pictographic}(?:\p{Emoji_Modifier}\ufe0f?|[\ufe0e\ufe0f])?/u;
+
+/**
+ * Where such a character is a part of ordinary writing, once each and never in a row, so that no message
+ * fits in: emoji sequences, keycaps, the flags of England, Scotland and Wales, joiners in the scripts
+ * that need them, and variants of ideographs, of mathematical signs, and of Mongolian letters.
+ */
+const WRITING = [
+  /\u{1f3f4}\u{e0067}\u{e0062}(?:\u{e0065}\u{e006e}\u{e0067}|\u{e0073}\u{e0063}\u{e0074}|\u{e0077}\u{e006c}\u{e0073})\u{e007f}/u,
+  new RegExp(`${PICTURE.source}(?:\\u200d${PICTURE.source})*`, 'u'),
+  /[0-9#*]\ufe0f\u20e3/u,
+  /(?<=[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Tibetan}])(?<![\p{P}\p{Default_Ignorable_Code_Point}])[\u200c\u200d]/u,
+  /(?<=\p{Script=Han})[\ufe00-\ufe02\u{e0100}-\u{e01ef}]/u,
+  /(?<=\p{Sm})\ufe00/u,
+  /(?<=\p{Script=Mongolian})(?<!\p{Default_Ignorable_Code_Point})[\u180b-\u180f]/u,
+];
+
+/** Writing first, so that only what is left of it counts as hidden: the second group. */
+const PARTS = new RegExp(
+  `(${WRITING.map(({ source }) => source).join('|')})|(${HIDDEN.source})`,
+  'gu',
+);
+/** Nearly every text is plain, and then a single look at it is enough. */
+const PLAIN = /^[\n\t\u0020-\u007e]*$/;
+
+/** Puts something else in the place of each hidden character. */
+function replaceHidden(text: string, instead: (character: string) => string): string {
+  if (PLAIN.test(text)) return text;
+  return text.replace(PARTS, (part: string, writing: string | undefined) =>
+    writing === undefined ? instead(part) : part,
+  );
+}
+
+/** How many characters of a text nobody sees; a line break of Windows counts as one that is seen. */
+export function countHidden(text: string): number {
+  let count = 0;
+  replaceHidden(text.replaceAll('\r\n', '\n'), (character) => {
+    count += 1;
+    return character;
+  });
+  return count;
+}
+
+/** The text without the characters that nobody sees. */
+export function withoutHidden(text: string): string {
+  return replaceHidden(text.replaceAll('\r\n', '\n'), () => '');
+}
+
+/**
+ * A text of any number of lines as a terminal or a page may show it: hidden characters are written as
+ * escapes (`\u202e`, `\u{e0041}`), everything else stays as it is.
+ */
+export function printable(text: string): string {
+  return replaceHidden(text.replaceAll('\r\n', '\n'), (character) => {
+    const code = (character.codePointAt(0) ?? 0).toString(16);
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
+  });
+}
+
+/**
+ * JSON in which hidden characters are written as JSON escapes, so that people see them and a program
+ * reads the very same value.
+ */
+export function escapeJson(json: string): string {
+  return replaceHidden(json, (character) =>
+    // By UTF-16 units, as JSON has it; what stands between values may be a line break of Windows.
+    character === '\r'
+      ? character
+      : Array.from({ length: character.length }, (_, at) => {
+          return `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`;
+        }).join(''),
+  );
+}
+
+/** As `JSON.stringify`, for output that people may look at. */
+export function visibleJson(value: unknown, indent?: number): string {
+  return escapeJson(JSON.stringify(value, null, indent) ?? 'null');
+}

@@ -1,0 +1,126 @@
+import type { Context } from '@temporalio/activity';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { RunToolInput } from '../../src/activities/contract.js';
+import type { ActivityDependencies } from '../../src/activities/dependencies.js';
+import type { PinnedAgent } from '../../src/activities/definitions.js';
+import { mcpTool } from '../../src/activities/mcp-tool.js';
+import { prepareCall, type PreparedCall } from '../../src/activities/prepare-call.js';
+import type { Effect } from '../../src/core/definition.js';
+import { sha256Hex } from '../../src/core/digest.js';
+import { listedTool, usableTool } from '../../src/mcp/listed-tool.js';
+import { mcpServer } from '../../src/mcp/mcp-server.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { createToolRegistry } from '../../src/tools/registry.js';
+import { toToolDefinition } from '../../src/tools/tool-definition.js';
+import { config } from '../support/scripts.js';
+
+const look = (rest: Partial<Parameters<typeof defineTool>[0]> = {}) =>
+  defineTool({
+    name: 'look',
+    description: 'looks',
+    input: z.object({ at: z.string() }),
+    effect: 'read',
+    execute: async () => 'seen',
+    ...rest,
+  });
+const pinned = toToolDefinition(look());
+const { definition } = config({ tools: [pinned] });
+
+/** Prepares a call of the pinned tool on a worker that has `tool` now. */
+async function prepare(
+  tool: ReturnType<typeof look> | null,
+  given: unknown = { at: 'x' },
+): Promise<PreparedCall> {
+  const tools = createToolRegistry(tool === null ? [] : [tool]);
+  const found = { definition, tools, agent: undefined, current: false };
+  const deps = { definitions: { find: async () => found } } as unknown as ActivityDependencies;
+  const context = { info: { attempt: 1 } } as Context;
+  const json = JSON.stringify(given);
+  const call = { id: 'call_1_1_0', name: 'look', arguments: json, digest: sha256Hex(json) };
+  const input: RunToolInput = {
+    definition: 'h',
+    turn: 1,
+    step: 1,
+    call,
+    effect: 'read',
+    key: 'k',
+  };
+  return await prepareCall(deps, context, input);
+}
+
+describe('a pinned tool on a worker that has moved on', () => {
+  test.each([
+    ['description', { description: 'looks again' }],
+    ['timeout', { timeout: 1 }],
+    ['heartbeat', { heartbeat: 1_000 }],
+    ['retry', { retry: { attempts: 9 } }],
+    ['repeat', { repeat: 'allow' as const }],
+    ['ends', { ends: true as const }],
+    ['output', { output: z.number() }],
+    ['describe', { describe: () => 'other words' }],
+    [
+      'input, by a further optional field',
+      { input: z.object({ at: z.string(), by: z.string().optional() }) },
+    ],
+  ])('is called as it was pinned when it has another %s', async (_field, rest) => {
+    const prepared = await prepare(look(rest));
+    expect(prepared).toMatchObject({ ok: true, pinned, value: { at: 'x' } });
+  });
+
+  test.each([
+    [
+      'effect',
+      look({ effect: 'keyed' }),
+      'tool_changed',
+      'was "read" when the run began and is "keyed"',
+    ],
+    ['stricter effect', look({ effect: 'once' }), 'tool_changed', 'is "once" now'],
+    [
+      'stricter input',
+      look({ input: z.object({ at: z.enum(['y']) }) }),
+      'tool_changed',
+      'not as it is now',
+    ],
+    ['place: none', null, 'tool_missing', '"look"'],
+  ])('blocks the run when it has another %s', async (_what, tool, type, message) => {
+    await expect(prepare(tool)).rejects.toMatchObject({
+      type,
+      message: expect.stringContaining(message),
+    });
+  });
+
+  test('refuses to the model what was wrong before and is wrong now', async () => {
+    expect(
+      await prepare(look({ input: z.object({ where: z.string() }) }), { at: 7 }),
+    ).toMatchObject({
+      ok: false,
+      result: { ok: false, text: expect.stringContaining('invalid_arguments') },
+    });
+  });
+});
+
+describe('a pinned tool of an MCP server', () => {
+  const served = (effects: Record<string, Effect>) =>
+    mcpServer({ name: 'files', transport: 'stdio', command: 'none', effects });
+  const listed = listedTool({ name: 'look', inputSchema: { type: 'object' } });
+  if (listed === null) throw new Error('no tool');
+  const first = usableTool(served({ look: 'read' }), listed);
+  if (!first.ok) throw new Error(first.problem);
+  const wanted = { pinned: first.definition, accepted: undefined, resolve: '' };
+  const session = { listing: async () => [listed] };
+  const deps = { mcp: { of: () => session } } as unknown as ActivityDependencies;
+  const found = async (effects: Record<string, Effect>) => {
+    const agent = { definition, agent: { mcp: [served(effects)] } };
+    return await mcpTool(deps, agent as unknown as PinnedAgent, wanted);
+  };
+
+  test('blocks the run when the worker gives it another effect now, though its server says the same', async () => {
+    expect(await found({ look: 'read' })).toMatchObject({ ok: true });
+    expect(await found({})).toMatchObject({
+      ok: false,
+      reason: 'tool_changed',
+      message: expect.stringContaining('is "once" now'),
+    });
+  });
+});

@@ -1,0 +1,140 @@
+import fc from 'fast-check';
+import { fromMarkdown } from 'mdast-util-from-markdown';
+import { describe, expect, test } from 'vitest';
+import {
+  escapeMarkdown,
+  eventSummary,
+  inertMarkdown,
+  workflowSummary,
+} from '../../src/core/markdown.js';
+import { callSummary, visible } from '../../src/core/summaries.js';
+import { summaryOf } from '../../src/client/start.js';
+
+type Node = ReturnType<typeof fromMarkdown>['children'][number] | ReturnType<typeof fromMarkdown>;
+
+/** As Temporal's UI reads Markdown: what a text is made of, and what a person reads. */
+function read(markdown: string): { readonly types: readonly string[]; readonly text: string } {
+  const types: string[] = [];
+  let text = '';
+  const visit = (node: Node): void => {
+    types.push(node.type);
+    if ('value' in node) text += node.value;
+    if ('children' in node) for (const child of node.children) visit(child);
+  };
+  visit(fromMarkdown(markdown));
+  return { types, text };
+}
+
+const LIVE = [
+  'link',
+  'linkReference',
+  'image',
+  'imageReference',
+  'definition',
+  'html',
+  'code',
+  'inlineCode',
+  'heading',
+  'list',
+  'blockquote',
+  'thematicBreak',
+];
+
+const HOSTILE = [
+  '[your bank](https://evil.example)',
+  '![x](https://evil.example/pixel.png)',
+  '[a [b] c](https://evil.example)',
+  '[![x](y)](z)',
+  '<https://evil.example>',
+  '<1@evil.example>',
+  '<b onclick=x>hi</b><!-- x --><?x?>',
+  '<img src=x onerror=alert(1)>',
+  '\\<b>hi</b>',
+  '\\\\[a](b)',
+  '\\\\`code`',
+  '```\ncode',
+  '~~~ code',
+  '`code`',
+  '[a]: https://evil.example',
+  '[a][a]',
+  '# heading',
+  '> quote',
+  '- list',
+  '1. list',
+  '1) list',
+  '***',
+  '- - -',
+  '___',
+  '&lt;b&gt; &#x202e;',
+  '    indented code',
+];
+
+describe('text that others wrote, in the summaries of the UI', () => {
+  test.each(HOSTILE)('is shown as text: %s', (text) => {
+    const line = visible(text);
+    const exact = read(escapeMarkdown(line));
+    expect(exact).toEqual({ types: ['root', 'paragraph', 'text'], text: line.trim() });
+    const { types } = read(inertMarkdown(line));
+    expect(types.filter((type) => LIVE.includes(type))).toEqual([]);
+  });
+
+  const piece = fc.constantFrom(
+    ...HOSTILE,
+    ...Array.from('\\[](){}<>!`~*_#&;:-+=.1ax /|"\n'),
+    'https://x.y',
+  );
+  const anyLine = fc.array(piece, { maxLength: 12 }).map((pieces) => visible(pieces.join('')));
+
+  test('is the very text in a workflow summary, whatever it is', () => {
+    fc.assert(
+      fc.property(anyLine, (line) => {
+        const { types, text } = read(escapeMarkdown(line));
+        expect(types.every((type) => ['root', 'paragraph', 'text'].includes(type))).toBe(true);
+        expect(text).toBe(line.trim());
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('is neither link, image, HTML nor code in the summary of an activity, whatever it is', () => {
+    fc.assert(
+      fc.property(anyLine, (line) => {
+        const { types } = read(inertMarkdown(line));
+        expect(types.filter((type) => LIVE.includes(type))).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('is not made unreadable where it is plain: names, paths, globs, addresses', () => {
+    for (const line of [
+      'read_file src/a_b/[id].ts 7',
+      'grep x < y && a || b **/*.ts',
+      'fetch https://example.com/a?b=c&d=e#f',
+      'C:\\tmp\\x (copy) -1 1.5',
+    ]) {
+      expect(inertMarkdown(line)).toBe(line);
+    }
+  });
+
+  test('fits into what Temporal keeps, whatever language it is in', () => {
+    for (const text of ['漢'.repeat(500), '😀'.repeat(500), '"\\'.repeat(300), '`<a'.repeat(300)]) {
+      for (const summary of [workflowSummary(text), eventSummary(text)]) {
+        expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(400);
+        expect(read(summary).types.filter((type) => LIVE.includes(type))).toEqual([]);
+      }
+    }
+  });
+
+  test('is text in the summary that a run is listed by', () => {
+    const { types } = read(summaryOf({ agent: 'desk', message: HOSTILE.join(' ') }));
+    expect(types).toEqual(['root', 'paragraph', 'text']);
+    const call = {
+      id: 'c',
+      name: 'look',
+      arguments: JSON.stringify({ a: HOSTILE[0] }),
+      digest: '',
+    };
+    expect(read(eventSummary(callSummary(call))).types).toEqual(['root', 'paragraph', 'text']);
+  });
+});

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import type { CallResult } from '../../src/core/calls.js';
+import { nextAction } from '../../src/core/next-action.js';
+import { reduce } from '../../src/core/reduce.js';
+import type { RunState } from '../../src/core/state.js';
+import { asks, begun, config, SHORT, withResults } from '../support/scripts.js';
+
+const FULL = { ...SHORT, historyEvents: 5_000 };
+const ok = (id: string, text: string): CallResult => ({ id, ok: true, text, executed: true });
+
+/** A batch of three calls whose second one has its result. */
+function halfFinished(text = 'second', rest: Parameters<typeof config>[0] = {}): RunState {
+  const asked = reduce(begun(config(rest)), {
+    type: 'model-replied',
+    reply: asks(['look', 1], ['put', 2], ['look', 3]),
+    at: 0,
+  });
+  return reduce(asked, { type: 'call-finished', result: ok('call_1_1_1', text) });
+}
+
+describe('a half-finished batch', () => {
+  test('holds each result from the moment it arrives, counted, and says none of them yet', () => {
+    const state = halfFinished();
+    expect(state.turn.batch?.results.map((result) => result?.text)).toEqual([
+      undefined,
+      'second',
+      undefined,
+    ]);
+    expect(state.turn.spent.toolCalls).toBe(1);
+    expect(state.transcript.messages.at(-1)).toMatchObject({ role: 'assistant' });
+    const action = nextAction(state);
+    expect(action.type === 'run-calls' && action.calls.map(({ id }) => id)).toEqual([
+      'call_1_1_0',
+      'call_1_1_2',
+    ]);
+  });
+
+  test('says its results in call order once it is complete, also when it was carried meanwhile', () => {
+    const begin = reduce(halfFinished(), { type: 'segment-begun' });
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what was just written
+    const carried = JSON.parse(JSON.stringify(begin)) as RunState;
+    const done = withResults(carried, [ok('call_1_1_2', 'third'), ok('call_1_1_0', 'first')]);
+    expect(done.turn.batch).toBeNull();
+    expect(done.turn.spent.toolCalls).toBe(3);
+    expect(done.transcript.messages.slice(-3).map(({ text }) => text)).toEqual([
+      'first',
+      'second',
+      'third',
+    ]);
+  });
+
+  test('takes one result for a call, whatever arrives after it', () => {
+    const state = halfFinished();
+    expect(reduce(state, { type: 'call-finished', result: ok('call_1_1_1', 'again') })).toBe(state);
+    expect(reduce(state, { type: 'call-finished', result: ok('call_9_9_9', 'x') })).toBe(state);
+  });
+
+  test('keeps what arrived when it is broken off, and answers the rest', () => {
+    const state = reduce(halfFinished(), { type: 'interrupted', by: 'cancelTurn', at: 0 });
+    const texts = state.transcript.messages.slice(-3).map(({ text }) => text);
+    expect(texts[1]).toBe('second');
+    expect(texts[0]).toContain('cancelled');
+    expect(texts[2]).toContain('cancelled');
+  });
+
+  test('goes over into a new segment while the run is paused, unless it holds too much', () => {
+    const paused = (state: RunState): RunState => ({ ...state, paused: true });
+    expect(nextAction(paused(halfFinished()), SHORT).type).toBe('await-resume');
+    expect(nextAction(paused(halfFinished()), FULL).type).toBe('continue-as-new');
+    expect(nextAction(paused(halfFinished('x'.repeat(600_000))), FULL).type).toBe('await-resume');
+    // What can be executed is executed first.
+    expect(nextAction(halfFinished(), FULL).type).toBe('run-calls');
+  });
+});
+
+test('a reader follows a run beyond any number of steps', () => {
+  const segment = { steps: 1, bytes: 1 };
+  const state: RunState = { ...halfFinished(), paused: true };
+  const full = { ...state, config: { ...state.config, segment } };
+  expect(nextAction(full).type).toBe('await-resume');
+});

@@ -1,0 +1,113 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readFact, type HistoryFact } from '../../src/client/history-facts.js';
+import { createProjector } from '../../src/client/projection.js';
+import { stepTeller } from '../../src/client/tell-steps.js';
+import { nextAction } from '../../src/core/next-action.js';
+import type { Activities } from '../../src/activities/contract.js';
+import { fitsActivity, isReply } from '../../src/core/recorded.js';
+import { reduce } from '../../src/core/reduce.js';
+import { asks, begun, config } from '../support/scripts.js';
+
+const FOLDER = new URL('../histories/', import.meta.url);
+const NAMES = (await readdir(FOLDER)).filter((name) => name.endsWith('.json'));
+const HISTORIES = await Promise.all(
+  NAMES.map(async (name) => {
+    const json = JSON.parse(await readFile(new URL(name, FOLDER), 'utf8'));
+    return (historyFromJSON(json).events ?? []).map(readFact);
+  }),
+);
+
+/** The value with one of its parts, however deep, replaced. */
+function damaged(value: unknown, path: readonly number[], by: unknown): unknown {
+  const [first, ...rest] = path;
+  if (first === undefined || typeof value !== 'object' || value === null) return by;
+  const keys = Object.keys(value);
+  const key = keys[first % Math.max(1, keys.length)];
+  if (key === undefined) return by;
+  const copy: Record<string, unknown> | unknown[] = Array.isArray(value)
+    ? [...value]
+    : { ...value };
+  return Object.assign(copy, { [key]: damaged(Reflect.get(value, key), rest, by) });
+}
+
+const harm = fc.record({
+  history: fc.nat(HISTORIES.length - 1),
+  fact: fc.nat(),
+  path: fc.array(fc.nat(6), { maxLength: 4 }),
+  by: fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constant({ text: 'by hand' })),
+});
+
+function harmed(
+  facts: readonly HistoryFact[],
+  { fact, path, by }: { fact: number; path: readonly number[]; by: unknown },
+) {
+  const results = facts.filter((one) => 'result' in one || 'failure' in one || 'carried' in one);
+  const chosen = results[fact % results.length];
+  return facts.map((one): HistoryFact => {
+    if (one !== chosen) return one;
+    if (one.type === 'failed') {
+      const details = [damaged(one.failure.details[0], path, by)];
+      return { ...one, failure: { ...one.failure, details } };
+    }
+    if (one.type === 'started') return { ...one, carried: damaged(one.carried, path, by) };
+    return 'result' in one ? { ...one, result: damaged(one.result, path, by) } : one;
+  });
+}
+
+const BLOB = { sha256: 'a'.repeat(64), bytes: 1 };
+/**
+ * By activity, of which none may be missing: nearly a result, but for one field deep inside. What
+ * `checkBlob` brings is not looked at.
+ */
+const WRONG: Readonly<Record<Exclude<keyof Activities, 'checkBlob'>, unknown>> = {
+  loadAgent: { ...config(), limits: { turn: { steps: 'x' }, run: {} } },
+  callModel: { ...asks(['look']), calls: [{ name: 'look', arguments: {}, digest: '' }] },
+  runTool: { ok: true, text: 'x', blob: { ...BLOB, bytes: -1 } },
+  runFunction: { happened: true, result: { ok: true } },
+  retrieveDocuments: { documents: [{ text: 'x', source: 1 }] },
+  keepMessages: { blob: { ...BLOB, sha256: 'a' } },
+  forkMessages: { chunk: { blob: BLOB, count: 1 }, head: 'x', tokens: 1, next: 1, from: {} },
+  askRun: { turn: 'x' },
+  followRun: { type: 'ended', outcome: { status: 'completed', reason: 'answer' } },
+};
+
+describe('a history in which somebody has recorded a result by hand', () => {
+  test('is read to its end, whatever was recorded, without a throw', () => {
+    fc.assert(
+      fc.property(harm, ({ history, ...what }) => {
+        const facts = harmed(HISTORIES[history] ?? [], what);
+        const projector = createProjector();
+        const tell = stepTeller('r');
+        for (const fact of facts) {
+          projector.push(fact);
+          tell(fact);
+        }
+        const { state, ended } = projector.view();
+        if (state !== null) nextAction(state);
+        expect(ended).not.toBeNull();
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test.each(Object.entries(WRONG))('shows that %s did not record it', (activity, wrong) => {
+    for (const value of [null, 'by hand', [], wrong]) {
+      expect({ value, fits: fitsActivity(activity, value) }).toEqual({ value, fits: false });
+    }
+  });
+
+  test('has only such replies as the reducer can take', () => {
+    const reply = asks(['look', 1], ['nothing'], ['pay', { a: 1 }]);
+    const parts = { path: fc.array(fc.nat(8), { minLength: 1, maxLength: 5 }), by: fc.jsonValue() };
+    fc.assert(
+      fc.property(fc.record(parts), ({ path, by }) => {
+        const given = damaged({ ...reply, reports: [], dropped: ['x'] }, path, by);
+        if (isReply(given)) reduce(begun(config()), { type: 'model-replied', reply: given, at: 0 });
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

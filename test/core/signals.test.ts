@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+import { receive, receiveSignal } from '../../src/core/ask.js';
+import { checkBy, REMEMBERED_DECISIONS } from '../../src/core/decisions.js';
+import { REMEMBERED_REFUSALS, type Ask } from '../../src/core/inbox.js';
+import { unreadable } from '../../src/core/input.js';
+import { reduce } from '../../src/core/reduce.js';
+import { initialState, type RunState } from '../../src/core/state.js';
+import { unloadedConfig } from '../../src/core/unloaded.js';
+
+const open = (): RunState => initialState(unloadedConfig('a'), { open: true });
+
+/** The state after signals with these arguments, one by one. */
+function signaled(state: RunState, ...values: readonly unknown[]): RunState {
+  return values.reduce<RunState>((next, value) => {
+    const event = receiveSignal(next, value, 7);
+    return event === null ? next : reduce(next, event);
+  }, state);
+}
+
+describe('a message by signal', () => {
+  test('is the same message as an update of its id, whichever comes first', () => {
+    const ask: Ask = { message: 'hello', id: 'm', by: 'ann' };
+    const bySignal = signaled(open(), ask);
+    expect(bySignal.inbox.waiting).toEqual([{ id: 'm', text: 'hello', turn: 1, by: 'ann' }]);
+    expect(receive(bySignal, ask, 'm').receipt).toEqual({ turn: 1, duplicate: true });
+    const { event } = receive(open(), ask, 'm');
+    const byUpdate = event === null ? open() : reduce(open(), event);
+    expect(byUpdate).toEqual(bySignal);
+    expect(signaled(byUpdate, ask, ask)).toEqual(byUpdate);
+    const carried = reduce(byUpdate, { type: 'segment-begun' });
+    expect(signaled(carried, ask)).toEqual(carried);
+  });
+
+  test.each([
+    [undefined, null, 'ask: undefined is no object'],
+    [null, null, 'ask: null is no object'],
+    ['text', null, 'ask: "text" is no object'],
+    [[], null, 'ask: [] is no object'],
+    [new Uint8Array(3), null, ''],
+    [unreadable('no JSON'), null, 'message: '],
+    [{ message: 'x' }, null, 'id: missing'],
+    [{ message: 'x', id: 'i'.repeat(201) }, null, 'id: '],
+    [{ message: { toString: 1 }, id: 'm' }, 'm', 'message: '],
+    [{ message: 'x', id: { toString: 1 } }, null, 'id: '],
+    [{ message: 'x', id: 'm', attachments: [{ toString: 1 }] }, 'm', 'attachments[0]'],
+    [{ message: 'x'.repeat(300_000), id: 'm' }, 'm', 'message: 300000 characters'],
+    [{ message: 'x', id: 'm', by: '' }, 'm', 'by: expected a string of 1–200 characters, got ""'],
+    [{ message: 'x', id: 'm', forged: 1 }, 'm', 'ask.forged: no such field'],
+  ])('that holds %j is refused with the reason', (value, id, reason) => {
+    const { inbox } = signaled(open(), value);
+    expect(inbox.refused).toEqual([{ id, at: 7, reason: expect.stringContaining(reason) }]);
+    expect(inbox.waiting).toEqual([]);
+  });
+
+  test('is refused where the run does not take it any more, and once known is no new one', () => {
+    const ask = { message: 'x', id: 'm' };
+    const task = signaled(initialState(unloadedConfig('a')), ask);
+    expect(task.inbox.refused?.[0]?.reason).toContain('this run ends with its turn');
+    const closing = reduce(signaled(open(), ask), { type: 'ending', by: 'closed' });
+    expect(signaled(closing, ask).inbox.refused).toBeUndefined();
+    const late = signaled(closing, { ...ask, id: 'late' });
+    expect(late.inbox.refused).toEqual([
+      { id: 'late', at: 7, reason: 'the run takes no more messages: it is closed' },
+    ]);
+  });
+
+  test('in a flood of 10,000 fills the inbox, and the refusals that are kept are bounded', () => {
+    const flood = Array.from({ length: 10_000 }, (_, n) => ({
+      message: 'x'.repeat(5_000),
+      id: `m${n}`,
+    }));
+    const { inbox } = signaled(open(), ...flood);
+    expect(inbox.waiting.length).toBeGreaterThan(100);
+    expect(inbox.refused).toHaveLength(REMEMBERED_REFUSALS);
+    expect(inbox.refused?.at(-1)?.id).toBe('m9999');
+    expect(JSON.stringify(inbox.refused).length).toBeLessThan(20_000);
+  });
+});
+
+describe('decisions', () => {
+  test('are kept with who made them, the newest', () => {
+    const state = Array.from({ length: 30 }, (_, n) => n).reduce<RunState>(
+      (next, n) =>
+        reduce(next, {
+          type: 'decided',
+          decision: { what: 'pause', id: `u${n}`, at: n, by: 'ann' },
+        }),
+      open(),
+    );
+    expect(state.decisions).toHaveLength(REMEMBERED_DECISIONS);
+    expect(state.decisions?.at(-1)).toEqual({ what: 'pause', id: 'u29', at: 29, by: 'ann' });
+  });
+
+  test.each([['x'.repeat(201)], [''], [7], [null], [{}]])('are by nobody like %j', (by) => {
+    expect(checkBy(by)).toContain('by: expected a string of 1–200 characters');
+  });
+});
