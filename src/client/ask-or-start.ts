@@ -1,19 +1,19 @@
-import { randomUUID } from 'node:crypto';
 import {
   WithStartWorkflowOperation,
   WorkflowExecutionAlreadyStartedError,
   type Client,
 } from '@temporalio/client';
-import { askProblem } from '../core/ask.js';
 import type { Ask } from '../core/inbox.js';
 import type { RunInput } from '../core/input.js';
 import { visible } from '../core/summaries.js';
-import { askUpdate } from '../workflows/handles.js';
-import { answered, UndecidedError } from './answered.js';
-import type { SentMessage } from './control.js';
+import { askUpdate, messageSignal } from '../workflows/handles.js';
+import { answered, type Patience } from './answered.js';
+import { takenOrRecorded, type SentMessage, type TakenMessage } from './ask-recorded.js';
+import { either, withId } from './control.js';
 import { summaryOf } from './start.js';
+import { UndecidedError } from './undecided.js';
 
-export interface AskOrStartOptions {
+export interface AskOrStartOptions extends Patience {
   readonly id: string;
   readonly taskQueue: string;
   /** What the run is started with where there is none of this id; without a message of its own. */
@@ -22,47 +22,75 @@ export interface AskOrStartOptions {
 
 /**
  * Gives a run a message and starts the run where there is none, in one call. The same message id
- * again is the same message. A run that has ended is never started afresh by it. Needs a worker.
- * Rejects with an `UndecidedError`.
+ * again is the same message. A run that has ended is never started afresh by it. Where no worker is
+ * there, the message, and the start with it, is recorded for one that comes. Rejects with an
+ * `UndecidedError`.
  */
 export async function askOrStart(
   client: Client,
   ask: Ask,
-  { id, taskQueue, input }: AskOrStartOptions,
+  options: AskOrStartOptions,
 ): Promise<SentMessage> {
+  const named = withId(ask);
+  const { id, taskQueue } = options;
+  const told = { id, taskQueue, messageId: named.id };
+  return await takenOrRecorded(client, told, {
+    take: (over) => askOrStartWorker(client, named, { ...options, signal: either(over, options) }),
+    record: () =>
+      client.workflow.signalWithStart('agent', {
+        ...startOf(named, options),
+        signal: messageSignal,
+        signalArgs: [named],
+      }),
+  });
+}
+
+/** The same, where only a worker's answer counts. Rejects with an `UndecidedError`. */
+export async function askOrStartWorker(
+  client: Client,
+  ask: Ask,
+  options: AskOrStartOptions,
+): Promise<TakenMessage> {
   // The workflow would refuse it too, but it would have been started by then.
-  const problem = askProblem(ask);
-  if (problem !== null) throw new UndecidedError(problem);
-  const { id: messageId = randomUUID(), message } = ask;
-  const send = async () => {
-    const startWorkflowOperation = new WithStartWorkflowOperation('agent', {
-      workflowId: id,
-      taskQueue,
-      args: [input],
-      workflowIdConflictPolicy: 'USE_EXISTING',
-      workflowIdReusePolicy: 'REJECT_DUPLICATE',
-      staticSummary: summaryOf({ agent: input.agent, message }),
-    });
-    return await client.workflow.executeUpdateWithStart(askUpdate, {
-      startWorkflowOperation,
-      args: [{ ...ask, id: messageId }],
+  const named = withId(ask);
+  const { id: messageId } = named;
+  const { id, taskQueue } = options;
+  const send = async () =>
+    await client.workflow.executeUpdateWithStart(askUpdate, {
+      startWorkflowOperation: new WithStartWorkflowOperation('agent', {
+        ...startOf(named, options),
+        workflowIdConflictPolicy: 'USE_EXISTING',
+      }),
+      args: [named],
       updateId: messageId,
     });
-  };
   try {
-    return { ...(await answered(client, id, send)), messageId };
+    const receipt = await answered(client, { id, taskQueue, messageId }, send, options);
+    return { ...receipt, delivered: true, messageId };
   } catch (error) {
     if (!hasEnded(error)) throw error;
     throw new UndecidedError(
       `run ${visible(id)} has ended: it takes no more messages, and its id is not used again; ` +
         'send to another id',
-      { cause: error.cause },
+      { cause: error.cause, delivery: 'refused', messageId },
     );
   }
 }
 
+function startOf({ message }: Ask, { id, taskQueue, input }: AskOrStartOptions) {
+  return {
+    workflowId: id,
+    taskQueue,
+    args: [input],
+    workflowIdReusePolicy: 'REJECT_DUPLICATE',
+    staticSummary: summaryOf({ agent: input.agent, message }),
+  } as const;
+}
+
 function hasEnded(error: unknown): error is UndecidedError {
   return (
-    error instanceof UndecidedError && error.cause instanceof WorkflowExecutionAlreadyStartedError
+    error instanceof UndecidedError &&
+    error.delivery === 'refused' &&
+    error.cause instanceof WorkflowExecutionAlreadyStartedError
   );
 }

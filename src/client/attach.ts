@@ -1,3 +1,4 @@
+import { storeUpload } from '../blobs/attached-text.js';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { Attachment } from '../core/messages.js';
 import { mediaTypeOf } from '../core/media-type.js';
@@ -15,7 +16,7 @@ export const MAX_ATTACHED_BYTES = 20 * 1024 * 1024;
 
 /**
  * Puts bytes into the blob store, to be sent along with a message: an image or a file, by its media
- * type. Rejects with an `InputError` for what is of no kind or too large, and with a `BlobError`.
+ * type. They belong to no run until a message is sent with them, and to that one run from then on. Rejects with an `InputError` for what is of no kind or too large, and with a `BlobError`.
  */
 export async function attach(
   blobs: BlobStore,
@@ -31,7 +32,7 @@ export async function attach(
       'attach: nobody can tell what these bytes are; give `mediaType`, e.g. "text/csv"',
     );
   }
-  const blob = await blobs.put(Buffer.from(bytes).toString('base64'));
+  const blob = await storeUpload(blobs, Buffer.from(bytes).toString('base64'));
   const type = mediaType.startsWith('image/') ? 'image' : 'file';
   return { type, blob, mediaType, ...(name !== undefined && { name }) };
 }

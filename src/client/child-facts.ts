@@ -1,7 +1,9 @@
+import { nameInCalledId } from '../core/called.js';
+import { isOutcome, misfit } from '../core/recorded.js';
 import type { HistoryEvent, HistoryFact } from './history-facts.js';
 import { readFailure, readFirst } from './payloads.js';
 
-type ChildFact = Extract<HistoryFact, { type: 'child-started' | 'child-ended' }>;
+type ChildFact = Extract<HistoryFact, { type: 'child-started' | 'child-ended' | 'child-existed' }>;
 type Told<F = ChildFact> = F extends ChildFact ? Omit<F, 'id' | 'at'> : never;
 
 /** What an event tells of an agent that the run has called, if it does. */
@@ -9,7 +11,7 @@ export function childFact(event: HistoryEvent): Told | null {
   const initiated = event.startChildWorkflowExecutionInitiatedEventAttributes;
   if (initiated) {
     const child = initiated.workflowId ?? '';
-    return { type: 'child-started', call: callOf(child), child };
+    return { type: 'child-started', call: nameInCalledId(child), child };
   }
   const {
     childWorkflowExecutionCompletedEventAttributes: completed,
@@ -19,11 +21,20 @@ export function childFact(event: HistoryEvent): Told | null {
     childWorkflowExecutionTimedOutEventAttributes: timedOut,
     startChildWorkflowExecutionFailedEventAttributes: notStarted,
   } = event;
+  if (notStarted)
+    return { type: 'child-existed', call: nameInCalledId(notStarted.workflowId ?? '') };
   const ended = completed ?? failed ?? cancelled ?? terminated ?? timedOut;
-  const child = ended?.workflowExecution?.workflowId ?? notStarted?.workflowId;
+  const child = ended?.workflowExecution?.workflowId;
   if (child === undefined || child === null) return null;
-  const end = { type: 'child-ended', call: callOf(child), cancelled: Boolean(cancelled) } as const;
-  if (completed) return { ...end, result: readFirst(completed.result?.payloads), message: '' };
+  const end = {
+    type: 'child-ended',
+    call: nameInCalledId(child),
+    cancelled: Boolean(cancelled),
+  } as const;
+  if (completed) {
+    const result = readFirst(completed.result?.payloads);
+    return { ...end, result, message: isOutcome(result) ? '' : misfit('agent', result) };
+  }
   if (cancelled) return { ...end, result: readFirst(cancelled.details?.payloads), message: '' };
   if (failed) {
     const { details, message } = readFailure(failed.failure);
@@ -32,13 +43,8 @@ export function childFact(event: HistoryEvent): Told | null {
   return { ...end, result: null, message: fate({ terminated, timedOut }) };
 }
 
-/** The words of the SDK, in which the workflow itself hears of it. */
+/** Returns the SDK's own words, which the workflow reads too. */
 function fate(event: { terminated: unknown; timedOut: unknown }): string {
   if (event.terminated) return 'Workflow execution terminated';
-  return event.timedOut ? 'Workflow execution timed out' : 'Workflow execution already started';
-}
-
-/** A child's workflow id is its caller's and the id of the call. */
-function callOf(child: string): string {
-  return child.slice(child.lastIndexOf('/') + 1);
+  return event.timedOut ? 'Workflow execution timed out' : '';
 }

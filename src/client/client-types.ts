@@ -15,7 +15,8 @@ import type { StreamOptions } from '../live/feeds.js';
 import type { StreamEvent } from '../live/stream-events.js';
 import type { AttachOptions } from './attach.js';
 import type { Batch, BatchOptions, BatchTask } from './batch.js';
-import type { SentMessage } from './control.js';
+import type { SentMessage } from './ask-recorded.js';
+import type { DecisionOptions } from './control.js';
 import type { EventsOptions } from './follow-events.js';
 import type { ForkOptions } from './fork-run.js';
 import type { ListWish, RunList } from './list.js';
@@ -39,6 +40,11 @@ export interface ClientOptions extends ConnectionSettings {
   readonly archive?: Archive;
   /** Where attachments go, the same as that of the workers; default: files below `home`. */
   readonly blobs?: BlobStore;
+  /**
+   * Who talks to runs by this client: recorded with each message and decision, and not verified. 1 to 200
+   * characters that name their source, too, such as `web session: ann`.
+   */
+  readonly by?: string;
 }
 
 export interface StartOptions extends RunSettings {
@@ -62,7 +68,7 @@ export interface RunHandle<Output = Json> extends Typed<Output> {
 /** A run: what `start` gave, or its id. */
 export type RunLike<Output = Json> = string | (Typed<Output> & { readonly id: string });
 
-export interface AskOptions {
+export interface AskOptions extends DecisionOptions {
   /** What to start where there is no run of this id: an open one, in one call with the message. */
   readonly start?: RunSettings & { readonly agent: AgentLike<unknown> };
 }
@@ -88,6 +94,8 @@ export interface PerdureClient {
   /**
    * Gives an open run a message; answered when the run has it, with the turn that it belongs to. The
    * same `id` of a message again is the same message. A run that has ended is never started afresh.
+   * It is tried for a minute, or `withinMs`. While no worker is there the message is recorded:
+   * `delivered` is false, a worker takes it when one comes, and what it refuses appears in the status.
    */
   ask(run: RunLike<unknown>, message: string | Ask, options?: AskOptions): Promise<SentMessage>;
   /** Waits for the end of a turn; its outcome is a value, whatever its status. */
@@ -104,19 +112,26 @@ export interface PerdureClient {
   /** The newest runs that fit; default 50 at most. */
   list(wish?: Partial<ListWish>): Promise<RunList>;
   /** Lets what is in flight finish and starts nothing more. */
-  pause(run: RunLike<unknown>): Promise<void>;
+  pause(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
   /** Lets a blocked or paused run go on at once. */
-  resume(run: RunLike<unknown>): Promise<void>;
+  resume(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
   /** Asks Temporal to cancel the run, and resolves when that is asked for; one that has ended stays so. */
   cancel(run: RunLike<unknown>): Promise<void>;
   /** Ends the turn under way. @returns its number */
-  cancelTurn(run: RunLike<unknown>, options?: { readonly turn?: number }): Promise<number>;
+  cancelTurn(
+    run: RunLike<unknown>,
+    options?: DecisionOptions & { readonly turn?: number },
+  ): Promise<number>;
   /** An open run takes no more messages, and ends with those that it has. */
-  closeRun(run: RunLike<unknown>): Promise<void>;
+  closeRun(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
   /** Replaces the named limits. @returns all as they are now */
-  setLimits(run: RunLike<unknown>, limits: Limits): Promise<EffectiveLimits>;
+  setLimits(
+    run: RunLike<unknown>,
+    limits: Limits,
+    options?: DecisionOptions,
+  ): Promise<EffectiveLimits>;
   /** Settles a call whose outcome is unknown. */
-  resolve(run: RunLike<unknown>, resolution: Resolution): Promise<void>;
+  resolve(run: RunLike<unknown>, resolution: Resolution, options?: DecisionOptions): Promise<void>;
   readonly schedule: Schedules;
   /** One run per task, some at once. */
   batch<Output = Json>(

@@ -4,15 +4,28 @@ import { fileArchive } from '../archive/file-archive.js';
 import { fileBlobStore } from '../blobs/file-blob-store.js';
 import { homeOf, taskQueueOf } from '../config.js';
 import { CHANNEL, connectionTarget } from '../connection.js';
+import type { BlobStore } from '../blobs/blob-store.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
 import { createFeeds } from '../live/feeds.js';
 import { liveWorkers } from '../live/live-workers.js';
+import { liveHostsOf } from '../live/reachable.js';
 import { attach } from './attach.js';
+import { attachedTo } from './attached-to.js';
 import { askOrStart } from './ask-or-start.js';
 import { batchOf } from './batch.js';
 import type { AskOptions, ClientOptions, PerdureClient, RunLike } from './client-types.js';
-import { askRun, cancelTurn, closeRun, pauseRun, setLimits, type SentMessage } from './control.js';
+import type { SentMessage } from './ask-recorded.js';
+import {
+  askRun,
+  cancelTurn,
+  claim,
+  closeRun,
+  pauseRun,
+  setLimits,
+  withId,
+  type DecisionOptions,
+} from './control.js';
 import { resolveCall, resumeRun } from './decide.js';
 import { followEvents } from './follow-events.js';
 import { forkRun } from './fork-run.js';
@@ -37,14 +50,19 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
   const home = options.home ?? homeOf(env);
   const archive = options.archive ?? fileArchive(join(home, 'archive'));
   const blobs = options.blobs ?? fileBlobStore(join(home, 'blobs'));
-  const feeds = createFeeds(client, { sources: [liveWorkers(home)] });
+  const feeds = createFeeds(client, { sources: [liveWorkers(home, { hosts: liveHostsOf(env) })] });
+  const { by } = options;
+  claim(by);
+  const mine = (how: DecisionOptions = {}): DecisionOptions => ({ ...(by && { by }), ...how });
   return {
     async start(agent, { id = newRunId(agentName(agent)), ...given }) {
-      return await startRun(client, runInputOf(agent, given), { id, taskQueue });
+      const input = runInputOf(agent, { ...given, ...(await attachedTo(blobs, id, given)) });
+      return await startRun(client, input, { id, taskQueue });
     },
     attach: (bytes, how = {}) => attach(blobs, bytes, how),
-    fork: (run, given) => forkRun(client, idOf(run), given),
-    ask: (run, message, asked = {}) => ask(client, { run, message, taskQueue }, asked),
+    fork: (run, given) => forkRun(client, idOf(run), { ...given, blobs }),
+    ask: (run, message, asked = {}) =>
+      ask(client, { run, message, taskQueue, blobs }, { ...mine(asked), ...asked }),
     async result<Output>(run: RunLike<Output>, wanted = {}) {
       const outcome = await resultOf(client, idOf(run), wanted);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
@@ -59,13 +77,13 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
       [Symbol.asyncIterator]: () => feeds.read(idOf(run), wanted),
     }),
     list: (wish = {}) => listRuns(client, { limit: ROWS, ...wish }),
-    pause: (run) => pauseRun(client, idOf(run)),
-    resume: (run) => resumeRun(client, idOf(run)),
+    pause: (run, how) => pauseRun(client, idOf(run), mine(how)),
+    resume: (run, how) => resumeRun(client, idOf(run), mine(how)),
     cancel: (run) => cancel(client, idOf(run)),
-    cancelTurn: (run, { turn } = {}) => cancelTurn(client, idOf(run), turn),
-    closeRun: (run) => closeRun(client, idOf(run)),
-    setLimits: (run, limits) => setLimits(client, idOf(run), limits),
-    resolve: (run, resolution) => resolveCall(client, idOf(run), resolution),
+    cancelTurn: (run, how) => cancelTurn(client, idOf(run), mine(how)),
+    closeRun: (run, how) => closeRun(client, idOf(run), mine(how)),
+    setLimits: (run, limits, how) => setLimits(client, idOf(run), limits, mine(how)),
+    resolve: (run, resolution, how) => resolveCall(client, idOf(run), resolution, mine(how)),
     schedule: schedulesOf(client, taskQueue),
     batch: (agent, tasks, given) => batchOf(client, { agent, tasks, taskQueue }, given),
     close,
@@ -105,15 +123,17 @@ function idOf(run: RunLike<unknown>): string {
 
 async function ask(
   client: Client,
-  to: { run: RunLike<unknown>; message: string | Ask; taskQueue: string },
-  { start }: AskOptions,
+  to: { run: RunLike<unknown>; message: string | Ask; taskQueue: string; blobs: BlobStore },
+  { start, by, ...patience }: AskOptions,
 ): Promise<SentMessage> {
   const id = idOf(to.run);
-  const message = typeof to.message === 'string' ? { message: to.message } : to.message;
-  if (start === undefined) return await askRun(client, id, message);
+  const said = typeof to.message === 'string' ? { message: to.message } : to.message;
+  const named = withId({ ...claim(by), ...said });
+  const message = { ...named, ...(await attachedTo(to.blobs, id, named)) };
+  if (start === undefined) return await askRun(client, id, message, patience);
   const { agent, ...settings } = start;
   const input = runInputOf(agent, { ...settings, open: true });
-  return await askOrStart(client, message, { id, taskQueue: to.taskQueue, input });
+  return await askOrStart(client, message, { id, taskQueue: to.taskQueue, input, ...patience });
 }
 
 /** One that ends meanwhile, or has ended, needs no cancel. */

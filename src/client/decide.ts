@@ -2,19 +2,27 @@ import type { Client } from '@temporalio/client';
 import type { Resolution } from '../core/call-results.js';
 import { resolveUpdate, resumeUpdate } from '../workflows/handles.js';
 import { answered } from './answered.js';
+import { claim, once, type DecisionOptions } from './control.js';
 
 /** Settles a call whose outcome is unknown. Needs a worker. Rejects with an `UndecidedError`. */
 export async function resolveCall(
   client: Client,
   id: string,
   resolution: Resolution,
+  { by, ...patience }: DecisionOptions = {},
 ): Promise<void> {
   const handle = client.workflow.getHandle(id);
-  await answered(client, id, () => handle.executeUpdate(resolveUpdate, { args: [resolution] }));
+  const options = once({ ...resolution, ...claim(by) });
+  await answered(client, { id }, () => handle.executeUpdate(resolveUpdate, options), patience);
 }
 
 /** Lets a blocked or paused run go on at once. Needs a worker. Rejects with an `UndecidedError`. */
-export async function resumeRun(client: Client, id: string): Promise<void> {
+export async function resumeRun(
+  client: Client,
+  id: string,
+  { by, ...patience }: DecisionOptions = {},
+): Promise<void> {
   const handle = client.workflow.getHandle(id);
-  await answered(client, id, () => handle.executeUpdate(resumeUpdate));
+  const options = once(claim(by));
+  await answered(client, { id }, () => handle.executeUpdate(resumeUpdate, options), patience);
 }

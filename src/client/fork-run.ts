@@ -1,7 +1,10 @@
 import type { Client } from '@temporalio/client';
+import type { BlobStore } from '../blobs/blob-store.js';
+import { readContext } from '../blobs/context-text.js';
 import { isObject } from '../core/json.js';
 import type { Attachment } from '../core/messages.js';
 import { visible } from '../core/summaries.js';
+import { attachedTo } from './attached-to.js';
 import { readRun, type RunReading } from './read-run.js';
 import {
   agentName,
@@ -34,7 +37,7 @@ export interface ForkOptions<Output> extends RunSettings {
 export async function forkRun<Output>(
   client: Client,
   source: string,
-  { id, agent, at, ...given }: ForkOptions<Output>,
+  { id, agent, at, blobs, ...given }: ForkOptions<Output> & { readonly blobs: BlobStore },
 ): Promise<StartedRun> {
   const run = await readRun(client, source);
   const total = run.view.state?.transcript.next ?? 0;
@@ -48,19 +51,27 @@ export async function forkRun<Output>(
   }
   const name = agent === undefined ? run.agent : agentName(agent);
   const fork = { run: source, ...(at !== undefined && { at }) };
-  const kept = name === run.agent ? await settingsOf(client, run) : {};
-  const input = runInputOf(name, { ...kept, ...given, fork });
-  const options = { id: id ?? newRunId(name), taskQueue: run.taskQueue };
-  return await startRun(client, input, options);
+  const kept = name === run.agent ? await settingsOf(client, run, blobs) : {};
+  const forkId = id ?? newRunId(name);
+  const attached = await attachedTo(blobs, forkId, given);
+  const input = runInputOf(name, { ...kept, ...given, ...attached, fork });
+  return await startRun(client, input, { id: forkId, taskQueue: run.taskQueue });
 }
 
 /** What the agent was given beside the message; a later segment need not have all of it. */
-async function settingsOf(client: Client, { id, runId, facts }: RunReading): Promise<object> {
+async function settingsOf(
+  client: Client,
+  { id, runId, facts, view }: RunReading,
+  blobs: BlobStore,
+): Promise<object> {
   const [newest] = facts;
   if (newest?.type !== 'started') return {};
   const first = await beginningOf(client, id, newest.firstRunId || runId);
   const { input } = first ?? newest;
   if (!isObject(input)) return {};
   const { context, contextBlob, args } = input;
-  return { context, contextBlob, args };
+  const ref = view.state?.config.contextBlob;
+  // A called agent's context came from its caller, by reference: the fork has no caller.
+  const called = contextBlob === undefined || ref === undefined;
+  return { context: called ? context : await readContext(blobs, ref), args };
 }

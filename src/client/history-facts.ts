@@ -17,7 +17,13 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
       readonly before: string;
       readonly firstRunId: string;
     }
-  | { readonly type: 'local'; readonly activity: string; readonly result: unknown }
+  | {
+      readonly type: 'local';
+      readonly activity: string;
+      readonly result: unknown;
+      /** Absent where it did not fail. */
+      readonly failure?: FactFailure;
+    }
   | {
       readonly type: 'scheduled';
       readonly activity: string;
@@ -35,9 +41,13 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
       readonly updateId: string;
       readonly input: unknown;
     }
+  /** Somebody sent something that the server recorded, whether a worker was there or not. */
+  | { readonly type: 'signal'; readonly name: string; readonly input: unknown }
   /** What a turn has left in the memo. */
   | { readonly type: 'memo'; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly type: 'child-started'; readonly call: string; readonly child: string }
+  /** The server has a run of this id already; the caller follows it, or starts it once more. */
+  | { readonly type: 'child-existed'; readonly call: string }
   | {
       readonly type: 'child-ended';
       /** The id of the call that it was. */
@@ -145,7 +155,9 @@ function runFact(event: HistoryEvent): Told | null {
   if (marker?.markerName === 'core_local_activity') {
     const data = readFirst(marker.details?.['data']?.payloads);
     const activity = isObject(data) ? textOf(data, 'activity_type') : '';
-    return { type: 'local', activity, result: readFirst(marker.details?.['result']?.payloads) };
+    const result = readFirst(marker.details?.['result']?.payloads);
+    const failure = marker.failure && { failure: readFailure(marker.failure) };
+    return { type: 'local', activity, result, ...failure };
   }
   const { input: update, meta } =
     event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? {};
@@ -153,6 +165,11 @@ function runFact(event: HistoryEvent): Told | null {
     const { name, args } = update;
     const updateId = meta?.updateId ?? '';
     return { type: 'update', name: name ?? '', updateId, input: readFirst(args?.payloads) };
+  }
+  const signal = event.workflowExecutionSignaledEventAttributes;
+  if (signal) {
+    const { signalName, input: sent } = signal;
+    return { type: 'signal', name: signalName ?? '', input: readFirst(sent?.payloads) };
   }
   const memo = event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields;
   if (memo) return { type: 'memo', fields: readAll(memo) };

@@ -15,7 +15,7 @@ export function writeOffset({ runId, event, index }: Offset): string {
 
 /** Throws an `InputError` for what is no offset. */
 export function readOffset(text: string): Offset {
-  const [, runId, event, index] = /^([\w-]+):(\d+):(\d+)$/.exec(text) ?? [];
+  const [, runId, event, index] = /^([\w-]{1,64}):(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
   if (runId === undefined) {
     throw new InputError(`from: ${show(text)} is no offset; give the one of an event, or none`);
   }

@@ -2,6 +2,7 @@ import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import { optionalTsToMs } from '@temporalio/common/lib/time.js';
 import { isObject } from '../core/json.js';
+import { isReport } from '../core/recorded.js';
 import type { AttemptReport } from '../core/report.js';
 
 type RawActivity = NonNullable<
@@ -83,6 +84,5 @@ function reportsIn(payloads: readonly Payload[] | null | undefined): readonly At
 /** The reports in what an activity recorded; none where it recorded something else. */
 export function reportsOf(recorded: unknown): readonly AttemptReport[] {
   const reports: unknown = isObject(recorded) ? recorded['reports'] : null;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own callModel
-  return Array.isArray(reports) ? (reports as readonly AttemptReport[]) : [];
+  return Array.isArray(reports) ? reports.filter(isReport) : [];
 }

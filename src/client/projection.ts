@@ -53,8 +53,8 @@ export interface Projector {
  * Retells a run from its history with the same reducer that the workflow uses, so it works while no
  * worker is up. It only reads: where a history holds something unknown, that is passed over.
  *
- * What happened before a workflow task (an activity ended) is told after what people said in it (an
- * update, which the history has behind it): in this order the workflow hears of them.
+ * What happened before a workflow task (an activity ended) is told after what people said in it: an
+ * update, which the history has behind it, or a signal. In this order the workflow hears of them.
  */
 export function createProjector(): Projector {
   const told = emptyRetelling();
@@ -68,7 +68,7 @@ export function createProjector(): Projector {
     push(fact) {
       told.lastEvent = fact.id;
       if (fact.type === 'task-completed') looked = true;
-      if (looked && (fact.type === 'task-started' || isNews(fact))) release();
+      if (looked && (OPENING.includes(fact.type) || isNews(fact))) release();
       if (isNews(fact)) {
         held.push(fact);
         return;
@@ -91,12 +91,16 @@ const NEWS: readonly HistoryFact['type'][] = [
   'failed',
   'cancelled',
   'child-ended',
+  'child-existed',
   'cancel-requested',
   'timer-fired',
 ];
+/** What stands behind everything that the workflow task before it dealt with. */
+const OPENING: readonly HistoryFact['type'][] = ['task-started', 'signal'];
 /** What may stand between the news and the moment at which the workflow has heard of them. */
 const TRANSPARENT: readonly HistoryFact['type'][] = [
   'update',
+  'signal',
   'task-started',
   'task-completed',
   'other',
@@ -107,8 +111,10 @@ function isNews(fact: HistoryFact): boolean {
 }
 
 function shown(told: Retelling, lastEvent: number): Projection {
-  const { results: _, early: __, notStarted: ___, cancelTurnRequested: ____, ...rest } = told;
-  return { ...rest, lastEvent };
+  const { state, input, said, paid, turns, inFlight, blocked } = told;
+  const { ended, outcome, cancelRequested, startedAt } = told;
+  const seen = { state, input, said, paid, turns, inFlight, blocked };
+  return { ...seen, ended, outcome, cancelRequested, startedAt, lastEvent };
 }
 
 /** The run as all of these events tell it. */

@@ -13,12 +13,12 @@ import type { CallResult } from '../core/calls.js';
 import type { ToolDefinition } from '../core/definition.js';
 import { isObject, textOf } from '../core/json.js';
 import type { ToolCall } from '../core/messages.js';
-import { nextAction } from '../core/next-action.js';
+import type { RunToolResult } from '../core/recorded.js';
 import type { HistoryFact } from './history-facts.js';
 import type { FactFailure } from './payloads.js';
 import type { Retelling } from './retelling-state.js';
 import { safetyResult } from './retelling-safety.js';
-import { tell } from './retelling-tell.js';
+import { callsRunning, interrupt, tell } from './retelling-tell.js';
 
 /** The event that says it, as far as its place in the history matters. */
 type Said = Pick<HistoryFact, 'id' | 'at'>;
@@ -27,24 +27,21 @@ type Said = Pick<HistoryFact, 'id' | 'at'>;
 export function callReturned(
   told: Retelling,
   said: Said,
-  { call, result }: { call: ToolCall; result: Record<string, unknown> },
+  { call, result }: { call: ToolCall; result: RunToolResult },
 ): void {
   const tool = toolFor(told, call);
   if (tool === undefined) return;
-  if (result['ok'] === 'unknown') {
-    return unknown(told, said, { call, message: textOf(result, 'message') });
+  switch (result.ok) {
+    case 'unknown':
+      return unknown(told, said, { call, message: result.message });
+    case 'not_started':
+      told.notStarted.set(call.id, notExecuted(call, result.message));
+      return;
+    case true:
+      return settle(told, succeededCall(call, tool, result), said.at);
+    case false:
+      return settle(told, refusedCall(call, result.text), said.at);
   }
-  if (result['ok'] === 'not_started') {
-    told.notStarted.set(call.id, notExecuted(call, textOf(result, 'message')));
-    return;
-  }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own runTool
-  const success = result as unknown as Parameters<typeof succeededCall>[2];
-  const settled =
-    result['ok'] === true
-      ? succeededCall(call, tool, success)
-      : refusedCall(call, textOf(result, 'text'));
-  settle(told, settled, said.at);
 }
 
 /** A tool's activity failed for good, or was lost. */
@@ -62,10 +59,14 @@ export function callFailed(
   settle(told, lostCall(call, lost), said.at);
 }
 
-/** A tool's activity was cancelled; the loop answers the call when everything has stopped. */
+/** A tool's activity was cancelled; the batch is answered when everything has stopped. */
 export function callBrokenOff(told: Retelling, call: ToolCall): void {
   const tool = toolFor(told, call);
-  if (tool !== undefined) told.results.set(call.id, cancelledCall(call, tool));
+  if (tool === undefined) return;
+  const result = cancelledCall(call, tool);
+  // `resume` breaks off a probe, and nothing but the probe; the block that it had shows that it was one.
+  if (told.blocked.has(call.id)) told.brokenProbes.set(call.id, result);
+  else tell(told, { type: 'call-finished', result });
 }
 
 /** The run went on without these calls, so they were given up. */
@@ -109,17 +110,13 @@ function unknown(
   told.blocked.set(call.id, { reason: 'outcome_unknown', message, since: said.id });
 }
 
-/** Keeps a result until all that the loop waits for are there, as the loop does. */
+/** A call has its result; where it was the batch's last one, all of them are said, as by the loop. */
 export function settle(told: Retelling, result: CallResult, at: number): void {
   told.blocked.delete(result.id);
   told.notStarted.delete(result.id);
-  told.results.set(result.id, result);
-  if (told.state === null) return;
-  // A pause lets what is in flight end, and what it brought counts at once.
-  const action = nextAction({ ...told.state, paused: false });
-  if (action.type !== 'run-calls') return;
-  const results = action.calls.flatMap(({ id }) => told.results.get(id) ?? []);
-  if (results.length < action.calls.length) return;
-  for (const { id } of results) told.results.delete(id);
-  tell(told, { type: 'calls-finished', results, at });
+  told.brokenProbes.delete(result.id);
+  tell(told, { type: 'call-finished', result });
+  if (callsRunning(told)) return;
+  if (told.cancelRequested || told.cancelTurnRequested) interrupt(told, at);
+  else tell(told, { type: 'calls-finished', at });
 }

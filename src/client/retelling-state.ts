@@ -1,8 +1,9 @@
 import type { CallResult } from '../core/calls.js';
-import { isObject } from '../core/json.js';
+import type { ActivityProblem } from '../core/failure.js';
 import type { RunInput } from '../core/input.js';
 import type { Message, ToolCall } from '../core/messages.js';
 import type { Outcome, Usage } from '../core/outcome.js';
+import { isOutcome } from '../core/recorded.js';
 import type { EndedTurn, RunState } from '../core/state.js';
 import type { Blocked } from '../core/status.js';
 import type { HistoryFact } from './history-facts.js';
@@ -40,14 +41,22 @@ export interface Retelling {
   /** Turns that have ended in this segment. */
   readonly turns: EndedTurn[];
   cancelTurnRequested: boolean;
+  /** When the newest workflow task began, by which the workflow's clock goes; Unix time in ms. */
+  taskAt: number;
+  /** Messages that were refused and that no workflow task has looked at yet. */
+  unseenRefusals: number;
   /** Messages that came before the agent was loaded. */
-  readonly early: FactOf<'update'>[];
+  readonly early: FactOf<'update' | 'signal'>[];
   readonly inFlight: Map<number, InFlight>;
   readonly blocked: Map<string, BlockedSince>;
-  /** Of calls whose fellows of the same model message have not ended yet. */
-  readonly results: Map<string, CallResult>;
   /** Of calls that failed before their tool was entered, should they be given up. */
   readonly notStarted: Map<string, CallResult>;
+  /** By call: its result if the probe that was broken off was broken off for good. */
+  readonly brokenProbes: Map<string, CallResult>;
+  /** Why the worker of the workflow task itself could not load the agent. */
+  notHere: ActivityProblem | null;
+  /** What a run without an agent has handed over to this segment. */
+  unloaded: RunState | null;
   /** Calls that a person has let be executed in spite of the provider's doubts. */
   readonly acknowledged: Set<string>;
   ended: EndedFact | null;
@@ -66,11 +75,15 @@ export function emptyRetelling(): Retelling {
     paid: new Map(),
     turns: [],
     cancelTurnRequested: false,
+    taskAt: 0,
+    unseenRefusals: 0,
     early: [],
     inFlight: new Map(),
     blocked: new Map(),
-    results: new Map(),
     notStarted: new Map(),
+    brokenProbes: new Map(),
+    notHere: null,
+    unloaded: null,
     acknowledged: new Set(),
     ended: null,
     outcome: null,
@@ -90,15 +103,13 @@ export function copyOf(told: Retelling): Retelling {
     early: [...told.early],
     inFlight: new Map(told.inFlight),
     blocked: new Map(told.blocked),
-    results: new Map(told.results),
     notStarted: new Map(told.notStarted),
+    brokenProbes: new Map(told.brokenProbes),
     acknowledged: new Set(told.acknowledged),
   };
 }
 
 /** The outcome as the workflow itself recorded it, whichever way it ended. */
 export function outcomeOf({ result }: EndedFact): Outcome | null {
-  const fits = isObject(result) && typeof result['status'] === 'string' && 'steps' in result;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
-  return fits ? (result as unknown as Outcome) : null;
+  return isOutcome(result) ? result : null;
 }

@@ -5,7 +5,7 @@ import type { Outcome } from '../core/outcome.js';
 import { inTurn } from '../core/state.js';
 import { callsGivenUp } from './retelling-calls.js';
 import type { FactOf, Retelling } from './retelling-state.js';
-import { tell } from './retelling-tell.js';
+import { interrupt, tell } from './retelling-tell.js';
 
 /** A new activity shows that the engine has drawn its own conclusions meanwhile. */
 export function catchUp(
@@ -33,16 +33,6 @@ export function catchUp(
   if (action.type === 'begin-closing') {
     tell(told, { type: 'closing-begun', reason: action.reason, at });
   }
-}
-
-export function interrupt(told: Retelling, at: number): void {
-  if (told.state === null || told.state.turn.outcome !== null) return;
-  const by = told.cancelRequested ? 'cancel' : told.cancelTurnRequested ? 'cancelTurn' : 'wallMs';
-  const results = [...told.results.values()];
-  told.results.clear();
-  // What stood still is broken off with the rest, and nobody waits for it any more.
-  told.blocked.clear();
-  tell(told, { type: 'interrupted', by, results, at });
 }
 
 /** The workflow wrote down that a turn is over; where the events did not show how, it is told by this. */

@@ -1,6 +1,7 @@
 import type { ScheduleOptionsAction } from '@temporalio/client';
 import { askProblem } from '../core/ask.js';
 import type { RunInput } from '../core/input.js';
+import { workflowSummary } from '../core/markdown.js';
 import { visible } from '../core/summaries.js';
 import type { SendInput } from '../workflows/send.js';
 import { InputError, runInputOf, type RunSettings } from './run-input.js';
@@ -34,6 +35,6 @@ export function scheduleAction(
   if (problem !== null) throw new InputError(problem);
   const start = agent === undefined ? null : runInputOf(agent, { ...settings, open: true });
   const input: SendInput = { to, message, ...(start && { start }) };
-  const staticSummary = `to ${visible(to)}: ${visible(message)}`;
+  const staticSummary = workflowSummary(`to ${visible(to)}: ${visible(message)}`);
   return { ...common, workflowType: 'send', args: [input], staticSummary };
 }

@@ -10,8 +10,8 @@ export interface Segment {
   readonly before: string;
 }
 
-/** Of gRPC. */
-const NOT_FOUND = 5;
+/** Of gRPC: there is no such thing, or there cannot be one, as the server finds of an id that is none. */
+const NOT_THERE: readonly (number | null)[] = [5, 3];
 
 /** A whole segment; null where the server does not keep it any more. */
 export async function readSegment(
@@ -69,5 +69,5 @@ export async function oldestKept(client: Client, id: string, runId: string): Pro
 export function isGone(error: unknown): boolean {
   if (error instanceof WorkflowNotFoundError) return true;
   const code: number | null = isGrpcServiceError(error) ? error.code : null;
-  return code === NOT_FOUND;
+  return NOT_THERE.includes(code);
 }

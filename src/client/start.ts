@@ -5,6 +5,7 @@ import {
   type WorkflowIdConflictPolicy,
 } from '@temporalio/client';
 import type { RunInput } from '../core/input.js';
+import { workflowSummary } from '../core/markdown.js';
 import { visible } from '../core/summaries.js';
 
 const SUMMARY_CHARACTERS = 80;
@@ -12,6 +13,8 @@ const SUMMARY_CHARACTERS = 80;
 export interface StartOptions {
   readonly id: string;
   readonly taskQueue: string;
+  /** What the run's memo begins with; readable for everybody in the namespace. */
+  readonly memo?: Readonly<Record<string, unknown>>;
 }
 
 export interface StartedRun {
@@ -28,7 +31,7 @@ export class IdTakenError extends Error {
 export async function startRun(
   client: Client,
   input: RunInput,
-  { id, taskQueue }: StartOptions,
+  { id, taskQueue, memo }: StartOptions,
 ): Promise<StartedRun> {
   const conflict: WorkflowIdConflictPolicy = 'FAIL';
   try {
@@ -39,6 +42,7 @@ export async function startRun(
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: conflict,
       staticSummary: summaryOf(input),
+      ...(memo && { memo }),
     });
     return { id, runId: handle.firstExecutionRunId };
   } catch (error) {
@@ -53,9 +57,9 @@ export function newRunId(agent: string, now: Date = new Date()): string {
   return `${agent}-${day}-${randomBytes(3).toString('hex')}`;
 }
 
-/** What the UI lists the run by. */
+/** What the UI shows the run by, as Markdown that shows the message as it was written. */
 export function summaryOf({ agent, message = '' }: Pick<RunInput, 'agent' | 'message'>): string {
   const text = visible(message);
   const cut = text.length > SUMMARY_CHARACTERS ? `${text.slice(0, SUMMARY_CHARACTERS - 1)}…` : text;
-  return `${agent}: ${cut}`;
+  return workflowSummary(`${visible(agent)}: ${cut}`);
 }

@@ -1,5 +1,10 @@
 import { needsPerson } from '../core/blocked.js';
-import type { Pending, RunStatus, RunStatusName } from '../core/status.js';
+import {
+  decidedByPeople,
+  type Pending,
+  type RunStatus,
+  type RunStatusName,
+} from '../core/status.js';
 import { isObject, textOf } from '../core/json.js';
 import { nextAction } from '../core/next-action.js';
 import { safetyPending } from '../core/safety.js';
@@ -41,6 +46,7 @@ export function statusFrom(run: RunReading, now: number): RunStatus {
     outcome: end?.outcome ?? state?.turn.outcome ?? null,
     ...(state?.forkedFrom && { forkedFrom: state.forkedFrom }),
     ...(state?.config.definition.mcp?.left && { left: state.config.definition.mcp.left }),
+    ...(state && decidedByPeople(state)),
   };
 }
 

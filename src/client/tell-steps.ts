@@ -1,6 +1,6 @@
-import { isObject } from '../core/json.js';
-import { nextAction, ROOMY } from '../core/next-action.js';
+import { nextAction } from '../core/next-action.js';
 import type { RunState } from '../core/state.js';
+import { carriedState } from './carried-state.js';
 import { endOfRun } from './end-of-run.js';
 import type { HistoryFact } from './history-facts.js';
 import { createProjector, type BlockedSince, type Projection } from './projection.js';
@@ -35,11 +35,11 @@ export function stepTeller(runId: string): StepTeller {
   const begunCalls = new Set<string>();
   let told = NOTHING;
   return (fact) => {
-    const begun = fact.type === 'started' ? stateIn(fact.carried) : null;
+    const begun = fact.type === 'started' ? carriedState(fact.carried) : null;
     if (begun !== null) told = toldIn(begun);
     projector.push(fact);
     const view = projector.settled();
-    const over = fact.type === 'ended' ? stateIn(fact.carried) : null;
+    const over = fact.type === 'ended' ? carriedState(fact.carried) : null;
     const said = saidSteps(
       over === null ? view : handedOver(view, over),
       told,
@@ -58,17 +58,10 @@ export function stepTeller(runId: string): StepTeller {
   };
 }
 
-function stateIn(carried: unknown): RunState | null {
-  if (!isObject(carried)) return null;
-  const { state } = carried;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
-  return isObject(state) ? (state as unknown as RunState) : null;
-}
-
 /** The turn that has begun for certain; 0 where the fact does not say. */
 function reached(fact: HistoryFact, { state }: Projection): number {
   if (fact.type === 'memo') return Number(fact.fields['turn'] ?? 0);
-  if (fact.type === 'ended') return stateIn(fact.carried)?.turn.number ?? 0;
+  if (fact.type === 'ended') return carriedState(fact.carried)?.turn.number ?? 0;
   const isWork = fact.type === 'scheduled' && WORK.includes(fact.activity);
   return isWork ? (state?.turn.number ?? 0) : 0;
 }
@@ -98,8 +91,8 @@ function toldIn(state: RunState): Told {
 }
 
 function waitOf(state: RunState): WaitBegun | null {
-  // Whether it waits here or in a new segment makes no difference to anybody.
-  const action = nextAction(state, { ...ROOMY, postponed: true });
+  // Whether it waits here or in a new segment makes no difference to a reader.
+  const action = nextAction(state);
   if (action.type === 'await-message') return { type: 'wait-begun', for: 'message' };
   if (action.type !== 'await-time') return null;
   return { type: 'wait-begun', for: 'time', until: action.until };

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import {
   ServiceError,
+  WorkflowExecutionAlreadyStartedError,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { answered } from '../../src/client/answered.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -58,36 +59,88 @@ describe('what is said to a run', () => {
     ['a run that takes ten updates already', serviceError(8, 'in-flight updates')],
     ['a segment that can take no more updates', serviceError(9, 'number of total updates')],
     ['a segment that is no more', new WorkflowNotFoundError('gone', 'x', undefined)],
+    ['a worker that does not answer', new WorkflowUpdateRPCTimeoutOrCancelledError('x')],
+    ['a server that is away', serviceError(14, 'connection refused')],
   ])('is said again after %s', async (_what, error) => {
     const once = failingOnce(error);
-    expect(await answered(rig.client, id, once.update)).toBe('taken');
+    expect(await answered(rig.client, { id }, once.update)).toBe('taken');
     expect(once.made).toBe(2);
   });
 
   test.each([
     ['the run itself refuses', failedUpdate('Refused', 'not today'), 'not today'],
-    ['nobody answers', new WorkflowUpdateRPCTimeoutOrCancelledError('x'), 'no answer within 10 s'],
     ['the server refuses for good', serviceError(7, 'no permission'), 'no permission'],
   ])('is said but once where %s', async (_what, error, why) => {
     const once = failingOnce(error);
-    await expect(answered(rig.client, id, once.update)).rejects.toThrow(why);
+    await expect(answered(rig.client, { id }, once.update)).rejects.toThrow(why);
     expect(once.made).toBe(1);
   });
 
-  test('is known to be uncertain only where nobody answered', async () => {
-    const silent = failingOnce(new WorkflowUpdateRPCTimeoutOrCancelledError('x'));
-    const refused = failingOnce(failedUpdate('Refused', 'no'));
-    await expect(answered(rig.client, id, silent.update)).rejects.toMatchObject({
-      isUncertain: true,
+  test.each([
+    ['refused', failedUpdate('Refused', 'no')],
+    ['refused', new WorkflowNotFoundError('gone', 'x', undefined), 'nobody'],
+    ['not_delivered', serviceError(7, 'no permission')],
+    ['not_delivered', serviceError(8, 'in-flight updates')],
+    ['unknown', new WorkflowUpdateRPCTimeoutOrCancelledError('x')],
+    ['unknown', serviceError(14, 'connection refused')],
+  ])('is known to be %s after %s', async (delivery, error, run = id) => {
+    const said = answered(rig.client, { id: run }, () => Promise.reject(error), { withinMs: 1 });
+    await expect(said).rejects.toMatchObject({ delivery });
+  });
+
+  test('stays uncertain where one try was, whatever the next one says', async () => {
+    const errors = [serviceError(14, 'cut off'), serviceError(7, 'no permission')];
+    const said = answered(rig.client, { id }, () => Promise.reject(errors.shift() ?? new Error()));
+    await expect(said).rejects.toMatchObject({ delivery: 'unknown' });
+  });
+
+  test.each([
+    ['is gone', new WorkflowNotFoundError('gone', 'x', undefined)],
+    ['was started before', new WorkflowExecutionAlreadyStartedError('x', 'nobody', 'agent')],
+  ])('may have been taken where one try was uncertain, and the run then %s', async (_what, end) => {
+    const errors = [new WorkflowUpdateRPCTimeoutOrCancelledError('x'), end];
+    const told = { id: 'nobody', messageId: 'm-1' };
+    const said = answered(rig.client, told, () => Promise.reject(errors.shift() ?? new Error()));
+    await expect(said).rejects.toMatchObject({ delivery: 'unknown', messageId: 'm-1' });
+    await expect(said).rejects.toThrow('it may have taken it before; look at its transcript');
+  });
+
+  test('is said again where the server, just away, does not say whether the run lives', async () => {
+    const away = vi.spyOn(rig.client.workflow, 'getHandle').mockImplementationOnce(() => {
+      throw serviceError(14, 'connection refused');
     });
-    await expect(answered(rig.client, id, refused.update)).rejects.toMatchObject({
-      isUncertain: false,
-    });
+    const once = failingOnce(new WorkflowNotFoundError('gone', 'x', undefined));
+    expect(await answered(rig.client, { id }, once.update)).toBe('taken');
+    away.mockRestore();
+  });
+
+  test('names the queue that no worker polls, and the id that makes a repeat safe', async () => {
+    const silent = () => Promise.reject(new WorkflowUpdateRPCTimeoutOrCancelledError('x'));
+    const said = answered(rig.client, { id, messageId: 'm-1' }, silent, { withinMs: 1 });
+    await expect(said).rejects.toMatchObject({ worker: 'missing', messageId: 'm-1' });
+    await expect(said).rejects.toThrow(
+      `no worker polls task queue "${rig.taskQueue}"; it may still arrive; sent again with id "m-1"`,
+    );
+  });
+
+  test('ends with its signal, and says that it may still arrive', async () => {
+    const over = new AbortController();
+    const said = answered(
+      rig.client,
+      { id },
+      async () => {
+        over.abort();
+        throw new WorkflowUpdateRPCTimeoutOrCancelledError('x');
+      },
+      { signal: over.signal },
+    );
+    await expect(said).rejects.toThrow('the wait for an answer was aborted; it may still');
+    await expect(said).rejects.toMatchObject({ delivery: 'unknown' });
   });
 
   test('is not said again to a run that has ended or never was', async () => {
     const once = failingOnce(new WorkflowNotFoundError('gone', 'x', undefined));
-    const said = answered(rig.client, 'nobody', once.update);
+    const said = answered(rig.client, { id: 'nobody' }, once.update);
     await expect(said).rejects.toThrow('run nobody has ended, or never was');
     expect(once.made).toBe(1);
   });

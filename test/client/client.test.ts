@@ -4,6 +4,7 @@ import type { Agent } from '../../src/agents/define-agent.js';
 import { createClient } from '../../src/client.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Outcome } from '../../src/core/outcome.js';
+import { taken } from '../support/taken.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -100,7 +101,11 @@ describe('an open run', () => {
   test('is started by its first message; the same message again is the same turn', async () => {
     const id = newId();
     const first = { message: 'one', id: 'm1' };
-    expect(await client.ask(id, first, { start })).toEqual({ turn: 1, messageId: 'm1' });
+    expect(await client.ask(id, first, { start })).toEqual({
+      turn: 1,
+      delivered: true,
+      messageId: 'm1',
+    });
     expect(await client.ask(id, first, { start })).toMatchObject({ turn: 1, messageId: 'm1' });
     expect(await client.ask(id, 'two')).toMatchObject({ turn: 2 });
     expect(await client.result(id)).toMatchObject({ answer: 'done: two' });
@@ -161,7 +166,7 @@ describe('an open run', () => {
     const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
     const sent = await Promise.all(
       [...ids, ...ids].map((messageId) =>
-        client.ask(id, { message: `say ${messageId}`, id: messageId }, { start }),
+        taken(client.ask(id, { message: `say ${messageId}`, id: messageId }, { start })),
       ),
     );
     const turnOf = new Map(sent.map(({ messageId, turn }) => [messageId, turn]));
@@ -199,7 +204,7 @@ describe('the list', () => {
     await expect.poll(ids).toContain(run.id);
     await client.closeRun(run);
     await expect.poll(ids).not.toContain(run.id);
-    expect((await client.list({ agent: 'nobody' })).rows).toEqual([]);
+    expect((await client.list({ agent: `nobody-${randomUUID()}` })).rows).toEqual([]);
   });
 });
 

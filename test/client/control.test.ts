@@ -2,21 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { UndecidedError } from '../../src/client/answered.js';
-import {
-  askRun,
-  cancelTurn,
-  closeRun,
-  pauseRun,
-  setLimits,
-  type SentMessage,
-} from '../../src/client/control.js';
+import { UndecidedError } from '../../src/client/undecided.js';
+import { askRun, cancelTurn, closeRun, pauseRun, setLimits } from '../../src/client/control.js';
+import type { TakenMessage } from '../../src/client/ask-recorded.js';
 import { resumeRun } from '../../src/client/decide.js';
 import { reached } from '../../src/client/until.js';
 import { followRun } from '../../src/client/follow.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { Model } from '../../src/models/model.js';
 import { say as answered } from '../../src/models/scripted.js';
+import { taken } from '../support/taken.js';
 import { setLimitsUpdate } from '../../src/workflows/handles.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -75,9 +70,9 @@ describe('messages', () => {
     const handle = await open('m0');
     const id = handle.workflowId;
     const count = 14;
-    const asked: Promise<SentMessage>[] = [];
+    const asked: Promise<TakenMessage>[] = [];
     const say = (number: number): void => {
-      asked.push(askRun(rig.client, id, { message: `m${number}`, id: `id-${number}` }));
+      asked.push(taken(askRun(rig.client, id, { message: `m${number}`, id: `id-${number}` })));
     };
     // The end of a turn is the moment at which the run leaves its segment.
     for await (const { view } of followRun(rig.client, { id, ...(await place(handle)) })) {
@@ -132,7 +127,7 @@ describe('control', () => {
     expect(await cancelTurn(rig.client, id)).toBe(1);
     expect(await outcomeOfTurn(handle, 1)).toMatchObject({ status: 'cancelled' });
     await expect(cancelTurn(rig.client, id)).rejects.toThrow('no turn is under way');
-    const { turn } = await askRun(rig.client, id, { message: 'next' });
+    const { turn } = await taken(askRun(rig.client, id, { message: 'next' }));
     expect(await outcomeOfTurn(handle, turn)).toMatchObject({ answer: 're: next' });
   });
 
@@ -140,7 +135,7 @@ describe('control', () => {
     const { handle, gate } = await held();
     const id = handle.workflowId;
     await pauseRun(rig.client, id);
-    const { turn } = await askRun(rig.client, id, { message: 'later' });
+    const { turn } = await taken(askRun(rig.client, id, { message: 'later' }));
     gate.barrier.release();
     expect(await outcomeOfTurn(handle, 1)).toMatchObject({ status: 'completed' });
     expect(await handle.query('status')).toMatchObject({ status: 'paused', turn: 1, queued: 1 });

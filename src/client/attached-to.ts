@@ -1,0 +1,23 @@
+import { bindAttachments, NotAttachedError } from '../blobs/attached-text.js';
+import type { BlobStore } from '../blobs/blob-store.js';
+import { checkAttachments } from '../core/attachments.js';
+import type { Attachment } from '../core/messages.js';
+import { InputError } from './run-input.js';
+
+/**
+ * What is attached to a message becomes its run's own. Malformed attachments stay as they are, for the run's
+ * own check to name. Rejects with an `InputError` for what belongs to another run, and with a `BlobError`.
+ */
+export async function attachedTo(
+  blobs: BlobStore,
+  run: string,
+  { attachments }: { readonly attachments?: readonly Attachment[] | undefined },
+): Promise<{ readonly attachments?: readonly Attachment[] }> {
+  if (attachments === undefined || checkAttachments(attachments) !== null) return {};
+  try {
+    return { attachments: await bindAttachments(blobs, run, attachments) };
+  } catch (error) {
+    if (!(error instanceof NotAttachedError)) throw error;
+    throw new InputError(`attachments: ${error.message}`, { cause: error });
+  }
+}
