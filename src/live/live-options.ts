@@ -1,3 +1,7 @@
+import { show } from '../core/show.js';
+import { learnSecrets } from '../secrets/known.js';
+import type { LiveLimits } from './live-limits.js';
+
 /** Where a worker serves what is being said. */
 export interface LiveOptions {
   /** Default: one that is free. */
@@ -6,6 +10,8 @@ export interface LiveOptions {
   readonly host?: string;
   /** Asked of every reader, as `Authorization: Bearer …`; default PERDURE_LIVE_TOKEN, else none. */
   readonly token?: string;
+  /** What readers may take at most; by default three of eight file descriptors, or less. */
+  readonly limits?: Partial<LiveLimits>;
 }
 
 /** Where exactly, all defaults filled in. */
@@ -14,11 +20,12 @@ export interface LivePlace {
   readonly host: string;
   /** Empty where none is asked for. */
   readonly token: string;
+  readonly limits?: Partial<LiveLimits>;
 }
 
 /** Throws with the value at fault and the cure. */
 export function livePlace(
-  { port = 0, host = '127.0.0.1', token }: LiveOptions,
+  { port = 0, host = '127.0.0.1', token, limits = {} }: LiveOptions,
   env: Readonly<Record<string, string | undefined>>,
 ): LivePlace {
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
@@ -36,7 +43,13 @@ export function livePlace(
         'or leave the host out to serve this machine only',
     );
   }
-  return { port, host, token: known };
+  const [wrong] = Object.entries(limits).filter(([, value]) => !(value >= 1 && value < 2 ** 31));
+  if (wrong !== undefined) {
+    const [name, value] = wrong;
+    throw new LiveOptionsError(`live.limits.${name}: expected a number from 1, got ${show(value)}`);
+  }
+  if (known !== '') learnSecrets({ values: [known] });
+  return { port, host, token: known, limits };
 }
 
 /** What cannot be served like this. */

@@ -26,18 +26,21 @@ export async function startLivePlane(
     target,
     taskQueue,
     home,
+    hosts = [],
   }: {
     readonly hub: LiveHub;
     readonly target: ConnectionTarget;
     readonly taskQueue: string;
     readonly home: string;
+    /** Machines, beside this one, whose workers may be read. */
+    readonly hosts?: readonly string[];
   },
 ): Promise<LivePlane> {
   let reading: Promise<{ feeds: Feeds; connection: Connection }> | undefined;
   const open = async (): Promise<{ feeds: Feeds; connection: Connection }> => {
     const connection = Connection.lazy({ ...target.options, ...CHANNEL });
     const client = new Client({ connection, namespace: target.namespace });
-    const sources = [hubSource(hub), liveWorkers(home, { except: server.url })];
+    const sources = [hubSource(hub), liveWorkers(home, { except: server.url, hosts })];
     return { feeds: createFeeds(client, { sources }), connection };
   };
   const server = await startLiveServer(place, {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Exchange } from './live-server.js';
 
 /** Proxies and readers take a connection for dead that is silent for a minute or so. */
 const SIGN_OF_LIFE_MS = 15_000;
@@ -13,13 +13,23 @@ export interface LiveResponse {
   end(): void;
 }
 
-/** Begins the answer. `signOfLife` is sent now and then; readers pass over it. */
+/**
+ * Begins the answer. `signOfLife` is sent now and then; readers pass over it. A reader that does not take
+ * what was sent within `stalledMs` is cut off, and comes back where it was or not at all.
+ */
 export function liveResponse(
-  request: IncomingMessage,
-  response: ServerResponse,
+  { request, response, limits }: Exchange,
   { type, signOfLife }: { readonly type: string; readonly signOfLife: string },
 ): LiveResponse {
   const gone = new AbortController();
+  if (response.destroyed) {
+    gone.abort();
+    return {
+      gone: gone.signal,
+      write: () => Promise.reject(gone.signal.reason),
+      end: () => undefined,
+    };
+  }
   response.writeHead(200, {
     'content-type': type,
     'cache-control': 'no-store',
@@ -41,7 +51,13 @@ export function liveResponse(
     gone: gone.signal,
     async write(text) {
       gone.signal.throwIfAborted();
-      if (!response.write(text)) await once(response, 'drain', { signal: gone.signal });
+      if (response.write(text)) return;
+      const stalled = setTimeout(() => response.destroy(), limits.stalledMs);
+      try {
+        await once(response, 'drain', { signal: gone.signal });
+      } finally {
+        clearTimeout(stalled);
+      }
     },
     end: () => void response.end(),
   };

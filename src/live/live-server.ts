@@ -1,14 +1,23 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
-import { refusalOf, type Refusal } from './admission.js';
+import { visibleJson } from '../core/hidden.js';
+import { visible } from '../core/summaries.js';
+import { admissionOf, type Refusal } from './admission.js';
+import { guardConnections, type Connections } from './connections.js';
+import { defaultLimits, type LiveLimits } from './live-limits.js';
 import { isLoopback, type LivePlace } from './live-options.js';
+import { readRequest, type LiveRequest } from './live-request.js';
 
-/** Answers a request about a run; `@returns` why it does not, before anything was sent. */
-export type Route = (
-  id: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-) => Promise<Refusal | null>;
+/** What a route is called with. */
+export interface Exchange {
+  readonly asked: LiveRequest;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly limits: LiveLimits;
+}
+
+/** Answers a request about a run. Returns why it does not, before anything was sent, else null. */
+export type Route = (exchange: Exchange) => Promise<Refusal | null>;
 
 export interface LiveServer {
   /** By which others reach it. */
@@ -17,13 +26,28 @@ export interface LiveServer {
   close(): Promise<void>;
 }
 
+/** How often the server looks for connections that have taken too long. */
+const LOOK_MS = 1_000;
+
 /** Serves `GET /runs/:id/:route`. Rejects where it cannot listen, with the place in the message. */
 export async function startLiveServer(
   place: LivePlace,
   routes: Readonly<Record<string, Route>>,
 ): Promise<LiveServer> {
-  const server = createServer((request, response) => {
-    answer(place, routes, { request, response }).catch(() => response.destroy());
+  const limits = { ...defaultLimits(), ...place.limits };
+  const server = createServer({
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: Math.min(LOOK_MS, limits.headersMs),
+  });
+  // A connection has one request: a stream ends with it, and an answer too.
+  server.maxRequestsPerSocket = 1;
+  const connections = guardConnections(server, limits);
+  server.on('request', (request, response) => {
+    response.shouldKeepAlive = false;
+    answer({ place, routes, limits, connections }, { request, response }).catch(() =>
+      response.destroy(),
+    );
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => {
@@ -44,41 +68,48 @@ export async function startLiveServer(
   };
 }
 
-async function answer(
-  place: LivePlace,
-  routes: Readonly<Record<string, Route>>,
-  { request, response }: { request: IncomingMessage; response: ServerResponse },
-): Promise<void> {
-  const refusal = refusalOf(request, place) ?? (await routed(routes, request, response));
-  if (refusal === null) return;
-  const { status, message } = refusal;
+interface Serving {
+  readonly place: LivePlace;
+  readonly routes: Readonly<Record<string, Route>>;
+  readonly limits: LiveLimits;
+  readonly connections: Connections;
+}
+
+type Http = Pick<Exchange, 'request' | 'response'>;
+
+async function answer(serving: Serving, { request, response }: Http): Promise<void> {
+  const refusal = await served(serving, { request, response });
+  if (refusal === null || response.destroyed) return;
+  const { status, message, retryAfter } = refusal;
   response.writeHead(status, {
     'content-type': 'application/json',
     ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(status === 405 && { allow: 'GET' }),
+    ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
   });
-  response.end(`${JSON.stringify({ error: message })}\n`);
+  response.end(`${visibleJson({ error: message })}\n`);
 }
 
-async function routed(
-  routes: Readonly<Record<string, Route>>,
-  request: IncomingMessage,
-  response: ServerResponse,
+/** Returns why a request is not served; null where it is. Nothing of a run is looked at before. */
+async function served(
+  { place, routes, limits, connections }: Serving,
+  { request, response }: Http,
 ): Promise<Refusal | null> {
-  const { pathname } = new URL(request.url ?? '/', 'http://localhost');
-  const [, written = '', name = ''] = /^\/runs\/([^/]+)\/(\w+)$/.exec(pathname) ?? [];
-  const route = Object.hasOwn(routes, name) ? routes[name] : undefined;
-  const id = decoded(written);
-  if (route !== undefined && id !== '') return await route(id, request, response);
-  const known = Object.keys(routes).map((one) => `/runs/:id/${one}`);
-  return { status: 404, message: `there is only ${known.join(' and ')}` };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return '';
+  const scope = admissionOf(request, place);
+  if ('status' in scope) return scope;
+  const asked = readRequest(request, Object.keys(routes));
+  if ('status' in asked) return asked;
+  if (scope.type === 'run') {
+    // As of a run that is not there, so that nobody finds out which there are.
+    if (scope.id !== asked.id) {
+      return { status: 404, message: `there is no run "${visible(asked.id)}"` };
+    }
+    const expiry = setTimeout(() => response.destroy(), scope.expiresAt - Date.now());
+    response.once('close', () => clearTimeout(expiry));
   }
+  const refusal = connections.admit(request.socket);
+  if (refusal !== null) return refusal;
+  return (await routes[asked.route]?.({ asked, request, response, limits })) ?? null;
 }
 
 /** Who listens everywhere is reached by the machine's name. */

@@ -1,24 +1,28 @@
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readDeltas } from './read-deltas.js';
+import { reachableAt } from './reachable.js';
 import type { LiveSource } from './run-feed.js';
 import { createLookout, forget, isGone, type KnownWorker } from './worker-files.js';
 
 /** A worker that has just begun is found after this time; what it was told until then is told later. */
 const LOOK_MS = 500;
 
-/** The workers that tell of themselves in PERDURE_HOME, each but the one at `except`. */
+/**
+ * The workers that tell of themselves in PERDURE_HOME, each but the one at `except`: those of this machine,
+ * and those at `hosts`, which the user has named.
+ */
 export function liveWorkers(
   home: string,
-  { except }: { readonly except?: string } = {},
+  { except, hosts = [] }: { readonly except?: string; readonly hosts?: readonly string[] } = {},
 ): LiveSource {
   const look = createLookout(home);
   return ({ id, taskQueue, namespace }, { frame, signal }) => {
     const reading = new Set<string>();
-    const read = async (worker: KnownWorker): Promise<void> => {
+    const read = async (worker: KnownWorker, url: string): Promise<void> => {
       reading.add(worker.file);
       try {
-        await readDeltas(worker, id, { frame, signal });
+        await readDeltas({ url, token: worker.token }, id, { frame, signal });
       } catch (error) {
         if (isRefused(error) && worker.host === hostname()) await forget(worker);
       } finally {
@@ -31,8 +35,10 @@ export function liveWorkers(
         for (const worker of await look()) {
           if (reading.has(worker.file) || worker.url === except) continue;
           if (worker.taskQueue !== taskQueue || worker.namespace !== namespace) continue;
+          const url = reachableAt(worker, hosts);
+          if (url === null) continue;
           if (isGone(worker)) await forget(worker);
-          else void read(worker);
+          else void read(worker, url);
         }
         await pause(LOOK_MS, undefined, { signal });
       }

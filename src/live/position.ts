@@ -26,7 +26,9 @@ export function readPosition(text: string): Position {
   const place = { durable: durable === '' ? null : durable, live: null };
   if (live.length === 0) return place;
   const [, segment, activity, ...numbers] =
-    /^([\w-]+)~([\w-]+)~(\d+)~(\d+)~(\d+)~(\d+)$/.exec(live.join('~')) ?? [];
+    /^([\w-]{1,64})~([\w-]{1,64})~(\d{1,15})~(\d{1,15})~(\d{1,15})~(\d{1,15})$/.exec(
+      live.join('~'),
+    ) ?? [];
   if (segment === undefined || activity === undefined) {
     throw new InputError(`after: ${show(text)} is no position; give the one of an event, or none`);
   }

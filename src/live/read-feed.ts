@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { followEvents } from '../client/follow-events.js';
-import { readOffset } from '../client/offset.js';
+import { readOffset, type Offset } from '../client/offset.js';
 import type { DurableEvent } from '../client/run-events.js';
 import { InputError } from '../client/run-input.js';
 import { beginningOf } from '../client/segments.js';
@@ -58,17 +58,32 @@ export async function* readFeed(
   }
 }
 
-/** Rejects with an `InputError` for a position in a part of the run that is not kept. */
+/** Rejects with an `InputError` for a position in a part of the run that is not kept, or not there yet. */
 export async function checkPosition(
   client: Client,
   { id, feed }: { readonly id: string; readonly feed: RunFeed },
   { durable }: Position,
 ): Promise<void> {
   if (durable === null || feed.ring.behind(durable) !== null) return;
-  if ((await beginningOf(client, id, readOffset(durable).runId)) !== null) return;
+  const place = readOffset(durable);
+  const { newest } = feed.intake;
+  // Another worker may have told the reader of an event before it came here: then the server knows it.
+  const isAhead =
+    newest !== null &&
+    readOffset(newest).runId === place.runId &&
+    place.event > readOffset(newest).event;
+  const isKept = isAhead
+    ? await hasEvent(client, id, place)
+    : (await beginningOf(client, id, place.runId)) !== null;
+  if (isKept) return;
   throw new InputError(
     `after: the server keeps no such part of run ${visible(id)}, or not any more; leave it out`,
   );
+}
+
+async function hasEvent(client: Client, id: string, { runId, event }: Offset): Promise<boolean> {
+  const { historyLength } = await client.workflow.getHandle(id, runId).describe();
+  return event <= historyLength;
 }
 
 function current(feed: RunFeed, teller: Teller): StreamEvent[] {

