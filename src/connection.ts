@@ -1,5 +1,6 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { NativeConnectionOptions } from '@temporalio/worker';
+import { learnSecrets } from './secrets/known.js';
 
 export interface ConnectionSettings {
   /** `host:port`; default TEMPORAL_ADDRESS, else the profile's, else 127.0.0.1:7233. */
@@ -33,6 +34,9 @@ export function connectionTarget(
     overrideEnvVars: Object.fromEntries(set),
   });
   const address = settings.address ?? connectionOptions.address ?? DEFAULT_ADDRESS;
+  const { apiKey } = connectionOptions;
+  // It may stand in a profile, not in the environment.
+  if (typeof apiKey === 'string') learnSecrets({ values: [apiKey] });
   return {
     options: { ...connectionOptions, address },
     address,

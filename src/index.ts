@@ -34,6 +34,10 @@ export type {
   RunLike,
   StartOptions,
 } from './client/client-types.js';
+export { UndecidedError, type Delivery, type WorkerSeen } from './client/undecided.js';
+export type { Patience } from './client/answered.js';
+export type { RecordedMessage, SentMessage, TakenMessage } from './client/ask-recorded.js';
+export type { DecisionOptions } from './client/control.js';
 export type { AgentLike, RunSettings } from './client/run-input.js';
 export type { ResultOptions } from './client/result.js';
 export type { ForkOptions } from './client/fork-run.js';
@@ -44,6 +48,8 @@ export type { DurableEvent, DurableStep } from './client/run-events.js';
 export type { StreamOptions } from './live/feeds.js';
 export type { DeltaEvent, LiveEvent, StreamEvent } from './live/stream-events.js';
 export type { LiveOptions } from './live/live-options.js';
+export type { LiveLimits } from './live/live-limits.js';
+export { runToken, type RunTokenOptions } from './live/run-token.js';
 export type { RunTranscript } from './client/run-transcript.js';
 export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { BackfillOptions, Schedules } from './client/schedule.js';

@@ -11,11 +11,14 @@ import type { Archive } from './archive/archive.js';
 import { fileArchive } from './archive/file-archive.js';
 import { fileBlobStore } from './blobs/file-blob-store.js';
 import type { BlobStore } from './blobs/blob-store.js';
+import { workerStore } from './blobs/worker-store.js';
 import { homeOf, type Config } from './config.js';
 import type { SegmentSize } from './core/state.js';
 import type { LiveHub } from './live/hub.js';
 import { createSessions } from './mcp/sessions.js';
 import { createModelCatalog } from './models/catalog.js';
+import { assertSecretNames, secretNamesOf } from './secret-names.js';
+import { learnSecrets } from './secrets/known.js';
 import { searchAttributesOf } from './search-attributes.js';
 import { readResultTool } from './tools/read-result.js';
 
@@ -29,6 +32,14 @@ export interface PartsOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** When a run goes on in a new segment of history; default after 100 steps or 2 MiB. */
   readonly segment?: SegmentSize;
+  /**
+   * How long a model call or a retrieval may go without a heartbeat, in ms: how soon the server gives
+   * the work of a dead worker to another one. Pinned by each run at its start. From 1,000; default
+   * 10,000. A tool has its own (`heartbeat`).
+   */
+  readonly heartbeatMs?: number;
+  /** As `secrets` of the config; both lists count. */
+  readonly secrets?: readonly string[];
   /** Memory for prompts; default 64 MB. What falls out is asked of the workflow again. */
   readonly transcriptCacheBytes?: number;
 }
@@ -46,13 +57,20 @@ const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 
 /** Makes the activities of one worker, with what they keep between calls. Throws for a model that cannot work. */
 export function workerParts(
-  { agents: definitions, models = {} }: Pick<Config, 'agents' | 'models'>,
+  config: Pick<Config, 'agents' | 'models' | 'secrets'>,
   { env = process.env, ...options }: PartsOptions & { readonly hub?: LiveHub },
 ): WorkerParts {
+  const { agents: definitions, models = {} } = config;
+  assertSecretNames(options.secrets, 'worker');
+  // Before anything is made that could be told to anybody.
+  learnSecrets({ env, names: [...secretNamesOf(config), ...(options.secrets ?? [])] });
   const stopping = new AbortController();
   // As many listen as there are prompts being rebuilt at once.
   setMaxListeners(0, stopping.signal);
-  const blobs = options.blobs ?? fileBlobStore(join(homeOf(env), 'blobs'));
+  const blobs =
+    options.blobs === undefined
+      ? workerStore(fileBlobStore(join(homeOf(env), 'blobs')), { verified: true })
+      : workerStore(options.blobs);
   const agents = createAgentCatalog(definitions, {
     defaultModel: env['PERDURE_MODEL'] ?? '',
     builtIn: [readResultTool(blobs)],
@@ -70,6 +88,9 @@ export function workerParts(
     ...(options.hub && { live: options.hub }),
     mcp,
     ...(options.segment && { segment: checkedSegment(options.segment) }),
+    ...(options.heartbeatMs !== undefined && {
+      heartbeatMs: checkedHeartbeat(options.heartbeatMs),
+    }),
     searchAttributes: searchAttributesOf(() => {
       const { client, info } = Context.current();
       return { connection: client.connection, namespace: info.namespace };
@@ -80,11 +101,19 @@ export function workerParts(
 }
 
 function checkedSegment(segment: SegmentSize): SegmentSize {
-  const { steps, bytes } = segment;
-  if ([steps, bytes].every((size) => Number.isInteger(size) && size > 0)) return { steps, bytes };
+  const { steps, bytes, events } = segment;
+  const sizes = [steps, bytes, events ?? 1];
+  if (sizes.every((size) => Number.isInteger(size) && size > 0)) {
+    return { steps, bytes, ...(events !== undefined && { events }) };
+  }
   throw new Error(
-    `segment: ${JSON.stringify(segment)} must be {steps, bytes}, both whole numbers above 0`,
+    `segment: expected {steps, bytes, events?}, whole numbers above 0; got ${JSON.stringify(segment)}`,
   );
+}
+
+function checkedHeartbeat(ms: number): number {
+  if (Number.isInteger(ms) && ms >= 1_000) return ms;
+  throw new Error(`heartbeatMs: expected a whole number from 1,000, got ${ms}`);
 }
 
 /** How workers of agents poll and end, unless told otherwise. */

@@ -1,4 +1,4 @@
-import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { buildIdOf } from './build-id.js';
 import { homeOf, taskQueueOf, type Config } from './config.js';
 import { connectionTarget, type ConnectionSettings } from './connection.js';
@@ -11,7 +11,9 @@ import {
 } from './deployment.js';
 import { createLiveHub } from './live/hub.js';
 import { livePlace, type LiveOptions } from './live/live-options.js';
+import { liveHostsOf } from './live/reachable.js';
 import type { LivePlane, StartLivePlane } from './live/live-plane.js';
+import { containStrayErrors } from './tools/stray-errors.js';
 import { WORKER_SETTINGS, whenShutDown, workerParts, type PartsOptions } from './worker-parts.js';
 import { workflowCode } from './workflow-code.js';
 
@@ -34,6 +36,15 @@ export interface WorkerOptions extends ConnectionSettings, PartsOptions {
    * false; the commands do it.
    */
   readonly live?: LiveOptions | false;
+  /**
+   * Keeps an error that a tool raises outside its promise (a promise that nobody awaits, a timer, an
+   * event emitter) from ending the process, and with it the calls of other runs: it fails the call
+   * that it belongs to, under the tool's name, and is logged. A `once` call's outcome is unknown then.
+   * The same holds for `retrieve`, `decide`, `verify`, models, and output functions. An error that
+   * belongs to none of them ends the process as ever. Adds listeners of `unhandledRejection` and
+   * `uncaughtException` to the process. Default false; the commands do it.
+   */
+  readonly containStrayErrors?: boolean;
 }
 
 export interface RunningWorker {
@@ -91,8 +102,11 @@ async function start(
   const parts = workerParts(config, { ...options, ...(place && { hub }) });
   const connection = await NativeConnection.connect(target.options);
   let plane: LivePlane | null = null;
+  const release = options.containStrayErrors === true ? contain() : () => undefined;
   try {
-    plane = place && (await openPlane(place, { hub, target, taskQueue, home: homeOf(env) }));
+    const home = homeOf(env);
+    const hosts = liveHostsOf(env);
+    plane = place && (await openPlane(place, { hub, target, taskQueue, home, hosts }));
     const worker = await Worker.create({
       connection,
       namespace,
@@ -111,6 +125,7 @@ async function start(
       await parts.close();
       await plane?.close();
       await connection.close();
+      release();
     });
     stopped.catch(() => undefined);
     const shutdown = async (): Promise<void> => {
@@ -121,10 +136,15 @@ async function start(
     const live = plane && { url: plane.url };
     return { worker: { taskQueue, identity, deployed, live, stopped, shutdown }, connection };
   } catch (error) {
+    release();
     await plane?.close();
     await connection.close();
     throw error;
   }
+}
+
+function contain(): () => void {
+  return containStrayErrors((message) => Runtime.instance().logger.error(message));
 }
 
 /** Where nobody is to read along, nothing of it is loaded. */

@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import type { CliContext, GlobalOptions } from './context.js';
+import { permissionFlags } from './permissions.js';
 
 const PLACES = [
   ['config', '--config'],
@@ -16,10 +17,12 @@ export function advice({ options }: Pick<CliContext, 'options'>, words: string):
 
 /** The options that say where: a command with the same ones meets the same server and configuration. */
 export function placeFlags(options: GlobalOptions): readonly string[] {
-  return PLACES.flatMap(([name, flag]) => {
+  const places = PLACES.flatMap(([name, flag]) => {
     const value = options[name];
+    if (value === false) return ['--no-config'];
     return value === undefined ? [] : [flag, value];
   });
+  return [...places, ...permissionFlags(options)];
 }
 
 function programName(): string {

@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileBlobStore } from '../blobs/file-blob-store.js';
 import { attach, MAX_ATTACHED_BYTES } from '../client/attach.js';
+import { attachedTo } from '../client/attached-to.js';
 import { InputError } from '../client/run-input.js';
 import type { Attachment } from '../core/messages.js';
 import { visible } from '../core/summaries.js';
@@ -29,6 +30,15 @@ export async function attachedFiles(
       }
     }),
   );
+}
+
+/** What is attached to a message, as the one run's that the message goes to. */
+export async function ownAttachments(
+  { home }: CliContext,
+  run: string,
+  message: { readonly attachments?: readonly Attachment[] },
+): Promise<{ readonly attachments?: readonly Attachment[] }> {
+  return await attachedTo(fileBlobStore(join(home, 'blobs')), run, message);
 }
 
 /** Its size is looked at first: nobody shall wait for a file that no provider takes. */

@@ -1,5 +1,6 @@
 import { cancelTurn } from '../client/control.js';
 import { visible } from '../core/summaries.js';
+import { osUser } from './claim.js';
 import type { CliContext } from './context.js';
 import { demandWorker } from './decision.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
@@ -19,7 +20,7 @@ export async function cancelTheTurn(
   const { client, run } = opened;
   const { id, runId } = run;
   await demandWorker(context, opened, 'cancel --turn');
-  const turn = await cancelTurn(client, id);
+  const turn = await cancelTurn(client, id, { by: osUser() });
   const isOpen = run.view.input?.open === true;
   const until = isOpen ? { turn } : 'end';
   const arrival = wait ? await followWithin(opened, until, { ms: END_WITHIN_MS }) : null;

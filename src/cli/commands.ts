@@ -26,6 +26,11 @@ export function registerCommands(program: Program, runner: Runner): void {
       await runner(entry, { ...Object.fromEntries(positional), ...entry.opts() }, load);
     });
   };
+  enter(
+    'init',
+    'write a perdure.config.ts to begin with, with a task queue of its own',
+    async () => (await import('./commands/init.js')).init,
+  );
   registerHosts(enter);
   registerReaders(enter);
   registerDecisions(enter);
@@ -38,6 +43,9 @@ function registerHosts(enter: Enter): void {
     'mcp',
     'serve agents to MCP clients over stdin and stdout; works on runs when no worker does',
     async () => (await import('./commands/mcp.js')).mcp,
+  ).option(
+    '--all-runs',
+    'answer for every run of the namespace; default: for those that this server has started',
   );
   enter(
     'run <agent> <message...>',
@@ -96,6 +104,11 @@ function registerReaders(enter: Enter): void {
     'how a run stands',
     async () => (await import('./commands/status.js')).status,
   );
+  enter(
+    'live-token <id>',
+    'make a token that lets its bearer read this run live, and no other',
+    async () => (await import('./commands/live-token.js')).liveToken,
+  ).option('--minutes <n>', 'for how long it is good', number, 60);
   enter('list', 'the runs there are', async () => (await import('./commands/list.js')).list)
     .option('--agent <name>', 'only runs of this agent')
     .option('--status <status>', 'only runs with this status')

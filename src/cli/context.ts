@@ -4,12 +4,17 @@ import type { ServerHandle } from '../server/server-handle.js';
 
 /** Options that every command takes. */
 export interface GlobalOptions {
-  readonly config?: string;
+  /** `--no-config` makes it false. */
+  readonly config?: string | false;
   readonly address?: string;
   readonly namespace?: string;
   readonly taskQueue?: string;
   readonly json?: boolean;
   readonly ui?: boolean;
+  /** What the built-in agent may do beside reading; see `permissionsOf`. */
+  readonly write?: boolean;
+  readonly allowWrite?: readonly string[];
+  readonly allowRead?: readonly string[];
 }
 
 /** `start: false`: no server is started; where none answers, a `NoServerError` is thrown. Default true. */

@@ -3,6 +3,7 @@ import { homeOf, taskQueueOf, type Config } from '../config.js';
 import type { ServerHandle } from '../server/server-handle.js';
 import type { CliContext, GlobalOptions, ServerWish } from './context.js';
 import { openClient, openServer } from './open-server.js';
+import { permissionsOf } from './permissions.js';
 import { colorWanted, isTerminal, writeData, writeTalk } from './output.js';
 
 /** The context as the program owns it. */
@@ -18,14 +19,16 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
   let loading: Promise<Config> | undefined;
   let opening: Promise<ServerHandle> | undefined;
   let connecting: Promise<Client> | undefined;
+  const color = colorWanted(env);
+  const how = { json: options.json ?? false, color };
   const context: OwnContext = {
     options,
     env,
     home,
-    out: writeData,
-    say: writeTalk,
+    out: (line) => writeData(line, how),
+    say: (line) => writeTalk(line, color),
     isTty: isTerminal(),
-    color: colorWanted(env),
+    color,
     config: () => (loading ??= loadConfigOf(options, env)),
     server: (wish) => (opening ??= openServer(context, wish ?? {})),
     client: (wish?: ServerWish) =>
@@ -46,5 +49,6 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
 
 async function loadConfigOf(options: GlobalOptions, env: NodeJS.ProcessEnv): Promise<Config> {
   const { loadConfig } = await import('./load-config.js');
-  return await loadConfig({ file: options.config, folder: process.cwd(), env });
+  const permissions = permissionsOf(options);
+  return await loadConfig({ file: options.config, folder: process.cwd(), env, permissions });
 }

@@ -1,8 +1,9 @@
+import { attachedBytes } from '../blobs/attached-text.js';
 import type { Message, ToolCall, UserMessage } from '../core/messages.js';
 import { formatBytes, visible } from '../core/summaries.js';
+import { printable } from '../core/hidden.js';
 import type { Palette } from './output.js';
 import { clockTime } from './when.js';
-import { printable } from './words.js';
 
 export interface DialogueOptions {
   /** Nothing is cut. */
@@ -68,7 +69,7 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
   }
 }
 
-function userName({ document, origin, pinned, compacts, side }: UserMessage): string {
+function userName({ document, origin, pinned, compacts, side, by }: UserMessage): string {
   if (compacts !== undefined) {
     return `perdure · summary, for the model in place of #${compacts.from} to #${compacts.to}`;
   }
@@ -77,7 +78,8 @@ function userName({ document, origin, pinned, compacts, side }: UserMessage): st
   if (origin === 'retrieved') {
     return visible(`retrieved ${document?.source ?? document?.id ?? 'document'}`);
   }
-  return pinned ? 'user · pinned' : 'user';
+  const name = by === undefined ? 'user' : `user (${visible(by)})`;
+  return pinned ? `${name} · pinned` : name;
 }
 
 function body(message: Message, options: DialogueOptions): readonly string[] {
@@ -97,8 +99,7 @@ function attachedLines(message: Message): readonly string[] {
   return attachments.map((attached) => {
     if ('url' in attached) return visible(`+ ${attached.type} ${attached.url}`);
     const { type, name = '', mediaType, blob } = attached;
-    // Base64 takes four bytes for three.
-    const size = formatBytes(Math.floor(blob.bytes * 0.75));
+    const size = formatBytes(attachedBytes(blob));
     return visible(`+ ${type} ${name} (${mediaType}, ${size})`.replace('  ', ' '));
   });
 }

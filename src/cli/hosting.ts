@@ -54,6 +54,15 @@ export async function isWorkedElsewhere(context: CliContext, taskQueue: string):
   return await isWorked(await context.client(), taskQueue);
 }
 
+/**
+ * Checks, before anything is started, that a worker of this command could write its large texts,
+ * whoever runs the server. Rejects with a `NoServerError`.
+ */
+export async function checkHome({ home, say }: CliContext): Promise<void> {
+  const { assertWritable, prepareHome } = await import('../server/server-home.js');
+  await assertWritable(await prepareHome(home, { say, embedded: false }));
+}
+
 export interface HostOptions extends Pick<
   WorkerOptions,
   'shutdownGraceMs' | 'maxCachedWorkflows' | 'deployment' | 'live'
@@ -69,6 +78,7 @@ export async function hostWorker(
   { showLog = false, live = {}, ...options }: HostOptions,
 ): Promise<RunningWorker> {
   if (live !== false) checkLive(live, context.env);
+  await checkHome(context);
   const [{ createWorker }, { installRuntime }] = await Promise.all([
     import('../worker.js'),
     import('../runtime.js'),
@@ -84,6 +94,7 @@ export async function hostWorker(
     namespace: server.namespace,
     env: connectionEnv(context.env, server),
     live,
+    containStrayErrors: true,
     ...options,
   });
 }

@@ -77,6 +77,7 @@ function doing(flying: readonly InFlight[], model: string): string {
   const names = flying.map(({ call, activity, summary, input }) => {
     if (call !== null) return callSummary(call);
     if (activity === 'keepMessages') return 'keeping older messages';
+    if (activity === 'checkBlob') return 'waiting for the blob store';
     if (activity !== 'callModel') return visible(summary || activity);
     return 'compact' in input ? visible(`summarising, ${model}`) : visible(model);
   });

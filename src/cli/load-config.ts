@@ -1,7 +1,10 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { relative, resolve } from 'node:path';
+import type { FilePermissions } from '../agents/files-agent.js';
 import type { Config } from '../config.js';
+import { secretNamesOf } from '../secret-names.js';
+import { learnSecrets } from '../secrets/known.js';
 import { UsageError } from './exit-codes.js';
 
 /** Looked for in the working directory, in this order. */
@@ -12,11 +15,16 @@ export const CONFIG_NAMES: readonly string[] = [
 ];
 
 export interface ConfigPlace {
-  /** `--config`; default: the first of the usual names in `folder` that exists. */
-  readonly file?: string | undefined;
+  /**
+   * `--config`; default: the first of the usual names in `folder` that exists. False (`--no-config`):
+   * none, whatever exists.
+   */
+  readonly file?: string | false | undefined;
   /** The working directory: where relative names begin, and root of the built-in agent. */
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
+  /** What the built-in agent may do; an agent in a file has permissions of its own. */
+  readonly permissions?: FilePermissions;
 }
 
 /**
@@ -25,13 +33,21 @@ export interface ConfigPlace {
  */
 export async function loadConfig(place: ConfigPlace): Promise<Config> {
   const file = configFile(place);
-  if (file !== null) return await readConfig(file, place.folder);
-  const { builtInConfig } = await import('../agents/files-agent.js');
-  return builtInConfig(place.folder, place.env);
+  const { folder, env, permissions = {} } = place;
+  if (file === null) {
+    const { builtInConfig } = await import('../agents/files-agent.js');
+    return builtInConfig(folder, env, permissions);
+  }
+  if (Object.keys(permissions).length === 0) return await readConfig(file, place);
+  throw new UsageError(
+    '--write, --allow-write, --allow-read: expected the built-in agent, got the configuration ' +
+      `${relative(folder, file)}; use fileTools({ write: true }) there, or add --no-config`,
+  );
 }
 
 /** Absolute path of the configuration file; null when the built-in configuration holds. */
 export function configFile({ file, folder }: ConfigPlace): string | null {
+  if (file === false) return null;
   if (file === undefined) {
     const found = CONFIG_NAMES.map((name) => resolve(folder, name)).find((path) =>
       existsSync(path),
@@ -46,7 +62,7 @@ export function configFile({ file, folder }: ConfigPlace): string | null {
   );
 }
 
-async function readConfig(file: string, folder: string): Promise<Config> {
+async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<Config> {
   const name = relative(folder, file);
   const loaded = await importConfig(file, name);
   if (!Object.hasOwn(loaded, 'default')) {
@@ -65,7 +81,9 @@ async function readConfig(file: string, folder: string): Promise<Config> {
   try {
     // What defineConfig made passes again; what it did not make is checked here.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- defineConfig checks it
-    return defineConfig(value as Config);
+    const config = defineConfig(value as Config);
+    learnSecrets({ env, names: secretNamesOf(config) });
+    return config;
   } catch (error) {
     throw asUsageError(name, error);
   }
@@ -75,6 +93,8 @@ async function readConfig(file: string, folder: string): Promise<Config> {
 async function importConfig(file: string, name: string): Promise<object> {
   const { createJiti } = await import('jiti');
   const jiti = createJiti(file, {
+    // Its cache lies in the machine's folder for temporary files, where another user may put code of theirs.
+    fsCache: false,
     virtualModules: {
       perdure: whenWanted(() => import('../index.js')),
       'perdure/workflow': whenWanted(() => import('../workflow.js')),

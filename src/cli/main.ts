@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander';
+import { learnSecrets } from '../secrets/known.js';
 import { registerCommands } from './commands.js';
 import type { Command } from './command.js';
 import type { GlobalOptions } from './context.js';
@@ -12,6 +13,7 @@ import { reportError } from './report-error.js';
  * end with. Never throws.
  */
 export async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<ExitCode> {
+  learnSecrets({ env });
   let context: OwnContext | undefined;
   let code: ExitCode = EXIT.completed;
   const program = createProgram();

@@ -3,10 +3,10 @@ import { nextUntil } from '../client/until.js';
 import { needsPerson } from '../core/blocked.js';
 import type { Pending, RunStatus } from '../core/status.js';
 import { callSummary } from '../core/summaries.js';
+import { printable } from '../core/hidden.js';
 import type { CliContext } from './context.js';
 import { adviceFor } from './open-run.js';
 import { columns } from './table.js';
-import { printable } from './words.js';
 
 export interface Standing {
   readonly run: RunReading;

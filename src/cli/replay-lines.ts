@@ -1,6 +1,7 @@
 import type { Replayed } from '../replay.js';
+import { printable } from '../core/hidden.js';
 import type { Palette } from './output.js';
-import { count, printable } from './words.js';
+import { count } from './words.js';
 
 /** One line about one history; `good` says that it is the same. */
 export function replayLine(

@@ -5,10 +5,11 @@ import { parseJson } from '../core/json.js';
 import type { Outcome } from '../core/outcome.js';
 import type { EndedTurn } from '../core/state.js';
 import { visible } from '../core/summaries.js';
+import { printable } from '../core/hidden.js';
 import type { CliContext } from './context.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
 import { palette, type Palette } from './output.js';
-import { count, duration, printable, spend } from './words.js';
+import { count, duration, spend } from './words.js';
 
 /** A run that is over. */
 export interface EndedRun {
@@ -72,7 +73,8 @@ async function report(context: CliContext, given: Report): Promise<ExitCode> {
     context.out(JSON.stringify(told));
   } else {
     const answer = readable(await wholeAnswer(context, outcome), outcome);
-    if (answer !== null) context.out(process.stdout.isTTY ? printable(answer) : answer);
+    // Whoever needs each character as the model wrote it takes `--json`.
+    if (answer !== null) context.out(printable(answer));
   }
   return CODES[outcome.status];
 }

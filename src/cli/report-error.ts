@@ -1,4 +1,6 @@
 import { CommanderError } from 'commander';
+import { printable, visibleJson } from '../core/hidden.js';
+import { redactMessage } from '../secrets/redact.js';
 import { EXIT, UsageError, type ExitCode } from './exit-codes.js';
 
 /**
@@ -9,11 +11,13 @@ export function reportError(
   error: unknown,
   { env, json }: { readonly env: NodeJS.ProcessEnv; readonly json: boolean },
 ): ExitCode {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = redactMessage(error instanceof Error ? error.message : String(error));
   // Commander has told people already.
-  if (!(error instanceof CommanderError)) process.stderr.write(`error: ${message}\n`);
-  if (json) process.stdout.write(`${JSON.stringify({ error: message.replace(/^error: /, '') })}\n`);
-  if (env['PERDURE_DEBUG'] && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  if (!(error instanceof CommanderError)) process.stderr.write(`error: ${printable(message)}\n`);
+  if (json) process.stdout.write(`${visibleJson({ error: message.replace(/^error: /, '') })}\n`);
+  if (env['PERDURE_DEBUG'] && error instanceof Error) {
+    process.stderr.write(`${printable(redactMessage(error.stack ?? ''))}\n`);
+  }
   return exitCodeOf(error);
 }
 

@@ -1,4 +1,5 @@
 import type { CliContext } from './context.js';
+import { harmless } from './output.js';
 
 /** Where progress is shown: lines that stay and, on a terminal, some that are overwritten. */
 export interface Screen {
@@ -12,7 +13,8 @@ export interface Screen {
 export async function openScreen({
   isTty,
   say,
-}: Pick<CliContext, 'isTty' | 'say'>): Promise<Screen> {
+  color,
+}: Pick<CliContext, 'isTty' | 'say' | 'color'>): Promise<Screen> {
   if (!isTty) return { line: say, live: () => undefined, close: () => undefined };
   const { createLogUpdate } = await import('log-update');
   const region = createLogUpdate(process.stderr);
@@ -24,8 +26,8 @@ export async function openScreen({
       if (shown !== '') region(shown);
     },
     live(text) {
-      shown = text;
-      region(text);
+      shown = harmless(text, color);
+      region(shown);
     },
     close() {
       shown = '';

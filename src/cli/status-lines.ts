@@ -4,10 +4,11 @@ import type { RunReading } from '../client/read-run.js';
 import { standingOf } from '../client/standing.js';
 import type { RunStatus } from '../core/status.js';
 import { visible } from '../core/summaries.js';
+import { printable } from '../core/hidden.js';
 import type { Palette } from './output.js';
 import { columns, entries } from './table.js';
 import { ago, clock, clockTime, span } from './when.js';
-import { count, duration, printable, spend } from './words.js';
+import { count, duration, spend } from './words.js';
 
 const ANSWER_CHARACTERS = 1_200;
 
@@ -44,6 +45,8 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
         name: 'worker',
         lines: living ? [`${worker} (task queue ${printable(run.taskQueue)})`] : [],
       },
+      { name: 'refused', lines: refusedLines(status) },
+      { name: 'decided', lines: decidedLines(status) },
       { name: 'failures', lines: reportLines(status.reports) },
       { name: 'answer', lines: answerLines(status) },
       { name: 'next', lines: next },
@@ -119,6 +122,28 @@ function timeLine({ run, status, now }: StatusView): string {
   const segments = status.segments > 1 ? `; in ${count(status.segments, 'segment')}` : '';
   if (closeTime === undefined) return `${started}${segments}`;
   return `${started}; ended after ${duration(closeTime.getTime() - begunAt)}${segments}`;
+}
+
+/** Messages that were recorded while no worker was there, and that the run has refused since. */
+function refusedLines({ refused = [] }: RunStatus): readonly string[] {
+  return columns(
+    refused.map(({ id, reason, at }) => [
+      clockTime(at),
+      id === null ? 'a message without an id' : `message ${visible(id)}`,
+      visible(reason),
+    ]),
+  );
+}
+
+/** Who did what, as far as they said who they are: nobody has verified it. */
+function decidedLines({ decisions = [] }: RunStatus): readonly string[] {
+  return columns(
+    decisions.map(({ what, at, by, turn, call, as }) => [
+      clockTime(at),
+      visible([what, turn, call, as].filter((part) => part !== undefined).join(' ')),
+      by === undefined ? 'by nobody who said who it is' : `by ${visible(by)}`,
+    ]),
+  );
 }
 
 /** Failed attempts of model calls. */

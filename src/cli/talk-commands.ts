@@ -18,7 +18,10 @@ export function registerTalk(enter: Enter): void {
       'an image or a PDF that goes along with it, or the address of an image; may be repeated',
       repeated,
     )
-    .option('--no-wait', 'give it to a worker elsewhere and leave');
+    .option(
+      '--no-wait',
+      'give it to a worker elsewhere and leave; without one it is recorded for a worker that comes',
+    );
   enter(
     'fork <run> <message...>',
     'start a run that begins with the messages of this one, and follow it',

@@ -1,4 +1,5 @@
 import { resumeRun } from '../client/decide.js';
+import { osUser } from './claim.js';
 import { needsPerson } from '../core/blocked.js';
 import { statusQuery } from '../workflows/handles.js';
 import type { OpenedRun } from './open-run.js';
@@ -22,7 +23,7 @@ export async function tryAgain({ client, run }: OpenedRun): Promise<boolean> {
     await client.withDeadline(Date.now() + HEARD_WITHIN_MS, () =>
       client.workflow.getHandle(run.id).query(statusQuery),
     );
-    await resumeRun(client, run.id);
+    await resumeRun(client, run.id, { by: osUser() });
     return true;
   } catch {
     // It probes by itself; until then the run stands as it was read.

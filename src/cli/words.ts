@@ -30,12 +30,3 @@ function tokenCount(tokens: number): string {
 function dollars(amount: number): string {
   return amount < 0.0001 ? '< $0.0001' : `$${amount.toFixed(amount < 1 ? 4 : 2)}`;
 }
-
-/** Text of several lines as a terminal may show it: control characters are shown, not obeyed. */
-export function printable(text: string): string {
-  return text.replaceAll(
-    // oxlint-disable-next-line no-control-regex -- control characters are the point
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
-    '�',
-  );
-}

@@ -1,7 +1,7 @@
 import type { DeltaEvent, StreamEvent } from '../live/stream-events.js';
 import { visible } from '../core/summaries.js';
+import { printable } from '../core/hidden.js';
 import type { Palette } from './output.js';
-import { printable } from './words.js';
 
 /** The last lines of what a model is saying, for the part of the screen that is drawn anew. */
 export interface Writing {

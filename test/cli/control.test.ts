@@ -255,11 +255,30 @@ describe('without a worker', () => {
       () => does(pause, { id }),
       () => does(limits, { id, steps: 3 }),
       () => does(cancel, { id, turn: true, wait: true }),
-      () => does(send, { id, message: ['x'], wait: false }),
     ];
     for (const ask of wanted) {
       await expect(ask()).rejects.toThrow(/needs a worker, and none answers.* worker .*attach/);
     }
+    await rig.client.workflow.getHandle(id).terminate();
+  });
+
+  test('a message is recorded for one that comes, and the command says how to bring it', async () => {
+    const id = `recorded-${randomUUID()}`;
+    const taskQueue = `nobody-${randomUUID()}`;
+    const args = [{ agent: 'a', open: true }];
+    await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
+    const given = { id, message: ['x'], messageId: 'm', wait: false };
+    const sent = await does(send, given, { json: true });
+    expect(sent.code).toBe(0);
+    expect(JSON.parse(sent.stdout)).toMatchObject({ id, delivered: false, messageId: 'm' });
+    expect(sent.stderr).toMatch(
+      /recorded, and not delivered yet: no worker is running on task queue "nobody-.*Start one with: .*worker/,
+    );
+    const history = await rig.client.workflow.getHandle(id).fetchHistory();
+    const signals = history.events?.filter(
+      (event) => event.workflowExecutionSignaledEventAttributes,
+    );
+    expect(signals).toHaveLength(1);
     await rig.client.workflow.getHandle(id).terminate();
   });
 });
@@ -279,7 +298,7 @@ test('an id that nobody has is told with 1, and cannot move the cursor', async (
   for (const words of [['pause'], ['close'], ['limits'], ['cancel', '--turn']]) {
     const [name = '', ...flags] = words;
     const end = await command.start([name, 'no\u001b[2Jbody', ...flags, ...place]).ended;
-    expect(end.stderr).toContain('there is no run "no�[2Jbody"');
+    expect(end.stderr).toContain('there is no run "no\\u001b[2Jbody"');
     expect(end.code).toBe(1);
   }
 });

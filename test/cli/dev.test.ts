@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
 import { commandLine, type RunningCommand } from '../support/command.js';
@@ -60,6 +60,26 @@ describe('dev', () => {
     expect(code).toBe(0);
     expect(stderr).toContain('Temporal UI: http://127.0.0.1:');
     expect(isAlive(workerPid(stderr))).toBe(false);
+  });
+
+  test('never executes a configuration that appears while it runs, and says so', async () => {
+    const folder = await mkdtemp(join(command.folder, 'dev-'));
+    const running = dev(folder);
+    await running.says('with 1 agent: files');
+    const first = workerPid(running.said());
+    // What a model could have written.
+    const trap = "import { writeFileSync } from 'node:fs';\nwriteFileSync('executed', '');\n";
+    await writeFile(join(folder, 'perdure.config.ts'), `${trap}${configOf('intruder')}`);
+    await running.says('perdure.config.ts has appeared and is not loaded');
+    // Nor does the worker that comes after this one.
+    process.kill(first, 'SIGKILL');
+    await running.says('it starts again');
+    await running.says('with 1 agent: files', 2);
+    running.child.kill('SIGINT');
+    const { stderr } = await running.ended;
+    expect(workerPid(stderr)).not.toBe(first);
+    expect(stderr).not.toContain('intruder');
+    await expect(access(join(folder, 'executed'))).rejects.toThrow('ENOENT');
   });
 
   test('takes its worker along when it is killed', async () => {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,6 +11,7 @@ import type { Finding } from '../../src/cli/doctor/finding.js';
 import { versionsFinding } from '../../src/cli/doctor/versions.js';
 import { say as answer, scriptedModel } from '../../src/models/scripted.js';
 import { commandLine } from '../support/command.js';
+import { mayBeOther, NOBODY } from '../support/other-user.js';
 import { say, type Place, type Said } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -177,6 +178,57 @@ describe('without a server', () => {
       cure: expect.stringContaining('correct TEMPORAL_CLI_PATH'),
     });
     expect(code).toBe(1);
+  });
+
+  test('a program outside of the range is used where it is named, and passed over on PATH', async () => {
+    const path = join(rig.home, 'path');
+    await mkdir(path);
+    const program = join(path, 'temporal');
+    const text = '#!/bin/sh\necho "temporal version 2.3.4 (Server 1.99.0, UI 2)"';
+    await writeFile(program, text, { mode: 0o755 });
+    const home = join(rig.home, 'fresh');
+    const named = await examined({ home, env: { TEMPORAL_CLI_PATH: program } });
+    expect(named.of['temporal cli']).toMatchObject({
+      level: 'note',
+      text: `${program} (found by TEMPORAL_CLI_PATH), version 2.3.4, server 1.99.0`,
+      cure: expect.stringContaining('made for 1.5.0 or later, before 2.0.0'),
+    });
+    const env = { TEMPORAL_CLI_PATH: '', PATH: path, HOME: join(rig.home, 'empty') };
+    const found = await examined({ home, env: { ...env, XDG_CACHE_HOME: '' } });
+    expect(found.of['temporal cli']?.text).toContain(`${program} is version 2.3.4 and is not used`);
+  });
+
+  test('what is open in PERDURE_HOME is a problem, with the command that closes it', async () => {
+    const home = join(rig.home, 'open');
+    await mkdir(join(home, 'archive'), { recursive: true });
+    await chmod(home, 0o755);
+    await chmod(join(home, 'archive'), 0o750);
+    await symlink('/tmp', join(home, 'blobs'));
+    const { code, of } = await examined({ home });
+    expect(code).toBe(1);
+    expect(of['permissions']).toMatchObject({
+      level: 'problem',
+      text:
+        `${home} is open to other users (mode 0755)\n` +
+        `${join(home, 'archive')} is open to other users (mode 0750)\n` +
+        `${join(home, 'blobs')} is a symbolic link`,
+      cure: expect.stringContaining(`chmod -R go= ${home}\n`),
+    });
+    await rm(join(home, 'blobs'));
+    await promisify(execFile)('chmod', ['-R', 'go=', home]);
+    expect((await examined({ home })).of['permissions']?.level).toBe('ok');
+  });
+
+  test.runIf(mayBeOther)('what another user owns is told', async () => {
+    const home = join(rig.home, 'foreign');
+    await mkdir(home, { mode: 0o700 });
+    await chown(home, NOBODY, NOBODY);
+    const { of } = await examined({ home });
+    expect(of['permissions']).toMatchObject({
+      level: 'problem',
+      text: `${home} belongs to user ${NOBODY}`,
+      cure: `sudo chown -R "$(id -un)" ${home}`,
+    });
   });
 
   test('a machine without the program is told that it will be fetched', async () => {

@@ -1,11 +1,12 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { UsageError } from '../../src/cli/exit-codes.js';
 import { loadConfig } from '../../src/cli/load-config.js';
 import type { Config } from '../../src/config.js';
 import { ToolError } from '../../src/tools/tool-error.js';
+import { callFailure, toolNamed } from '../tools/support.js';
 
 let root: string;
 let folders = 0;
@@ -84,14 +85,53 @@ describe('a configuration', () => {
     const folder = await folderWith({});
     const { agents } = await load(folder);
     expect(agents.map(({ name, model }) => [name, model])).toEqual([['files', 'demo']]);
-    expect(agents[0]?.tools.names).toEqual(
-      expect.arrayContaining(['list_files', 'read_file', 'search_text', 'write_file']),
-    );
+    const reading = ['list_files', 'read_file', 'search_text'];
+    expect(agents[0]?.tools.names).toEqual(reading);
+    const permissions = { write: true };
+    const writer = await loadConfig({ folder, env: {}, permissions });
+    expect(writer.agents[0]?.tools.names).toEqual([...reading, 'write_file']);
     const env = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
     const withProvider = await loadConfig({ folder, env });
     expect(withProvider.agents[0]?.model).toBe('gpt-4.1-mini');
     const named = await loadConfig({ folder, env: { ...env, PERDURE_MODEL: 'small' } });
     expect(named.agents[0]?.model).toBe('small');
+  });
+});
+
+describe('a configuration that nobody asked for', () => {
+  test('is not loaded with --no-config', async () => {
+    const folder = await folderWith({ 'perdure.config.ts': 'throw new Error("executed");' });
+    const { agents } = await loadConfig({ folder, file: false, env: {} });
+    expect(agents.map(({ name }) => name)).toEqual(['files']);
+  });
+
+  test('is not loaded from the folder for temporary files, where others may write', async () => {
+    const temporary = await folderWith({});
+    vi.stubEnv('TMPDIR', temporary);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await load(await folderWith({ 'perdure.config.ts': CONFIG, 'tools/greet.ts': TOOL }));
+    expect(await readdir(temporary, { recursive: true })).toEqual([]);
+  });
+
+  test('is not written by the built-in agent, nor is its own state read', async () => {
+    const folder = await folderWith({ 'state/live/worker.json': '{"token":"t"}' });
+    const env = { PERDURE_HOME: 'state' };
+    const { agents } = await loadConfig({ folder, env, permissions: { write: true } });
+    const tools = agents[0]?.tools.tools ?? [];
+    const write = { path: 'perdure.config.ts', content: 'export default 7;' };
+    const { message } = await callFailure(toolNamed(tools, 'write_file'), write);
+    expect(message).toContain('"perdure.config.ts" is not written: tools execute or obey');
+    const read = { path: 'state/live/worker.json' };
+    expect((await callFailure(toolNamed(tools, 'read_file'), read)).message).toContain(
+      'is not read',
+    );
+  });
+
+  test('takes no permissions that are for the built-in agent', async () => {
+    const folder = await folderWith({ 'perdure.config.js': 'export default { agents: [] };' });
+    await expect(loadConfig({ folder, env: {}, permissions: { write: true } })).rejects.toThrow(
+      '--write, --allow-write, --allow-read: expected the built-in agent, got the configuration perdure.config.js',
+    );
   });
 });
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { Client as Temporal, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
@@ -70,10 +71,10 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function serve(): Promise<Served> {
+async function serve(...flags: readonly string[]): Promise<Served> {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [program, 'mcp', '--task-queue', taskQueue],
+    args: [program, 'mcp', '--task-queue', taskQueue, ...flags],
     cwd: folder,
     env: {
       TEMPORAL_ADDRESS: inject('temporalAddress'),
@@ -191,8 +192,8 @@ describe('perdure as an MCP server', () => {
     const { id } = value;
     expect(await answerOf(server, id)).toMatchObject({ done: true, answer: 'first' });
     const more = { id, message: 'and more', operation_id: randomUUID() };
-    expect((await server.call('agent_send', more)).value).toEqual({ id, turn: 2 });
-    expect((await server.call('agent_send', more)).value).toEqual({ id, turn: 2 });
+    expect((await server.call('agent_send', more)).value).toEqual({ delivered: true, id, turn: 2 });
+    expect((await server.call('agent_send', more)).value).toEqual({ delivered: true, id, turn: 2 });
     expect(await answerOf(server, id)).toMatchObject({ done: true, answer: 'second' });
     const { value: idle } = await server.call('agent_status', { id });
     expect(idle).toMatchObject({ status: 'waiting_message', turn: 2, queued: 0 });
@@ -205,6 +206,22 @@ describe('perdure as an MCP server', () => {
     };
     await vi.waitFor(isOver, { timeout: 30_000, interval: 100 });
     expect(await answerOf(server, id)).toMatchObject({ done: true, status: 'cancelled' });
+  });
+
+  test('works on a run that lives on another task queue than its own', async () => {
+    const first = await serve();
+    const message = `elsewhere ${randomUUID()}`;
+    stub.scriptFor(message, reply.text('first'), reply.text('second'));
+    const start = { agent: 'clerk', message, operation_id: randomUUID(), open: true };
+    const { id } = (await first.call('agent_start', start)).value;
+    expect(await answerOf(first, id)).toMatchObject({ answer: 'first' });
+    await first.close();
+    taskQueue = `mcp-${randomUUID()}`;
+    const server = await serve();
+    const more = { id, message: 'and more', operation_id: randomUUID() };
+    expect((await server.call('agent_send', more)).value).toEqual({ id, delivered: true, turn: 2 });
+    expect(await answerOf(server, id)).toMatchObject({ answer: 'second' });
+    await server.call('agent_cancel', { id });
   });
 
   test('says what is wrong with what it is asked, and what would be right', async () => {
@@ -223,10 +240,10 @@ describe('perdure as an MCP server', () => {
       await wrong('agent_start', { agent: 'clerk', message: 'x', ...operation, wait: 1 }),
     ).toContain('wait');
     expect(await wrong('agent_status', { id: 'no-such-run' })).toContain(
-      'there is no run "no-such-run"',
+      'this server has started no run "no-such-run"',
     );
-    expect(await wrong('agent_result', { id: 'no-such-run' })).toContain('there is no run');
-    expect(await wrong('agent_cancel', { id: 'no-such-run' })).toContain('there is no run');
+    expect(await wrong('agent_result', { id: 'no-such-run' })).toContain('has started no run');
+    expect(await wrong('agent_cancel', { id: 'no-such-run' })).toContain('has started no run');
     expect(await wrong('agent_result', { id: 7 })).toContain('id');
     const message = `task ${randomUUID()}`;
     stub.scriptFor(message, { ...reply.text('late'), delivery: { holdBeforeHeaders: 'never' } });
@@ -235,6 +252,31 @@ describe('perdure as an MCP server', () => {
       await wrong('agent_send', { id: value['id'], message: 'x', operation_id: randomUUID() }),
     ).toContain('send with steer: true to join it, or start one with open: true');
     await server.call('agent_cancel', { id: value['id'] });
+  });
+
+  test('answers for no run that it has not started, unless it is told to', async () => {
+    const connection = await Connection.connect({ address: inject('temporalAddress') });
+    const temporal = new Temporal({ connection });
+    const id = `foreign-${randomUUID()}`;
+    const args = [{ agent: 'clerk', open: true }];
+    await temporal.workflow.start('agent', { taskQueue, workflowId: id, args });
+    const server = await serve();
+    const asked = [
+      ['agent_status', {}],
+      ['agent_result', { wait_seconds: 0 }],
+      ['agent_send', { message: 'x', operation_id: 'o' }],
+      ['agent_cancel', {}],
+      ['agent_cancel', { turn: 1 }],
+    ] as const;
+    for (const [tool, rest] of asked) {
+      const refused = await server.call(tool, { id, ...rest });
+      expect(refused).toMatchObject({ isError: true });
+      expect(refused.text).toContain(`this server has started no run "${id}"`);
+    }
+    const all = await serve('--all-runs');
+    expect((await all.call('agent_status', { id })).value).toMatchObject({ id, agent: 'clerk' });
+    await temporal.workflow.getHandle(id).terminate();
+    await connection.close();
   });
 
   test('keeps its output for the protocol, whatever a tool writes there', async () => {

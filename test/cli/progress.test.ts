@@ -4,15 +4,16 @@ import { runHeader, uiLink } from '../../src/cli/run-header.js';
 import { liveLine } from '../../src/cli/live-line.js';
 import { colorWanted, palette } from '../../src/cli/output.js';
 import { createStepTeller, recent } from '../../src/cli/step-lines.js';
-import { count, duration, printable, spend } from '../../src/cli/words.js';
+import { count, duration, spend } from '../../src/cli/words.js';
 import type { Projection } from '../../src/client/projection.js';
 import { errorText } from '../../src/core/calls.js';
 import type { CallResult } from '../../src/core/calls.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { ServerHandle } from '../../src/server/server-handle.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { asks, begun, config, says, withResults } from '../support/scripts.js';
 import { viewOf } from '../support/view.js';
+import { printable } from '../../src/core/hidden.js';
 
 const paint = palette(false);
 const cures = { settle: (call: string): string => `resolve ${call}`, resume: null };
@@ -30,18 +31,18 @@ function twoSteps(): { first: RunState; second: RunState } {
     reply: asks(['look', { path: 'a.ts' }], ['look', { path: `b${ESCAPE}.ts` }]),
     at: 1_000,
   });
-  const first = reduce(asked, {
-    type: 'calls-finished',
-    results: [ok('call_1_1_0', 'x'.repeat(3_000)), ok('call_1_1_1', 'y'.repeat(100))],
-    at: 1_400,
-  });
+  const first = withResults(
+    asked,
+    [ok('call_1_1_0', 'x'.repeat(3_000)), ok('call_1_1_1', 'y'.repeat(100))],
+    1_400,
+  );
   const again = reduce(first, { type: 'model-replied', reply: asks(['put', { n: 1 }]), at: 2_000 });
   const failure = errorText({ type: 'tool_error', message: `no ${ESCAPE} space` });
-  const second = reduce(again, {
-    type: 'calls-finished',
-    results: [{ id: 'call_1_2_0', ok: false, text: failure, executed: true }],
-    at: 2_900,
-  });
+  const second = withResults(
+    again,
+    [{ id: 'call_1_2_0', ok: false, text: failure, executed: true }],
+    2_900,
+  );
   return { first, second };
 }
 
@@ -53,7 +54,7 @@ describe('what has become durable', () => {
     const { first, second } = twoSteps();
     expect(tell(viewOf(null))).toEqual([]);
     expect(tell(viewOf(first))).toEqual([
-      'step 1 · 2 calls: look a.ts, look b�[31m.ts · 3.1 kB · 1.4 s',
+      'step 1 · 2 calls: look a.ts, look b\\u001b[31m.ts · 3.1 kB · 1.4 s',
     ]);
     expect(tell(viewOf(first))).toEqual([]);
     expect(tell(viewOf(second))).toEqual([
@@ -66,11 +67,7 @@ describe('what has become durable', () => {
     const start = begun(config());
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 5 });
     expect(tell(viewOf(asked))).toEqual([]);
-    const done = reduce(asked, {
-      type: 'calls-finished',
-      results: [ok('call_1_1_0', 'abc')],
-      at: 10,
-    });
+    const done = withResults(asked, [ok('call_1_1_0', 'abc')], 10);
     expect(tell(viewOf(done))).toEqual(['step 1 · look · 3 B · 0.0 s']);
   });
 
@@ -130,7 +127,7 @@ describe('what is going on', () => {
       ...given,
       attempts,
     });
-    expect(line).toContain(' · attempt 3, after: 429 �[31mslow · ');
+    expect(line).toContain(' · attempt 3, after: 429 \\u001b[31mslow · ');
   });
 
   test('names the calls of a step that is under way', () => {
@@ -226,14 +223,14 @@ describe('words', () => {
   });
 
   test('a terminal shows control characters and does not obey them; lines stay', () => {
-    expect(printable(`a\n\tb${ESCAPE}\u202ec\r`)).toBe('a\n\tb�[31m�c�');
+    expect(printable(`a\n\tb${ESCAPE}\u202ec\r`)).toBe('a\n\tb\\u001b[31m\\u202ec\\u000d');
   });
 
   test('a last call at a limit is told', () => {
     const tell = createStepTeller(paint, cures);
     const start = begun(config({}, { steps: 1 }));
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 0 });
-    const done = reduce(asked, { type: 'calls-finished', results: [ok('call_1_1_0', 'a')], at: 0 });
+    const done = withResults(asked, [ok('call_1_1_0', 'a')], 0);
     const closing = reduce(done, { type: 'closing-begun', reason: 'steps', at: 0 });
     expect(tell(viewOf(closing))).toEqual([
       'step 1 · look · 1 B · 0.0 s',

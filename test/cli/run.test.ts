@@ -78,11 +78,11 @@ describe('a run that is worked on elsewhere', () => {
     expect(end.stderr).toContain('failed (filtered)');
   });
 
-  test('ends with 1 when no worker knows the agent', async () => {
-    const end = await run('nobody', 'Hello', '--json').ended;
-    expect(json(end)).toMatchObject({ status: 'failed', reason: 'input' });
-    expect(end.code).toBe(1);
-    expect(end.stderr).toContain('no agent "nobody"; it has files');
+  test('ends with 4 when no worker knows the agent, and names the nearest ones', async () => {
+    const end = await run('file', 'Hello', '--json').ended;
+    expect(json(end)).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
+    expect(end.code).toBe(4);
+    expect(end.stderr).toContain('expected an agent of this worker, got "file" (nearest: files)');
   });
 
   test('ends with 6 when a limit stops it', async () => {

@@ -199,7 +199,7 @@ describe('the status of a run that is over', () => {
     expect(told).toMatchObject({ status: 'done', reason: 'answer', doing: null, outcome });
     const { stdout } = await ask(handle.workflowId);
     expect(stdout).toMatch(/^status +completed \(answer\)$/m);
-    expect(stdout).toContain('�[2J');
+    expect(stdout).toContain('\\u001b[2J');
     expect(stdout).not.toContain('\u001b');
   });
 

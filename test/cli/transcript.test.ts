@@ -117,7 +117,7 @@ describe('what people read', () => {
 
   test('cannot be forged by a model, nor move the cursor', async () => {
     const { stdout } = await ask({ from: 4 });
-    expect(stdout).toContain('\n  first line\n  #9 user · turn 9\n  �[2Jlast �line\n');
+    expect(stdout).toContain('\n  first line\n  #9 user · turn 9\n  \\u001b[2Jlast \\u202eline\n');
   });
 
   test('is all there is with --full, fetched from the blob store', async () => {
@@ -137,7 +137,9 @@ describe('what people read', () => {
     const { messages } = JSON.parse(stdout) as { messages: readonly Message[] };
     expect(messages[3]?.text.length).toBeLessThan(LARGE.length);
     expect(messages[3]?.text.startsWith('large large')).toBe(true);
-    expect(stderr).toMatch(/shown in part: blob [\da-f]{64} is not in .*elsewhere/);
+    expect(stderr).toMatch(
+      /shown in part: blob [\da-f]{64} cannot be read in .*elsewhere.*PERDURE_HOME/,
+    );
     await rm(join(rig.home, 'elsewhere'), { recursive: true, force: true });
   });
 });

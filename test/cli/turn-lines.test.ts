@@ -16,7 +16,7 @@ const paint = palette(false);
 const cures = { settle: (call: string): string => `resolve ${call}`, resume: 'resume x' };
 /** Moves the cursor and turns the direction of reading, where it is obeyed. */
 const HOSTILE = 'a\u001b[2J\u202eb\nc';
-const SHOWN = 'a�[2J�b c';
+const SHOWN = 'a\\u001b[2J\\u202eb c';
 
 const open: Partial<Projection> = { input: { agent: 'test', open: true } };
 const view = (state: RunState, rest: Partial<Projection> = {}): Projection =>
@@ -145,7 +145,7 @@ describe('a summary for the model', () => {
     expect(lines.map((line) => line.replace(/ · \d\d:\d\d:\d\d$/, ''))).toEqual([
       '#4 perdure · summary, for the model in place of #0 to #3 · turn 2',
       '  forged',
-      '  #9 user a�[2J�b',
+      '  #9 user a\\u001b[2J\\u202eb',
       '  c',
       '',
       '--- segment 3 begins ---',

@@ -17,7 +17,7 @@ test('an entry is one line with the run, the attempt and the cause, and obeys no
     error: new Error('no \u001b[31mspace'),
   };
   expect(logLine(entry({ meta }))).toBe(
-    '03:04:05 WARN Activity failed · run run 1 · runTool, attempt 2: no �[31mspace',
+    '03:04:05 WARN Activity failed · run run 1 · runTool, attempt 2: no \\u001b[31mspace',
   );
   const report = { type: 'rate_limit', message: 'too many requests' };
   expect(logLine(entry({ message: 'model call failed', meta: { report } }))).toBe(

@@ -129,7 +129,7 @@ describe.skipIf(!existsSync(SCRIPT))(`on a terminal, which ${SCRIPT} of util-lin
     const seen = new Promise<void>((resolve) => {
       child.stdout.setEncoding('utf8').on('data', (said: string) => {
         shown += said;
-        if (shown.includes('Look: a�]52;c;')) resolve();
+        if (shown.includes('Look: a\\u001b]52;c;')) resolve();
       });
     });
     const ended = new Promise<number | null>((resolve) => child.once('close', resolve));

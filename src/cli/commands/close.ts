@@ -2,6 +2,7 @@ import { closeRun } from '../../client/control.js';
 import { nextUntil } from '../../client/until.js';
 import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
+import { osUser } from '../claim.js';
 import { openLivingRun } from '../decision.js';
 import { EXIT } from '../exit-codes.js';
 import { followWithin } from '../follow-within.js';
@@ -16,7 +17,7 @@ export const close: Command<{ readonly id: string }> = async (context, { id }) =
   const { client, run } = opened;
   const idle = nextUntil(run.view) === null && run.view.state?.paused !== true;
   const say = async (): Promise<boolean> => {
-    await closeRun(client, id);
+    await closeRun(client, id, { by: osUser() });
     return idle && (await followWithin(opened, 'end', { ms: END_WITHIN_MS })) !== null;
   };
   const ended = await heard(context, opened, { decision: 'close', say });

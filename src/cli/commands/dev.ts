@@ -1,12 +1,13 @@
 import { once } from 'node:events';
-import { dirname, relative, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { basename, dirname, relative } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from '../command.js';
-import type { CliContext } from '../context.js';
+import type { CliContext, GlobalOptions } from '../context.js';
 import { EXIT } from '../exit-codes.js';
 import { catchInterrupt } from '../interrupt.js';
 import { CONFIG_NAMES, configFile } from '../load-config.js';
-import { watchCode, type CodeWatch } from '../watch-code.js';
+import { watchCode } from '../watch-code.js';
 import { startWorkerChild } from '../worker-child.js';
 
 const FIRST_RESTART_MS = 1_000;
@@ -17,18 +18,25 @@ export interface DevOptions {
   readonly liveHost?: string;
 }
 
-/** Server and worker, until interrupted; the worker starts anew when code changes, or when it dies. */
+/**
+ * Server and worker, until interrupted; the worker starts anew when code changes, or when it dies. The
+ * configuration is the one that was there at the start: a file that appears later is never executed.
+ */
 export const dev: Command<DevOptions> = async (context, { livePort, liveHost }) => {
   const live = [
     ...(livePort === undefined ? [] : ['--live-port', String(livePort)]),
     ...(liveHost === undefined ? [] : ['--live-host', liveHost]),
   ];
   const signal = catchInterrupt();
+  const folder = process.cwd();
+  const file = configFile({ file: context.options.config, folder, env: context.env });
+  const options: GlobalOptions = { ...context.options, config: file ?? false };
+  const unwatch = file === null ? noteConfig(context, folder) : () => undefined;
   let restartMs = FIRST_RESTART_MS;
   while (!signal.aborted) {
     const over = new AbortController();
-    const change = nextChange(context, AbortSignal.any([signal, over.signal]));
-    const worker = startWorkerChild(context.options, live);
+    const change = nextChange(context, file, AbortSignal.any([signal, over.signal]));
+    const worker = startWorkerChild(options, live);
     const first = await Promise.race([worker.ended, change]);
     const isChange = first === 'changed';
     if (!isChange) await untilWorthwhile(context, { code: first, change, restartMs });
@@ -36,6 +44,7 @@ export const dev: Command<DevOptions> = async (context, { livePort, liveHost }) 
     over.abort();
     await worker.stop();
   }
+  unwatch();
   return EXIT.completed;
 };
 
@@ -54,27 +63,40 @@ async function untilWorthwhile(
   await Promise.race([change, pause(restartMs)]);
 }
 
-/** Resolves when code has changed, and when the signal ends the waiting. */
-async function nextChange(context: CliContext, signal: AbortSignal): Promise<'changed'> {
-  const folder = process.cwd();
+/** Resolves when code beside or below the configuration has changed, and when the signal ends the waiting. */
+async function nextChange(
+  context: CliContext,
+  file: string | null,
+  signal: AbortSignal,
+): Promise<'changed'> {
   const changed = new AbortController();
-  const unwatch = watchCode(watchedIn(folder, context), (path) => changed.abort(path));
+  const unwatch =
+    file === null
+      ? () => undefined
+      : watchCode({ folder: dirname(file), deep: true }, (path) => changed.abort(path));
   try {
     await once(AbortSignal.any([signal, changed.signal]), 'abort');
   } finally {
     unwatch();
   }
   if (!signal.aborted) {
-    context.say(`${relative(folder, String(changed.signal.reason))} has changed.`);
+    context.say(`${relative(process.cwd(), String(changed.signal.reason))} has changed.`);
   }
   return 'changed';
 }
 
-/** The folder of the configuration; where there is none yet, only its coming counts. */
-function watchedIn(folder: string, { options, env }: CliContext): CodeWatch {
-  const file =
-    options.config === undefined ? configFile({ folder, env }) : resolve(folder, options.config);
-  return file === null
-    ? { folder, deep: false, counts: (name) => CONFIG_NAMES.includes(name) }
-    : { folder: dirname(file), deep: true };
+/** Says of a configuration that appears that it is not loaded: a model may have written it. */
+function noteConfig({ say, options }: CliContext, folder: string): () => void {
+  if (options.config === false) return () => undefined;
+  return watchCode({ folder, deep: false, counts: isConfig }, (path) => {
+    if (!existsSync(path)) return;
+    say(
+      `${basename(path)} has appeared and is not loaded: dev began without a configuration. ` +
+        'If you wrote it, start dev again.',
+    );
+  });
+}
+
+function isConfig(name: string): boolean {
+  return CONFIG_NAMES.includes(name);
 }

@@ -3,7 +3,7 @@ import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { readConfiguration } from '../doctor/configuration.js';
 import type { Finding } from '../doctor/finding.js';
-import { homeFinding } from '../doctor/home.js';
+import { homeFinding, permissionsFinding } from '../doctor/home.js';
 import { mcpFindings } from '../doctor/mcp.js';
 import { modelFindings } from '../doctor/models.js';
 import { serverFindings } from '../doctor/namespace.js';
@@ -12,12 +12,15 @@ import { cliFinding } from '../doctor/temporal-cli.js';
 import { versionsFinding } from '../doctor/versions.js';
 import { EXIT } from '../exit-codes.js';
 import type { Palette } from '../output.js';
+import { redactJson } from '../../secrets/redact-json.js';
+import { redactMessage } from '../../secrets/redact.js';
 import { dataPalette } from '../table.js';
-import { count, printable } from '../words.js';
+import { count } from '../words.js';
+import { printable } from '../../core/hidden.js';
 
 /** `doctor`: what is in use, and what is wrong, each with its cure. Starts nothing but MCP servers, and changes nothing. */
 export const doctor: Command<object> = async (context) => {
-  const findings = await examine(context);
+  const findings = (await examine(context)).map(redacted);
   const problems = findings.filter(({ level }) => level === 'problem').length;
   if (context.options.json) {
     context.out(JSON.stringify({ ok: problems === 0, findings }));
@@ -30,6 +33,18 @@ export const doctor: Command<object> = async (context) => {
   return problems === 0 ? EXIT.completed : EXIT.failed;
 };
 
+/** What others answer (a provider, a server, an MCP server) may hold anything. */
+function redacted(finding: Finding): Finding {
+  const { name, text, cure, data } = finding;
+  return {
+    ...finding,
+    name: redactMessage(name),
+    text: redactMessage(text),
+    ...(cure !== undefined && { cure: redactMessage(cure) }),
+    data: redactJson(data),
+  };
+}
+
 async function examine(context: CliContext): Promise<readonly Finding[]> {
   const { env, home, options } = context;
   const { finding: configuration, config } = await readConfiguration(context);
@@ -39,6 +54,7 @@ async function examine(context: CliContext): Promise<readonly Finding[]> {
     versionsFinding(),
     configuration,
     await homeFinding(home),
+    await permissionsFinding(home),
     found,
     ...(embedded ? [await cliFinding(home, env)] : []),
     ...(server === null ? [] : await serverFindings({ server, env, taskQueue })),

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
+import { escapeJson } from '../../core/hidden.js';
 import { visible } from '../../core/summaries.js';
 import type { History } from '../../client/history-facts.js';
 import { historyToJson } from '../../history-json.js';
@@ -30,13 +31,13 @@ export const exportRun: Command<ExportOptions> = async (context, options) => {
   if (all) return await exportAll(context, opened, out ?? '');
   const found = segment === undefined ? newest(opened) : await segmentOf(opened, segment);
   const { runId, history } = found;
-  const json = historyToJson(history);
+  const json = escapeJson(historyToJson(history));
   if (out === undefined) {
     context.out(json);
   } else {
     await write(out, json);
     const events = eventsOf(history);
-    context.say(`${count(events, 'event')} of ${visible(id)} are in ${out}`);
+    context.say(`${count(events, 'event')} of ${visible(id)} are in ${visible(out)}`);
     if (context.options.json) context.out(JSON.stringify({ id, runId, events, file: out }));
   }
   const { number } = newest(opened);
@@ -85,9 +86,11 @@ async function exportAll(context: CliContext, opened: OpenedRun, out: string): P
   let oldest = Infinity;
   for await (const { number, runId, history } of segmentsBack(opened, newest(opened))) {
     const file = numbered(out, number);
-    await write(file, historyToJson(history));
+    await write(file, escapeJson(historyToJson(history)));
     const events = eventsOf(history);
-    context.say(`${count(events, 'event')} of segment ${number} of ${visible(id)} are in ${file}`);
+    context.say(
+      `${count(events, 'event')} of segment ${number} of ${visible(id)} are in ${visible(file)}`,
+    );
     files.unshift({ segment: number, runId, events, file });
     oldest = number;
   }

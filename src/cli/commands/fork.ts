@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { fileBlobStore } from '../../blobs/file-blob-store.js';
 import { forkRun } from '../../client/fork-run.js';
 import { InputError } from '../../client/run-input.js';
 import { IdTakenError, type StartedRun } from '../../client/start.js';
@@ -46,6 +48,7 @@ async function start(
       ...(at !== undefined && { at }),
       ...(id !== undefined && { id }),
       ...(open && { open }),
+      blobs: fileBlobStore(join(context.home, 'blobs')),
     });
   } catch (error) {
     if (error instanceof InputError) {

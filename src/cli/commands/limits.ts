@@ -5,6 +5,7 @@ import { LIMIT_NAMES } from '../../core/limits.js';
 import type { EffectiveLimits } from '../../core/state.js';
 import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
+import { osUser } from '../claim.js';
 import { openLivingRun } from '../decision.js';
 import { EXIT, UsageError } from '../exit-codes.js';
 import { heard } from '../heard.js';
@@ -22,7 +23,10 @@ export const limits: Command<LimitsOptions> = async (context, options) => {
   const wanted = limitsOf(options);
   const opened = await openLivingRun(context, id);
   const { client, run } = opened;
-  const set = wanted && { decision: 'limits', say: () => setLimits(client, id, wanted) };
+  const set = wanted && {
+    decision: 'limits',
+    say: () => setLimits(client, id, wanted, { by: osUser() }),
+  };
   const now =
     set === null
       ? (run.view.state?.config.limits ?? null)

@@ -4,7 +4,9 @@ import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
 import { hosted, type Hosted } from '../hosted.js';
+import { createHosting, type Hosting } from '../hosting.js';
 import type { CliContext } from '../context.js';
+import { mcpOwner } from '../mcp/owner.js';
 import { runsServer } from '../mcp/runs-server.js';
 import { takeStdout } from '../mcp/protocol-stdout.js';
 import { noteServer } from '../note-server.js';
@@ -12,21 +14,38 @@ import { count } from '../words.js';
 
 const FAULT_CHARACTERS = 200;
 
+export interface McpOptions {
+  /** It answers for all runs, and not only for those that it has started. */
+  readonly allRuns?: boolean;
+}
+
 /**
  * `mcp`: an MCP server over standard input and output, by which other programs start runs and talk to
- * them. It answers at once; Temporal and a worker are there by the time that a tool needs them.
+ * them. It answers at once; Temporal and a worker are there by the time that a tool needs them. Whoever
+ * calls it is a model, which may have been told anything: it answers only for the runs that it started.
  */
-export const mcp: Command<object> = async (context) => {
+export const mcp: Command<McpOptions> = async (context, { allRuns = false }) => {
   const output = takeStdout();
   const { agents } = await context.config();
   const taskQueue = await context.taskQueue();
   return await hosted(context, taskQueue, async (host) => {
+    let owner: Promise<string> | undefined;
+    const others = new Map<string, Hosting>();
+    /** A run may live on another queue than the one on which this process starts runs. */
+    const hostingOf = (queue: string): Hosting => {
+      if (queue === taskQueue) return host.hosting;
+      const hosting = others.get(queue) ?? createHosting(context, queue);
+      others.set(queue, hosting);
+      return hosting;
+    };
     const transport = new StdioServerTransport(process.stdin, output);
     const access = {
       agents: agents.map(({ name, description }) => ({ name, description })),
       taskQueue,
       client: () => context.client(),
-      worked: () => worked(host),
+      worked: (queue: string) => worked(hostingOf(queue)),
+      owner: () => (owner ??= mcpOwner(context.home)),
+      allRuns,
     };
     const serving = serveStdio(() => runsServer(access), {
       transport,
@@ -39,6 +58,7 @@ export const mcp: Command<object> = async (context) => {
     } finally {
       await serving.close().catch(() => undefined);
       await opened;
+      await Promise.all([...others.values()].map((hosting) => hosting.stop()));
     }
   });
 };
@@ -49,7 +69,7 @@ function oneLine(text: string): string {
 }
 
 /** Nothing is started for nobody to do. */
-async function worked({ hosting }: Hosted): Promise<boolean> {
+async function worked(hosting: Hosting): Promise<boolean> {
   try {
     await hosting.ensure();
     return hosting.isHosting;

@@ -1,6 +1,7 @@
 import { pauseRun } from '../../client/control.js';
 import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
+import { osUser } from '../claim.js';
 import { openLivingRun } from '../decision.js';
 import { EXIT } from '../exit-codes.js';
 import { heard } from '../heard.js';
@@ -10,7 +11,10 @@ import { adviceFor } from '../open-run.js';
 export const pause: Command<{ readonly id: string }> = async (context, { id }) => {
   const opened = await openLivingRun(context, id);
   const { client, run } = opened;
-  await heard(context, opened, { decision: 'pause', say: () => pauseRun(client, id) });
+  await heard(context, opened, {
+    decision: 'pause',
+    say: () => pauseRun(client, id, { by: osUser() }),
+  });
   const wasPaused = run.view.state?.paused === true;
   const goOn = await adviceFor(context, run, ['resume', id]);
   const what = wasPaused

@@ -3,6 +3,7 @@ import type { Resolution } from '../../core/call-results.js';
 import type { Json } from '../../core/json.js';
 import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
+import { osUser } from '../claim.js';
 import { demandWorker, openLivingRun } from '../decision.js';
 import { EXIT, UsageError } from '../exit-codes.js';
 import { adviceFor } from '../open-run.js';
@@ -34,7 +35,7 @@ export const resolve: Command<ResolveOptions> = async (context, options) => {
     ...(result !== undefined && { result }),
     ...(definition !== undefined && { definition }),
   };
-  await resolveCall(opened.client, id, resolution);
+  await resolveCall(opened.client, id, resolution, { by: osUser() });
   const follow = await adviceFor(context, opened.run, ['attach', id]);
   context.say(`${visible(call)} is resolved as ${as}; the run goes on. Follow it with: ${follow}`);
   if (context.options.json) context.out(JSON.stringify({ id, call, as, resolved: true }));

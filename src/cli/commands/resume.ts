@@ -2,6 +2,7 @@ import { resumeRun } from '../../client/decide.js';
 import { needsPerson } from '../../core/blocked.js';
 import { visible } from '../../core/summaries.js';
 import type { Command } from '../command.js';
+import { osUser } from '../claim.js';
 import { openLivingRun } from '../decision.js';
 import { EXIT } from '../exit-codes.js';
 import { heard } from '../heard.js';
@@ -23,7 +24,10 @@ export const resume: Command<{ readonly id: string }> = async (context, { id }) 
         `${what}. What to type is shown by: ${see}`,
     );
   }
-  await heard(context, opened, { decision: 'resume', say: () => resumeRun(client, id) });
+  await heard(context, opened, {
+    decision: 'resume',
+    say: () => resumeRun(client, id, { by: osUser() }),
+  });
   const follow = await adviceFor(context, run, ['attach', id]);
   const wasBlocked = blocks.length > 0;
   context.say(

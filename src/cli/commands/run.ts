@@ -5,12 +5,12 @@ import type { JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/messages.js';
 import { visible } from '../../core/summaries.js';
 import { advice } from '../advice.js';
-import { attachedFiles } from '../attached-files.js';
+import { attachedFiles, ownAttachments } from '../attached-files.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { hosted } from '../hosted.js';
-import { isWorkedElsewhere } from '../hosting.js';
+import { checkHome, isWorkedElsewhere } from '../hosting.js';
 import { seeThrough, type SeeOptions } from '../see-through.js';
 import { noteServer } from '../note-server.js';
 import { adviceFor } from '../open-run.js';
@@ -35,6 +35,7 @@ export interface RunOptions extends SeeOptions {
 export const run: Command<RunOptions> = async (context, options) => {
   const input = inputOf(options, await attachedFiles(context, options.attach));
   if (options.detach) return await detached(context, input, options.id);
+  await checkHome(context);
   // Loading Temporal's worker takes a moment, in which the server is looked for.
   import('../../worker.js').catch(() => undefined);
   noteServer(context, await context.server());
@@ -88,7 +89,8 @@ async function start(
   },
 ): Promise<StartedRun> {
   const { IdTakenError, newRunId, startRun } = await import('../../client/start.js');
-  const { input, taskQueue, id = newRunId(input.agent) } = given;
+  const { taskQueue, id = newRunId(given.input.agent) } = given;
+  const input = { ...given.input, ...(await ownAttachments(context, id, given.input)) };
   try {
     return await startRun(client, input, { id, taskQueue });
   } catch (error) {

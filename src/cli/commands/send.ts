@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { UndecidedError } from '../../client/answered.js';
-import { askRun, type SentMessage } from '../../client/control.js';
+import type { SentMessage } from '../../client/ask-recorded.js';
+import { askRun, recordMessage } from '../../client/control.js';
+import { isWorked } from '../../client/probe-worker.js';
+import { UndecidedError } from '../../client/undecided.js';
 import type { Until } from '../../client/until.js';
-import { askProblem } from '../../core/ask.js';
+import { askProblem, askRefusal } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
 import type { Attachment } from '../../core/messages.js';
 import { visible } from '../../core/summaries.js';
-import { attachedFiles } from '../attached-files.js';
+import { attachedFiles, ownAttachments } from '../attached-files.js';
+import { osUser } from '../claim.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { demandWorker, openLivingRun } from '../decision.js';
+import { openLivingRun, startLines } from '../decision.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { broughtTo, hosted } from '../hosted.js';
 import { adviceFor, type OpenedRun } from '../open-run.js';
@@ -37,43 +40,72 @@ export const send: Command<SendOptions> = async (context, options) => {
   const { id, runId, taskQueue, view: joined } = opened.run;
   return await hosted(context, taskQueue, async (host) => {
     const retriedUpTo = await broughtTo(opened, host);
-    const { messageId, turn } = await give(context, opened, ask);
-    const until: Until = joined.input?.open ? { turn } : 'end';
+    const sent = await give(context, opened, ask);
+    const { messageId } = sent;
+    if (!sent.delivered) return EXIT.completed;
+    const until: Until = joined.input?.open ? { turn: sent.turn } : 'end';
     const past = { joined, knowsPast: true, retriedUpTo };
     const seen = { id, runId, messageId, until, ...past, ...host };
     return await seeThrough(context, seen, { wait: true });
   });
 };
 
-/** Given to a worker elsewhere. */
+/** Given to a worker elsewhere; where none answers, recorded for one that comes. */
 async function sendOnly(context: CliContext, opened: OpenedRun, ask: Ask): Promise<ExitCode> {
-  await demandWorker(context, opened, 'send --no-wait');
-  const { id, runId } = opened.run;
-  const sent = await give(context, opened, ask);
+  const { id, runId, taskQueue } = opened.run;
+  const isTaken = await isWorked(opened.client, taskQueue);
+  const sent = await (isTaken ? give : record)(context, opened, ask);
   context.say(`Follow it with: ${await adviceFor(context, opened.run, ['attach', id])}`);
   if (context.options.json) context.out(JSON.stringify({ id, runId, ...sent }));
   return EXIT.completed;
 }
 
-async function give(
-  context: CliContext,
-  { client, run }: OpenedRun,
-  ask: Ask,
-): Promise<SentMessage> {
-  const messageId = ask.id ?? randomUUID();
+async function give(context: CliContext, opened: OpenedRun, ask: Ask): Promise<SentMessage> {
+  const { client, run } = opened;
   try {
-    const sent = await askRun(client, run.id, { ...ask, id: messageId });
+    const sent = await askRun(client, run.id, await messageOf(context, opened, ask));
+    if (!sent.delivered) return await recorded(context, opened, sent.messageId);
     const again = sent.duplicate ? '; it was here before, under the same id' : '';
     context.say(`The message is taken for turn ${sent.turn}${again}.`);
     return sent;
   } catch (error) {
     if (!(error instanceof UndecidedError)) throw error;
-    if (!error.isUncertain) throw new Error(inFlags(error.message), { cause: error });
-    throw new Error(
-      `${error.message}. It may have been taken: sent again with --message-id ${visible(messageId)} it is the same message`,
-      { cause: error },
-    );
+    throw new Error(inFlags(error.message), { cause: error });
   }
+}
+
+async function record(context: CliContext, opened: OpenedRun, ask: Ask): Promise<SentMessage> {
+  const { client, run } = opened;
+  const message = await messageOf(context, opened, ask);
+  // The run itself would say so only when a worker comes.
+  const { state } = run.view;
+  const refusal = state && askRefusal(state, message, message.id);
+  if (refusal !== null) throw new Error(inFlags(refusal));
+  await recordMessage(client, run.id, message);
+  return await recorded(context, opened, message.id);
+}
+
+async function recorded(
+  context: CliContext,
+  { run }: OpenedRun,
+  messageId: string,
+): Promise<SentMessage> {
+  context.say(
+    `The message is recorded, and not delivered yet: no worker is running on task queue "${visible(run.taskQueue)}". ` +
+      `Start one with: ${await startLines(context, run)}`,
+  );
+  context.say(`Its id is ${visible(messageId)}; the status shows it if the run refuses it then.`);
+  return { delivered: false, messageId };
+}
+
+/** The message under an id, as this user's, with what is attached as this run's. */
+async function messageOf(
+  context: CliContext,
+  { run }: OpenedRun,
+  ask: Ask,
+): Promise<Ask & { readonly id: string }> {
+  const attached = await ownAttachments(context, run.id, ask);
+  return { ...ask, ...attached, id: ask.id ?? randomUUID(), by: osUser() };
 }
 
 /** Checked before anything is opened; the run would refuse the same. */
@@ -99,5 +131,6 @@ function inFlags(text: string): string {
   return text
     .replace(/^refresh: /, '--refresh: ')
     .replace(/^attachments/, '--attach')
-    .replaceAll('mode "steer"', '--steer');
+    .replaceAll('mode "steer"', '--steer')
+    .replace('sent again with id', 'sent again with --message-id');
 }

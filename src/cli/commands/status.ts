@@ -1,6 +1,7 @@
 import { statusFrom } from '../../client/status.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
+import { despiteFullDisk } from '../full-disk.js';
 import { nextSteps } from '../next-steps.js';
 import { lookForWorker, noteAbsence } from '../note-worker.js';
 import { adviceFor, openRun } from '../open-run.js';
@@ -9,7 +10,10 @@ import { statusLines } from '../status-lines.js';
 import { dataPalette } from '../table.js';
 
 /** `status ID`: how a run stands, from what the server knows; needs no worker. */
-export const status: Command<{ readonly id: string }> = async (context, { id }) => {
+export const status: Command<{ readonly id: string }> = async (context, options) =>
+  await despiteFullDisk(context, () => show(context, options));
+
+const show: Command<{ readonly id: string }> = async (context, { id }) => {
   const { client, run } = await openRun(context, id);
   const now = Date.now();
   const found = statusFrom(run, now);

@@ -2,7 +2,9 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { formatBytes } from '../../core/summaries.js';
+import { exposures } from '../../server/home-permissions.js';
 import { locateHome } from '../../server/server-home.js';
+import { freeSpace, LEAST_FREE_BYTES } from '../../storage/free-space.js';
 import type { Finding } from './finding.js';
 
 /** PERDURE_HOME: what lies there, and whether large texts can be put there. Nothing is created. */
@@ -15,9 +17,42 @@ export async function homeFinding(folder: string): Promise<Finding> {
   const database =
     databaseBytes === null ? 'no database yet' : `database ${formatBytes(databaseBytes)}`;
   const text = `${home.folder}: ${database}, ${writable ? 'blobs can be written' : 'blobs cannot be written'}`;
-  if (writable) return { name: 'home', level: 'ok', text, data };
+  const free = await freeSpace(home.folder);
+  if (free !== null && free < LEAST_FREE_BYTES) {
+    const left = `${text}; the disk is full, ${formatBytes(free)} are left`;
+    const cure = `free space on the disk of ${home.folder}: neither server nor blobs can be written`;
+    return { name: 'home', level: 'problem', text: left, cure, data: { ...data, freeBytes: free } };
+  }
+  if (writable) return { name: 'home', level: 'ok', text, data: { ...data, freeBytes: free } };
   const cure = `make ${blobs} writable, or set PERDURE_HOME to a folder that is`;
   return { name: 'home', level: 'problem', text, cure, data };
+}
+
+/** What PERDURE_HOME lets other users of the machine do, and what does not belong to this one. */
+export async function permissionsFinding(folder: string): Promise<Finding> {
+  const name = 'permissions';
+  const home = await locateHome(folder);
+  const found = await exposures(home.folder);
+  const data = { found: found.map((exposure) => ({ ...exposure })) };
+  if (found.length === 0) {
+    return { name, level: 'ok', text: `what is in ${home.folder} is for you alone`, data };
+  }
+  const text = found.map(({ path, kind, mode, uid }) => {
+    if (kind === 'foreign') return `${path} belongs to user ${uid}`;
+    if (kind === 'link') return `${path} is a symbolic link`;
+    return `${path} is open to other users (mode ${mode.toString(8).padStart(4, '0')})`;
+  });
+  const kinds = new Set(found.map(({ kind }) => kind));
+  const cure = [
+    ...(kinds.has('open') ? [`chmod -R go= ${quoted(home.folder)}`] : []),
+    ...(kinds.has('foreign') ? [`sudo chown -R "$(id -un)" ${quoted(home.folder)}`] : []),
+    ...(kinds.has('link') ? ['move the links away, or set PERDURE_HOME to another folder'] : []),
+  ];
+  return { name, level: 'problem', text: text.join('\n'), cure: cure.join('\n'), data };
+}
+
+function quoted(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 async function sizeOf(files: readonly string[]): Promise<number | null> {

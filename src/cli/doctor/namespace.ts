@@ -6,6 +6,7 @@ import { missingSearchAttributes, retentionHours } from '../../server/namespace.
 import { withConnection } from '../../server/probe.js';
 import { messageOf } from '../../server/server-error.js';
 import type { ServerHandle } from '../../server/server-handle.js';
+import { fullDisk } from '../full-disk.js';
 import { connectionEnv } from '../open-server.js';
 import { ago, span } from '../when.js';
 import { count } from '../words.js';
@@ -16,6 +17,8 @@ import { readRouting } from './routing.js';
 import { strandedFinding } from './stranded.js';
 
 const ANSWER_WITHIN_MS = 5_000;
+/** On a full disk the server answers late or never; the finding about the disk says why. */
+const FULL_WITHIN_MS = 1_000;
 const HOUR_MS = 3_600_000;
 /** Less than this, and a run is easily gone before somebody looks at it. */
 const SHORT_HOURS = 72;
@@ -23,7 +26,9 @@ const SHORT_HOURS = 72;
 /** What only the server can tell: the namespace, its attributes, who works, and who waits in vain. */
 export async function serverFindings(place: Place): Promise<readonly Finding[]> {
   const { server, env } = place;
-  const options = { env: connectionEnv(env, server), timeoutMs: ANSWER_WITHIN_MS };
+  const isFull = (await fullDisk(server)) !== null;
+  const timeoutMs = isFull ? FULL_WITHIN_MS : ANSWER_WITHIN_MS;
+  const options = { env: connectionEnv(env, server), timeoutMs };
   try {
     return await withConnection(server.address, options, async (connection) => [
       await unlessForbidden('namespace', () => retention(connection, server)),

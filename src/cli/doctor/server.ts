@@ -21,13 +21,15 @@ export async function lookForServer(context: CliContext, config: Config): Promis
     named = namedServer(context, config);
     const { home, env } = context;
     const { address, namespace, by } = named;
+    const said: string[] = [];
     const server = await findServer({
       home,
       env,
+      say: (line) => said.push(line),
       ...(address !== null && { address }),
       ...(namespace !== null && { namespace }),
     });
-    if (server === null) return { finding: absent(home), server, embedded: true };
+    if (server === null) return { finding: absent(home, said), server, embedded: true };
     const finding = {
       name,
       level: 'ok',
@@ -76,9 +78,11 @@ function namedServer({ options, env }: CliContext, config: Config): Named {
   };
 }
 
-function absent(home: string): Finding {
-  const text = `none runs; \`run\`, \`dev\` or \`worker\` would start the embedded one in ${home}`;
-  return { name: 'server', level: 'ok', text, data: { address: null, by: null } };
+function absent(home: string, notes: readonly string[]): Finding {
+  const none = `none runs; \`run\`, \`dev\` or \`worker\` would start the embedded one in ${home}`;
+  const text = [none, ...notes].join('\n');
+  const level = notes.length > 0 ? 'note' : 'ok';
+  return { name: 'server', level, text, data: { address: null, by: null, notes: [...notes] } };
 }
 
 function describe(

@@ -1,4 +1,4 @@
-import { CLI_VERSION } from '../../server/cli-release.js';
+import { CLI_RANGE, CLI_VERSION, isInRange } from '../../server/cli-release.js';
 import { messageOf } from '../../server/server-error.js';
 import { locateHome } from '../../server/server-home.js';
 import { findTemporalCli } from '../../server/temporal-cli.js';
@@ -9,9 +9,15 @@ export async function cliFinding(folder: string, env: NodeJS.ProcessEnv): Promis
   const name = 'temporal cli';
   try {
     const cli = await findTemporalCli(await locateHome(folder), { env, fetch: 'never' });
-    const { path, source, version, serverVersion } = cli;
-    const text = `${path} (found by ${source}), version ${version}, server ${serverVersion}`;
-    return { name, level: 'ok', text, data: { path, source, version, serverVersion } };
+    const { path, source, version, serverVersion, passedOver } = cli;
+    const used = `${path} (found by ${source}), version ${version}, server ${serverVersion}`;
+    const data = { path, source, version, serverVersion, passedOver: [...passedOver] };
+    const text = [used, ...passedOver].join('\n');
+    if (!isInRange(version)) {
+      const cure = `perdure was made for ${CLI_RANGE}: name another program in TEMPORAL_CLI_PATH, or unset it`;
+      return { name, level: 'note', text, cure, data };
+    }
+    return { name, level: passedOver.length > 0 ? 'note' : 'ok', text, data };
   } catch (error) {
     // The first line is a headline, the last one the cure; in between stands why each way failed.
     const ways = messageOf(error).split('\n').slice(1, -1);

@@ -1,5 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { printable } from '../../core/hidden.js';
 import type { Outcome } from '../../core/outcome.js';
 import type { RunStatus } from '../../core/status.js';
 
@@ -87,12 +88,18 @@ export function unfinished({
   };
 }
 
-/** The same for programs and for models: structured, and a line for each field that says something. */
+/**
+ * The same for programs and for models: structured, as it is, and as text a line for each field that says
+ * something, with hidden characters written as escapes.
+ */
 export function told(answer: Readonly<Record<string, unknown>>): CallToolResult {
   const lines = Object.entries(answer)
     .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
     .map(
       ([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`,
     );
-  return { content: [{ type: 'text', text: lines.join('\n') }], structuredContent: { ...answer } };
+  return {
+    content: [{ type: 'text', text: printable(lines.join('\n')) }],
+    structuredContent: { ...answer },
+  };
 }

@@ -9,6 +9,8 @@ import { statusFrom } from '../../client/status.js';
 import type { RunStatus } from '../../core/status.js';
 import { ownVersion } from '../../version.js';
 import { ended, resultAnswer, statusAnswer, statusOf, told, unfinished } from './answers.js';
+import { osUser } from '../claim.js';
+import { demandOwn } from './owner.js';
 import { startOnce } from './start-once.js';
 import { withinSeconds } from './within-seconds.js';
 
@@ -18,7 +20,18 @@ export interface RunsAccess {
   readonly taskQueue: string;
   readonly client: () => Promise<Client>;
   /** Resolves when somebody works on the queue. @returns whether that is this process */
-  readonly worked: () => Promise<boolean>;
+  readonly worked: (taskQueue: string) => Promise<boolean>;
+  /** Marks the runs that this server starts. */
+  readonly owner: () => Promise<string>;
+  /** It answers for all runs of the namespace, and not only for those that it has started. */
+  readonly allRuns: boolean;
+}
+
+/** The client, for this run. Rejects with a `NoRunError` where the server does not answer for it. */
+async function clientFor({ client, owner, allRuns }: RunsAccess, run: string): Promise<Client> {
+  const connected = await client();
+  if (!allRuns) await demandOwn(connected, run, await owner());
+  return connected;
 }
 
 const id = z.string().min(1).describe('the run, as agent_start gave it');
@@ -31,6 +44,10 @@ const operationId = z
   );
 const WAIT_SECONDS = 20;
 const LONGEST_WAIT_SECONDS = 300;
+/** Many clients give up after a minute. */
+const PATIENCE = { withinMs: 45_000 };
+/** The program that asks says nothing of who it is that can be believed. */
+const claimed = (): string => `MCP client, ${osUser()}`;
 
 /** An MCP server whose tools start runs of agents, talk to them and read them. */
 export function runsServer(access: RunsAccess): McpServer {
@@ -41,7 +58,10 @@ export function runsServer(access: RunsAccess): McpServer {
   return server;
 }
 
-function addStarts(server: McpServer, { agents, taskQueue, client, worked }: RunsAccess): void {
+function addStarts(
+  server: McpServer,
+  { agents, taskQueue, client, worked, owner }: RunsAccess,
+): void {
   const names = agents.map(({ name }) => name).join(', ');
   server.registerTool(
     'agent_list',
@@ -76,20 +96,20 @@ function addStarts(server: McpServer, { agents, taskQueue, client, worked }: Run
       const given = { message, ...(context !== undefined && { context }), ...(open && { open }) };
       const input = runInputOf(agent, given);
       // A worker elsewhere may have other agents.
-      if ((await worked()) && !agents.some(({ name }) => name === agent)) {
+      if ((await worked(taskQueue)) && !agents.some(({ name }) => name === agent)) {
         throw new Error(
           `agent: there is no agent ${JSON.stringify(agent)}; there are ${names || 'none'}`,
         );
       }
-      const how = { operationId: operation, taskQueue };
+      const how = { operationId: operation, taskQueue, owner: await owner() };
       return told({ ...(await startOnce(await client(), input, how)) });
     },
   );
 }
 
-function addReaders(server: McpServer, { client }: RunsAccess): void {
+function addReaders(server: McpServer, access: RunsAccess): void {
   const status = async (run: string): Promise<RunStatus> =>
-    statusFrom(await readRun(await client(), run), Date.now());
+    statusFrom(await readRun(await clientFor(access, run), run), Date.now());
   server.registerTool(
     'agent_status',
     {
@@ -122,14 +142,19 @@ function addReaders(server: McpServer, { client }: RunsAccess): void {
       const now = await status(run);
       if (now.status === 'done' && now.outcome !== null) return told(ended(run, now.outcome));
       const outcome = await withinSeconds(seconds, mcpReq.signal, async (signal) =>
-        resultOf(await client(), run, { signal }),
+        resultOf(await clientFor(access, run), run, { signal }),
       );
       return told(outcome === null ? unfinished(await status(run)) : ended(run, outcome));
     },
   );
 }
 
-function addControls(server: McpServer, { client, worked }: RunsAccess): void {
+async function queueOf(client: Client, run: string): Promise<string> {
+  return (await describeRun(client, run)).taskQueue;
+}
+
+function addControls(server: McpServer, access: RunsAccess): void {
+  const { worked } = access;
   server.registerTool(
     'agent_send',
     {
@@ -141,13 +166,26 @@ function addControls(server: McpServer, { client, worked }: RunsAccess): void {
         operation_id: operationId,
         steer: z.boolean().optional().describe('join the turn under way, before its next step'),
       }),
-      outputSchema: z.object({ id: z.string(), turn: z.number() }),
+      outputSchema: z.object({
+        id: z.string(),
+        delivered: z
+          .boolean()
+          .describe('false: it is recorded, and a worker takes it when one comes'),
+        turn: z.number().nullable(),
+      }),
     },
     async ({ id: run, message, operation_id: operation, steer }) => {
-      await worked();
-      const ask = { id: operation, message, ...(steer && { mode: 'steer' as const }) };
-      const { turn } = await askRun(await client(), run, ask).catch(inOurWords);
-      return told({ id: run, turn });
+      const client = await clientFor(access, run);
+      await worked(await queueOf(client, run));
+      const ask = {
+        id: operation,
+        message,
+        by: claimed(),
+        ...(steer && { mode: 'steer' as const }),
+      };
+      const sent = await askRun(client, run, ask, PATIENCE).catch(inOurWords);
+      const { delivered } = sent;
+      return told({ id: run, delivered, turn: sent.delivered ? sent.turn : null });
     },
   );
   server.registerTool(
@@ -163,13 +201,14 @@ function addControls(server: McpServer, { client, worked }: RunsAccess): void {
       annotations: { destructiveHint: true, idempotentHint: true },
     },
     async ({ id: run, turn }) => {
+      const client = await clientFor(access, run);
       if (turn !== undefined) {
-        await worked();
-        await cancelTurn(await client(), run, turn);
+        await worked(await queueOf(client, run));
+        await cancelTurn(client, run, { turn, by: claimed(), ...PATIENCE });
         return told({ id: run, cancelled: 'turn' });
       }
-      await describeRun(await client(), run);
-      await cancelRun(await client(), run);
+      await describeRun(client, run);
+      await cancelRun(client, run);
       return told({ id: run, cancelled: 'run' });
     },
   );

@@ -4,6 +4,7 @@ import { IdTakenError, startRun } from '../../client/start.js';
 import { sha256Hex } from '../../core/digest.js';
 import type { RunInput } from '../../core/input.js';
 import { visible } from '../../core/summaries.js';
+import { demandOwn, ownedMemo } from './owner.js';
 
 export interface StartedOnce {
   readonly id: string;
@@ -13,9 +14,9 @@ export interface StartedOnce {
 
 const DIGITS = 24;
 
-/** The run that an operation starts, whoever asks and how often. */
-export function runOfOperation(operationId: string): string {
-  return `mcp-${sha256Hex(operationId).slice(0, DIGITS)}`;
+/** The run that an operation of this owner starts, however often it is asked for. */
+export function runOfOperation(owner: string, operationId: string): string {
+  return `mcp-${sha256Hex(`${owner} ${operationId}`).slice(0, DIGITS)}`;
 }
 
 /**
@@ -25,15 +26,16 @@ export function runOfOperation(operationId: string): string {
 export async function startOnce(
   client: Client,
   input: RunInput,
-  { operationId, taskQueue }: { operationId: string; taskQueue: string },
+  { operationId, taskQueue, owner }: { operationId: string; taskQueue: string; owner: string },
 ): Promise<StartedOnce> {
-  const id = runOfOperation(operationId);
+  const id = runOfOperation(owner, operationId);
   try {
-    await startRun(client, input, { id, taskQueue });
+    await startRun(client, input, { id, taskQueue, memo: ownedMemo(owner, id) });
     return { id, repeated: false };
   } catch (error) {
     if (!(error instanceof IdTakenError)) throw error;
   }
+  await demandOwn(client, id, owner);
   const before = await readRun(client, id);
   // A later segment's input has no message any more.
   const message = before.view.input?.message ?? input.message;

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { isObject, parseJson, textOf } from '../../core/json.js';
+import { advice } from '../advice.js';
+import type { Command } from '../command.js';
+import { EXIT, UsageError } from '../exit-codes.js';
+import { CONFIG_NAMES } from '../load-config.js';
+import { starterConfig } from '../starter-config.js';
+
+const FILE = 'perdure.config.ts';
+const AGENT = 'assistant';
+const LONGEST_NAME = 40;
+
+/**
+ * `init`: writes a configuration to begin with, whose task queue belongs to this project alone. Throws
+ * a `UsageError` where there is a configuration: it never overwrites one.
+ */
+export const init: Command<object> = async (context) => {
+  const folder = process.cwd();
+  const present = CONFIG_NAMES.find((name) => existsSync(join(folder, name)));
+  if (present !== undefined) throw taken(present);
+  const taskQueue = context.options.taskQueue ?? (await queueOf(folder));
+  const text = starterConfig({ agent: AGENT, taskQueue });
+  try {
+    await writeFile(join(folder, FILE), text, { flag: 'wx' });
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw taken(FILE);
+    throw error;
+  }
+  context.say(`${FILE} is written: agent "${AGENT}", task queue "${taskQueue}". Try it:`);
+  // The configuration names the queue from now on.
+  const { taskQueue: _, ...options } = context.options;
+  context.say(`  ${advice({ options }, `run ${AGENT} "What is in this folder?"`)}`);
+  context.say(`  ${advice({ options }, 'dev')}   a worker that reloads when the code changes`);
+  if (context.options.json) context.out(JSON.stringify({ file: FILE, agent: AGENT, taskQueue }));
+  return EXIT.completed;
+};
+
+function taken(name: string): UsageError {
+  return new UsageError(
+    `init: expected a folder without a configuration, got ${name}; edit it, or use another folder`,
+  );
+}
+
+/** The project's name, and an end that no other project has: they may share a server. */
+async function queueOf(folder: string): Promise<string> {
+  const name = (await packageName(folder)) || basename(folder);
+  const slug = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, LONGEST_NAME)
+    .replaceAll(/^-+|-+$/g, '');
+  return `${slug || 'project'}-${randomBytes(4).toString('hex')}`;
+}
+
+/** Empty where there is no package, or none that can be read. */
+async function packageName(folder: string): Promise<string> {
+  const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => '');
+  const parsed = parseJson(text);
+  return isObject(parsed) ? textOf(parsed, 'name') : '';
+}

@@ -1,0 +1,37 @@
+import { isGrpcServiceError, ServiceError } from '@temporalio/client';
+import { formatBytes } from '../core/summaries.js';
+import { freeSpace, LEAST_FREE_BYTES } from '../storage/free-space.js';
+import { NoServerError } from '../server/server-error.js';
+import type { ServerHandle } from '../server/server-handle.js';
+import type { CliContext } from './context.js';
+
+/** A server that cannot write answers late or never; by then people want to know why. */
+const ANSWER_WITHIN_MS = 1_000;
+
+/**
+ * Asks the server as `work` does. Where the disk of the embedded server is full, that is said first,
+ * and questions that it leaves open for a second reject with a `NoServerError`.
+ */
+export async function despiteFullDisk<T>(context: CliContext, work: () => Promise<T>): Promise<T> {
+  const full = await fullDisk(await context.server());
+  if (full === null) return await work();
+  context.say(full);
+  const client = await context.client();
+  try {
+    return await client.withDeadline(Date.now() + ANSWER_WITHIN_MS, work);
+  } catch (cause) {
+    if (!isOfServer(cause)) throw cause;
+    throw new NoServerError(`The server does not answer. ${full}`, { cause });
+  }
+}
+
+function isOfServer(error: unknown): boolean {
+  return isGrpcServiceError(error) || error instanceof ServiceError;
+}
+
+/** Why the embedded server may not answer; null for any other server, and where there is space. */
+export async function fullDisk({ pid, home }: ServerHandle): Promise<string | null> {
+  const free = pid === null ? null : await freeSpace(home);
+  if (free === null || free >= LEAST_FREE_BYTES) return null;
+  return `The disk of ${home} is full (${formatBytes(free)} left): free space. Runs go on by themselves then.`;
+}

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { cp, mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { describe, expect, inject, test } from 'vitest';
+import { commandLine, type CommandEnd } from '../support/command.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+
+async function projectFolder(name = 'project'): Promise<string> {
+  const folder = join(await mkdtemp(join(command.folder, 'init-')), name);
+  await mkdir(folder);
+  return folder;
+}
+
+const perdure = async (cwd: string, ...args: readonly string[]): Promise<CommandEnd> =>
+  await command.start([...args, '--address', address], { cwd }).ended;
+
+const written = (end: CommandEnd): { taskQueue: string; agent: string } => JSON.parse(end.stdout);
+
+describe('init', () => {
+  test('writes a configuration with a task queue of the project, and never over another one', async () => {
+    const folder = await projectFolder('Ünïcode  Shop');
+    const first = await perdure(folder, 'init', '--json');
+    expect(first.code).toBe(0);
+    expect(written(first).taskQueue).toMatch(/^u-ni-code-shop-[0-9a-f]{8}$/);
+    const text = await readFile(join(folder, 'perdure.config.ts'), 'utf8');
+    const second = await perdure(folder, 'init');
+    expect(second.code).toBe(2);
+    expect(second.stderr).toContain('a folder without a configuration, got perdure.config.ts');
+    expect(await readFile(join(folder, 'perdure.config.ts'), 'utf8')).toBe(text);
+
+    const twin = await projectFolder();
+    await writeFile(join(twin, 'package.json'), '{"name":"@acme/shop"}');
+    expect(written(await perdure(twin, 'init', '--json')).taskQueue).toMatch(
+      /^acme-shop-[0-9a-f]{8}$/,
+    );
+  });
+
+  test('what it writes works, and commands find a run on its queue, whatever is configured', async () => {
+    const folder = await projectFolder();
+    const { taskQueue, agent } = written(await perdure(folder, 'init', '--json'));
+    const id = `init-${randomUUID()}`;
+    const started = await perdure(folder, 'run', agent, 'List the files', '--open', '--id', id);
+    expect(started.stderr).not.toContain('error');
+    expect(started.stdout).toContain('perdure.config.ts');
+    const connection = await Connection.connect({ address });
+    const described = await new Client({ connection }).workflow.getHandle(id).describe();
+    await connection.close();
+    expect(described.taskQueue).toBe(taskQueue);
+
+    // The same agents on another queue: what is brought for the run works on the run's own.
+    const other = await projectFolder();
+    await cp(join(folder, 'perdure.config.ts'), join(other, 'perdure.config.ts'));
+    const text = await readFile(join(other, 'perdure.config.ts'), 'utf8');
+    await writeFile(
+      join(other, 'perdure.config.ts'),
+      text.replace(taskQueue, `other-${randomUUID()}`),
+    );
+    const sent = await perdure(other, 'send', id, 'List the files');
+    expect(sent.stdout).toContain('perdure.config.ts');
+    const status = await perdure(other, 'status', id);
+    expect(status.code).toBe(0);
+    expect(status.stdout + status.stderr).toContain(taskQueue);
+    await perdure(folder, 'close', id);
+  });
+});
