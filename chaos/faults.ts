@@ -1,0 +1,98 @@
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { integer, seeded } from './random.js';
+import type { World } from './world.js';
+
+const WORKER_EVERY_MS = 2_000;
+const SERVER_EVERY_MS = 20_000;
+const STORAGE_EVERY_MS = 25_000;
+const STORAGE_DOWN_MS = 5_000;
+/** Longer than the heartbeat and workflow task timeouts, so that others take over meanwhile. */
+const ZOMBIE_MS = 15_000;
+const ZOMBIE_SHARE = 0.15;
+
+/** What was done to the run, counted. */
+export interface Tally {
+  kills: number;
+  zombies: number;
+  serverKills: number;
+  outages: number;
+}
+
+/** Kills, freezes, and takes away until `signal` aborts; resolves when everything is whole again. */
+export async function inflict(world: World, seed: number, signal: AbortSignal): Promise<Tally> {
+  const tally: Tally = { kills: 0, zombies: 0, serverKills: 0, outages: 0 };
+  await Promise.all([
+    harmWorkers(world, { seed, tally, signal }),
+    every(SERVER_EVERY_MS, signal, async () => {
+      tally.serverKills += 1;
+      await world.killServer();
+    }),
+    every(STORAGE_EVERY_MS, signal, async () => {
+      tally.outages += 1;
+      await storageDown(world.home);
+    }),
+  ]);
+  return tally;
+}
+
+async function harmWorkers(
+  world: World,
+  { seed, tally, signal }: { seed: number; tally: Tally; signal: AbortSignal },
+): Promise<void> {
+  const random = seeded(seed + 1);
+  const zombies = new Map<number, Promise<void>>();
+  const starts: Promise<void>[] = [];
+  await every(WORKER_EVERY_MS, signal, async () => {
+    const chosen = integer(random, 0, world.workers.length);
+    const slot = world.workers[chosen];
+    if (slot === undefined || zombies.has(chosen)) return;
+    if (random() < ZOMBIE_SHARE) {
+      tally.zombies += 1;
+      slot.signal('SIGSTOP');
+      const comeBack = async (): Promise<void> => {
+        await pause(ZOMBIE_MS);
+        slot.signal('SIGCONT');
+        zombies.delete(chosen);
+      };
+      zombies.set(chosen, comeBack());
+      return;
+    }
+    tally.kills += 1;
+    await slot.kill();
+    // The next fault does not wait until this worker polls again.
+    starts.push(slot.start());
+  });
+  await Promise.all([...zombies.values(), ...starts]);
+}
+
+/** The folders of both stores are gone, and files stand in their place, so that nothing can be created. */
+async function storageDown(home: string): Promise<void> {
+  const folders = ['blobs', 'archive'].map((name) => join(home, name));
+  const away = (folder: string): string => `${folder}.away`;
+  const taken = await Promise.all(
+    folders.map(async (folder) => {
+      const moved = await rename(folder, away(folder)).then(
+        () => true,
+        () => false,
+      );
+      if (moved) await writeFile(folder, '', { flag: 'wx' }).catch(() => undefined);
+      return moved;
+    }),
+  );
+  await pause(STORAGE_DOWN_MS);
+  for (const [at, folder] of folders.entries()) {
+    if (taken[at] !== true) continue;
+    await rm(folder, { recursive: true, force: true });
+    await rename(away(folder), folder);
+  }
+}
+
+async function every(ms: number, signal: AbortSignal, harm: () => Promise<void>): Promise<void> {
+  for (;;) {
+    await pause(ms, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    await harm();
+  }
+}

@@ -1,0 +1,166 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { Client } from '@temporalio/client';
+import { Worker } from '@temporalio/worker';
+import type { PerdureClient } from '../src/client/client-types.js';
+import type { DurableEvent } from '../src/client/run-events.js';
+import { transcriptQuery } from '../src/workflows/handles.js';
+import { historiesOf, plainText, timeOf, type History, type HistoryEvent } from './histories.js';
+import type { Model } from './model.js';
+import type { ChaosRun } from './traffic.js';
+import type { World } from './world.js';
+
+const MOST_EVENTS = 4_096;
+const MOST_BYTES = 4 * 1024 * 1024;
+
+interface Evidence {
+  readonly client: Client;
+  readonly perdure: PerdureClient;
+  readonly world: World;
+  readonly model: Model;
+  readonly canary: string;
+}
+
+/** Checks invariants I1–I4 and I6–I12 on everything that is left after a run. Returns the violations. */
+export async function violations(
+  runs: readonly ChaosRun[],
+  evidence: Evidence,
+): Promise<readonly string[]> {
+  const { world, model, canary } = evidence;
+  const found: string[] = [...model.faults, ...effectFaults(world)];
+  const replayed: { workflowId: string; history: History }[] = [];
+  for (const run of runs) {
+    const faults = await runFaults(run, evidence, replayed);
+    found.push(...faults.map((fault) => `${run.id}: ${fault}`));
+  }
+  for await (const { workflowId, error } of Worker.runReplayHistories(
+    { workflowBundle: { codePath: world.workflowBundle } },
+    replayed,
+  )) {
+    if (error !== undefined) found.push(`${workflowId}: I10: ${error.message}`);
+  }
+  for (const file of await leaks(world, canary)) found.push(`I8: the canary is in ${file}`);
+  return found;
+}
+
+/** I2: a `once` call took effect at most once, and a `keyed` call under one key only. */
+function effectFaults({ ledger }: World): readonly string[] {
+  return [
+    ...[...ledger.paid].flatMap(([at, keys]) =>
+      keys.length > 1 ? [`I2: ${at} was paid ${keys.length} times`] : [],
+    ),
+    ...[...ledger.put].flatMap(([at, keys]) =>
+      keys.size > 1 ? [`I2: ${at} was put under ${keys.size} keys`] : [],
+    ),
+  ];
+}
+
+async function runFaults(
+  run: ChaosRun,
+  { client, perdure, model, canary }: Evidence,
+  replayed: { workflowId: string; history: History }[],
+): Promise<readonly string[]> {
+  if (run.fault !== null) {
+    const status = await perdure.status(run.id).catch(() => null);
+    return [`I12: ${run.fault}; it is ${status?.status} (${status?.reason}: ${status?.message})`];
+  }
+  const histories = await historiesOf(client, run.id);
+  replayed.push(...histories.map((history) => ({ workflowId: run.id, history })));
+  const events = histories.flatMap((history) => history.events ?? []);
+  return [
+    ...(await readerFaults(run, { client, perdure })),
+    ...repeatedCalls(events, model),
+    ...(run.isCancelled ? lateWork(events) : []),
+    ...sizeFaults(histories),
+    ...(plainText(events).includes(canary) ? ['I8: the canary is in its history'] : []),
+    ...run.outcomes.flatMap(({ steps }) =>
+      run.agent === 'capped' && steps > 2 ? [`I7: ${steps} steps, 2 were allowed`] : [],
+    ),
+  ];
+}
+
+/** I1 and I11: each message has one outcome, and all readers agree on it. */
+async function readerFaults(
+  run: ChaosRun,
+  { client, perdure }: Pick<Evidence, 'client' | 'perdure'>,
+): Promise<readonly string[]> {
+  const faults: string[] = [];
+  const fresh: DurableEvent[] = [];
+  for await (const event of perdure.events(run.id)) fresh.push(event);
+  if (!isDeepStrictEqual(fresh, run.followed)) {
+    const at = fresh.findIndex((event, index) => !isDeepStrictEqual(event, run.followed[index]));
+    faults.push(`I11: a reader that followed saw something else at event ${at}`);
+  }
+  const ends = fresh.flatMap((event) => (event.type === 'turn-ended' ? [event] : []));
+  if (ends.length !== run.accepted.length) {
+    faults.push(`I1: ${run.accepted.length} messages were accepted, ${ends.length} turns ended`);
+  }
+  ends.forEach(({ outcome }, index) => {
+    if (!isDeepStrictEqual(outcome, run.outcomes[index])) {
+      faults.push(`I11: turn ${index + 1} ended in two ways`);
+    }
+  });
+  const { messages, total } = await perdure.transcript(run.id);
+  for (const text of run.accepted) {
+    const times = messages.filter((one) => one.role === 'user' && one.text === text).length;
+    if (times !== 1) faults.push(`I1: "${text}" is in the transcript ${times} times`);
+  }
+  const live = await client.workflow.getHandle(run.id).query(transcriptQuery, {});
+  if (live.total !== total) faults.push(`I11: ${total} messages read, ${live.total} in the run`);
+  for (const message of live.messages) {
+    // The run dates a message by its own clock, a reader by the server's.
+    const read = messages.find(({ n }) => n === message.n);
+    if (!isDeepStrictEqual({ ...read, at: 0 }, { ...message, at: 0 })) {
+      faults.push(`I11: message ${message.n} differs`);
+    }
+  }
+  return faults;
+}
+
+/** I3: a prompt whose reply was recorded is not sent again. Replies carry the digest of their prompt. */
+function repeatedCalls(events: readonly HistoryEvent[], model: Model): readonly string[] {
+  return events.flatMap((event) => {
+    const result = event.activityTaskCompletedEventAttributes?.result;
+    if (!result) return [];
+    const [, digest] = /\[([0-9a-f]{16})\]/.exec(plainText(result)) ?? [];
+    const late = (model.arrivals.get(digest ?? '') ?? []).filter((at) => at > timeOf(event));
+    return late.length > 0 ? [`I3: prompt ${digest} was paid for again`] : [];
+  });
+}
+
+/** I6: once the workflow has seen a cancel, it schedules no model call and no tool. */
+function lateWork(events: readonly HistoryEvent[]): readonly string[] {
+  const asked = events.findIndex((event) => event.workflowExecutionCancelRequestedEventAttributes);
+  const seen = events.findIndex(
+    (event, at) => at > asked && event.workflowTaskCompletedEventAttributes,
+  );
+  if (asked < 0 || seen < 0) return [];
+  return events.slice(seen + 2).flatMap((event) => {
+    const name = event.activityTaskScheduledEventAttributes?.activityType?.name ?? '';
+    return ['callModel', 'runTool'].includes(name) ? [`I6: ${name} after the cancel`] : [];
+  });
+}
+
+/** I9: segments end long before the server's limits. */
+function sizeFaults(histories: readonly History[]): readonly string[] {
+  return histories.flatMap(({ events }) => {
+    const bytes = Buffer.byteLength(plainText(events));
+    const count = events?.length ?? 0;
+    return count > MOST_EVENTS || bytes > MOST_BYTES ? [`I9: ${count} events, ${bytes} bytes`] : [];
+  });
+}
+
+/** I8: files and logs of the workers that hold the canary. */
+async function leaks({ home, workers }: World, canary: string): Promise<readonly string[]> {
+  const entries = await readdir(home, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
+    .map((entry) => join(entry.parentPath, entry.name));
+  const found: string[] = [];
+  for (const file of files) if ((await readFile(file)).includes(canary)) found.push(file);
+  workers.forEach(({ log }, index) => {
+    if (log.some((text) => text.includes(canary))) found.push(`the log of worker ${index}`);
+  });
+  return found;
+}

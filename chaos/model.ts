@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto';
+import { isObject } from '../src/core/json.js';
+import type { StubMessage, StubRequest } from '../src/testing/requests.js';
+import { reply, type Step } from '../src/testing/steps.js';
+import type { Stub } from '../src/testing/stub-server.js';
+import { integer, seeded, type Random } from './random.js';
+
+/** What a message of the chaos run asks for: `run 7 message 3 steps 4`. */
+const TASK = /run (\d+) message (\d+) steps (\d+)/;
+const FAULT_SHARE = 0.1;
+
+/** The model of the chaos run, and what it saw. */
+export interface Model {
+  /** Prompts that a provider would refuse, and prompts that do not continue the one before. */
+  readonly faults: readonly string[];
+  /** When prompts arrived, Unix time in ms, by the digest that their reply carries. */
+  readonly arrivals: ReadonlyMap<string, readonly number[]>;
+  /** Stops adding faults. */
+  calm(): void;
+}
+
+/** Lets the stub answer by the prompt alone, so that it needs no memory when workers come and go. */
+export function answerAll(stub: Stub, seed: number, canary: string): Model {
+  const faults: string[] = [];
+  const arrivals = new Map<string, number[]>();
+  const longest = new Map<string, readonly string[]>();
+  const chance = seeded(seed);
+  let isCalm = false;
+  stub.answer((request) => {
+    const digest = digestOf(request.text);
+    arrivals.set(digest, [...(arrivals.get(digest) ?? []), request.receivedAt]);
+    const invalid = invalidPrompt(request.messages);
+    if (invalid !== null) faults.push(`I4: ${invalid}`);
+    const broken = brokenPrefix(request.messages, longest);
+    if (broken !== null) faults.push(`prefix: ${broken}`);
+    const answer = answerTo(request, digest);
+    if (isCalm || chance() >= FAULT_SHARE) return answer;
+    return faulty(chance, answer, canary);
+  });
+  return { faults, arrivals, calm: () => void (isCalm = true) };
+}
+
+function answerTo(request: StubRequest, digest: string): Step {
+  const { messages } = request;
+  const last = messages.findLastIndex(({ role, content }) => role === 'user' && isTask(content));
+  const [, run, message, steps] = TASK.exec(text(messages[last]?.content)) ?? [];
+  const done = messages.slice(last).filter(({ role }) => role === 'assistant').length;
+  const delivery = { delayMs: 20 + (Number.parseInt(digest.slice(0, 2), 16) % 180) };
+  if (run === undefined || done >= Number(steps)) {
+    return reply.text(`answer to run ${run} message ${message} [${digest}]`, delivery);
+  }
+  const at = `${run}/${message}/${done}`;
+  const random = seeded(Number.parseInt(digestOf(at).slice(0, 8), 16));
+  const calls = Array.from({ length: integer(random, 1, 4) }, (_, part) => ({
+    name: toolFor(random),
+    arguments: { at, part },
+  }));
+  return reply.calls(calls, { ...delivery, text: `step [${digest}]` });
+}
+
+function toolFor(random: Random): string {
+  const draw = random();
+  if (draw < 0.4) return 'put';
+  if (draw < 0.7) return 'look';
+  return draw < 0.95 ? 'pay' : 'big';
+}
+
+function faulty(random: Random, answer: Step, canary: string): Step {
+  const kinds: readonly (() => Step)[] = [
+    () => reply.error(500, { message: `no luck with ${canary}` }),
+    () => reply.error(429, { message: 'slow down' }, { headers: { 'retry-after': '1' } }),
+    () => reply.reset(),
+    () => reply.raw('<html>bad gateway</html>'),
+    () => ({ ...answer, delivery: { cut: { afterBytes: 60, how: 'reset' } } }),
+    () => ({ ...answer, delivery: { cut: { afterBytes: 60, how: 'end' } } }),
+  ];
+  return (kinds[integer(random, 0, kinds.length)] ?? (() => answer))();
+}
+
+/** Each call has exactly one result, in order, directly behind the message that asks for it. */
+function invalidPrompt(messages: readonly StubMessage[]): string | null {
+  let open: unknown[] = [];
+  for (const { role, tool_calls: calls, tool_call_id: id } of messages) {
+    if (role === 'tool') {
+      if (open.shift() !== id) return `result of ${String(id)} is out of order`;
+      continue;
+    }
+    if (open.length > 0) return `call ${String(open[0])} has no result`;
+    if (Array.isArray(calls)) open = calls.map((call) => (isObject(call) ? call['id'] : null));
+  }
+  return open.length > 0 ? `call ${String(open[0])} has no result at the end` : null;
+}
+
+/** Every prompt of a run begins with all shorter ones: what was sent is never changed. */
+function brokenPrefix(
+  messages: readonly StubMessage[],
+  longest: Map<string, readonly string[]>,
+): string | null {
+  const [, run] = TASK.exec(text(messages.find(({ role }) => role === 'user')?.content)) ?? [];
+  if (run === undefined) return 'a prompt without a task';
+  const digests = messages.map((message) => digestOf(JSON.stringify(message)));
+  const known = longest.get(run) ?? [];
+  if (digests.length > known.length) longest.set(run, digests);
+  const differs = known.findIndex((one, at) => at < digests.length && digests[at] !== one);
+  return differs < 0 ? null : `run ${run}: message ${differs} was changed`;
+}
+
+export function digestOf(given: string): string {
+  return createHash('sha256').update(given).digest('hex').slice(0, 16);
+}
+
+function isTask(content: unknown): boolean {
+  return TASK.test(text(content));
+}
+
+function text(content: unknown): string {
+  return typeof content === 'string' ? content : (JSON.stringify(content) ?? '');
+}

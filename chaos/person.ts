@@ -1,0 +1,31 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { PerdureClient } from '../src/client/client-types.js';
+import type { Ledger } from './ledger.js';
+import type { ChaosRun } from './traffic.js';
+
+const ROUND_MS = 2_000;
+
+/** Answers, as a person with the bank's statement would, what became of calls with an unknown outcome. */
+export async function answerUnknowns(
+  client: PerdureClient,
+  { ledger, runs, signal }: { ledger: Ledger; runs: readonly ChaosRun[]; signal: AbortSignal },
+): Promise<number> {
+  let answered = 0;
+  while (!signal.aborted) {
+    for (const run of runs.filter(({ isOver }) => !isOver)) {
+      const status = await client.status(run.id).catch(() => null);
+      for (const { type, call, idempotencyKey } of status?.pending ?? []) {
+        if (type !== 'outcome_unknown') continue;
+        const resolution = ledger.happened(idempotencyKey)
+          ? ({ call, as: 'happened', result: 'found on the statement' } as const)
+          : ({ call, as: 'retry' } as const);
+        await client.resolve(run.id, resolution).then(
+          () => (answered += 1),
+          () => undefined,
+        );
+      }
+    }
+    await pause(ROUND_MS, undefined, { signal }).catch(() => undefined);
+  }
+  return answered;
+}

@@ -1,0 +1,72 @@
+/**
+ * `npm run chaos -- --seed N --minutes M`: runs agents while workers and the server are killed, workers
+ * freeze and come back, storage goes away, and the model fails, then checks invariants I1–I12. It prints
+ * the seed, what was done, and every violation; the exit code is 1 if there is one.
+ */
+import { parseArgs } from 'node:util';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client, Connection } from '@temporalio/client';
+import { createClient } from '../src/client.js';
+import { installRuntime } from '../src/runtime.js';
+import { inflict } from './faults.js';
+import { violations } from './invariants.js';
+import { answerAll } from './model.js';
+import { answerUnknowns } from './person.js';
+import { traffic, type ChaosRun } from './traffic.js';
+import { createWorld, QUEUE } from './world.js';
+
+const { values } = parseArgs({
+  options: { seed: { type: 'string' }, minutes: { type: 'string', default: '10' } },
+});
+const seed = Number(values.seed ?? Date.now() % 1_000_000);
+const minutes = Number(values.minutes);
+if (!Number.isInteger(seed)) throw new Error(`--seed: expected a whole number, got ${values.seed}`);
+if (!(minutes > 0)) throw new Error(`--minutes: expected a number above 0, got ${values.minutes}`);
+
+installRuntime('ERROR');
+const canary = `sk-proj-chaos${seed}canary9f3b7c21d8e4`;
+const world = await createWorld({ OPENAI_API_KEY: canary });
+const model = answerAll(world.stub, seed, canary);
+const connection = await Connection.connect({ address: world.address });
+const client = new Client({ connection });
+const perdure = await createClient({
+  address: world.address,
+  taskQueue: QUEUE,
+  env: { PERDURE_HOME: world.home },
+});
+console.log(`seed ${seed}, ${minutes} min; page and histories: ${world.address}`);
+
+const faults = new AbortController();
+const people = new AbortController();
+const runs: ChaosRun[] = [];
+const progress = setInterval(() => {
+  const over = runs.filter(({ isOver }) => isOver).length;
+  console.log(`${over} of ${runs.length} runs over, ${world.ledger.attempts} tool attempts`);
+}, 30_000);
+try {
+  const working = traffic(perdure, { seed, signal: faults.signal, runs });
+  const resolving = answerUnknowns(perdure, { ledger: world.ledger, runs, signal: people.signal });
+  const harming = inflict(world, seed, faults.signal);
+  await pause(minutes * 60_000);
+  faults.abort();
+  const tally = await harming;
+  model.calm();
+  await working;
+  people.abort();
+  const resolved = await resolving;
+  const found = await violations(runs, { client, perdure, world, model, canary });
+  const turns = runs.reduce((sum, { outcomes }) => sum + outcomes.length, 0);
+  console.log(
+    `${runs.length} runs, ${turns} turns, ${world.stub.requestCount} model requests, ` +
+      `${world.ledger.attempts} tool attempts; ${tally.kills} workers killed, ${tally.zombies} frozen, ` +
+      `${tally.serverKills} server kills, ${tally.outages} storage outages, ${resolved} outcomes resolved by a person`,
+  );
+  for (const violation of found) console.log(violation);
+  console.log(`seed ${seed}: ${found.length} violations`);
+  process.exitCode = found.length > 0 ? 1 : 0;
+} finally {
+  clearInterval(progress);
+  await perdure.close();
+  await connection.close();
+  await world.close();
+}

@@ -1,0 +1,126 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { PerdureClient } from '../src/client/client-types.js';
+import { UndecidedError } from '../src/client/undecided.js';
+import type { DurableEvent } from '../src/client/run-events.js';
+import type { Outcome } from '../src/core/outcome.js';
+import { integer, seeded, type Random } from './random.js';
+
+const LANES = 10;
+const PATIENCE_MS = 180_000;
+
+/** A run as those who started it know it: what was accepted, and what became of it. */
+export interface ChaosRun {
+  readonly number: number;
+  readonly id: string;
+  readonly agent: 'chaos' | 'capped';
+  readonly open: boolean;
+  /** Texts of the messages that the run accepted. */
+  readonly accepted: string[];
+  readonly outcomes: Outcome[];
+  isCancelled: boolean;
+  /** What a reader saw that followed the run through all faults. */
+  readonly followed: DurableEvent[];
+  /** Why it did not reach its end within the time that is left after the last fault. */
+  fault: string | null;
+  isOver: boolean;
+}
+
+/** Starts runs and talks to them until `signal` aborts, then waits for the ends of those that live. */
+export async function traffic(
+  client: PerdureClient,
+  { seed, signal, runs }: { seed: number; signal: AbortSignal; runs: ChaosRun[] },
+): Promise<void> {
+  const random = seeded(seed + 2);
+  const lane = async (): Promise<void> => {
+    while (!signal.aborted) {
+      const run = newRun(runs.length, random);
+      runs.push(run);
+      await Promise.all([converse(client, run, random), follow(client, run)]).catch(
+        (error: unknown) => {
+          run.fault = String(error);
+        },
+      );
+      run.isOver = true;
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+function newRun(number: number, random: Random): ChaosRun {
+  const open = random() < 0.35;
+  return {
+    number,
+    id: `chaos-${number}`,
+    agent: !open && random() < 0.15 ? 'capped' : 'chaos',
+    open,
+    accepted: [],
+    outcomes: [],
+    isCancelled: false,
+    followed: [],
+    fault: null,
+    isOver: false,
+  };
+}
+
+async function converse(client: PerdureClient, run: ChaosRun, random: Random): Promise<void> {
+  const text = (message: number): string =>
+    `run ${run.number} message ${message} steps ${integer(random, 1, 5)}`;
+  const first = text(0);
+  const cancels = !run.open && random() < 0.1;
+  await persist(() => start(client, run, first));
+  run.accepted.push(first);
+  if (cancels) {
+    await pause(integer(random, 0, 1_500));
+    await persist(() => client.cancel(run.id));
+    run.isCancelled = true;
+  }
+  if (run.open) {
+    for (let message = 1; message <= 3; message += 1) {
+      await pause(integer(random, 0, 2_000));
+      const said = text(message);
+      await persist(() => client.ask(run.id, { id: `${run.id}-${message}`, message: said }));
+      run.accepted.push(said);
+    }
+    for (let turn = 1; turn <= 4; turn += 1) {
+      run.outcomes.push(await persist(() => client.result(run.id, { turn })));
+    }
+    await persist(() => client.closeRun(run.id));
+  }
+  const end = await persist(() => client.result(run.id));
+  if (!run.open) run.outcomes.push(end);
+}
+
+/** A start whose answer was lost finds its own run there when it is tried again. */
+async function start(client: PerdureClient, run: ChaosRun, message: string): Promise<void> {
+  try {
+    await client.start(run.agent, { id: run.id, message, open: run.open });
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== 'IdTakenError') throw error;
+  }
+}
+
+/** Follows the run's events as a reader does whose connection breaks: from the last one it has seen. */
+async function follow(client: PerdureClient, run: ChaosRun): Promise<void> {
+  await persist(async () => {
+    const from = run.followed.at(-1)?.offset;
+    for await (const event of client.events(run.id, from === undefined ? {} : { from })) {
+      run.followed.push(event);
+    }
+    const last = run.followed.at(-1)?.type;
+    if (last !== 'run-ended') throw new Error(`the events ended with ${last}`);
+  });
+}
+
+/** Tries again through every outage; what is refused for good is thrown at once. */
+async function persist<T>(work: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isFinal = error instanceof UndecidedError && /ended|closing/.test(error.message);
+      if (isFinal || Date.now() > deadline) throw error;
+    }
+    await pause(250);
+  }
+}

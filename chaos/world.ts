@@ -1,0 +1,107 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { buildPackage } from '../bench/start/build.js';
+import { ensureServer } from '../src/server/ensure-server.js';
+import { stopServer } from '../src/server/stop-server.js';
+import { startStub, type Stub } from '../src/testing/stub-server.js';
+import { bundleWorkflows } from '../src/workflow-code.js';
+import { startLedger, type Ledger } from './ledger.js';
+
+export const QUEUE = 'chaos';
+const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
+
+/** The real parts that the run is made of: a server on a file, worker processes, a model, a ledger. */
+export interface World {
+  readonly address: string;
+  /** PERDURE_HOME of the workers: the server's database, blobs, and archive. */
+  readonly home: string;
+  readonly workflowBundle: string;
+  readonly stub: Stub;
+  readonly ledger: Ledger;
+  readonly workers: readonly WorkerSlot[];
+  /** SIGKILLs the server and starts it again on the same file. */
+  killServer(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A place for a worker process, which is filled again after each kill. */
+export interface WorkerSlot {
+  readonly log: readonly string[];
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void;
+}
+
+export async function createWorld(env: Readonly<Record<string, string>>): Promise<World> {
+  const home = await mkdtemp(join(tmpdir(), 'perdure-chaos-'));
+  const options = { home, adoptDefault: false };
+  const server = await ensureServer(options);
+  const stub = await startStub({ keep: 1 });
+  const ledger = await startLedger();
+  const workflowBundle = join(home, 'workflows.js');
+  await writeFile(workflowBundle, (await bundleWorkflows()).code);
+  const built = await buildPackage(home, workflowBundle);
+  const slots = Array.from({ length: 3 }, () =>
+    workerSlot({
+      ...env,
+      PATH: process.env['PATH'] ?? '',
+      PACKAGE: join(built, 'index.js'),
+      ADDRESS: server.address,
+      QUEUE,
+      BUNDLE: workflowBundle,
+      LEDGER: ledger.url,
+      OPENAI_BASE_URL: stub.baseUrl,
+      PERDURE_HOME: home,
+      SEGMENT_STEPS: '8',
+    }),
+  );
+  await Promise.all(slots.map((slot) => slot.start()));
+  let pid = server.pid;
+  return {
+    address: server.address,
+    home,
+    workflowBundle,
+    stub,
+    ledger,
+    workers: slots,
+    async killServer() {
+      if (pid !== null) process.kill(pid, 'SIGKILL');
+      const again = await ensureServer(options);
+      if (again.address !== server.address) throw new Error(`the server moved to ${again.address}`);
+      pid = again.pid;
+    },
+    async close() {
+      await Promise.all(slots.map((slot) => slot.kill()));
+      await Promise.all([stub.close(), ledger.close(), stopServer(home)]);
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+function workerSlot(env: NodeJS.ProcessEnv): WorkerSlot {
+  const log: string[] = [];
+  let child: ChildProcess | null = null;
+  return {
+    log,
+    async start() {
+      const started = fork(WORKER, { env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+      child = started;
+      for (const stream of [started.stdout, started.stderr]) {
+        stream?.setEncoding('utf8').on('data', (text: string) => void log.push(text));
+      }
+      await Promise.race([once(started, 'message'), once(started, 'exit')]);
+    },
+    async kill() {
+      const dying = child;
+      if (dying === null || dying.exitCode !== null || dying.signalCode !== null) return;
+      const gone = once(dying, 'exit');
+      dying.kill('SIGKILL');
+      await gone;
+    },
+    signal: (name) => void child?.kill(name),
+  };
+}
