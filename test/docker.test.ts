@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -56,7 +56,7 @@ test('the set-up for Docker makes the retention and the search attributes of the
   ]);
 });
 
-test('every image has a version, and every port is for this machine only', () => {
+test('every image has a version and a digest, and every port is for this machine only', () => {
   const images = [
     ...matches('docker-compose.yml', /^ +image: (\S+)$/gm).filter(
       (image) => image !== 'perdure-worker',
@@ -64,7 +64,10 @@ test('every image has a version, and every port is for this machine only', () =>
     ...matches('Dockerfile', /^FROM (\S+)/gm),
   ];
   expect(images.length).toBeGreaterThan(5);
-  for (const image of images) expect(image).toMatch(/:\d/);
+  for (const image of images) expect(image).toMatch(/^[a-z/-]+:\d[\w.-]*(@sha256:[0-9a-f]{64})?$/);
+  // Its digest was not to be had where the others were pinned; nothing else may lack one.
+  const unpinned = images.filter((image) => !image.includes('@'));
+  expect(unpinned.filter((image) => !image.startsWith('temporalio/ui:'))).toEqual([]);
   const ports = matches('docker-compose.yml', /^ +- (\S+:\d+)$/gm);
   expect(ports.length).toBeGreaterThan(0);
   for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
@@ -92,4 +95,33 @@ test('Docker reads the composition, and keys come from the shell alone', () => {
   expect(ports.map((port) => port.host_ip)).toEqual(ports.map(() => '127.0.0.1'));
   const given = composed({ ...env, OPENAI_API_KEY: 'from-the-shell' });
   expect(given?.['worker']?.environment).toMatchObject({ OPENAI_API_KEY: 'from-the-shell' });
+});
+
+test('every action is pinned by its commit, with the version that it is', () => {
+  const workflows = readdirSync(join(root, '.github/workflows'));
+  expect(workflows).toEqual(expect.arrayContaining(['ci.yml', 'release.yml']));
+  for (const workflow of workflows) {
+    const uses = matches(`.github/workflows/${workflow}`, /^.*\buses:\s*(.*)$/gm);
+    expect(uses.length).toBeGreaterThan(0);
+    for (const use of uses)
+      expect(use).toMatch(/^[\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+  }
+});
+
+test('a release has provenance and bills of materials, and no job has rights that it needs not', () => {
+  const release = text('.github/workflows/release.yml');
+  expect(release).toContain('permissions: {}');
+  expect(release).toMatch(/npm publish .*--provenance/);
+  expect(release).toContain('npm sbom --omit dev');
+  const rights = matches('.github/workflows/release.yml', /^ +([\w-]+: (?:read|write).*)$/gm);
+  expect(rights).toEqual(['contents: read', 'id-token: write', 'contents: write']);
+  // What may publish executes nothing of ours, nor of the dependencies.
+  const publishing = release.slice(
+    release.indexOf('id-token: write'),
+    release.indexOf('  attach:'),
+  );
+  expect(matches('.github/workflows/ci.yml', /^ {2}(contents: .*)$/gm)).toEqual(['contents: read']);
+  expect(publishing.match(/run: .*/g)).toEqual([
+    'run: npm publish release/*.tgz --provenance --access public --ignore-scripts',
+  ]);
 });

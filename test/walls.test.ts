@@ -16,6 +16,7 @@ const FORBIDDEN = [
   'src/archive',
   'src/agents',
   'src/mcp',
+  'src/secrets',
   'src/worker',
   'modelcontextprotocol',
 ];

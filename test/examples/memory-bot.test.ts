@@ -18,7 +18,7 @@ test('the bot remembers what it was told before its worker was restarted', async
   await example.restart();
   await ask(handle, 'What do I collect?');
   expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'Stamps.', steps: 1 });
-  await handle.executeUpdate(closeUpdate);
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
   const { outcome } = await rig.end(handle);
   expect(outcome).toMatchObject({ status: 'completed', reason: 'closed', steps: 2 });
   const [first, second] = stub.requests.map(({ messages }) => messages);

@@ -18,7 +18,7 @@ test('the bot answers from what it finds, and is given each document once in a c
   expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'For 30 days (terms.md).' });
   await ask(handle, 'And its delivery, before I return the kettle?');
   expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'Three days (terms.md).' });
-  await handle.executeUpdate(closeUpdate);
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
   const { projection } = await rig.end(handle);
   const found = projection.said.flatMap((one) =>
     one.role === 'user' && one.origin === 'retrieved' ? [one.document?.id] : [],

@@ -171,7 +171,7 @@ describe('an answer under contract', () => {
       '{"name": "Ann", "age": 40}',
       'Bob',
     ]);
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await rig.end(handle);
   });
 });

@@ -276,7 +276,7 @@ describe('a run that goes on', () => {
     await outcomeOf(handle, 6);
     const fork = await client.fork(handle.workflowId, { message: 'use' });
     const before = await client.fork(handle.workflowId, { message: 'use', at: 1 });
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(segments.length).toBeGreaterThan(2);

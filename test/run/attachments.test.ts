@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { fileBlobStore } from '../../src/blobs/file-blob-store.js';
 import { dialogue } from '../../src/cli/dialogue.js';
 import { palette } from '../../src/cli/output.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
@@ -54,7 +56,12 @@ describe('what is attached to a message', () => {
     await client.closeRun(id);
     await rig.end(rig.client.workflow.getHandle(id));
     expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(1);
-    const look = { role: 'user', text: 'look', attachments: [image] };
+    // The reference that anybody can read is worth nothing in another run.
+    const { messages: said } = await client.transcript(id);
+    const [{ attachments: bound = [] } = {}] = said.filter((one) => one.role === 'user');
+    expect(bound).toMatchObject([{ name: 'a.png' }]);
+    expect(bound).not.toEqual([image]);
+    const look = { role: 'user', text: 'look', attachments: bound };
     expect(seen[0]).toEqual({ messages: [look], files: [PNG.toString('base64')] });
     expect(seen[1]).toEqual({
       messages: [
@@ -72,9 +79,28 @@ describe('what is attached to a message', () => {
 
     const forked = await client.fork(id, { message: 'again', attachments: [byUrl] });
     await client.result(forked);
-    expect(seen[2]?.messages.slice(0, 3)).toEqual(seen[1]?.messages);
+    expect(seen[2]?.messages.slice(1, 3)).toEqual(seen[1]?.messages.slice(1));
+    expect(seen[2]?.messages[0]).toMatchObject({ text: 'look', attachments: [{ name: 'a.png' }] });
+    expect(seen[2]?.messages[0]).not.toEqual(look);
     expect(seen[2]?.messages.at(-1)).toMatchObject({ text: 'again', attachments: [byUrl] });
     expect(seen[2]?.files).toEqual([PNG.toString('base64')]);
+    const again = await client.fork(forked, { message: 'once more' });
+    await client.result(again);
+    expect(seen[3]?.files).toEqual([PNG.toString('base64')]);
+
+    // Whoever reads the hash in a history, or knows the file, has no image by it.
+    const other = `attached-${randomUUID()}`;
+    await expect(
+      client.start('clerk', { message: 'x', id: other, attachments: bound }),
+    ).rejects.toThrow(`attachments: attachment`);
+    const blobs = fileBlobStore(join(rig.home, 'blobs'));
+    const raw = { ...image, blob: await blobs.put(PNG.toString('base64')) };
+    for (const stolen of [bound, [image], [raw]]) {
+      const { outcome } = await rig.run({ agent: 'clerk', message: 'x', attachments: stolen });
+      expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
+      expect(outcome.error).toMatch(/attachment/);
+    }
+    expect(seen).toHaveLength(4);
   });
 
   test.each([
@@ -89,6 +115,14 @@ describe('what is attached to a message', () => {
     expect(outcome.error).toContain(problem);
     const given = { message: 'x', attachments: attachments as readonly Attachment[] };
     await expect(client.ask('any', given, { start: { agent: 'clerk' } })).rejects.toThrow(problem);
+  });
+
+  test('is not to be had by way of a context that a starter names', async () => {
+    const blobs = fileBlobStore(join(rig.home, 'blobs'));
+    const contextBlob = await blobs.put('{"secret":4711}');
+    const { outcome } = await rig.run({ agent: 'clerk', message: 'x', contextBlob });
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(outcome.error).toContain('contextBlob: only an agent that calls another gives it');
   });
 
   test('is refused without a message, and when nobody can tell what it is', async () => {

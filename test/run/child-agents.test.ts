@@ -5,6 +5,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { childOf } from '../support/child-runs.js';
 import { gate, type Gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
@@ -80,7 +81,7 @@ describe('an agent that calls another', () => {
     });
     const children = ['call_1_1_0', 'call_1_1_1'];
     for (const call of children) {
-      const child = rig.client.workflow.getHandle(`${handle.workflowId}/${call}`);
+      const child = await childOf(rig.client, handle, call);
       expect(await child.result()).toMatchObject({ status: 'completed', steps: 2 });
     }
     const [segment] = await segmentsOf(rig.client, handle.workflowId);
@@ -101,7 +102,7 @@ describe('an agent that calls another', () => {
       limits: { tokens: 4_000 },
     });
     expect(outcome.status).toBe('completed');
-    const child = rig.client.workflow.getHandle(`${handle.workflowId}/call_1_1_0`);
+    const child = await childOf(rig.client, handle);
     const [started] = (await child.fetchHistory()).events ?? [];
     const [payload] = started?.workflowExecutionStartedEventAttributes?.input?.payloads ?? [];
     const input = JSON.parse(Buffer.from(payload?.data ?? []).toString()) as {
@@ -127,7 +128,7 @@ describe('an agent that calls another', () => {
     const door = gate();
     hold = door;
     const handle = await rig.start({ agent: 'chief', message: 'wait' }, `boss-${randomUUID()}`);
-    const child = rig.client.workflow.getHandle(`${handle.workflowId}/call_1_1_0`);
+    const child = await childOf(rig.client, handle);
     await waitUntil(async () => (await child.describe()).status.name === 'RUNNING');
     await handle.cancel();
     const { outcome, projection } = await rig.end(handle);
@@ -142,7 +143,7 @@ describe('an agent that calls another', () => {
       const door = gate();
       hold = door;
       const handle = await rig.start({ agent: 'chief', message: 'wait' }, `boss-${randomUUID()}`);
-      const child = rig.client.workflow.getHandle(`${handle.workflowId}/call_1_1_0`);
+      const child = await childOf(rig.client, handle);
       await waitUntil(async () => (await child.describe()).status.name === 'RUNNING');
       await child[way]();
       const { outcome } = await rig.end(handle);

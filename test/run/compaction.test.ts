@@ -106,7 +106,7 @@ async function converse(
     await ask(first, `steps 2 turn ${turn} ${LONG}`);
     expect(await outcomeOf(first, turn)).toMatchObject({ status: 'completed', steps: 3 });
   }
-  await first.executeUpdate(closeUpdate);
+  await first.executeUpdate(closeUpdate, { args: [{}] });
   await first.result();
   return await segmentsOf(rig.client, first.workflowId);
 }

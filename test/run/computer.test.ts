@@ -231,7 +231,7 @@ test('a doubtful action is done when a person has acknowledged its checks, and n
   const id = handle.workflowId;
   expect(status).toMatchObject({
     reason: 'safety_check',
-    message: expect.stringContaining('malicious_instructions: The page gives \ufffd[2Jorders.'),
+    message: expect.stringContaining('malicious_instructions: The page gives \\u001b[2Jorders.'),
     pending: [
       {
         type: 'safety_check',
@@ -330,13 +330,13 @@ test('the commands show the question, refuse to try again, and take the answer',
 test('what is acknowledged while the run is paused waits for its end', async () => {
   await work();
   const { handle } = await doubtful();
-  await handle.executeUpdate(pauseUpdate);
+  await handle.executeUpdate(pauseUpdate, { args: [{}] });
   await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_0', as: 'retry' }] });
   expect(await statusOf(handle)).toMatchObject({ status: 'paused', pending: [] });
   expect(await told(handle.workflowId)).toMatchObject({ status: 'paused', pending: [] });
   stub.script(reply.text('Ordered.'));
   expect(done).toEqual([]);
-  await handle.executeUpdate(resumeUpdate);
+  await handle.executeUpdate(resumeUpdate, { args: [{}] });
   const { outcome } = await rig.end(handle);
   expect(outcome.answer).toBe('Ordered.');
   expect(done).toHaveLength(1);
@@ -359,16 +359,16 @@ test('a turn that is cancelled while it waits does nothing, and the run goes on'
     { type: 'function_call_output' },
     { role: 'user' },
   ]);
-  await handle.executeUpdate(closeUpdate);
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
   await rig.end(handle);
 });
 
-test('a full segment stays while a person is asked, and the pictures go on in the next', async () => {
+test('a full segment is left while a person is asked, and the pictures go on in the next', async () => {
   await work(clerk(), { segment: { steps: 1, bytes: 2_000_000 } });
   stub.script(reply.computer({ type: 'screenshot' }));
   const { handle } = await doubtful();
   const before = (await handle.describe()).runId;
-  expect((await told(handle.workflowId)).segments).toBe(2);
+  expect((await told(handle.workflowId)).segments).toBe(3);
   stub.script(reply.computer(click), reply.text('Ordered.'));
   await vi.waitFor(async () => expect(await statusOf(handle)).toMatchObject({ step: 2 }));
   await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_2_0', as: 'retry' }] });

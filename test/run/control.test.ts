@@ -96,7 +96,7 @@ describe('messages during a turn', () => {
       'next',
       'done: next',
     ]);
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(saidIn(segments).map(({ text }) => text)).toEqual(messages.map(({ text }) => text));
@@ -127,7 +127,7 @@ describe('a turn', () => {
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'cancelled' });
     await ask(handle, 'steps 1');
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: steps 1', steps: 2 });
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(turnsIn(segments).map(({ outcome }) => outcome.status)).toEqual([
@@ -158,7 +158,7 @@ describe('a turn', () => {
     await handle.executeUpdate(setLimitsUpdate, { args: [{ steps: 20 }] });
     await ask(handle, 'steps 5 more');
     expect(await outcomeOf(handle, 3)).toMatchObject({ status: 'completed', steps: 6 });
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     expect(turnsIn(await segmentsOf(rig.client, handle.workflowId))).toHaveLength(3);
   });
@@ -168,7 +168,7 @@ describe('a turn', () => {
     const name = 'steps 3 held in a tool';
     const handle = await rig.start({ agent: 'clerk', message: name, open: true });
     while (!executed.includes(`${name} #1`)) await statusOf(handle);
-    await handle.executeUpdate(pauseUpdate);
+    await handle.executeUpdate(pauseUpdate, { args: [{}] });
     door.release();
     await untilStatus(handle, 'paused');
     await ask(handle, 'later');
@@ -178,11 +178,11 @@ describe('a turn', () => {
     // What was in flight has ended, and the history tells it while the run still stands.
     const { events } = await handle.fetchHistory();
     expect(project((events ?? []).map(readFact)).said).toHaveLength(3);
-    await handle.executeUpdate(resumeUpdate);
+    await handle.executeUpdate(resumeUpdate, { args: [{}] });
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed', steps: 4 });
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: later' });
     expect(executed.filter((text) => text.startsWith(name))).toHaveLength(3);
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     const said = saidIn(await segmentsOf(rig.client, handle.workflowId));
     expect(said.filter(({ role }) => role === 'tool')).toHaveLength(3);
@@ -195,7 +195,7 @@ describe('a run', () => {
     async (state) => {
       const handle = await rig.start({ agent: 'clerk', message: 'hello', open: true });
       await outcomeOf(handle, 1);
-      if (state === 'paused') await handle.executeUpdate(pauseUpdate);
+      if (state === 'paused') await handle.executeUpdate(pauseUpdate, { args: [{}] });
       await untilStatus(handle, state);
       await handle.cancel();
       const { outcome } = await rig.end(handle);
@@ -243,7 +243,7 @@ describe('a run', () => {
     await ask(handle, 'four');
     await outcomeOf(handle, 4);
     expect(asked).toEqual(['old', 'old', 'new', 'new']);
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     expect(turnsIn(await segmentsOf(own.client, handle.workflowId))).toHaveLength(4);
     await own.close();
@@ -254,7 +254,7 @@ describe('a run', () => {
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
     await door.reached;
     await ask(handle, 'two');
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await expect(ask(handle, 'three')).rejects.toMatchObject({
       cause: { message: expect.stringContaining('no more messages') },
     });
@@ -299,7 +299,7 @@ describe('a wait', () => {
     const outcome = await outcomeOf(handle, 1);
     expect('answer' in outcome && outcome.answer).toContain('woken early');
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: hello' });
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     const [segment] = await segmentsOf(rig.client, handle.workflowId);
     expect(segment?.view.turns).toHaveLength(2);

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -70,6 +71,31 @@ describe('a deploy in mid-run', () => {
     await handle.executeUpdate('resume');
     const { outcome } = await rig.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', toolCalls: 1 });
+  });
+
+  test('with other times, attempts, and endings leaves the run those that it had pinned', async () => {
+    let executions = 0;
+    const slow = (rest: Partial<Parameters<typeof defineTool>[0]>) =>
+      defineTool({
+        name: 'look',
+        description: 'looks',
+        input: z.object({ at: z.string() }),
+        effect: 'read',
+        retry: { attempts: 1 },
+        ...rest,
+        async execute() {
+          executions += 1;
+          await setTimeout(100);
+          throw new Error('broken');
+        },
+      });
+    const now = slow({ timeout: 10, ends: true, repeat: 'allow', retry: { attempts: 5 } });
+    const handle = await deployMidway(agent([slow({})]), agent([now]));
+    const { outcome, projection } = await rig.end(handle);
+    expect(outcome).toMatchObject({ status: 'completed', reason: 'answer', toolCalls: 1 });
+    // One attempt, not five; broken, not out of time.
+    expect(executions).toBe(1);
+    expect(projection.said.find(({ role }) => role === 'tool')?.text).toContain('broken');
   });
 
   test.each([

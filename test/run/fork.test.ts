@@ -46,7 +46,8 @@ beforeAll(async () => {
     window,
   });
   const holder = clerk('holder', { tools: [holding] });
-  const agents = [clerk(), holder, clerk('reader', { model: 'small' })];
+  const clerks = clerk('clerk', { forkFrom: ['holder', 'reader'] });
+  const agents = [clerks, holder, clerk('reader', { model: 'small' })];
   const segment = { steps: 2, bytes: 2_000_000 };
   await rig.worker(agents, { models: { m: model(100_000), small: model(3_000) }, segment });
 });
@@ -250,6 +251,18 @@ describe('a fork is refused', () => {
     const { outcome } = await rig.run({ agent: 'clerk', message: 'x', fork: given });
     expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
     expect(outcome.error).toContain(problem);
+  });
+
+  test('where the run is of an agent that forkFrom does not name, whoever starts it', async () => {
+    const id = await talk(['the secret is 4711']);
+    requests = [];
+    const problem = `fork.run: run "${id}" is of agent "clerk", and agent "reader" may not take its messages`;
+    const { outcome } = await rig.run({ agent: 'reader', message: 'x', fork: { run: id } });
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(outcome.error).toContain(problem);
+    const forked = await client.fork(id, { message: 'x', agent: 'reader' });
+    expect((await client.result(forked)).error).toContain(problem);
+    expect(requests).toEqual([]);
   });
 
   test('where the run has fewer messages, by client and workflow', async () => {

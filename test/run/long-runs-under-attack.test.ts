@@ -71,7 +71,7 @@ describe('what breaks a turn off', () => {
       'status' in first && first.status,
     );
     expect(await outcomeOf(handle, 2)).toMatchObject({ status: 'completed', answer: 'done: two' });
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     expect(turnsIn(await segmentsOf(rig.client, handle.workflowId))).toHaveLength(2);
   });
@@ -121,7 +121,7 @@ describe('a task that is paused before its turn', () => {
     const own = await createRig();
     answer = () => say('done');
     const handle = await own.start({ agent: 'clerk', message: 'one' });
-    const paused = handle.executeUpdate(pauseUpdate).catch(() => undefined);
+    const paused = handle.executeUpdate(pauseUpdate, { args: [{}] }).catch(() => undefined);
     await own.client.workflowService.getSystemInfo({});
     await handle.cancel();
     await own.worker([agent], { models: { m: model } });
@@ -166,7 +166,7 @@ describe('what is carried into a new segment', () => {
       cause: { message: expect.stringContaining('wait already') },
     });
     door.release();
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     expect(await handle.result()).toMatchObject({ reason: 'closed' });
   });
 
@@ -200,7 +200,7 @@ describe('what is carried into a new segment', () => {
       const results = messages.filter(({ role }) => role === 'tool');
       expect(results.map((m) => m.role === 'tool' && m.callId)).toEqual(calls.map(({ id }) => id));
     }
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     await segmentsOf(own.client, handle.workflowId);
     await own.close();

@@ -92,7 +92,7 @@ describe('an MCP server over streamable HTTP', () => {
       }),
     ]);
     const ended = await run(rig, callTool('far__note', { leak: TOKEN }));
-    expect(results(ended)).toEqual(['{"leak":"[hidden DESK_TOKEN]"}']);
+    expect(results(ended)).toEqual(['{"leak":"[redacted DESK_TOKEN]"}']);
     expect(headers.at(-1)).toMatchObject({
       authorization: `Bearer ${TOKEN}`,
       'x-desk': 'canary-key-77d',

@@ -164,7 +164,7 @@ describe('tools of an MCP server over stdio', () => {
     const ended = await run('desk', callTool('desk__environment'));
     const [text = '{}'] = results(ended);
     const environment = JSON.parse(text) as Record<string, string>;
-    expect(environment['DESK_PAT']).toBe('[hidden DESK_PAT]');
+    expect(environment['DESK_PAT']).toBe('[redacted DESK_PAT]');
     expect(environment['PATH']).toBe(process.env['PATH']);
     expect(Object.keys(environment)).not.toContain('OTHER_THING');
     expect(Object.keys(environment)).not.toContain('PERDURE_HOME');

@@ -8,6 +8,8 @@ import { callTool, say } from '../../src/models/scripted.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { blocked } from '../support/conversation.js';
+import { readRun } from '../../src/client/read-run.js';
+import { statusFrom } from '../../src/client/status.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -153,6 +155,9 @@ describe('a once tool whose outcome is unknown', () => {
 
   test('is left to a person when verify cannot tell', async () => {
     const { handle } = await parked('unknown');
+    const seen = statusFrom(await readRun(rig.client, handle.workflowId), Date.now());
+    expect(seen).toMatchObject({ status: 'blocked', reason: 'outcome_unknown' });
+    expect(seen.pending).toMatchObject([{ call: 'call_1_1_0' }]);
     await resolve(handle, { call: 'call_1_1_0', as: 'happened' });
     expect((await rig.end(handle)).outcome.answer).toContain('as a person confirmed');
   });

@@ -60,7 +60,7 @@ describe('an open run', () => {
       'done: one',
       'two',
     ]);
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     expect(await handle.result()).toMatchObject({
       status: 'completed',
       reason: 'closed',
@@ -98,7 +98,7 @@ describe('an open run', () => {
       await outcomeOf(handle, turn).catch(() => undefined);
     }
     expect(await ask(handle, { message: 'again', id: 'm2' })).toEqual({ turn: 2, duplicate: true });
-    await handle.executeUpdate(closeUpdate);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
     expect(await handle.result()).toMatchObject({ reason: 'closed', steps: 3 * turns });
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(segments.length).toBeGreaterThan(4);

@@ -99,7 +99,7 @@ test('every request begins with the one before, thoughts included, on another wo
     include: ['reasoning.encrypted_content'],
     tools: [{ type: 'function', name: 'read', strict: false }, { name: 'read_result' }],
   });
-  await handle.executeUpdate(closeUpdate);
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
   await handle.result();
   const [segment] = await segmentsOf(rig.client, handle.workflowId);
   // The large thought lies in the blob store.

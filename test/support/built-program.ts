@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -16,27 +16,37 @@ let building: Promise<string> | undefined;
  * Path of the command, built from the sources as they are now: a process of it is ready in a
  * fraction of the time that the sources take, and it is what people get. Built once per content.
  */
-export function builtProgram(): Promise<string> {
+export async function builtProgram(): Promise<string> {
+  return join(await builtTree(), 'bin', 'perdure.js');
+}
+
+/**
+ * Folder of the compiled sources and test processes, laid out like the repository. The compiled
+ * sources are also its `dist`.
+ */
+export function builtTree(): Promise<string> {
   return (building ??= build());
 }
 
 async function build(): Promise<string> {
   const folder = join(cache, await digest());
-  const program = join(folder, 'bin', 'perdure.js');
-  if (await exists(program)) return program;
+  if (await exists(folder)) return folder;
   await forgetOthers();
   const draft = `${folder}.${process.pid}`;
   for (const part of ['bin', 'scripts', 'package.json']) {
     await cp(join(repository, part), join(draft, part), { recursive: true });
   }
   const tsc = join(repository, 'node_modules', '.bin', 'tsc');
-  const project = join(repository, 'tsconfig.build.json');
-  // It emits in spite of type errors, which are for the type check to tell.
-  await exec(tsc, ['-p', project, '--outDir', join(draft, 'dist')]).catch(() => undefined);
+  const project = join(repository, 'test', 'tsconfig.build.json');
+  // It emits in spite of type errors, which are for the type check to report.
+  await exec(tsc, ['-p', project, '--outDir', draft]).catch(() => undefined);
+  // What is packed is `dist`; the test processes find it where the sources are.
+  await rename(join(draft, 'src'), join(draft, 'dist'));
+  await symlink('dist', join(draft, 'src'));
   await exec(process.execPath, [join(draft, 'scripts', 'bundle-workflows.js')]);
   // Another test process may have been faster; its build is as good.
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
-  return program;
+  return folder;
 }
 
 /** Of everything that the build reads. */
@@ -44,7 +54,7 @@ async function digest(): Promise<string> {
   const hash = createHash('sha256');
   const parts = ['tsconfig.json', 'tsconfig.build.json', 'package.json'];
   for (const part of parts) hash.update(await readFile(join(repository, part)));
-  for (const part of ['bin', 'scripts', 'src']) {
+  for (const part of ['bin', 'scripts', 'src', 'test/support', 'test/fixtures/mcp']) {
     const files = await readdir(join(repository, part), { recursive: true, withFileTypes: true });
     const paths = files
       .filter((file) => file.isFile())

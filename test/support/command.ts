@@ -16,8 +16,10 @@ export interface CommandEnd {
 export interface RunningCommand {
   readonly child: ChildProcess;
   readonly ended: Promise<CommandEnd>;
-  /** Resolves when stderr or stdout hold this; rejects when the command ends without. */
-  says(text: string): Promise<void>;
+  /** Resolves when stderr and stdout hold this so often; rejects when the command ends without. */
+  says(text: string, times?: number): Promise<void>;
+  /** What it has written to stderr so far. */
+  said(): string;
   /** Waits for something that happens while the command runs; rejects when it ends before that. */
   until(event: Promise<unknown>): Promise<void>;
 }
@@ -63,16 +65,22 @@ function follow(child: ReturnType<typeof spawn>): RunningCommand {
     const end = await Promise.race([ended, event.then(() => null)]);
     if (end !== null) throw new Error(`it ended too early, with ${end.code}:\n${end.stderr}`);
   };
-  const heard = (text: string): Promise<void> =>
+  const heard = (text: string, times: number): Promise<void> =>
     new Promise((resolve) => {
       const look = (): void => {
-        if ((said.stderr + said.stdout).includes(text)) resolve();
+        if ((said.stderr + said.stdout).split(text).length > times) resolve();
       };
       child.stdout?.on('data', look);
       child.stderr?.on('data', look);
       look();
     });
-  return { child, ended, until, says: (text) => until(heard(text)) };
+  return {
+    child,
+    ended,
+    until,
+    says: (text, times = 1) => until(heard(text, times)),
+    said: () => said.stderr,
+  };
 }
 
 /** Neither keys, colours nor servers of whoever runs the tests. */

@@ -7,6 +7,7 @@ import { firstUserText, type StubMessage, type StubRequest } from '../../src/tes
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clientOf } from './clerk.js';
+import { taken } from './taken.js';
 import { createRig, type Ended, type Rig } from './rig.js';
 
 type Start = Partial<StartOptions>;
@@ -87,7 +88,7 @@ export async function openDesk(
         id,
         first: await client.result(id, { turn: 1 }),
         async ask(text) {
-          const { turn } = await client.ask(id, text);
+          const { turn } = await taken(client.ask(id, text));
           return await client.result(id, { turn });
         },
         async close() {

@@ -10,18 +10,23 @@ export interface Listener {
   readonly replies: readonly string[];
   /** Of each reply, what had been heard of it before. */
   readonly heard: readonly string[];
+  /** Of each reply, the number of the attempt that this was heard of; null where nothing was heard. */
+  readonly attempts: readonly (number | null)[];
 }
 
 export function createListener(): Listener {
   const events: StreamEvent[] = [];
   const replies: string[] = [];
   const heard: string[] = [];
+  const attempts: (number | null)[] = [];
+  let number: number | null = null;
   const positions = new Set<string>();
   let attempt: string | null = null;
   let spoken = '';
   let units = 0;
   const forget = (): void => {
     attempt = null;
+    number = null;
     spoken = '';
     units = 0;
   };
@@ -29,6 +34,7 @@ export function createListener(): Listener {
     events,
     replies,
     heard,
+    attempts,
     get spoken() {
       return spoken;
     },
@@ -44,6 +50,7 @@ export function createListener(): Listener {
           if (attempt !== null && attempt !== name) throw new Error(`${attempt} was not ended`);
           if (event.offset !== units) throw new Error(`${units} units, then ${event.offset}`);
           attempt = name;
+          number = event.attempt;
           units += event.text.length + (event.name?.length ?? 0);
           if (event.kind === 'text') spoken += event.text;
           break;
@@ -59,6 +66,7 @@ export function createListener(): Listener {
         case 'model-replied':
           replies.push(event.message.text);
           heard.push(spoken);
+          attempts.push(number);
           forget();
           break;
         default:

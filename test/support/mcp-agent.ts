@@ -1,13 +1,13 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Tool } from '@modelcontextprotocol/server';
 import type { StdioServerOptions } from '../../src/mcp/mcp-server.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
+import { childScript } from './child-script.js';
 import type { FixtureFiles } from './mcp-fixture.js';
 
-const SCRIPT = fileURLToPath(new URL('../fixtures/mcp/stdio-server.ts', import.meta.url));
+const SCRIPT = new URL('../fixtures/mcp/stdio-server.ts', import.meta.url);
 
 /** A tool without arguments, unless it is told otherwise. */
 export function listed(name: string, rest: Partial<Tool> = {}): Tool {
@@ -36,7 +36,7 @@ export function stdioFixture(
     name: 'desk',
     transport: 'stdio',
     command: process.execPath,
-    args: ['--import', 'tsx', SCRIPT, files.tools, files.ledger],
+    args: [...childScript(SCRIPT), files.tools, files.ledger],
     ...rest,
   });
 }

@@ -34,6 +34,18 @@ const text = (said: string): CallToolResult => ({ content: [{ type: 'text', text
 /** What the tools do, by name; any other answers with its arguments. */
 const ANSWERS: Readonly<Record<string, Answer>> = {
   environment: () => text(JSON.stringify(process.env)),
+  failing_environment: () => ({ ...text(JSON.stringify(process.env)), isError: true }),
+  stored_environment: () => ({
+    content: [
+      {
+        type: 'resource',
+        resource: {
+          uri: 'file:///environ',
+          blob: Buffer.from(JSON.stringify(process.env)).toString('base64'),
+        },
+      },
+    ],
+  }),
   structured: () => ({
     content: [{ type: 'text', text: '{"total": 3}' }],
     structuredContent: { total: 3 },

@@ -1,3 +1,16 @@
+import { inspect } from 'node:util';
+import { afterEach } from 'vitest';
 import { installRuntime } from '../../src/runtime.js';
+import { CANARIES } from './canaries.js';
+import { expectNoLeaks, watchLog, watchWorkers } from './canary-watch.js';
 
-installRuntime('ERROR');
+// Every test of workers and servers runs with secrets in its environment, and fails when one is let out.
+Object.assign(process.env, CANARIES);
+watchWorkers();
+installRuntime('INFO', (entry) => {
+  watchLog(entry);
+  if (entry.level === 'ERROR') {
+    process.stderr.write(`[${entry.level}] ${entry.message} ${inspect(entry.meta)}\n`);
+  }
+});
+afterEach(() => expectNoLeaks());

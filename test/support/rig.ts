@@ -14,6 +14,8 @@ import type { RunInput } from '../../src/core/input.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { createWorker, type RunningWorker, type WorkerOptions } from '../../src/worker.js';
 import { sourceBundle } from './bundle.js';
+import { CANARIES, CANARY_NAMES } from './canaries.js';
+import { canaryCodec, expectNoLeaks, watchFiles, watchHistory } from './canary-watch.js';
 
 type Rest = Partial<WorkerOptions> & { models?: NonNullable<Config['models']> };
 
@@ -40,7 +42,7 @@ export interface Ended {
 
 export async function createRig(address: string = inject('temporalAddress')): Promise<Rig> {
   const connection = await Connection.connect({ address });
-  const client = new Client({ connection });
+  const client = new Client({ connection, dataConverter: { payloadCodecs: [canaryCodec] } });
   const taskQueue = `test-${randomUUID()}`;
   const home = await mkdtemp(join(tmpdir(), 'perdure-rig-'));
   const workers: RunningWorker[] = [];
@@ -53,7 +55,8 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
         config: defineConfig({ agents, ...(models && { models }) }),
         address,
         taskQueue,
-        env: { PERDURE_HOME: home },
+        env: { ...CANARIES, PERDURE_HOME: home },
+        secrets: CANARY_NAMES,
         workflowBundle: await sourceBundle(),
         shutdownGraceMs: 200,
         ...rest,
@@ -76,7 +79,9 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
     async close() {
       await rig.stopWorkers();
       await connection.close();
+      await watchFiles(home);
       await rm(home, { recursive: true, force: true });
+      expectNoLeaks();
     },
   };
   return rig;
@@ -86,6 +91,7 @@ async function endOf(handle: WorkflowHandle): Promise<Ended> {
   await handle.result().catch(() => undefined);
   const history = await handle.fetchHistory();
   const projection = project((history.events ?? []).map(readFact));
+  watchHistory(history);
   await expectReplays(history, handle.workflowId);
   await keepHistory(history);
   const { outcome } = projection;

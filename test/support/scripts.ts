@@ -1,10 +1,15 @@
 import type { Effect, Limits, ToolDefinition } from '../../src/core/definition.js';
+import type { CallResult } from '../../src/core/calls.js';
+import type { SegmentFacts } from '../../src/core/carry.js';
 import type { AskedCall } from '../../src/core/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { effectiveLimits } from '../../src/core/limits.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import { initialState, type RunConfig, type RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
+
+/** A history that fills no segment by its own size; the steps of a run still may. */
+export const SHORT: SegmentFacts = { historyBytes: 0, historyEvents: 0, suggested: false };
 
 export function toolDefinition(
   name: string,
@@ -79,4 +84,13 @@ export function asks(...calls: readonly (readonly [string, unknown?])[]): Record
 
 export function says(text: string, finish: RecordedReply['finish'] = 'stop'): RecordedReply {
   return { text, finish, usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 } };
+}
+
+/** The state after calls of the open batch have ended with these results, in the order given. */
+export function withResults(state: RunState, results: readonly CallResult[], at = 0): RunState {
+  const taken = results.reduce(
+    (before, result) => reduce(before, { type: 'call-finished', result }),
+    state,
+  );
+  return reduce(taken, { type: 'calls-finished', at });
 }

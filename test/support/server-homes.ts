@@ -3,14 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { Client, Connection, type WorkflowClient } from '@temporalio/client';
 import { afterAll } from 'vitest';
 import { z } from 'zod';
 import type { ServerHandle } from '../../src/server/server-handle.js';
 import { stopServer } from '../../src/server/stop-server.js';
+import { childScript } from './child-script.js';
 
-const script = fileURLToPath(new URL('./ensure-server-process.ts', import.meta.url));
+const SCRIPT = new URL('./ensure-server-process.ts', import.meta.url);
 
 const handleSchema: z.ZodType<ServerHandle> = z.object({
   address: z.string(),
@@ -45,7 +45,7 @@ export function serverHomes() {
     },
     /** Starts a process group that calls `ensureServer`, and waits for its handle. */
     command: async (home: string): Promise<{ child: ChildProcess; handle: ServerHandle }> => {
-      const child = spawn(process.execPath, ['--import', 'tsx', script, home], {
+      const child = spawn(process.execPath, [...childScript(SCRIPT), home], {
         stdio: ['ignore', 'pipe', 'inherit'],
         detached: true,
       });

@@ -1,12 +1,12 @@
-import { fork, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { sourceBundle } from './bundle.js';
+import { childScript } from './child-script.js';
 
-const SCRIPT = fileURLToPath(new URL('./worker-process.ts', import.meta.url));
+const SCRIPT = new URL('./worker-process.ts', import.meta.url);
 let bundlePath: Promise<string> | undefined;
 
 export interface WorkerChild {
@@ -15,11 +15,17 @@ export interface WorkerChild {
   kill(): Promise<void>;
 }
 
-/** Starts a worker process and resolves when it polls. */
-export async function workerChild(env: Readonly<Record<string, string>>): Promise<WorkerChild> {
+/** Starts a worker process and resolves when it polls. `files`: what it may have open at most. */
+export async function workerChild(
+  env: Readonly<Record<string, string>>,
+  { files }: { readonly files?: number } = {},
+): Promise<WorkerChild> {
   bundlePath ??= writeBundle();
-  const child = fork(SCRIPT, {
-    execArgv: ['--import', 'tsx'],
+  const own = [process.execPath, ...childScript(SCRIPT)];
+  const limited = ['bash', '-c', `ulimit -n ${files} && exec "$@"`, 'bash', ...own];
+  const [command = '', ...args] = files === undefined ? own : limited;
+  const child = spawn(command, args, {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: { PATH: process.env['PATH'], BUNDLE: await bundlePath, ...env },
   });
   await Promise.race([once(child, 'message'), failed(child)]);

@@ -5,6 +5,7 @@ import { defineConfig } from '../../src/config.js';
 import type { OnLimit } from '../../src/core/definition.js';
 import { installRuntime } from '../../src/runtime.js';
 import { createWorker } from '../../src/worker.js';
+import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
 import { retrievingAgent } from './retrieving-agent.js';
@@ -40,7 +41,13 @@ async function whole(): Promise<void> {
   });
   const worker = await createWorker({
     config: defineConfig({
-      agents: [agent, contractAgent(), retrievingAgent(env['LEDGER'] ?? ''), ...mcpAgents()],
+      agents: [
+        agent,
+        contractAgent(),
+        retrievingAgent(env['LEDGER'] ?? ''),
+        ...blockingAgents(env['CHECKS']),
+        ...mcpAgents(),
+      ],
       ...(window > 0 && { models: { stub: { window } } }),
     }),
     address,
@@ -48,6 +55,8 @@ async function whole(): Promise<void> {
     workflowBundle,
     env,
     workflows: env['ROLE'] !== 'activities',
+    // These workers are killed: nobody waits ten seconds until that is noticed.
+    heartbeatMs: Number(env['HEARTBEAT_MS'] ?? 3_000),
     ...(env['LIVE'] && { live: {} }),
   });
   process.send?.('ready');

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { createClient } from '../../src/client.js';
+import { processLife } from '../../src/server/process-table.js';
+import { ensureServer } from '../../src/server/ensure-server.js';
+import { reply } from '../../src/testing/steps.js';
+import { startStub } from '../../src/testing/stub-server.js';
+import { clerk, clientOf } from '../support/clerk.js';
+import { obedientModel } from '../support/conversation.js';
+import { createRig } from '../support/rig.js';
+import { serverHomes } from '../support/server-homes.js';
+import { taken } from '../support/taken.js';
+import { workerChild } from '../support/worker-child.js';
+
+const { freshHome } = serverHomes();
+
+test('a message finds the other worker when one of two is frozen, and its error tells when both are', async () => {
+  const [stub, home] = [await startStub(), await mkdtemp(join(tmpdir(), 'perdure-frozen-'))];
+  stub.answer(() => reply.text('here'));
+  const taskQueue = `frozen-${randomUUID()}`;
+  const address = inject('temporalAddress');
+  const env = { ADDRESS: address, QUEUE: taskQueue, OPENAI_BASE_URL: stub.baseUrl };
+  const client = await createClient({ address, taskQueue, env: { PERDURE_HOME: home } });
+  const id = `frozen-${randomUUID()}`;
+  const start = { agent: 'crash' };
+  const one = await workerChild({ ...env, PERDURE_HOME: home });
+  onTestFinished(async () => {
+    await one.kill();
+    await client.close();
+    await stub.close();
+    await rm(home, { recursive: true, force: true });
+  });
+  await client.ask(id, 'first', { start });
+  await client.result(id, { turn: 1 });
+
+  // It holds the run in its memory, so the server asks it first.
+  process.kill(one.pid, 'SIGSTOP');
+  const two = await workerChild({ ...env, PERDURE_HOME: home });
+  onTestFinished(() => two.kill());
+  const { turn } = await taken(client.ask(id, 'second'));
+  expect(turn).toBe(2);
+  expect(await client.result(id, { turn })).toMatchObject({ answer: 'here' });
+
+  process.kill(two.pid, 'SIGSTOP');
+  const third = { message: 'third', id: 'm-3' };
+  const given = client.ask(id, third, { withinMs: 3_000 });
+  await expect(given).rejects.toMatchObject({
+    delivery: 'unknown',
+    worker: 'silent',
+    messageId: 'm-3',
+  });
+  await expect(given).rejects.toThrow(
+    `a worker polls task queue "${taskQueue}" but does not answer; it may be frozen, cut off, or busy; ` +
+      'it may still arrive; sent again with id "m-3" it is the same message',
+  );
+  const closing = client.closeRun(id, { withinMs: 1_500 });
+  await expect(closing).rejects.toThrow('look at the status of the run before you repeat it');
+
+  await one.kill();
+  process.kill(two.pid, 'SIGCONT');
+  expect(await taken(client.ask(id, third))).toMatchObject({ turn: 3 });
+  await client.result(id, { turn: 3 });
+  await client.closeRun(id);
+  await client.result(id);
+  const { messages } = await client.transcript(id);
+  const said = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
+  expect(said).toEqual(['first', 'second', 'third']);
+}, 180_000);
+
+test('a message to a run without a worker survives the death of the server, and is one turn', async () => {
+  const home = await freshHome();
+  const before = await ensureServer({ home, adoptDefault: false });
+  const rig = await createRig(before.address);
+  const client = await clientOf(rig, { address: before.address });
+  onTestFinished(async () => {
+    await client.close();
+    await rig.close();
+  });
+  const id = `dead-${randomUUID()}`;
+  const hello = { message: 'hello', id: 'm-1' };
+  const sent = await client.ask(id, hello, { start: { agent: 'clerk' } });
+  expect(sent).toEqual({ delivered: false, messageId: 'm-1' });
+
+  const pid = before.pid ?? 0;
+  process.kill(pid, 'SIGKILL');
+  await expect.poll(() => processLife(pid), { interval: 10, timeout: 20_000 }).toBeNull();
+  await ensureServer({ home, adoptDefault: false });
+  await rig.worker([clerk()], { models: { m: obedientModel() } });
+  expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
+  expect(await taken(client.ask(id, hello))).toMatchObject({ turn: 1, duplicate: true });
+  await client.closeRun(id);
+  const ended = rig.client.workflow.getHandle(id).result();
+  expect(await ended).toMatchObject({ reason: 'closed', steps: 1 });
+}, 120_000);

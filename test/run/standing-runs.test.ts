@@ -1,0 +1,368 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import {
+  WorkflowFailedError,
+  WorkflowUpdateFailedError,
+  type WorkflowHandle,
+} from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Archive } from '../../src/archive/archive.js';
+import { BlobError, type BlobStore } from '../../src/blobs/blob-store.js';
+import { fileBlobStore } from '../../src/blobs/file-blob-store.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { mcpServer } from '../../src/mcp/mcp-server.js';
+import { ModelError } from '../../src/models/model-error.js';
+import type { Model, ModelRequest } from '../../src/models/model.js';
+import { callTool, callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { resolveUpdate, resumeUpdate } from '../../src/workflows/handles.js';
+import { clientOf } from '../support/clerk.js';
+import { ask, blocked, outcomeOf, statusOf } from '../support/conversation.js';
+import { gate } from '../support/gate.js';
+import { portOf } from '../support/port-of.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { saidIn, segmentsOf } from '../support/segments.js';
+
+const paid: string[] = [];
+const pay = defineTool({
+  name: 'pay',
+  description: 'pays',
+  input: z.object({ to: z.string() }),
+  effect: 'once',
+  timeout: 300,
+  execute: async ({ to }) => {
+    paid.push(to);
+    if (to === 'silence') await new Promise(() => undefined);
+    return `paid ${to}`;
+  },
+});
+const look = defineTool({
+  name: 'look',
+  description: 'looks',
+  input: z.object({ at: z.string() }),
+  effect: 'read',
+  execute: async ({ at }) => `seen ${at}`,
+});
+const agent = (tools = [look, pay], name = 'clerk'): Agent =>
+  defineAgent({ name, instructions: 'do', model: 'm', tools });
+
+type Answer = (request: ModelRequest) => ScriptedReply | Promise<ScriptedReply>;
+/** By the first message of the run. */
+const answers = new Map<string, Answer>();
+const model: Model = {
+  call: async (request) => {
+    const answer = answers.get(request.messages[0]?.text ?? '') ?? (() => say('done'));
+    return await answer(request);
+  },
+};
+const models = { m: model };
+const resultsIn = ({ messages }: ModelRequest): readonly string[] =>
+  messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
+/** Asks for these calls first, and answers when it has their results. */
+const calling =
+  (...calls: readonly [string, Record<string, string>][]): Answer =>
+  (request) =>
+    resultsIn(request).length === 0
+      ? callTools(calls.map(([name, given]) => ({ name, arguments: given })))
+      : say('done');
+
+/** Texts with this word cannot be read while they are in it. */
+const lost = new Set<string>();
+let reads = 0;
+function losing(files: BlobStore): BlobStore {
+  return {
+    put: async (text) => await files.put(text),
+    get: async (ref) => {
+      const text = await files.get(ref);
+      if (![...lost].some((word) => text.includes(word))) return text;
+      reads += 1;
+      throw new BlobError('missing', `blob ${ref.sha256} is missing`);
+    },
+  };
+}
+
+const rigs: Rig[] = [];
+async function newRig(): Promise<Rig> {
+  const rig = await createRig();
+  rigs.push(rig);
+  return rig;
+}
+let rig: Rig;
+let client: PerdureClient;
+let mute: Server;
+beforeAll(async () => {
+  mute = createServer().listen(0, '127.0.0.1');
+  await once(mute, 'listening');
+  rig = await newRig();
+  client = await clientOf(rig);
+  const url = `http://127.0.0.1:${portOf(mute)}/mcp`;
+  const slow = defineAgent({
+    name: 'slow',
+    instructions: 'do',
+    model: 'm',
+    mcp: [mcpServer({ name: 'mute', transport: 'http', url })],
+  });
+  const segment = { steps: 1, bytes: 1e9, events: 80 };
+  const blobs = losing(fileBlobStore(rig.home));
+  await rig.worker([agent(), slow], { models, segment, blobs });
+});
+afterAll(async () => {
+  mute.close();
+  await client.close();
+  await Promise.all(rigs.map((one) => one.close()));
+});
+
+async function lastRunId(handle: WorkflowHandle): Promise<string> {
+  return (await handle.describe()).runId;
+}
+
+describe('a blocked run goes over into a new segment', () => {
+  test('as often as its segment is full, blocked for the same reason, and ends when it is fixed', async () => {
+    let isDown = true;
+    let calls = 0;
+    answers.set('down', () => {
+      calls += 1;
+      if (isDown) throw new ModelError('no key', { kind: 'credentials', type: 'http_401' });
+      return say('up');
+    });
+    const handle = await rig.start({ agent: 'clerk', message: 'down' });
+    await blocked(handle);
+    const first = await lastRunId(handle);
+    while ((await lastRunId(handle)) === first) {
+      const before = calls;
+      await handle.executeUpdate(resumeUpdate, { args: [{}] });
+      await vi.waitFor(() => expect(calls).toBeGreaterThan(before));
+    }
+    const status = await blocked(handle);
+    expect(status).toMatchObject({ reason: 'credentials', segments: 2, turn: 1 });
+    expect(status.message).toContain('no key');
+    const told = await client.status(handle.workflowId);
+    expect(told).toMatchObject({ status: 'blocked', reason: 'credentials', segments: 2 });
+    isDown = false;
+    await handle.executeUpdate(resumeUpdate, { args: [{}] });
+    expect(await handle.result()).toMatchObject({ status: 'completed', answer: 'up', steps: 1 });
+    const segments = await segmentsOf(rig.client, handle.workflowId);
+    expect(segments).toHaveLength(2);
+    expect(segments[0]?.history.events?.length).toBeLessThan(120);
+  });
+
+  test('while it waits for a blob, which the next segment goes on waiting for', async () => {
+    lost.add('vanished');
+    answers.set('storage', calling(['look', { at: 'a' }]));
+    const context = { notes: 'vanished'.repeat(200) };
+    const handle = await rig.start({ agent: 'clerk', message: 'storage', context });
+    await blocked(handle);
+    while ((await statusOf(handle)).segments === 1) {
+      const before = reads;
+      await handle.executeUpdate(resumeUpdate, { args: [{}] });
+      await vi.waitFor(() => expect(reads).toBeGreaterThan(before));
+      await blocked(handle);
+    }
+    expect(await statusOf(handle)).toMatchObject({ reason: 'storage', segments: 2 });
+    const told = await client.status(handle.workflowId);
+    expect(told).toMatchObject({ status: 'blocked', reason: 'storage', segments: 2 });
+    lost.clear();
+    expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 1 });
+  });
+
+  test('with a half-finished batch, whose unknown outcome is decided there and never executed again', async () => {
+    answers.set('unknown', calling(['pay', { to: 'silence' }], ['look', { at: 'a' }]));
+    const handle = await rig.start({ agent: 'clerk', message: 'unknown' });
+    await vi.waitFor(async () => expect((await statusOf(handle)).segments).toBe(2), {
+      timeout: 20_000,
+      interval: 50,
+    });
+    const status = await blocked(handle);
+    expect(status.pending).toMatchObject([{ type: 'outcome_unknown', call: 'call_1_1_0' }]);
+    const told = await client.status(handle.workflowId);
+    expect(told.pending).toMatchObject([{ call: 'call_1_1_0' }]);
+    expect(told).toMatchObject({ status: 'blocked', reason: 'outcome_unknown' });
+    const decision = { call: 'call_1_1_0', as: 'happened', result: 'it went out' } as const;
+    await handle.executeUpdate(resolveUpdate, { args: [decision] });
+    expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 2 });
+    expect(paid.filter((to) => to === 'silence')).toHaveLength(1);
+    const segments = await segmentsOf(rig.client, handle.workflowId);
+    expect(segments[0]?.view.state?.turn.batch?.results.map((one) => one?.text)).toEqual([
+      undefined,
+      'seen a',
+    ]);
+    expect(
+      saidIn(segments)
+        .map(({ text }) => text)
+        .slice(2, 4),
+    ).toEqual(['it went out', 'seen a']);
+  });
+
+  test('and is found by a worker that has the tool, with others beside it that do not', async () => {
+    const own = await newRig();
+    const door = gate();
+    answers.set('moved', async (request) => {
+      if (resultsIn(request).length > 0) return say('done');
+      await door.wait();
+      return callTool('pay', { to: 'bank' });
+    });
+    const segment = { steps: 1, bytes: 1e9 };
+    const complete = await own.worker([agent()], { models, segment });
+    const handle = await own.start({ agent: 'clerk', message: 'moved' });
+    await door.reached;
+    await own.worker([agent([look])], { models, segment });
+    const stopped = complete.shutdown();
+    door.release();
+    await stopped;
+    expect(await blocked(handle)).toMatchObject({ reason: 'tool_missing' });
+    await own.worker([agent()], { models, segment });
+    expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 1 });
+    expect(paid.filter((to) => to === 'bank')).toHaveLength(1);
+    await segmentsOf(own.client, handle.workflowId);
+  });
+});
+
+describe('a run of an agent that no worker knows', () => {
+  test('is blocked with the nearest names, and goes on by itself when a worker has it', async () => {
+    const handle = await rig.start({ agent: 'clark', message: 'hello', open: true });
+    const status = await blocked(handle);
+    expect(status).toMatchObject({ agent: 'clark', reason: 'agent_missing', outcome: null });
+    expect(status.message).toContain('got "clark" (nearest: clerk, slow)');
+    await vi.waitFor(async () => {
+      const told = await client.status(handle.workflowId);
+      expect(told).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
+      expect(told.message).toBe(status.message);
+    });
+    await ask(handle, 'and this');
+    await rig.worker([agent([look], 'clark')], { models, segment: { steps: 1, bytes: 1e9 } });
+    expect(await outcomeOf(handle, 2)).toMatchObject({ status: 'completed', answer: 'done' });
+    await handle.cancel();
+    await handle.result().catch(() => undefined);
+    const texts = saidIn(await segmentsOf(rig.client, handle.workflowId)).map(({ text }) => text);
+    expect(texts).toEqual(['hello', 'done', 'and this', 'done']);
+  });
+});
+
+/** Cancels, and expects that the run, its memo and its readers agree on it. */
+async function expectCancelled(handle: WorkflowHandle, turn: number | null = 1): Promise<void> {
+  await handle.cancel();
+  await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
+  const { status, memo } = await handle.describe();
+  expect(status.name).toBe('CANCELLED');
+  expect(memo).toMatchObject({ status: 'cancelled', reason: 'cancelled' });
+  const told = await client.status(handle.workflowId);
+  expect(told).toMatchObject({ status: 'done', reason: 'cancelled' });
+  if (turn === null) return;
+  expect(memo).toMatchObject({ turn });
+  expect(await client.result(handle.workflowId)).toMatchObject({ status: 'cancelled' });
+}
+
+describe('a cancel takes effect', () => {
+  test('while the tools of an MCP server are listed', async () => {
+    const asked = once(mute, 'connection');
+    const handle = await rig.start({ agent: 'slow', message: 'go' });
+    await asked;
+    await expectCancelled(handle);
+    const { messages } = await client.transcript(handle.workflowId);
+    expect(messages.map(({ text }) => text)).toEqual(['go']);
+    await segmentsOf(rig.client, handle.workflowId);
+  });
+
+  test('while an open run lists them, with a message and a change of limits that wait', async () => {
+    const handle = await rig.start({ agent: 'slow', open: true });
+    await vi.waitFor(async () => {
+      expect((await handle.describe()).raw.pendingActivities).toHaveLength(1);
+    });
+    await ask(handle, 'one');
+    const limits = handle.executeUpdate('setLimits', { args: [{ steps: 3 }] });
+    limits.catch(() => undefined);
+    await expectCancelled(handle, null);
+    await expect(limits).rejects.toBeInstanceOf(WorkflowUpdateFailedError);
+  });
+
+  test('while no worker knows its agent', async () => {
+    const handle = await rig.start({ agent: 'nobody', message: 'go' });
+    await blocked(handle);
+    await expectCancelled(handle);
+  });
+
+  test('while it forks, while a segment is left, and while the archive is down', async () => {
+    const own = await newRig();
+    const [hang, store] = [gate(), gate()];
+    const files = fileBlobStore(own.home);
+    const blobs: BlobStore = {
+      ...files,
+      put: async (text) => {
+        await store.wait();
+        return await files.put(text);
+      },
+    };
+    let isHeld = false;
+    const archive: Archive = {
+      append: async () => {
+        if (isHeld) await hang.wait();
+        else throw ApplicationFailure.nonRetryable('down');
+      },
+      read: async () => [],
+    };
+    await own.worker([agent()], { models, archive, blobs, segment: { steps: 1, bytes: 1e9 } });
+    // What cannot be archived is told by the history; nothing waits for a store that is down.
+    const open = await own.start({ agent: 'clerk', message: 'hi', open: true });
+    expect(await outcomeOf(open, 1)).toMatchObject({ answer: 'done' });
+    await ask(open, 'more');
+    expect(await client.result(open.workflowId, { turn: 2 })).toMatchObject({ answer: 'done' });
+    const { messages } = await client.transcript(open.workflowId);
+    expect(messages.map(({ turn, text }) => `${turn} ${text}`)).toEqual([
+      '1 hi',
+      '1 done',
+      '2 more',
+      '2 done',
+    ]);
+    expect(await client.status(open.workflowId)).toMatchObject({ status: 'waiting_message' });
+    await expectCancelled(open, null);
+    isHeld = true;
+    answers.set('leaves', calling(['look', { at: 'a' }]));
+    const leaving = await own.start({ agent: 'clerk', message: 'leaves', open: true });
+    await hang.reached;
+    await expectCancelled(leaving);
+    const forking = await own.start({
+      agent: 'clerk',
+      message: 'again',
+      fork: { run: open.workflowId },
+    });
+    await store.reached;
+    await expectCancelled(forking);
+    hang.release();
+    store.release();
+  });
+});
+
+describe('an activity that was completed by hand', () => {
+  const byHand = async (handle: WorkflowHandle, result: unknown): Promise<void> => {
+    const { raw } = await handle.describe();
+    const activityId = raw.pendingActivities?.[0]?.activityId ?? '';
+    await rig.client.activity.complete({ workflowId: handle.workflowId, activityId }, result);
+  };
+
+  test.each([
+    ['a text', { text: 'by hand' }],
+    ['nothing', null],
+  ])(
+    'of a model with %s ends the turn, visibly, for the run and for its readers',
+    async (what, result) => {
+      const door = gate();
+      answers.set(`model ${what}`, async () => {
+        await door.wait();
+        return say('late');
+      });
+      const handle = await rig.start({ agent: 'clerk', message: `model ${what}`, open: true });
+      await door.reached;
+      await byHand(handle, result);
+      const error = expect.stringContaining('completed by hand');
+      const end = { status: 'failed', reason: 'error', error };
+      expect(await outcomeOf(handle, 1)).toMatchObject(end);
+      expect(await client.result(handle.workflowId, { turn: 1 })).toMatchObject(end);
+      expect(await client.status(handle.workflowId)).toMatchObject({ outcome: end });
+      door.release();
+      await handle.terminate();
+    },
+  );
+});

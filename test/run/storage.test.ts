@@ -1,0 +1,269 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { ArchiveError, type Archive } from '../../src/archive/archive.js';
+import { BlobError, type BlobStore } from '../../src/blobs/blob-store.js';
+import { ownedText } from '../../src/blobs/owned-text.js';
+import { readRun } from '../../src/client/read-run.js';
+import { statusFrom } from '../../src/client/status.js';
+import type { RunInput } from '../../src/core/input.js';
+import type { RunStatus } from '../../src/core/status.js';
+import type { ModelRequest } from '../../src/models/model.js';
+import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { artefact } from '../../src/tools/artefact.js';
+import { defaultTools } from '../../src/tools/default-tools.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { clerk, clientOf } from '../support/clerk.js';
+import { replyTo } from '../support/conversation.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+
+/** What the store does with texts that hold a certain word: `full` refuses them, the rest cannot be read. */
+type Fault = 'full' | 'down' | 'missing' | 'damaged';
+const faults = new Map<string, Fault>();
+const texts = new Map<string, string>();
+const faultOf = (text: string): Fault | undefined =>
+  [...faults].find(([word]) => text.includes(word))?.[1];
+
+/** A driver that does not verify what it reads, as one for a remote store may be. */
+const store: BlobStore = {
+  async put(text) {
+    if (faultOf(text) === 'full') throw new BlobError('unwritable', 'the disk is full');
+    const sha256 = createHash('sha256').update(text).digest('hex');
+    texts.set(sha256, text);
+    return { sha256, bytes: Buffer.byteLength(text) };
+  },
+  async get({ sha256 }) {
+    const text = texts.get(sha256);
+    const fault = text === undefined ? 'missing' : faultOf(text);
+    if (fault === 'missing') throw new BlobError('missing', `blob ${sha256} is missing`);
+    if (fault === 'down') throw new Error('connect ECONNREFUSED');
+    return `${text}${fault === 'damaged' ? '?' : ''}`;
+  },
+};
+
+let archiveIsDown = false;
+const archive: Archive = {
+  async append() {
+    if (archiveIsDown) throw new ArchiveError('unwritable', 'the disk is full');
+  },
+  read: async () => [],
+};
+
+let paid = 0;
+const pay = defineTool({
+  name: 'pay',
+  description: 'pays',
+  input: z.object({ note: z.string() }),
+  effect: 'once',
+  execute: async ({ note }, { artefacts }) => {
+    paid += 1;
+    const named = artefacts.names.length > 0 ? await artefacts.get(note) : '';
+    return `paid for ${note.length + String(named).length}`;
+  },
+});
+const make = defineTool({
+  name: 'make',
+  description: 'makes a text',
+  input: z.object({ word: z.string(), whole: z.boolean() }),
+  effect: 'read',
+  execute: async ({ word, whole }) => {
+    const text = word.repeat(4_000);
+    return whole ? artefact(text, { name: 'report' }) : text;
+  },
+});
+
+/** Does what the first message says, with its last word in what goes to the store. */
+async function obey({ messages, files }: ModelRequest): Promise<ScriptedReply> {
+  const [task = '', word = ''] = (messages[0]?.text ?? '').split(' ');
+  const last = messages.at(-1)?.text ?? '';
+  const step = messages.filter(({ role }) => role === 'assistant').length;
+  switch (`${task} ${step}`) {
+    case 'large-arguments 0':
+      return callTool('pay', { note: word.repeat(3_000) });
+    case 'context 0':
+      return callTool('pay', { note: 'x' });
+    case 'artefact 0':
+    case 'long-result 0':
+      return callTool('make', { word, whole: task === 'artefact' });
+    case 'artefact 1':
+      return callTool('pay', { note: 'report' });
+    case 'long-result 1':
+      return callTool('read_result', { ref: /"ref":"([0-9a-f]{64})"/.exec(last)?.[1] ?? '' });
+    case 'invented 0':
+      return callTool('read_result', { ref: 'ab'.repeat(32) });
+    case 'steps 0':
+    case 'steps 1':
+    case 'steps 2':
+      return callTool('make', { word: `${step}`, whole: false });
+    case 'look 0':
+      await Promise.all(
+        messages.flatMap((one) =>
+          one.role === 'user'
+            ? (one.attachments ?? []).map(
+                async (each) => 'blob' in each && (await files?.(each.blob)),
+              )
+            : [],
+        ),
+      );
+      return say('seen');
+    default:
+      return say(last.slice(0, 200));
+  }
+}
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+  const tools = [...defaultTools(), pay, make];
+  const agents = [
+    defineAgent({ name: 'a', instructions: 'x', model: 'm', tools }),
+    clerk('clerk', { model: 'talk' }),
+  ];
+  const models = {
+    m: { call: obey },
+    talk: { call: async (request: ModelRequest) => replyTo(request) },
+  };
+  await rig.worker(agents, {
+    models,
+    blobs: store,
+    archive,
+    segment: { steps: 2, bytes: 2_000_000 },
+  });
+});
+afterAll(async () => await rig.close());
+
+async function untilBlocked(handle: WorkflowHandle, message: RegExp): Promise<void> {
+  const blocked = {
+    status: 'blocked',
+    reason: 'storage',
+    message: expect.stringMatching(message),
+  };
+  await vi.waitFor(
+    async () => expect(await handle.query<RunStatus>('status')).toMatchObject(blocked),
+    { timeout: 20_000, interval: 50 },
+  );
+  // Whoever has no worker to ask reads the same.
+  expect(statusFrom(await readRun(rig.client, handle.workflowId), Date.now())).toMatchObject(
+    blocked,
+  );
+}
+
+async function start(task: string, word: string, rest: Partial<RunInput> = {}) {
+  return await rig.start({ agent: 'a', message: `${task} ${word}`, ...rest });
+}
+
+async function resumed(handle: WorkflowHandle, word: string): Promise<Ended> {
+  faults.delete(word);
+  await handle.executeUpdate('resume');
+  return await rig.end(handle);
+}
+
+describe.concurrent('a run whose storage fails is blocked, and goes on when it is back', () => {
+  test.each<readonly [string, string, Fault, RegExp]>([
+    [
+      'large-arguments',
+      'down',
+      'down',
+      /^the arguments of pay \(call_1_1_0\) cannot be read: blob [0-9a-f]{64}: connect ECONNREFUSED$/,
+    ],
+    [
+      'artefact',
+      'damaged',
+      'damaged',
+      /^artefact "report" cannot be read: blob [0-9a-f]{64} is damaged: .*restore it from a backup/,
+    ],
+    [
+      'long-result',
+      'missing',
+      'missing',
+      /^a text that was too large to be shown cannot be read: blob [0-9a-f]{64} is missing/,
+    ],
+  ])('%s, %s', async (task, _what, fault, message) => {
+    const word = randomUUID();
+    faults.set(word, fault);
+    const handle = await start(task, word);
+    await untilBlocked(handle, message);
+    const { outcome, history } = await resumed(handle, word);
+    expect(outcome).toMatchObject({ status: 'completed' });
+    expect(outcome.answer).toMatch(task === 'long-result' ? /^\[bytes 0/ : /^paid for/);
+    expect(timeouts(history)).toBe(0);
+  });
+
+  test('context, which was stored and is missing, by itself', async () => {
+    const word = randomUUID();
+    faults.set(word, 'missing');
+    const handle = await start('context', word, { context: { notes: word.repeat(100) } });
+    await untilBlocked(handle, /^the run's context cannot be read: blob [0-9a-f]{64} is missing/);
+    faults.delete(word);
+    expect((await rig.end(handle)).outcome).toMatchObject({ status: 'completed' });
+  });
+
+  test('context, which the store does not take at the start', async () => {
+    const word = randomUUID();
+    faults.set(word, 'full');
+    const handle = await start('context', word, { context: { notes: word.repeat(1_000) } });
+    await untilBlocked(handle, /the disk is full/);
+    expect((await resumed(handle, word)).outcome).toMatchObject({ status: 'completed' });
+  });
+
+  test('attachment, which is missing', async () => {
+    const id = `look-${randomUUID()}`;
+    const text = ownedText('attachment', id, 'AAAA');
+    const blob = await store.put(text);
+    texts.delete(blob.sha256);
+    const attachments = [{ type: 'image', mediaType: 'image/png', blob }] as const;
+    const handle = await rig.start({ agent: 'a', message: 'look x', attachments }, id);
+    await untilBlocked(handle, new RegExp(`blob ${blob.sha256} is missing`));
+    await store.put(text);
+    expect((await resumed(handle, '')).outcome).toMatchObject({ answer: 'seen' });
+  });
+
+  test.each<readonly [Fault, RegExp]>([
+    ['full', /the disk is full/],
+    [
+      'damaged',
+      /^an earlier part of the conversation cannot be read: blob [0-9a-f]{64} is damaged/,
+    ],
+  ])('a fork, whose messages are in a store that is %s', async (fault, message) => {
+    const word = randomUUID();
+    const client = await clientOf(rig);
+    const id = `talk-${word}`;
+    await client.ask(id, `remember ${word}`, { start: { agent: 'clerk' } });
+    await client.result(id, { turn: 1 });
+    faults.set(word, fault);
+    const { id: forked } = await client.fork(id, { message: 'and now?' });
+    const handle = rig.client.workflow.getHandle(forked);
+    await untilBlocked(handle, message);
+    expect((await resumed(handle, word)).outcome).toMatchObject({ answer: 'done: and now?' });
+    await client.closeRun(id);
+    await client.close();
+  });
+});
+
+test('a model that invents a reference is told so; the run is not blocked', async () => {
+  const { outcome } = await rig.run({ agent: 'a', message: 'invented x' });
+  expect(outcome.answer).toContain('there is no text abab');
+});
+
+test('an archive that is down holds up no run while its segment has room', async () => {
+  archiveIsDown = true;
+  const { outcome, history } = await rig.run({ agent: 'a', message: 'steps x', archive: true });
+  archiveIsDown = false;
+  expect(outcome).toMatchObject({ status: 'completed', steps: 4, segments: 1 });
+  const kept = (history.events ?? []).filter(
+    ({ activityTaskFailedEventAttributes: failed }) =>
+      failed?.failure?.applicationFailureInfo?.type === 'storage',
+  );
+  expect(kept.length).toBeGreaterThan(0);
+  expect(timeouts(history)).toBe(0);
+});
+
+test('nothing was done while the storage was down, and everything once after it', () => {
+  expect(paid).toBe(4);
+});
+
+function timeouts({ events }: Ended['history']): number {
+  return (events ?? []).filter((event) => event.activityTaskTimedOutEventAttributes).length;
+}

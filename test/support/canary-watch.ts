@@ -1,0 +1,81 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import type { Payload, PayloadCodec } from '@temporalio/common';
+import type { LogEntry } from '@temporalio/worker';
+import { Worker } from '@temporalio/worker';
+import type { History } from '../../src/client/history-facts.js';
+import { canariesIn } from './canaries.js';
+import { historyText } from './history-text.js';
+
+/** Where a planted secret was seen. Kept beside what a test throws, which product code may swallow. */
+const leaks: string[] = [];
+
+/** Throws, once, for all secrets that were seen since the last time. */
+export function expectNoLeaks(): void {
+  const seen = [...new Set(leaks.splice(0))];
+  if (seen.length > 0) throw new Error(`planted secrets were let out:\n${seen.join('\n')}`);
+}
+
+/** Notes the planted secrets in what goes out at a place. */
+export function watch(place: string, given: Uint8Array | string): void {
+  for (const name of canariesIn(given)) {
+    const at = process.env['CANARY_DEBUG'] ? `: ${Buffer.from(given).toString()}` : '';
+    leaks.push(`${name} in ${place}${at}`);
+  }
+}
+
+/** Every payload that a client sends or reads. */
+export const canaryCodec: PayloadCodec = {
+  encode: async (payloads) => watched('a payload that a client sent', payloads),
+  decode: async (payloads) => watched('a payload that a client read', payloads),
+};
+
+function watched(place: string, payloads: Payload[]): Payload[] {
+  for (const { data } of payloads) if (data) watch(place, data);
+  return payloads;
+}
+
+/** All that workers of this process send: results, failures, heartbeats, and commands of workflows. */
+const SENT = [
+  'completeActivityTask',
+  'completeWorkflowActivation',
+  'recordActivityHeartbeat',
+] as const;
+
+type Native = Record<(typeof SENT)[number], (bytes: Buffer) => unknown>;
+
+/** Watches every worker that is created from now on. */
+export function watchWorkers(): void {
+  const create = Worker.create.bind(Worker);
+  Worker.create = async (options) => {
+    const worker = await create(options);
+    const native = Reflect.get(worker, 'nativeWorker') as Native;
+    for (const method of SENT) {
+      const send = native[method];
+      native[method] = (bytes) => {
+        watch(`${method} of a worker`, bytes);
+        return send(bytes);
+      };
+    }
+    return worker;
+  };
+}
+
+export function watchLog(entry: LogEntry): void {
+  watch('the log', `${entry.message} ${inspect(entry.meta, { depth: 20, maxStringLength: null })}`);
+}
+
+export function watchHistory(history: History): void {
+  watch('a history', historyText(history));
+}
+
+/** Every file below a folder: blobs, archive, live, and a server's database. */
+export async function watchFiles(folder: string): Promise<void> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    const file = join(entry.parentPath, entry.name);
+    watch(`the file ${file.slice(folder.length + 1)}`, await readFile(file).catch(() => ''));
+  }
+}

@@ -1,0 +1,17 @@
+import { existsSync } from 'node:fs';
+import { relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+
+/**
+ * Arguments of `node` that run a script of the tests, given by its URL, in a process of its own: the
+ * compiled one where the test run has built it (a process starts four times as fast), else the source.
+ */
+export function childScript(source: URL): readonly string[] {
+  const path = fileURLToPath(source);
+  const built = process.env['PERDURE_TEST_BUILD'];
+  const script = path.replace(/\.ts$/, '.js');
+  const compiled = built === undefined ? script : resolve(built, relative(repository, script));
+  return existsSync(compiled) ? [compiled] : ['--import', 'tsx', path];
+}

@@ -1,0 +1,18 @@
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
+import { WORKFLOW_MODULES } from '../../src/workflow-modules.js';
+
+const quiet = (): void => undefined;
+const logger = { log: quiet, trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
+let bundle: Promise<WorkflowBundle> | undefined;
+
+/** The workflows of perdure beside those of a project of its own, bundled once per process. */
+export async function ownBundle(): Promise<WorkflowBundle> {
+  bundle ??= bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('own-workflows.ts', import.meta.url)),
+    payloadConverterPath: WORKFLOW_MODULES.payloadConverter(),
+    preloadModules: [WORKFLOW_MODULES.preload()],
+    logger,
+  });
+  return await bundle;
+}

@@ -1,0 +1,15 @@
+import { makeContinueAsNewFunc } from '@temporalio/workflow';
+import { agent, runAgent, type Outcome, type RunInput } from '../../src/workflow.js';
+
+export { agent };
+
+/** Calls an agent twice with the same input, as a workflow of a project's own would. */
+export async function caller(input: RunInput): Promise<readonly Outcome[]> {
+  return [await runAgent(input), await runAgent(input)];
+}
+
+/** Continues as new into an agent, with a state that no segment of it has left. */
+export async function forger(input: RunInput, carried: unknown): Promise<void> {
+  const go = makeContinueAsNewFunc<typeof agent>({ workflowType: 'agent' });
+  await go(input, carried);
+}

@@ -1,0 +1,8 @@
+import type { SentMessage, TakenMessage } from '../../src/client/ask-recorded.js';
+
+/** A message that the run has taken; throws for one that is only recorded. */
+export async function taken(sent: Promise<SentMessage>): Promise<TakenMessage> {
+  const message = await sent;
+  if (message.delivered) return message;
+  throw new Error(`message ${message.messageId} is recorded, and no worker has taken it`);
+}
