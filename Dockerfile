@@ -1,4 +1,4 @@
-FROM node:22-bookworm-slim AS build
+FROM node:22.23.1-bookworm-slim@sha256:6c74791e557ce11fc957704f6d4fe134a7bc8d6f5ca4403205b2966bd488f6b3 AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 # `prepare` would build before the sources are there.
@@ -8,7 +8,7 @@ COPY scripts scripts
 COPY src src
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 
-FROM node:22-bookworm-slim
+FROM node:22.23.1-bookworm-slim@sha256:6c74791e557ce11fc957704f6d4fe134a7bc8d6f5ca4403205b2966bd488f6b3
 # Temporal's client takes the authorities that it trusts from the system.
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends ca-certificates \
