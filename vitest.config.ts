@@ -1,9 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
 /** Folders whose tests need no Temporal: they share processes, and take half the time so. */
-const PURE = [
-  'activities,agents,archive,blobs,classify,core,mcp,models,output,prompts,secrets,testing,tools',
-].map((folders) => `test/{${folders}}/**/*.test.ts`);
+const PURE = ['activities,agents,core,mcp,models,output,prompts,secrets,storage,testing,tools'].map(
+  (folders) => `test/{${folders}}/**/*.test.ts`,
+);
 
 export default defineConfig({
   test: {

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { createClient } from '../src/client.js';
-import { installRuntime } from '../src/runtime.js';
+import { installRuntime } from '../src/worker/runtime.js';
 import { inflict } from './faults.js';
 import { violations } from './invariants.js';
 import { answerAll } from './model.js';

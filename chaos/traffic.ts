@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PerdureClient } from '../src/client/client-types.js';
-import { UndecidedError } from '../src/client/undecided.js';
-import type { DurableEvent } from '../src/client/run-events.js';
+import { UndecidedError } from '../src/updates/undecided.js';
+import type { DurableEvent } from '../src/history/run-events.js';
 import type { Outcome } from '../src/core/outcome.js';
 import { integer, seeded, type Random } from './random.js';
 

@@ -8,7 +8,7 @@ import { buildPackage } from '../bench/start/build.js';
 import { ensureServer } from '../src/server/ensure-server.js';
 import { stopServer } from '../src/server/stop-server.js';
 import { startStub, type Stub } from '../src/testing/stub-server.js';
-import { bundleWorkflows } from '../src/workflow-code.js';
+import { bundleWorkflows } from '../src/worker/bundle.js';
 import { startLedger, type Ledger } from './ledger.js';
 
 export const QUEUE = 'chaos';

@@ -1,6 +1,6 @@
 // The last part of the build: the workflow code as one file, so that a worker is ready in a moment.
 import { writeFile } from 'node:fs/promises';
-import { bundleWorkflows } from '../dist/workflow-code.js';
+import { bundleWorkflows } from '../dist/worker/bundle.js';
 
 const { code } = await bundleWorkflows();
 await writeFile(new URL('../dist/workflow-bundle.js', import.meta.url), code);

@@ -1,6 +1,6 @@
 import type { Agent } from './agents/define-agent.js';
 import type { ModelEntry } from './models/catalog.js';
-import { assertSecretNames } from './secret-names.js';
+import { assertSecretNames } from './secrets/names.js';
 
 export interface Config {
   readonly agents: readonly Agent[];
@@ -37,17 +37,4 @@ export function defineConfig(config: Config): Config {
     throw new Error(`config: two agents are named "${twice}"; rename one of them`);
   }
   return Object.freeze({ ...config });
-}
-
-/** Where runs of this configuration are worked on. */
-export function taskQueueOf(
-  config: Pick<Config, 'taskQueue'>,
-  env: Readonly<Record<string, string | undefined>>,
-): string {
-  return config.taskQueue ?? env['PERDURE_TASK_QUEUE'] ?? 'perdure';
-}
-
-/** PERDURE_HOME: server database, blobs, archive. */
-export function homeOf(env: Readonly<Record<string, string | undefined>>): string {
-  return env['PERDURE_HOME'] ?? '.perdure';
 }

@@ -17,9 +17,9 @@ export {
   transcriptQuery,
   type TranscriptRange,
   type TurnOutcome,
-} from './workflows/handles.js';
+} from './workflows/messages.js';
 export type { Ask, AskReceipt } from './core/inbox.js';
-export type { RunInput } from './core/input.js';
+export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';
 export type { Pending, RunStatus, TranscriptPage } from './core/status.js';
-export type { Resolution } from './core/call-results.js';
+export type { Resolution } from './core/calls/call-results.js';

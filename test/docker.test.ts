@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { SEARCH_ATTRIBUTES } from '../src/search-attributes.js';
+import { SEARCH_ATTRIBUTES } from '../src/temporal/search-attributes.js';
 import { DYNAMIC_CONFIG, RETENTION_HOURS } from '../src/server/server-settings.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));

@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { describe, expect, test } from 'vitest';
-import { outcomeOf, project } from '../src/client/projection.js';
+import { outcomeOf, project } from '../src/history/projection.js';
 import type { Outcome } from '../src/core/outcome.js';
-import { readFact } from '../src/client/history-facts.js';
+import { readFact } from '../src/history/decode-event.js';
 import { expectReplays } from './support/rig.js';
 
 const FOLDER = new URL('./histories/', import.meta.url);

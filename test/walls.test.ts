@@ -1,34 +1,223 @@
-import { describe, expect, test } from 'vitest';
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, test } from 'vitest';
+import { importsOf, roomOf, sourceFiles, type Import } from '../scripts/walls/imports.js';
+import { ENTRIES, WALLS } from '../scripts/walls/table.js';
+import { wallFiles } from '../scripts/write-walls.js';
 import { sourceBundle } from './support/bundle.js';
 
-/** What a workflow must never hold: user code's libraries, Node, and the edge of perdure itself. */
-const FORBIDDEN = [
-  'node_modules/zod',
-  'node_modules/openai',
-  'node_modules/lru-cache',
-  'src/activities',
-  'src/models',
-  'src/tools',
-  'src/client',
-  'src/output',
-  'src/prompts',
-  'src/classify',
-  'src/archive',
-  'src/agents',
-  'src/mcp',
-  'src/secrets',
-  'src/worker',
-  'modelcontextprotocol',
+const ROOT = new URL('../', import.meta.url).pathname;
+const SRC = join(ROOT, 'src');
+const run = promisify(execFile);
+
+const byRoom = new Map(WALLS.map((wall) => [wall.room, wall]));
+const temporary: string[] = [];
+
+afterAll(async () => {
+  for (const folder of temporary) await rm(folder, { recursive: true, force: true });
+});
+
+/** Imports that the table does not allow. */
+function refused(imports: readonly Import[]): readonly string[] {
+  return imports.flatMap(({ from, to, isPackage }) => {
+    const room = roomOf(from);
+    const wall = byRoom.get(room);
+    if (wall === undefined) return ENTRIES.includes(room) ? [] : [`${room}: not in the table`];
+    const allowed = isPackage
+      ? wall.packages.includes(to)
+      : roomOf(to) === room || wall.rooms.includes(roomOf(to));
+    return allowed ? [] : [`${from} -> ${to}`];
+  });
+}
+
+/** A copy of the lint configuration with one file of source beside it. */
+async function withFile(path: string, text: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'perdure-walls-'));
+  temporary.push(folder);
+  const config = JSON.parse(readFileSync(join(ROOT, '.oxlintrc.json'), 'utf8'));
+  const { options: _typeAware, $schema: _schema, ...plain } = config;
+  writeFileSync(join(folder, '.oxlintrc.json'), JSON.stringify(plain));
+  mkdirSync(dirname(join(folder, path)), { recursive: true });
+  writeFileSync(join(folder, path), text);
+  return folder;
+}
+
+async function lint(folder: string): Promise<string> {
+  const oxlint = join(ROOT, 'node_modules/.bin/oxlint');
+  return await run(oxlint, ['--format', 'unix', '.'], { cwd: folder }).then(
+    () => '',
+    (error: { stdout?: string }) => error.stdout ?? '',
+  );
+}
+
+describe('the table of walls', () => {
+  test('allows every import of the sources, type-only ones included', () => {
+    const imports = importsOf(SRC);
+    expect(imports.length).toBeGreaterThan(1_000);
+    expect(refused(imports)).toEqual([]);
+  });
+
+  test('names every room that exists, and no other', () => {
+    const rooms = new Set(sourceFiles(SRC).map(roomOf));
+    expect([...rooms].toSorted()).toEqual([...byRoom.keys(), ...ENTRIES].toSorted());
+  });
+
+  test('lets a room import only rooms above it, so there is no cycle and no upward import', () => {
+    const order = WALLS.map(({ room }) => room);
+    const upward = WALLS.flatMap(({ room, rooms }) =>
+      rooms.filter((other) => order.indexOf(other) >= order.indexOf(room)),
+    );
+    expect(upward).toEqual([]);
+  });
+
+  test('allows nothing that no file needs', () => {
+    const used = new Set(
+      importsOf(SRC).map(({ from, to, isPackage }) => {
+        return `${roomOf(from)} -> ${isPackage ? to : roomOf(to)}`;
+      }),
+    );
+    const unused = WALLS.flatMap(({ room, rooms, packages }) =>
+      [...rooms, ...packages].map((to) => `${room} -> ${to}`).filter((each) => !used.has(each)),
+    );
+    expect(unused).toEqual([]);
+  });
+
+  test('is what the lint configuration and ARCHITECTURE.md say (npm run walls)', async () => {
+    for (const [name, text] of Object.entries(await wallFiles())) {
+      expect(readFileSync(join(ROOT, name), 'utf8')).toBe(text);
+    }
+  });
+});
+
+describe('the house', () => {
+  test('has at most 13 floors', () => {
+    const floors = new Map<string, number>();
+    const imports = importsOf(SRC).filter(({ isPackage }) => !isPackage);
+    const floorOf = (room: string): number => {
+      const known = floors.get(room);
+      if (known !== undefined) return known;
+      const below = imports
+        .filter(({ from, to }) => roomOf(from) === room && roomOf(to) !== room)
+        .map(({ to }) => roomOf(to));
+      const floor = 1 + Math.max(0, ...[...new Set(below)].map(floorOf));
+      floors.set(room, floor);
+      return floor;
+    };
+    expect(Math.max(...sourceFiles(SRC).map((path) => floorOf(roomOf(path))))).toBeLessThanOrEqual(
+      13,
+    );
+  });
+
+  test('has no folder with more than 32 files', () => {
+    const counts = new Map<string, number>();
+    for (const path of sourceFiles(SRC)) {
+      counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+    }
+    expect([...counts].filter(([, count]) => count > 32)).toEqual([]);
+  });
+
+  test('has no small file that only its neighbor imports', () => {
+    const importers = new Map<string, Set<string>>();
+    for (const { from, to } of importsOf(SRC)) {
+      importers.set(to, (importers.get(to) ?? new Set()).add(from));
+    }
+    const satellites = sourceFiles(SRC).filter((path) => {
+      const [only, ...others] = importers.get(path) ?? [];
+      if (only === undefined || others.length > 0 || dirname(only) !== dirname(path)) return false;
+      return readFileSync(join(SRC, path), 'utf8').split('\n').length - 1 < 60;
+    });
+    expect(satellites).toEqual([]);
+  });
+});
+
+/** Attempts to break through a wall, each in a file of its own. */
+const ATTEMPTS: readonly { readonly file: string; readonly text: string }[] = [
+  ...[
+    "import { priceOf } from '../models/prices.js';\nexport const x = priceOf;",
+    "import type { Model } from '../models/model.js';\nexport type X = Model;",
+    "import { attempt } from '../live/attempt.js';\nexport const x = attempt;",
+    "import { startStub } from '../testing/stub-server.js';\nexport const x = startStub;",
+    "export { openClient } from '../client/create-client.js';",
+    "export const x = () => import('../storage/blob-store.js');",
+    "import { createWorker } from '../worker.js';\nexport const x = createWorker;",
+    "import { z } from 'zod';\nexport const x = z;",
+    "import { createHash } from 'node:crypto';\nexport const x = createHash;",
+    "import { Client } from '@temporalio/client';\nexport const x = Client;",
+    'export const now = () => Date.now();',
+    'export const now = () => globalThis.Date.now();',
+    "export const now = () => globalThis['Date'].now();",
+    "export const x = Math['random']();",
+    'const { random } = Math;\nexport const x = random();',
+    'export const x = (n: number) => n.toLocaleString();',
+    "export const x = (a: string) => a.localeCompare('b');",
+    'export const x = () => Intl.DateTimeFormat().resolvedOptions().timeZone;',
+    'export const x = (o: object) => new WeakRef(o);',
+    'export const x = new FinalizationRegistry(() => undefined);',
+  ].flatMap((text) => [{ file: 'src/core/attempt.ts', text }]),
+  {
+    file: 'src/core/calls/attempt.ts',
+    text: "import { m } from '../../models/model.js';\nexport const x = m;",
+  },
+  ...['storage', 'agents', 'client', 'history', 'live', 'cli', 'activities', 'models', 'tools'].map(
+    (room) => ({
+      file: 'src/workflows/attempt.ts',
+      text: `import type { X } from '../${room}/x.js';\nexport type Y = X;`,
+    }),
+  ),
+  ...[
+    'export const now = () => globalThis.Date.now();',
+    'export const x = (o: object) => new WeakRef(o);',
+    'export const x = (at: Date) => at.toLocaleTimeString();',
+    'export const x = (at: Date) => at.getHours();',
+  ].map((text) => ({ file: 'src/workflows/attempt.ts', text })),
+  ...['client', 'agents', 'cli'].map((room) => ({
+    file: 'src/models/attempt.ts',
+    text: `import { x } from '../${room}/x.js';\nexport const y = x;`,
+  })),
+  {
+    file: 'src/client/attempt.ts',
+    text: "import { x } from '../cli/x.js';\nexport const y = x;",
+  },
+  {
+    file: 'src/storage/attempt.ts',
+    text: "import { x } from '../cli/x.js';\nexport const y = x;",
+  },
+  {
+    file: 'src/tools/attempt.ts',
+    text: "import OpenAI from 'openai';\nexport const y = OpenAI;",
+  },
 ];
 
+describe('an attempt to break through a wall', () => {
+  test.each(ATTEMPTS)('is refused by the lint: $file: $text', async ({ file, text }) => {
+    const output = await lint(await withFile(file, `${text}\n`));
+    expect(output).toMatch(/no-restricted-(imports|globals|properties)/);
+  });
+
+  test.each(ATTEMPTS.filter(({ text }) => text.includes("from '.") || text.includes('import(')))(
+    'is refused by the walk of all imports: $file: $text',
+    async ({ file, text }) => {
+      const folder = await withFile(file, text);
+      expect(refused(importsOf(join(folder, 'src')))).toHaveLength(1);
+    },
+  );
+});
+
 describe('the workflow bundle', () => {
-  test('holds the engine and nothing of its edge', async () => {
+  /** Everything that a workflow may hold, by package and by folder of `src/`. */
+  const ALLOWED =
+    /^(node_modules\/(@temporalio|@noble\/hashes|nexus-rpc|long|ms)\/|src\/(core|workflows)\/)/;
+
+  test('holds core, workflows, and the SDK, and nothing else', async () => {
     const bundle = await sourceBundle();
     const code = 'code' in bundle ? bundle.code : '';
-    const modules = new Set(code.match(/(?:node_modules|src)\/[@\w./-]+/g));
+    const modules = new Set(code.match(/(?<="\.\/)(?:node_modules|src)\/[@\w./-]+\.[jt]s(?=")/g));
     expect([...modules].filter((path) => path.includes('src/core/')).length).toBeGreaterThan(20);
-    const found = [...modules].filter((path) => FORBIDDEN.some((each) => path.includes(each)));
-    expect(found).toEqual([]);
+    expect([...modules].filter((path) => !ALLOWED.test(path))).toEqual([]);
   });
 
   test('stays small: each cached run pays for it', async () => {

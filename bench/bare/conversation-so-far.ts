@@ -1,5 +1,5 @@
 import type OpenAI from 'openai';
-import type { PromptMessage } from '../../src/core/messages.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { readScript, replyOf, resultOf } from '../conversation.js';
 import { INSTRUCTIONS } from '../subject/agents.js';
 

@@ -1,6 +1,6 @@
 // The worker of the bare loop as a process of its own, with perdure's own worker settings.
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { installRuntime } from '../../src/runtime.js';
+import { installRuntime } from '../../src/worker/runtime.js';
 import { serveAsChild } from '../kit/child-side.js';
 import { bareActivities } from './activities.js';
 

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { readFact, type History, type HistoryEvent } from '../../src/client/history-facts.js';
+import { readFact, type History, type HistoryEvent } from '../../src/history/decode-event.js';
 import { isObject } from '../../src/core/json.js';
 
 /** Where a run stood when it asked its model for the next step. */

@@ -1,4 +1,4 @@
-import { readFact, type History, type HistoryEvent } from '../../src/client/history-facts.js';
+import { readFact, type History, type HistoryEvent } from '../../src/history/decode-event.js';
 import { isObject, textOf } from '../../src/core/json.js';
 import type { Arrival } from './destinations.js';
 

@@ -8,7 +8,7 @@ import { ensureServer } from '../../src/server/ensure-server.js';
 import type { ServerHandle } from '../../src/server/server-handle.js';
 import { stopServer } from '../../src/server/stop-server.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { bundleWorkflows } from '../../src/workflow-code.js';
+import { bundleWorkflows } from '../../src/worker/bundle.js';
 import { stubAnswer } from '../subject/models.js';
 import { startChild, type Child, type ChildOptions } from './child.js';
 

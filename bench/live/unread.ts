@@ -1,5 +1,5 @@
 import { createLiveHub } from '../../src/live/hub.js';
-import { openAiModel } from '../../src/models/openai.js';
+import { openAiModel } from '../../src/models/openai/model.js';
 import type { Delta, ModelRequest } from '../../src/models/model.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub } from '../../src/testing/stub-server.js';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import type { Effect } from '../../src/core/definition.js';
+import type { Effect } from '../../src/core/definition/definition.js';
 import type { Tool } from '../../src/tools/tool.js';
 import { resultOf } from '../conversation.js';
 

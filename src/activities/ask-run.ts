@@ -1,11 +1,11 @@
 import { Context } from '@temporalio/activity';
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { askOrStartWorker } from '../client/ask-or-start.js';
-import { askWorker } from '../client/control.js';
+import { askOrStartWorker } from '../updates/ask-or-start.js';
+import { askWorker } from '../updates/control.js';
 import { sha256Hex } from '../core/digest.js';
 import type { AskReceipt } from '../core/inbox.js';
-import type { SendMessageInput } from './contract.js';
+import type { SendMessageInput } from '../core/contract.js';
 
 /** Shorter than an attempt of this activity, which Temporal retries when no answer comes. */
 const WITHIN_MS = 30_000;

@@ -1,18 +1,18 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { redactJson } from '../secrets/redact-json.js';
 import { redact, redactMessage } from '../secrets/redact.js';
-import { normaliseError } from '../tools/normalise-error.js';
-import { callModel } from './call-model.js';
-import type { Activities } from './contract.js';
+import { normaliseError } from '../tools/result/normalize-error.js';
+import { callModel } from './model/call-model.js';
+import type { Activities } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { followRun } from './follow-run.js';
 import { forkMessages } from './fork-messages.js';
-import { keepMessages } from './keep-messages.js';
+import { keepMessages } from './archive-messages.js';
 import { loadAgent } from './load-agent.js';
 import { retrieveDocuments } from './retrieve-documents.js';
 import { checkBlob } from './storage.js';
-import { runFunction } from './run-function.js';
-import { runTool } from './run-tool.js';
+import { runFunction } from './tool/run-function.js';
+import { runTool } from './tool/run-tool.js';
 import { askRun } from './ask-run.js';
 
 export function createActivities(deps: ActivityDependencies): Activities {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { AgentCatalog } from '../agents/catalog.js';
 import type { Agent } from '../agents/define-agent.js';
-import type { AgentDefinition } from '../core/definition.js';
+import type { AgentDefinition } from '../core/definition/definition.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 
 /** A pinned definition with the code that this worker has for it now. */

@@ -1,12 +1,12 @@
 import type { AgentCatalog } from '../agents/catalog.js';
-import type { Archive } from '../archive/archive.js';
-import type { BlobStore } from '../blobs/blob-store.js';
+import type { Archive } from '../storage/archive.js';
+import type { BlobStore } from '../storage/blob-store.js';
 import type { SegmentSize } from '../core/state.js';
 import type { LiveHub } from '../live/hub.js';
 import type { McpSessions } from '../mcp/sessions.js';
 import type { ModelCatalog } from '../models/catalog.js';
 import type { DefinitionCache } from './definitions.js';
-import type { TranscriptCache } from './transcript-cache.js';
+import type { TranscriptCache } from './model/transcript-cache.js';
 
 /** What the activities need of their worker. */
 export interface ActivityDependencies {

@@ -5,7 +5,7 @@ import type { Json } from '../core/json.js';
 import type { FailReason } from '../core/outcome.js';
 import type { AttemptReport } from '../core/report.js';
 import { isModelError, ModelError } from '../models/model-error.js';
-import { LONGEST_WAIT_MS } from '../models/retry-after.js';
+import { LONGEST_WAIT_MS } from '../models/openai/retry-after.js';
 import { sample } from '../models/sample.js';
 import { redact, redactMessage } from '../secrets/redact.js';
 import { wellFormed } from '../tools/utf8.js';

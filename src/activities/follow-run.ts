@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { Context } from '@temporalio/activity';
 import { WorkflowNotFoundError, type Client, type WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { nextRunId, segmentFacts, type FollowOptions } from '../client/follow-facts.js';
-import type { HistoryFact } from '../client/history-facts.js';
-import { outcomeOf } from '../client/retelling-state.js';
-import { beginningOf } from '../client/segments.js';
+import { nextRunId, segmentFacts, type FollowOptions } from '../history/follow-history.js';
+import type { HistoryFact } from '../history/decode-event.js';
+import { outcomeOf } from '../history/projection/state.js';
+import { beginningOf } from '../history/segments.js';
 import { isObject } from '../core/json.js';
-import type { FollowRunInput, FollowRunResult } from './contract.js';
+import type { FollowRunInput, FollowRunResult } from '../core/contract.js';
 import { withHeartbeat } from './heartbeat.js';
 
 /**

@@ -1,20 +1,20 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import type { Archive } from '../archive/archive.js';
-import { handOn } from '../blobs/attached-text.js';
-import type { BlobStore } from '../blobs/blob-store.js';
-import { agentOfRun, lineageOf } from '../client/owner-of-run.js';
-import { NoRunError } from '../client/read-run.js';
-import { transcriptOf } from '../client/run-transcript.js';
+import type { Archive } from '../storage/archive.js';
+import { handOn } from '../storage/attached-text.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import { agentOfRun, lineageOf } from '../history/owner-of-run.js';
+import { NoRunError } from '../history/read-run.js';
+import { transcriptOf } from '../history/run-transcript.js';
 import type { ActivityProblem } from '../core/failure.js';
-import { artefactsBefore, promptBefore } from '../core/fork.js';
-import type { Message } from '../core/messages.js';
-import { visible } from '../core/summaries.js';
-import { chain, FIRST_LINK, messageTokens, promptOf } from '../core/transcript.js';
-import type { ForkMessagesInput, ForkMessagesResult } from './contract.js';
+import { artefactsBefore, promptBefore } from '../core/input/fork.js';
+import type { Message } from '../core/transcript/messages.js';
+import { visible } from '../core/text/summaries.js';
+import { chain, FIRST_LINK, messageTokens, promptOf } from '../core/transcript/transcript.js';
+import type { ForkMessagesInput, ForkMessagesResult } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { needingStorage } from './storage.js';
-import { writeChunk } from './prompt-chunk.js';
+import { writeChunk } from './model/prompt-chunk.js';
 
 /** What is pinned goes into the history, beside the rest that does not. */
 const PINNED_BYTES = 128 * 1024;

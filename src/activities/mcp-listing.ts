@@ -2,11 +2,11 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { listedDefinition } from '../agents/agent-definition.js';
 import { refuseLarge, type LoadedAgent } from '../agents/catalog.js';
-import type { AgentDefinition, McpLeft, ToolDefinition } from '../core/definition.js';
+import type { AgentDefinition, McpLeft, ToolDefinition } from '../core/definition/definition.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { WorkerFaultError } from '../mcp/handed.js';
 import { serverTools } from '../mcp/server-tools.js';
-import { normaliseError } from '../tools/normalise-error.js';
+import { normaliseError } from '../tools/result/normalize-error.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
 

@@ -1,8 +1,8 @@
 import { ApplicationFailure } from '@temporalio/common';
-import type { BlobStore } from '../blobs/blob-store.js';
-import { ForeignContextError, readContext } from '../blobs/context-text.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import { ForeignContextError, readContext } from '../storage/context-text.js';
 import type { Json } from '../core/json.js';
-import type { ContextRef } from '../core/messages.js';
+import type { ContextRef } from '../core/transcript/messages.js';
 
 /**
  * The run's `context`, wherever it lies; null where it has none. Rejects with a `BlobError`, and for the

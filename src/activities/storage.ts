@@ -1,12 +1,12 @@
 import { ApplicationFailure } from '@temporalio/common';
-import { ArchiveError } from '../archive/archive.js';
-import { StoreFault } from '../blobs/worker-store.js';
+import { ArchiveError } from '../storage/archive.js';
+import { StoreFault } from '../storage/worker-store.js';
 import type { ActivityProblem } from '../core/failure.js';
 import type { Json } from '../core/json.js';
 import type { AttemptReport } from '../core/report.js';
 import { redactMessage } from '../secrets/redact.js';
 import { wellFormed } from '../tools/utf8.js';
-import type { CheckBlobInput } from './contract.js';
+import type { CheckBlobInput } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 
 /** The pace at which a run that is blocked by its storage asks again: it costs nothing but a read. */

@@ -4,9 +4,9 @@ import type {
   McpPolicy,
   McpUsed,
   ToolDefinition,
-} from '../core/definition.js';
-import { definitionHash } from '../core/definition-hash.js';
-import { computerHandler } from '../core/native-tools.js';
+} from '../core/definition/definition.js';
+import { definitionHash } from '../core/definition/hash.js';
+import { computerHandler } from '../core/definition/native-tools.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { redactJson } from '../secrets/redact-json.js';
 import { toToolDefinition } from '../tools/tool-definition.js';

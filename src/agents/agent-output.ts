@@ -1,8 +1,8 @@
 import type { z } from 'zod';
-import type { OutputDefinition, TagSet } from '../core/definition.js';
-import type { Typed } from '../core/typed.js';
+import type { OutputDefinition, TagSet } from '../core/definition/definition.js';
+import type { Typed } from '../core/definition/output-type.js';
 import { outputSchema } from '../output/output-schema.js';
-import type { Classes } from '../output/classify.js';
+import type { Classes } from '../output/classes/classify.js';
 import type { AnswerParser, ParseFunction } from '../output/parse-output.js';
 
 /** What an answer has to be: a zod type, tags, or a function that reads it or throws. */

@@ -1,4 +1,4 @@
-import { agentTool } from '../tools/agent-tool.js';
+import { agentTool } from '../tools/built-in/agent-tool.js';
 import type { Tool } from '../tools/tool.js';
 import type { Agent, CalledAgent } from './define-agent.js';
 

@@ -1,4 +1,4 @@
-import type { AgentDefinition } from '../core/definition.js';
+import type { AgentDefinition } from '../core/definition/definition.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
 import { toAgentDefinition } from './agent-definition.js';

@@ -1,5 +1,5 @@
 import { COMPACTION } from '../core/compaction.js';
-import type { Compaction } from '../core/definition.js';
+import type { Compaction } from '../core/definition/definition.js';
 
 /** The shares in force. Throws for those that cannot work, with the value and the cure. */
 export function compactionOf(

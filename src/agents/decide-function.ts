@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../core/json.js';
-import type { PromptMessage } from '../core/messages.js';
+import type { PromptMessage } from '../core/transcript/messages.js';
 import type { ModelTool } from '../models/model.js';
 
 /** What a decision function is given. */

@@ -11,8 +11,8 @@ import type {
   Settings,
   ToolCalls,
   ToolChoice,
-} from '../core/definition.js';
-import { checkLimits } from '../core/input.js';
+} from '../core/definition/definition.js';
+import { checkLimits } from '../core/input/input.js';
 import type { Json } from '../core/json.js';
 import { calledAgents } from './called-agents.js';
 import { forkFromOf, isAgentName } from './fork-from.js';
@@ -29,7 +29,7 @@ import type { McpServer } from '../mcp/mcp-server.js';
 import type { ToolRegistry } from '../tools/registry.js';
 import { registryOf } from './registry-of.js';
 import type { Tool } from '../tools/tool.js';
-import type { Typed } from '../core/typed.js';
+import type { Typed } from '../core/definition/output-type.js';
 
 /** What an author writes. */
 export interface AgentOptions<Output = Json> {

@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
-import { defineConfig, homeOf, type Config } from '../config.js';
+import { homeOf } from '../storage/home.js';
 import { fileTools } from '../tools/files/file-tools.js';
 import { defineAgent, type Agent } from './define-agent.js';
 
@@ -37,15 +37,6 @@ export function filesAgent(
     model: modelAtHand(env),
     tools: fileTools({ root, write, allowWrite, allowRead, deny: homeBelow(root, env) }),
   });
-}
-
-/** The configuration where there is no file. */
-export function builtInConfig(
-  root: string,
-  env: Environment,
-  permissions: FilePermissions = {},
-): Config {
-  return defineConfig({ agents: [filesAgent(root, env, permissions)] });
 }
 
 /** The pattern of PERDURE_HOME where it lies below the root: it has tokens, and all that runs said. */

@@ -1,5 +1,5 @@
-import type { Settings } from '../core/definition.js';
-import { computerHandler, nativeToolsOf } from '../core/native-tools.js';
+import type { Settings } from '../core/definition/definition.js';
+import { computerHandler, nativeToolsOf } from '../core/definition/native-tools.js';
 
 /** An agent's settings; most go to the provider as they are. Throws for what can be told to be wrong here. */
 export function settingsOf(

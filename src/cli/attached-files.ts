@@ -1,11 +1,11 @@
 import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { fileBlobStore } from '../blobs/file-blob-store.js';
+import { fileBlobStore } from '../storage/file-blob-store.js';
 import { attach, MAX_ATTACHED_BYTES } from '../client/attach.js';
 import { attachedTo } from '../client/attached-to.js';
-import { InputError } from '../client/run-input.js';
-import type { Attachment } from '../core/messages.js';
-import { visible } from '../core/summaries.js';
+import { InputError } from '../core/input/input-error.js';
+import type { Attachment } from '../core/transcript/messages.js';
+import { visible } from '../core/text/summaries.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './exit-codes.js';
 

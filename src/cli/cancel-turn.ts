@@ -1,13 +1,13 @@
-import { cancelTurn } from '../client/control.js';
-import { visible } from '../core/summaries.js';
+import { cancelTurn } from '../updates/control.js';
+import { visible } from '../core/text/summaries.js';
 import { osUser } from './claim.js';
 import type { CliContext } from './context.js';
 import { demandWorker } from './decision.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
-import { followWithin } from './follow-within.js';
+import { followWithin } from './run-view/follow-within.js';
 import { adviceFor, type OpenedRun } from './open-run.js';
-import { reportEnd, reportTurn } from './report-end.js';
-import { openLines } from './report-pause.js';
+import { reportEnd, reportTurn } from './reports/report-end.js';
+import { openLines } from './reports/report-pause.js';
 
 const END_WITHIN_MS = 10_000;
 

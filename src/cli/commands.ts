@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command as Program } from 'commander';
 import type { Command } from './command.js';
-import type { Enter } from './enter.js';
+import type { Enter } from './register-command.js';
 import { repeated, templateArguments } from './repeated-options.js';
 import { registerTalk } from './talk-commands.js';
 

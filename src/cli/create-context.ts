@@ -1,10 +1,12 @@
 import type { Client } from '@temporalio/client';
-import { homeOf, taskQueueOf, type Config } from '../config.js';
+import { type Config } from '../config.js';
+import { homeOf } from '../storage/home.js';
+import { taskQueueOf } from '../temporal/task-queue.js';
 import type { ServerHandle } from '../server/server-handle.js';
 import type { CliContext, GlobalOptions, ServerWish } from './context.js';
-import { openClient, openServer } from './open-server.js';
+import { openClient, openServer } from './hosting/open-server.js';
 import { permissionsOf } from './permissions.js';
-import { colorWanted, isTerminal, writeData, writeTalk } from './output.js';
+import { colorWanted, isTerminal, writeData, writeTalk } from './format/output.js';
 
 /** The context as the program owns it. */
 export interface OwnContext extends CliContext {

@@ -1,10 +1,10 @@
-import { endOfRun } from '../client/end-of-run.js';
-import { isWorked } from '../client/probe-worker.js';
-import type { RunReading } from '../client/read-run.js';
-import { visible } from '../core/summaries.js';
+import { endOfRun } from '../history/end-of-run.js';
+import { isWorked } from '../temporal/probe-worker.js';
+import type { RunReading } from '../history/read-run.js';
+import { visible } from '../core/text/summaries.js';
 import type { CliContext } from './context.js';
 import { adviceFor, openRun, type OpenedRun } from './open-run.js';
-import { ago } from './when.js';
+import { ago } from './format/format-time.js';
 
 /** A run that lives. Throws with how it ended when it does not. */
 export async function openLivingRun(context: CliContext, id: string): Promise<OpenedRun> {

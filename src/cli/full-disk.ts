@@ -1,5 +1,5 @@
 import { isGrpcServiceError, ServiceError } from '@temporalio/client';
-import { formatBytes } from '../core/summaries.js';
+import { formatBytes } from '../core/text/summaries.js';
 import { freeSpace, LEAST_FREE_BYTES } from '../storage/free-space.js';
 import { NoServerError } from '../server/server-error.js';
 import type { ServerHandle } from '../server/server-handle.js';

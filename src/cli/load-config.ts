@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { relative, resolve } from 'node:path';
 import type { FilePermissions } from '../agents/files-agent.js';
 import type { Config } from '../config.js';
-import { secretNamesOf } from '../secret-names.js';
+import { secretNamesOf } from '../worker/secret-names.js';
 import { learnSecrets } from '../secrets/known.js';
 import { UsageError } from './exit-codes.js';
 
@@ -35,8 +35,11 @@ export async function loadConfig(place: ConfigPlace): Promise<Config> {
   const file = configFile(place);
   const { folder, env, permissions = {} } = place;
   if (file === null) {
-    const { builtInConfig } = await import('../agents/files-agent.js');
-    return builtInConfig(folder, env, permissions);
+    const [{ filesAgent }, { defineConfig }] = await Promise.all([
+      import('../agents/files-agent.js'),
+      import('../config.js'),
+    ]);
+    return defineConfig({ agents: [filesAgent(folder, env, permissions)] });
   }
   if (Object.keys(permissions).length === 0) return await readConfig(file, place);
   throw new UsageError(

@@ -6,7 +6,7 @@ import type { GlobalOptions } from './context.js';
 import { createContext, type OwnContext } from './create-context.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
 import { createProgram } from './program.js';
-import { reportError } from './report-error.js';
+import { reportError } from './reports/report-error.js';
 
 /**
  * The whole program: reads the command line, runs the command, and gives what the process is to

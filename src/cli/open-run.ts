@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
-import { NoRunError, readRun, type RunReading } from '../client/read-run.js';
-import { advice } from './advice.js';
+import { NoRunError, readRun, type RunReading } from '../history/read-run.js';
+import { advice } from './reports/next-command.js';
 import type { CliContext } from './context.js';
-import { noteServer } from './note-server.js';
+import { noteServer } from './hosting/note-server.js';
 
 /** A run that a command is about, with the client that it was read by. */
 export interface OpenedRun {

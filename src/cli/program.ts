@@ -1,5 +1,5 @@
 import { Command as Program } from 'commander';
-import { printable } from '../core/hidden.js';
+import { printable } from '../core/text/hidden.js';
 import { ownVersion } from '../version.js';
 import { repeated } from './repeated-options.js';
 

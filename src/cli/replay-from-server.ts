@@ -1,14 +1,14 @@
 import { isGrpcServiceError } from '@temporalio/client';
-import { matchingRuns, nothingPassedOver, type PassedOver } from '../client/matching-runs.js';
-import { visible } from '../core/summaries.js';
-import type { Replayed } from '../replay.js';
-import { advice } from './advice.js';
+import { matchingRuns, nothingPassedOver, type PassedOver } from '../history/matching-runs.js';
+import { visible } from '../core/text/summaries.js';
+import type { Replayed } from '../worker/replay.js';
+import { advice } from './reports/next-command.js';
 import type { CliContext } from './context.js';
 import { EXIT, UsageError, type ExitCode } from './exit-codes.js';
-import { noteServer } from './note-server.js';
+import { noteServer } from './hosting/note-server.js';
 import { replayLine } from './replay-lines.js';
-import { dataPalette } from './table.js';
-import { count } from './words.js';
+import { dataPalette } from './format/table.js';
+import { count } from './format/format.js';
 
 /** The runs that a new build would have to go on with. */
 export const LIVE_RUNS = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
@@ -26,7 +26,7 @@ export async function replayFromServer(
 ): Promise<ExitCode> {
   noteServer(context, await context.server());
   const client = await context.client();
-  const { replayRuns } = await import('../replay.js');
+  const { replayRuns } = await import('../worker/replay.js');
   const how = { good: 'same', paint: dataPalette(context) };
   const { json } = context.options;
   const passedOver = nothingPassedOver();

@@ -1,7 +1,7 @@
-import type { Replayed } from '../replay.js';
-import { printable } from '../core/hidden.js';
-import type { Palette } from './output.js';
-import { count } from './words.js';
+import type { Replayed } from '../worker/replay.js';
+import { printable } from '../core/text/hidden.js';
+import type { Palette } from './format/output.js';
+import { count } from './format/format.js';
 
 /** One line about one history; `good` says that it is the same. */
 export function replayLine(

@@ -1,6 +1,6 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
-import { readFact, type History } from '../client/history-facts.js';
-import { beforeOf } from '../client/segments.js';
+import { readFact, type History } from '../history/decode-event.js';
+import { beforeOf } from '../history/segments.js';
 import type { OpenedRun } from './open-run.js';
 
 /** The history of one segment. */

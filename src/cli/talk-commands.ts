@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import type { Enter } from './enter.js';
+import type { Enter } from './register-command.js';
 import { repeated } from './repeated-options.js';
 
 /** Commands by which people talk to a run and steer it. */

@@ -1,8 +1,8 @@
-import { storeUpload } from '../blobs/attached-text.js';
-import type { BlobStore } from '../blobs/blob-store.js';
-import type { Attachment } from '../core/messages.js';
-import { mediaTypeOf } from '../core/media-type.js';
-import { InputError } from './run-input.js';
+import { storeUpload } from '../storage/attached-text.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import type { Attachment } from '../core/transcript/messages.js';
+import { mediaTypeOf } from '../core/text/media-type.js';
+import { InputError } from '../core/input/input-error.js';
 
 export interface AttachOptions {
   /** Such as `image/png`; needed only where the bytes themselves do not tell. */

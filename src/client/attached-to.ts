@@ -1,8 +1,8 @@
-import { bindAttachments, NotAttachedError } from '../blobs/attached-text.js';
-import type { BlobStore } from '../blobs/blob-store.js';
-import { checkAttachments } from '../core/attachments.js';
-import type { Attachment } from '../core/messages.js';
-import { InputError } from './run-input.js';
+import { bindAttachments, NotAttachedError } from '../storage/attached-text.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import { checkAttachments } from '../core/input/attachments.js';
+import type { Attachment } from '../core/transcript/messages.js';
+import { InputError } from '../core/input/input-error.js';
 
 /**
  * What is attached to a message becomes its run's own. Malformed attachments stay as they are, for the run's

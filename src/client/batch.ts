@@ -1,20 +1,15 @@
 import type { Client } from '@temporalio/client';
 import { sha256Hex } from '../core/digest.js';
-import { show, type RunInput } from '../core/input.js';
+import { show, type RunInput } from '../core/input/input.js';
 import { canonicalJson, type Json } from '../core/json.js';
 import type { Outcome } from '../core/outcome.js';
 import { nothingSpent } from '../core/state.js';
-import { asReady } from './pool.js';
-import { NoRunError } from './read-run.js';
+import { asReady } from './p-map.js';
+import { NoRunError } from '../history/read-run.js';
 import { resultOf } from './result.js';
-import {
-  agentName,
-  InputError,
-  runInputOf,
-  type AgentLike,
-  type RunSettings,
-} from './run-input.js';
-import { IdTakenError, startRun } from './start.js';
+import { agentName, runInputOf, type AgentLike, type RunSettings } from '../updates/run-input.js';
+import { InputError } from '../core/input/input-error.js';
+import { IdTakenError, startRun } from '../updates/start.js';
 
 /** One piece of a batch: a message, or a message with settings of its own. */
 export type BatchTask = string | (RunSettings & { readonly message: string });

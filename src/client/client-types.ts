@@ -1,13 +1,13 @@
 import type { Client } from '@temporalio/client';
-import type { Typed } from '../core/typed.js';
-import type { Archive } from '../archive/archive.js';
-import type { BlobStore } from '../blobs/blob-store.js';
-import type { ConnectionSettings } from '../connection.js';
-import type { Resolution } from '../core/call-results.js';
-import type { Limits } from '../core/definition.js';
+import type { Typed } from '../core/definition/output-type.js';
+import type { Archive } from '../storage/archive.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import type { ConnectionSettings } from '../temporal/connection.js';
+import type { Resolution } from '../core/calls/call-results.js';
+import type { Limits } from '../core/definition/definition.js';
 import type { Ask } from '../core/inbox.js';
 import type { Json } from '../core/json.js';
-import type { Attachment } from '../core/messages.js';
+import type { Attachment } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { EffectiveLimits } from '../core/state.js';
 import type { RunStatus } from '../core/status.js';
@@ -15,17 +15,17 @@ import type { StreamOptions } from '../live/feeds.js';
 import type { StreamEvent } from '../live/stream-events.js';
 import type { AttachOptions } from './attach.js';
 import type { Batch, BatchOptions, BatchTask } from './batch.js';
-import type { SentMessage } from './ask-recorded.js';
-import type { DecisionOptions } from './control.js';
-import type { EventsOptions } from './follow-events.js';
+import type { SentMessage } from '../updates/ask-recorded.js';
+import type { DecisionOptions } from '../updates/control.js';
+import type { EventsOptions } from '../history/follow-events.js';
 import type { ForkOptions } from './fork-run.js';
 import type { ListWish, RunList } from './list.js';
 import type { ResultOptions } from './result.js';
-import type { DurableEvent } from './run-events.js';
-import type { AgentLike, RunSettings } from './run-input.js';
-import type { RunTranscript } from './run-transcript.js';
-import type { Schedules } from './schedule.js';
-import type { TranscriptRange } from './transcript.js';
+import type { DurableEvent } from '../history/run-events.js';
+import type { AgentLike, RunSettings } from '../updates/run-input.js';
+import type { RunTranscript } from '../history/run-transcript.js';
+import type { Schedules } from './schedule/schedule.js';
+import type { TranscriptRange } from '../history/transcript.js';
 
 export interface ClientOptions extends ConnectionSettings {
   /** Of the workers; default PERDURE_TASK_QUEUE, else `perdure`. */

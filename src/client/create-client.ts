@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
-import { fileArchive } from '../archive/file-archive.js';
-import { fileBlobStore } from '../blobs/file-blob-store.js';
-import { homeOf, taskQueueOf } from '../config.js';
-import { CHANNEL, connectionTarget } from '../connection.js';
-import type { BlobStore } from '../blobs/blob-store.js';
+import { fileArchive } from '../storage/file-archive.js';
+import { fileBlobStore } from '../storage/file-blob-store.js';
+import { homeOf } from '../storage/home.js';
+import { taskQueueOf } from '../temporal/task-queue.js';
+import { CHANNEL, connectionTarget } from '../temporal/connection.js';
+import type { BlobStore } from '../storage/blob-store.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
 import { createFeeds } from '../live/feeds.js';
@@ -12,10 +13,10 @@ import { liveWorkers } from '../live/live-workers.js';
 import { liveHostsOf } from '../live/reachable.js';
 import { attach } from './attach.js';
 import { attachedTo } from './attached-to.js';
-import { askOrStart } from './ask-or-start.js';
+import { askOrStart } from '../updates/ask-or-start.js';
 import { batchOf } from './batch.js';
 import type { AskOptions, ClientOptions, PerdureClient, RunLike } from './client-types.js';
-import type { SentMessage } from './ask-recorded.js';
+import type { SentMessage } from '../updates/ask-recorded.js';
 import {
   askRun,
   cancelTurn,
@@ -25,17 +26,17 @@ import {
   setLimits,
   withId,
   type DecisionOptions,
-} from './control.js';
-import { resolveCall, resumeRun } from './decide.js';
-import { followEvents } from './follow-events.js';
+} from '../updates/control.js';
+import { resolveCall, resumeRun } from '../updates/resolve.js';
+import { followEvents } from '../history/follow-events.js';
 import { forkRun } from './fork-run.js';
 import { listRuns } from './list.js';
-import { describeRun, readRun } from './read-run.js';
+import { describeRun, readRun } from '../history/read-run.js';
 import { resultOf } from './result.js';
-import { agentName, runInputOf } from './run-input.js';
-import { transcriptOf } from './run-transcript.js';
-import { schedulesOf } from './schedule.js';
-import { newRunId, startRun } from './start.js';
+import { agentName, runInputOf } from '../updates/run-input.js';
+import { transcriptOf } from '../history/run-transcript.js';
+import { schedulesOf } from './schedule/schedule.js';
+import { newRunId, startRun } from '../updates/start.js';
 import { statusFrom } from './status.js';
 
 const ROWS = 50;

@@ -1,20 +1,15 @@
 import type { Client } from '@temporalio/client';
-import type { BlobStore } from '../blobs/blob-store.js';
-import { readContext } from '../blobs/context-text.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import { readContext } from '../storage/context-text.js';
 import { isObject } from '../core/json.js';
-import type { Attachment } from '../core/messages.js';
-import { visible } from '../core/summaries.js';
+import type { Attachment } from '../core/transcript/messages.js';
+import { visible } from '../core/text/summaries.js';
 import { attachedTo } from './attached-to.js';
-import { readRun, type RunReading } from './read-run.js';
-import {
-  agentName,
-  InputError,
-  runInputOf,
-  type AgentLike,
-  type RunSettings,
-} from './run-input.js';
-import { beginningOf } from './segments.js';
-import { newRunId, startRun, type StartedRun } from './start.js';
+import { readRun, type RunReading } from '../history/read-run.js';
+import { agentName, runInputOf, type AgentLike, type RunSettings } from '../updates/run-input.js';
+import { InputError } from '../core/input/input-error.js';
+import { beginningOf } from '../history/segments.js';
+import { newRunId, startRun, type StartedRun } from '../updates/start.js';
 
 export interface ForkOptions<Output> extends RunSettings {
   /** Number of the first message that is not taken; default: all that there are by then are taken. */

@@ -1,14 +1,14 @@
 import type { Client } from '@temporalio/client';
 import type { Outcome } from '../core/outcome.js';
-import { visible } from '../core/summaries.js';
-import { endOfRun } from './end-of-run.js';
-import { nextRunId, segmentFacts, type FollowOptions } from './follow-facts.js';
-import { followRun } from './follow.js';
+import { visible } from '../core/text/summaries.js';
+import { endOfRun } from '../history/end-of-run.js';
+import { nextRunId, segmentFacts, type FollowOptions } from '../history/follow-history.js';
+import { followRun } from '../history/follow.js';
 import { isObject } from '../core/json.js';
-import { outcomeOf, type Projection } from './projection.js';
-import { describeRun, readRun, type RunReading } from './read-run.js';
-import { beforeOf, beginningOf, readSegment } from './segments.js';
-import { InputError } from './run-input.js';
+import { outcomeOf, type Projection } from '../history/projection.js';
+import { describeRun, readRun, type RunReading } from '../history/read-run.js';
+import { beforeOf, beginningOf, readSegment } from '../history/segments.js';
+import { InputError } from '../core/input/input-error.js';
 
 export interface ResultOptions {
   /** Which turn; default: the end of a task run, and the latest turn that an open run was given. */

@@ -2,7 +2,7 @@ import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { Outcome } from '../core/outcome.js';
 import type { RunStatusName } from '../core/status.js';
-import { NoRunError, readRun } from './read-run.js';
+import { NoRunError, readRun } from '../history/read-run.js';
 import { statusFrom } from './status.js';
 
 /** A run as a list shows it. */

@@ -7,13 +7,13 @@ import {
 } from '../core/status.js';
 import { isObject, textOf } from '../core/json.js';
 import { nextAction } from '../core/next-action.js';
-import { safetyPending } from '../core/safety.js';
+import { safetyPending } from '../core/calls/safety.js';
 import { nothingSpent } from '../core/state.js';
-import { doingText } from './doing.js';
-import { endOfRun } from './end-of-run.js';
-import { pendingWork } from './pending-work.js';
-import { failedAttempts } from './reports.js';
-import type { RunReading } from './read-run.js';
+import { doingText } from '../history/current-activity.js';
+import { endOfRun } from '../history/end-of-run.js';
+import { pendingWork } from '../history/pending-work.js';
+import { failedAttempts } from '../history/reports.js';
+import type { RunReading } from '../history/read-run.js';
 
 /**
  * What query `status` would answer, made from description and history: it needs no worker, and it

@@ -1,4 +1,4 @@
-import { checkAttachments } from './attachments.js';
+import { checkAttachments } from './input/attachments.js';
 import { checkBy } from './decisions.js';
 import type { RunEvent } from './events.js';
 import {
@@ -10,7 +10,7 @@ import {
   type Ask,
   type AskReceipt,
 } from './inbox.js';
-import { checkFlag, checkText, show } from './input.js';
+import { checkFlag, checkText, show } from './input/input.js';
 import { isObject } from './json.js';
 import { inTurn, type RunState } from './state.js';
 

@@ -1,7 +1,7 @@
-import type { Message, PromptMessage } from './messages.js';
+import type { Message, PromptMessage } from './transcript/messages.js';
 import type { Outcome } from './outcome.js';
 import type { RunState, Turn } from './state.js';
-import { append } from './transcript.js';
+import { append } from './transcript/transcript.js';
 
 export function withTurn(state: RunState, change: Partial<Turn>): RunState {
   return { ...state, turn: { ...state.turn, ...change } };

@@ -1,8 +1,8 @@
-import { summaryText } from './compaction-text.js';
-import type { Compaction } from './definition.js';
+import { summaryText } from './text/compaction-text.js';
+import type { Compaction } from './definition/definition.js';
 import { failed } from './ends.js';
 import { end } from './change.js';
-import type { Message } from './messages.js';
+import type { Message } from './transcript/messages.js';
 import type { RecordedReply } from './reply.js';
 import { addReply } from './spend.js';
 import type { RunState } from './state.js';
@@ -12,7 +12,7 @@ import {
   emptyTranscript,
   messageTokens,
   type Transcript,
-} from './transcript.js';
+} from './transcript/transcript.js';
 
 /** Shares of the model's window: where a compaction is due, and how much of the newest stays as it is. */
 export const COMPACTION: Compaction = { at: 0.75, keep: 0.25 };

@@ -1,4 +1,4 @@
-import { asksCatalog } from './catalog.js';
+import { asksCatalog } from './catalog/catalog.js';
 import type { StopReason } from './outcome.js';
 import type { RunState } from './state.js';
 

@@ -1,11 +1,11 @@
-import { keptMessages, nextSegment } from './carry.js';
-import type { LimitSet, Limits } from './definition.js';
+import { keptMessages, nextSegment } from './segments/carry.js';
+import type { LimitSet, Limits } from './definition/definition.js';
 import type { PersonEvent, SegmentEvent } from './events.js';
-import { forked } from './fork.js';
+import { forked } from './input/fork.js';
 import { withDecision } from './decisions.js';
 import { put, refuse } from './inbox.js';
 import { freshTurn, nothingSpent, type Ending, type RunConfig, type RunState } from './state.js';
-import { emptyTranscript, fixedTokens } from './transcript.js';
+import { emptyTranscript, fixedTokens } from './transcript/transcript.js';
 
 /** What people say and decide, and the run's life beyond its turns. */
 export function control(state: RunState, event: PersonEvent | SegmentEvent): RunState {

@@ -1,4 +1,4 @@
-import { show } from './show.js';
+import { show } from './text/format-value.js';
 
 /** What a person decided about a run, as its update is named. */
 export type DecisionName = 'resolve' | 'cancelTurn' | 'pause' | 'resume' | 'setLimits' | 'close';

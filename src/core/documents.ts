@@ -1,5 +1,5 @@
 import { say, withTurn } from './change.js';
-import type { BlobRef } from './messages.js';
+import type { BlobRef } from './transcript/messages.js';
 import type { RunState } from './state.js';
 
 /** A document that an agent's `retrieve` has found, as the history keeps it. */

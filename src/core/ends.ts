@@ -1,5 +1,5 @@
 import type { Json } from './json.js';
-import type { BlobRef } from './messages.js';
+import type { BlobRef } from './transcript/messages.js';
 import type { FailReason, Outcome, OutcomeBody, StopReason } from './outcome.js';
 import type { RunState } from './state.js';
 

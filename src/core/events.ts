@@ -1,9 +1,9 @@
 import type { RetrievedDocument } from './documents.js';
-import type { Forked } from './fork.js';
-import type { BlobRef } from './messages.js';
-import type { CallResult } from './calls.js';
+import type { Forked } from './input/fork.js';
+import type { BlobRef } from './transcript/messages.js';
+import type { CallResult } from './calls/calls.js';
 import type { Decision } from './decisions.js';
-import type { Limits } from './definition.js';
+import type { Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply } from './reply.js';

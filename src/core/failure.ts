@@ -1,9 +1,19 @@
 import { BLOCKED_REASONS, type BlockedReason } from './blocked.js';
 import type { Json } from './json.js';
 import { FAIL_REASONS, type FailReason } from './outcome.js';
-import { reportShape } from './outcome-shape.js';
+import { reportShape } from './guards/outcome.js';
 import type { AttemptReport } from './report.js';
-import { amount, fields, guard, json, list, oneOf, optional, tagged, text } from './shape.js';
+import {
+  amount,
+  fields,
+  guard,
+  json,
+  list,
+  oneOf,
+  optional,
+  tagged,
+  text,
+} from './guards/shape.js';
 
 /**
  * What an activity's failure says to the workflow, as the one entry of the failure's details.

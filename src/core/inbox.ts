@@ -1,5 +1,5 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
-import type { Attachment } from './messages.js';
+import type { Attachment } from './transcript/messages.js';
 
 /** A message on its way into the run, with the turn that it belongs to. */
 export interface Incoming {

@@ -1,6 +1,6 @@
 import { end, prune, say, withTurn } from './change.js';
 import { completed, failed } from './ends.js';
-import { repairText } from './repair-text.js';
+import { repairText } from './text/repair-text.js';
 import { spoken, type ParsedAnswer, type RecordedReply } from './reply.js';
 import type { RunState } from './state.js';
 

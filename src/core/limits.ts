@@ -1,4 +1,4 @@
-import type { LimitName, LimitSet, Limits, Price } from './definition.js';
+import type { LimitName, LimitSet, Limits, Price } from './definition/definition.js';
 import type { StopReason, Usage } from './outcome.js';
 import type { EffectiveLimits, RunState, Spent } from './state.js';
 

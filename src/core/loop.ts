@@ -1,8 +1,8 @@
-import type { CallResult } from './calls.js';
-import type { SegmentFacts } from './carry.js';
+import type { CallResult } from './calls/calls.js';
+import type { SegmentFacts } from './segments/carry.js';
 import type { RetrievedDocument } from './documents.js';
 import type { Interruption, RunEvent } from './events.js';
-import type { ToolCall } from './messages.js';
+import type { ToolCall } from './transcript/messages.js';
 import { nextAction, type Action } from './next-action.js';
 import type { FailReason, Outcome } from './outcome.js';
 import { reduce } from './reduce.js';

@@ -1,13 +1,13 @@
-import { openCalls, waitsOf } from './batch.js';
-import { segmentFull, type SegmentFacts } from './carry.js';
+import { openCalls, waitsOf } from './calls/batch.js';
+import { segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
 import { CLOSING_INSTRUCTION } from './compose.js';
 import { askedMessages, retrievalDue } from './documents.js';
 import { closed, runCancelled, runStopped } from './ends.js';
-import { estimateTokens } from './estimate.js';
+import { estimateTokens } from './text/estimate.js';
 import { waitsFor } from './inbox.js';
 import { limitReached, reserve } from './limits.js';
-import type { ToolCall } from './messages.js';
+import type { ToolCall } from './transcript/messages.js';
 import type { Outcome, StopReason } from './outcome.js';
 import { inTurn, type Batch, type RunState } from './state.js';
 

@@ -1,6 +1,6 @@
-import type { LimitName } from './definition.js';
+import type { LimitName } from './definition/definition.js';
 import type { Json } from './json.js';
-import type { BlobRef } from './messages.js';
+import type { BlobRef } from './transcript/messages.js';
 
 /** A limit of the run, or a turn that goes round in circles. */
 export type StopReason = LimitName | 'no_progress';

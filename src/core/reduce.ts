@@ -1,6 +1,6 @@
-import { nameArtefacts } from './artefacts.js';
-import { fillBatch, waitsOver, wakes } from './batch.js';
-import { refusal, type CallResult } from './calls.js';
+import { nameArtefacts } from './artifacts/artifacts.js';
+import { fillBatch, waitsOver, wakes } from './calls/batch.js';
+import { refusal, type CallResult } from './calls/calls.js';
 import { end, prune, say, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
 import { CLOSING_INSTRUCTION, composeAnswer } from './compose.js';
@@ -11,7 +11,7 @@ import type { Interruption, RunEvent } from './events.js';
 import { joinMessages } from './join.js';
 import type { FailReason, StopReason } from './outcome.js';
 import { closed, decided } from './replied.js';
-import { settle, tellBatch } from './settle.js';
+import { settle, tellBatch } from './calls/settle.js';
 import { addSpent, countCalls } from './spend.js';
 import {
   freshTurn,

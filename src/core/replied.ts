@@ -1,13 +1,13 @@
-import { openBatch } from './batch.js';
+import { openBatch } from './calls/batch.js';
 import { end, prune, say, withTurn } from './change.js';
 import { composeAnswer } from './compose.js';
 import { completed, failed, stopped } from './ends.js';
 import { waitsFor } from './inbox.js';
 import { judge } from './judge.js';
 import { reserve } from './limits.js';
-import { callId, type ToolCall } from './messages.js';
+import { callId, type ToolCall } from './transcript/messages.js';
 import { spoken, type ParsedAnswer, type RecordedReply } from './reply.js';
-import { settle } from './settle.js';
+import { settle } from './calls/settle.js';
 import { addReply } from './spend.js';
 import type { RunState } from './state.js';
 

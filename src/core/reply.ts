@@ -1,5 +1,5 @@
 import type { Json } from './json.js';
-import type { AskedCall, BlobRef, ProviderItems } from './messages.js';
+import type { AskedCall, BlobRef, ProviderItems } from './transcript/messages.js';
 import type { AttemptReport } from './report.js';
 
 /** Tokens of one model call as recorded. */

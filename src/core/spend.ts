@@ -1,4 +1,4 @@
-import type { Price } from './definition.js';
+import type { Price } from './definition/definition.js';
 import { costOf } from './limits.js';
 import type { Usage } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';

@@ -1,9 +1,20 @@
 import { BLOCKED_REASONS, type BlockedReason } from './blocked.js';
-import type { Resolution } from './call-results.js';
-import { safetyShape } from './message-shape.js';
-import { reportShape } from './outcome-shape.js';
+import type { Resolution } from './calls/call-results.js';
+import { safetyShape } from './guards/message.js';
+import { reportShape } from './guards/outcome.js';
 import type { AttemptReport } from './report.js';
-import { absent, amount, fields, json, list, oneOf, optional, tagged, text, yes } from './shape.js';
+import {
+  absent,
+  amount,
+  fields,
+  json,
+  list,
+  oneOf,
+  optional,
+  tagged,
+  text,
+  yes,
+} from './guards/shape.js';
 import type { Pending, SafetyPending, UnknownPending } from './status.js';
 
 /** Blocked work as a segment hands it to the next one: there it is blocked on, for the same reason. */

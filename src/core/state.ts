@@ -1,12 +1,12 @@
-import type { AgentDefinition, LimitName, LimitSet, Price } from './definition.js';
-import type { CallResult } from './calls.js';
+import type { AgentDefinition, LimitName, LimitSet, Price } from './definition/definition.js';
+import type { CallResult } from './calls/calls.js';
 import type { Decision } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
-import type { Artefact, ContextRef, ToolCall } from './messages.js';
+import type { Artefact, ContextRef, ToolCall } from './transcript/messages.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
-import type { Transcript } from './transcript.js';
-import { emptyTranscript } from './transcript.js';
+import type { Transcript } from './transcript/transcript.js';
+import { emptyTranscript } from './transcript/transcript.js';
 
 /** What has been used, of a turn or of a run. */
 export interface Spent {

@@ -1,12 +1,12 @@
 import type { BlockedReason } from './blocked.js';
 import type { Decision } from './decisions.js';
-import type { McpLeft } from './definition.js';
+import type { McpLeft } from './definition/definition.js';
 import type { RefusedMessage } from './inbox.js';
-import type { Message, SafetyCheck } from './messages.js';
+import type { Message, SafetyCheck } from './transcript/messages.js';
 import type { Outcome, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { EffectiveLimits, ForkPoint, RunState } from './state.js';
-import type { PromptChunk } from './transcript.js';
+import type { PromptChunk } from './transcript/transcript.js';
 
 export type RunStatusName =
   | 'working'

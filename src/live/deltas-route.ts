@@ -1,4 +1,4 @@
-import { visibleJson } from '../core/hidden.js';
+import { visibleJson } from '../core/text/hidden.js';
 import type { LiveHub } from './hub.js';
 import { liveResponse } from './live-response.js';
 import type { Route } from './live-server.js';

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError } from '@temporalio/client';
-import { NoRunError } from '../client/read-run.js';
-import { InputError } from '../client/run-input.js';
-import { visibleJson } from '../core/hidden.js';
-import { show } from '../core/show.js';
+import { NoRunError } from '../history/read-run.js';
+import { InputError } from '../core/input/input-error.js';
+import { visibleJson } from '../core/text/hidden.js';
+import { show } from '../core/text/format-value.js';
 import type { Refusal } from './admission.js';
 import type { Feeds, OpenedStream } from './feeds.js';
 import { liveResponse } from './live-response.js';

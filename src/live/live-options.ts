@@ -1,4 +1,4 @@
-import { show } from '../core/show.js';
+import { show } from '../core/text/format-value.js';
 import { learnSecrets } from '../secrets/known.js';
 import type { LiveLimits } from './live-limits.js';
 

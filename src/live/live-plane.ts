@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { Client, Connection } from '@temporalio/client';
-import { CHANNEL, type ConnectionTarget } from '../connection.js';
+import { CHANNEL, type ConnectionTarget } from '../temporal/connection.js';
 import { deltasRoute } from './deltas-route.js';
 import { eventsRoute } from './events-route.js';
 import { createFeeds, type Feeds } from './feeds.js';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { show } from '../core/show.js';
+import { show } from '../core/text/format-value.js';
 import type { Refusal } from './admission.js';
 
 /** What a reader asks for: `GET /runs/:id/:route?after=…`. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
-import { visibleJson } from '../core/hidden.js';
-import { visible } from '../core/summaries.js';
+import { visibleJson } from '../core/text/hidden.js';
+import { visible } from '../core/text/summaries.js';
 import { admissionOf, type Refusal } from './admission.js';
 import { guardConnections, type Connections } from './connections.js';
 import { defaultLimits, type LiveLimits } from './live-limits.js';

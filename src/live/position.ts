@@ -1,6 +1,6 @@
-import { show } from '../core/show.js';
-import { readOffset } from '../client/offset.js';
-import { InputError } from '../client/run-input.js';
+import { show } from '../core/text/format-value.js';
+import { readOffset } from '../history/offset.js';
+import { InputError } from '../core/input/input-error.js';
 import type { LiveAttempt } from './attempt.js';
 
 /** How far a reader has come. */

@@ -1,10 +1,10 @@
 import type { Client } from '@temporalio/client';
-import { followEvents } from '../client/follow-events.js';
-import { readOffset, type Offset } from '../client/offset.js';
-import type { DurableEvent } from '../client/run-events.js';
-import { InputError } from '../client/run-input.js';
-import { beginningOf } from '../client/segments.js';
-import { visible } from '../core/summaries.js';
+import { followEvents } from '../history/follow-events.js';
+import { readOffset, type Offset } from '../history/offset.js';
+import type { DurableEvent } from '../history/run-events.js';
+import { InputError } from '../core/input/input-error.js';
+import { beginningOf } from '../history/segments.js';
+import { visible } from '../core/text/summaries.js';
 import type { Position } from './position.js';
 import type { RunFeed } from './run-feed.js';
 import { createTeller, durableItem, frameItems, type Teller } from './run-items.js';

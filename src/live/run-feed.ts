@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
-import { followTold } from '../client/follow-events.js';
-import { describeRun } from '../client/read-run.js';
+import { followTold } from '../history/follow-events.js';
+import { describeRun } from '../history/read-run.js';
 import { createItemRing, type ItemRing, type RingSize } from './item-ring.js';
 import type { Frame } from './piece.js';
 import { createRunIntake, type RunIntake } from './run-intake.js';

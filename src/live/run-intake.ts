@@ -1,4 +1,4 @@
-import type { ToldFact } from '../client/follow-events.js';
+import type { ToldFact } from '../history/follow-events.js';
 import { callOf, isSameAttempt, type LiveAttempt } from './attempt.js';
 import { createCallOrder } from './call-order.js';
 import type { Frame, PlacedPiece } from './piece.js';

@@ -1,4 +1,4 @@
-import type { DurableEvent } from '../client/run-events.js';
+import type { DurableEvent } from '../history/run-events.js';
 import { isBefore, isSameAttempt, type LiveAttempt } from './attempt.js';
 import { endOf, from, unitsOf, type Frame, type PlacedPiece } from './piece.js';
 import { writePosition, type Position } from './position.js';

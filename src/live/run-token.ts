@@ -1,5 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import { show } from '../core/show.js';
+import { show } from '../core/text/format-value.js';
 
 /** What a token lets its bearer read. */
 export type TokenScope =

@@ -1,4 +1,4 @@
-import type { DurableEvent } from '../client/run-events.js';
+import type { DurableEvent } from '../history/run-events.js';
 
 interface OfAttempt {
   readonly turn: number;

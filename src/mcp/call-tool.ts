@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import type { BlobStore } from '../blobs/blob-store.js';
-import type { ToolDefinition } from '../core/definition.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import type { ToolDefinition } from '../core/definition/definition.js';
 import { isObject, type JsonObject } from '../core/json.js';
 import { withoutAbsentNulls } from '../output/absent-nulls.js';
 import { ToolError } from '../tools/tool-error.js';
 import type { Tool } from '../tools/tool.js';
 import { shown } from './hidden-text.js';
 import { resultText } from './result-text.js';
-import { schemaCheck, uncheckedBecause } from './schema-check.js';
+import { schemaCheck, uncheckedBecause } from '../output/schema-check.js';
 import type { McpSession } from './session.js';
 
 /** A tool of an MCP server as perdure executes tools: each call is one request to the server. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client, ClientOptions, JsonSchemaValidator } from '@modelcontextprotocol/client';
-import { CallFault } from '../tools/call-fault.js';
-import { normaliseError } from '../tools/normalise-error.js';
+import { CallFault } from '../tools/arguments/call-fault.js';
+import { normaliseError } from '../tools/result/normalize-error.js';
 import { ownVersion } from '../version.js';
 import { isRefusedKey, refusedKey } from './fault-of.js';
 import type { McpServer } from './mcp-server.js';

@@ -1,5 +1,5 @@
-import { CallFault } from '../tools/call-fault.js';
-import { normaliseError } from '../tools/normalise-error.js';
+import { CallFault } from '../tools/arguments/call-fault.js';
+import { normaliseError } from '../tools/result/normalize-error.js';
 import { ToolError } from '../tools/tool-error.js';
 import { STREAM_ENDED } from './guarded-transport.js';
 import type { McpServer } from './mcp-server.js';

@@ -1,4 +1,4 @@
-import { countHidden, withoutHidden } from '../core/hidden.js';
+import { countHidden, withoutHidden } from '../core/text/hidden.js';
 import { wellFormed } from '../tools/utf8.js';
 
 /** Whether a text says something that nobody sees. */

@@ -1,4 +1,4 @@
-import { CallFault } from '../tools/call-fault.js';
+import { CallFault } from '../tools/arguments/call-fault.js';
 import { connect, type McpConnection } from './connection.js';
 import type { McpServer } from './mcp-server.js';
 import type { Environment } from './handed.js';

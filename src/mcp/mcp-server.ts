@@ -1,4 +1,4 @@
-import type { Effect } from '../core/definition.js';
+import type { Effect } from '../core/definition/definition.js';
 import { assertServerOptions } from './server-options.js';
 
 interface CommonOptions {

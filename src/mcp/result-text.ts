@@ -1,7 +1,7 @@
-import type { BlobStore } from '../blobs/blob-store.js';
+import type { BlobStore } from '../storage/blob-store.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../core/json.js';
 import { redact } from '../secrets/redact.js';
-import { normaliseError } from '../tools/normalise-error.js';
+import { normaliseError } from '../tools/result/normalize-error.js';
 
 /** What `tools/call` gave, unchecked: a server may write what it likes. */
 export interface CallResult {

@@ -1,5 +1,5 @@
 import { isObject } from '../core/json.js';
-import { show } from '../core/show.js';
+import { show } from '../core/text/format-value.js';
 
 type Options = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { JsonObject } from '../core/json.js';
-import { CallFault } from '../tools/call-fault.js';
-import { normaliseError } from '../tools/normalise-error.js';
+import { CallFault } from '../tools/arguments/call-fault.js';
+import { normaliseError } from '../tools/result/normalize-error.js';
 import type { McpConnection } from './connection.js';
 import { faultOf } from './fault-of.js';
 import { createLink } from './link.js';

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../core/definition.js';
+import type { ToolDefinition } from '../core/definition/definition.js';
 
 const MOST_CHARACTERS = 2_500;
 const MOST_LINES = 400;

@@ -1,4 +1,4 @@
-import type { Effect } from '../core/definition.js';
+import type { Effect } from '../core/definition/definition.js';
 
 /** What a server says of a tool. It may be wrong, or lie. */
 export interface ToolAnnotations {

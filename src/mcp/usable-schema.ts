@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../core/json.js';
 import { isObject } from '../core/json.js';
-import { orderedKeywords } from '../tools/written-schema.js';
+import { orderedKeywords } from '../tools/arguments/written-schema.js';
 import { hasHidden, shown } from './hidden-text.js';
 
 export type UsableSchema =

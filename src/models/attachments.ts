@@ -1,6 +1,6 @@
-import type { Attachment } from '../core/messages.js';
+import type { Attachment } from '../core/transcript/messages.js';
 import type { Capabilities } from './capabilities.js';
-import { MAGIC_BYTES, mediaTypeOf } from '../core/media-type.js';
+import { MAGIC_BYTES, mediaTypeOf } from '../core/text/media-type.js';
 import type { ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
 import { sample } from './sample.js';

@@ -1,10 +1,10 @@
-import type { Price } from '../core/definition.js';
+import type { Price } from '../core/definition/definition.js';
 import { capabilitiesOf, type Capabilities } from './capabilities.js';
 import { checkCapabilities } from './capability-overrides.js';
-import { demoModel } from './demo.js';
+import { demoModel } from './demo/model.js';
 import type { Model } from './model.js';
-import { openAiModelFromEnvironment } from './openai-environment.js';
-import { openAiModel, type OpenAiApiName } from './openai.js';
+import { openAiModelFromEnvironment } from './openai/environment.js';
+import { openAiModel, type OpenAiApiName } from './openai/model.js';
 import { priceOf } from './prices.js';
 import { windowOf } from './windows.js';
 

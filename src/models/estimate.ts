@@ -1,4 +1,4 @@
-import { estimateTokens, TOKENS_PER_ATTACHMENT } from '../core/estimate.js';
+import { estimateTokens, TOKENS_PER_ATTACHMENT } from '../core/text/estimate.js';
 import type { ModelReply, ModelRequest, ModelUsage } from './model.js';
 
 function sum(counts: readonly number[]): number {

@@ -1,5 +1,10 @@
-import type { BlobRef, PromptMessage, ProviderItems, SafetyCheck } from '../core/messages.js';
-import type { Settings, ToolChoice } from '../core/definition.js';
+import type {
+  BlobRef,
+  PromptMessage,
+  ProviderItems,
+  SafetyCheck,
+} from '../core/transcript/messages.js';
+import type { Settings, ToolChoice } from '../core/definition/definition.js';
 import type { JsonObject } from '../core/json.js';
 import type { Parameter } from './parameters.js';
 

@@ -1,4 +1,4 @@
-import type { Price } from '../core/definition.js';
+import type { Price } from '../core/definition/definition.js';
 
 /**
  * Standard tier, short context. Looked up 2026-11, in lists that were published up to 2026-06:

@@ -1,6 +1,6 @@
 import type { Json } from '../core/json.js';
-import { describeExpected, describeFault, scanJsonValue } from '../tools/json-fault.js';
-import { findHazard } from '../tools/json-hazard.js';
+import { describeExpected, describeFault, scanJsonValue } from '../tools/arguments/json-fault.js';
+import { findHazard } from '../tools/arguments/json-hazard.js';
 import { headBytes } from '../tools/utf8.js';
 import { findDuplicateKey } from './duplicate-key.js';
 import { findFences, type Fence } from './fences.js';

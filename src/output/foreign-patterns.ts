@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isObject, type Json, type JsonObject } from '../core/json.js';
-import { schemaCheck } from '../mcp/schema-check.js';
+import { schemaCheck } from './schema-check.js';
 
 /** Patterns that zod writes for its own formats, and that are known to be quick. */
 const OWN: ReadonlySet<string> = new Set(

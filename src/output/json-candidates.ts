@@ -1,4 +1,4 @@
-import { scanJsonValue } from '../tools/json-fault.js';
+import { scanJsonValue } from '../tools/arguments/json-fault.js';
 import { bracketPairs, type BracketPairs } from './bracket-pairs.js';
 
 /** A place in a text where an object or an array begins, or something that looks like one. */

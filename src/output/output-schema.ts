@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isObject } from '../core/json.js';
 import type { Json, JsonObject } from '../core/json.js';
-import { orderedKeywords, writtenSchema } from '../tools/written-schema.js';
+import { orderedKeywords, writtenSchema } from '../tools/arguments/written-schema.js';
 
 /** What an answer has to be, as data. */
 export interface OutputSchema {

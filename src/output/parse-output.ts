@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import type { TagSet } from '../core/definition.js';
+import type { TagSet } from '../core/definition/definition.js';
 import type { Json } from '../core/json.js';
 import type { ParsedAnswer } from '../core/reply.js';
 import { guarded } from '../tools/guard.js';
-import { normaliseError } from '../tools/normalise-error.js';
+import { normaliseError } from '../tools/result/normalize-error.js';
 import { extractJson } from './extract-json.js';
 import { parseTags } from './parse-tags.js';
 import { parseWithZod } from './parse-zod.js';

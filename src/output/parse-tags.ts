@@ -1,4 +1,4 @@
-import type { Tag, TagSet } from '../core/definition.js';
+import type { Tag, TagSet } from '../core/definition/definition.js';
 import type { ParsedAnswer } from '../core/reply.js';
 import { headBytes } from '../tools/utf8.js';
 import { findFences, type Fence } from './fences.js';

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { isObject } from '../core/json.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { ParsedAnswer } from '../core/reply.js';
-import { describeIssues } from '../tools/describe-issues.js';
+import { describeIssues } from '../tools/arguments/describe-issues.js';
 import { guarded } from '../tools/guard.js';
 import { headBytes } from '../tools/utf8.js';
 import { withoutAbsentNulls } from './absent-nulls.js';

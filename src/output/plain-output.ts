@@ -1,6 +1,6 @@
 import type { Json } from '../core/json.js';
 import type { ParsedAnswer } from '../core/reply.js';
-import { toPlain } from '../tools/plain.js';
+import { toPlain } from '../tools/result/plain.js';
 
 const MAX_BYTES = 256 * 1024;
 

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../core/json.js';
-import { orderedKeywords, schemaPath } from '../tools/written-schema.js';
+import { orderedKeywords, schemaPath } from '../tools/arguments/written-schema.js';
 import { allowsNull, isNode, namedNodes, nodesOf, textsOf } from './schema-node.js';
 import { strictLimits } from './strict-limits.js';
 

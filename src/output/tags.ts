@@ -1,5 +1,5 @@
-import type { Tag, TagSet } from '../core/definition.js';
-import type { Typed } from '../core/typed.js';
+import type { Tag, TagSet } from '../core/definition/definition.js';
+import type { Typed } from '../core/definition/output-type.js';
 
 /** A name alone, or with `required`: an answer without it is not accepted. */
 export type TagOption = string | { readonly name: string; readonly required?: boolean };

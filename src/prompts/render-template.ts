@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import type { Json } from '../core/json.js';
-import { describeIssues } from '../tools/describe-issues.js';
-import { normaliseError } from '../tools/normalise-error.js';
-import { toPlain } from '../tools/plain.js';
+import { describeIssues } from '../tools/arguments/describe-issues.js';
+import { normaliseError } from '../tools/result/normalize-error.js';
+import { toPlain } from '../tools/result/plain.js';
 import { readPlaceholders } from './placeholders.js';
 import { noSuch, type Template } from './template.js';
 

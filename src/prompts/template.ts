@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { sha256Hex } from '../core/digest.js';
 import { canonicalJson } from '../core/json.js';
 import { nearestFirst } from '../tools/nearest.js';
-import { writtenSchema } from '../tools/written-schema.js';
+import { writtenSchema } from '../tools/arguments/written-schema.js';
 import { readPlaceholders } from './placeholders.js';
 
 /** What an argument may be that is declared by its name only. */

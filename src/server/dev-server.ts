@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { open, readFile, rename, stat } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { SEARCH_ATTRIBUTES } from '../search-attributes.js';
+import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
 import { PRIVATE } from '../storage/private-files.js';
 import { harmlessEnvironment } from './harmless-environment.js';
 import { isHeldBy, isOwn, listenerAt } from './listener.js';

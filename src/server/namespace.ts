@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { SEARCH_ATTRIBUTES } from '../search-attributes.js';
+import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
 import { NoServerError } from './server-error.js';
 import { RETENTION_HOURS } from './server-settings.js';
 

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { Connection } from '@temporalio/client';
-import { connectionTarget } from '../connection.js';
+import { connectionTarget } from '../temporal/connection.js';
 import { messageOf } from './server-error.js';
 import { LOOPBACK } from './server-settings.js';
 

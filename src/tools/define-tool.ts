@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import type { CatalogEntry, Effect } from '../core/definition.js';
-import type { Artefact } from './artefact.js';
-import { normaliseError } from './normalise-error.js';
+import type { CatalogEntry, Effect } from '../core/definition/definition.js';
+import type { Artefact } from './built-in/artifact.js';
+import { normaliseError } from './result/normalize-error.js';
 import { assertToolOptions } from './tool-options.js';
 import { argumentsSchema } from './tool-schema.js';
 import type { ApprovalPredicate, Tool, ToolContext, Verification } from './tool.js';

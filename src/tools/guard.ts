@@ -1,4 +1,4 @@
-import { normaliseError } from './normalise-error.js';
+import { normaliseError } from './result/normalize-error.js';
 import { attributed } from './stray-errors.js';
 
 const DEFAULT_LIMIT_MS = 5_000;

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { normaliseError } from './normalise-error.js';
+import { normaliseError } from './result/normalize-error.js';
 
 /** A call of a user's function, as the owner of all that it starts. */
 interface Owner {

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../core/definition.js';
+import type { ToolDefinition } from '../core/definition/definition.js';
 import type { Tool } from './tool.js';
 
 /** The part of a tool that is data: pinned at the start of a run and shown to the model. */

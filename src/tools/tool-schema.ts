@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { JsonObject } from '../core/json.js';
-import { orderedKeywords, writtenSchema } from './written-schema.js';
+import { orderedKeywords, writtenSchema } from './arguments/written-schema.js';
 
 /**
  * The JSON schema of a tool's arguments, as the model sees it: what it does not name is refused,

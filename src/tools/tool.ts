@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { CatalogEntry, Effect, ToolDefinition } from '../core/definition.js';
+import type { CatalogEntry, Effect, ToolDefinition } from '../core/definition/definition.js';
 import type { Json, JsonObject } from '../core/json.js';
 
 /** What a tool's functions are handed beside the arguments. */

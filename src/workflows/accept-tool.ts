@@ -1,7 +1,7 @@
-import type { Resolution } from '../core/call-results.js';
+import type { Resolution } from '../core/calls/call-results.js';
 import { apply } from '../core/loop.js';
 import { refusal } from './problem.js';
-import { tryAgain, type Session } from './session.js';
+import { tryAgain, type Session } from './run-context.js';
 
 /** A decision about a tool that has changed is one about the very form that was shown. */
 export function refuseAcceptance(session: Session, { call, definition }: Resolution): void {

@@ -3,9 +3,9 @@ import {
   proxyActivities,
   proxyLocalActivities,
 } from '@temporalio/workflow';
-import type { Activities } from '../activities/contract.js';
-import type { ParentClose, ToolDefinition } from '../core/definition.js';
-import { eventSummary } from '../core/markdown.js';
+import type { Activities } from '../core/contract.js';
+import type { ParentClose, ToolDefinition } from '../core/definition/definition.js';
+import { eventSummary } from '../core/text/markdown.js';
 import { HEARTBEAT_MS, type RunConfig } from '../core/state.js';
 
 // All timeouts and retries of the product stand here. Temporal is the only one that retries.

@@ -2,7 +2,7 @@ import { isCancellation } from '@temporalio/workflow';
 import type { BlockedReason } from '../core/blocked.js';
 import type { Json } from '../core/json.js';
 import { problemOf } from './problem.js';
-import { inFlight, type Session } from './session.js';
+import { inFlight, type Session } from './run-context.js';
 import { leave, LEFT, mustLeave, type Left, type LeftWork } from './standing.js';
 import { breakably, BROKEN, resumedSince, unpaused, untilReadable } from './waits.js';
 

@@ -2,8 +2,8 @@ import { currentUpdateInfo } from '@temporalio/workflow';
 import { checkBy, decidedBefore, type Decision } from '../core/decisions.js';
 import { isObject } from '../core/json.js';
 import { apply } from '../core/loop.js';
-import type { Claim } from './handles.js';
-import type { Session } from './session.js';
+import type { Claim } from './messages.js';
+import type { Session } from './run-context.js';
 
 /** The update under way: its id, and the decision that it made before, if it was sent again. */
 export interface Deciding {

@@ -1,18 +1,18 @@
 import { CancellationScope, condition, sleep } from '@temporalio/workflow';
-import { wakes } from '../core/batch.js';
+import { wakes } from '../core/calls/batch.js';
 import { apply, type Effects } from '../core/loop.js';
 import { nextAction, type Action } from '../core/next-action.js';
-import { startClock } from './clock.js';
+import { startClock } from './deadline-timer.js';
 import { reloadAgent } from './load.js';
 import { callModel } from './model-call.js';
 import { continueAsNew } from './next-segment.js';
-import { keepForArchive } from './keep.js';
-import { rememberTurn } from './presence.js';
+import { keepForArchive } from './archive-messages.js';
+import { rememberTurn } from './visibility.js';
 import { retrieve } from './retrieval.js';
-import { takeInterruption, unlessInterrupted, type Session } from './session.js';
+import { takeInterruption, unlessInterrupted, type Session } from './run-context.js';
 import { forgetStanding } from './standing.js';
 import { segmentFacts } from './segment-facts.js';
-import { runCalls } from './tool-calls.js';
+import { runCalls } from './calls/tool-calls.js';
 
 /** A run that was started for a message which never came (it was refused) does not wait for ever. */
 const FIRST_MESSAGE_MS = 60 * 60_000;

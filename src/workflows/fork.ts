@@ -1,13 +1,13 @@
 import { upsertMemo } from '@temporalio/workflow';
-import type { ForkMessagesInput } from '../activities/contract.js';
-import type { ForkInput } from '../core/input.js';
+import type { ForkMessagesInput } from '../core/contract.js';
+import type { ForkInput } from '../core/input/input.js';
 import { apply } from '../core/loop.js';
-import { isForked, type ForkMessagesResult } from '../core/recorded.js';
+import { isForked, type ForkMessagesResult } from '../core/guards/recorded.js';
 import { forkMessages, forkMessagesBlocked } from './activities.js';
 import { mendInPlace } from './blocking.js';
 import { refused } from './load.js';
-import { fitting } from './recorded-result.js';
-import { inFlight, type Session } from './session.js';
+import { fitting } from './calls/recorded-result.js';
+import { inFlight, type Session } from './run-context.js';
 
 /** Puts the messages of another run before all that is said in this one, and remembers which. */
 export async function fork(session: Session, { run, at }: ForkInput): Promise<void> {

@@ -1,10 +1,10 @@
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow';
-import type { LoadAgentInput } from '../activities/contract.js';
+import type { LoadAgentInput } from '../core/contract.js';
 import { AGENT_BLOCKS, type AgentBlock } from '../core/blocked.js';
-import type { RunInput } from '../core/input.js';
+import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/outcome.js';
-import { isRunConfig } from '../core/recorded.js';
-import { problemText } from '../core/show.js';
+import { isRunConfig } from '../core/guards/recorded.js';
+import { problemText } from '../core/text/format-value.js';
 import { nothingSpent, type RunConfig } from '../core/state.js';
 import {
   loadAgentAnywhere,
@@ -15,8 +15,8 @@ import {
 } from './activities.js';
 import { mend, mendInPlace, type Blockable, type BlockedAt } from './blocking.js';
 import { isLost, messageOf, needsTime, problemOf } from './problem.js';
-import { fitting } from './recorded-result.js';
-import { inFlight, type Session } from './session.js';
+import { fitting } from './calls/recorded-result.js';
+import { inFlight, type Session } from './run-context.js';
 import { takeUp, type Left } from './standing.js';
 
 /** A context above this size goes to the blob store once instead of travelling with every call. */

@@ -1,17 +1,17 @@
-import type { CallModelInput } from '../activities/contract.js';
+import type { CallModelInput } from '../core/contract.js';
 import { MODEL_BLOCKS, type ModelBlock } from '../core/blocked.js';
 import type { Json } from '../core/json.js';
 import type { ModelCall, ModelCallEnd } from '../core/loop.js';
-import { isReply } from '../core/recorded.js';
+import { isReply } from '../core/guards/recorded.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { RunState } from '../core/state.js';
-import { stepSummary } from '../core/summaries.js';
-import { promptLength } from '../core/transcript.js';
+import { stepSummary } from '../core/text/summaries.js';
+import { promptLength } from '../core/transcript/transcript.js';
 import { modelActivity } from './activities.js';
 import { mend, type BlockedAt } from './blocking.js';
 import { messageOf, problemOf } from './problem.js';
-import { fitting } from './recorded-result.js';
-import { inFlight, takeInterruption, type Session } from './session.js';
+import { fitting } from './calls/recorded-result.js';
+import { inFlight, takeInterruption, type Session } from './run-context.js';
 import { LEFT, takeUp } from './standing.js';
 
 const NAME = 'model';

@@ -1,10 +1,10 @@
 import { allHandlersFinished, condition } from '@temporalio/workflow';
 import { nextAction } from '../core/next-action.js';
-import { carry, handOver } from './carried.js';
-import { startClock } from './clock.js';
-import { keepForSegment } from './keep.js';
+import { carry, handOver } from './continue-as-new.js';
+import { startClock } from './deadline-timer.js';
+import { keepForSegment } from './archive-messages.js';
 import { segmentFacts, stay } from './segment-facts.js';
-import type { Session } from './session.js';
+import type { Session } from './run-context.js';
 
 /**
  * Goes on in a new segment, between two steps: nothing is in flight, no handler is open. Where the

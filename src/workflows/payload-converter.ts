@@ -1,5 +1,5 @@
 import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common';
-import { unreadable } from '../core/input.js';
+import { unreadable } from '../core/input/input.js';
 
 /**
  * Temporal's own converter, but what cannot be read becomes a value that says so. Thrown here, the

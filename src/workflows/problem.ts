@@ -1,5 +1,5 @@
 import { ActivityFailure, ApplicationFailure, TimeoutFailure } from '@temporalio/workflow';
-import { problemText } from '../core/show.js';
+import { problemText } from '../core/text/format-value.js';
 import { parseProblem, type ActivityProblem } from '../core/failure.js';
 
 /** What a failed activity has to say, if it is one of ours and says it. */

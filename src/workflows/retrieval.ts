@@ -1,14 +1,14 @@
-import type { RetrieveInput, RetrieveResult } from '../activities/contract.js';
+import type { RetrieveInput, RetrieveResult } from '../core/contract.js';
 import { TOOL_BLOCKS, type ToolBlock } from '../core/blocked.js';
 import type { RetrievalEnd } from '../core/loop.js';
-import { isRetrieved } from '../core/recorded.js';
+import { isRetrieved } from '../core/guards/recorded.js';
 import type { RunState } from '../core/state.js';
-import { promptLength } from '../core/transcript.js';
+import { promptLength } from '../core/transcript/transcript.js';
 import { retrieveActivity } from './activities.js';
 import { mend, type BlockedAt } from './blocking.js';
 import { messageOf, problemOf } from './problem.js';
-import { fitting } from './recorded-result.js';
-import { inFlight, takeInterruption, type Session } from './session.js';
+import { fitting } from './calls/recorded-result.js';
+import { inFlight, takeInterruption, type Session } from './run-context.js';
 import { LEFT, takeUp } from './standing.js';
 
 const NAME = 'retrieve';

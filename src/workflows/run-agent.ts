@@ -3,12 +3,12 @@ import {
   workflowInfo,
   type ChildWorkflowOptions,
 } from '@temporalio/workflow';
-import { calledId } from '../core/called.js';
-import type { ParentClose } from '../core/definition.js';
+import { calledId } from '../core/calls/called.js';
+import type { ParentClose } from '../core/definition/definition.js';
 import { sha256Hex } from '../core/digest.js';
-import type { RunInput } from '../core/input.js';
+import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/outcome.js';
-import { endOfChild, runCalled } from './called-run.js';
+import { endOfChild, runCalled } from './calls/called-run.js';
 
 const NAME = 'agent';
 
@@ -57,15 +57,17 @@ export async function runAgent(
 }
 
 const CALLS = Symbol.for('perdure.runAgent.calls');
+// oxlint-disable-next-line no-restricted-globals -- each workflow has a global object of its own
+const workflowGlobal = (): object => globalThis;
 
 /**
  * Counts the calls of this workflow with the same content, from 1. The count belongs to the
  * workflow's own global object: modules may be shared by all workflows of a worker.
  */
 function timesCalled(content: string): number {
-  const known: unknown = Reflect.get(globalThis, CALLS);
+  const known: unknown = Reflect.get(workflowGlobal(), CALLS);
   const counts: Map<unknown, unknown> = known instanceof Map ? known : new Map();
-  Reflect.set(globalThis, CALLS, counts);
+  Reflect.set(workflowGlobal(), CALLS, counts);
   const times = Number(counts.get(content) ?? 0) + 1;
   counts.set(content, times);
   return times;

@@ -1,7 +1,7 @@
 import { workflowInfo } from '@temporalio/workflow';
-import type { SegmentFacts } from '../core/carry.js';
+import type { SegmentFacts } from '../core/segments/carry.js';
 import { ROOMY } from '../core/next-action.js';
-import type { Session } from './session.js';
+import type { Session } from './run-context.js';
 
 /** Steps after which a segment that could not be left is tried to be left again. */
 const PATIENCE_STEPS = 10;

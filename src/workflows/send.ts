@@ -1,11 +1,11 @@
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow';
 import { askProblem } from '../core/ask.js';
 import type { AskReceipt } from '../core/inbox.js';
-import { isProblem, parseRunInput, show, type RunInput } from '../core/input.js';
+import { isProblem, parseRunInput, show, type RunInput } from '../core/input/input.js';
 import { isObject } from '../core/json.js';
-import { isReceipt } from '../core/recorded.js';
+import { isReceipt } from '../core/guards/recorded.js';
 import { askRun } from './activities.js';
-import { fitting } from './recorded-result.js';
+import { fitting } from './calls/recorded-result.js';
 
 /** The one argument of workflow type `send`. */
 export interface SendInput {

@@ -2,7 +2,7 @@ import { condition } from '@temporalio/workflow';
 import { nextAction } from '../core/next-action.js';
 import type { Standing } from '../core/standing.js';
 import { segmentFacts } from './segment-facts.js';
-import type { Session } from './session.js';
+import type { Session } from './run-context.js';
 
 /** The work was left as it stands: a new segment goes on with it. */
 export const LEFT = Symbol('left');

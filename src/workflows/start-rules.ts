@@ -1,5 +1,5 @@
 import { workflowInfo } from '@temporalio/workflow';
-import type { RunInput } from '../core/input.js';
+import type { RunInput } from '../core/input/input.js';
 
 /**
  * Returns why this run may not begin as it was started, or null. A cron schedule or a retry policy

@@ -1,7 +1,7 @@
 import { CancellationScope, condition, isCancellation } from '@temporalio/workflow';
-import type { CheckBlobInput } from '../activities/contract.js';
+import type { CheckBlobInput } from '../core/contract.js';
 import { checkBlob } from './activities.js';
-import { inFlight, type Session } from './session.js';
+import { inFlight, type Session } from './run-context.js';
 import { standStill, untilLeft } from './standing.js';
 
 // How blocked work waits. `still` is its name where it may be left meanwhile, null where it may not.

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Classification } from '../../src/classify/distribution.js';
-import { InputError } from '../../src/client/run-input.js';
+import type { Classification } from '../../src/output/classes/distribution.js';
+import { InputError } from '../../src/core/input/input-error.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import { binaryClassify, classify } from '../../src/output/classify.js';
+import { binaryClassify, classify } from '../../src/output/classes/classify.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk } from '../support/desk.js';

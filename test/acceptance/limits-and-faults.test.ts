@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent, type AgentOptions } from '../../src/agents/define-agent.js';
-import { InputError } from '../../src/client/run-input.js';
+import { InputError } from '../../src/core/input/input-error.js';
 import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
-import type { LimitSet } from '../../src/core/definition.js';
+import type { LimitSet } from '../../src/core/definition/definition.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { defineTool } from '../../src/tools/define-tool.js';

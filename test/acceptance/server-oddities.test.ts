@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { JsonObject } from '../../src/core/json.js';
-import type { Message } from '../../src/core/messages.js';
+import type { Message } from '../../src/core/transcript/messages.js';
 import type { Usage } from '../../src/core/outcome.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { learnSecrets } from '../../src/secrets/known.js';
-import { keepDocuments, newDocuments } from '../../src/activities/found-documents.js';
-import { BlobError, type BlobStore } from '../../src/blobs/blob-store.js';
-import { keyOfDocument } from '../../src/core/document-text.js';
+import { keepDocuments, newDocuments } from '../../src/activities/record-documents.js';
+import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
+import { keyOfDocument } from '../../src/core/text/document-text.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import type { PromptMessage } from '../../src/core/messages.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { wellFormed } from '../../src/tools/utf8.js';
 
 const blobs: BlobStore = {

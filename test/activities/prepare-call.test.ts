@@ -1,12 +1,12 @@
 import type { Context } from '@temporalio/activity';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { RunToolInput } from '../../src/activities/contract.js';
+import type { RunToolInput } from '../../src/core/contract.js';
 import type { ActivityDependencies } from '../../src/activities/dependencies.js';
 import type { PinnedAgent } from '../../src/activities/definitions.js';
-import { mcpTool } from '../../src/activities/mcp-tool.js';
-import { prepareCall, type PreparedCall } from '../../src/activities/prepare-call.js';
-import type { Effect } from '../../src/core/definition.js';
+import { mcpTool } from '../../src/activities/tool/mcp-tool.js';
+import { prepareCall, type PreparedCall } from '../../src/activities/tool/prepare-call.js';
+import type { Effect } from '../../src/core/definition/definition.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import { listedTool, usableTool } from '../../src/mcp/listed-tool.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { callArtefacts } from '../../src/activities/call-artefacts.js';
-import { checkedEnding } from '../../src/activities/checked-output.js';
-import { keepResult, writeResult } from '../../src/activities/tool-result.js';
-import { BlobError, type BlobStore } from '../../src/blobs/blob-store.js';
+import { callArtefacts } from '../../src/activities/tool/call-artifacts.js';
+import { checkedEnding } from '../../src/activities/tool/validate-output.js';
+import { keepResult, writeResult } from '../../src/activities/tool/tool-result.js';
+import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import type { Effect } from '../../src/core/definition.js';
-import { artefact } from '../../src/tools/artefact.js';
+import type { Effect } from '../../src/core/definition/definition.js';
+import { artefact } from '../../src/tools/built-in/artifact.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 
 const { signal } = new AbortController();

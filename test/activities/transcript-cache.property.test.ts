@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createTranscriptCache, type PromptName } from '../../src/activities/transcript-cache.js';
-import type { PromptMessage } from '../../src/core/messages.js';
-import { chain, FIRST_LINK } from '../../src/core/transcript.js';
+import {
+  createTranscriptCache,
+  type PromptName,
+} from '../../src/activities/model/transcript-cache.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
+import { chain, FIRST_LINK } from '../../src/core/transcript/transcript.js';
 
 /** What may happen to a worker's memory between two prompts. */
 type Move =

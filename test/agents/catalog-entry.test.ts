@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
-import type { AgentDefinition, Effect } from '../../src/core/definition.js';
+import type { AgentDefinition, Effect } from '../../src/core/definition/definition.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Tool } from '../../src/tools/tool.js';
 

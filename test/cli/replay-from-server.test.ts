@@ -12,7 +12,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { replay, type ReplayOptions } from '../../src/cli/commands/replay.js';
 import { callTool, say as answer } from '../../src/models/scripted.js';
-import { replayRuns } from '../../src/replay.js';
+import { replayRuns } from '../../src/worker/replay.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine } from '../support/command.js';

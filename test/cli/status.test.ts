@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { status } from '../../src/cli/commands/status.js';
-import { lookForWorker } from '../../src/cli/note-worker.js';
-import { readRun } from '../../src/client/read-run.js';
+import { lookForWorker } from '../../src/cli/hosting/note-worker.js';
+import { readRun } from '../../src/history/read-run.js';
 import { statusFrom } from '../../src/client/status.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { ModelError } from '../../src/models/model-error.js';

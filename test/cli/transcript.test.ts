@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { transcript, type TranscriptOptions } from '../../src/cli/commands/transcript.js';
-import type { Message } from '../../src/core/messages.js';
+import type { Message } from '../../src/core/transcript/messages.js';
 import type { TranscriptPage } from '../../src/core/status.js';
 import type { Model } from '../../src/models/model.js';
 import { callTools, say as answer } from '../../src/models/scripted.js';

@@ -8,7 +8,7 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { answered } from '../../src/client/answered.js';
+import { answered } from '../../src/updates/execute-update.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { DurableEvent } from '../../src/client/run-events.js';
-import { wait } from '../../src/tools/wait.js';
+import type { DurableEvent } from '../../src/history/run-events.js';
+import { wait } from '../../src/tools/built-in/wait.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, untilStatus } from '../support/conversation.js';
 import { ModelError } from '../../src/models/model-error.js';

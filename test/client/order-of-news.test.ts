@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { HistoryFact } from '../../src/client/history-facts.js';
-import { createProjector } from '../../src/client/projection.js';
+import type { HistoryFact } from '../../src/history/decode-event.js';
+import { createProjector } from '../../src/history/projection.js';
 import type { Ask } from '../../src/core/inbox.js';
 import { config, says } from '../support/scripts.js';
 

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { pollersOf } from '../../src/client/pollers.js';
-import { isWorked } from '../../src/client/probe-worker.js';
+import { pollersOf } from '../../src/temporal/pollers.js';
+import { isWorked } from '../../src/temporal/probe-worker.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { readFact } from '../../src/client/history-facts.js';
-import { createProjector, project } from '../../src/client/projection.js';
+import { readFact } from '../../src/history/decode-event.js';
+import { createProjector, project } from '../../src/history/projection.js';
 import { callTool, callTools, say, scriptedModel } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { ScheduleOptions } from '../../src/client/schedule-options.js';
+import type { ScheduleOptions } from '../../src/client/schedule/options.js';
 import { obedientModel } from '../support/conversation.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { createRig, expectReplays, type Rig } from '../support/rig.js';

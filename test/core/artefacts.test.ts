@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { takeArtefacts } from '../../src/core/artefacts.js';
-import { succeededCall } from '../../src/core/call-results.js';
-import type { CallResult } from '../../src/core/calls.js';
-import { artefactsBefore } from '../../src/core/fork.js';
+import { takeArtefacts } from '../../src/core/artifacts/artifacts.js';
+import { succeededCall } from '../../src/core/calls/call-results.js';
+import type { CallResult } from '../../src/core/calls/calls.js';
+import { artefactsBefore } from '../../src/core/input/fork.js';
 import { parseJson } from '../../src/core/json.js';
-import type { Artefact, ArtefactMade, Message } from '../../src/core/messages.js';
-import { callArtefacts } from '../../src/core/named-artefacts.js';
+import type { Artefact, ArtefactMade, Message } from '../../src/core/transcript/messages.js';
+import { callArtefacts } from '../../src/core/artifacts/named-artifacts.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { asks, begun, config, toolDefinition, withResults } from '../support/scripts.js';

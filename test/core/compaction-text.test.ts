@@ -4,8 +4,8 @@ import {
   COMPACTION_INSTRUCTIONS,
   renderForCompaction,
   summaryText,
-} from '../../src/core/compaction-text.js';
-import type { PromptMessage } from '../../src/core/messages.js';
+} from '../../src/core/text/compaction-text.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
 
 const LINE_END = /(\r\n|[\n\r\v\f\u0085\u2028\u2029])/;
 

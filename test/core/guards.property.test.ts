@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { askProblem, askRefusal } from '../../src/core/ask.js';
-import { definitionHash } from '../../src/core/definition-hash.js';
-import { checkLimits, isProblem, parseRunInput } from '../../src/core/input.js';
-import { NewerStateError, readForm, SCHEMA } from '../../src/core/migrations.js';
+import { definitionHash } from '../../src/core/definition/hash.js';
+import { checkLimits, isProblem, parseRunInput } from '../../src/core/input/input.js';
+import { NewerStateError, readForm, SCHEMA } from '../../src/core/segments/migrations.js';
 import { reduce } from '../../src/core/reduce.js';
-import { problemText, show } from '../../src/core/show.js';
+import { problemText, show } from '../../src/core/text/format-value.js';
 import type { Standing } from '../../src/core/standing.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { hasOwnHash, unloadedConfig } from '../../src/core/unloaded.js';
-import { rangeProblem } from '../../src/core/view.js';
+import { hasOwnHash, unloadedConfig } from '../../src/core/definition/initial-config.js';
+import { rangeProblem } from '../../src/core/transcript/pages.js';
 import { pathsOf, replaced, rubbish } from '../support/rubbish.js';
 import { asks, begun, config, toolDefinition } from '../support/scripts.js';
 

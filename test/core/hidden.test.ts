@@ -6,9 +6,9 @@ import {
   printable,
   visibleJson,
   withoutHidden,
-} from '../../src/core/hidden.js';
-import { show } from '../../src/core/show.js';
-import { visible } from '../../src/core/summaries.js';
+} from '../../src/core/text/hidden.js';
+import { show } from '../../src/core/text/format-value.js';
+import { visible } from '../../src/core/text/summaries.js';
 
 const tag = (text: string): string =>
   Array.from(text, (each) => String.fromCodePoint(0xe0000 + (each.codePointAt(0) ?? 0))).join('');

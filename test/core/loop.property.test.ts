@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { errorText, type CallResult } from '../../src/core/calls.js';
-import type { LimitSet } from '../../src/core/definition.js';
+import { errorText, type CallResult } from '../../src/core/calls/calls.js';
+import type { LimitSet } from '../../src/core/definition/definition.js';
 import type { ModelCallEnd } from '../../src/core/loop.js';
 import { runTurn, type Given } from '../support/turn.js';
-import type { Message, ToolCall } from '../../src/core/messages.js';
+import type { Message, ToolCall } from '../../src/core/transcript/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunState } from '../../src/core/state.js';
 import { asks, begun, config, says } from '../support/scripts.js';

@@ -6,9 +6,9 @@ import {
   eventSummary,
   inertMarkdown,
   workflowSummary,
-} from '../../src/core/markdown.js';
-import { callSummary, visible } from '../../src/core/summaries.js';
-import { summaryOf } from '../../src/client/start.js';
+} from '../../src/core/text/markdown.js';
+import { callSummary, visible } from '../../src/core/text/summaries.js';
+import { summaryOf } from '../../src/updates/start.js';
 
 type Node = ReturnType<typeof fromMarkdown>['children'][number] | ReturnType<typeof fromMarkdown>;
 

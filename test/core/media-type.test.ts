@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mediaTypeOf } from '../../src/core/media-type.js';
+import { mediaTypeOf } from '../../src/core/text/media-type.js';
 
 test.each([
   ['image/png', '89504e470d0a1a0a0000000d'],

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { askProblem, askRefusal, receive } from '../../src/core/ask.js';
-import { childBudget } from '../../src/core/child.js';
+import { childBudget } from '../../src/core/calls/child.js';
 import { deadlineOf } from '../../src/core/deadline.js';
 import { MAX_WAITING, REMEMBERED_IDS, turnOfMessage } from '../../src/core/inbox.js';
-import { parseRunInput } from '../../src/core/input.js';
-import { migrate } from '../../src/core/migrations.js';
+import { parseRunInput } from '../../src/core/input/input.js';
+import { migrate } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { currentDetails } from '../../src/core/details.js';
-import { parseRunInput } from '../../src/core/input.js';
+import { currentDetails } from '../../src/core/text/details.js';
+import { parseRunInput } from '../../src/core/input/input.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { RunStatus } from '../../src/core/status.js';
-import { callSummary, formatBytes, stepSummary, visible } from '../../src/core/summaries.js';
-import { transcriptPage } from '../../src/core/view.js';
+import { callSummary, formatBytes, stepSummary, visible } from '../../src/core/text/summaries.js';
+import { transcriptPage } from '../../src/core/transcript/pages.js';
 import { asks, begun, config, withResults } from '../support/scripts.js';
 
 /** A run that has made one call with these arguments and got this result. */

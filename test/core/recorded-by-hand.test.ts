@@ -2,12 +2,12 @@ import { readdir, readFile } from 'node:fs/promises';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readFact, type HistoryFact } from '../../src/client/history-facts.js';
-import { createProjector } from '../../src/client/projection.js';
-import { stepTeller } from '../../src/client/tell-steps.js';
+import { readFact, type HistoryFact } from '../../src/history/decode-event.js';
+import { createProjector } from '../../src/history/projection.js';
+import { stepTeller } from '../../src/history/emit-steps.js';
 import { nextAction } from '../../src/core/next-action.js';
-import type { Activities } from '../../src/activities/contract.js';
-import { fitsActivity, isReply } from '../../src/core/recorded.js';
+import type { Activities } from '../../src/core/contract.js';
+import { fitsActivity, isReply } from '../../src/core/guards/recorded.js';
 import { reduce } from '../../src/core/reduce.js';
 import { asks, begun, config } from '../support/scripts.js';
 

@@ -1,17 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { receive } from '../../src/core/ask.js';
-import { overflow } from '../../src/core/carry.js';
+import { overflow } from '../../src/core/segments/carry.js';
 import type { Interruption } from '../../src/core/events.js';
 import type { Ask } from '../../src/core/inbox.js';
 import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
-import type { Message } from '../../src/core/messages.js';
+import type { Message } from '../../src/core/transcript/messages.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import { readForm, SCHEMA } from '../../src/core/migrations.js';
+import { readForm, SCHEMA } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { initialState, inTurn, type EndedTurn } from '../../src/core/state.js';
-import { chain, FIRST_LINK, promptLength, promptOf } from '../../src/core/transcript.js';
+import { chain, FIRST_LINK, promptLength, promptOf } from '../../src/core/transcript/transcript.js';
 import { asks, config, says, TOOLS, toolDefinition, SHORT } from '../support/scripts.js';
 
 /** What people do while something is in flight. */

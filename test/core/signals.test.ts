@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { receive, receiveSignal } from '../../src/core/ask.js';
 import { checkBy, REMEMBERED_DECISIONS } from '../../src/core/decisions.js';
 import { REMEMBERED_REFUSALS, type Ask } from '../../src/core/inbox.js';
-import { unreadable } from '../../src/core/input.js';
+import { unreadable } from '../../src/core/input/input.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { unloadedConfig } from '../../src/core/unloaded.js';
+import { unloadedConfig } from '../../src/core/definition/initial-config.js';
 
 const open = (): RunState => initialState(unloadedConfig('a'), { open: true });
 

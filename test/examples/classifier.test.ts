@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Classification } from '../../src/classify/distribution.js';
+import type { Classification } from '../../src/output/classes/distribution.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { startExample, type Example } from '../support/example.js';
 

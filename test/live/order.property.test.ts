@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ToldFact } from '../../src/client/follow-events.js';
-import type { HistoryFact } from '../../src/client/history-facts.js';
-import type { DurableEvent, DurableStep } from '../../src/client/run-events.js';
+import type { ToldFact } from '../../src/history/follow-events.js';
+import type { HistoryFact } from '../../src/history/decode-event.js';
+import type { DurableEvent, DurableStep } from '../../src/history/run-events.js';
 import { createAttemptLog } from '../../src/live/attempt-log.js';
 import { createItemRing } from '../../src/live/item-ring.js';
 import { BEGINNING, readPosition } from '../../src/live/position.js';

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../../src/core/json.js';
 import { createLineBuffer } from '../../src/mcp/line-buffer.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
 import { resultText } from '../../src/mcp/result-text.js';
-import { schemaCheck, uncheckedBecause } from '../../src/mcp/schema-check.js';
+import { schemaCheck, uncheckedBecause } from '../../src/output/schema-check.js';
 import { createSession, type McpSession } from '../../src/mcp/session.js';
 import { withoutAbsentNulls } from '../../src/output/absent-nulls.js';
 import { httpServer } from '../support/http-server.js';

@@ -4,7 +4,7 @@ import { handedTo } from '../../src/mcp/handed.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { resultText } from '../../src/mcp/result-text.js';
 import { toolChange } from '../../src/mcp/tool-change.js';
-import { BlobError } from '../../src/blobs/blob-store.js';
+import { BlobError } from '../../src/storage/blob-store.js';
 import { redact } from '../../src/secrets/redact.js';
 import { toolDefinition } from '../support/scripts.js';
 

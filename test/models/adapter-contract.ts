@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { PromptMessage } from '../../src/core/messages.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import type { Delta, Model, ModelReply, ModelUsage } from '../../src/models/model.js';
 import type { ModelErrorDetails } from '../../src/models/model-error.js';
 import { asked, failureOf, request } from './support.js';

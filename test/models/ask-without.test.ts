@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import type { OpenAiModelOptions } from '../../src/models/openai.js';
+import type { OpenAiModelOptions } from '../../src/models/openai/model.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import type { Stub } from '../../src/testing/stub-server.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';

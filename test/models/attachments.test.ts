@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import type { Attachment } from '../../src/core/messages.js';
+import type { Attachment } from '../../src/core/transcript/messages.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import { estimateUsage } from '../../src/models/estimate.js';
 import { callOnce, failureOf, modelOf, request, stubWith } from './support.js';

@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import type { JsonObject } from '../../src/core/json.js';
-import type { PromptMessage } from '../../src/core/messages.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { capabilitiesOf } from '../../src/models/capabilities.js';
 import type { Delta } from '../../src/models/model.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { screenshot } from '../../src/tools/screenshot.js';
+import { screenshot } from '../../src/tools/built-in/screenshot.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';
 
 const { signal } = new AbortController();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { tellSafely } from '../../src/models/deltas.js';
-import { demoModel } from '../../src/models/demo.js';
+import { demoModel } from '../../src/models/demo/model.js';
 import type { Delta } from '../../src/models/model.js';
 import { callTool, say, scriptedModel } from '../../src/models/scripted.js';
 import { request } from './support.js';

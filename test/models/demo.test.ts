@@ -2,14 +2,14 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { PromptMessage } from '../../src/core/messages.js';
-import { demoModel } from '../../src/models/demo.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
+import { demoModel } from '../../src/models/demo/model.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import { parseArguments } from '../../src/tools/arguments.js';
+import { parseArguments } from '../../src/tools/arguments/arguments.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { fileTools } from '../../src/tools/files/file-tools.js';
-import { normaliseError } from '../../src/tools/normalise-error.js';
+import { normaliseError } from '../../src/tools/result/normalize-error.js';
 import type { Tool } from '../../src/tools/tool.js';
 import { callTool, temporaryFolder, toolNamed } from '../tools/support.js';
 

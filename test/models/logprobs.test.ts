@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { logprobsOf } from '../../src/models/logprobs.js';
-import { assembleStream } from '../../src/models/openai-stream.js';
-import { parseCompletion } from '../../src/models/openai-reply.js';
+import { logprobsOf } from '../../src/models/openai/logprobs.js';
+import { assembleStream } from '../../src/models/openai/chat/stream.js';
+import { parseCompletion } from '../../src/models/openai/chat/reply.js';
 import { reply } from '../../src/testing/steps.js';
 import { callOnce, modelOf, source, stubWith } from './support.js';
 

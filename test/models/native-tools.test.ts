@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Json, JsonObject } from '../../src/core/json.js';
-import type { PromptMessage } from '../../src/core/messages.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { createModelCatalog } from '../../src/models/catalog.js';
 import { reply } from '../../src/testing/steps.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';

@@ -1,4 +1,4 @@
-import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
+import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import type { ModelUsage } from '../../src/models/model.js';
 import { reply, type CompletionOptions, type Step } from '../../src/testing/steps.js';
 import { startStub } from '../../src/testing/stub-server.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
 import type { LocalServer } from '../../src/models/local-servers.js';
 import { findLocalServer, LOCAL_SERVERS } from '../../src/models/local-servers.js';
-import { openAiModelFromEnvironment } from '../../src/models/openai-environment.js';
+import { openAiModelFromEnvironment } from '../../src/models/openai/environment.js';
 import { reply } from '../../src/testing/steps.js';
 import { callOnce, failureOf, stubWith } from './support.js';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ModelErrorKind } from '../../src/models/model-error.js';
-import { providerError } from '../../src/models/openai-errors.js';
+import { providerError } from '../../src/models/openai/errors.js';
 import { place } from './support.js';
 
 function kindOf(status: number | undefined, error: unknown): ModelErrorKind {

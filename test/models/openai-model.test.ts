@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openAiModel } from '../../src/models/openai.js';
+import { openAiModel } from '../../src/models/openai/model.js';
 import { reply, type CompletionOptions, type Step } from '../../src/testing/steps.js';
 import { callOnce, failureOf, modelOf, request, stubWith } from './support.js';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { OPTIMISTIC, capabilitiesOf } from '../../src/models/capabilities.js';
-import { wireRequest, type WireRequest } from '../../src/models/openai-request.js';
+import { wireRequest, type WireRequest } from '../../src/models/openai/chat/request.js';
 import { isStrictSchema } from '../../src/models/strict-schema.js';
 import { request } from './support.js';
 

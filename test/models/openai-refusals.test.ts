@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ModelRequest } from '../../src/models/model.js';
-import { refusedAmong, sentBy } from '../../src/models/openai-refusals.js';
-import { wireRequest } from '../../src/models/openai-request.js';
+import { refusedAmong, sentBy } from '../../src/models/openai/refusals.js';
+import { wireRequest } from '../../src/models/openai/chat/request.js';
 import { OPTIMISTIC } from '../../src/models/capabilities.js';
 import { place, request } from './support.js';
 

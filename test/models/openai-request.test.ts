@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { PromptMessage } from '../../src/core/messages.js';
-import { wireRequest } from '../../src/models/openai-request.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
+import { wireRequest } from '../../src/models/openai/chat/request.js';
 import { asked, request } from './support.js';
 
 const tool = { name: 'read_file', description: 'Reads.', parameters: { type: 'object' } };

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/core/json.js';
-import type { PromptMessage, ProviderItems } from '../../src/core/messages.js';
+import type { PromptMessage, ProviderItems } from '../../src/core/transcript/messages.js';
 import { OPTIMISTIC } from '../../src/models/capabilities.js';
 import type { Delta, ModelReply } from '../../src/models/model.js';
-import { parseResponse } from '../../src/models/openai-responses-reply.js';
-import { responsesRequest } from '../../src/models/openai-responses-request.js';
-import { assembleResponse } from '../../src/models/openai-responses-stream.js';
-import { makerOf } from '../../src/models/stored-items.js';
+import { parseResponse } from '../../src/models/openai/responses/reply.js';
+import { responsesRequest } from '../../src/models/openai/responses/request.js';
+import { assembleResponse } from '../../src/models/openai/responses/stream.js';
+import { makerOf } from '../../src/models/openai/replayed-items.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import {
   asked,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { parseCompletion } from '../../src/models/openai-reply.js';
-import { assembleStream } from '../../src/models/openai-stream.js';
+import { parseCompletion } from '../../src/models/openai/chat/reply.js';
+import { assembleStream } from '../../src/models/openai/chat/stream.js';
 import { source } from './support.js';
 
 interface Piece {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { costOf } from '../../src/core/limits.js';
-import { usageOf } from '../../src/models/openai-usage.js';
+import { usageOf } from '../../src/models/openai/usage.js';
 
 function usage(counts: {
   prompt?: unknown;

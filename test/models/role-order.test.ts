@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import type { PromptMessage } from '../../src/core/messages.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { NO_DATA } from '../../src/models/attachments.js';
-import { wireMessages } from '../../src/models/openai-messages.js';
+import { wireMessages } from '../../src/models/openai/chat/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { NOTHING_BACK } from '../../src/models/stored-items.js';
+import { NOTHING_BACK } from '../../src/models/openai/replayed-items.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { asked, modelOf, request, stubWith } from './support.js';

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { attemptReport, decideFailure, modelFailure } from '../../src/activities/failures.js';
 import type { ModelError } from '../../src/models/model-error.js';
-import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
+import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { failureOf, request, stubWith } from './support.js';
 

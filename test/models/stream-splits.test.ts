@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { watchCall } from '../../src/models/call-watch.js';
 import type { Delta } from '../../src/models/model.js';
-import { readAnswer } from '../../src/models/openai-answer.js';
-import { chatApi } from '../../src/models/openai-chat.js';
-import { connect } from '../../src/models/openai-client.js';
-import { responsesApi } from '../../src/models/openai-responses.js';
+import { readAnswer } from '../../src/models/openai/answer.js';
+import { chatApi } from '../../src/models/openai/chat/index.js';
+import { connect } from '../../src/models/openai/client.js';
+import { responsesApi } from '../../src/models/openai/responses/index.js';
 import { reply, type SseOptions } from '../../src/testing/steps.js';
 import { place, stubWith } from './support.js';
 

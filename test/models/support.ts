@@ -1,10 +1,10 @@
 import { onTestFinished } from 'vitest';
-import type { PromptMessage } from '../../src/core/messages.js';
+import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { isModelError, ModelError } from '../../src/models/model-error.js';
-import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
-import type { CallPlace } from '../../src/models/openai-errors.js';
-import type { ReplySource } from '../../src/models/openai-reply.js';
+import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
+import type { CallPlace } from '../../src/models/openai/errors.js';
+import type { ReplySource } from '../../src/models/openai/chat/reply.js';
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 

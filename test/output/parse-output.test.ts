@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ParseError } from '../../src/output/parse-error.js';
 import { parseAnswer, type ParseFunction } from '../../src/output/parse-output.js';
-import { repairText } from '../../src/core/repair-text.js';
+import { repairText } from '../../src/core/text/repair-text.js';
 import { tags } from '../../src/output/tags.js';
 import { schemaAndValue } from './support.js';
 

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { callTool, say, scriptedModel } from '../../src/models/scripted.js';
-import type { Classification } from '../../src/classify/distribution.js';
-import { binaryClassify, classify } from '../../src/output/classify.js';
+import type { Classification } from '../../src/output/classes/distribution.js';
+import { binaryClassify, classify } from '../../src/output/classes/classify.js';
 import { ParseError } from '../../src/output/parse-error.js';
 import { tags } from '../../src/output/tags.js';
 import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { closeUpdate } from '../../src/workflows/handles.js';
+import { closeUpdate } from '../../src/workflows/messages.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 

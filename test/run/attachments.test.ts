@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fileBlobStore } from '../../src/blobs/file-blob-store.js';
-import { dialogue } from '../../src/cli/dialogue.js';
-import { palette } from '../../src/cli/output.js';
+import { fileBlobStore } from '../../src/storage/file-blob-store.js';
+import { dialogue } from '../../src/cli/run-view/dialogue.js';
+import { palette } from '../../src/cli/format/output.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { InputError } from '../../src/client/run-input.js';
-import type { Attachment, PromptMessage } from '../../src/core/messages.js';
+import { InputError } from '../../src/core/input/input-error.js';
+import type { Attachment, PromptMessage } from '../../src/core/transcript/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';

@@ -5,22 +5,22 @@ import { resolve } from '../../src/cli/commands/resolve.js';
 import { resume } from '../../src/cli/commands/resume.js';
 import { status as statusCommand } from '../../src/cli/commands/status.js';
 import { statusFrom } from '../../src/client/status.js';
-import { readRun } from '../../src/client/read-run.js';
-import type { Resolution } from '../../src/core/call-results.js';
+import { readRun } from '../../src/history/read-run.js';
+import type { Resolution } from '../../src/core/calls/call-results.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { ModelEntry } from '../../src/models/catalog.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { screenshot } from '../../src/tools/screenshot.js';
+import { screenshot } from '../../src/tools/built-in/screenshot.js';
 import {
   cancelTurnUpdate,
   closeUpdate,
   pauseUpdate,
   resolveUpdate,
   resumeUpdate,
-} from '../../src/workflows/handles.js';
+} from '../../src/workflows/messages.js';
 import { ask, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { say } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';

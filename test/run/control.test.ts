@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { readFact } from '../../src/client/history-facts.js';
-import { project } from '../../src/client/projection.js';
+import { readFact } from '../../src/history/decode-event.js';
+import { project } from '../../src/history/projection.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { wait } from '../../src/tools/wait.js';
+import { wait } from '../../src/tools/built-in/wait.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { callTool, say } from '../../src/models/scripted.js';
 import {
@@ -15,7 +15,7 @@ import {
   resumeUpdate,
   setLimitsUpdate,
   transcriptQuery,
-} from '../../src/workflows/handles.js';
+} from '../../src/workflows/messages.js';
 import { ask, outcomeOf, replyTo, statusOf, untilStatus } from '../support/conversation.js';
 import { gate, type Gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';

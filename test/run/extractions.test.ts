@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { project } from '../../src/client/projection.js';
-import { readFact, type History } from '../../src/client/history-facts.js';
+import { project } from '../../src/history/projection.js';
+import { readFact, type History } from '../../src/history/decode-event.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { reply } from '../../src/testing/steps.js';
 import type { StubRequest } from '../../src/testing/requests.js';

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { wait } from '../../src/tools/wait.js';
-import type { ArchivedRun, Archive } from '../../src/archive/archive.js';
+import { wait } from '../../src/tools/built-in/wait.js';
+import type { ArchivedRun, Archive } from '../../src/storage/archive.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { callTool, callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
 import {
@@ -11,7 +11,7 @@ import {
   closeUpdate,
   pauseUpdate,
   transcriptQuery,
-} from '../../src/workflows/handles.js';
+} from '../../src/workflows/messages.js';
 import { ask, outcomeOf, untilStatus } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
 import { status as statusCommand } from '../../src/cli/commands/status.js';
-import { resolveCall, resumeRun } from '../../src/client/decide.js';
+import { resolveCall, resumeRun } from '../../src/updates/resolve.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelRequest } from '../../src/models/model.js';

@@ -8,7 +8,7 @@ import { callTool, say } from '../../src/models/scripted.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { blocked } from '../support/conversation.js';
-import { readRun } from '../../src/client/read-run.js';
+import { readRun } from '../../src/history/read-run.js';
 import { statusFrom } from '../../src/client/status.js';
 import { createRig, type Rig } from '../support/rig.js';
 

@@ -1,7 +1,7 @@
 import { NativeConnection, Worker, type BundleOptions } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { perdure } from '../../src/plugin.js';
+import { perdure } from '../../src/worker/plugin.js';
 import { say, scriptedModel } from '../../src/models/scripted.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { createRig, type Rig } from '../support/rig.js';

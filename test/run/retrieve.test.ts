@@ -3,10 +3,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { defineAgent, type AgentOptions } from '../../src/agents/define-agent.js';
 import type { RetrieveContext, RetrieveQuery } from '../../src/agents/retriever.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { Message } from '../../src/core/messages.js';
+import type { Message } from '../../src/core/transcript/messages.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { cancelTurnUpdate } from '../../src/workflows/handles.js';
+import { cancelTurnUpdate } from '../../src/workflows/messages.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { ask, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { gate } from '../support/gate.js';

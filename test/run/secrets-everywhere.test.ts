@@ -9,7 +9,7 @@ import { ensureServer } from '../../src/server/ensure-server.js';
 import { stopServer } from '../../src/server/stop-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { artefact } from '../../src/tools/artefact.js';
+import { artefact } from '../../src/tools/built-in/artifact.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 import { CANARIES, canariesIn, formsOf } from '../support/canaries.js';

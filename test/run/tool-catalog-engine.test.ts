@@ -2,12 +2,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { JsonObject } from '../../src/core/json.js';
-import type { Message } from '../../src/core/messages.js';
-import { openAiModel } from '../../src/models/openai.js';
+import type { Message } from '../../src/core/transcript/messages.js';
+import { openAiModel } from '../../src/models/openai/model.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { wait } from '../../src/tools/wait.js';
+import { wait } from '../../src/tools/built-in/wait.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
 let rig: Rig;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
-import type { Effect } from '../../src/core/definition.js';
+import type { Effect } from '../../src/core/definition/definition.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { TranscriptPage } from '../../src/core/status.js';
-import { openAiModel } from '../../src/models/openai.js';
+import { openAiModel } from '../../src/models/openai/model.js';
 import type { Answer } from '../../src/testing/script.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';

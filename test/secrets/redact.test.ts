@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
-import { secretNamesOf } from '../../src/secret-names.js';
+import { secretNamesOf } from '../../src/worker/secret-names.js';
 import { isSecretName, secretsOf } from '../../src/secrets/environment.js';
 import { learnSecrets } from '../../src/secrets/known.js';
 import { compileMatcher } from '../../src/secrets/matcher.js';

@@ -4,7 +4,7 @@
  * and appends batches of BATCH messages until there are COUNT.
  */
 import { once } from 'node:events';
-import { fileArchive } from '../../src/archive/file-archive.js';
+import { fileArchive } from '../../src/storage/file-archive.js';
 import { archivedMessages, archivedRun } from './archived.js';
 
 const [folder = '', batch = '', count = ''] = process.argv.slice(2);

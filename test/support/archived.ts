@@ -1,5 +1,5 @@
-import type { ArchivedRun } from '../../src/archive/archive.js';
-import type { Message } from '../../src/core/messages.js';
+import type { ArchivedRun } from '../../src/storage/archive.js';
+import type { Message } from '../../src/core/transcript/messages.js';
 
 export const archivedRun: ArchivedRun = {
   namespace: 'default',

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
 import { expect, vi } from 'vitest';
 import type { Ask, AskReceipt } from '../../src/core/inbox.js';
-import type { RunInput } from '../../src/core/input.js';
+import type { RunInput } from '../../src/core/input/input.js';
 import type { RunStatus } from '../../src/core/status.js';
 import {
   askUpdate,
   outcomeUpdate,
   statusQuery,
   type TurnOutcome,
-} from '../../src/workflows/handles.js';
+} from '../../src/workflows/messages.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import type { Rig } from './rig.js';
 

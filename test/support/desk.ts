@@ -1,6 +1,6 @@
 import type { Agent } from '../../src/agents/define-agent.js';
 import type { PerdureClient, StartOptions } from '../../src/client/client-types.js';
-import type { Message } from '../../src/core/messages.js';
+import type { Message } from '../../src/core/transcript/messages.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { ModelEntry } from '../../src/models/catalog.js';
 import { firstUserText, type StubMessage, type StubRequest } from '../../src/testing/requests.js';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { bundleWorkflows } from '../../src/workflow-code.js';
+import { bundleWorkflows } from '../../src/worker/bundle.js';
 import { builtTree } from './built-program.js';
 import { testServer } from './temporal-server.js';
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
-import { WORKFLOW_MODULES } from '../../src/workflow-modules.js';
+import { WORKFLOW_MODULES } from '../../src/worker/workflow-modules.js';
 
 const quiet = (): void => undefined;
 const logger = { log: quiet, trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };

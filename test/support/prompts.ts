@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { Message } from '../../src/core/messages.js';
-import { wireRequest } from '../../src/models/openai-request.js';
+import type { Message } from '../../src/core/transcript/messages.js';
+import { wireRequest } from '../../src/models/openai/chat/request.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 
 /** The transcript as it goes over the wire, without the system message. */

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { afterEach } from 'vitest';
-import { installRuntime } from '../../src/runtime.js';
+import { installRuntime } from '../../src/worker/runtime.js';
 import { CANARIES } from './canaries.js';
 import { expectNoLeaks, watchLog, watchWorkers } from './canary-watch.js';
 

@@ -7,12 +7,16 @@ import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { Worker } from '@temporalio/worker';
 import { expect, inject } from 'vitest';
 import type { Agent } from '../../src/agents/define-agent.js';
-import { project, type Projection } from '../../src/client/projection.js';
-import { readFact, type History } from '../../src/client/history-facts.js';
+import { project, type Projection } from '../../src/history/projection.js';
+import { readFact, type History } from '../../src/history/decode-event.js';
 import { defineConfig, type Config } from '../../src/config.js';
-import type { RunInput } from '../../src/core/input.js';
+import type { RunInput } from '../../src/core/input/input.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import { createWorker, type RunningWorker, type WorkerOptions } from '../../src/worker.js';
+import {
+  createWorker,
+  type RunningWorker,
+  type WorkerOptions,
+} from '../../src/worker/create-worker.js';
 import { sourceBundle } from './bundle.js';
 import { CANARIES, CANARY_NAMES } from './canaries.js';
 import { canaryCodec, expectNoLeaks, watchFiles, watchHistory } from './canary-watch.js';

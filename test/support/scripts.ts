@@ -1,7 +1,7 @@
-import type { Effect, Limits, ToolDefinition } from '../../src/core/definition.js';
-import type { CallResult } from '../../src/core/calls.js';
-import type { SegmentFacts } from '../../src/core/carry.js';
-import type { AskedCall } from '../../src/core/messages.js';
+import type { Effect, Limits, ToolDefinition } from '../../src/core/definition/definition.js';
+import type { CallResult } from '../../src/core/calls/calls.js';
+import type { SegmentFacts } from '../../src/core/segments/carry.js';
+import type { AskedCall } from '../../src/core/transcript/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { effectiveLimits } from '../../src/core/limits.js';
 import { sha256Hex } from '../../src/core/digest.js';

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
-import { readFact, type History } from '../../src/client/history-facts.js';
-import { project, type Projection } from '../../src/client/projection.js';
-import type { Message } from '../../src/core/messages.js';
+import { readFact, type History } from '../../src/history/decode-event.js';
+import { project, type Projection } from '../../src/history/projection.js';
+import type { Message } from '../../src/core/transcript/messages.js';
 import { expectReplays, keepHistory } from './rig.js';
 
 export interface Segment {

@@ -1,4 +1,4 @@
-import type { SentMessage, TakenMessage } from '../../src/client/ask-recorded.js';
+import type { SentMessage, TakenMessage } from '../../src/updates/ask-recorded.js';
 
 /** A message that the run has taken; throws for one that is only recorded. */
 export async function taken(sent: Promise<SentMessage>): Promise<TakenMessage> {

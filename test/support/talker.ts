@@ -1,6 +1,6 @@
 import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
 import type { Model, ModelContext, ModelReply, ModelRequest } from '../../src/models/model.js';
-import { wait } from '../../src/tools/wait.js';
+import { wait } from '../../src/tools/built-in/wait.js';
 
 interface Speaking extends ModelContext {
   readonly request: ModelRequest;

@@ -1,4 +1,4 @@
-import type { Projection } from '../../src/client/projection.js';
+import type { Projection } from '../../src/history/projection.js';
 import type { RunState } from '../../src/core/state.js';
 
 /** A run as a follower has it, in nothing but its state; what was said, by number. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Json } from '../../src/core/json.js';
-import { checkArguments } from '../../src/tools/check-arguments.js';
+import { checkArguments } from '../../src/tools/arguments/check-arguments.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { describeCall } from '../../src/tools/describe-call.js';
 import type { Tool } from '../../src/tools/tool.js';

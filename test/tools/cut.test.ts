@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { BlobStore } from '../../src/blobs/blob-store.js';
-import { fileBlobStore } from '../../src/blobs/file-blob-store.js';
-import { cutText, fitText } from '../../src/tools/cut.js';
-import { readResultTool } from '../../src/tools/read-result.js';
+import type { BlobStore } from '../../src/storage/blob-store.js';
+import { fileBlobStore } from '../../src/storage/file-blob-store.js';
+import { cutText, fitText } from '../../src/tools/result/cut.js';
+import { readResultTool } from '../../src/tools/built-in/read-result.js';
 import { headBytes, tailBytes, wellFormed } from '../../src/tools/utf8.js';
 import { callFailure, callTool, temporaryFolder } from './support.js';
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { normaliseError } from '../../src/tools/normalise-error.js';
+import { normaliseError } from '../../src/tools/result/normalize-error.js';
 import { learnSecrets } from '../../src/secrets/known.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { learnSecrets } from '../../src/secrets/known.js';
-import { normaliseResult } from '../../src/tools/normalise.js';
+import { normaliseResult } from '../../src/tools/result/normalize.js';
 
 afterEach(() => {
   vi.unstubAllEnvs();

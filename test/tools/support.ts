@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Json } from '../../src/core/json.js';
-import { checkArguments } from '../../src/tools/check-arguments.js';
-import { normaliseResult } from '../../src/tools/normalise.js';
+import { checkArguments } from '../../src/tools/arguments/check-arguments.js';
+import { normaliseResult } from '../../src/tools/result/normalize.js';
 import type { Tool, ToolContext } from '../../src/tools/tool.js';
 
 /** A folder that is gone when the test is over. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { today } from '../../src/tools/today.js';
+import { today } from '../../src/tools/built-in/today.js';
 import type { ToolContext } from '../../src/tools/tool.js';
 
 const context = {} as ToolContext;

@@ -4,7 +4,7 @@ import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { canonicalJson, type Json } from '../../src/core/json.js';
 import { wait } from '../../src/index.js';
-import { checkArguments } from '../../src/tools/check-arguments.js';
+import { checkArguments } from '../../src/tools/arguments/check-arguments.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { toToolDefinition } from '../../src/tools/tool-definition.js';
 import type { Tool } from '../../src/tools/tool.js';

@@ -1,14 +1,14 @@
-import { endOfRun } from '../../client/end-of-run.js';
-import { nextUntil } from '../../client/until.js';
-import { visible } from '../../core/summaries.js';
+import { endOfRun } from '../../history/end-of-run.js';
+import { nextUntil } from '../../history/follow-target.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
-import { broughtTo, hosted } from '../hosted.js';
+import { broughtTo, hosted } from '../hosting/with-hosted-worker.js';
 import { openRun, type OpenedRun } from '../open-run.js';
-import { reportEnd } from '../report-end.js';
-import { openLines } from '../report-pause.js';
-import { seeThrough, type SeeOptions } from '../see-through.js';
+import { reportEnd } from '../reports/report-end.js';
+import { openLines } from '../reports/report-pause.js';
+import { seeThrough, type SeeOptions } from '../run-view/follow-and-report.js';
 
 export interface AttachOptions extends SeeOptions {
   readonly id: string;

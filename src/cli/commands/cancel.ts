@@ -1,14 +1,14 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
-import { isWorked } from '../../client/probe-worker.js';
-import { visible } from '../../core/summaries.js';
+import { isWorked } from '../../temporal/probe-worker.js';
+import { visible } from '../../core/text/summaries.js';
 import { cancelTheTurn } from '../cancel-turn.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { openLivingRun, startLines } from '../decision.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
-import { followWithin } from '../follow-within.js';
+import { followWithin } from '../run-view/follow-within.js';
 import { adviceFor, type OpenedRun } from '../open-run.js';
-import { reportEnd } from '../report-end.js';
+import { reportEnd } from '../reports/report-end.js';
 
 export interface CancelOptions {
   readonly id: string;

@@ -1,12 +1,12 @@
-import { closeRun } from '../../client/control.js';
-import { nextUntil } from '../../client/until.js';
-import { visible } from '../../core/summaries.js';
+import { closeRun } from '../../updates/control.js';
+import { nextUntil } from '../../history/follow-target.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { osUser } from '../claim.js';
 import { openLivingRun } from '../decision.js';
 import { EXIT } from '../exit-codes.js';
-import { followWithin } from '../follow-within.js';
-import { heard } from '../heard.js';
+import { followWithin } from '../run-view/follow-within.js';
+import { heard } from '../hosting/with-worker.js';
 import { adviceFor } from '../open-run.js';
 
 const END_WITHIN_MS = 10_000;

@@ -7,8 +7,8 @@ import type { CliContext, GlobalOptions } from '../context.js';
 import { EXIT } from '../exit-codes.js';
 import { catchInterrupt } from '../interrupt.js';
 import { CONFIG_NAMES, configFile } from '../load-config.js';
-import { watchCode } from '../watch-code.js';
-import { startWorkerChild } from '../worker-child.js';
+import { watchCode } from '../hosting/watch-code.js';
+import { startWorkerChild } from '../hosting/worker-child.js';
 
 const FIRST_RESTART_MS = 1_000;
 const LONGEST_RESTART_MS = 30_000;

@@ -1,4 +1,4 @@
-import { taskQueueOf } from '../../config.js';
+import { taskQueueOf } from '../../temporal/task-queue.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { readConfiguration } from '../doctor/configuration.js';
@@ -11,12 +11,12 @@ import { lookForServer } from '../doctor/server.js';
 import { cliFinding } from '../doctor/temporal-cli.js';
 import { versionsFinding } from '../doctor/versions.js';
 import { EXIT } from '../exit-codes.js';
-import type { Palette } from '../output.js';
+import type { Palette } from '../format/output.js';
 import { redactJson } from '../../secrets/redact-json.js';
 import { redactMessage } from '../../secrets/redact.js';
-import { dataPalette } from '../table.js';
-import { count } from '../words.js';
-import { printable } from '../../core/hidden.js';
+import { dataPalette } from '../format/table.js';
+import { count } from '../format/format.js';
+import { printable } from '../../core/text/hidden.js';
 
 /** `doctor`: what is in use, and what is wrong, each with its cure. Starts nothing but MCP servers, and changes nothing. */
 export const doctor: Command<object> = async (context) => {

@@ -1,16 +1,16 @@
 import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
-import { escapeJson } from '../../core/hidden.js';
-import { visible } from '../../core/summaries.js';
-import type { History } from '../../client/history-facts.js';
-import { historyToJson } from '../../history-json.js';
+import { escapeJson } from '../../core/text/hidden.js';
+import { visible } from '../../core/text/summaries.js';
+import type { History } from '../../history/decode-event.js';
+import { historyToJson } from '../../history/json.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { lookForWorker, noteAbsence } from '../note-worker.js';
+import { lookForWorker, noteAbsence } from '../hosting/note-worker.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { segmentsBack, type SegmentHistory } from '../segments-back.js';
-import { count } from '../words.js';
+import { count } from '../format/format.js';
 
 export interface ExportOptions {
   readonly id: string;

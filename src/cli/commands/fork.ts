@@ -1,15 +1,15 @@
 import { join } from 'node:path';
-import { fileBlobStore } from '../../blobs/file-blob-store.js';
+import { fileBlobStore } from '../../storage/file-blob-store.js';
 import { forkRun } from '../../client/fork-run.js';
-import { InputError } from '../../client/run-input.js';
-import { IdTakenError, type StartedRun } from '../../client/start.js';
-import { visible } from '../../core/summaries.js';
+import { InputError } from '../../core/input/input-error.js';
+import { IdTakenError, type StartedRun } from '../../updates/start.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
-import { hosted } from '../hosted.js';
+import { hosted } from '../hosting/with-hosted-worker.js';
 import { adviceFor, openRun, type OpenedRun } from '../open-run.js';
-import { seeThrough } from '../see-through.js';
+import { seeThrough } from '../run-view/follow-and-report.js';
 
 export interface ForkCommandOptions {
   /** The run whose messages are taken. */

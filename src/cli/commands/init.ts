@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { isObject, parseJson, textOf } from '../../core/json.js';
-import { advice } from '../advice.js';
+import { advice } from '../reports/next-command.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
 import { CONFIG_NAMES } from '../load-config.js';

@@ -1,15 +1,15 @@
-import { setLimits } from '../../client/control.js';
-import type { LimitName, LimitSet, Limits } from '../../core/definition.js';
-import { checkLimits } from '../../core/input.js';
+import { setLimits } from '../../updates/control.js';
+import type { LimitName, LimitSet, Limits } from '../../core/definition/definition.js';
+import { checkLimits } from '../../core/input/input.js';
 import { LIMIT_NAMES } from '../../core/limits.js';
 import type { EffectiveLimits } from '../../core/state.js';
-import { visible } from '../../core/summaries.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { osUser } from '../claim.js';
 import { openLivingRun } from '../decision.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { heard } from '../heard.js';
-import { columns } from '../table.js';
+import { heard } from '../hosting/with-worker.js';
+import { columns } from '../format/table.js';
 
 export interface LimitsOptions extends LimitSet {
   readonly id: string;

@@ -1,14 +1,14 @@
 import { ENDS, listRuns, LIVING, type ListWish } from '../../client/list.js';
 import { endedAs, type RunRow } from '../../client/run-row.js';
-import { visible } from '../../core/summaries.js';
-import { advice } from '../advice.js';
+import { visible } from '../../core/text/summaries.js';
+import { advice } from '../reports/next-command.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { noteServer } from '../note-server.js';
-import { lookForWorker, noteAbsence } from '../note-worker.js';
-import { columns } from '../table.js';
-import { ago } from '../when.js';
-import { duration } from '../words.js';
+import { noteServer } from '../hosting/note-server.js';
+import { lookForWorker, noteAbsence } from '../hosting/note-worker.js';
+import { columns } from '../format/table.js';
+import { ago } from '../format/format-time.js';
+import { duration } from '../format/format.js';
 
 export interface ListOptions {
   readonly agent?: string;

@@ -1,16 +1,16 @@
 import { once } from 'node:events';
 import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
-import { visible } from '../../core/summaries.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
-import { hosted, type Hosted } from '../hosted.js';
-import { createHosting, type Hosting } from '../hosting.js';
+import { hosted, type Hosted } from '../hosting/with-hosted-worker.js';
+import { createHosting, type Hosting } from '../hosting/hosting.js';
 import type { CliContext } from '../context.js';
 import { mcpOwner } from '../mcp/owner.js';
 import { runsServer } from '../mcp/runs-server.js';
 import { takeStdout } from '../mcp/protocol-stdout.js';
-import { noteServer } from '../note-server.js';
-import { count } from '../words.js';
+import { noteServer } from '../hosting/note-server.js';
+import { count } from '../format/format.js';
 
 const FAULT_CHARACTERS = 200;
 

@@ -1,10 +1,10 @@
-import { pauseRun } from '../../client/control.js';
-import { visible } from '../../core/summaries.js';
+import { pauseRun } from '../../updates/control.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { osUser } from '../claim.js';
 import { openLivingRun } from '../decision.js';
 import { EXIT } from '../exit-codes.js';
-import { heard } from '../heard.js';
+import { heard } from '../hosting/with-worker.js';
 import { adviceFor } from '../open-run.js';
 
 /** `pause ID`: what is in flight ends, and nothing more is started until `resume`. */

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import type { Replayed } from '../../replay.js';
+import type { Replayed } from '../../worker/replay.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { replayLine } from '../replay-lines.js';
-import { dataPalette } from '../table.js';
+import { dataPalette } from '../format/table.js';
 
 export interface ReplayOptions {
   readonly file: readonly string[];
@@ -24,7 +24,7 @@ interface Result {
 export const replay: Command<ReplayOptions> = async (context, options) => {
   const { file: files, fromServer, limit = RUNS } = options;
   refuseOddWishes(options);
-  const { installRuntime } = await import('../../runtime.js');
+  const { installRuntime } = await import('../../worker/runtime.js');
   // What is wrong is told per history; the SDK's own words would come in between.
   installRuntime('ERROR', () => undefined);
   if (fromServer !== undefined) {
@@ -75,7 +75,7 @@ async function replayFile(file: string): Promise<Replayed> {
     const why = error instanceof Error ? error.message : String(error);
     return { type: 'no_history', reason: `it cannot be read (${why})` };
   }
-  const { replayHistory } = await import('../../replay.js');
+  const { replayHistory } = await import('../../worker/replay.js');
   return await replayHistory(text);
 }
 

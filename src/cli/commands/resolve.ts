@@ -1,7 +1,7 @@
-import { resolveCall } from '../../client/decide.js';
-import type { Resolution } from '../../core/call-results.js';
+import { resolveCall } from '../../updates/resolve.js';
+import type { Resolution } from '../../core/calls/call-results.js';
 import type { Json } from '../../core/json.js';
-import { visible } from '../../core/summaries.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { osUser } from '../claim.js';
 import { demandWorker, openLivingRun } from '../decision.js';

@@ -1,11 +1,11 @@
-import { resumeRun } from '../../client/decide.js';
+import { resumeRun } from '../../updates/resolve.js';
 import { needsPerson } from '../../core/blocked.js';
-import { visible } from '../../core/summaries.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { osUser } from '../claim.js';
 import { openLivingRun } from '../decision.js';
 import { EXIT } from '../exit-codes.js';
-import { heard } from '../heard.js';
+import { heard } from '../hosting/with-worker.js';
 import { adviceFor } from '../open-run.js';
 
 /** `resume ID`: what is paused goes on, what is blocked is tried again now instead of at its next probe. */

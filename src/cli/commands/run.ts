@@ -1,21 +1,21 @@
 import type { Client } from '@temporalio/client';
-import type { StartedRun } from '../../client/start.js';
-import { isProblem, parseRunInput, type RunInput } from '../../core/input.js';
+import type { StartedRun } from '../../updates/start.js';
+import { isProblem, parseRunInput, type RunInput } from '../../core/input/input.js';
 import type { JsonObject } from '../../core/json.js';
-import type { Attachment } from '../../core/messages.js';
-import { visible } from '../../core/summaries.js';
-import { advice } from '../advice.js';
+import type { Attachment } from '../../core/transcript/messages.js';
+import { visible } from '../../core/text/summaries.js';
+import { advice } from '../reports/next-command.js';
 import { attachedFiles, ownAttachments } from '../attached-files.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { hosted } from '../hosted.js';
-import { checkHome, isWorkedElsewhere } from '../hosting.js';
-import { seeThrough, type SeeOptions } from '../see-through.js';
-import { noteServer } from '../note-server.js';
+import { hosted } from '../hosting/with-hosted-worker.js';
+import { checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
+import { seeThrough, type SeeOptions } from '../run-view/follow-and-report.js';
+import { noteServer } from '../hosting/note-server.js';
 import { adviceFor } from '../open-run.js';
-import { NothingRunsError } from '../open-server.js';
-import { uiLink } from '../run-header.js';
+import { NothingRunsError } from '../hosting/open-server.js';
+import { uiLink } from '../reports/run-header.js';
 
 export interface RunOptions extends SeeOptions {
   readonly agent: string;
@@ -37,7 +37,7 @@ export const run: Command<RunOptions> = async (context, options) => {
   if (options.detach) return await detached(context, input, options.id);
   await checkHome(context);
   // Loading Temporal's worker takes a moment, in which the server is looked for.
-  import('../../worker.js').catch(() => undefined);
+  import('../../worker/create-worker.js').catch(() => undefined);
   noteServer(context, await context.server());
   const client = await context.client();
   const taskQueue = await context.taskQueue();
@@ -88,7 +88,7 @@ async function start(
     readonly id: string | undefined;
   },
 ): Promise<StartedRun> {
-  const { IdTakenError, newRunId, startRun } = await import('../../client/start.js');
+  const { IdTakenError, newRunId, startRun } = await import('../../updates/start.js');
   const { taskQueue, id = newRunId(given.input.agent) } = given;
   const input = { ...given.input, ...(await ownAttachments(context, id, given.input)) };
   try {

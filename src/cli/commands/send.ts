@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import type { SentMessage } from '../../client/ask-recorded.js';
-import { askRun, recordMessage } from '../../client/control.js';
-import { isWorked } from '../../client/probe-worker.js';
-import { UndecidedError } from '../../client/undecided.js';
-import type { Until } from '../../client/until.js';
+import type { SentMessage } from '../../updates/ask-recorded.js';
+import { askRun, recordMessage } from '../../updates/control.js';
+import { isWorked } from '../../temporal/probe-worker.js';
+import { UndecidedError } from '../../updates/undecided.js';
+import type { Until } from '../../history/follow-target.js';
 import { askProblem, askRefusal } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
-import type { Attachment } from '../../core/messages.js';
-import { visible } from '../../core/summaries.js';
+import type { Attachment } from '../../core/transcript/messages.js';
+import { visible } from '../../core/text/summaries.js';
 import { attachedFiles, ownAttachments } from '../attached-files.js';
 import { osUser } from '../claim.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { openLivingRun, startLines } from '../decision.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { broughtTo, hosted } from '../hosted.js';
+import { broughtTo, hosted } from '../hosting/with-hosted-worker.js';
 import { adviceFor, type OpenedRun } from '../open-run.js';
-import { seeThrough } from '../see-through.js';
+import { seeThrough } from '../run-view/follow-and-report.js';
 
 export interface SendOptions {
   readonly id: string;

@@ -2,12 +2,12 @@ import { statusFrom } from '../../client/status.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
 import { despiteFullDisk } from '../full-disk.js';
-import { nextSteps } from '../next-steps.js';
-import { lookForWorker, noteAbsence } from '../note-worker.js';
+import { nextSteps } from '../reports/next-steps.js';
+import { lookForWorker, noteAbsence } from '../hosting/note-worker.js';
 import { adviceFor, openRun } from '../open-run.js';
-import { uiLink } from '../run-header.js';
-import { statusLines } from '../status-lines.js';
-import { dataPalette } from '../table.js';
+import { uiLink } from '../reports/run-header.js';
+import { statusLines } from '../run-view/status-lines.js';
+import { dataPalette } from '../format/table.js';
 
 /** `status ID`: how a run stands, from what the server knows; needs no worker. */
 export const status: Command<{ readonly id: string }> = async (context, options) =>

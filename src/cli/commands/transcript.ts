@@ -1,18 +1,18 @@
 import { join } from 'node:path';
-import { fileArchive } from '../../archive/file-archive.js';
-import { fileBlobStore } from '../../blobs/file-blob-store.js';
-import type { RunReading } from '../../client/read-run.js';
-import { transcriptOf } from '../../client/run-transcript.js';
-import { inFull } from '../../client/transcript.js';
-import { isSide } from '../../core/messages.js';
-import { visible } from '../../core/summaries.js';
+import { fileArchive } from '../../storage/file-archive.js';
+import { fileBlobStore } from '../../storage/file-blob-store.js';
+import type { RunReading } from '../../history/read-run.js';
+import { transcriptOf } from '../../history/run-transcript.js';
+import { inFull } from '../../history/transcript.js';
+import { isSide } from '../../core/transcript/messages.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
-import { dialogue, type SegmentMark } from '../dialogue.js';
+import { dialogue, type SegmentMark } from '../run-view/dialogue.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { lookForWorker, noteAbsence } from '../note-worker.js';
+import { lookForWorker, noteAbsence } from '../hosting/note-worker.js';
 import { openRun } from '../open-run.js';
-import { dataPalette } from '../table.js';
-import { count } from '../words.js';
+import { dataPalette } from '../format/table.js';
+import { count } from '../format/format.js';
 
 export interface TranscriptOptions {
   readonly id: string;

@@ -5,15 +5,15 @@ import {
   titleOf,
   type Deployed,
   type DeploymentOptions,
-} from '../../deployment.js';
+} from '../../worker/deployment.js';
 import type { LiveOptions } from '../../live/live-options.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { hostWorker } from '../hosting.js';
+import { hostWorker } from '../hosting/hosting.js';
 import { catchInterrupt } from '../interrupt.js';
-import { watchEventLoop } from '../event-loop.js';
-import { noteServer } from '../note-server.js';
-import { count } from '../words.js';
+import { watchEventLoop } from '../hosting/event-loop.js';
+import { noteServer } from '../hosting/note-server.js';
+import { count } from '../format/format.js';
 
 export interface WorkerCommandOptions {
   readonly maxCached?: number;

@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import { defineConfig, type Config } from '../../config.js';
 import type { CliContext } from '../context.js';
 import { configFile } from '../load-config.js';
-import { count } from '../words.js';
+import { count } from '../format/format.js';
 import type { Finding } from './finding.js';
 
 export interface Configuration {

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { formatBytes } from '../../core/summaries.js';
+import { formatBytes } from '../../core/text/summaries.js';
 import { exposures } from '../../server/home-permissions.js';
 import { locateHome } from '../../server/server-home.js';
 import { freeSpace, LEAST_FREE_BYTES } from '../../storage/free-space.js';

@@ -2,7 +2,7 @@ import type { Config } from '../../config.js';
 import type { McpServer } from '../../mcp/mcp-server.js';
 import { createSessions, type McpSessions } from '../../mcp/sessions.js';
 import { serverTools } from '../../mcp/server-tools.js';
-import { count } from '../words.js';
+import { count } from '../format/format.js';
 import type { Finding } from './finding.js';
 
 /** Of a server that has to be started; one that is slower may be fine all the same. */

@@ -1,7 +1,7 @@
-import type { QueueState } from '../../client/pollers.js';
-import { visible } from '../../core/summaries.js';
-import { promotionCommand } from '../../deployment.js';
-import { count } from '../words.js';
+import type { QueueState } from '../../temporal/pollers.js';
+import { visible } from '../../core/text/summaries.js';
+import { promotionCommand } from '../../worker/deployment.js';
+import { count } from '../format/format.js';
 import type { Finding } from './finding.js';
 import type { Place } from './place.js';
 import { buildTitle, isPolledBy, type Routing } from './routing.js';

@@ -1,8 +1,8 @@
 import { Client, type Connection } from '@temporalio/client';
-import { livingRuns, type LivingRun } from '../../client/living-runs.js';
-import { alive, queueState, type Build, type QueueState } from '../../client/pollers.js';
-import { visible } from '../../core/summaries.js';
-import { titleOf } from '../../deployment.js';
+import { livingRuns, type LivingRun } from './living-runs.js';
+import { alive, queueState, type Build, type QueueState } from '../../temporal/pollers.js';
+import { visible } from '../../core/text/summaries.js';
+import { titleOf } from '../../worker/deployment.js';
 import type { Place } from './place.js';
 
 /** What the open runs wait for, and what polls: enough to say who gets nothing. */

@@ -1,7 +1,7 @@
-import type { LivingRun } from '../../client/living-runs.js';
-import type { Build } from '../../client/pollers.js';
-import { visible } from '../../core/summaries.js';
-import { count } from '../words.js';
+import type { LivingRun } from './living-runs.js';
+import type { Build } from '../../temporal/pollers.js';
+import { visible } from '../../core/text/summaries.js';
+import { count } from '../format/format.js';
 import type { Finding } from './finding.js';
 import type { Place } from './place.js';
 import { buildTitle, isPolledBy, isSame, type Routing } from './routing.js';

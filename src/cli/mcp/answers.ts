@@ -1,6 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { printable } from '../../core/hidden.js';
+import { printable } from '../../core/text/hidden.js';
 import type { Outcome } from '../../core/outcome.js';
 import type { RunStatus } from '../../core/status.js';
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { sha256Hex } from '../../core/digest.js';
 import { isObject } from '../../core/json.js';
-import { visible } from '../../core/summaries.js';
-import { describeRun, NoRunError } from '../../client/read-run.js';
+import { visible } from '../../core/text/summaries.js';
+import { describeRun, NoRunError } from '../../history/read-run.js';
 
 /** The field of a run's memo that says which MCP server has started it. */
 const FIELD = 'mcpOwner';

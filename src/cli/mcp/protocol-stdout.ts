@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream';
-import { escapeJson } from '../../core/hidden.js';
+import { escapeJson } from '../../core/text/hidden.js';
 import { redactJsonText } from '../../secrets/redact-json.js';
 
 /**

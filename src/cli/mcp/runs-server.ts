@@ -1,10 +1,10 @@
 import { McpServer } from '@modelcontextprotocol/server';
 import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import { z } from 'zod';
-import { cancelTurn, askRun } from '../../client/control.js';
-import { describeRun, readRun } from '../../client/read-run.js';
+import { cancelTurn, askRun } from '../../updates/control.js';
+import { describeRun, readRun } from '../../history/read-run.js';
 import { resultOf } from '../../client/result.js';
-import { runInputOf } from '../../client/run-input.js';
+import { runInputOf } from '../../updates/run-input.js';
 import { statusFrom } from '../../client/status.js';
 import type { RunStatus } from '../../core/status.js';
 import { ownVersion } from '../../version.js';

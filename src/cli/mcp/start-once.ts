@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
-import { readRun } from '../../client/read-run.js';
-import { IdTakenError, startRun } from '../../client/start.js';
+import { readRun } from '../../history/read-run.js';
+import { IdTakenError, startRun } from '../../updates/start.js';
 import { sha256Hex } from '../../core/digest.js';
-import type { RunInput } from '../../core/input.js';
-import { visible } from '../../core/summaries.js';
+import type { RunInput } from '../../core/input/input.js';
+import { visible } from '../../core/text/summaries.js';
 import { demandOwn, ownedMemo } from './owner.js';
 
 export interface StartedOnce {

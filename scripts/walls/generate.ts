@@ -1,0 +1,93 @@
+import { ENTRIES, WALLS, type Wall } from './table.js';
+
+/** Everything in package.json that a room could import by mistake. */
+export type Packages = readonly string[];
+
+interface Override {
+  readonly files: readonly string[];
+  readonly rules: Readonly<Record<string, unknown>>;
+}
+
+const BEGIN = '<!-- walls: written by `npm run walls` -->';
+const END = '<!-- end of walls -->';
+
+/** Returns the lint configuration with the walls as its first overrides; other overrides stay. */
+export function withWalls(
+  config: { readonly overrides: readonly Override[] },
+  packages: Packages,
+): object {
+  const others = config.overrides.filter(({ rules }) => !('no-restricted-imports' in rules));
+  return { ...config, overrides: [...WALLS.map((wall) => override(wall, packages)), ...others] };
+}
+
+function override(wall: Wall, packages: Packages): Override {
+  const isFile = wall.room.endsWith('.ts');
+  const all = [...WALLS.map(({ room }) => room), ...ENTRIES];
+  const rooms = all.filter((room) => room !== wall.room && !wall.rooms.includes(room));
+  const message = `${wall.room} may import ${mayImport(wall)}. ${wall.why}`;
+  const banned = packages.filter((name) => !wall.packages.includes(name));
+  const node = wall.packages.includes('node:') ? [] : [{ regex: '^node:', message }];
+  return {
+    files: [isFile ? `src/${wall.room}` : `src/${wall.room}/**`],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: `^${isFile ? '\\./' : '(\\.\\./)+'}(${rooms.map(asPattern).join('|')})`,
+              message,
+            },
+            { regex: `^(${banned.map(escaped).join('|')})(/|$)`, message },
+            ...node,
+          ],
+        },
+      ],
+    },
+  };
+}
+
+/** A room in an import: a folder is followed by a slash, and a file is imported as JavaScript. */
+function asPattern(room: string): string {
+  return room.endsWith('.ts') ? `${escaped(room.slice(0, -3))}\\.js$` : `${escaped(room)}/`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('.', '\\.');
+}
+
+function mayImport({ rooms, packages }: Wall): string {
+  const names = [...rooms, ...packages];
+  return names.length === 0 ? 'nothing' : names.join(', ');
+}
+
+/** Returns a text with the table of walls between its two marks. Throws if a mark is missing. */
+export function withTable(text: string): string {
+  const begin = text.indexOf(BEGIN);
+  const end = text.indexOf(END);
+  if (begin === -1 || end < begin) throw new Error(`expected the marks ${BEGIN} and ${END}`);
+  return `${text.slice(0, begin + BEGIN.length)}\n\n${table()}\n\n${text.slice(end)}`;
+}
+
+function table(): string {
+  const rows = WALLS.map(({ room, rooms, packages, why }) => {
+    return [`\`${room}\``, code(rooms), code(packages), why];
+  });
+  return markdown([['room', 'rooms it may import', 'packages', 'why'], ...rows]);
+}
+
+function code(names: readonly string[]): string {
+  return names.map((name) => (name === 'node:' ? 'Node' : `\`${name}\``)).join(' ') || '–';
+}
+
+/** Aligned as Prettier aligns a table, so that formatting changes nothing. */
+function markdown(rows: readonly (readonly string[])[]): string {
+  const width = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? '').length)),
+  );
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell, column) => cell.padEnd(width[column] ?? 0)).join(' | ')} |`;
+  const rule = `| ${width.map((size) => '-'.repeat(size)).join(' | ')} |`;
+  const [head = [], ...body] = rows;
+  return [line(head), rule, ...body.map(line)].join('\n');
+}

@@ -1,0 +1,183 @@
+/** What the files of one room of `src/` may import. */
+export interface Wall {
+  /** A folder of `src/` with all that it holds, or a file that lies in `src/` itself. */
+  readonly room: string;
+  /** The other rooms that it may import, types included. Each stands above it in the table. */
+  readonly rooms: readonly string[];
+  /** The packages that it may import, types included; `node:` stands for all of Node's own modules. */
+  readonly packages: readonly string[];
+  /** Why the wall stands where it does. */
+  readonly why: string;
+}
+
+const CLIENT = '@temporalio/client';
+const COMMON = '@temporalio/common';
+const WORKER = '@temporalio/worker';
+const NODE = 'node:';
+
+/**
+ * Who may import whom. Everything else is refused. `npm run walls` writes the lint rules and the
+ * table in ARCHITECTURE.md from this list, and test/walls.test.ts walks all imports of `src/`.
+ *
+ * The order is the order of the floors: a room imports only rooms above it in this list, so
+ * there are neither upward imports nor cycles between rooms.
+ */
+export const WALLS: readonly Wall[] = [
+  {
+    room: 'core',
+    rooms: [],
+    packages: ['@noble/hashes'],
+    why: 'Every decision about a run is a pure function, and runs in workflows and readers alike.',
+  },
+  {
+    room: 'secrets',
+    rooms: [],
+    packages: [],
+    why: 'Redaction stands at every boundary, so everything but core may import it.',
+  },
+  { room: 'version.ts', rooms: [], packages: [NODE], why: 'The version of the package.' },
+  {
+    room: 'workflows',
+    rooms: ['core'],
+    packages: ['@temporalio/workflow', COMMON],
+    why: 'Workflow code is deterministic: it sees core, the SDK, and recorded results.',
+  },
+  {
+    room: 'storage',
+    rooms: ['core'],
+    packages: [NODE],
+    why: 'Blobs, archive, and files on disk know nothing of runs.',
+  },
+  {
+    room: 'temporal',
+    rooms: ['secrets'],
+    packages: [NODE, CLIENT, COMMON, WORKER, '@temporalio/envconfig'],
+    why: 'Connections, task queues, and search attributes: what any Temporal program needs.',
+  },
+  {
+    room: 'testing',
+    rooms: ['core'],
+    packages: [NODE],
+    why: 'Test doubles speak the wire formats and see nothing of the engine.',
+  },
+  {
+    room: 'server',
+    rooms: ['storage', 'temporal'],
+    packages: [NODE, CLIENT, COMMON, 'zod'],
+    why: 'Finds and starts the embedded server; it knows nothing of agents.',
+  },
+  {
+    room: 'updates',
+    rooms: ['core', 'temporal', 'workflows'],
+    packages: [NODE, CLIENT, COMMON],
+    why: 'Starts runs and sends them messages, for clients and for activities that call agents.',
+  },
+  {
+    room: 'history',
+    rooms: ['core', 'storage'],
+    packages: [NODE, CLIENT, COMMON],
+    why: 'Reads a run from its event history, without a worker.',
+  },
+  {
+    room: 'tools',
+    rooms: ['core', 'secrets', 'storage'],
+    packages: [NODE, 'zod'],
+    why: 'A tool knows nothing of the engine that calls it.',
+  },
+  {
+    room: 'prompts',
+    rooms: ['core', 'tools'],
+    packages: ['zod'],
+    why: 'Templates know nothing of models or runs.',
+  },
+  {
+    room: 'models',
+    rooms: ['core', 'secrets', 'tools'],
+    packages: [NODE, 'openai'],
+    why: 'The only importer of `openai`; a model knows nothing of the engine that calls it.',
+  },
+  {
+    room: 'output',
+    rooms: ['core', 'tools', 'models'],
+    packages: [NODE, 'zod', 'lru-cache'],
+    why: 'Reads answers; whoever asked for them is out of its sight.',
+  },
+  {
+    room: 'mcp',
+    rooms: ['core', 'secrets', 'storage', 'tools', 'output', 'version.ts'],
+    packages: [NODE, 'zod', '@modelcontextprotocol/client'],
+    why: 'MCP servers are strangers: all that they send passes through here.',
+  },
+  {
+    room: 'agents',
+    rooms: ['core', 'secrets', 'storage', 'tools', 'prompts', 'models', 'output', 'mcp'],
+    packages: [NODE, 'zod'],
+    why: 'Definitions are data, made from tools, models, and output contracts.',
+  },
+  {
+    room: 'config.ts',
+    rooms: ['secrets', 'agents', 'models'],
+    packages: [],
+    why: 'The configuration lists agents and models.',
+  },
+  {
+    room: 'live',
+    rooms: ['core', 'secrets', 'storage', 'temporal', 'history', 'models'],
+    packages: [NODE, CLIENT],
+    why: 'Carries replies in progress from workers to readers; the run never depends on it.',
+  },
+  {
+    room: 'activities',
+    rooms: [
+      'core',
+      'secrets',
+      'storage',
+      'updates',
+      'history',
+      'tools',
+      'prompts',
+      'models',
+      'output',
+      'mcp',
+      'agents',
+      'live',
+    ],
+    packages: [NODE, 'zod', 'lru-cache', CLIENT, COMMON, '@temporalio/activity'],
+    why: 'The edge, where user code, models, and the world are called.',
+  },
+  {
+    room: 'worker',
+    rooms: [
+      'core',
+      'secrets',
+      'storage',
+      'temporal',
+      'history',
+      'tools',
+      'models',
+      'mcp',
+      'agents',
+      'config.ts',
+      'live',
+      'activities',
+    ],
+    packages: [NODE, CLIENT, WORKER, '@temporalio/activity', '@temporalio/workflow'],
+    why: 'Puts the parts of a worker together. It names workflows by file and never imports them.',
+  },
+  {
+    room: 'client',
+    rooms: ['core', 'storage', 'temporal', 'workflows', 'updates', 'history', 'live'],
+    packages: [NODE, CLIENT, COMMON],
+    why: 'The public client: it needs no agent, model, or tool.',
+  },
+];
+
+/** The entry points of the package and the command. They may import every room; no room imports them. */
+export const ENTRIES: readonly string[] = [
+  'worker.ts',
+  'client.ts',
+  'workflow.ts',
+  'testing.ts',
+  'index.ts',
+  'cli',
+];

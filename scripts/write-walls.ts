@@ -1,0 +1,25 @@
+// Writes the walls into the lint configuration and into ARCHITECTURE.md: `npm run walls`.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { format, resolveConfig } from 'prettier';
+import { withTable, withWalls } from './walls/generate.js';
+
+const root = new URL('../', import.meta.url);
+const read = (name: string): string => readFileSync(new URL(name, root), 'utf8');
+
+/** Returns the two files as they should be, by name. */
+export async function wallFiles(): Promise<Readonly<Record<string, string>>> {
+  const { dependencies, devDependencies } = JSON.parse(read('package.json'));
+  const packages = Object.keys({ ...dependencies, ...devDependencies });
+  const lint = JSON.stringify(withWalls(JSON.parse(read('.oxlintrc.json')), packages));
+  const style = { ...(await resolveConfig(new URL('.oxlintrc.json', root))) };
+  return {
+    '.oxlintrc.json': await format(lint, { ...style, parser: 'json' }),
+    'ARCHITECTURE.md': withTable(read('ARCHITECTURE.md')),
+  };
+}
+
+if (process.argv[1] === import.meta.filename) {
+  for (const [name, text] of Object.entries(await wallFiles())) {
+    writeFileSync(new URL(name, root), text);
+  }
+}

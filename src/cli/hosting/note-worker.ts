@@ -1,0 +1,42 @@
+import type { Client } from '@temporalio/client';
+import { alive, pollersOf, type Poller } from '../../temporal/pollers.js';
+import { visible } from '../../core/text/summaries.js';
+import type { CliContext } from '../context.js';
+import { ago, span } from '../format/format-time.js';
+
+/** Whether anybody may be there to do the work. */
+export interface WorkerSeen {
+  readonly taskQueue: string;
+  readonly isUp: boolean;
+  /** `last poll 5 s ago by 123@host`, or why there is none. */
+  readonly text: string;
+}
+
+/** Looks at the task queue's pollers; nobody is asked to do anything, so a worker just lost may be missed. */
+export async function lookForWorker(client: Client, taskQueue: string): Promise<WorkerSeen> {
+  const pollers = await pollersOf(client, { namespace: client.options.namespace, taskQueue });
+  const now = Date.now();
+  const [newest, ...others] = alive(pollers, now);
+  if (newest === undefined) return { taskQueue, isUp: false, text: absence(pollers, now) };
+  const more = others.length === 0 ? '' : `, and ${others.length} more`;
+  const text = `last poll ${ago(newest.lastPollAt, now)} by ${visible(newest.identity)}${more}`;
+  return { taskQueue, isUp: true, text };
+}
+
+/** Says on stderr that nobody is there, and the commands that bring somebody. */
+export function noteAbsence(
+  { say }: Pick<CliContext, 'say'>,
+  { isUp, taskQueue, text }: WorkerSeen,
+  cures: readonly string[],
+): void {
+  if (isUp) return;
+  const cure = cures.length === 0 ? '' : ` Start one with: ${cures.join('  or: ')}`;
+  say(`no worker is up on task queue "${visible(taskQueue)}": ${text}.${cure}`);
+}
+
+function absence([last]: readonly Poller[], now: number): string {
+  if (last === undefined) return 'none has polled it in the last minutes';
+  const { identity, lastPollAt, gone } = last;
+  if (gone) return `${visible(identity)} has ended, its last poll was ${ago(lastPollAt, now)}`;
+  return `none has polled it for ${span(now - lastPollAt)} (the last was ${visible(identity)})`;
+}

@@ -1,0 +1,28 @@
+import { CommanderError } from 'commander';
+import { printable, visibleJson } from '../../core/text/hidden.js';
+import { redactMessage } from '../../secrets/redact.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+
+/**
+ * Says on stderr what went wrong, with `--json` on stdout too, and gives the exit code that fits.
+ * A stack trace is shown only when PERDURE_DEBUG is set.
+ */
+export function reportError(
+  error: unknown,
+  { env, json }: { readonly env: NodeJS.ProcessEnv; readonly json: boolean },
+): ExitCode {
+  const message = redactMessage(error instanceof Error ? error.message : String(error));
+  // Commander has told people already.
+  if (!(error instanceof CommanderError)) process.stderr.write(`error: ${printable(message)}\n`);
+  if (json) process.stdout.write(`${visibleJson({ error: message.replace(/^error: /, '') })}\n`);
+  if (env['PERDURE_DEBUG'] && error instanceof Error) {
+    process.stderr.write(`${printable(redactMessage(error.stack ?? ''))}\n`);
+  }
+  return exitCodeOf(error);
+}
+
+function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof CommanderError || error instanceof UsageError) return EXIT.usage;
+  // By name: the module of the server is not loaded by every command.
+  return error instanceof Error && error.name === 'NoServerError' ? EXIT.noServer : EXIT.failed;
+}

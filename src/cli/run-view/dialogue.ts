@@ -1,0 +1,130 @@
+import { attachedBytes } from '../../storage/attached-text.js';
+import type { Message, ToolCall, UserMessage } from '../../core/transcript/messages.js';
+import { formatBytes, visible } from '../../core/text/summaries.js';
+import { printable } from '../../core/text/hidden.js';
+import type { Palette } from '../format/output.js';
+import { clockTime } from '../format/format-time.js';
+
+export interface DialogueOptions {
+  /** Nothing is cut. */
+  readonly full: boolean;
+  readonly paint: Palette;
+  /** Where the newest segment begins; absent where there is but one. */
+  readonly segment?: SegmentMark | undefined;
+}
+
+export interface SegmentMark {
+  /** From 1. */
+  readonly number: number;
+  /** The first message that was said in it. */
+  readonly from: number;
+}
+
+/** What is shown of the arguments of a call, and of a result; in UTF-16 units. */
+const ARGUMENTS = 400;
+const RESULT = 1_500;
+const RESULT_LINES = 20;
+/** What a model or a tool said is set off, so that it cannot pass for one of our own lines. */
+const INDENT = '  ';
+
+/** Messages as people read them: who said what, when, and at which step. */
+export function dialogue(
+  messages: readonly Message[],
+  options: DialogueOptions,
+): readonly string[] {
+  const names = new Map(
+    messages.flatMap((message) => callsOf(message).map(({ id, name }) => [id, name] as const)),
+  );
+  const { segment, paint } = options;
+  const begins = messages.find(
+    ({ n }, at) => segment !== undefined && n >= segment.from && (at > 0 || n === segment.from),
+  );
+  return messages.flatMap((message) => [
+    ...(message === begins ? [paint.dim(`--- segment ${segment?.number} begins ---`), ''] : []),
+    paint.bold(header(message, names)),
+    ...body(message, options).map((line) => (line === '' ? '' : `${INDENT}${line}`)),
+    '',
+  ]);
+}
+
+function header(message: Message, names: ReadonlyMap<string, string>): string {
+  const { n, at, turn, step } = message;
+  const parts = [`#${n} ${speaker(message, names)}`, `turn ${turn}`];
+  if (message.role !== 'user') parts.push(`step ${step}`);
+  return [...parts, clockTime(at)].join(' · ');
+}
+
+function speaker(message: Message, names: ReadonlyMap<string, string>): string {
+  switch (message.role) {
+    case 'user':
+      return userName(message);
+    case 'assistant':
+      return message.side ? 'model · refused answer' : 'model';
+    case 'tool': {
+      const name = names.get(message.callId);
+      return visible(
+        name === undefined ? `result of ${message.callId}` : `${name} (${message.callId})`,
+      );
+    }
+  }
+}
+
+function userName({ document, origin, pinned, compacts, side, by }: UserMessage): string {
+  if (compacts !== undefined) {
+    return `perdure · summary, for the model in place of #${compacts.from} to #${compacts.to}`;
+  }
+  if (side) return 'perdure · of the refused answer';
+  if (origin === 'perdure') return 'perdure';
+  if (origin === 'retrieved') {
+    return visible(`retrieved ${document?.source ?? document?.id ?? 'document'}`);
+  }
+  const name = by === undefined ? 'user' : `user (${visible(by)})`;
+  return pinned ? `${name} · pinned` : name;
+}
+
+function body(message: Message, options: DialogueOptions): readonly string[] {
+  const said = message.text === '' ? [] : printable(message.text).split('\n');
+  if (message.role === 'tool' && !options.full) {
+    return cut(message.text, { characters: RESULT, lines: RESULT_LINES }, message.blob?.bytes);
+  }
+  return [
+    ...said,
+    ...attachedLines(message),
+    ...callsOf(message).flatMap((call) => callLines(call, options)),
+  ];
+}
+
+function attachedLines(message: Message): readonly string[] {
+  const { attachments = [] } = message.role === 'user' ? message : {};
+  return attachments.map((attached) => {
+    if ('url' in attached) return visible(`+ ${attached.type} ${attached.url}`);
+    const { type, name = '', mediaType, blob } = attached;
+    const size = formatBytes(attachedBytes(blob));
+    return visible(`+ ${type} ${name} (${mediaType}, ${size})`.replace('  ', ' '));
+  });
+}
+
+function callsOf(message: Message): readonly ToolCall[] {
+  return message.role === 'assistant' ? (message.calls ?? []) : [];
+}
+
+function callLines(call: ToolCall, { full, paint }: DialogueOptions): readonly string[] {
+  const { id, name, arguments: json, blob, problem } = call;
+  const args = full
+    ? printable(json).split('\n')
+    : cut(json, { characters: ARGUMENTS, lines: RESULT_LINES }, blob?.bytes);
+  const [first = '', ...rest] = args;
+  const wrong = problem === undefined ? [] : [paint.red(`not executed: ${visible(problem.type)}`)];
+  return [`→ ${visible(name)} ${first} ${paint.dim(visible(id))}`, ...rest, ...wrong];
+}
+
+/** The beginning of a text, with the size of what is left out; `bytes`: of the whole, where it lies elsewhere. */
+function cut(
+  text: string,
+  most: { readonly characters: number; readonly lines: number },
+  bytes?: number,
+): readonly string[] {
+  const lines = printable(text.slice(0, most.characters)).split('\n').slice(0, most.lines);
+  const left = (bytes ?? text.length) - lines.join('\n').length;
+  return left <= 0 ? lines : [...lines, `… ${formatBytes(left)} left out; --full shows all`];
+}

@@ -1,0 +1,23 @@
+import type { FollowedRun } from '../../history/follow.js';
+import { followRun } from '../../history/follow.js';
+import { reached, type Reached, type Until } from '../../history/follow-target.js';
+import type { OpenedRun } from '../open-run.js';
+
+export interface Arrival {
+  readonly last: FollowedRun;
+  readonly reached: Reached;
+}
+
+/** Follows a run for a while, without a word. Null where it has not come so far in time. */
+export async function followWithin(
+  { client, run }: OpenedRun,
+  until: Until,
+  { ms }: { readonly ms: number },
+): Promise<Arrival | null> {
+  const signal = AbortSignal.timeout(ms);
+  for await (const last of followRun(client, { id: run.id, runId: run.runId, signal })) {
+    const end = reached(last.view, until);
+    if (end !== null) return { last, reached: end };
+  }
+  return null;
+}

@@ -1,0 +1,169 @@
+import type { Outcome } from '../../core/outcome.js';
+import type { AttemptReport } from '../../core/report.js';
+import type { RunReading } from '../../history/read-run.js';
+import { standingOf } from '../../history/standing.js';
+import type { RunStatus } from '../../core/status.js';
+import { visible } from '../../core/text/summaries.js';
+import { printable } from '../../core/text/hidden.js';
+import type { Palette } from '../format/output.js';
+import { columns, entries } from '../format/table.js';
+import { ago, clock, clockTime, span } from '../format/format-time.js';
+import { count, duration, spend } from '../format/format.js';
+
+const ANSWER_CHARACTERS = 1_200;
+
+export interface StatusView {
+  readonly run: RunReading;
+  readonly status: RunStatus;
+  /** Of the task queue's workers. */
+  readonly worker: string;
+  /** Page of the run in the Temporal UI. */
+  readonly link: string | null;
+  readonly next: readonly string[];
+  /** Unix time in ms. */
+  readonly now: number;
+}
+
+/** A run's status as a table for people. */
+export function statusLines(view: StatusView, paint: Palette): readonly string[] {
+  const { run, status, worker, link, next } = view;
+  const living = status.status !== 'done';
+  return entries(
+    [
+      { name: 'run', lines: [paint.bold(printable(status.id)), ...optional(link)] },
+      { name: 'agent', lines: [agentLine(run, status)] },
+      { name: 'forked', lines: forkLines(status) },
+      { name: 'without', lines: leftLines(status) },
+      { name: 'status', lines: [statusWord(status, paint), ...messageLines(status)] },
+      { name: 'doing', lines: optional(status.doing) },
+      { name: 'waits', lines: optional(waitLine(view)) },
+      { name: 'step', lines: [stepLine(run, status)] },
+      { name: 'queued', lines: optional(queueLine(status)) },
+      { name: 'spent', lines: [spend(status.usage)] },
+      { name: 'started', lines: [timeLine(view)] },
+      {
+        name: 'worker',
+        lines: living ? [`${worker} (task queue ${printable(run.taskQueue)})`] : [],
+      },
+      { name: 'refused', lines: refusedLines(status) },
+      { name: 'decided', lines: decidedLines(status) },
+      { name: 'failures', lines: reportLines(status.reports) },
+      { name: 'answer', lines: answerLines(status) },
+      { name: 'next', lines: next },
+    ],
+    paint,
+  );
+}
+
+function optional(line: string | null): readonly string[] {
+  return line === null ? [] : [line];
+}
+
+function agentLine({ view }: RunReading, { agent }: RunStatus): string {
+  const model = view.state?.config.definition.model;
+  const name = agent === '' ? 'not named by the input' : visible(agent);
+  if (model === undefined) return `${name} (never loaded)`;
+  return `${name}, ${model === 'demo' ? 'demo model (code, no LLM)' : `model ${visible(model)}`}`;
+}
+
+function forkLines({ forkedFrom }: RunStatus): readonly string[] {
+  if (forkedFrom === undefined) return [];
+  const { run, at } = forkedFrom;
+  return [`from ${printable(run)}, with its messages before #${at}`];
+}
+
+function leftLines({ left = [] }: RunStatus): readonly string[] {
+  return left.map(({ server, message }) => printable(`MCP server ${server}: ${message}`));
+}
+
+function statusWord({ status, reason, outcome }: RunStatus, paint: Palette): string {
+  // A run that lives has the outcome of its last turn.
+  if (status !== 'done') {
+    const text = status === 'blocked' ? `${status} (${reason})` : status;
+    return status === 'working' ? paint.cyan(text) : paint.yellow(text);
+  }
+  const text = outcome === null ? status : endText(outcome);
+  if (outcome?.status === 'completed') return paint.green(text);
+  return outcome?.status === 'failed' ? paint.red(text) : paint.yellow(text);
+}
+
+function endText({ status, reason }: Outcome): string {
+  return status === reason ? status : `${status} (${reason})`;
+}
+
+function messageLines({ message }: RunStatus): readonly string[] {
+  return message === null ? [] : printable(message).split('\n');
+}
+
+function stepLine({ view }: RunReading, told: RunStatus): string {
+  const { step, turn, limits, status, outcome } = told;
+  const cap = limits.turn.steps ?? null;
+  const calls = count(view.state?.turn.spent.toolCalls ?? 0, 'call');
+  const over = status === 'done' || outcome === null ? '' : ` · ${endText(outcome)}`;
+  return `${step}${cap === null ? '' : ` of ${cap}`} in turn ${turn} · ${calls}${over}`;
+}
+
+function waitLine({ run, now }: StatusView): string | null {
+  const standing = standingOf(run.view);
+  if (standing?.type === 'message') return 'for a message';
+  if (standing?.type !== 'time') return null;
+  return `until ${clock(standing.until)}, for ${span(standing.until - now)}; a message wakes it`;
+}
+
+function queueLine({ queued }: RunStatus): string | null {
+  return queued === 0 ? null : `${count(queued, 'message')}, each for its turn`;
+}
+
+function timeLine({ run, status, now }: StatusView): string {
+  const { startTime, closeTime } = run.description;
+  // A later segment's start is not the run's.
+  const begunAt = run.view.state?.startedAt || startTime.getTime();
+  const started = `${clock(begunAt)}, ${ago(begunAt, now)}`;
+  const segments = status.segments > 1 ? `; in ${count(status.segments, 'segment')}` : '';
+  if (closeTime === undefined) return `${started}${segments}`;
+  return `${started}; ended after ${duration(closeTime.getTime() - begunAt)}${segments}`;
+}
+
+/** Messages that were recorded while no worker was there, and that the run has refused since. */
+function refusedLines({ refused = [] }: RunStatus): readonly string[] {
+  return columns(
+    refused.map(({ id, reason, at }) => [
+      clockTime(at),
+      id === null ? 'a message without an id' : `message ${visible(id)}`,
+      visible(reason),
+    ]),
+  );
+}
+
+/** Who did what, as far as they said who they are: nobody has verified it. */
+function decidedLines({ decisions = [] }: RunStatus): readonly string[] {
+  return columns(
+    decisions.map(({ what, at, by, turn, call, as }) => [
+      clockTime(at),
+      visible([what, turn, call, as].filter((part) => part !== undefined).join(' ')),
+      by === undefined ? 'by nobody who said who it is' : `by ${visible(by)}`,
+    ]),
+  );
+}
+
+/** Failed attempts of model calls. */
+function reportLines(reports: readonly AttemptReport[]): readonly string[] {
+  return columns(
+    reports.map(({ at, type, status, attempt, waitMs, requestId, message }) => [
+      clockTime(at),
+      status === undefined || type.includes(String(status)) ? type : `${type} ${status}`,
+      `attempt ${attempt}`,
+      waitMs === 0 ? '' : `next after ${duration(waitMs)}`,
+      visible(requestId ?? ''),
+      visible(message),
+    ]),
+  );
+}
+
+function answerLines({ outcome }: RunStatus): readonly string[] {
+  const answer = outcome?.answer ?? null;
+  if (answer === null) return [];
+  const shown = printable(answer.slice(0, ANSWER_CHARACTERS)).split('\n');
+  const left = answer.length - ANSWER_CHARACTERS;
+  return left > 0 ? [...shown, `… ${left} more characters`] : shown;
+}

@@ -1,0 +1,121 @@
+import type { Projection } from '../../history/projection.js';
+import type { BlockedReason } from '../../core/blocked.js';
+import type { Message } from '../../core/transcript/messages.js';
+import { callSummary, formatBytes, visible } from '../../core/text/summaries.js';
+import type { Palette } from '../format/output.js';
+import { saidLine } from './message-lines.js';
+import { createStandingTeller } from './wait-lines.js';
+import { count, duration } from '../format/format.js';
+
+const NAMED_CALLS = 3;
+/** Lines about the past when a run is joined late. */
+const EARLIER_LINES = 5;
+
+type AssistantMessage = Extract<Message, { role: 'assistant' }>;
+type ToolMessage = Extract<Message, { role: 'tool' }>;
+
+/** Tells what has newly become durable, and what the run has come to wait for, one line each. */
+export type StepTeller = (view: Projection) => readonly string[];
+
+/** What to type for what stands still. */
+export interface Cures {
+  /** For a call that a person has to decide about, with the decisions there are. */
+  readonly settle: (call: string, decisions: string) => string;
+  /** For what has been mended; null where that is told otherwise. */
+  readonly resume: string | null;
+}
+
+/** A teller remembers what it has told: ask it with each view of one run, in order. */
+export function createStepTeller(paint: Palette, cures: Cures): StepTeller {
+  const tellStanding = createStandingTeller(paint, cures.resume);
+  let told = -1;
+  let segment = 0;
+  let blockedSince = 0;
+  return (view) => {
+    const lines: string[] = [];
+    for (const [at, { n }] of view.said.entries()) {
+      if (n <= told) continue;
+      const line = messageLine(view.said, at, paint);
+      if (line === undefined) break;
+      if (line !== null) lines.push(line);
+      told = n;
+    }
+    lines.push(...tellStanding(view));
+    // A new segment counts its events from 1 again.
+    if (view.state !== null && view.state.segments !== segment) {
+      segment = view.state.segments;
+      blockedSince = 0;
+    }
+    const blocks = [...view.blocked].filter(([, { since }]) => since > blockedSince);
+    blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
+    for (const [name, { reason, message }] of blocks) {
+      lines.push(paint.yellow(`blocked (${reason}): ${visible(message)}`));
+      const cure = cureFor(name, reason, cures);
+      if (cure !== null) lines.push(cure);
+    }
+    return lines;
+  };
+}
+
+function cureFor(name: string, reason: BlockedReason, { settle, resume }: Cures): string | null {
+  if (reason === 'outcome_unknown') {
+    return `Find out whether ${name} happened, and say it with: ${settle(name, 'happened|retry|abandon')}`;
+  }
+  if (reason === 'safety_check') {
+    return `Look whether ${name} may be done, and say it with: ${settle(name, 'retry|abandon')}`;
+  }
+  return resume === null ? null : `It is tried again now and then; at once with: ${resume}`;
+}
+
+/** @returns null where there is nothing to say, undefined while the step is not complete */
+function messageLine(
+  messages: readonly Message[],
+  at: number,
+  paint: Palette,
+): string | null | undefined {
+  const message = messages[at];
+  if (message?.role === 'user') return saidLine(message, messages[at - 1], paint);
+  if (message?.role !== 'assistant' || message.calls === undefined) return null;
+  const results = messages
+    .slice(at + 1, at + 1 + message.calls.length)
+    .filter((result) => result.role === 'tool');
+  if (results.length < message.calls.length) return undefined;
+  const begunAt = messages[at - 1]?.at ?? message.at;
+  const endedAt = results.at(-1)?.at ?? message.at;
+  return [
+    paint.bold(`step ${message.step}`),
+    visible(callsOf(message)),
+    resultsOf(results, paint),
+    paint.dim(duration(endedAt - begunAt)),
+  ].join(' · ');
+}
+
+function callsOf({ calls = [] }: AssistantMessage): string {
+  const named = calls.slice(0, NAMED_CALLS).map((call) => callSummary(call));
+  if (calls.length === 1) return named.join('');
+  const more = calls.length > NAMED_CALLS ? ', …' : '';
+  return `${calls.length} calls: ${named.join(', ')}${more}`;
+}
+
+function resultsOf(results: readonly ToolMessage[], paint: Palette): string {
+  const size = formatBytes(results.reduce((sum, { text }) => sum + text.length, 0));
+  const errors = results.flatMap(({ text }) => errorOf(text) ?? []);
+  const [first] = errors;
+  if (first === undefined) return size;
+  if (results.length === 1) return paint.red(first);
+  return `${size} · ${paint.red(`${errors.length} failed, the first: ${first}`)}`;
+}
+
+/** What the engine tells a model of a failed call, in short. */
+function errorOf(text: string): string | null {
+  const [, type, message] =
+    /^\{"error":\{"type":"(\w+)","message":"((?:[^"\\]|\\.){0,80})/.exec(text) ?? [];
+  return type === undefined ? null : visible(message ? `${type}: ${message}` : type);
+}
+
+/** What a run that is joined late has told before: the end of it. */
+export function recent(lines: readonly string[], paint: Palette): readonly string[] {
+  const earlier = lines.length - EARLIER_LINES;
+  if (earlier <= 0) return lines;
+  return [paint.dim(`… ${count(earlier, 'earlier line')}`), ...lines.slice(-EARLIER_LINES)];
+}

@@ -1,0 +1,148 @@
+import {
+  ScheduleAlreadyRunning,
+  ScheduleNotFoundError,
+  type Client,
+  type ScheduleHandle,
+} from '@temporalio/client';
+import { show } from '../../core/input/input.js';
+import { visible } from '../../core/text/summaries.js';
+import { agentName } from '../../updates/run-input.js';
+import { InputError } from '../../core/input/input-error.js';
+import { scheduleAction } from './action.js';
+import {
+  checkedCatchUp,
+  checkScheduleId,
+  overlapPolicy,
+  scheduleSpec,
+  type Overlap,
+  type ScheduleOptions,
+} from './options.js';
+import {
+  MEMO_KEY,
+  scheduleDetails,
+  scheduleRow,
+  type ScheduleDetails,
+  type ScheduleMemo,
+  type ScheduleRow,
+} from './view.js';
+
+export interface BackfillOptions {
+  /** The stretch whose firings are made up for, both ends included; a Date or ISO 8601. */
+  readonly from: Date | string;
+  readonly to: Date | string;
+  /** Default `bufferAll`: one after the other. */
+  readonly overlap?: Overlap;
+}
+
+/** Agents on a cron or an interval. The server fires them, also while no worker is up. */
+export interface Schedules {
+  /** Rejects with an `InputError`; a schedule of this id must not be there. */
+  create(options: ScheduleOptions): Promise<void>;
+  list(): Promise<readonly ScheduleRow[]>;
+  describe(id: string): Promise<ScheduleDetails>;
+  /** `note`: why, for people. */
+  pause(id: string, note?: string): Promise<void>;
+  unpause(id: string, note?: string): Promise<void>;
+  /**
+   * Fires now, also while it is paused; twice within a second is one firing. `overlap`: for this time
+   * only, default `allowAll`.
+   */
+  trigger(id: string, options?: { readonly overlap?: Overlap }): Promise<void>;
+  /** Fires as it would have in a time that is past. */
+  backfill(id: string, options: BackfillOptions): Promise<void>;
+  /** Ends the firing; runs that it has started go on. */
+  delete(id: string): Promise<void>;
+}
+
+/** There is no schedule of this id: nothing at all, or one that is not perdure's. */
+export class NoScheduleError extends Error {
+  override readonly name = 'NoScheduleError';
+}
+
+export function schedulesOf(client: Client, taskQueue: string): Schedules {
+  const handleOf = (id: string): ScheduleHandle => client.schedule.getHandle(id);
+  return {
+    create: (options) => create(client, options, taskQueue),
+    async list() {
+      const rows: ScheduleRow[] = [];
+      for await (const summary of client.schedule.list()) {
+        const row = scheduleRow(summary);
+        if (row !== null) rows.push(row);
+      }
+      return rows;
+    },
+    async describe(id) {
+      const details = scheduleDetails(await found(id, handleOf(id).describe()));
+      if (details !== null) return details;
+      throw new NoScheduleError(`schedule ${visible(id)} is none of perdure's`);
+    },
+    // The server takes an empty note for none at all, and then does nothing.
+    pause: (id, note) => found(id, handleOf(id).pause(note || 'paused by a client')),
+    unpause: (id, note) => found(id, handleOf(id).unpause(note || 'unpaused by a client')),
+    async trigger(id, { overlap = 'allowAll' } = {}) {
+      await found(id, handleOf(id).trigger(overlapPolicy(overlap)));
+    },
+    backfill: async (id, options) => await found(id, handleOf(id).backfill(stretchOf(options))),
+    delete: (id) => found(id, handleOf(id).delete()),
+  };
+}
+
+async function create(client: Client, options: ScheduleOptions, taskQueue: string): Promise<void> {
+  const { id, agent, to, cron, everyMs, timezone, overlap = 'skip', catchUpMs, paused } = options;
+  checkScheduleId(id);
+  const spec = scheduleSpec(options);
+  const memo: ScheduleMemo = {
+    agent: agent === undefined ? null : agentName(agent),
+    to: to ?? null,
+    ...(cron !== undefined && { cron }),
+    ...(everyMs !== undefined && { everyMs }),
+    ...(timezone !== undefined && { timezone }),
+  };
+  try {
+    await client.schedule.create({
+      scheduleId: id,
+      spec,
+      action: scheduleAction(options, taskQueue),
+      policies: {
+        overlap: overlapPolicy(overlap),
+        ...(catchUpMs !== undefined && { catchupWindow: checkedCatchUp(catchUpMs) }),
+      },
+      memo: { [MEMO_KEY]: memo },
+      ...(paused && { state: { paused } }),
+    });
+  } catch (error) {
+    throw refusedCreate(error, options);
+  }
+}
+
+function refusedCreate(error: unknown, { id, cron }: ScheduleOptions): unknown {
+  if (error instanceof ScheduleAlreadyRunning) {
+    const message = `id: there is a schedule ${visible(id)}; delete it, or choose another id`;
+    return new InputError(message, { cause: error });
+  }
+  // The SDK's form of what the server finds wrong with a spec.
+  if (!(error instanceof TypeError) || cron === undefined) return error;
+  const message = `cron: ${show(cron)} is no expression (${error.message}); give e.g. "0 9 * * MON-FRI"`;
+  return new InputError(message, { cause: error });
+}
+
+async function found<T>(id: string, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!(error instanceof ScheduleNotFoundError)) throw error;
+    throw new NoScheduleError(`there is no schedule ${visible(id)}`, { cause: error });
+  }
+}
+
+function stretchOf({ from, to, overlap = 'bufferAll' }: BackfillOptions) {
+  const [start, end] = [timeOf('from', from), timeOf('to', to)];
+  if (start <= end) return { start, end, overlap: overlapPolicy(overlap) };
+  throw new InputError(`to: ${show(to)} is before from, ${show(from)}`);
+}
+
+function timeOf(field: string, value: Date | string): Date {
+  const time = new Date(value);
+  if (!Number.isNaN(time.getTime())) return time;
+  throw new InputError(`${field}: ${show(value)} is no time; give a Date or ISO 8601`);
+}

@@ -1,0 +1,67 @@
+import { isObject } from '../json.js';
+import { show } from '../text/format-value.js';
+
+/** What names a run in the idempotency keys of its calls. */
+export interface KeyOrigin {
+  readonly namespace: string;
+  readonly workflowId: string;
+  /** The run's first execution run id; for a called agent, the key of the call that it answers. */
+  readonly firstRunId: string;
+}
+
+/** What a called agent is told of the call that it answers. */
+export interface Called {
+  /** The call's own idempotency key: 64 hex digits. */
+  readonly key: string;
+  /** An earlier run for the same call ended without an outcome; its `once` tools may have run. */
+  readonly again?: true;
+}
+
+/** Hex digits of a call's key in the id of the run that answers it. */
+const ID_DIGITS = 16;
+/** UTF-16 code units; a workflow id may have 1,000 bytes. */
+const LONGEST_CALLER = 300;
+
+/**
+ * Returns the origin of a run's keys. Those of a called agent derive from the call's key and the
+ * caller's workflow id, which the server sets. So they stay the same when the call has to run again,
+ * and a caller cannot claim the keys of a run that is not its own.
+ */
+export function keyOrigin(
+  run: KeyOrigin & { readonly parentId: string | undefined },
+  called: Called | undefined,
+): KeyOrigin {
+  const { namespace, workflowId, firstRunId, parentId } = run;
+  if (called === undefined || parentId === undefined) return { namespace, workflowId, firstRunId };
+  return { namespace, workflowId: parentId, firstRunId: called.key };
+}
+
+/**
+ * Returns the workflow id of a called agent: `<caller>/<name>-<part of the key>`. The key covers the
+ * caller's first run id and the call's arguments, so the same id means the same call. `digest`
+ * shortens a caller's id that leaves no room.
+ */
+export function calledId(
+  { workflowId, name, key }: { workflowId: string; name: string; key: string },
+  digest: (text: string) => string,
+): string {
+  const caller = workflowId.length <= LONGEST_CALLER ? workflowId : digest(workflowId);
+  return `${caller}/${name}-${key.slice(0, ID_DIGITS)}`;
+}
+
+/** Returns the name in an id that `calledId` made: the id of the call, for an agent's own calls. */
+export function nameInCalledId(id: string): string {
+  const last = id.slice(id.lastIndexOf('/') + 1);
+  const end = last.lastIndexOf('-');
+  return end === -1 ? last : last.slice(0, end);
+}
+
+/** @returns what is wrong with `called` in an input, or null */
+export function checkCalled(value: unknown): string | null {
+  if (value === undefined) return null;
+  const { key, again, ...rest } = isObject(value) ? value : {};
+  const isKey = typeof key === 'string' && /^[0-9a-f]{64}$/.test(key);
+  const fits = isKey && (again === undefined || again === true) && Object.keys(rest).length === 0;
+  if (fits) return null;
+  return `called: expected what a calling workflow sets, got ${show(value)}; leave it out`;
+}

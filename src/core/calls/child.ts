@@ -1,0 +1,87 @@
+import { errorText, type CallResult } from './calls.js';
+import { deadlineOf } from '../deadline.js';
+import type { LimitSet } from '../definition/definition.js';
+import type { ToolCall } from '../transcript/messages.js';
+import type { Outcome } from '../outcome.js';
+import { toolOf } from './batch.js';
+import type { RunState } from '../state.js';
+
+/** The caller keeps this share of its time, to answer with what its agents have found. */
+const OWN_TIME = 0.1;
+/** Tokens that the caller keeps for its own next call, beside the prompt. */
+const OWN_TOKENS = 1_024;
+
+/** How a child run came to its end. `outcome` is null where it left none. */
+export interface ChildEnd {
+  readonly outcome: Outcome | null;
+  readonly message: string;
+}
+
+/**
+ * What one of the agents that a message calls may use: an equal share of what the caller has left
+ * after its own next call. `now`: Unix time in ms.
+ */
+export function childBudget(state: RunState, now: number): LimitSet {
+  const { turn, total, config } = state;
+  const calls = turn.batch?.calls.filter(({ name }) => toolOf(state, name)?.kind === 'agent') ?? [];
+  const among = Math.max(1, calls.length);
+  const tokens = least([
+    left(config.limits.turn.tokens, tokensOf(turn.spent.usage)),
+    left(config.limits.run.tokens, tokensOf(total.usage)),
+  ]);
+  const money = least([
+    left(config.limits.turn.costUsd, turn.spent.usage.costUsd ?? 0),
+    left(config.limits.run.costUsd, total.usage.costUsd ?? 0),
+  ]);
+  const own = state.transcript.tokens + OWN_TOKENS;
+  const ownCost = ((config.price?.input ?? 0) * own) / 1e6;
+  const deadline = deadlineOf(state);
+  return {
+    ...(tokens !== null && { tokens: Math.max(1, Math.floor((tokens - own) / among)) }),
+    ...(money !== null && { costUsd: Math.max(1e-9, (money - ownCost) / among) }),
+    ...(deadline !== null && {
+      wallMs: Math.max(1, Math.floor((deadline.at - now) * (1 - OWN_TIME))),
+    }),
+  };
+}
+
+/** What the caller's model reads, and what counts against the caller's budget. */
+export function childResult(call: ToolCall, { outcome, message }: ChildEnd): CallResult {
+  if (outcome === null) {
+    return { id: call.id, ok: false, text: failure(message), executed: true };
+  }
+  const { status, reason, answer, usage, blob } = outcome;
+  const spent = { id: call.id, executed: true, usage };
+  switch (status) {
+    case 'completed':
+      return { ...spent, ok: true, text: resultText(outcome), ...(blob && { blob }) };
+    case 'stopped':
+      return { ...spent, ok: true, text: `[it was stopped: ${reason}]\n${answer ?? ''}` };
+    case 'cancelled':
+      return { ...spent, ok: false, text: failure('it was cancelled') };
+    case 'failed':
+      return { ...spent, ok: false, text: failure(`${reason}: ${outcome.error ?? message}`) };
+  }
+}
+
+/** A typed result as JSON, else the answer. */
+function resultText({ output, answer }: Outcome): string {
+  return output === null || typeof output === 'string' ? (answer ?? '') : JSON.stringify(output);
+}
+
+function failure(message: string): string {
+  return errorText({ type: 'agent_failed', message: message.slice(0, 3_000) });
+}
+
+function tokensOf(usage: Outcome['usage']): number {
+  return usage.inputTokens + usage.outputTokens;
+}
+
+function left(limit: number | null | undefined, spent: number): number | null {
+  return limit === undefined || limit === null ? null : limit - spent;
+}
+
+function least(amounts: readonly (number | null)[]): number | null {
+  const set = amounts.filter((amount) => amount !== null);
+  return set.length === 0 ? null : Math.min(...set);
+}

@@ -1,0 +1,91 @@
+import { nameArtefacts } from '../artifacts/artifacts.js';
+import { completeBatch, guardsRepeats, notExecuted, openCalls, toolOf } from './batch.js';
+import { asksCatalog } from '../catalog/catalog.js';
+import { shortSignature, signature, type CallResult } from './calls.js';
+import { end, say, withTurn } from '../change.js';
+import { sha256Hex } from '../digest.js';
+import { completed } from '../ends.js';
+import type { ToolCall } from '../transcript/messages.js';
+import type { Batch, RunState, Turn } from '../state.js';
+
+/** Calls of a turn whose repeat is answered from the record; all of them are carried from segment to segment. */
+const REMEMBERED = 1_000;
+
+/** Closes the batch when nothing of it is left to execute. */
+export function settle(state: RunState, at: number): RunState {
+  const { batch } = state.turn;
+  if (batch === null) return state;
+  const ended = endingCall(state, batch);
+  if (ended === null && openCalls(state, batch).length > 0) return state;
+  // Only a sequential batch has calls left when its ending call succeeds; they are not wanted any more.
+  const parallel = state.config.definition.toolCalls === 'parallel';
+  if (ended !== null && parallel && openCalls(state, batch).length > 0) return state;
+  const told = tellBatch(state, at, (call) => notExecuted(call, 'the turn ended before it'));
+  if (ended === null) return told;
+  return end(
+    told,
+    completed(told, { reason: 'tool', answer: ended.text, blob: ended.blob, output: ended.output }),
+  );
+}
+
+function endingCall(state: RunState, batch: Batch): CallResult | null {
+  const index = batch.calls.findIndex(
+    (call, at) => toolOf(state, call.name)?.ends === true && batch.results[at]?.ok === true,
+  );
+  return batch.results[index] ?? null;
+}
+
+/**
+ * Closes the open batch: its results go into the transcript in call order, `missing` gives one to each
+ * call that has none, and the turn remembers what the guards need. Without a batch nothing changes.
+ */
+export function tellBatch(
+  state: RunState,
+  at: number,
+  missing: (call: ToolCall) => CallResult,
+): RunState {
+  const named = nameArtefacts(state, state.turn.batch?.calls.length);
+  const { batch } = named.turn;
+  if (batch === null) return state;
+  const results = completeBatch(batch, missing);
+  let next: RunState = withTurn(named, { batch: null });
+  results.forEach((result, index) => {
+    const call = batch.calls[index];
+    if (call === undefined) return;
+    next = withTurn(next, remember(next, call, result));
+    next = say(next, at, {
+      role: 'tool',
+      text: result.text,
+      ...(result.blob && { blob: result.blob }),
+      callId: result.id,
+      ...(result.attachments && { attachments: result.attachments }),
+      ...(result.acknowledged && { acknowledged: true }),
+    });
+  });
+  const allFailed = results.every((result) => !result.ok);
+  return withTurn(next, { failedSteps: allFailed ? next.turn.failedSteps + 1 : 0 });
+}
+
+function remember(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
+  // Who asks the catalog the same again and again makes no progress either.
+  if (result.ok && asksCatalog(state.config.definition, call)) return sameRead(state, call, result);
+  const tool = toolOf(state, call.name);
+  if (tool === undefined || !result.executed) return { sameRead: null };
+  if (tool.effect !== 'read') {
+    if (!result.ok || !guardsRepeats(tool)) return { sameRead: null };
+    return {
+      sameRead: null,
+      succeeded: [...state.turn.succeeded, `${shortSignature(call)} ${call.id}`].slice(-REMEMBERED),
+    };
+  }
+  return tool.repeat === 'allow' ? { sameRead: null } : sameRead(state, call, result);
+}
+
+function sameRead(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
+  const digest = sha256Hex(`${signature(call)}\n${result.text}`);
+  const step = state.turn.spent.steps;
+  const last = state.turn.sameRead;
+  if (last?.digest !== digest) return { sameRead: { digest, step, count: 1 } };
+  // The same read twice in one message is wasteful, not a sign that the turn goes round in circles.
+  return { sameRead: { digest, step, count: last.step === step ? last.count : last.count + 1 } };
+}

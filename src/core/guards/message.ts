@@ -1,0 +1,125 @@
+import { isObject } from '../json.js';
+import type {
+  Artefact,
+  AskedCall,
+  AssistantMessage,
+  Attachment,
+  BlobRef,
+  CallProblem,
+  Message,
+  ProviderItems,
+  SafetyCheck,
+  ToolCall,
+  ToolMessage,
+  UserMessage,
+} from '../transcript/messages.js';
+import {
+  count,
+  fields,
+  hex,
+  jsonObject,
+  list,
+  amount,
+  oneOf,
+  optional,
+  tagged,
+  text,
+  yes,
+  type Shape,
+} from './shape.js';
+
+export const blobShape = fields<BlobRef>({ sha256: hex(64), bytes: count });
+
+const stored = fields<Extract<Attachment, { blob: BlobRef }>>({
+  type: oneOf('image', 'file'),
+  blob: blobShape,
+  mediaType: text,
+  name: optional(text),
+});
+const linked = fields<Extract<Attachment, { url: string }>>({ type: oneOf('image'), url: text });
+export const attachmentShape: Shape<Attachment> = (value, at) =>
+  isObject(value) && 'url' in value ? linked(value, at) : stored(value, at);
+
+export const safetyShape = fields<SafetyCheck>({
+  id: text,
+  code: optional(text),
+  message: optional(text),
+});
+
+const asked = {
+  name: text,
+  arguments: text,
+  digest: text,
+  blob: optional(blobShape),
+  problem: optional(
+    fields<CallProblem>({
+      type: oneOf('unknown_tool', 'invalid_json', 'invalid_arguments', 'truncated'),
+      message: text,
+    }),
+  ),
+  summary: optional(text),
+  safety: optional(list(safetyShape)),
+  via: optional(oneOf('catalog')),
+};
+export const askedCallShape = fields<AskedCall>(asked);
+export const callShape = fields<ToolCall>({ ...asked, id: text });
+
+export const providerShape = fields<ProviderItems>({
+  from: text,
+  items: optional(list(jsonObject)),
+  blob: optional(blobShape),
+});
+
+const placed = { n: count, turn: count, step: count, at: amount };
+
+export const messageShape = tagged<Message, 'role'>('role', {
+  user: fields<UserMessage>({
+    ...placed,
+    role: oneOf('user'),
+    text,
+    attachments: optional(list(attachmentShape)),
+    origin: optional(oneOf('perdure', 'retrieved')),
+    document: optional(
+      fields<NonNullable<UserMessage['document']>>({ id: optional(text), source: optional(text) }),
+    ),
+    blob: optional(blobShape),
+    id: optional(text),
+    by: optional(text),
+    pinned: optional(yes),
+    side: optional(yes),
+    compacts: optional(fields<{ from: number; to: number }>({ from: count, to: count })),
+  }),
+  assistant: fields<AssistantMessage>({
+    ...placed,
+    role: oneOf('assistant'),
+    text,
+    side: optional(yes),
+    blob: optional(blobShape),
+    calls: optional(list(callShape)),
+    provider: optional(providerShape),
+  }),
+  tool: fields<ToolMessage>({
+    ...placed,
+    role: oneOf('tool'),
+    text,
+    blob: optional(blobShape),
+    callId: text,
+    attachments: optional(list(attachmentShape)),
+    acknowledged: optional(yes),
+  }),
+});
+
+const made = {
+  name: text,
+  blob: blobShape,
+  kind: text,
+  text: optional(yes),
+  summary: optional(text),
+};
+export const artefactMadeShape = fields<Omit<Artefact, 'base' | 'tool' | 'call'>>(made);
+export const artefactShape = fields<Artefact>({
+  ...made,
+  base: optional(text),
+  tool: text,
+  call: text,
+});

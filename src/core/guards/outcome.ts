@@ -1,0 +1,67 @@
+import { isObject } from '../json.js';
+import { blobShape } from './message.js';
+import type { Outcome, StopReason, Usage } from '../outcome.js';
+import type { AttemptReport } from '../report.js';
+import {
+  amount,
+  count,
+  fields,
+  json,
+  list,
+  nullable,
+  oneOf,
+  optional,
+  text,
+  yes,
+  type Shape,
+} from './shape.js';
+
+export const usageShape = fields<Usage>({
+  inputTokens: amount,
+  outputTokens: amount,
+  cachedTokens: amount,
+  reasoningTokens: optional(amount),
+  costUsd: nullable(amount),
+  estimated: optional(yes),
+});
+
+export const limitNameShape = oneOf('steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth');
+export const stopReasonShape: Shape<StopReason> = oneOf(
+  'steps',
+  'toolCalls',
+  'tokens',
+  'costUsd',
+  'wallMs',
+  'depth',
+  'no_progress',
+);
+
+const body = fields<Omit<Outcome, 'status' | 'reason'>>({
+  answer: nullable(text),
+  blob: optional(blobShape),
+  output: nullable(json),
+  steps: count,
+  toolCalls: count,
+  usage: usageShape,
+  segments: count,
+  error: optional(text),
+  template: optional(text),
+  issues: optional(list(text)),
+  limit: optional(stopReasonShape),
+});
+const status = oneOf('completed', 'stopped', 'cancelled', 'failed');
+export const outcomeShape: Shape<Outcome> = (value, at) => {
+  if (!isObject(value)) return body(value, at);
+  const { status: how, reason } = value;
+  return status(how, `${at}.status`) ?? text(reason, `${at}.reason`) ?? body(value, at);
+};
+
+export const reportShape = fields<AttemptReport>({
+  type: text,
+  status: optional(amount),
+  attempt: count,
+  waitMs: amount,
+  requestId: optional(text),
+  at: amount,
+  message: text,
+});

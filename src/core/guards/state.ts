@@ -1,0 +1,193 @@
+import type { CallResult } from '../calls/calls.js';
+import type { Price } from '../definition/definition.js';
+import { definitionShape, limitSetShape } from './definition.js';
+import type { Decision } from '../decisions.js';
+import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
+import { isObject } from '../json.js';
+import {
+  artefactMadeShape,
+  artefactShape,
+  attachmentShape,
+  blobShape,
+  callShape,
+  messageShape,
+} from './message.js';
+import {
+  limitNameShape,
+  outcomeShape,
+  reportShape,
+  stopReasonShape,
+  usageShape,
+} from './outcome.js';
+import {
+  amount,
+  count,
+  fields,
+  flag,
+  hex,
+  json,
+  list,
+  nullable,
+  oneOf,
+  optional,
+  shape,
+  table,
+  text,
+  yes,
+  type Shape,
+} from './shape.js';
+import type {
+  Batch,
+  CompactionState,
+  EffectiveLimits,
+  EndedTurn,
+  ForkPoint,
+  RunConfig,
+  RunState,
+  SameRead,
+  SegmentSize,
+  SideBranch,
+  Spent,
+  Turn,
+} from '../state.js';
+import type { PromptChunk, Transcript } from '../transcript/transcript.js';
+
+const spent = fields<Spent>({ steps: count, toolCalls: count, usage: usageShape });
+const result = fields<CallResult>({
+  id: text,
+  ok: flag,
+  text,
+  blob: optional(blobShape),
+  output: optional(json),
+  artefact: optional(artefactMadeShape),
+  attachments: optional(list(attachmentShape)),
+  acknowledged: optional(yes),
+  executed: flag,
+  usage: optional(usageShape),
+});
+
+const batchFields = fields<Batch>({
+  step: count,
+  at: amount,
+  calls: list(callShape),
+  results: list(nullable(result)),
+});
+/** Each call has its place for a result. */
+const batch: Shape<Batch> = (value, at) => {
+  const problem = batchFields(value, at);
+  if (problem !== null || !isObject(value)) return problem;
+  const { calls, results } = value;
+  const paired = Array.isArray(calls) && Array.isArray(results) && calls.length === results.length;
+  return paired ? null : `${at}.results: expected one place for each call`;
+};
+
+const turn = fields<Turn>({
+  number: count,
+  startedAt: amount,
+  spent,
+  batch: nullable(batch),
+  succeeded: list(text),
+  sameRead: nullable(fields<SameRead>({ digest: text, step: count, count })),
+  wokenBy: optional(count),
+  retrieved: optional(yes),
+  refusedAnswers: optional(count),
+  failedSteps: count,
+  callsRefused: oneOf('toolCalls', 'depth', null),
+  deadlineReached: flag,
+  clippedBy: nullable(limitNameShape),
+  closing: nullable(stopReasonShape),
+  reports: list(reportShape),
+  branch: optional(
+    nullable(
+      fields<SideBranch>({ messages: count, head: text, tokens: amount, promptTokens: amount }),
+    ),
+  ),
+  outcome: nullable(outcomeShape),
+  recorded: flag,
+});
+
+export const configShape = fields<RunConfig>({
+  definition: definitionShape,
+  limits: fields<EffectiveLimits>({ turn: limitSetShape, run: limitSetShape }),
+  price: nullable(fields<Price>({ input: amount, cachedInput: amount, output: amount })),
+  window: optional(amount),
+  searchAttributes: list(text),
+  contextBlob: optional(blobShape),
+  segment: optional(
+    fields<SegmentSize>({ steps: amount, bytes: amount, events: optional(amount) }),
+  ),
+  heartbeatMs: optional(amount),
+  depth: optional(count),
+});
+
+export const chunkShape = fields<PromptChunk>({ blob: blobShape, count });
+const transcript = fields<Transcript>({
+  next: count,
+  chunks: list(chunkShape),
+  messages: list(messageShape),
+  keptAside: list(messageShape),
+  pruned: optional(list(messageShape)),
+  head: hex(32),
+  tokens: amount,
+});
+
+/** A message's id and its turn. */
+const seen = shape<readonly [string, number]>(
+  'an id and a turn',
+  (value) =>
+    Array.isArray(value) &&
+    value.length === 2 &&
+    typeof value[0] === 'string' &&
+    Number.isSafeInteger(value[1]),
+);
+const inbox = fields<Inbox>({
+  waiting: list(
+    fields<Incoming>({
+      id: text,
+      text,
+      attachments: optional(list(attachmentShape)),
+      turn: count,
+      pinned: optional(yes),
+      refresh: optional(yes),
+      by: optional(text),
+    }),
+  ),
+  seen: list(seen),
+  lastTurn: count,
+  count: optional(count),
+  refused: optional(list(fields<RefusedMessage>({ id: nullable(text), reason: text, at: amount }))),
+});
+
+const decision = fields<Decision>({
+  what: oneOf('resolve', 'cancelTurn', 'pause', 'resume', 'setLimits', 'close'),
+  id: text,
+  at: amount,
+  by: optional(text),
+  turn: optional(count),
+  call: optional(text),
+  as: optional(text),
+});
+
+/** The complete form of a run's state in version `SCHEMA` of the migrations. */
+export const stateShape = fields<RunState>({
+  schema: oneOf(1),
+  config: configShape,
+  open: flag,
+  startedAt: amount,
+  transcript,
+  inbox,
+  total: spent,
+  turn,
+  recent: list(fields<EndedTurn>({ turn: count, outcome: outcomeShape })),
+  ending: oneOf('closed', 'cancelled', 'wallMs', null),
+  paused: flag,
+  segments: count,
+  segmentFrom: fields<RunState['segmentFrom']>({ steps: count, message: count }),
+  archived: count,
+  compaction: fields<CompactionState>({ promptTokens: amount, wanted: flag, notBelow: amount }),
+  dropped: optional(list(text)),
+  artefacts: optional(list(artefactShape)),
+  forkedFrom: optional(fields<ForkPoint>({ run: text, runId: text, at: count })),
+  accepted: optional(table(text)),
+  decisions: optional(list(decision)),
+});

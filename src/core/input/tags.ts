@@ -1,0 +1,19 @@
+import { show } from '../text/format-value.js';
+
+/** Tags stand in the memo, whose size the server limits. */
+const MAX_TAGS = 50;
+const MAX_TAG_CHARACTERS = 200;
+
+/** @returns what is wrong with the tags of an input, or null */
+export function checkTags(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (!Array.isArray(value) || !value.every(isTag)) {
+    return `tags: expected a list of texts of 1 to ${MAX_TAG_CHARACTERS} characters, got ${show(value)}; give e.g. ["billing"]`;
+  }
+  if (value.length <= MAX_TAGS) return null;
+  return `tags: expected at most ${MAX_TAGS}, got ${value.length}; give fewer`;
+}
+
+function isTag(value: unknown): boolean {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_TAG_CHARACTERS;
+}

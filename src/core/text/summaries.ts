@@ -1,0 +1,64 @@
+import type { Message, ToolCall } from '../transcript/messages.js';
+import { isObject, parseJson } from '../json.js';
+import { printable } from './hidden.js';
+import type { RunState } from '../state.js';
+
+const ARGUMENT_CHARACTERS = 60;
+const SUMMARY_CHARACTERS = 160;
+
+/** One line for people: `read_file src/a.ts`. Made from the real arguments, never from model prose. */
+export function callSummary(call: ToolCall): string {
+  return visible(call.summary ?? `${call.name} ${shortArguments(call.arguments)}`.trim());
+}
+
+/** `step 4 · after read_file src/a.ts · 3.1 kB`: where the run stands and what the model now reads. */
+export function stepSummary(state: RunState, closing: boolean): string {
+  const name = closing ? 'closing call' : `step ${state.turn.spent.steps + 1}`;
+  const { messages } = state.transcript;
+  const tools = messages.slice(
+    messages.findLastIndex((message) => message.role === 'assistant') + 1,
+  );
+  const results = tools.filter((message) => message.role === 'tool');
+  if (results.length === 0) return `${name} · ${state.config.definition.model}`;
+  const size = formatBytes(results.reduce((sum, result) => sum + result.text.length, 0));
+  return visible(`${name} · after ${afterWhat(messages, results)} · ${size}`);
+}
+
+function afterWhat(messages: readonly Message[], results: readonly Message[]): string {
+  if (results.length > 1) return `${results.length} calls`;
+  const last = messages.findLast((message) => message.role === 'assistant');
+  const call = last?.role === 'assistant' ? last.calls?.[0] : undefined;
+  return call === undefined ? 'a call' : callSummary(call);
+}
+
+export function formatBytes(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} kB`;
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+function shortArguments(json: string): string {
+  if (json.length > 4_000) return formatBytes(json.length);
+  const value = parseJson(json);
+  if (!isObject(value)) return '';
+  const words = Object.values(value)
+    .filter((item) => ['string', 'number', 'boolean'].includes(typeof item))
+    .map((item) => cut(String(item), ARGUMENT_CHARACTERS));
+  return words.join(' ');
+}
+
+/**
+ * A text as one short line for terminals and pages: hidden characters are written as escapes, line
+ * breaks and tabs as blanks.
+ */
+export function visible(text: string): string {
+  // An escape is never shorter than what it stands for.
+  const shown = printable(text.slice(0, 2 * SUMMARY_CHARACTERS)).replaceAll(/[\n\t]/g, ' ');
+  return cut(shown, SUMMARY_CHARACTERS);
+}
+
+/** Never cuts a character in half. */
+function cut(text: string, characters: number): string {
+  if (text.length <= characters) return text;
+  return `${text.slice(0, characters - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}

@@ -1,0 +1,148 @@
+import { hasCatalog, shownTools } from '../catalog/catalog.js';
+import type { AgentDefinition } from '../definition/definition.js';
+import { sha256Hex } from '../digest.js';
+import { estimateTokens, TOKENS_PER_ATTACHMENT } from '../text/estimate.js';
+import type {
+  Attachment,
+  BlobRef,
+  Message,
+  PromptMessage,
+  ProviderItems,
+  ToolCall,
+} from './messages.js';
+
+/** An older part of the prompt that has left the history: JSON lines of messages in the blob store. */
+export interface PromptChunk {
+  readonly blob: BlobRef;
+  /** How many messages it holds. */
+  readonly count: number;
+}
+
+/**
+ * What the model sees of a run: the chunks' messages, then `messages`. Two transcripts with equal
+ * `head` give the same prompt, byte for byte; that is what lets a worker serve a prompt from memory
+ * and still never serve a wrong one.
+ */
+export interface Transcript {
+  /** `n` of the next message: how much has been said in the run, summarised or not. */
+  readonly next: number;
+  readonly chunks: readonly PromptChunk[];
+  readonly messages: readonly Message[];
+  /** Of the messages in `chunks`, those that a compaction keeps word for word. */
+  readonly keptAside: readonly Message[];
+  /** Side branches that were pruned, until they are kept elsewhere; never in the prompt. */
+  readonly pruned?: readonly Message[];
+  /** Digest of all messages of the prompt. The definition has a hash of its own. */
+  readonly head: string;
+  /** Estimated tokens of the whole prompt, instructions and tools included. */
+  readonly tokens: number;
+}
+
+export function emptyTranscript(definition: AgentDefinition): Transcript {
+  return {
+    next: 0,
+    chunks: [],
+    messages: [],
+    keptAside: [],
+    head: FIRST_LINK,
+    tokens: fixedTokens(definition),
+  };
+}
+
+/** Tokens of what every prompt of this agent begins with. */
+export function fixedTokens(definition: AgentDefinition): number {
+  const tools = hasCatalog(definition) ? shownTools(definition) : definition.tools;
+  return estimateTokens(definition.instructions + JSON.stringify(tools));
+}
+
+/** The next link: 32 hex digits over the previous link and what the model sees of one message. */
+export function chain(head: string, prompt: PromptMessage | null): string {
+  return sha256Hex(`${head}\n${JSON.stringify(prompt)}`).slice(0, 32);
+}
+
+export function append(transcript: Transcript, message: Message): Transcript {
+  return {
+    ...transcript,
+    next: transcript.next + 1,
+    messages: [...transcript.messages, message],
+    head: chain(transcript.head, promptOf(message)),
+    tokens: transcript.tokens + messageTokens(message),
+  };
+}
+
+/** How many messages the prompt has. */
+export function promptLength(transcript: Transcript): number {
+  return chunkedLength(transcript) + transcript.messages.length;
+}
+
+/** How many of them lie in chunks. */
+export function chunkedLength({ chunks }: Pick<Transcript, 'chunks'>): number {
+  return chunks.reduce((sum, { count }) => sum + count, 0);
+}
+
+export function messageTokens(message: PromptMessage): number {
+  const calls = message.role === 'assistant' && message.calls;
+  const attached = message.role === 'assistant' ? 0 : (message.attachments ?? []).length;
+  return (
+    estimateTokens(message.text) +
+    (message.role === 'assistant' && message.provider ? itemTokens(message.provider) : 0) +
+    (calls ? estimateTokens(JSON.stringify(calls)) : 0) +
+    attached * TOKENS_PER_ATTACHMENT
+  );
+}
+
+function itemTokens({ items = [], blob }: ProviderItems): number {
+  return blob === undefined ? estimateTokens(JSON.stringify(items)) : Math.ceil(blob.bytes / 3);
+}
+
+/** Where every digest chain begins. */
+export const FIRST_LINK = chain('perdure', null);
+
+/** What the model sees of a message; built key by key, because the digest covers the order of keys. */
+export function promptOf(message: PromptMessage): PromptMessage {
+  switch (message.role) {
+    case 'user':
+      return message.attachments === undefined
+        ? { role: 'user', text: message.text }
+        : {
+            role: 'user',
+            text: message.text,
+            attachments: message.attachments.map(promptAttachment),
+          };
+    case 'assistant':
+      return {
+        role: 'assistant',
+        text: message.text,
+        ...(message.calls && { calls: message.calls.map(promptCall) }),
+        ...(message.provider && { provider: promptItems(message.provider) }),
+      };
+    case 'tool':
+      return {
+        role: 'tool',
+        text: message.text,
+        callId: message.callId,
+        ...(message.attachments && { attachments: message.attachments.map(promptAttachment) }),
+        ...(message.acknowledged && { acknowledged: true }),
+      };
+  }
+}
+
+function promptAttachment(attachment: Attachment): Attachment {
+  if ('url' in attachment) return { type: attachment.type, url: attachment.url };
+  const { type, blob, mediaType, name } = attachment;
+  const { sha256, bytes } = blob;
+  return { type, blob: { sha256, bytes }, mediaType, ...(name !== undefined && { name }) };
+}
+
+function promptItems({ from, items, blob }: ProviderItems): ProviderItems {
+  return {
+    from,
+    ...(items && { items }),
+    ...(blob && { blob: { sha256: blob.sha256, bytes: blob.bytes } }),
+  };
+}
+
+function promptCall(call: ToolCall): ToolCall {
+  const { id, name, digest, via } = call;
+  return { id, name, arguments: call.arguments, digest, ...(via && { via }) };
+}

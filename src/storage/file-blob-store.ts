@@ -1,0 +1,120 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { makeFolder } from './make-folder.js';
+import type { BlobRef } from '../core/transcript/messages.js';
+import { BlobError, assertSha256 } from './blob-store.js';
+import type { BlobStore } from './blob-store.js';
+import { diskCure, RESTORE } from './disk-cures.js';
+import { PRIVATE } from './private-files.js';
+import { syncFolder } from './sync-folder.js';
+
+/**
+ * A `BlobStore` in a folder, which all workers of a task queue must share.
+ *
+ * `ab/cd/abcd…`: two levels of folders keep any one of them small. A text is written beside its place,
+ * flushed to disk and renamed, so a reader sees all of it or nothing; what is read is checked against
+ * its hash, and a damaged file is replaced by the next `put` of its text.
+ */
+export function fileBlobStore(directory: string): BlobStore {
+  const root = path.resolve(directory);
+  return {
+    put: (text) => put(root, text),
+    get: async ({ sha256 }) => {
+      assertSha256(sha256);
+      return (await read(root, sha256)).toString();
+    },
+  };
+}
+
+async function put(root: string, text: string): Promise<BlobRef> {
+  const bytes = Buffer.from(text);
+  const sha256 = hash(bytes);
+  if (!(await holds(root, sha256))) {
+    await write(place(root, sha256), bytes).catch((error: NodeJS.ErrnoException) => {
+      throw unwritable(root, error);
+    });
+  }
+  return { sha256, bytes: bytes.length };
+}
+
+async function holds(root: string, sha256: string): Promise<boolean> {
+  try {
+    await read(root, sha256);
+    return true;
+  } catch (error) {
+    if (!(error instanceof BlobError)) throw error;
+    // A store that is not there yet is made by the first write.
+    if (error.kind !== 'unreadable' || isAbsent(error.cause)) return false;
+    throw error;
+  }
+}
+
+async function read(root: string, sha256: string): Promise<Buffer> {
+  const file = place(root, sha256);
+  const bytes = await readFile(file).catch(async (error: NodeJS.ErrnoException) => {
+    throw await unreadable(root, sha256, error);
+  });
+  if (hash(bytes) === sha256) return bytes;
+  throw new BlobError(
+    'damaged',
+    `blob ${sha256} in ${root} is damaged (${bytes.length} bytes with another hash); ${RESTORE}`,
+  );
+}
+
+async function write(file: string, bytes: Buffer): Promise<void> {
+  await makeFolder(path.dirname(file));
+  const temporary = `${file}.${randomUUID()}.tmp`;
+  try {
+    const handle = await open(temporary, 'wx', PRIVATE.file);
+    try {
+      await handle.writeFile(bytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncFolder(path.dirname(file));
+}
+
+function place(root: string, sha256: string): string {
+  return path.join(root, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
+}
+
+function hash(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Distinguishes a text that is missing from a store that is not there at all. */
+async function unreadable(
+  root: string,
+  sha256: string,
+  cause: NodeJS.ErrnoException,
+): Promise<BlobError> {
+  const isStoreThere = await stat(root).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (isAbsent(cause) && isStoreThere) {
+    return new BlobError('missing', `blob ${sha256} is missing from ${root}; ${RESTORE}`, {
+      cause,
+    });
+  }
+  const why = diskCure(cause);
+  return new BlobError('unreadable', `blob ${sha256} cannot be read in ${root}: ${why}`, { cause });
+}
+
+function isAbsent(cause: unknown): boolean {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : null;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+function unwritable(root: string, cause: NodeJS.ErrnoException): BlobError {
+  return new BlobError('unwritable', `blobs cannot be written to ${root}: ${diskCure(cause)}`, {
+    cause,
+  });
+}

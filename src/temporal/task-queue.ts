@@ -1,0 +1,7 @@
+/** Where runs of this configuration are worked on. */
+export function taskQueueOf(
+  config: { readonly taskQueue?: string },
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  return config.taskQueue ?? env['PERDURE_TASK_QUEUE'] ?? 'perdure';
+}

@@ -1,0 +1,46 @@
+import type { Json } from '../../core/json.js';
+import type { CallProblem } from '../../core/transcript/messages.js';
+import { describeIssues } from './describe-issues.js';
+import { guarded } from '../guard.js';
+import type { Tool } from '../tool.js';
+import { headBytes } from '../utf8.js';
+
+const MAX_MESSAGE_BYTES = 4_000;
+
+export type CheckedArguments =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly problem: CallProblem };
+
+/**
+ * Checks parsed arguments against the tool's `input`; the value is what `execute` is to be given.
+ *
+ * Contract: never rejects, and takes at most `limitMs` (5 s by default) of waiting: a refinement that
+ * throws or hangs is reported as a problem.
+ */
+export async function checkArguments(
+  tool: Pick<Tool, 'name' | 'input'>,
+  value: Json,
+  options: { readonly limitMs?: number } = {},
+): Promise<CheckedArguments> {
+  const result = await guarded(
+    `input schema of tool "${tool.name}"`,
+    () => tool.input.safeParseAsync(value),
+    options.limitMs,
+  );
+  if (!result.ok)
+    return invalid(`The arguments of ${tool.name} could not be checked: ${result.message}`);
+  if (result.value.success) return { ok: true, value: result.value.data };
+  const lines = describeIssues(result.value.error.issues, value, {
+    unrecognised: (keys, nearest) =>
+      nearest === ''
+        ? `there is no argument ${keys}; ${tool.name} takes none`
+        : `there is no argument ${keys}; the arguments are ${nearest}`,
+    names: Object.keys(tool.input.shape),
+  });
+  return invalid([`The arguments of ${tool.name} are not valid:`, ...lines].join('\n'));
+}
+
+function invalid(message: string): CheckedArguments {
+  const text = headBytes(message, MAX_MESSAGE_BYTES);
+  return { ok: false, problem: { type: 'invalid_arguments', message: text } };
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { waitProblem } from '../../core/wait.js';
+import { defineTool } from '../define-tool.js';
+import { ToolError } from '../tool-error.js';
+import type { Tool } from '../tool.js';
+
+const MAX_REASON_CHARACTERS = 500;
+
+/**
+ * A tool with which an agent waits, for a while or until a moment. The run's workflow waits with a
+ * durable timer: no worker is held, and neither a crash nor a deploy loses it.
+ */
+export function wait(): Tool {
+  const tool = defineTool({
+    name: 'wait',
+    description:
+      'Waits and then goes on. Give either `seconds` or `until`, at most 366 days ahead. ' +
+      'Ends early when a message arrives.',
+    effect: 'read',
+    repeat: 'allow',
+    input: z
+      .object({
+        seconds: z.number().optional().describe('how long to wait; at most 31622400'),
+        until: z
+          .string()
+          .optional()
+          .describe(
+            'the moment to wait for, ISO 8601 with offset, such as 2027-03-28T09:00:00+02:00',
+          ),
+        reason: z
+          .string()
+          .max(MAX_REASON_CHARACTERS)
+          .optional()
+          .describe('for people: what is waited for'),
+      })
+      .superRefine((value, context) => {
+        const problem = waitProblem(value);
+        if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+      }),
+    describe: ({ seconds, until = '', reason }) => {
+      const length = seconds === undefined ? `until ${until}` : `${seconds} s`;
+      return reason === undefined ? `wait ${length}` : `wait ${length}: ${reason}`;
+    },
+    execute: () => {
+      throw new ToolError(
+        'wait is done by the workflow, not on a worker; the workflow code here is older than the ' +
+          'tool: deploy both from one version of perdure',
+      );
+    },
+  });
+  return Object.freeze({ ...tool, kind: 'wait' as const });
+}

@@ -1,0 +1,113 @@
+import { isUtf8 } from 'node:buffer';
+import { types } from 'node:util';
+import type { Json } from '../../core/json.js';
+import { normaliseError } from './normalize-error.js';
+import { binaryNote, toPlain } from './plain.js';
+
+const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_ITEMS = 10_000;
+
+type Part = string | Uint8Array | Json;
+
+/** Streams, web streams and async generators. */
+export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  try {
+    const { [Symbol.asyncIterator]: iterate } = value as { [Symbol.asyncIterator]?: unknown };
+    return typeof iterate === 'function';
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Reads a stream to its end, to 8 MiB, to 10,000 values or to the abort of `signal`, whichever comes
+ * first, and says so when it was not the end. Text and bytes are joined; bytes that are no UTF-8
+ * become a note; other values a list.
+ *
+ * Contract: never rejects. Without a signal, a stream that never ends and never yields is waited for.
+ */
+export async function collect(
+  source: AsyncIterable<unknown>,
+  signal: AbortSignal | undefined,
+): Promise<Json> {
+  const parts: Part[] = [];
+  const stop = await drain(source, parts, signal);
+  const joined = join(parts);
+  if (stop === undefined) return joined;
+  if (typeof joined === 'string') return `${joined}\n[${stop}]`;
+  return Array.isArray(joined)
+    ? [...(joined as readonly Json[]), `[${stop}]`]
+    : [joined, `[${stop}]`];
+}
+
+/** Answers why the reading ended before the stream did. */
+async function drain(
+  source: AsyncIterable<unknown>,
+  parts: Part[],
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
+  const aborted = abortOf(signal);
+  let iterator: AsyncIterator<unknown> | undefined;
+  let size = 0;
+  try {
+    iterator = source[Symbol.asyncIterator]();
+    while (parts.length < MAX_ITEMS && size < MAX_BYTES) {
+      const next = await Promise.race([iterator.next(), aborted.promise]);
+      if (next === 'aborted') return leave(iterator, 'the stream was cancelled here');
+      if (next.done === true) return undefined;
+      const part = types.isUint8Array(next.value) ? next.value : toPlain(next.value);
+      size += sizeOf(part);
+      parts.push(part);
+    }
+    return leave(iterator, `the stream goes on; reading stopped after ${size} bytes`);
+  } catch (error) {
+    return `the stream failed here: ${normaliseError(error).message}`;
+  } finally {
+    aborted.release();
+  }
+}
+
+/** Lets the source clean up, without waiting for it. */
+function leave(iterator: AsyncIterator<unknown>, reason: string): string {
+  void Promise.resolve(iterator.return?.()).catch(() => undefined);
+  return reason;
+}
+
+function abortOf(signal: AbortSignal | undefined): {
+  readonly promise: Promise<'aborted'>;
+  readonly release: () => void;
+} {
+  const { promise, resolve } = withResolver();
+  const onAbort = (): void => resolve('aborted');
+  if (signal?.aborted) onAbort();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  return { promise, release: () => signal?.removeEventListener('abort', onAbort) };
+}
+
+function withResolver(): {
+  readonly promise: Promise<'aborted'>;
+  readonly resolve: (value: 'aborted') => void;
+} {
+  let settle: ((value: 'aborted') => void) | undefined;
+  const promise = new Promise<'aborted'>((resolve) => {
+    settle = resolve;
+  });
+  return { promise, resolve: (value) => settle?.(value) };
+}
+
+function sizeOf(part: Part): number {
+  if (typeof part === 'string' || types.isUint8Array(part)) return part.length;
+  return JSON.stringify(part).length;
+}
+
+function join(parts: readonly Part[]): Json {
+  const isText = parts.every((part) => typeof part === 'string' || types.isUint8Array(part));
+  if (!isText) {
+    return parts.map((part) => (types.isUint8Array(part) ? binaryNote(Buffer.from(part)) : part));
+  }
+  const bytes = Buffer.concat(
+    parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)),
+  );
+  return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : binaryNote(bytes);
+}

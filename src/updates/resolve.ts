@@ -1,0 +1,28 @@
+import type { Client } from '@temporalio/client';
+import type { Resolution } from '../core/calls/call-results.js';
+import { resolveUpdate, resumeUpdate } from '../workflows/messages.js';
+import { answered } from './execute-update.js';
+import { claim, once, type DecisionOptions } from './control.js';
+
+/** Settles a call whose outcome is unknown. Needs a worker. Rejects with an `UndecidedError`. */
+export async function resolveCall(
+  client: Client,
+  id: string,
+  resolution: Resolution,
+  { by, ...patience }: DecisionOptions = {},
+): Promise<void> {
+  const handle = client.workflow.getHandle(id);
+  const options = once({ ...resolution, ...claim(by) });
+  await answered(client, { id }, () => handle.executeUpdate(resolveUpdate, options), patience);
+}
+
+/** Lets a blocked or paused run go on at once. Needs a worker. Rejects with an `UndecidedError`. */
+export async function resumeRun(
+  client: Client,
+  id: string,
+  { by, ...patience }: DecisionOptions = {},
+): Promise<void> {
+  const handle = client.workflow.getHandle(id);
+  const options = once(claim(by));
+  await answered(client, { id }, () => handle.executeUpdate(resumeUpdate, options), patience);
+}

@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto';
+import {
+  WorkflowExecutionAlreadyStartedError,
+  type Client,
+  type WorkflowIdConflictPolicy,
+} from '@temporalio/client';
+import type { RunInput } from '../core/input/input.js';
+import { workflowSummary } from '../core/text/markdown.js';
+import { visible } from '../core/text/summaries.js';
+
+const SUMMARY_CHARACTERS = 80;
+
+export interface StartOptions {
+  readonly id: string;
+  readonly taskQueue: string;
+  /** What the run's memo begins with; readable for everybody in the namespace. */
+  readonly memo?: Readonly<Record<string, unknown>>;
+}
+
+export interface StartedRun {
+  readonly id: string;
+  readonly runId: string;
+}
+
+/** The workflow id is taken, by a run that goes on or by one that has ended: an id names one run for ever. */
+export class IdTakenError extends Error {
+  override readonly name = 'IdTakenError';
+}
+
+/** Starts a run. Rejects with an `IdTakenError` where there is or was a run of this id. */
+export async function startRun(
+  client: Client,
+  input: RunInput,
+  { id, taskQueue, memo }: StartOptions,
+): Promise<StartedRun> {
+  const conflict: WorkflowIdConflictPolicy = 'FAIL';
+  try {
+    const handle = await client.workflow.start('agent', {
+      taskQueue,
+      workflowId: id,
+      args: [input],
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowIdConflictPolicy: conflict,
+      staticSummary: summaryOf(input),
+      ...(memo && { memo }),
+    });
+    return { id, runId: handle.firstExecutionRunId };
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    throw new IdTakenError(`a run "${id}" exists already`, { cause: error });
+  }
+}
+
+/** Readable, and unique enough that nobody has to think of one: `files-20261121-8f3a2c`. */
+export function newRunId(agent: string, now: Date = new Date()): string {
+  const day = now.toISOString().slice(0, 10).replaceAll('-', '');
+  return `${agent}-${day}-${randomBytes(3).toString('hex')}`;
+}
+
+/** What the UI shows the run by, as Markdown that shows the message as it was written. */
+export function summaryOf({ agent, message = '' }: Pick<RunInput, 'agent' | 'message'>): string {
+  const text = visible(message);
+  const cut = text.length > SUMMARY_CHARACTERS ? `${text.slice(0, SUMMARY_CHARACTERS - 1)}…` : text;
+  return workflowSummary(`${visible(agent)}: ${cut}`);
+}

@@ -1,0 +1,38 @@
+import type { Config } from '../config.js';
+import { isObject } from '../core/json.js';
+import { handedNames } from '../mcp/handed.js';
+
+/** Returns the names of all environment variables that a configuration uses as keys or lists as secrets. */
+export function secretNamesOf({
+  agents,
+  models = {},
+  secrets = [],
+}: Pick<Config, 'agents' | 'models' | 'secrets'>): readonly string[] {
+  const keys = Object.values(models).flatMap((entry) =>
+    'call' in entry || entry.apiKeyEnv === undefined ? [] : [entry.apiKeyEnv],
+  );
+  return [...keys, ...secrets, ...withCalled(agents).flatMap(namesOfAgent)];
+}
+
+type Agents = Config['agents'];
+
+function withCalled(agents: Agents): Agents {
+  const all = new Set<Agents[number]>();
+  const add = (agent: Agents[number]): void => {
+    if (all.has(agent)) return;
+    all.add(agent);
+    agent.agents.forEach(add);
+  };
+  agents.forEach(add);
+  return [...all];
+}
+
+function namesOfAgent({ mcp, settings }: Agents[number]): readonly string[] {
+  const native: unknown = settings['nativeTools'];
+  const tools: readonly unknown[] = Array.isArray(native) ? native : [];
+  const tokens = tools.flatMap((tool): readonly string[] => {
+    const name = isObject(tool) ? tool['authorizationEnv'] : undefined;
+    return typeof name === 'string' ? [name] : [];
+  });
+  return [...mcp.flatMap((server) => handedNames(server)), ...tokens];
+}

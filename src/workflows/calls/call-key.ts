@@ -1,0 +1,18 @@
+import { workflowInfo } from '@temporalio/workflow';
+import { keyOrigin } from '../../core/calls/called.js';
+import { idempotencyKey } from '../../core/calls/calls.js';
+import type { RunInput } from '../../core/input/input.js';
+import type { ToolCall } from '../../core/transcript/messages.js';
+import type { RunState } from '../../core/state.js';
+
+/** Returns the idempotency key of one call of the turn's batch. */
+export function callKey({ called }: RunInput, { turn }: RunState, call: ToolCall): string {
+  const { namespace, workflowId, firstExecutionRunId: firstRunId, parent } = workflowInfo();
+  const origin = keyOrigin(
+    { namespace, workflowId, firstRunId, parentId: parent?.workflowId },
+    called,
+  );
+  const step = turn.batch?.step ?? turn.spent.steps;
+  const index = turn.batch?.calls.findIndex(({ id }) => id === call.id) ?? 0;
+  return idempotencyKey({ ...origin, turn: turn.number, step, index }, call);
+}

@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest';
+import {
+  classesProblem,
+  classIndex,
+  classKeys,
+  MOST_CLASSES,
+} from '../../src/output/classes/classes.js';
+import {
+  alternativesFor,
+  classifyInstruction,
+  classifyReminder,
+} from '../../src/output/classes/instruction.js';
+import { voteClasses } from '../../src/output/classes/vote.js';
+
+const many = Array.from({ length: 21 }, (_, index) => `class ${index}`);
+
+test.each<[string, readonly unknown[]]>([
+  ['two', ['yes', 'no']],
+  ['twenty', many.slice(0, MOST_CLASSES)],
+  ['labels of several words', ['a refund', 'a return', 'c++', 'c']],
+  ['names that objects have', ['constructor', '__proto__']],
+])('takes %s', (_name, classes) => {
+  expect(classesProblem(classes as string[])).toBeNull();
+});
+
+test.each<[unknown, string]>([
+  [['only'], 'give 2 to 20 classes; a provider tells the probabilities of no more'],
+  [many, 'give 2 to 20 classes; a provider tells the probabilities of no more'],
+  ['ab', 'give 2 to 20 classes; a provider tells the probabilities of no more'],
+  [['a', ' '], 'class " ": give a text of one line with a letter or digit in it'],
+  [['a', 7], 'class 7: give a text of one line with a letter or digit in it'],
+  [['a', 'b\nIgnore'], 'class "b\\nIgnore": give a text of one line with a letter or digit in it'],
+  [['a', 'x'.repeat(101)], `class "${'x'.repeat(40)}…" has 101 characters; give at most 100`],
+  [['Spam', 'spam.'], 'classes "Spam" and "spam." read the same; rename one of them'],
+])('refuses %j with a cure', (classes, problem) => {
+  expect(classesProblem(classes as string[])).toBe(problem);
+});
+
+test('gives each class a letter of its own, unless the classes are such', () => {
+  expect(classKeys(['spam', 'ham', 'eggs'])).toEqual(['A', 'B', 'C']);
+  expect(classKeys(['1', '2', 'x'])).toEqual(['1', '2', 'x']);
+  expect(new Set(classKeys(many.slice(0, MOST_CLASSES))).size).toBe(MOST_CLASSES);
+});
+
+test('asks for a letter, and lists what each stands for', () => {
+  expect(classifyInstruction(['spam', 'a letter'])).toBe(
+    'Decide which one of these classes fits:\nA = spam\nB = a letter\n' +
+      'Reply with its letter, a single character, and nothing else.\n' +
+      'If you are not sure, reply with the most likely one.',
+  );
+  expect(classifyInstruction(['1', '2'])).toBe(
+    'Decide which one of these answers is right:\n1\n2\n' +
+      'Reply with that single character and nothing else.\n' +
+      'If you are not sure, reply with the most likely one.',
+  );
+  expect(classifyReminder(['spam', 'ham'])).toContain('one of these characters only: A, B');
+});
+
+test('asks for as many alternatives as spellings matter, and no more than there are', () => {
+  expect(alternativesFor(['yes', 'no'])).toBe(5);
+  expect(alternativesFor(many)).toBe(20);
+});
+
+test.each([
+  ['A', 0],
+  [' b ', 1],
+  ['**B**', 1],
+  ['spam', 0],
+  ['"Ham."', 1],
+  ['C', -1],
+  ['spam ham', -1],
+  ['', -1],
+  ['...', -1],
+])('reads %j as class %i', (text, index) => {
+  expect(classIndex(text, ['spam', 'ham'])).toBe(index);
+});
+
+test('counts answers, and tells the share of those that are none', () => {
+  const answers = [
+    'A',
+    'a.',
+    'B: ham',
+    '**A**) spam',
+    'Spam',
+    'I think so',
+    'A spam mail',
+    'b - ham',
+  ];
+  const result = voteClasses(['spam', 'ham', 'eggs'], answers);
+  expect(result).toEqual({
+    ok: true,
+    classification: {
+      best: 'spam',
+      classes: [
+        { name: 'spam', probability: 4 / 6 },
+        { name: 'ham', probability: 2 / 6 },
+        { name: 'eggs', probability: 0 },
+      ],
+      outside: expect.closeTo(2 / 8, 9),
+      entropyBits: expect.closeTo(0.9183, 4),
+      unseen: ['eggs'],
+      samples: 8,
+    },
+  });
+});
+
+test.each([
+  [[], 'None of 0 answers is a class; there are none.'],
+  [['A refund', 'B2B'], 'None of 2 answers is a class; one is "A refund".'],
+])('is not ok when none of %j is a class', (answers, problem) => {
+  expect(voteClasses(['spam', 'ham'], answers)).toEqual({ ok: false, problem });
+});
