@@ -7,7 +7,7 @@ import { segmentsOf } from './step-marks.js';
 
 /**
  * Whether each request begins with the bytes of the one before: through changes of segment, and on
- * a second worker, which has nothing in memory. The prompt is never summarised.
+ * a second worker, which has nothing in memory. The prompt is never summarized.
  */
 export async function prefixRow(bench: Bench): Promise<Row> {
   const steps = bench.quick ? 240 : 440;

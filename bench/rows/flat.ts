@@ -7,12 +7,12 @@ import { show } from '../table.js';
 
 /** A quarter to three quarters of the model's window. */
 const BOUNDED_PROMPT = 'prompt of 18 to 54 kB at both';
-const GROWING_PROMPT = 'prompt never summarised';
+const GROWING_PROMPT = 'prompt never summarized';
 const FLAT = { between: [0.9, 1.1] } as const;
 
 /**
  * What a step costs late in a run against early in one, both through a change of segment, with
- * 2 kB messages and calls that are remembered (`keyed`). The bounded prompt is summarised about
+ * 2 kB messages and calls that are remembered (`keyed`). The bounded prompt is summarized about
  * every tenth step and so has the same size at both places, on average.
  */
 export async function measureFlat(bench: Bench): Promise<readonly Row[]> {

@@ -59,7 +59,7 @@ export function stepEvent(name: string, steps: number): string {
 
 /**
  * The same for runs that outlive their prompt: it goes by the newest call, for older ones may have
- * been summarised, and counts the tokens of what it reads. It summarises too.
+ * been summarized, and counts the tokens of what it reads. It summarizes too.
  */
 export function longRunModel(tell: (event: string) => void): Model {
   return {

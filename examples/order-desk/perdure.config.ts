@@ -1,4 +1,4 @@
-// An order desk: reads are free, a note honours our key, a refund must never happen twice.
+// An order desk: reads are free, a note honors our key, a refund must never happen twice.
 //   perdure run desk "Refund order 17, it arrived broken" --config examples/order-desk/perdure.config.ts
 import { defineAgent, defineConfig, defineTool, ToolError } from 'perdure';
 import { z } from 'zod';

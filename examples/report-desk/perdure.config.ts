@@ -1,7 +1,7 @@
 // Data that no model shall copy: one tool makes a table, another works on it by its name, and the
 // result is handed over whole. The model sees names, shapes and first lines, whatever the size.
 //   perdure run report "Sales of November by region" --config examples/report-desk/perdure.config.ts
-import { artefact, defaultTools, defineAgent, defineConfig, defineTool, ToolError } from 'perdure';
+import { artifact, defaultTools, defineAgent, defineConfig, defineTool, ToolError } from 'perdure';
 import { z } from 'zod';
 
 const Sale = z.object({ region: z.string(), day: z.number(), euros: z.number() });
@@ -19,7 +19,7 @@ const loadSales = defineTool({
       day: 1 + (n % 30),
       euros: 10 + (n % 7),
     }));
-    return artefact(sales, { name: `sales-${month}`, summary: `all sales of ${month}` });
+    return artifact(sales, { name: `sales-${month}`, summary: `all sales of ${month}` });
   },
 });
 
@@ -28,11 +28,11 @@ const sumUp = defineTool({
   description: 'Sums a table of sales up by region.',
   input: z.object({ table: z.string().describe('the name of a table') }),
   effect: 'read',
-  async execute({ table }, { artefacts }) {
-    const sales = await artefacts.get(table, z.array(Sale));
+  async execute({ table }, { artifacts }) {
+    const sales = await artifacts.get(table, z.array(Sale));
     const sums = new Map<string, number>();
     for (const { region, euros } of sales) sums.set(region, (sums.get(region) ?? 0) + euros);
-    return artefact(sums, { summary: 'euros by region' });
+    return artifact(sums, { summary: 'euros by region' });
   },
 });
 
@@ -40,7 +40,7 @@ export default defineConfig({
   agents: [
     defineAgent({
       name: 'report',
-      instructions: 'Make the table that is asked for, and return it as an artefact.',
+      instructions: 'Make the table that is asked for, and return it as an artifact.',
       tools: defaultTools([loadSales, sumUp]),
       toolChoice: 'required',
       limits: { steps: 8 },

@@ -1,9 +1,9 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { redactJson } from '../secrets/redact-json.js';
 import { redact, redactMessage } from '../secrets/redact.js';
-import { normaliseError } from '../tools/result/normalize-error.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 import { callModel } from './model/call-model.js';
-import type { Activities } from '../core/contract.js';
+import type { Activities, SendMessageInput } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { followRun } from './follow-run.js';
 import { forkMessages } from './fork-messages.js';
@@ -13,7 +13,12 @@ import { retrieveDocuments } from './retrieve-documents.js';
 import { checkBlob } from './storage.js';
 import { runFunction } from './tool/run-function.js';
 import { runTool } from './tool/run-tool.js';
-import { askRun } from './ask-run.js';
+import { Context } from '@temporalio/activity';
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
+import { askOrStartWorker } from '../updates/ask-or-start.js';
+import { askWorker } from '../updates/control.js';
+import { sha256Hex } from '../core/digest.js';
+import type { AskReceipt } from '../core/inbox.js';
 
 export function createActivities(deps: ActivityDependencies): Activities {
   return {
@@ -51,7 +56,7 @@ function redacted(error: CancelledFailure): CancelledFailure {
 }
 
 function bare(error: unknown): ApplicationFailure {
-  const { type, message } = normaliseError(error);
+  const { type, message } = normalizeError(error);
   const known = error instanceof ApplicationFailure ? error : null;
   const details = known?.details && redactJson(known.details);
   const nextRetryDelay = known?.nextRetryDelay;
@@ -65,4 +70,41 @@ function bare(error: unknown): ApplicationFailure {
   // Where in perdure it was thrown says nothing to whom it concerns, and costs a kilobyte each time.
   failure.stack = '';
   return failure;
+}
+
+/** Shorter than an attempt of this activity, which Temporal retries when no answer comes. */
+const WITHIN_MS = 30_000;
+/** Ids of workflows may be longer than those of messages. */
+const MAX_MESSAGE_ID_CHARACTERS = 200;
+
+/** Gives a run a message under an id of its own, so that an attempt that is repeated does no harm. */
+async function askRun({ to, id, message, start }: SendMessageInput): Promise<AskReceipt> {
+  const { client, info } = Context.current();
+  const ask = { message, id: id.length > MAX_MESSAGE_ID_CHARACTERS ? sha256Hex(id) : id };
+  try {
+    const { turn, duplicate } = await (start === undefined
+      ? askWorker(client, to, ask, { withinMs: WITHIN_MS })
+      : askOrStartWorker(client, ask, {
+          id: to,
+          taskQueue: info.taskQueue,
+          input: start,
+          withinMs: WITHIN_MS,
+        }));
+    return { turn, ...(duplicate && { duplicate }) };
+  } catch (error) {
+    throw undelivered(error);
+  }
+}
+
+/** A run that is over, or that there never was, does not come back; all else may pass. */
+function undelivered(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { cause } = error;
+  const final =
+    cause instanceof WorkflowNotFoundError || cause instanceof WorkflowExecutionAlreadyStartedError;
+  return ApplicationFailure.create({
+    type: 'Undelivered',
+    message: error.message,
+    nonRetryable: final,
+  });
 }

@@ -7,7 +7,7 @@ import { agentOfRun, lineageOf } from '../history/owner-of-run.js';
 import { NoRunError } from '../history/read-run.js';
 import { transcriptOf } from '../history/run-transcript.js';
 import type { ActivityProblem } from '../core/failure.js';
-import { artefactsBefore, promptBefore } from '../core/input/fork.js';
+import { artifactsBefore, promptBefore } from '../core/input/fork.js';
 import type { Message } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
 import { chain, FIRST_LINK, messageTokens, promptOf } from '../core/transcript/transcript.js';
@@ -71,7 +71,7 @@ async function forked(
     to,
   });
   const pinned = pinnedOf(messages);
-  const artefacts = artefactsBefore(told.artefacts ?? [], said, next);
+  const artifacts = artifactsBefore(told.artifacts ?? [], said, next);
   return {
     chunk: { blob: await blobs.put(writeChunk(messages)), count: messages.length },
     head: messages.reduce((head, message) => chain(head, promptOf(message)), FIRST_LINK),
@@ -79,7 +79,7 @@ async function forked(
     next,
     from: { runId },
     ...(pinned.length > 0 && { pinned }),
-    ...(artefacts.length > 0 && { artefacts }),
+    ...(artifacts.length > 0 && { artifacts }),
   };
 }
 

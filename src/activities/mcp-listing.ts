@@ -6,7 +6,7 @@ import type { AgentDefinition, McpLeft, ToolDefinition } from '../core/definitio
 import type { McpServer } from '../mcp/mcp-server.js';
 import { WorkerFaultError } from '../mcp/handed.js';
 import { serverTools } from '../mcp/server-tools.js';
-import { normaliseError } from '../tools/result/normalize-error.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
 
@@ -37,7 +37,7 @@ export async function withMcpTools(
     if (error instanceof UnreachableError) {
       throw ApplicationFailure.create({ type: 'McpUnreachable', message: error.message });
     }
-    throw refuse(normaliseError(error).message);
+    throw refuse(normalizeError(error).message);
   }
 }
 
@@ -60,7 +60,7 @@ async function toolsOf(
   try {
     return await ask(mcp, server);
   } catch (error) {
-    const { message } = normaliseError(error);
+    const { message } = normalizeError(error);
     if (startup === 'best_effort') return { tools: [], left: [{ server: name, message }] };
     if (error instanceof UnusableError || error instanceof WorkerFaultError) throw error;
     throw new UnreachableError(message, { cause: error });

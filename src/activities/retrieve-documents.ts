@@ -5,7 +5,7 @@ import type { RetrievedDocument } from '../core/documents.js';
 import type { ActivityProblem } from '../core/failure.js';
 import type { PromptMessage } from '../core/transcript/messages.js';
 import { chain, promptOf } from '../core/transcript/transcript.js';
-import { normaliseError } from '../tools/result/normalize-error.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 import type { RetrieveInput, RetrieveResult } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { keepDocuments, MOST_DOCUMENTS, newDocuments } from './record-documents.js';
@@ -92,7 +92,7 @@ async function patiently<T>(context: Context, agent: string, find: () => Promise
   } catch (thrown) {
     context.cancellationSignal.throwIfAborted();
     const { attempt } = context.info;
-    const message = `retrieve of agent "${agent}": ${normaliseError(thrown).message}`;
+    const message = `retrieve of agent "${agent}": ${normalizeError(thrown).message}`;
     context.log.warn('retrieve failed', { attempt, message });
     const problem: ActivityProblem = { type: 'failed', reason: 'error', message };
     const last = attempt >= ATTEMPTS;

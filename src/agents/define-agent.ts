@@ -83,7 +83,7 @@ export interface AgentOptions<Output = Json> {
    * the worker: `({ query, messages, limit }, { context, signal, run, log }) => [text, …]`.
    */
   readonly retrieve?: RetrieveFunction | RetrieveOptions;
-  /** When a long conversation is summarised; shares of the model's window, default 0.75 and 0.25. */
+  /** When a long conversation is summarized; shares of the model's window, default 0.75 and 0.25. */
   readonly compaction?: Partial<Compaction> | false;
 }
 

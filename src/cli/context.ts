@@ -34,7 +34,7 @@ export interface CliContext {
   readonly say: (line: string) => void;
   /** A person reads along: stderr and stdin are a terminal. */
   readonly isTty: boolean;
-  /** Whether talk may be coloured. */
+  /** Whether talk may be colored. */
   readonly color: boolean;
   /** Loaded once. Throws a `UsageError` that names file and cure. */
   config(): Promise<Config>;

@@ -9,8 +9,8 @@ export function replayLine(
   replayed: Replayed,
   { good, paint }: { readonly good: string; readonly paint: Palette },
 ): string {
-  const named = (colour: (text: string) => string, word: string): string =>
-    `${colour(word)}${' '.repeat(Math.max(1, 11 - word.length))}${oneLine(what)}`;
+  const named = (color: (text: string) => string, word: string): string =>
+    `${color(word)}${' '.repeat(Math.max(1, 11 - word.length))}${oneLine(what)}`;
   switch (replayed.type) {
     case 'same':
       return `${named(paint.green, good)} · ${count(replayed.events, 'event')}`;

@@ -11,7 +11,7 @@ export function registerTalk(enter: Enter): void {
   )
     .option('--steer', 'join the turn under way, before its next model call')
     .option('--message-id <id>', 'sent again with the same id, it is the same message')
-    .option('--pin', 'keep it word for word when older messages are summarised')
+    .option('--pin', 'keep it word for word when older messages are summarized')
     .option('--refresh', 'take the agent as the workers have it now, before the turn begins')
     .option(
       '--attach <file|url>',

@@ -20,7 +20,7 @@ export const COMPACTION: Compaction = { at: 0.75, keep: 0.25 };
 /** A compaction that failed, or brought little, is tried again when the prompt has grown by this. */
 const GROWTH = 1.25;
 
-/** Where the prompt shall be cut now: messages before it are summarised. Null: nothing is due. */
+/** Where the prompt shall be cut now: messages before it are summarized. Null: nothing is due. */
 export function compactionDue(state: RunState): number | null {
   const { compaction, config } = state;
   const settings = settingsOf(state);
@@ -115,7 +115,7 @@ function vain(state: RunState): RunState {
   const next = { ...state, compaction: later };
   if (!wanted) return next;
   const message =
-    'the conversation is longer than the model reads, and it could not be summarised; ' +
+    'the conversation is longer than the model reads, and it could not be summarized; ' +
     'start a new run, or use a model with a larger window';
   return end(next, failed(next, { reason: 'context_too_long', message }));
 }

@@ -4,7 +4,7 @@ import type { AskReceipt } from './inbox.js';
 import type { RunInput } from './input/input.js';
 import type { Json, JsonObject } from './json.js';
 import type { ContextRef, ToolCall } from './transcript/messages.js';
-import type { CallArtefacts } from './artifacts/named-artifacts.js';
+import type { CallArtifacts } from './artifacts/named-artifacts.js';
 import type {
   FollowRunResult,
   ForkMessagesResult,
@@ -55,7 +55,7 @@ export interface CallModelInput {
   readonly turn: number;
   readonly step: number;
   readonly closing?: true;
-  /** Summarise the messages before this place in the prompt; this is no step. */
+  /** Summarize the messages before this place in the prompt; this is no step. */
   readonly compact?: number;
   /** Of a summary: tokens that the model reads at most, where somebody knows. */
   readonly window?: number;
@@ -83,8 +83,8 @@ export interface RunToolInput {
   readonly key: string;
   readonly context?: Json;
   readonly contextBlob?: ContextRef;
-  /** Only in a run that has artefacts. */
-  readonly artefacts?: CallArtefacts;
+  /** Only in a run that has artifacts. */
+  readonly artifacts?: CallArtifacts;
   /** Of a tool of an MCP server that has changed: the form of it that a person has accepted. */
   readonly accepted?: string;
   readonly blocked?: ToolBlock;

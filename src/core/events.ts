@@ -38,7 +38,7 @@ export type TurnEvent =
   | { readonly type: 'interrupted'; readonly by: Interruption; readonly at: number }
   | { readonly type: 'closing-begun'; readonly reason: StopReason; readonly at: number }
   | { readonly type: 'limit-ended'; readonly reason: StopReason }
-  /** The messages before `cut`, by their place in the prompt, were summarised; null: that failed. */
+  /** The messages before `cut`, by their place in the prompt, were summarized; null: that failed. */
   | {
       readonly type: 'compacted';
       readonly cut: number;

@@ -49,7 +49,7 @@ export interface Ask {
   readonly id?: string;
   /** `queue` (default): a turn of its own, in its turn; `steer`: joins the turn under way before its next model call. */
   readonly mode?: AskMode;
-  /** Stays word for word when older messages are summarised. */
+  /** Stays word for word when older messages are summarized. */
   readonly pin?: boolean;
   /** Take the agent's newest definition first; only for a message that begins a turn. */
   readonly refresh?: boolean;

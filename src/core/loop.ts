@@ -13,7 +13,7 @@ import type { RunConfig, RunState } from './state.js';
 export interface ModelCall {
   readonly closing: boolean;
   readonly maxOutputTokens: number | null;
-  /** Not a step: the messages before this place in the prompt shall be summarised. */
+  /** Not a step: the messages before this place in the prompt shall be summarized. */
   readonly cut?: number;
 }
 

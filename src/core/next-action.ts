@@ -24,7 +24,7 @@ export type Action =
   | { readonly type: 'run-calls'; readonly calls: readonly ToolCall[] }
   /** Nothing but waits is left of a batch; the first is over at `until`, Unix time in ms. */
   | { readonly type: 'await-time'; readonly until: number }
-  /** The messages before `cut` in the prompt shall be summarised. */
+  /** The messages before `cut` in the prompt shall be summarized. */
   | { readonly type: 'compact'; readonly cut: number; readonly maxOutputTokens: number | null }
   | { readonly type: 'join-messages' }
   | { readonly type: 'begin-closing'; readonly reason: StopReason }

@@ -1,4 +1,4 @@
-import { nameArtefacts } from './artifacts/artifacts.js';
+import { nameArtifacts } from './artifacts/artifacts.js';
 import { fillBatch, waitsOver, wakes } from './calls/batch.js';
 import { refusal, type CallResult } from './calls/calls.js';
 import { end, prune, say, withTurn } from './change.js';
@@ -8,7 +8,6 @@ import { control } from './control.js';
 import { addDocuments } from './documents.js';
 import { cancelled, failed, stopped } from './ends.js';
 import type { Interruption, RunEvent } from './events.js';
-import { joinMessages } from './join.js';
 import type { FailReason, StopReason } from './outcome.js';
 import { closed, decided } from './replied.js';
 import { settle, tellBatch } from './calls/settle.js';
@@ -22,6 +21,7 @@ import {
   type EndedTurn,
   type RunState,
 } from './state.js';
+import { take } from './inbox.js';
 
 /** The next state of a run. Pure: equal states and events give equal states, on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
@@ -108,7 +108,7 @@ function takeResult(state: RunState, result: CallResult): RunState {
   const { batch } = state.turn;
   if (batch === null || !isOpen(batch, result.id)) return state;
   const counted = addSpent(countCalls(state, result.executed ? 1 : 0), result);
-  return nameArtefacts(withTurn(counted, { batch: fillBatch(batch, result) }));
+  return nameArtifacts(withTurn(counted, { batch: fillBatch(batch, result) }));
 }
 
 function isOpen({ calls, results }: Batch, id: string): boolean {
@@ -134,4 +134,22 @@ function limitEnded(state: RunState, reason: StopReason): RunState {
   }
   const message = `${reason}: the limit was reached, and this agent has onLimit "fail"`;
   return end(state, { ...failed(state, { reason: 'limit', message }), limit: reason });
+}
+
+/** What was said to the turn under way becomes part of the transcript, in the order in which it came. */
+function joinMessages(state: RunState, at: number): RunState {
+  const { taken, inbox } = take(state.inbox, state.turn.number);
+  if (taken.length === 0) return state;
+  return taken.reduce<RunState>(
+    (next, { id, text, pinned, attachments, by }) =>
+      say(next, at, {
+        role: 'user',
+        text,
+        ...(attachments && { attachments }),
+        id,
+        ...(pinned && { pinned }),
+        ...(by !== undefined && { by }),
+      }),
+    { ...prune(state), inbox },
+  );
 }

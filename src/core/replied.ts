@@ -3,13 +3,13 @@ import { end, prune, say, withTurn } from './change.js';
 import { composeAnswer } from './compose.js';
 import { completed, failed, stopped } from './ends.js';
 import { waitsFor } from './inbox.js';
-import { judge } from './judge.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './transcript/messages.js';
 import { spoken, type ParsedAnswer, type RecordedReply } from './reply.js';
 import { settle } from './calls/settle.js';
 import { addReply } from './spend.js';
 import type { RunState } from './state.js';
+import { repairText } from './text/repair-text.js';
 
 /** A deciding call came back: an answer, or calls to execute. */
 export function decided(state: RunState, event: { reply: RecordedReply; at: number }): RunState {
@@ -104,4 +104,51 @@ export function closed(state: RunState, event: { reply: RecordedReply; at: numbe
   const { parsed } = event.reply;
   const output = parsed?.ok ? { output: parsed.output } : {};
   return end(said, { ...stopped(said, reason, text), ...(blob && { blob }), ...output });
+}
+
+/** Answers in all that a turn may give, where its agent does not say. */
+const ATTEMPTS = 10;
+
+/**
+ * An answer under contract: it ends the turn when it keeps to it. Else it opens, or goes on with, a
+ * side branch in which the model is told what is wrong, as often as `attempts` allows.
+ */
+function judge(
+  state: RunState,
+  { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
+): RunState {
+  const { attempts = ATTEMPTS } = state.config.definition;
+  const refused = (state.turn.refusedAnswers ?? 0) + (parsed.ok ? 0 : 1);
+  const counted = withTurn(state, { refusedAnswers: refused });
+  if (parsed.ok || refused >= attempts) return accept(counted, { reply, parsed, at });
+  const opened = openBranch(counted);
+  const answered = say(opened, at, { ...spoken(reply), side: true });
+  const text = repairText(parsed.problem, { attempt: refused, attempts });
+  return say(answered, at, { role: 'user', text, origin: 'perdure', side: true });
+}
+
+function openBranch(state: RunState): RunState {
+  if (state.turn.branch) return state;
+  const { transcript, compaction } = state;
+  const { head, tokens } = transcript;
+  const { promptTokens } = compaction;
+  const branch = { messages: transcript.messages.length, head, tokens, promptTokens };
+  return withTurn(state, { branch });
+}
+
+/** The last answer becomes part of the transcript; the side branch before it does not. */
+function accept(
+  state: RunState,
+  { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
+): RunState {
+  const { text, blob } = reply;
+  const said = say(prune(state), at, spoken(reply));
+  const answer = { reason: 'answer', answer: text, blob } as const;
+  if (parsed.ok) return end(said, completed(said, { ...answer, output: parsed.output }));
+  if (state.config.definition.onInvalid === 'best_effort') {
+    const outcome = completed(said, { ...answer, output: parsed.output });
+    return end(said, { ...outcome, issues: [parsed.problem] });
+  }
+  const message = `no answer kept to the contract: ${parsed.problem}`;
+  return end(said, failed(said, { reason: 'invalid_output', message, answer: text }));
 }

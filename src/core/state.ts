@@ -2,7 +2,7 @@ import type { AgentDefinition, LimitName, LimitSet, Price } from './definition/d
 import type { CallResult } from './calls/calls.js';
 import type { Decision } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
-import type { Artefact, ContextRef, ToolCall } from './transcript/messages.js';
+import type { Artifact, ContextRef, ToolCall } from './transcript/messages.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { Transcript } from './transcript/transcript.js';
@@ -156,7 +156,7 @@ export interface RunState {
   /** Parameters that the model's server has refused in this run. */
   readonly dropped?: readonly string[];
   /** What tools have made and later calls can name, oldest first; absent where there is nothing. */
-  readonly artefacts?: readonly Artefact[];
+  readonly artifacts?: readonly Artifact[];
   /** The run began with the messages of another one. */
   readonly forkedFrom?: ForkPoint;
   /** By name of a tool that its MCP server has changed: the form that a person has accepted. */

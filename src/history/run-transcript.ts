@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { ArchiveError, type Archive } from '../storage/archive.js';
-import { isSide, type Artefact, type Message } from '../core/transcript/messages.js';
+import { isSide, type Artifact, type Message } from '../core/transcript/messages.js';
 import type { ForkPoint } from '../core/state.js';
 import type { TranscriptPage } from '../core/status.js';
 import { NoRunError, readRun, type RunReading } from './read-run.js';
@@ -18,7 +18,7 @@ export interface RunTranscript extends TranscriptPage {
   /** Of the first segment: an id may be given to another run when the server has forgotten this one. */
   readonly runId: string;
   /** What tools have made and later calls can name, oldest first; absent where there is nothing. */
-  readonly artefacts?: readonly Artefact[];
+  readonly artifacts?: readonly Artifact[];
 }
 
 type Wish = TranscriptRange & { readonly archive: Archive };
@@ -36,7 +36,7 @@ export async function transcriptOf(
   { archive, side = false, ...range }: Wish,
 ): Promise<RunTranscript> {
   const run = await readRun(client, id);
-  const { transcript, forkedFrom, artefacts } = run.view.state ?? {};
+  const { transcript, forkedFrom, artifacts } = run.view.state ?? {};
   const total = transcript?.next ?? 0;
   const wanted = { from: Math.max(0, range.from ?? 0), to: Math.min(range.to ?? total, total) };
   const ownFrom = forkedFrom?.at ?? 0;
@@ -59,7 +59,7 @@ export async function transcriptOf(
     completeFrom: gapIn(found, wanted)?.to ?? wanted.from,
     ownFrom,
     runId: firstOf(run).firstRunId,
-    ...(artefacts && { artefacts }),
+    ...(artifacts && { artifacts }),
   };
 }
 

@@ -1,15 +1,16 @@
 import { hostname } from 'node:os';
 import { Client, Connection } from '@temporalio/client';
 import { CHANNEL, type ConnectionTarget } from '../temporal/connection.js';
-import { deltasRoute } from './deltas-route.js';
 import { eventsRoute } from './events-route.js';
 import { createFeeds, type Feeds } from './feeds.js';
 import type { LiveHub } from './hub.js';
 import type { LivePlace } from './live-options.js';
-import { startLiveServer } from './live-server.js';
+import { startLiveServer, type Route } from './live-server.js';
 import { liveWorkers } from './live-workers.js';
 import type { LiveSource } from './run-feed.js';
 import { announce } from './worker-files.js';
+import { visibleJson } from '../core/text/hidden.js';
+import { liveResponse } from './live-response.js';
 
 /** What a worker shows of the replies that come in on it. */
 export interface LivePlane {
@@ -75,5 +76,31 @@ function hubSource(hub: LiveHub): LiveSource {
     });
     signal.addEventListener('abort', () => watch.close(), { once: true });
     for (const one of watch.take()) frame(one);
+  };
+}
+
+/** What comes in on this worker, as JSON lines; for other processes, which put it in order. */
+export function deltasRoute(hub: LiveHub): Route {
+  return async (exchange) => {
+    const live = liveResponse(exchange, {
+      type: 'application/x-ndjson',
+      signOfLife: '\n',
+    });
+    let wake: (() => void) | undefined;
+    const watch = hub.watch(exchange.asked.id, () => wake?.());
+    live.gone.addEventListener('abort', () => wake?.(), { once: true });
+    try {
+      while (!live.gone.aborted) {
+        const woken = new Promise<void>((resolve) => (wake = resolve));
+        const frames = watch.take();
+        if (frames.length === 0) await woken;
+        else await live.write(frames.map((frame) => `${visibleJson(frame)}\n`).join(''));
+      }
+    } catch (error) {
+      if (!live.gone.aborted) throw error;
+    } finally {
+      watch.close();
+    }
+    return null;
   };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client, ClientOptions, JsonSchemaValidator } from '@modelcontextprotocol/client';
 import { CallFault } from '../tools/arguments/call-fault.js';
-import { normaliseError } from '../tools/result/normalize-error.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 import { ownVersion } from '../version.js';
 import { isRefusedKey, refusedKey } from './fault-of.js';
 import type { McpServer } from './mcp-server.js';
@@ -104,7 +104,7 @@ function withLastWords(error: unknown, open: OpenTransport): unknown {
   if (breach !== null) return new Error(breach, { cause: error });
   const words = open.lastWords();
   if (words === '') return error;
-  return new Error(`${normaliseError(error).message}; it wrote: ${words}`, { cause: error });
+  return new Error(`${normalizeError(error).message}; it wrote: ${words}`, { cause: error });
 }
 
 /** The server has answered the handshake, and does not want it. */
@@ -117,7 +117,7 @@ async function isRefusal(error: unknown): Promise<boolean> {
 
 function unreachable(server: McpServer, error: unknown): Error {
   const where = server.transport === 'stdio' ? server.command : new URL(server.url).origin;
-  const { message } = normaliseError(error);
+  const { message } = normalizeError(error);
   const text = `MCP server "${server.name}" (${where}) cannot be reached: ${message}`;
   if (server.transport === 'stdio') {
     if (fieldOf(error, 'code') !== 'ENOENT') return new Error(text);

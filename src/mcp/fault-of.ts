@@ -1,5 +1,5 @@
 import { CallFault } from '../tools/arguments/call-fault.js';
-import { normaliseError } from '../tools/result/normalize-error.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 import { ToolError } from '../tools/tool-error.js';
 import { STREAM_ENDED } from './guarded-transport.js';
 import type { McpServer } from './mcp-server.js';
@@ -27,7 +27,7 @@ const NOT_SENT: readonly string[] = ['NOT_CONNECTED', 'CAPABILITY_NOT_SUPPORTED'
  */
 export async function faultOf(error: unknown, server: McpServer): Promise<Error> {
   const { ProtocolError, SdkError, SdkHttpError } = await import('@modelcontextprotocol/client');
-  const { message } = normaliseError(error);
+  const { message } = normalizeError(error);
   const said = `MCP server "${server.name}": ${message}`;
   if (ProtocolError.isInstance(error)) {
     return error.code === STREAM_ENDED ? new CallFault('unanswered', said) : new ToolError(said);

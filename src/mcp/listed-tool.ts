@@ -3,8 +3,6 @@ import type { Effect, ToolDefinition } from '../core/definition/definition.js';
 import { canonicalJson, isObject, type Json, type JsonObject } from '../core/json.js';
 import { shown } from './hidden-text.js';
 import type { McpServer } from './mcp-server.js';
-import { toolEffect, type ToolAnnotations } from './tool-effect.js';
-import { toolName } from './tool-name.js';
 import { usableSchema } from './usable-schema.js';
 
 /** A tool as its server describes it. */
@@ -81,4 +79,53 @@ function isSchema(value: Json | undefined): value is JsonObject {
 
 function textIn(value: Json | undefined): string {
   return typeof value === 'string' ? value : '';
+}
+
+/** What a server says of a tool. It may be wrong, or lie. */
+interface ToolAnnotations {
+  readonly readOnlyHint?: boolean | undefined;
+  readonly destructiveHint?: boolean | undefined;
+  readonly idempotentHint?: boolean | undefined;
+}
+
+/**
+ * What a tool does to the world, as far as it is trusted. Unknown is `once`; only the author's word
+ * makes it less, and a hint that contradicts the author makes it `once` again:
+ *
+ * | author  | hint                                          | effect  |
+ * | ------- | --------------------------------------------- | ------- |
+ * | nothing | any, `readOnlyHint: true` too                 | `once`  |
+ * | `read`  | `readOnlyHint: false`, `destructiveHint: true`| `once`  |
+ * | `read`  | any other, or none                            | `read`  |
+ * | `keyed` | `idempotentHint: false`                       | `once`  |
+ * | `keyed` | any other, or none                            | `keyed` |
+ * | `once`  | any                                           | `once`  |
+ */
+export function toolEffect(author: Effect | undefined, hints: ToolAnnotations = {}): Effect {
+  const { readOnlyHint, destructiveHint, idempotentHint } = hints;
+  switch (author) {
+    case 'read':
+      return readOnlyHint === false || destructiveHint === true ? 'once' : 'read';
+    case 'keyed':
+      return idempotentHint === false ? 'once' : 'keyed';
+    case 'once':
+    case undefined:
+      return 'once';
+  }
+}
+
+const MOST_CHARACTERS = 64;
+const SUFFIX_DIGITS = 8;
+
+/**
+ * The name under which a model knows a tool of a server: `<server>__<tool>`. What providers do not
+ * take in a name, or what makes it too long, is replaced; such a name ends in digits made of the
+ * original one, so that no two become the same and each stays what it is from run to run.
+ */
+export function toolName(server: string, tool: string): string {
+  const plain = `${server}__${tool}`;
+  const clean = plain.replaceAll(/[^a-zA-Z0-9_-]/g, '_');
+  if (clean === plain && clean.length <= MOST_CHARACTERS) return clean;
+  const suffix = `_${sha256Hex(tool).slice(0, SUFFIX_DIGITS)}`;
+  return clean.slice(0, MOST_CHARACTERS - suffix.length) + suffix;
 }

@@ -1,7 +1,7 @@
 import type { BlobStore } from '../storage/blob-store.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../core/json.js';
 import { redact } from '../secrets/redact.js';
-import { normaliseError } from '../tools/result/normalize-error.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 
 /** What `tools/call` gave, unchecked: a server may write what it likes. */
 export interface CallResult {
@@ -102,7 +102,7 @@ async function kept(
   // A file that shows a secret cannot be kept with a part of its bytes replaced.
   if (redact(base64) !== base64) return `[${kind} ${mediaType} that holds a secret, left out]`;
   if (size > MOST_BYTES) return `[${kind} ${mediaType} of ${size} bytes, too large to be kept]`;
-  const blob = await blobs.put(base64).catch((error: unknown) => normaliseError(error).message);
+  const blob = await blobs.put(base64).catch((error: unknown) => normalizeError(error).message);
   // What has been done is not done again because its picture is lost.
   if (typeof blob === 'string') return `[${kind} ${mediaType} that could not be kept: ${blob}]`;
   const type = mediaType.startsWith('image/') ? 'image' : 'file';

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { JsonObject } from '../core/json.js';
 import { CallFault } from '../tools/arguments/call-fault.js';
-import { normaliseError } from '../tools/result/normalize-error.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 import type { McpConnection } from './connection.js';
 import { faultOf } from './fault-of.js';
 import { createLink } from './link.js';
@@ -36,7 +36,7 @@ interface Listing {
 const LIST_TIMEOUT_MS = 10_000;
 /** Beyond every clock of ours: the call's own signal ends it. */
 const CALL_TIMEOUT_MS = 2_147_000_000;
-/** By which a server can recognise a call that is made again. */
+/** By which a server can recognize a call that is made again. */
 const KEY_FIELD = 'perdure/idempotency-key';
 
 export function createSession(server: McpServer, env: Environment): McpSession {
@@ -66,7 +66,7 @@ export function createSession(server: McpServer, env: Environment): McpSession {
         });
       } catch (error) {
         if (isSent || error instanceof CallFault) throw error;
-        throw new CallFault('unsent', normaliseError(error).message);
+        throw new CallFault('unsent', normalizeError(error).message);
       }
     },
     close: () => link.close(),

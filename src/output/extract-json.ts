@@ -2,7 +2,6 @@ import type { Json } from '../core/json.js';
 import { describeExpected, describeFault, scanJsonValue } from '../tools/arguments/json-fault.js';
 import { findHazard } from '../tools/arguments/json-hazard.js';
 import { headBytes } from '../tools/utf8.js';
-import { findDuplicateKey } from './duplicate-key.js';
 import { findFences, type Fence } from './fences.js';
 import { jsonCandidates, type JsonCandidate, type JsonCandidates } from './json-candidates.js';
 
@@ -114,4 +113,37 @@ function noJson(text: string): ExtractedJson {
 
 function refused(fault: string): ExtractedJson {
   return { ok: false, problem: `${fault} ${CURE}` };
+}
+
+/** A key that occurs twice in one object, and where the second time; the text is valid JSON. */
+function findDuplicateKey(json: string): { readonly key: string; readonly at: number } | undefined {
+  const seen: Set<string>[] = [];
+  const places = /["{}]/g;
+  for (let found = places.exec(json); found; found = places.exec(json)) {
+    const at = found.index;
+    if (found[0] === '{') seen.push(new Set());
+    else if (found[0] === '}') seen.pop();
+    else {
+      const end = stringEnd(json, at);
+      places.lastIndex = end;
+      if (!isFollowedByColon(json, end)) continue;
+      const key = String(JSON.parse(json.slice(at, end)));
+      const keys = seen.at(-1);
+      if (keys?.has(key)) return { key, at };
+      keys?.add(key);
+    }
+  }
+  return undefined;
+}
+
+function stringEnd(json: string, start: number): number {
+  let at = start + 1;
+  while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+function isFollowedByColon(json: string, from: number): boolean {
+  const next = /[^\t\n\r ]/g;
+  next.lastIndex = from;
+  return next.exec(json)?.[0] === ':';
 }

@@ -3,7 +3,7 @@ import type { TagSet } from '../core/definition/definition.js';
 import type { Json } from '../core/json.js';
 import type { ParsedAnswer } from '../core/reply.js';
 import { guarded } from '../tools/guard.js';
-import { normaliseError } from '../tools/result/normalize-error.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 import { extractJson } from './extract-json.js';
 import { parseTags } from './parse-tags.js';
 import { parseWithZod } from './parse-zod.js';
@@ -59,7 +59,7 @@ async function parseWithFunction(
       try {
         return plainOutput(await parse(text, { context }));
       } catch (thrown) {
-        const { type, message } = normaliseError(thrown);
+        const { type, message } = normalizeError(thrown);
         // By name: several copies of the package may be loaded.
         if (type === 'ParseError') return { ok: false, problem: ownMessage(thrown) ?? message };
         throw thrown;
@@ -75,5 +75,5 @@ async function parseWithFunction(
 function ownMessage(thrown: unknown): string | undefined {
   const message: unknown = thrown instanceof Error ? thrown.message : undefined;
   if (typeof message !== 'string' || message === '') return undefined;
-  return normaliseError({ message }).message;
+  return normalizeError({ message }).message;
 }

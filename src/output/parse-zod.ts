@@ -45,7 +45,7 @@ export async function parseWithZod(
   const lines = describeIssues(issues, present, {
     root: 'the whole answer',
     names: Object.keys(propertiesOf(known)),
-    unrecognised: (keys, nearest) =>
+    unrecognized: (keys, nearest) =>
       `there is no key ${keys}${nearest === '' ? '' : `; the keys are ${nearest}`}`,
   });
   if (known?.wrapped === true && !isOpened) {

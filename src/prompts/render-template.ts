@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Json } from '../core/json.js';
 import { describeIssues } from '../tools/arguments/describe-issues.js';
-import { normaliseError } from '../tools/result/normalize-error.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 import { toPlain } from '../tools/result/plain.js';
 import { readPlaceholders } from './placeholders.js';
 import { noSuch, type Template } from './template.js';
@@ -37,7 +37,7 @@ function checkedValues(template: Template, values: Readonly<Record<string, unkno
   const invalid = issues.filter((issue) => !isMissing(issue) && issue.code !== 'unrecognized_keys');
   const lines = describeIssues(invalid, toPlain(values), {
     names: known,
-    unrecognised: (keys) => `there is no argument ${keys}`,
+    unrecognized: (keys) => `there is no argument ${keys}`,
   });
   const all = `the arguments are ${known.join(', ') || 'none'}`;
   throw new Error([`The template cannot be filled in; ${all}:`, ...faults, ...lines].join('\n'));
@@ -50,7 +50,7 @@ function parse(
   try {
     return args.safeParse(values);
   } catch (error) {
-    const { message } = normaliseError(error);
+    const { message } = normalizeError(error);
     throw new Error(`The arguments of the template could not be checked: ${message}`, {
       cause: error,
     });

@@ -3,7 +3,6 @@ import { compareVersions } from './cli-release.js';
 import { addressOf, answerOf, spawnDevServer, untilAnswering } from './dev-server.js';
 import { foreignServer, namedServer, ownHandle, ownProcess } from './locate-server.js';
 import { prepareNamespace } from './namespace.js';
-import { formerPort, freePort } from './port.js';
 import { isListening, withConnection } from './probe.js';
 import { processLife, type ServerProcess } from './process-table.js';
 import { NoServerError, messageOf } from './server-error.js';
@@ -16,10 +15,13 @@ import {
   type ServerHome,
 } from './server-home.js';
 import { readRecord, writeRecord, type ServerRecord } from './server-record.js';
-import { DEFAULT_NAMESPACE, UI_PORT_OFFSET } from './server-settings.js';
+import { DEFAULT_NAMESPACE, UI_PORT_OFFSET, LOOPBACK } from './server-settings.js';
 import { endProcess } from './stop-server.js';
 import { withStartLock } from './start-lock.js';
 import { findTemporalCli, type TemporalCli } from './temporal-cli.js';
+import { randomInt } from 'node:crypto';
+import { createServer } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 
 const PREPARE_LIMIT_MS = 30_000;
 const PORT_ATTEMPTS = 3;
@@ -188,4 +190,42 @@ function refuseOlder(cli: TemporalCli, record: ServerRecord, home: ServerHome): 
       `(found by ${cli.source}) holds the older ${cli.serverVersion}, which may not read it. ` +
       'Update that program, name a newer one in TEMPORAL_CLI_PATH, or set PERDURE_HOME to another folder.',
   );
+}
+
+/**
+ * Below the range from which the system takes ports for outgoing connections, so that a server
+ * which is started again finds its port free.
+ */
+const OWN_PORTS = { from: 20_000, to: 30_000 } as const;
+
+const RELEASE_LIMIT_MS = 2000;
+const POLL_MS = 20;
+
+/** `preferred` if it is free on the loopback interface, else any free port. */
+export async function freePort(preferred: number | null): Promise<number> {
+  if (preferred !== null && (await isFree(preferred))) return preferred;
+  for (;;) {
+    const port = randomInt(OWN_PORTS.from, OWN_PORTS.to);
+    if (await isFree(port)) return port;
+  }
+}
+
+/**
+ * As `freePort`, for a port that a server of ours has held: the system gives it back a moment
+ * after a killed process has left the process table.
+ */
+async function formerPort(port: number): Promise<number> {
+  const deadline = Date.now() + RELEASE_LIMIT_MS;
+  while (!(await isFree(port)) && Date.now() < deadline) await pause(POLL_MS);
+  return await freePort(port);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  // Where addresses may be shared, binding succeeds beside a server that listens on all of them.
+  if (await isListening(`${LOOPBACK}:${port}`)) return false;
+  return await new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, LOOPBACK, () => server.close(() => resolve(true)));
+  });
 }

@@ -4,10 +4,10 @@ import { makeFolder } from './make-folder.js';
 import { PRIVATE } from './private-files.js';
 import { syncFolder } from './sync-folder.js';
 import type { Message } from '../core/transcript/messages.js';
-import { archiveFailure } from './archive-failure.js';
-import type { Archive, ArchivedRun } from './archive.js';
+import { type Archive, type ArchivedRun, ArchiveError, type ArchiveErrorKind } from './archive.js';
 import { linesFrom, messageIn } from './message-lines.js';
-import { safeName } from './safe-name.js';
+import { diskCure } from './disk-cures.js';
+import { createHash } from 'node:crypto';
 
 /** How much of a long file is looked at first; with new messages, and with a retry, that is enough. */
 const TAIL_BYTES = 256 * 1024;
@@ -165,4 +165,37 @@ async function syncFolders(root: string, file: string): Promise<void> {
     await syncFolder(folder);
     folder = path.dirname(folder);
   }
+}
+
+/** What the file system said about an archive's file, with what to do about it. */
+function archiveFailure(
+  kind: ArchiveErrorKind,
+  { file, error }: { readonly file: string; readonly error: NodeJS.ErrnoException },
+): ArchiveError {
+  const verb = kind === 'unwritable' ? 'written' : 'read';
+  return new ArchiveError(kind, `the archive ${file} cannot be ${verb}: ${diskCure(error)}`, {
+    cause: error,
+  });
+}
+
+/** Stays itself: short, and of characters that no file system folds, reserves or normalizes. */
+const PLAIN = /^[a-z0-9](?:[a-z0-9._-]{0,58}[a-z0-9])?$/;
+const READABLE_CHARACTERS = 40;
+
+/**
+ * A name for a file or folder, for any text: a short plain text is its own name, any other becomes
+ * its readable part and a SHA-256. Different texts have different names, also where upper and lower
+ * case are one; a name is at most 105 characters long and never leaves its folder.
+ */
+function safeName(text: string): string {
+  if (PLAIN.test(text)) return text;
+  const readable = text
+    .slice(0, 4 * READABLE_CHARACTERS)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, READABLE_CHARACTERS)
+    .replaceAll(/^-|-$/g, '');
+  // UTF-16, because in UTF-8 all halves of surrogate pairs are the same.
+  const hash = createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex');
+  return readable === '' ? hash : `${readable}-${hash}`;
 }

@@ -10,8 +10,8 @@ const HEAD_BYTES = 500;
 const KEYS = 12;
 const KIND_CHARACTERS = 200;
 
-/** A value as an artefact keeps it. */
-export interface ArtefactValue {
+/** A value as an artifact keeps it. */
+export interface ArtifactValue {
   readonly content: string;
   readonly isText: boolean;
   /** For the model: what it is, and how it begins. */
@@ -23,16 +23,16 @@ export interface ArtefactValue {
  * Writes a value down so that nothing of it is lost but its form; a stream is read first. Secrets are
  * redacted, as in every result. Where something would be lost the answer says what, and what to do.
  */
-export async function artefactValue(
+export async function artifactValue(
   value: unknown,
   options: { readonly signal?: AbortSignal } = {},
-): Promise<ArtefactValue | { readonly problem: string }> {
+): Promise<ArtifactValue | { readonly problem: string }> {
   const read = isAsyncIterable(value) ? await collect(value, options.signal) : value;
   const whole = toWholePlain(read);
   if ('lost' in whole) {
     return {
       problem:
-        `the value holds ${whole.lost}, which an artefact cannot keep; give plain data, bytes as ` +
+        `the value holds ${whole.lost}, which an artifact cannot keep; give plain data, bytes as ` +
         'base64 text, or write a file and give its path',
     };
   }
@@ -69,7 +69,7 @@ function keysOf(value: object): string {
     : shown.join(', ');
 }
 
-/** A key may hold anything; in a list of artefacts it stands in a line. */
+/** A key may hold anything; in a list of artifacts it stands in a line. */
 function printable(key: string): string {
   return /^[\w.-]+$/u.test(key) ? key : JSON.stringify(key.slice(0, 40));
 }

@@ -1,10 +1,11 @@
 import type { z } from 'zod';
 import type { CatalogEntry, Effect } from '../core/definition/definition.js';
-import type { Artefact } from './built-in/artifact.js';
-import { normaliseError } from './result/normalize-error.js';
+import type { Artifact } from './built-in/artifact.js';
+import { normalizeError } from './result/normalize-error.js';
 import { assertToolOptions } from './tool-options.js';
-import { argumentsSchema } from './tool-schema.js';
 import type { ApprovalPredicate, Tool, ToolContext, Verification } from './tool.js';
+import type { JsonObject } from '../core/json.js';
+import { orderedKeywords, writtenSchema } from './arguments/written-schema.js';
 
 const DEFAULT_TIMEOUT_MS = 120_000;
 const DEFAULT_HEARTBEAT_MS = 10_000;
@@ -17,7 +18,7 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
   /** For the model: what the tool does and when to use it. */
   readonly description: string;
   readonly input: Input;
-  /** `read` changes nothing, `keyed` honours the idempotency key, `once` must never happen twice. */
+  /** `read` changes nothing, `keyed` honors the idempotency key, `once` must never happen twice. */
   readonly effect: Effect;
   readonly output?: Output;
   readonly approval?: 'never' | 'always' | ApprovalPredicate<z.output<Input>>;
@@ -41,7 +42,7 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
     context: { readonly signal: AbortSignal },
   ): Verification | Promise<Verification>;
   undo?(input: z.output<Input>, result: z.output<Output>): void | Promise<void>;
-  /** What it gives is told to the model, as text or JSON; `artefact(value)` is kept and named instead. */
+  /** What it gives is told to the model, as text or JSON; `artifact(value)` is kept and named instead. */
   execute(
     input: z.output<Input>,
     context: ToolContext,
@@ -49,7 +50,7 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
 }
 
 /** `output` is the schema of the value, whichever way it is given. */
-type Returned<Value> = Value | Artefact<Value>;
+type Returned<Value> = Value | Artifact<Value>;
 
 /**
  * Makes a tool of a plain function. Arguments that the definition does not name are refused, unless
@@ -82,7 +83,7 @@ function parametersOf(name: string, input: z.ZodObject): Tool['parameters'] {
   try {
     return argumentsSchema(input);
   } catch (error) {
-    throw new Error(`tool "${name}": ${normaliseError(error).message}`, { cause: error });
+    throw new Error(`tool "${name}": ${normalizeError(error).message}`, { cause: error });
   }
 }
 
@@ -101,4 +102,16 @@ function optionalParts<Input extends z.ZodObject, Output extends z.ZodType>(
     ...(options.verify && { verify: options.verify.bind(options) }),
     ...(options.undo && { undo: options.undo.bind(options) }),
   };
+}
+
+/**
+ * The JSON schema of a tool's arguments, as the model sees it: what it does not name is refused,
+ * unless the object is loose.
+ *
+ * Throws an error that names each path which JSON schema cannot express.
+ */
+function argumentsSchema(input: z.ZodObject): JsonObject {
+  const schema = writtenSchema(input, 'input');
+  const closed = 'additionalProperties' in schema ? {} : { additionalProperties: false };
+  return orderedKeywords({ ...schema, ...closed });
 }

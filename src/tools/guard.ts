@@ -1,4 +1,4 @@
-import { normaliseError } from './result/normalize-error.js';
+import { normalizeError } from './result/normalize-error.js';
 import { attributed } from './stray-errors.js';
 
 const DEFAULT_LIMIT_MS = 5_000;
@@ -28,7 +28,7 @@ export async function guarded<Value>(
     const value = (async () => ({ ok: true, value: await attributed(name, work) }) as const)();
     return await Promise.race([value, late]);
   } catch (thrown) {
-    return { ok: false, message: normaliseError(thrown).message };
+    return { ok: false, message: normalizeError(thrown).message };
   } finally {
     clearTimeout(timer);
   }

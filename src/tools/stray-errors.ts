@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { normaliseError } from './result/normalize-error.js';
+import { normalizeError } from './result/normalize-error.js';
 
 /** A call of a user's function, as the owner of all that it starts. */
 interface Owner {
@@ -82,13 +82,13 @@ function onRejection(reason: unknown): void {
   if (process.listenerCount('unhandledRejection') > 1 || !rejectionsThrow()) return;
   throw reason instanceof Error
     ? reason
-    : new Error(`a promise was rejected, and nobody handled it: ${normaliseError(reason).message}`);
+    : new Error(`a promise was rejected, and nobody handled it: ${normalizeError(reason).message}`);
 }
 
 function onException(error: unknown): void {
   if (blame(error, 'a timer, a listener, or a callback threw')) return;
   if (process.listenerCount('uncaughtException') > 1) return;
-  const { message } = normaliseError(error);
+  const { message } = normalizeError(error);
   // Not by the log: it may write later than the process lives.
   console.error(`The process ends, for an error that belongs to no tool: ${message}`);
   letGo();
@@ -102,7 +102,7 @@ function onException(error: unknown): void {
 function blame(error: unknown, how: string): boolean {
   const owner = owners.getStore();
   if (owner === undefined) return false;
-  const { message } = normaliseError(error);
+  const { message } = normalizeError(error);
   const text = `${owner.name}: ${how}: ${message}`;
   const failing = stillRunning(owner);
   if (failing !== null) {

@@ -60,7 +60,7 @@ function wrongEffect({ effect, verify }: Options): string | undefined {
   if (typeof effect !== 'string' || !EFFECTS.includes(effect)) {
     return (
       `\`effect\` is ${show(effect)}; it has no default: say "read" (changes nothing), "keyed" ` +
-      '(the destination honours our idempotency key) or "once" (must never happen twice)'
+      '(the destination honors our idempotency key) or "once" (must never happen twice)'
     );
   }
   if (verify === undefined || effect === 'once') return undefined;

@@ -26,16 +26,16 @@ export interface ToolContext {
   };
   /** The run's `context`: known to user functions, never to the model. */
   readonly context: Json;
-  /** What earlier calls have handed over with `artefact`. */
-  readonly artefacts: CallArtefacts;
+  /** What earlier calls have handed over with `artifact`. */
+  readonly artifacts: CallArtifacts;
 }
 
 /**
- * The artefacts of the run, as far as this call may read them: those that its arguments name, by a
+ * The artifacts of the run, as far as this call may read them: those that its arguments name, by a
  * text that is the name from end to end, or that a default in its `input` names. An agent that is
  * called has none of its caller's.
  */
-export interface CallArtefacts {
+export interface CallArtifacts {
   readonly names: readonly string[];
   /**
    * The whole value, as JSON gives it back; with a schema, what that makes of it. Rejects with a
@@ -80,7 +80,7 @@ export interface Tool {
   readonly ends?: true;
   readonly repeat?: 'allow';
   /** A call that the workflow answers itself; `execute` is never called. Only built-in tools have it. */
-  readonly kind?: 'wait' | 'agent' | 'artefacts';
+  readonly kind?: 'wait' | 'agent' | 'artifacts';
   /** The agent behind a tool of kind `agent`. */
   readonly calls?: ToolDefinition['calls'];
   readonly catalog?: CatalogEntry;

@@ -1,6 +1,5 @@
 import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
-import { buildIdOf } from './build-id.js';
-import { type Config } from '../config.js';
+import type { Config } from '../config.js';
 import { homeOf } from '../storage/home.js';
 import { taskQueueOf } from '../temporal/task-queue.js';
 import { connectionTarget, type ConnectionSettings } from '../temporal/connection.js';
@@ -18,6 +17,8 @@ import type { LivePlane, StartLivePlane } from '../live/live-plane.js';
 import { containStrayErrors } from '../tools/stray-errors.js';
 import { WORKER_SETTINGS, whenShutDown, workerParts, type PartsOptions } from './parts.js';
 import { workflowCode } from './bundle.js';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 
 export interface WorkerOptions extends ConnectionSettings, PartsOptions {
   readonly config: Config;
@@ -174,4 +175,17 @@ async function deployedAs(
     // Runs would begin on a build that nobody has who could run them.
     isCurrent: deployment.promote ?? workflows,
   };
+}
+
+/** Enough to tell builds apart, short enough to be read aloud. */
+const DIGITS = 12;
+
+/**
+ * Names workflow code by its content: the same code gets the same name in every folder and on every
+ * machine. The source map is left out, as it names the folder in which the code was bundled.
+ */
+export async function buildIdOf(bundle: WorkflowBundleOption): Promise<string> {
+  const code = 'code' in bundle ? bundle.code : await readFile(bundle.codePath, 'utf8');
+  const plain = code.replaceAll(/^\/\/# sourceMappingURL=.*$/gm, '');
+  return createHash('sha256').update(plain).digest('hex').slice(0, DIGITS);
 }

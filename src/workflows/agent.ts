@@ -11,7 +11,7 @@ import {
 } from '@temporalio/workflow';
 import { end } from '../core/change.js';
 import { failed } from '../core/ends.js';
-import { isProblem, parseRunInput, type RunInput } from '../core/input/input.js';
+import { isProblem, parseRunInput, type RunInput, type ForkInput } from '../core/input/input.js';
 import { apply, runLoop } from '../core/loop.js';
 import { NewerStateError } from '../core/segments/migrations.js';
 import type { Outcome } from '../core/outcome.js';
@@ -22,17 +22,20 @@ import { isLoaded } from '../core/definition/initial-config.js';
 import { firstState, readCarried } from './continue-as-new.js';
 import { startClock } from './deadline-timer.js';
 import { effects } from './effects.js';
-import { fork } from './fork.js';
 import { answerQuestions } from './queries.js';
 import { archiveRest } from './archive-messages.js';
-import { inputFailure, pinAgent, rootRun } from './load.js';
+import { inputFailure, pinAgent, rootRun, refused } from './load.js';
 import { takeMessages, takeRecorded } from './updates.js';
 import { continueAsNew } from './next-segment.js';
 import { presence, rememberTurn } from './visibility.js';
 import { messageOf } from './problem.js';
-import { createSession, interrupt, type Session } from './run-context.js';
-import { calledProblem, startProblem } from './start-rules.js';
+import { createSession, interrupt, type Session, inFlight } from './run-context.js';
 import { LEFT, standOn } from './standing.js';
+import type { ForkMessagesInput } from '../core/contract.js';
+import { isForked, type ForkMessagesResult } from '../core/guards/recorded.js';
+import { forkMessages, forkMessagesBlocked } from './activities.js';
+import { mendInPlace } from './blocking.js';
+import { fitting } from './calls/recorded-result.js';
 
 /**
  * Workflow type `agent`: one run of one agent. Returns the outcome when it completed or stopped,
@@ -44,13 +47,17 @@ export async function agent(input: unknown, carried?: unknown): Promise<Outcome>
   // After a native cancel everything in the root scope is cancelled at once; the loop has to
   // outlive it, to answer the open calls and to write down the outcome.
   try {
-    return await CancellationScope.nonCancellable(() => run(input, carried, root));
+    return await CancellationScope.nonCancellable(() => runSegment(input, carried, root));
   } catch (error) {
     throw failureOfRun(error);
   }
 }
 
-async function run(given: unknown, carried: unknown, root: CancellationScope): Promise<Outcome> {
+async function runSegment(
+  given: unknown,
+  carried: unknown,
+  root: CancellationScope,
+): Promise<Outcome> {
   const notNow = startProblem();
   if (notNow !== null) throw inputFailure(notNow);
   const before = readCarried(carried);
@@ -164,4 +171,72 @@ function conclude(outcome: Outcome): Outcome {
         details: [outcome],
       });
   }
+}
+
+/** Puts the messages of another run before all that is said in this one, and remembers which. */
+async function fork(session: Session, { run, at }: ForkInput): Promise<void> {
+  const { name: agent, forkFrom } = session.state.config.definition;
+  const input = { run, agent, ...(forkFrom && { forkFrom }), ...(at !== undefined && { at }) };
+  const {
+    next,
+    chunk,
+    head,
+    tokens,
+    pinned = [],
+    artifacts,
+    ...read
+  } = await messagesOf(session, input);
+  const from = { run, runId: read.from.runId, at: next };
+  apply(session, {
+    type: 'forked',
+    from,
+    chunk,
+    head,
+    tokens,
+    pinned,
+    ...(artifacts && { artifacts }),
+  });
+  upsertMemo({ forkedFrom: from });
+}
+
+async function messagesOf(session: Session, input: ForkMessagesInput): Promise<ForkMessagesResult> {
+  const { resumes } = session;
+  try {
+    const taken = await inFlight(session, () => forkMessages(input));
+    return fitting('forkMessages', isForked, taken);
+  } catch (error) {
+    const work = {
+      name: 'fork',
+      reasons: ['storage'],
+      breakable: true,
+      attempt: async (blocked: 'storage' | undefined) => {
+        const taken = await forkMessagesBlocked({ ...input, ...(blocked && { blocked }) });
+        return fitting('forkMessages', isForked, taken);
+      },
+    } as const;
+    return await mendInPlace(session, work, { error, resumes }).catch((failure: unknown) => {
+      // A cancel is no fault of the input.
+      throw session.interruption === null ? refused(failure) : failure;
+    });
+  }
+}
+
+/**
+ * Returns why this run may not begin as it was started, or null. A cron schedule or a retry policy
+ * makes the server start the workflow again with its starter's arguments, so the run could not tell
+ * them from its own state.
+ */
+function startProblem(): string | null {
+  const { cronSchedule, retryPolicy } = workflowInfo();
+  if (cronSchedule) {
+    return `cronSchedule: expected none, got ${JSON.stringify(cronSchedule)}; use a Temporal schedule that starts the agent`;
+  }
+  if (retryPolicy === undefined) return null;
+  return 'retryPolicy: expected none; a run retries by itself, and to start it again at times use a Temporal schedule';
+}
+
+/** Returns why what a calling workflow sets is refused, or null: a run without a caller has none. */
+function calledProblem({ called }: RunInput): string | null {
+  if (called === undefined || workflowInfo().parent !== undefined) return null;
+  return 'called: expected a calling workflow; leave it out';
 }

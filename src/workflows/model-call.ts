@@ -24,7 +24,7 @@ export async function callModel(
 ): Promise<ModelCallEnd> {
   const { closing } = call;
   const summary =
-    call.cut === undefined ? stepSummary(state, closing) : `summarise ${call.cut} messages`;
+    call.cut === undefined ? stepSummary(state, closing) : `summarize ${call.cut} messages`;
   const activity = modelActivity(state.config, { summary, closing });
   const input = modelInput(session, call);
   const { resumes } = session;

@@ -14,8 +14,8 @@ import {
 import { statusOf } from './visibility.js';
 import { claimProblem, deciding, recordDecision } from './decide.js';
 import { refusal } from './problem.js';
-import { acceptTool, refuseAcceptance } from './accept-tool.js';
-import { resume, type Session } from './run-context.js';
+import { resume, type Session, tryAgain } from './run-context.js';
+import { apply } from '../core/loop.js';
 
 /** A result that a person gives goes into history and prompt as it is. */
 const MAX_RESULT_CHARACTERS = 32_000;
@@ -94,4 +94,28 @@ function refuse(problem: string | null): void {
 
 function jsonSize(value: unknown): number {
   return value === undefined ? 0 : JSON.stringify(value).length;
+}
+
+/** A decision about a tool that has changed is one about the very form that was shown. */
+function refuseAcceptance(session: Session, { call, definition }: Resolution): void {
+  const offered = session.blocked.get(call)?.definition;
+  if (offered === undefined) {
+    const waiting = [...session.blocked].flatMap(([id, block]) => (block.definition ? [id] : []));
+    const known = waiting.length === 0 ? 'none does' : `there are ${waiting.join(', ')}`;
+    throw refusal(`call: ${JSON.stringify(call)} does not wait for a changed tool; ${known}`);
+  }
+  if (definition === offered) return;
+  throw refusal(
+    `definition: ${JSON.stringify(definition ?? null)} is not what the tool is now; look at the run again, it is "${offered}"`,
+  );
+}
+
+/** Every call of the tool is made in this form from now on; if it changes once more, that blocks again. */
+function acceptTool(session: Session, { call, definition = '' }: Resolution): void {
+  const asked = session.state.turn.batch?.calls.find(({ id }) => id === call);
+  if (asked !== undefined) {
+    apply(session, { type: 'tool-accepted', tool: asked.name, definition });
+  }
+  tryAgain(session);
+  session.changed();
 }

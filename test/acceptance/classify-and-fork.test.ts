@@ -37,7 +37,7 @@ function token(text: string, top: Readonly<Record<string, number>>): Step {
 const classes = ({ output }: Outcome) => output as unknown as Classification;
 
 describe('T-55 a classifier', () => {
-  test('T-55 normalises over its classes and tells what belonged to none', async () => {
+  test('T-55 normalizes over its classes and tells what belonged to none', async () => {
     const { outcome, requests } = await desk.run('mail', [
       token('A', { A: 0.4, ' A': 0.1, b: 0.25, Hello: 0.15, C: 0.05 }),
     ]);

@@ -111,7 +111,7 @@ describe('a run in several segments', () => {
     expect(part).toEqual({ messages: messages.slice(2, 6), total });
   });
 
-  test('shows where its newest segment begins, and where it was summarised', async () => {
+  test('shows where its newest segment begins, and where it was summarized', async () => {
     const { stdout } = await does(transcript, { id });
     expect(stdout.match(/^--- segment \d+ begins ---$/gm)).toHaveLength(1);
     expect((await does(transcript, { id, to: 2 })).stdout).not.toContain('--- segment');

@@ -1,6 +1,6 @@
 import type { LogEntry } from '@temporalio/worker';
 import { expect, test } from 'vitest';
-import { isForPeople, logLine } from '../../src/cli/hosting/worker-log.js';
+import { isForPeople, logLine } from '../../src/cli/hosting/hosting.js';
 
 function entry(rest: Partial<LogEntry>): LogEntry {
   const timestampNanos = BigInt(Date.UTC(2026, 0, 2, 3, 4, 5)) * 1_000_000n;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { asReady } from '../../src/client/p-map.js';
+import { asReady } from '../../src/client/batch.js';
 import { obedientModel } from '../support/conversation.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -248,7 +248,7 @@ describe('an open run whose answers are under contract', () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { archived, run } = await play(given);
-        // What is pruned or summarised has been said all the same.
+        // What is pruned or summarized has been said all the same.
         expect(archived.map(({ n }) => n)).toEqual(archived.map((_, index) => index));
         expect(archived).toHaveLength(run.state.transcript.next);
       }),

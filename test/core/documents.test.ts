@@ -88,7 +88,7 @@ describe('a turn of an agent that retrieves', () => {
   });
 });
 
-test('a document is told from what a person said when the conversation is summarised', () => {
+test('a document is told from what a person said when the conversation is summarized', () => {
   const record = renderForCompaction([
     { role: 'user', text: 'why?' },
     { role: 'user', text: document('because') },

@@ -17,7 +17,7 @@ test('the report desk hands a table from tool to tool by its name, and returns w
     call('load_sales', { month: '2026-11' }),
     call('sum_up', { table: 'sales_2026-11' }),
     call('sum_up', { table: 'sales-2026-11' }),
-    call('return_artefact', { name: 'sum_up_result' }),
+    call('return_artifact', { name: 'sum_up_result' }),
   );
   const { outcome } = await rig.run({ agent: 'report', message: 'Sales by region' });
   expect(outcome).toMatchObject({
@@ -27,10 +27,10 @@ test('the report desk hands a table from tool to tool by its name, and returns w
     toolCalls: 4,
   });
   const results = stub.requests.map(({ messages }) => String(messages.at(-1)?.content));
-  expect(results[1]).toContain('[artefact "sales-2026-11": array of 3000 objects');
+  expect(results[1]).toContain('[artifact "sales-2026-11": array of 3000 objects');
   expect(results[1]?.length).toBeLessThan(1_000);
-  expect(results[2]).toContain('there is no artefact \\"sales_2026-11\\"; there are sales-2026-11');
-  expect(results[3]).toContain('[artefact "sum_up_result": object with keys north, south, west');
+  expect(results[2]).toContain('there is no artifact \\"sales_2026-11\\"; there are sales-2026-11');
+  expect(results[3]).toContain('[artifact "sum_up_result": object with keys north, south, west');
   expect(stub.requests[0]?.body['tool_choice']).toBe('required');
   stub.assertConsumed();
 });

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLiveHub, type LiveHub } from '../../src/live/hub.js';
-import { deltasRoute } from '../../src/live/deltas-route.js';
+import { deltasRoute } from '../../src/live/live-plane.js';
 import { defaultLimits } from '../../src/live/live-limits.js';
 import { LiveOptionsError, livePlace } from '../../src/live/live-options.js';
 import { startLiveServer, type LiveServer } from '../../src/live/live-server.js';

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Json, JsonObject } from '../../src/core/json.js';
-import { createLineBuffer } from '../../src/mcp/line-buffer.js';
+import { createLineBuffer } from '../../src/mcp/transport.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
 import { resultText } from '../../src/mcp/result-text.js';
 import { schemaCheck, uncheckedBecause } from '../../src/output/schema-check.js';

@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/core/json.js';
-import { listedTool, usableTool, type ListedTool } from '../../src/mcp/listed-tool.js';
+import {
+  listedTool,
+  usableTool,
+  type ListedTool,
+  toolEffect,
+  toolName,
+} from '../../src/mcp/listed-tool.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
-import { toolEffect } from '../../src/mcp/tool-effect.js';
-import { toolName } from '../../src/mcp/tool-name.js';
 
 const server = mcpServer({ name: 'desk', transport: 'stdio', command: 'x' });
 

@@ -9,7 +9,7 @@ import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import { parseArguments } from '../../src/tools/arguments/arguments.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { fileTools } from '../../src/tools/files/file-tools.js';
-import { normaliseError } from '../../src/tools/result/normalize-error.js';
+import { normalizeError } from '../../src/tools/result/normalize-error.js';
 import type { Tool } from '../../src/tools/tool.js';
 import { callTool, temporaryFolder, toolNamed } from '../tools/support.js';
 
@@ -65,7 +65,7 @@ const execute: Result = async (tool, input) => {
   try {
     return await callTool(tool, parsed.ok ? parsed.value : {});
   } catch (error) {
-    const { message } = normaliseError(error);
+    const { message } = normalizeError(error);
     return JSON.stringify({ error: { type: 'tool_error', message } });
   }
 };
@@ -157,7 +157,7 @@ describe('the demo model', () => {
       'What does README.md say?',
       'It has: The Lighthouse · Use.\nIt begins:\n> # The Lighthouse\n> Keeps ships off the rocks.',
     ],
-    ['Summarise src/lamp.ts', 'src/lamp.ts has 69 bytes and 3 lines.\nIt has: shine.'],
+    ['Summarize src/lamp.ts', 'src/lamp.ts has 69 bytes and 3 lines.\nIt has: shine.'],
     ['read lamp.ts', 'src/lamp.ts has 69 bytes'],
     [
       'How many TODOs are there?',
@@ -204,7 +204,7 @@ describe('the demo model', () => {
   it('writes its own summary', async () => {
     const root = await projectFolder();
     const turn = await ask(
-      'Summarise the project and write it to SUMMARY.md',
+      'Summarize the project and write it to SUMMARY.md',
       fileTools({ root, write: true }),
     );
     expect(turn.steps).toBe(7);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { patientDispatcher } from '../../src/models/openai/no-timeout-dispatcher.js';
+import { patientDispatcher } from '../../src/models/openai/client.js';
 import { reply } from '../../src/testing/steps.js';
 import { callOnce, modelOf, stubWith } from './support.js';
 

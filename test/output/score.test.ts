@@ -27,7 +27,7 @@ function probabilities({ classes }: Classification): readonly number[] {
 
 const mail = ['spam', 'a personal letter', 'newsletter'];
 
-test('normalises over the classes and tells the mass outside of them', () => {
+test('normalizes over the classes and tells the mass outside of them', () => {
   const result = scored(mail, token({ B: 0.6, A: 0.2, The: 0.1 }));
   expect(result.best).toBe('a personal letter');
   expect(result.classes.map(({ name }) => name)).toEqual(mail);

@@ -36,7 +36,7 @@ interface Recorded extends Model {
   readonly summaries: ModelRequest[];
 }
 
-/** Obeys, counts tokens like a provider, and summarises by naming how much it was given. */
+/** Obeys, counts tokens like a provider, and summarizes by naming how much it was given. */
 function recordedModel(
   limit = Infinity,
   summary: () => string = () => 'what was before',
@@ -67,7 +67,7 @@ function tokensOf(messages: readonly PromptMessage[]): number {
   return messages.reduce((sum, message) => sum + messageTokens(message), 0);
 }
 
-/** Calls `note` as often as the newest message of a person says, whatever was summarised meanwhile. */
+/** Calls `note` as often as the newest message of a person says, whatever was summarized meanwhile. */
 function obey({ messages }: ModelRequest): ModelReply {
   const person = messages.findLast(({ role, text }) => role === 'user' && !text.startsWith('['));
   const text = person?.text ?? '';
@@ -115,7 +115,7 @@ describe('a conversation longer than the model reads', () => {
   test.each([
     ['in one segment', { steps: 100, bytes: 1e7 }],
     ['through many segments', { steps: 4, bytes: 1e7 }],
-  ])('is summarised, %s', async (_where, size) => {
+  ])('is summarized, %s', async (_where, size) => {
     const model = recordedModel();
     const segments = await converse(WINDOW, model, size);
     expect(model.summaries.length).toBeGreaterThan(2);
@@ -144,7 +144,7 @@ describe('a conversation longer than the model reads', () => {
     expect(kept.map(({ n, text }) => [n, text])).toEqual(said.map(({ n, text }) => [n, text]));
   });
 
-  test('is summarised when the provider finds it too long, where nobody knew how much it reads', async () => {
+  test('is summarized when the provider finds it too long, where nobody knew how much it reads', async () => {
     const model = recordedModel(2_500);
     const segments = await converse(undefined, model);
     expect(model.summaries.length).toBeGreaterThan(1);

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { buildIdOf } from '../../src/worker/build-id.js';
+import { buildIdOf, type RunningWorker } from '../../src/worker/create-worker.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import {
   deploymentFault,
@@ -17,7 +17,6 @@ import type { Model } from '../../src/models/model.js';
 import { callTool, say } from '../../src/models/scripted.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import type { RunningWorker } from '../../src/worker/create-worker.js';
 import { bundleWorkflows } from '../../src/worker/bundle.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';

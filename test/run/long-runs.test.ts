@@ -109,7 +109,7 @@ test(`${TURNS} turns in one open run: every message once, in order, in segments 
 const STEPS = Number(process.env['PERDURE_LONG_STEPS'] ?? 220);
 const KILLED_AT = [0.13, 0.48, 0.86].map((share) => Math.round(share * STEPS));
 
-/** Goes on from the step that the newest call names; what was summarised meanwhile does not matter. */
+/** Goes on from the step that the newest call names; what was summarized meanwhile does not matter. */
 function nextStep(request: StubRequest): Step {
   if (!JSON.stringify(request.body).includes('"put"'))
     return reply.text('the steps so far are done');

@@ -9,7 +9,7 @@ import { ensureServer } from '../../src/server/ensure-server.js';
 import { stopServer } from '../../src/server/stop-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { artefact } from '../../src/tools/built-in/artifact.js';
+import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 import { CANARIES, canariesIn, formsOf } from '../support/canaries.js';
@@ -36,7 +36,7 @@ let client: PerdureClient;
 const WAYS: Readonly<Record<string, () => unknown>> = {
   text: () => ALL,
   object: () => ({ [KEY]: [{ said: ALL }], env: CANARIES }),
-  artefact: () => artefact({ [KEY]: ALL }, { summary: ALL }),
+  artifact: () => artifact({ [KEY]: ALL }, { summary: ALL }),
   stream: async function* () {
     yield ALL.slice(0, 1_000);
     yield ALL.slice(1_000);

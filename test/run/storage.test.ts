@@ -12,7 +12,7 @@ import type { RunInput } from '../../src/core/input/input.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js';
-import { artefact } from '../../src/tools/built-in/artifact.js';
+import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clerk, clientOf } from '../support/clerk.js';
@@ -57,9 +57,9 @@ const pay = defineTool({
   description: 'pays',
   input: z.object({ note: z.string() }),
   effect: 'once',
-  execute: async ({ note }, { artefacts }) => {
+  execute: async ({ note }, { artifacts }) => {
     paid += 1;
-    const named = artefacts.names.length > 0 ? await artefacts.get(note) : '';
+    const named = artifacts.names.length > 0 ? await artifacts.get(note) : '';
     return `paid for ${note.length + String(named).length}`;
   },
 });
@@ -70,7 +70,7 @@ const make = defineTool({
   effect: 'read',
   execute: async ({ word, whole }) => {
     const text = word.repeat(4_000);
-    return whole ? artefact(text, { name: 'report' }) : text;
+    return whole ? artifact(text, { name: 'report' }) : text;
   },
 });
 
@@ -84,10 +84,10 @@ async function obey({ messages, files }: ModelRequest): Promise<ScriptedReply> {
       return callTool('pay', { note: word.repeat(3_000) });
     case 'context 0':
       return callTool('pay', { note: 'x' });
-    case 'artefact 0':
+    case 'artifact 0':
     case 'long-result 0':
-      return callTool('make', { word, whole: task === 'artefact' });
-    case 'artefact 1':
+      return callTool('make', { word, whole: task === 'artifact' });
+    case 'artifact 1':
       return callTool('pay', { note: 'report' });
     case 'long-result 1':
       return callTool('read_result', { ref: /"ref":"([0-9a-f]{64})"/.exec(last)?.[1] ?? '' });
@@ -169,10 +169,10 @@ describe.concurrent('a run whose storage fails is blocked, and goes on when it i
       /^the arguments of pay \(call_1_1_0\) cannot be read: blob [0-9a-f]{64}: connect ECONNREFUSED$/,
     ],
     [
-      'artefact',
+      'artifact',
       'damaged',
       'damaged',
-      /^artefact "report" cannot be read: blob [0-9a-f]{64} is damaged: .*restore it from a backup/,
+      /^artifact "report" cannot be read: blob [0-9a-f]{64} is damaged: .*restore it from a backup/,
     ],
     [
       'long-result',

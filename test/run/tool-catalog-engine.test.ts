@@ -98,7 +98,7 @@ describe('what is invoked by way of a catalog', () => {
     expect(last).toContain('\\"tool\\":\\"size\\"');
   });
 
-  test('is summarised as what was done, and goes on behind the summary', async () => {
+  test('is summarized as what was done, and goes on behind the summary', async () => {
     const text = 'y'.repeat(900);
     const ended = await run(
       [

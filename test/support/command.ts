@@ -83,7 +83,7 @@ function follow(child: ReturnType<typeof spawn>): RunningCommand {
   };
 }
 
-/** Neither keys, colours nor servers of whoever runs the tests. */
+/** Neither keys, colors nor servers of whoever runs the tests. */
 function harmless(): Record<string, string> {
   const kept = ['PATH', 'HOME', 'TMPDIR', 'TEMPORAL_CLI_PATH'];
   return {

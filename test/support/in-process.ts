@@ -1,6 +1,6 @@
 import type { Command } from '../../src/cli/command.js';
 import type { GlobalOptions } from '../../src/cli/context.js';
-import { createContext } from '../../src/cli/create-context.js';
+import { createContext } from '../../src/cli/main.js';
 import type { ExitCode } from '../../src/cli/exit-codes.js';
 
 export interface Said {

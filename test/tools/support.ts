@@ -4,7 +4,7 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Json } from '../../src/core/json.js';
 import { checkArguments } from '../../src/tools/arguments/check-arguments.js';
-import { normaliseResult } from '../../src/tools/result/normalize.js';
+import { normalizeResult } from '../../src/tools/result/normalize.js';
 import type { Tool, ToolContext } from '../../src/tools/tool.js';
 
 /** A folder that is gone when the test is over. */
@@ -23,7 +23,7 @@ export function toolContext(parts: Partial<ToolContext> = {}): ToolContext {
     run: { id: 'run', runId: 'segment', turn: 1, step: 1 },
     call: { id: 'call_1_1_0', attempt: 1 },
     context: null,
-    artefacts: { names: [], get: () => Promise.reject(new Error('there are none')) },
+    artifacts: { names: [], get: () => Promise.reject(new Error('there are none')) },
     ...parts,
   };
 }
@@ -36,7 +36,7 @@ export async function callTool(
 ): Promise<string> {
   const checked = await checkArguments(tool, input);
   if (!checked.ok) throw new Error(checked.problem.message);
-  return normaliseResult(await tool.execute(checked.value, toolContext(context)));
+  return normalizeResult(await tool.execute(checked.value, toolContext(context)));
 }
 
 /** The message with which a call fails; throws when it does not. */

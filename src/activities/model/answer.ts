@@ -6,7 +6,7 @@ import type { ResponseSchema } from '../../models/model.js';
 import { parseAnswer, type AnswerParser } from '../../output/parse-output.js';
 import { pinnedSchema } from '../../output/pinned-schema.js';
 import { strictSchema } from '../../output/strict-schema.js';
-import { normaliseError } from '../../tools/result/normalize-error.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
 import type { PinnedAgent } from '../definitions.js';
 
 /** An output above this size would fill the history; the model is asked for a shorter one. */
@@ -38,7 +38,7 @@ export async function judgeAnswer(
     if (parser === null) return undefined;
     parsed = await parseAnswer(parser, text, { context });
   } catch (error) {
-    return { ok: false, problem: `the answer cannot be checked: ${normaliseError(error).message}` };
+    return { ok: false, problem: `the answer cannot be checked: ${normalizeError(error).message}` };
   }
   if (!parsed.ok) return parsed;
   const bytes = Buffer.byteLength(JSON.stringify(parsed.output));

@@ -1,4 +1,4 @@
-import { Context } from '@temporalio/activity';
+import { Context, type Info } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { attachedText, NotAttachedError } from '../../storage/attached-text.js';
 import { callId, type BlobRef, type PromptMessage } from '../../core/transcript/messages.js';
@@ -7,7 +7,7 @@ import type { Json } from '../../core/json.js';
 import { redactJson } from '../../secrets/redact-json.js';
 import type { ResolvedModel } from '../../models/catalog.js';
 import { ModelError } from '../../models/model-error.js';
-import type { ModelReply, ModelRequest } from '../../models/model.js';
+import type { ModelReply, ModelRequest, ModelContext } from '../../models/model.js';
 import { asDetails, memoryOf, readPaid, type AttemptMemory } from './attempt-memory.js';
 import { askForClass } from './classification.js';
 import type { CallModelInput } from '../../core/contract.js';
@@ -16,7 +16,6 @@ import type { ActivityDependencies } from '../dependencies.js';
 import { asModelError, attemptReport, decideFailure, modelFailure } from '../failures.js';
 import { functionModel } from './function-model.js';
 import { withHeartbeat } from '../heartbeat.js';
-import { liveCall } from './live-call.js';
 import { modelRequest } from './model-request.js';
 import { redactReply } from './redact-reply.js';
 import { rebuildPrompt } from './rebuild-prompt.js';
@@ -25,6 +24,8 @@ import { runContext } from '../run-context.js';
 import { storageBlock, storageFault } from '../storage.js';
 import { settledValue } from '../tool/run-bounded.js';
 import { mayCheck } from './slow-check.js';
+import type { LiveHub } from '../../live/hub.js';
+import { redactDeltas } from './redact-deltas.js';
 
 /** Beyond every adapter's own clock; a model that never answers does not hold a slot for ever. */
 const LONGEST_CALL_MS = 60 * 60_000;
@@ -213,4 +214,30 @@ function assistantMessage(
     id: callId({ turn, step, index, fork }),
   }));
   return { ...said, calls };
+}
+
+/** Makes a model call that tells its reply to whoever watches, while it comes. */
+async function liveCall(
+  live: LiveHub | undefined,
+  { info, input }: { readonly info: Info; readonly input: CallModelInput },
+  call: (watched: Pick<ModelContext, 'onDelta'>) => Promise<ModelReply>,
+): Promise<ModelReply> {
+  const { activityId, attempt, workflowExecution } = info;
+  if (live === undefined || workflowExecution === undefined) return await call({});
+  const { workflowId, runId } = workflowExecution;
+  const { turn, step } = input;
+  const writer = live.begin(workflowId, {
+    segment: runId,
+    activity: activityId,
+    attempt,
+    turn,
+    step,
+  });
+  const redactor = redactDeltas((delta) => writer.push(delta));
+  try {
+    return await call({ onDelta: (delta) => redactor.push(delta) });
+  } finally {
+    redactor.end();
+    writer.end();
+  }
 }

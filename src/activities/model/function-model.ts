@@ -2,7 +2,7 @@ import type { DecideFunction } from '../../agents/decide-function.js';
 import { isObject, type Json } from '../../core/json.js';
 import { isModelError, ModelError } from '../../models/model-error.js';
 import type { Model, ModelReply } from '../../models/model.js';
-import { normaliseError } from '../../tools/result/normalize-error.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
 import { attributed } from '../../tools/stray-errors.js';
 
 /** A user's decision function in the place of a model: nothing is paid, all else is the same. */
@@ -18,7 +18,7 @@ export function functionModel(
       } catch (error) {
         if (isModelError(error)) throw error;
         signal.throwIfAborted();
-        const { message } = normaliseError(error);
+        const { message } = normalizeError(error);
         const text = `the agent's decide function threw: ${message}`;
         throw new ModelError(text, { kind: 'request', type: 'decide' });
       }

@@ -9,7 +9,7 @@ import { classRequest } from './classification.js';
 import type { CallModelInput } from '../../core/contract.js';
 import { decisionRequest } from './schema-decision.js';
 
-/** Of a model's window, for what is to be summarised. */
+/** Of a model's window, for what is to be summarized. */
 const SUMMARY_SHARE = 0.7;
 const CHARACTERS_PER_TOKEN = 3;
 /** Where nobody knows the window: what was too long already shall not be again. */
@@ -58,7 +58,7 @@ function baseRequest(
   };
 }
 
-/** What is to be summarised, its long texts cut as far as is needed for the model to read them all. */
+/** What is to be summarized, its long texts cut as far as is needed for the model to read them all. */
 function material(messages: readonly PromptMessage[], { window }: CallModelInput): string {
   const room = window === undefined ? UNKNOWN_ROOM : window * SUMMARY_SHARE * CHARACTERS_PER_TOKEN;
   const whole = renderForCompaction(messages);

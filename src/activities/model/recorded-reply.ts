@@ -1,22 +1,22 @@
-import type { BlobStore } from '../../storage/blob-store.js';
+import { type BlobStore, BlobError } from '../../storage/blob-store.js';
 import { callableTools } from '../../core/catalog/catalog.js';
 import type { Json } from '../../core/json.js';
-import type { AskedCall } from '../../core/transcript/messages.js';
+import type { AskedCall, ProviderItems, SafetyCheck } from '../../core/transcript/messages.js';
 import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../../core/reply.js';
 import { callsInContent } from '../../models/openai/calls-in-content.js';
 import { estimateUsage } from '../../models/estimate.js';
-import type { ModelReply, ModelRequest } from '../../models/model.js';
-import { normaliseError } from '../../tools/result/normalize-error.js';
+import type { ModelReply, ModelRequest, ReplyCall } from '../../models/model.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
 import { judgeAnswer } from './answer.js';
 import { readClass } from './classification.js';
 import type { CallModelInput } from '../../core/contract.js';
 import type { PinnedAgent } from '../definitions.js';
-import { keptSafety } from './record-safety.js';
 import { keepText } from '../offload-text.js';
-import { keepItems } from './provider-items.js';
 import { readCall, type ReadCall } from './read-call.js';
 import { readDecision } from './schema-decision.js';
 import { CHECK_GIVEN_UP, hasSlowParser } from './slow-check.js';
+import { setTimeout as pause } from 'node:timers/promises';
+import { wellFormed } from '../../tools/utf8.js';
 
 /** Arguments above this size go to the blob store; the model sees a stand-in. */
 const INLINE_ARGUMENT_BYTES = 64 * 1024;
@@ -163,7 +163,7 @@ async function keepArguments(
     const standIn = JSON.stringify({ omitted: `${blob.bytes} bytes, kept as ${blob.sha256}` });
     return { arguments: standIn, blob };
   } catch (error) {
-    const message = `not executed: its ${bytes} bytes of arguments could not be kept: ${normaliseError(error).message}`;
+    const message = `not executed: its ${bytes} bytes of arguments could not be kept: ${normalizeError(error).message}`;
     const standIn = JSON.stringify({ omitted: `${bytes} bytes` });
     return { arguments: standIn, problem: { type: 'truncated', message } };
   }
@@ -180,4 +180,58 @@ function usageOf(reply: ModelReply, request: ModelRequest): ReplyUsage {
   const reasoningTokens = usage?.reasoningTokens ?? 0;
   const reasoned = Number.isInteger(reasoningTokens) && reasoningTokens > 0;
   return { inputTokens, outputTokens, cachedTokens, ...(reasoned && { reasoningTokens }) };
+}
+
+/** More goes to the blob store: nothing over 256 KiB enters the history with the rest of a reply. */
+const INLINE_BYTES = 32 * 1024;
+/** No honest reply has as much; it would be sent again with every request. */
+const MOST_BYTES = 8 * 1024 * 1024;
+/** Waits before the store is asked again, in milliseconds. */
+const AGAIN_MS = [100, 500, 1_500];
+
+/**
+ * What the provider wants back with a reply, as the history keeps it. The reply has been paid for: what
+ * cannot be kept is left out, and later requests are made without it.
+ */
+async function keepItems(
+  { provider }: ModelReply,
+  blobs: BlobStore,
+): Promise<ProviderItems | undefined> {
+  if (provider === undefined || provider.items.length === 0) return undefined;
+  const { from, items } = provider;
+  const json = JSON.stringify(items);
+  const bytes = Buffer.byteLength(json);
+  if (bytes <= INLINE_BYTES) return { from, items };
+  if (bytes > MOST_BYTES) return undefined;
+  for (const waitMs of [0, ...AGAIN_MS]) {
+    if (waitMs > 0) await pause(waitMs);
+    try {
+      return { from, blob: await blobs.put(json) };
+    } catch (error) {
+      if (!(error instanceof BlobError)) throw error;
+    }
+  }
+  return undefined;
+}
+
+/** Of one call; the provider gets its own words back whole, these are for people. */
+const MOST = 10;
+const WORD_CHARACTERS = 200;
+const MESSAGE_CHARACTERS = 600;
+
+/** A provider's doubts as the history keeps them. They are never dropped: a call with doubts stays one. */
+function keptSafety({ safety = [] }: ReplyCall): { safety?: readonly SafetyCheck[] } {
+  if (safety.length === 0) return {};
+  const shown = safety.slice(0, MOST).map(({ id, code, message }) => ({
+    id: cut(id, WORD_CHARACTERS),
+    ...(code !== undefined && { code: cut(code, WORD_CHARACTERS) }),
+    ...(message !== undefined && { message: cut(message, MESSAGE_CHARACTERS) }),
+  }));
+  const left = safety.length - shown.length;
+  const more = { id: 'more', message: `and ${left} further checks` };
+  return { safety: left > 0 ? [...shown, more] : shown };
+}
+
+function cut(text: string, characters: number): string {
+  return text.length <= characters ? wellFormed(text) : `${wellFormed(text.slice(0, characters))}…`;
 }

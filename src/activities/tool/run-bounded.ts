@@ -15,7 +15,7 @@ export interface ToolBounds {
   readonly cancelled: AbortSignal;
 }
 
-/** A tool that honours its signal gets this long to say what it had done. */
+/** A tool that honors its signal gets this long to say what it had done. */
 const GRACE_MS = 2_000;
 
 /**

@@ -1,25 +1,25 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import { artefactText } from '../../core/artifacts/artifact-text.js';
+import { artifactText } from '../../core/artifacts/artifact-text.js';
 import type { ToolSuccess } from '../../core/calls/call-results.js';
 import { errorText, type CallErrorType } from '../../core/calls/calls.js';
 import { parseProblem } from '../../core/failure.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import type { Json } from '../../core/json.js';
-import type { ArtefactMade } from '../../core/transcript/messages.js';
+import type { ArtifactMade } from '../../core/transcript/messages.js';
 import { redactMessage } from '../../secrets/redact.js';
 import { CallFault } from '../../tools/arguments/call-fault.js';
-import { normaliseError } from '../../tools/result/normalize-error.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
 import { returnedError } from '../../tools/result/returned-error.js';
-import { isArtefact } from '../../tools/built-in/artifact.js';
+import { isArtifact } from '../../tools/built-in/artifact.js';
 import { isScreenshot } from '../../tools/built-in/screenshot.js';
 import { StrayError } from '../../tools/stray-errors.js';
-import type { CallArtefacts, Tool, ToolContext } from '../../tools/tool.js';
+import type { CallArtifacts, Tool, ToolContext } from '../../tools/tool.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { withHeartbeat } from '../heartbeat.js';
 import { contractSchema } from '../model/answer.js';
-import { callArtefacts } from './call-artifacts.js';
+import { callArtifacts } from './call-artifacts.js';
 import { checkedEnding, checkedOutput } from './validate-output.js';
 import type { PinnedAgent } from '../definitions.js';
 import { keepResult, writeResult } from './tool-result.js';
@@ -53,7 +53,7 @@ export async function runTool(
         return {
           ...call,
           userContext: await runContext(input, deps.blobs),
-          artefacts: await callArtefacts(input, deps.blobs),
+          artifacts: await callArtifacts(input, deps.blobs),
         };
       });
       if (input.find) return { ok: 'not_started', message: 'this worker can execute it' };
@@ -85,12 +85,12 @@ async function beforeExecution(
   } catch (error) {
     const blocks = error instanceof ApplicationFailure && parseProblem(error.details) !== null;
     if (effect !== 'once' || blocks) throw error;
-    return { ok: false, result: { ok: 'not_started', message: normaliseError(error).message } };
+    return { ok: false, result: { ok: 'not_started', message: normalizeError(error).message } };
   }
 }
 
 type Prepared =
-  | (Extract<PreparedCall, { ok: true }> & Pick<Execution, 'userContext' | 'artefacts'>)
+  | (Extract<PreparedCall, { ok: true }> & Pick<Execution, 'userContext' | 'artifacts'>)
   | Extract<PreparedCall, { ok: false }>;
 
 /** Once a `once` tool is entered, whatever goes wrong around it leaves its outcome unknown. */
@@ -109,7 +109,7 @@ async function settled(
     return await execute(deps, context, execution);
   } catch (error) {
     if (error instanceof CancelledFailure) throw error;
-    return { ok: 'unknown', message: `${pinned.name}: ${normaliseError(error).message}` };
+    return { ok: 'unknown', message: `${pinned.name}: ${normalizeError(error).message}` };
   }
 }
 
@@ -120,18 +120,18 @@ interface Execution {
   readonly value: unknown;
   readonly input: RunToolInput;
   readonly userContext: Json;
-  readonly artefacts: CallArtefacts;
+  readonly artifacts: CallArtifacts;
 }
 
-/** What the transcript will say, but for a name that another artefact has: then a worker asks. */
+/** What the transcript will say, but for a name that another artifact has: then a worker asks. */
 function toldText(
-  result: { readonly text: string; readonly artefact?: ArtefactMade },
+  result: { readonly text: string; readonly artifact?: ArtifactMade },
   { call }: RunToolInput,
   { ends }: ToolDefinition,
 ): string {
-  const { text, artefact: made } = result;
+  const { text, artifact: made } = result;
   if (made === undefined || ends) return text;
-  return artefactText({ ...made, tool: call.name, call: call.id }, made.name, text);
+  return artifactText({ ...made, tool: call.name, call: call.id }, made.name, text);
 }
 
 /** As `succeededCall` puts it beside the text. */
@@ -163,7 +163,7 @@ async function execute(
   switch (end.type) {
     case 'value': {
       const { fault, written } = end.value;
-      if (written === undefined) return failed('tool_error', normaliseError(fault).message);
+      if (written === undefined) return failed('tool_error', normalizeError(fault).message);
       return { ok: true, ...(await keepResult(pinned, written, deps.blobs)) };
     }
     case 'thrown':
@@ -184,7 +184,7 @@ async function checkedResult(
   warn: (message: string) => void,
 ): Promise<unknown> {
   if (isScreenshot(raw)) return raw;
-  const handed = isArtefact(raw) ? raw : null;
+  const handed = isArtifact(raw) ? raw : null;
   let value = await checkedOutput(tool, handed === null ? raw : handed.value, warn);
   const contract = pinned.ends ? contractSchema(agent) : null;
   if (contract !== null) value = await checkedEnding({ ...pinned, contract }, value, warn);
@@ -193,7 +193,7 @@ async function checkedResult(
 
 /** A plain error is tried again while attempts are left; a `ToolError` is told to the model at once. */
 function thrown(context: Context, pinned: ToolDefinition, error: unknown): RunToolResult {
-  const { type, message } = normaliseError(error);
+  const { type, message } = normalizeError(error);
   if (error instanceof CallFault && pinned.effect === 'once') {
     return { ok: error.kind === 'unanswered' ? 'unknown' : 'not_started', message };
   }
@@ -224,12 +224,12 @@ function failed(type: CallErrorType, message: string): RunToolResult {
 
 function toolContext(
   context: Context,
-  { input, userContext, artefacts }: Execution,
+  { input, userContext, artifacts }: Execution,
   signal: AbortSignal,
 ): ToolContext {
   const { info } = context;
   return {
-    artefacts,
+    artifacts,
     signal,
     idempotencyKey: input.key,
     heartbeat: (details?: Json) => context.heartbeat(harmless(details)),

@@ -3,12 +3,12 @@ import type { ToolSuccess } from '../../core/calls/call-results.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { screenshotText } from '../../core/text/screenshot-text.js';
 import { parseJson, type Json } from '../../core/json.js';
-import type { ArtefactMade } from '../../core/transcript/messages.js';
-import { isArtefact, standardName } from '../../tools/built-in/artifact.js';
-import { artefactValue } from '../../tools/artifact-value.js';
+import type { ArtifactMade } from '../../core/transcript/messages.js';
+import { isArtifact, standardName } from '../../tools/built-in/artifact.js';
+import { artifactValue } from '../../tools/artifact-value.js';
 import { redact } from '../../secrets/redact.js';
 import { cutText } from '../../tools/result/cut.js';
-import { normaliseResult } from '../../tools/result/normalize.js';
+import { normalizeResult } from '../../tools/result/normalize.js';
 import { isScreenshot, type Screenshot } from '../../tools/built-in/screenshot.js';
 import { ToolError } from '../../tools/tool-error.js';
 import { wellFormed } from '../../tools/utf8.js';
@@ -18,12 +18,12 @@ import { keepText, patiently } from '../offload-text.js';
 export interface WrittenResult {
   readonly content: string;
   readonly isText: boolean;
-  readonly artefact?: Omit<ArtefactMade, 'blob'> & { readonly head: string };
+  readonly artifact?: Omit<ArtifactMade, 'blob'> & { readonly head: string };
   readonly picture?: Pick<Screenshot, 'base64' | 'mediaType' | 'bytes'>;
 }
 
 /**
- * Writes down what a tool gave; streams are read here. What an artefact cannot keep fails a read, as
+ * Writes down what a tool gave; streams are read here. What an artifact cannot keep fails a read, as
  * an error the model hears; a tool that has changed the world has its result told as it is.
  */
 export async function writeResult(
@@ -36,34 +36,34 @@ export async function writeResult(
   const { signal } = tool;
   if (isScreenshot(given))
     return { content: wellFormed(redact(given.text)), isText: true, picture: given };
-  if (!isArtefact(given)) {
-    const content = await normaliseResult(given, { signal });
+  if (!isArtifact(given)) {
+    const content = await normalizeResult(given, { signal });
     return { content, isText: typeof given === 'string' };
   }
   const { value, name = standardName(tool.name), summary } = given;
-  const written = await artefactValue(value, { signal });
+  const written = await artifactValue(value, { signal });
   if ('problem' in written) {
     const message = `${tool.name}: ${written.problem}`;
     if (tool.effect === 'read') throw new ToolError(message);
     tool.warn(message);
-    const content = await normaliseResult(value, { signal });
-    return { content: `[no artefact: ${written.problem}]\n${content}`, isText: true };
+    const content = await normalizeResult(value, { signal });
+    return { content: `[no artifact: ${written.problem}]\n${content}`, isText: true };
   }
   const { content, isText, kind, head } = written;
-  const artefact = {
+  const artifact = {
     name,
     kind,
     ...(isText && { text: true as const }),
     ...(summary !== undefined && { summary }),
     head,
   };
-  return { content, isText, artefact };
+  return { content, isText, artifact };
 }
 
 /** Keeps what was written before it is reported: a result that cannot be kept is not there. */
 export async function keepResult(
   { ends }: Pick<ToolDefinition, 'ends'>,
-  { content, isText, artefact: made, picture }: WrittenResult,
+  { content, isText, artifact: made, picture }: WrittenResult,
   blobs: BlobStore,
 ): Promise<ToolSuccess> {
   if (picture !== undefined) return await withPicture(content, { picture, blobs });
@@ -72,12 +72,12 @@ export async function keepResult(
   const kept = await patiently(() => blobs.put(content));
   if ('fault' in kept) {
     // What the tool did is done; only its value is lost to later calls.
-    return { text: `[no artefact]\n${cutText(content, { lost: kept.fault })}` };
+    return { text: `[no artifact]\n${cutText(content, { lost: kept.fault })}` };
   }
-  const artefact = { ...facts, blob: kept.done };
-  // What ends a turn is its answer, and remains an artefact for the next one.
+  const artifact = { ...facts, blob: kept.done };
+  // What ends a turn is its answer, and remains an artifact for the next one.
   const told = ends ? await ordinary(content, { typed: !isText, blobs }) : { text: head };
-  return { ...told, artefact };
+  return { ...told, artifact };
 }
 
 async function ordinary(

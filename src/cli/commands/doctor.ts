@@ -67,11 +67,11 @@ const NAME_WIDTH = 18;
 const LEVEL_WIDTH = 8;
 
 function lines({ name, level, text, cure }: Finding, paint: Palette): readonly string[] {
-  const colour = { ok: paint.green, note: paint.yellow, problem: paint.red }[level];
+  const color = { ok: paint.green, note: paint.yellow, problem: paint.red }[level];
   const [first = '', ...rest] = printable(text).split('\n');
   const indent = ' '.repeat(LEVEL_WIDTH + NAME_WIDTH);
   return [
-    `${colour(level.padEnd(LEVEL_WIDTH))}${printable(name).padEnd(NAME_WIDTH)}${first}`,
+    `${color(level.padEnd(LEVEL_WIDTH))}${printable(name).padEnd(NAME_WIDTH)}${first}`,
     ...rest.map((line) => `${indent}${line}`),
     ...(cure?.split('\n') ?? []).map((each) => `${indent}→ ${printable(each)}`),
   ];

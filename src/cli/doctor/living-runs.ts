@@ -30,9 +30,9 @@ export async function livingRuns(
 function pinnedBuild(
   attributes: Readonly<Record<string, readonly unknown[] | undefined>>,
 ): Build | null {
-  const [behaviour] = attributes['TemporalWorkflowVersioningBehavior'] ?? [];
+  const [behavior] = attributes['TemporalWorkflowVersioningBehavior'] ?? [];
   const [version] = attributes['TemporalWorkerDeploymentVersion'] ?? [];
-  if (behaviour !== 'Pinned' || typeof version !== 'string') return null;
+  if (behavior !== 'Pinned' || typeof version !== 'string') return null;
   // A name of a deployment holds no colon.
   const colon = version.indexOf(':');
   if (colon === -1) return null;

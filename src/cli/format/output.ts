@@ -11,7 +11,7 @@ export function writeTalk(line: string, color: boolean): void {
   process.stderr.write(`${harmless(line, color)}\n`);
 }
 
-/** What the palette writes: bold, dim, the colours in use, and their ends. */
+/** What the palette writes: bold, dim, the colors in use, and their ends. */
 // oxlint-disable-next-line no-control-regex -- escape sequences are the point
 const PAINT = /(\u001b\[(?:1|2|22|31|32|33|36|39)m)/;
 
@@ -32,13 +32,13 @@ export function isTerminal(): boolean {
   return [0, 1, 2].every((stream) => isatty(stream));
 }
 
-/** NO_COLOR and FORCE_COLOR count; else colour is for terminals. */
+/** NO_COLOR and FORCE_COLOR count; else color is for terminals. */
 export function colorWanted(env: NodeJS.ProcessEnv): boolean {
   if (env['NO_COLOR']) return false;
   return env['FORCE_COLOR'] ? env['FORCE_COLOR'] !== '0' : isatty(2);
 }
 
-/** Colours for talk. */
+/** Colors for talk. */
 export type Palette = ReturnType<typeof picocolors.createColors>;
 
 export function palette(color: boolean): Palette {

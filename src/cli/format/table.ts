@@ -33,7 +33,7 @@ export function entries(all: readonly Entry[], paint: Palette): readonly string[
   );
 }
 
-/** Colours for data: only where it goes to a terminal, or somebody insists. */
+/** Colors for data: only where it goes to a terminal, or somebody insists. */
 export function dataPalette({ color, env }: Pick<CliContext, 'color' | 'env'>): Palette {
   return palette(color && (process.stdout.isTTY || Boolean(env['FORCE_COLOR'])));
 }

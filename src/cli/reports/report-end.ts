@@ -82,7 +82,7 @@ async function report(context: CliContext, given: Report): Promise<ExitCode> {
 function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
   const { status, reason, steps, toolCalls, usage, error } = outcome;
   const word = `${title}${status === reason ? status : `${status} (${reason})`}`;
-  const colour = {
+  const color = {
     completed: paint.green,
     failed: paint.red,
     stopped: paint.yellow,
@@ -90,7 +90,7 @@ function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
   };
   const figures = [count(steps, 'step'), count(toolCalls, 'call'), spend(usage), duration(tookMs)];
   return [
-    colour[status](error === undefined ? word : `${word}: ${visible(error)}`),
+    color[status](error === undefined ? word : `${word}: ${visible(error)}`),
     paint.dim(figures.join(' · ')),
   ].join(' · ');
 }

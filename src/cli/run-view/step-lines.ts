@@ -1,11 +1,11 @@
 import type { Projection } from '../../history/projection.js';
 import type { BlockedReason } from '../../core/blocked.js';
-import type { Message } from '../../core/transcript/messages.js';
+import type { Message, UserMessage } from '../../core/transcript/messages.js';
 import { callSummary, formatBytes, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
-import { saidLine } from './message-lines.js';
-import { createStandingTeller } from './wait-lines.js';
 import { count, duration } from '../format/format.js';
+import { standingOf } from '../../history/standing.js';
+import { clock } from '../format/format-time.js';
 
 const NAMED_CALLS = 3;
 /** Lines about the past when a run is joined late. */
@@ -118,4 +118,76 @@ export function recent(lines: readonly string[], paint: Palette): readonly strin
   const earlier = lines.length - EARLIER_LINES;
   if (earlier <= 0) return lines;
   return [paint.dim(`… ${count(earlier, 'earlier line')}`), ...lines.slice(-EARLIER_LINES)];
+}
+
+/**
+ * What people and the engine have said to the model, in a line; null where there is nothing to tell.
+ * `before`: the message before it, where that is known.
+ */
+function saidLine(
+  message: UserMessage,
+  before: Message | undefined,
+  paint: Palette,
+): string | null {
+  const { compacts, document, origin, side, turn, text } = message;
+  if (compacts !== undefined) {
+    const { from, to } = compacts;
+    return paint.dim(`from here on a summary stands for messages ${from} to ${to}`);
+  }
+  if (side) return paint.yellow(refusedLine(text));
+  if (origin === 'perdure') {
+    return paint.yellow('a limit is reached: one last call, for an answer from what is there');
+  }
+  if (origin === 'retrieved') {
+    const name = document?.source ?? document?.id ?? 'a document';
+    return paint.dim(
+      visible(`retrieved ${name} · ${formatBytes(message.blob?.bytes ?? text.length)}`),
+    );
+  }
+  if (before !== undefined && before.turn === turn) {
+    return `joins turn ${turn} · ${visible(text)}`;
+  }
+  // Whoever starts a run knows what they have said.
+  return turn === 1 ? null : `${paint.bold(`turn ${turn}`)} · ${visible(text)}`;
+}
+
+/** What the model is told of an answer that was refused: the attempt and what is wrong, in a line. */
+function refusedLine(text: string): string {
+  const [, attempt = '', rest = text] =
+    /^Your answer was not accepted \(attempt (\d+ of \d+)\)\.\n\n(.*)$/s.exec(text) ?? [];
+  const [problem = ''] = rest.split('\n\n');
+  return visible(`answer refused${attempt === '' ? '' : `, attempt ${attempt}`}: ${problem}`);
+}
+
+/** Tells what a run has come to wait for, one line each. */
+type StandingTeller = (view: Projection) => readonly string[];
+
+/**
+ * A teller remembers what it has told: ask it with each view of one run, in order. `resume`: what
+ * to type for a run that is paused; null where that is told otherwise.
+ */
+function createStandingTeller(paint: Palette, resume: string | null): StandingTeller {
+  let paused = false;
+  let toldUntil = 0;
+  return (view) => {
+    const { state } = view;
+    if (state === null || view.ended !== null) return [];
+    const lines: string[] = [];
+    if (state.paused !== paused) {
+      paused = state.paused;
+      lines.push(paint.yellow(paused ? pausedText(view) : 'it goes on'));
+      if (paused && resume !== null) lines.push(`Let it go on with: ${resume}`);
+    }
+    const standing = standingOf(view);
+    if (standing?.type === 'time' && standing.until !== toldUntil) {
+      toldUntil = standing.until;
+      lines.push(`waiting until ${clock(toldUntil)}; a message wakes it`);
+    }
+    return lines;
+  };
+}
+
+function pausedText({ inFlight }: Projection): string {
+  const rest = inFlight.size === 0 ? '' : 'what is in flight ends, ';
+  return `paused: ${rest}nothing more is started`;
 }

@@ -12,7 +12,6 @@ import type { Hosting } from '../hosting/hosting.js';
 import { palette } from '../format/output.js';
 import { adviceFor } from '../open-run.js';
 import { openScreen } from './screen.js';
-import { readAlong } from './read-along.js';
 import { runHeader } from '../reports/run-header.js';
 import { createStepTeller, recent, type Cures } from './step-lines.js';
 import { startTicker } from './ticker.js';
@@ -162,4 +161,33 @@ async function serverGone(context: CliContext, watch: Watch, cause: Error): Prom
     `The Temporal server at ${address} does not answer any more (${cause.message}). ` +
     `What the run has recorded is kept there; when the server is back: ${next}`;
   return new NoServerError(message, { cause });
+}
+
+/** Tells what is said in a run from now on, as far as its workers let others read along; never rejects. */
+async function readAlong(
+  { home, env }: Pick<CliContext, 'home' | 'env'>,
+  client: Client,
+  {
+    id,
+    signal,
+    hear,
+  }: {
+    readonly id: string;
+    readonly signal: AbortSignal;
+    readonly hear: (event: StreamEvent) => void;
+  },
+): Promise<void> {
+  try {
+    const [{ createFeeds }, { liveWorkers }, { liveHostsOf }] = await Promise.all([
+      import('../../live/feeds.js'),
+      import('../../live/live-workers.js'),
+      import('../../live/reachable.js'),
+    ]);
+    const feeds = createFeeds(client, {
+      sources: [liveWorkers(home, { hosts: liveHostsOf(env) })],
+    });
+    for await (const event of feeds.read(id, { after: 'now', signal })) hear(event);
+  } catch {
+    // Whoever follows the run itself tells what is wrong.
+  }
 }

@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '../definition/definition.js';
 import { isObject, parseJson } from '../json.js';
-import type { Artefact, ToolCall } from '../transcript/messages.js';
+import type { Artifact, ToolCall } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 
 /** An author's name, and the number that the run may have given it. */
@@ -10,31 +10,31 @@ const MOST_NAMED = 50;
 /** Names that travel with a call which names one that there is not. */
 const MOST_KNOWN = 20;
 
-/** What a call can be told of one artefact. */
-export type ArtefactRef = Pick<Artefact, 'name' | 'blob' | 'text'>;
+/** What a call can be told of one artifact. */
+export type ArtifactRef = Pick<Artifact, 'name' | 'blob' | 'text'>;
 
-/** What a call is told of the artefacts of its run; absent where the run has none. */
-export interface CallArtefacts {
+/** What a call is told of the artifacts of its run; absent where the run has none. */
+export interface CallArtifacts {
   /** Those that its arguments name. */
-  readonly named?: readonly ArtefactRef[];
+  readonly named?: readonly ArtifactRef[];
   /** Names of others, newest first, where the arguments may have meant one of them. */
   readonly known?: readonly string[];
 }
 
 /**
- * The artefacts that a call names: by a text anywhere in its arguments, or by a default in its tool's
- * schema, that is an artefact's name from end to end, upper case or lower. Null where the run has none.
+ * The artifacts that a call names: by a text anywhere in its arguments, or by a default in its tool's
+ * schema, that is an artifact's name from end to end, upper case or lower. Null where the run has none.
  */
-export function callArtefacts(
-  { artefacts = [] }: Pick<RunState, 'artefacts'>,
+export function callArtifacts(
+  { artifacts = [] }: Pick<RunState, 'artifacts'>,
   call: Pick<ToolCall, 'arguments'>,
   tool: Pick<ToolDefinition, 'parameters'>,
-): CallArtefacts | null {
-  if (artefacts.length === 0) return null;
+): CallArtifacts | null {
+  if (artifacts.length === 0) return null;
   const asked = new Set([...namesIn(parseJson(call.arguments)), ...defaultsIn(tool.parameters)]);
-  const named = artefacts.filter(({ name }) => asked.has(name)).slice(-MOST_NAMED);
+  const named = artifacts.filter(({ name }) => asked.has(name)).slice(-MOST_NAMED);
   if (named.length === asked.size) return named.length === 0 ? {} : { named: named.map(refOf) };
-  const known = artefacts.filter((one) => !named.includes(one)).slice(-MOST_KNOWN);
+  const known = artifacts.filter((one) => !named.includes(one)).slice(-MOST_KNOWN);
   return {
     ...(named.length > 0 && { named: named.map(refOf) }),
     ...(known.length > 0 && { known: known.map(({ name }) => name).toReversed() }),
@@ -46,7 +46,7 @@ export function plainName(name: string): string {
   return name.trim().toLowerCase();
 }
 
-function refOf({ name, blob, text }: Artefact): ArtefactRef {
+function refOf({ name, blob, text }: Artifact): ArtifactRef {
   return { name, blob, ...(text && { text }) };
 }
 
@@ -59,7 +59,7 @@ function namesIn(value: unknown): readonly string[] {
   return names;
 }
 
-/** What a tool gets where the model says nothing: a tool may always work on the same artefact. */
+/** What a tool gets where the model says nothing: a tool may always work on the same artifact. */
 function defaultsIn(schema: unknown): readonly string[] {
   const names: string[] = [];
   walk(schema, (key, one) => {

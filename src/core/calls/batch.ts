@@ -1,4 +1,4 @@
-import { artefactList } from '../artifacts/artifact-text.js';
+import { artifactList } from '../artifacts/artifact-text.js';
 import { asksCatalog } from '../catalog/catalog.js';
 import { catalogAnswer } from '../catalog/catalog-answers.js';
 import { refusal, shortSignature, signature, type CallResult } from './calls.js';
@@ -201,14 +201,14 @@ export function guardsRepeats(tool: ToolDefinition): boolean {
 }
 
 /**
- * How a call that asks what there is, tools or artefacts, is answered by the state; null for any other.
+ * How a call that asks what there is, tools or artifacts, is answered by the state; null for any other.
  * As of the message that asks: what its other calls make is not among it.
  */
 function listsOf(state: RunState, call: ToolCall): (() => CallResult) | null {
-  const { artefacts = [], config } = state;
+  const { artifacts = [], config } = state;
   if (asksCatalog(config.definition, call)) return () => catalogAnswer(config.definition, call);
-  if (toolOf(state, call.name)?.kind !== 'artefacts') return null;
-  return () => ({ id: call.id, ok: true, text: artefactList(artefacts), executed: false });
+  if (toolOf(state, call.name)?.kind !== 'artifacts') return null;
+  return () => ({ id: call.id, ok: true, text: artifactList(artifacts), executed: false });
 }
 
 function answer(result: CallResult): Plan {

@@ -1,7 +1,7 @@
 import { errorText, type CallErrorType, type CallResult } from './calls.js';
 import type { ToolDefinition } from '../definition/definition.js';
 import type { Json } from '../json.js';
-import type { ArtefactMade, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
+import type { ArtifactMade, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
 
 /** What a tool activity records when the tool gave something. */
 export interface ToolSuccess {
@@ -9,7 +9,7 @@ export interface ToolSuccess {
   readonly blob?: BlobRef;
   readonly output?: Json;
   /** The value is kept under a name; `text` is then how it begins, but for a tool with `ends`. */
-  readonly artefact?: ArtefactMade;
+  readonly artifact?: ArtifactMade;
   /** A screenshot; `text` says that there is one. */
   readonly attachments?: readonly Attachment[];
 }
@@ -33,14 +33,14 @@ export function succeededCall(
   tool: ToolDefinition,
   success: ToolSuccess,
 ): CallResult {
-  const { text, blob, output, artefact, attachments } = success;
+  const { text, blob, output, artifact, attachments } = success;
   return {
     id: call.id,
     ok: true,
     text,
     ...(blob && { blob }),
     ...(tool.ends && { output: output ?? text }),
-    ...(artefact && { artefact }),
+    ...(artifact && { artifact }),
     ...(attachments && { attachments }),
     ...(call.safety && { acknowledged: true }),
     executed: true,

@@ -1,7 +1,7 @@
 import { sha256Hex } from '../digest.js';
 import type { KeyOrigin } from './called.js';
 import type { Json } from '../json.js';
-import type { ArtefactMade, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
+import type { ArtifactMade, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
 import type { Usage } from '../outcome.js';
 
 /** What became of one call; each call gets exactly one. */
@@ -13,8 +13,8 @@ export interface CallResult {
   readonly blob?: BlobRef;
   /** The tool's value where it was no plain text; only kept for a tool with `ends`. */
   readonly output?: Json;
-  /** The value is kept under a name; `text` is how it begins, until the name is given (`takeArtefacts`). */
-  readonly artefact?: ArtefactMade;
+  /** The value is kept under a name; `text` is how it begins, until the name is given (`takeArtifacts`). */
+  readonly artifact?: ArtifactMade;
   /** A screenshot. */
   readonly attachments?: readonly Attachment[];
   /** A person has let it be executed in spite of the provider's doubts. */

@@ -1,4 +1,4 @@
-import { nameArtefacts } from '../artifacts/artifacts.js';
+import { nameArtifacts } from '../artifacts/artifacts.js';
 import { completeBatch, guardsRepeats, notExecuted, openCalls, toolOf } from './batch.js';
 import { asksCatalog } from '../catalog/catalog.js';
 import { shortSignature, signature, type CallResult } from './calls.js';
@@ -44,7 +44,7 @@ export function tellBatch(
   at: number,
   missing: (call: ToolCall) => CallResult,
 ): RunState {
-  const named = nameArtefacts(state, state.turn.batch?.calls.length);
+  const named = nameArtifacts(state, state.turn.batch?.calls.length);
   const { batch } = named.turn;
   if (batch === null) return state;
   const results = completeBatch(batch, missing);

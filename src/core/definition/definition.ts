@@ -29,8 +29,8 @@ export interface ToolDefinition {
   readonly effect: Effect;
   readonly ends?: true;
   readonly repeat?: 'allow';
-  /** The workflow answers the call itself: `wait` by a durable timer, `artefacts` from its state. */
-  readonly kind?: 'wait' | 'agent' | 'artefacts';
+  /** The workflow answers the call itself: `wait` by a durable timer, `artifacts` from its state. */
+  readonly kind?: 'wait' | 'agent' | 'artifacts';
   /** The agent behind a tool of kind `agent`. */
   readonly calls?: { readonly agent: string; readonly parentClose: ParentClose };
   /** Has a `verify` function, so an unknown outcome can be settled without a person. */
@@ -135,7 +135,7 @@ export interface Tag {
 
 /** Shares of the model's window, between 0 and 1. */
 export interface Compaction {
-  /** A prompt above this share is summarised. */
+  /** A prompt above this share is summarized. */
   readonly at: number;
   /** This share of the newest messages stays as it is. */
   readonly keep: number;

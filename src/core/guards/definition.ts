@@ -62,7 +62,7 @@ const toolShape = fields<ToolDefinition>({
   effect,
   ends: optional(yes),
   repeat: optional(oneOf('allow')),
-  kind: optional(oneOf('wait', 'agent', 'artefacts')),
+  kind: optional(oneOf('wait', 'agent', 'artifacts')),
   calls: optional(
     fields<NonNullable<ToolDefinition['calls']>>({
       agent: text,

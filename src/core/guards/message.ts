@@ -1,6 +1,6 @@
 import { isObject } from '../json.js';
 import type {
-  Artefact,
+  Artifact,
   AskedCall,
   AssistantMessage,
   Attachment,
@@ -116,8 +116,8 @@ const made = {
   text: optional(yes),
   summary: optional(text),
 };
-export const artefactMadeShape = fields<Omit<Artefact, 'base' | 'tool' | 'call'>>(made);
-export const artefactShape = fields<Artefact>({
+export const artifactMadeShape = fields<Omit<Artifact, 'base' | 'tool' | 'call'>>(made);
+export const artifactShape = fields<Artifact>({
   ...made,
   base: optional(text),
   tool: text,

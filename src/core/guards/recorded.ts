@@ -2,15 +2,15 @@ import type { ToolSuccess } from '../calls/call-results.js';
 import type { RetrievedDocument } from '../documents.js';
 import type { AskReceipt } from '../inbox.js';
 import {
-  artefactMadeShape,
-  artefactShape,
+  artifactMadeShape,
+  artifactShape,
   askedCallShape,
   attachmentShape,
   blobShape,
   messageShape,
   providerShape,
 } from './message.js';
-import type { Artefact, BlobRef, Message } from '../transcript/messages.js';
+import type { Artifact, BlobRef, Message } from '../transcript/messages.js';
 import type { Outcome } from '../outcome.js';
 import { outcomeShape, reportShape } from './outcome.js';
 import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../reply.js';
@@ -84,7 +84,7 @@ export interface ForkMessagesResult {
   /** Of them, those that stay word for word. */
   readonly pinned?: readonly Message[];
   /** What the calls among them have made. */
-  readonly artefacts?: readonly Artefact[];
+  readonly artifacts?: readonly Artifact[];
 }
 
 const parsed = either(
@@ -121,7 +121,7 @@ const toolResult = either(
     text,
     blob: optional(blobShape),
     output: optional(json),
-    artefact: optional(artefactMadeShape),
+    artifact: optional(artifactMadeShape),
     attachments: optional(list(attachmentShape)),
   }),
   fields<Extract<RunToolResult, { ok: false }>>({ ok: oneOf(false), text }),
@@ -158,7 +158,7 @@ const forked = fields<ForkMessagesResult>({
   next: count,
   from: fields<ForkMessagesResult['from']>({ runId: text }),
   pinned: optional(list(messageShape)),
-  artefacts: optional(list(artefactShape)),
+  artifacts: optional(list(artifactShape)),
 });
 
 const followed = tagged<FollowRunResult, 'type'>('type', {

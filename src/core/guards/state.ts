@@ -5,8 +5,8 @@ import type { Decision } from '../decisions.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import { isObject } from '../json.js';
 import {
-  artefactMadeShape,
-  artefactShape,
+  artifactMadeShape,
+  artifactShape,
   attachmentShape,
   blobShape,
   callShape,
@@ -59,7 +59,7 @@ const result = fields<CallResult>({
   text,
   blob: optional(blobShape),
   output: optional(json),
-  artefact: optional(artefactMadeShape),
+  artifact: optional(artifactMadeShape),
   attachments: optional(list(attachmentShape)),
   acknowledged: optional(yes),
   executed: flag,
@@ -186,7 +186,7 @@ export const stateShape = fields<RunState>({
   archived: count,
   compaction: fields<CompactionState>({ promptTokens: amount, wanted: flag, notBelow: amount }),
   dropped: optional(list(text)),
-  artefacts: optional(list(artefactShape)),
+  artifacts: optional(list(artifactShape)),
   forkedFrom: optional(fields<ForkPoint>({ run: text, runId: text, at: count })),
   accepted: optional(table(text)),
   decisions: optional(list(decision)),

@@ -1,4 +1,4 @@
-import { isSide, type Artefact, type Message } from '../transcript/messages.js';
+import { isSide, type Artifact, type Message } from '../transcript/messages.js';
 import type { ForkPoint, RunState } from '../state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 
@@ -12,18 +12,18 @@ export interface Forked {
   /** Of these messages, those that a compaction keeps word for word. */
   readonly pinned: readonly Message[];
   /** What the calls among them have made. */
-  readonly artefacts?: readonly Artefact[];
+  readonly artifacts?: readonly Artifact[];
 }
 
 /** Nothing has been said yet; what is said goes on with the numbers of the other run. */
 export function forked(state: RunState, given: Forked): RunState {
-  const { from, chunk, head, tokens, pinned, artefacts } = given;
+  const { from, chunk, head, tokens, pinned, artifacts } = given;
   const { transcript, compaction } = state;
   const all = transcript.tokens + tokens;
   return {
     ...state,
     forkedFrom: from,
-    ...(artefacts && { artefacts }),
+    ...(artifacts && { artifacts }),
     transcript: {
       ...transcript,
       next: from.at,
@@ -74,16 +74,16 @@ export function promptBefore(
   return { at, messages, needs: last + 1 };
 }
 
-/** Of the artefacts of a run, those that no message from number `at` on has made. */
-export function artefactsBefore(
-  artefacts: readonly Artefact[],
+/** Of the artifacts of a run, those that no message from number `at` on has made. */
+export function artifactsBefore(
+  artifacts: readonly Artifact[],
   said: readonly Message[],
   at: number,
-): readonly Artefact[] {
+): readonly Artifact[] {
   const later = new Set(
     said.map((message) => (message.role === 'tool' && message.n >= at ? message.callId : '')),
   );
-  return artefacts.filter(({ call }) => !later.has(call));
+  return artifacts.filter(({ call }) => !later.has(call));
 }
 
 function compactsOf(message: Message): { readonly to: number } | null {

@@ -15,7 +15,7 @@ export interface ContextRef extends BlobRef {
 }
 
 /** A tool's value that is kept whole and handed on by its name, as the worker records it. */
-export interface ArtefactMade {
+export interface ArtifactMade {
   /** 1 to 64 of a–z, 0–9, `_` and `-`. */
   readonly name: string;
   /** The value as JSON, or as it is where it is a text. */
@@ -28,7 +28,7 @@ export interface ArtefactMade {
 }
 
 /** One that the run knows by name. */
-export interface Artefact extends ArtefactMade {
+export interface Artifact extends ArtifactMade {
   /** The name that its tool gave it, where that meant another value and this one has a number. */
   readonly base?: string;
   /** The tool and the call that made it. */
@@ -129,7 +129,7 @@ export interface UserMessage extends Placed {
   readonly id?: string;
   /** Who sent it, as the sender claims; the model never sees it. */
   readonly by?: string;
-  /** Stays word for word when older messages are summarised. */
+  /** Stays word for word when older messages are summarized. */
   readonly pinned?: true;
   /** Part of a side branch: not in the canonical transcript. */
   readonly side?: true;

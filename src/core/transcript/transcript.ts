@@ -24,7 +24,7 @@ export interface PromptChunk {
  * and still never serve a wrong one.
  */
 export interface Transcript {
-  /** `n` of the next message: how much has been said in the run, summarised or not. */
+  /** `n` of the next message: how much has been said in the run, summarized or not. */
   readonly next: number;
   readonly chunks: readonly PromptChunk[];
   readonly messages: readonly Message[];

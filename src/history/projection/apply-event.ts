@@ -1,5 +1,5 @@
 import { parseProblem } from '../../core/failure.js';
-import { isObject } from '../../core/json.js';
+import { isObject, textOf } from '../../core/json.js';
 import type { Message, ToolCall } from '../../core/transcript/messages.js';
 import {
   fitsActivity,
@@ -13,11 +13,13 @@ import {
   isToolResult,
   misfit,
   type RunFunctionResult,
+  type ForkMessagesResult,
+  type KeepMessagesResult,
+  type RetrieveResult,
 } from '../../core/guards/recorded.js';
 import type { RecordedReply } from '../../core/reply.js';
 import { paidFor } from '../../core/spend.js';
 import type { HistoryFact } from '../decode-event.js';
-import { forkedFrom, kept, retrieved } from './beside-steps.js';
 import { blockedBy, isProbed, storageBack, triedAgain, unblockedBy } from './blocks.js';
 import { safetyAsked } from './safety.js';
 import { loadedAgain, local, notLoaded, started } from './beginning.js';
@@ -215,4 +217,27 @@ function takeDone(told: Retelling, scheduledEvent: number): InFlight | undefined
   const done = told.inFlight.get(scheduledEvent);
   told.inFlight.delete(scheduledEvent);
   return done;
+}
+
+// What activities beside the steps have brought, told as the events that the workflow made of it.
+
+function retrieved(told: Retelling, { documents }: RetrieveResult, at: number): void {
+  tell(told, { type: 'documents-retrieved', documents, at });
+}
+
+function kept(told: Retelling, { input }: InFlight, { blob }: KeepMessagesResult): void {
+  const { archive, chunk } = input;
+  const archived = isObject(archive) ? Number(archive['to']) : 0;
+  const count = isObject(chunk) ? Number(chunk['to']) - Number(chunk['from']) : 0;
+  const stored = blob === undefined ? null : { blob, count };
+  tell(told, { type: 'messages-kept', archived, chunk: stored });
+}
+
+function forkedFrom(
+  told: Retelling,
+  { input }: InFlight,
+  { next, pinned = [], from: read, ...taken }: ForkMessagesResult,
+): void {
+  const from = { run: textOf(input, 'run'), runId: read.runId, at: next };
+  tell(told, { type: 'forked', ...taken, from, pinned });
 }

@@ -34,7 +34,7 @@ export interface Retelling {
   state: RunState | null;
   /** Null until the first event, and for one that is no run's. */
   input: RunInput | null;
-  /** All that the events tell to have been said, by number; a state forgets what was summarised. */
+  /** All that the events tell to have been said, by number; a state forgets what was summarized. */
   readonly said: Message[];
   /** By number of the message that it brought: what the model call cost. */
   readonly paid: Map<number, Usage>;

@@ -8,13 +8,14 @@ import {
   requestIdOf,
   type CallPlace,
   type ProviderError,
+  detailsFrom,
 } from './errors.js';
 import type { OpenAiApi } from './api.js';
 import type { OpenAiClient } from './client.js';
 import { tellWhole, type Tell } from '../deltas.js';
 import { assertWithinLimits, parseBounded, ReplyTooLargeError } from '../reply-limits.js';
 import { unusable, type ReplySource } from './chat/reply.js';
-import { redirectError } from './redirect.js';
+import { ModelError } from '../model-error.js';
 
 /** No honest completion comes near it; more would only fill the worker's memory. */
 const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024;
@@ -175,4 +176,25 @@ async function readBody(
   const reply = parseAnswer(await body.response.text(), source, api);
   tellWhole(reply, tell);
   return reply;
+}
+
+/**
+ * The `ModelError` for an answer that sends the request elsewhere; null for any other one. Redirects are
+ * not followed: the key and the conversation are for the provider that was named, and for no other.
+ */
+function redirectError({ status, headers }: ProviderError, place: CallPlace): ModelError | null {
+  if (status === undefined || status < 300 || status > 399) return null;
+  const target = originOf(headers.get('location') ?? '', place.baseUrl);
+  return new ModelError(
+    `${status} from ${place.baseUrl}: expected an answer, got a redirect to ${target}, which is not followed; ` +
+      'if that is the provider, set OPENAI_BASE_URL to its address',
+    detailsFrom({ kind: 'model', type: 'redirected' }, headers, { status }),
+  );
+}
+
+/** Without path and query, which may hold a token. */
+function originOf(location: string, base: string): string {
+  if (!URL.canParse(location, base)) return 'nowhere';
+  const { origin, protocol } = new URL(location, base);
+  return origin === 'null' ? protocol : origin;
 }

@@ -1,5 +1,4 @@
 import { computerHandler } from '../../core/definition/native-tools.js';
-import { askWithout, type Asking } from './retry-without-parameter.js';
 import { watchCall, type CallWatch, type Expiry } from '../call-watch.js';
 import { capabilitiesOf, type Capabilities } from '../capabilities.js';
 import { tellSafely } from '../deltas.js';
@@ -21,7 +20,8 @@ import { nativeSecrets, type Variable } from './native-tools.js';
 import { refusedAmong } from './refusals.js';
 import { responsesApi } from './responses/index.js';
 import { learnSecrets } from '../../secrets/known.js';
-import { transportError } from './transport-errors.js';
+import type { Parameter } from '../parameters.js';
+import { sample } from '../sample.js';
 
 /** The protocols of `openAiModel`, by the names that a config gives them. */
 export type OpenAiApiName = 'chat' | 'responses';
@@ -151,4 +151,80 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
       }
     },
   };
+}
+
+/** How a request is made, and what its failure says of the request. */
+interface Asking {
+  ask(request: ModelRequest): Promise<ModelReply>;
+  /** The parameter that the server has refused with this error; null when it is about anything else. */
+  refusal(error: unknown, request: ModelRequest): Parameter | null;
+}
+
+/**
+ * Makes a call, and where the server refuses a parameter, once more without it: nothing was paid for
+ * yet, and each parameter can be left out only once, so this ends. Any other error is thrown as it is.
+ */
+async function askWithout(
+  asking: Asking,
+  request: ModelRequest,
+  dropped: readonly Parameter[] = [],
+): Promise<ModelReply> {
+  try {
+    const reply = await asking.ask(request);
+    return dropped.length === 0 ? reply : { ...reply, dropped };
+  } catch (error) {
+    const refused = asking.refusal(error, request);
+    const without = request.without ?? [];
+    if (refused === null || without.includes(refused)) throw error;
+    return await askWithout(asking, { ...request, without: [...without, refused] }, [
+      ...dropped,
+      refused,
+    ]);
+  }
+}
+
+/** Node's and undici's codes by what they mean to an operator. */
+const TYPES: Readonly<Record<string, string>> = {
+  ECONNRESET: 'connection_reset',
+  EPIPE: 'connection_reset',
+  UND_ERR_SOCKET: 'connection_reset',
+  ECONNREFUSED: 'connection_refused',
+  ENOTFOUND: 'dns',
+  EAI_AGAIN: 'dns',
+  ETIMEDOUT: 'timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+};
+
+/** Deeper chains do not occur; a cycle must not hang. */
+const DEEPEST_CAUSE = 8;
+
+/** The error and its causes, outermost first. */
+function chain(error: unknown): readonly Error[] {
+  const errors: Error[] = [];
+  let next = error;
+  while (next instanceof Error && errors.length < DEEPEST_CAUSE) {
+    errors.push(next);
+    next = next.cause;
+  }
+  return errors;
+}
+
+function codeOf(error: Error): string | undefined {
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/**
+ * The `ModelError` for a request that got no whole answer: refused, reset, name not resolved, cut
+ * in mid-body. All of them may pass, so all are `retry`. The causes are told by name and code only
+ * in the message: kept as `cause`, they would carry foreign texts into the history.
+ */
+function transportError(error: unknown, place: CallPlace): ModelError {
+  const errors = chain(error);
+  const code = errors.map(codeOf).find((item) => item !== undefined);
+  const type = (code === undefined ? undefined : TYPES[code]) ?? 'connection';
+  const innermost = errors.at(-1)?.message ?? String(error);
+  const said = sample(code === undefined ? innermost : `${code} ${innermost}`);
+  return new ModelError(`No whole answer from ${place.baseUrl}: ${said}`, { kind: 'retry', type });
 }

@@ -15,7 +15,7 @@ export type Scored =
  *
  * All spellings of a class count for it. Tokens that only open the reply (a quote, a line break) are
  * passed over, and what follows is weighed by their probability. What belongs to no class, seen or
- * unseen, is told as `outside`; the rest is normalised over the classes.
+ * unseen, is told as `outside`; the rest is normalized over the classes.
  *
  * Not ok when no class is among the alternatives, or when what looks like one is the beginning of a
  * longer word: the model answered something else.

@@ -31,7 +31,7 @@ export async function checkArguments(
     return invalid(`The arguments of ${tool.name} could not be checked: ${result.message}`);
   if (result.value.success) return { ok: true, value: result.value.data };
   const lines = describeIssues(result.value.error.issues, value, {
-    unrecognised: (keys, nearest) =>
+    unrecognized: (keys, nearest) =>
       nearest === ''
         ? `there is no argument ${keys}; ${tool.name} takes none`
         : `there is no argument ${keys}; the arguments are ${nearest}`,

@@ -11,7 +11,7 @@ export interface RootWords {
   /** The keys that the value may have. */
   readonly names: readonly string[];
   /** On keys that it may not have; `nearest` are the possible ones, nearest first, or empty. */
-  unrecognised(keys: string, nearest: string): string;
+  unrecognized(keys: string, nearest: string): string;
   /** Stands in the place of the path; absent: nothing does, and what came is not shown. */
   readonly root?: string;
 }
@@ -34,7 +34,7 @@ export function describeIssues(
 function describeIssue(issue: z.core.$ZodIssue, value: Json, words: RootWords): string {
   const path = readablePath(issue.path) || (words.root ?? '');
   const came = valueAt(value, issue.path);
-  if (issue.code === 'unrecognized_keys') return unrecognised(issue, words);
+  if (issue.code === 'unrecognized_keys') return unrecognized(issue, words);
   const label = path === '' ? '' : `${path}: `;
   if (came === undefined && issue.code !== 'custom')
     return `${label}missing, ${expectation(issue)}`;
@@ -42,11 +42,11 @@ function describeIssue(issue: z.core.$ZodIssue, value: Json, words: RootWords): 
   return `${label}${expectation(issue)}${shown}`;
 }
 
-function unrecognised(issue: z.core.$ZodIssueUnrecognizedKeys, words: RootWords): string {
+function unrecognized(issue: z.core.$ZodIssueUnrecognizedKeys, words: RootWords): string {
   const keys = issue.keys.map((key) => short(key)).join(', ');
   if (issue.path.length > 0) return `${readablePath(issue.path)}: there is no ${keys} here`;
   const names = nearestFirst(issue.keys[0] ?? '', words.names).slice(0, MAX_NAMES);
-  return words.unrecognised(keys, names.join(', '));
+  return words.unrecognized(keys, names.join(', '));
 }
 
 function expectation(issue: z.core.$ZodIssue): string {

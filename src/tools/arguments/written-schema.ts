@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isObject } from '../../core/json.js';
 import type { Json, JsonObject } from '../../core/json.js';
-import { normaliseError } from '../result/normalize-error.js';
+import { normalizeError } from '../result/normalize-error.js';
 
 /** Kinds of zod schemas that no JSON value can satisfy, or whose JSON form would be a guess. */
 const INEXPRESSIBLE = new Set([
@@ -53,7 +53,7 @@ function assertExpressible(type: z.ZodType, field: string): void {
   try {
     z.toJSONSchema(type, { io: 'input' });
   } catch (error) {
-    const { message } = normaliseError(error);
+    const { message } = normalizeError(error);
     throw new Error(inexpressible(field, `a part of it (${message})`), { cause: error });
   }
 }

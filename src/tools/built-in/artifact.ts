@@ -4,15 +4,15 @@ import { ToolError } from '../tool-error.js';
 import { wellFormed } from '../utf8.js';
 
 /** The same in every copy of the package that a worker may have loaded. */
-const ARTEFACT: unique symbol = Symbol.for('perdure.artefact');
+const ARTIFACT: unique symbol = Symbol.for('perdure.artifact');
 const NAME = /^[a-z0-9_-]{1,64}$/;
 const MAX_SUMMARY_CHARACTERS = 300;
 /** The default name with its ending stays within what a name may have. */
 const TOOL_CHARACTERS = 48;
 
-/** What `artefact` makes of a value. */
-export interface Artefact<Value = unknown> {
-  readonly [ARTEFACT]: true;
+/** What `artifact` makes of a value. */
+export interface Artifact<Value = unknown> {
+  readonly [ARTIFACT]: true;
   readonly value: Value;
   readonly name?: string;
   readonly summary?: string;
@@ -20,7 +20,7 @@ export interface Artefact<Value = unknown> {
   toJSON(): string;
 }
 
-export interface ArtefactOptions {
+export interface ArtifactOptions {
   /**
    * By which the model hands it on: 1 to 64 of a–z, 0–9, `_` and `-`; default: the tool's name with
    * `_result`. A name that means another value already gets a number: values never change.
@@ -33,31 +33,31 @@ export interface ArtefactOptions {
 /**
  * Returned by a tool, keeps a value whole and by reference: it goes to the blob store, whatever its
  * size, and the model reads its name, its shape and how it begins. A later call whose arguments name
- * it gets it with `context.artefacts.get(name)`; it lives as long as the run.
+ * it gets it with `context.artifacts.get(name)`; it lives as long as the run.
  *
  * The value becomes JSON (dates as text, maps as objects); a text stays a text. Throws a `ToolError`
  * for a name that is not possible, and for what is no value: the model may have chosen the name.
  */
-export function artefact<Value>(value: Value, options: ArtefactOptions = {}): Artefact<Value> {
+export function artifact<Value>(value: Value, options: ArtifactOptions = {}): Artifact<Value> {
   const { name, summary } = options;
   if (name !== undefined && (typeof name !== 'string' || !NAME.test(name))) {
     throw new ToolError(
-      `artefact name ${JSON.stringify(name)?.slice(0, 100)} is not possible: ` +
+      `artifact name ${JSON.stringify(name)?.slice(0, 100)} is not possible: ` +
         'use 1 to 64 of a-z, 0-9, "_" and "-"',
     );
   }
   if (summary !== undefined && typeof summary !== 'string') {
-    throw new ToolError(`artefact: \`summary\` must be a text, not ${typeof summary}`);
+    throw new ToolError(`artifact: \`summary\` must be a text, not ${typeof summary}`);
   }
   const fault = faultOf(value);
-  if (fault !== null) throw new ToolError(`artefact: ${fault}`);
+  if (fault !== null) throw new ToolError(`artifact: ${fault}`);
   const line = summary === undefined ? '' : lineOf(summary);
   return {
-    [ARTEFACT]: true,
+    [ARTIFACT]: true,
     value,
     ...(name !== undefined && { name }),
     ...(line !== '' && { summary: line }),
-    toJSON: () => '[an artefact has to be the whole result of a tool]',
+    toJSON: () => '[an artifact has to be the whole result of a tool]',
   };
 }
 
@@ -68,11 +68,11 @@ function lineOf(summary: string): string {
 }
 
 /** By the mark, not by the class: a project may have the package twice. */
-export function isArtefact(value: unknown): value is Artefact {
-  return typeof value === 'object' && value !== null && ARTEFACT in value;
+export function isArtifact(value: unknown): value is Artifact {
+  return typeof value === 'object' && value !== null && ARTIFACT in value;
 }
 
-/** The name of an artefact whose author gave it none. */
+/** The name of an artifact whose author gave it none. */
 export function standardName(tool: string): string {
   return `${tool.toLowerCase().slice(0, TOOL_CHARACTERS)}_result`;
 }
@@ -80,5 +80,5 @@ export function standardName(tool: string): string {
 function faultOf(value: unknown): string | null {
   if (value === undefined) return 'there is no value (undefined); return one, or nothing at all';
   if (types.isPromise(value)) return 'the value is a promise; await it first';
-  return isArtefact(value) ? 'the value is an artefact already; return that one' : null;
+  return isArtifact(value) ? 'the value is an artifact already; return that one' : null;
 }

@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import { BlobError } from '../../storage/blob-store.js';
-import type { BlobStore } from '../../storage/blob-store.js';
+import { BlobError, type BlobStore } from '../../storage/blob-store.js';
 import { isOwned } from '../../storage/owned-text.js';
-import { readBlobPage } from './blob-page.js';
 import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';
+import { readFor } from '../../storage/worker-store.js';
+import type { BlobRef } from '../../core/transcript/messages.js';
+import { isContinuation } from '../utf8.js';
 
 const PAGE_BYTES = 32 * 1024;
 
@@ -54,4 +55,48 @@ function explain(error: unknown): never {
     throw new ToolError(`${error.message}; copy it from the note where the text was cut`);
   }
   throw error;
+}
+
+/** A part of a stored text. All numbers are UTF-8 bytes of the whole text. */
+interface BlobPage {
+  readonly text: string;
+  /** Where the page really begins: never inside a character. */
+  readonly offset: number;
+  /** Where the next page begins; absent at the end. */
+  readonly nextOffset?: number;
+  readonly totalBytes: number;
+}
+
+/**
+ * Reads at most `length` bytes from `offset` on. Both ends move back to the start of a character, so
+ * pages that follow `nextOffset` give the whole text, each byte once; a character larger than `length`
+ * is still given whole.
+ */
+async function readBlobPage(
+  store: Pick<BlobStore, 'get'>,
+  ref: Pick<BlobRef, 'sha256'>,
+  { offset, length }: { readonly offset: number; readonly length: number },
+): Promise<BlobPage> {
+  const bytes = Buffer.from(await readFor('a text that was too large to be shown', ref, store));
+  const start = characterStart(bytes, Math.min(offset, bytes.length));
+  const cut = characterStart(bytes, Math.min(start + length, bytes.length));
+  const end = cut > start ? cut : characterEnd(bytes, start);
+  return {
+    text: bytes.toString('utf8', start, end),
+    offset: start,
+    ...(end < bytes.length && { nextOffset: end }),
+    totalBytes: bytes.length,
+  };
+}
+
+function characterStart(bytes: Buffer, position: number): number {
+  let at = position;
+  while (at > 0 && isContinuation(bytes[at])) at -= 1;
+  return at;
+}
+
+function characterEnd(bytes: Buffer, position: number): number {
+  let at = Math.min(position + 1, bytes.length);
+  while (at < bytes.length && isContinuation(bytes[at])) at += 1;
+  return at;
 }

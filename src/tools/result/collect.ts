@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { types } from 'node:util';
 import type { Json } from '../../core/json.js';
-import { normaliseError } from './normalize-error.js';
+import { normalizeError } from './normalize-error.js';
 import { binaryNote, toPlain } from './plain.js';
 
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -62,7 +62,7 @@ async function drain(
     }
     return leave(iterator, `the stream goes on; reading stopped after ${size} bytes`);
   } catch (error) {
-    return `the stream failed here: ${normaliseError(error).message}`;
+    return `the stream failed here: ${normalizeError(error).message}`;
   } finally {
     aborted.release();
   }

@@ -8,7 +8,7 @@ const MAX_TYPE_LENGTH = 100;
 const MAX_CAUSES = 3;
 
 /** An error as data, for the model and for reports. */
-export interface NormalisedError {
+export interface NormalizedError {
   /** The error's name, e.g. `ToolError`; `Error` for what is no error. */
   readonly type: string;
   /** At most 4 KiB of UTF-8, secrets redacted, causes appended. */
@@ -16,7 +16,7 @@ export interface NormalisedError {
 }
 
 /** Contract: takes whatever was thrown and never throws itself. */
-export function normaliseError(thrown: unknown): NormalisedError {
+export function normalizeError(thrown: unknown): NormalizedError {
   const { type, message } = read(thrown);
   const text = wellFormed(redactMessage(message));
   const omitted = Buffer.byteLength(text) - MAX_MESSAGE_BYTES;
@@ -28,7 +28,7 @@ export function normaliseError(thrown: unknown): NormalisedError {
   };
 }
 
-function read(thrown: unknown): NormalisedError {
+function read(thrown: unknown): NormalizedError {
   try {
     if (isError(thrown)) {
       const name = typeof thrown.name === 'string' ? thrown.name : '';

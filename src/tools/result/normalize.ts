@@ -13,17 +13,17 @@ const MAX_CHARACTERS = 64 * 1024 * 1024;
  * Contract: never rejects; `signal` ends the reading of a stream. The text may still be large: see
  * `fitText`.
  */
-export async function normaliseResult(
+export async function normalizeResult(
   value: unknown,
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<string> {
   if (value === undefined) return '(no result)';
   const plain = isAsyncIterable(value) ? await collect(value, options.signal) : toPlain(value);
-  const text = typeof plain === 'string' ? redact(plain) : redactJsonText(serialise(plain));
+  const text = typeof plain === 'string' ? redact(plain) : redactJsonText(serialize(plain));
   return wellFormed(text);
 }
 
-function serialise(value: unknown): string {
+function serialize(value: unknown): string {
   try {
     const text = JSON.stringify(value);
     if (text.length <= MAX_CHARACTERS) return text;

@@ -5,15 +5,17 @@ import type { CallResult } from '../../core/calls/calls.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import type { Interruption } from '../../core/events.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
-import { callArtefacts } from '../../core/artifacts/named-artifacts.js';
+import { callArtifacts } from '../../core/artifacts/named-artifacts.js';
 import type { RunState } from '../../core/state.js';
 import { callSummary } from '../../core/text/summaries.js';
 import { callKey } from './call-key.js';
 import { runChild } from './child-run.js';
 import { executeCall } from './execute-call.js';
-import { passSafety } from './safety-check.js';
-import { takeInterruption, type Session } from '../run-context.js';
+import { takeInterruption, type Session, inFlight } from '../run-context.js';
 import { LEFT, takeUp, type Left, type LeftWork } from '../standing.js';
+import { condition } from '@temporalio/workflow';
+import { safetyMessage, safetyPending, settledSafety } from '../../core/calls/safety.js';
+import { askPerson } from './ask-person.js';
 
 const AT_ONCE = 5;
 
@@ -81,7 +83,7 @@ function toolInput(
   const turn = state.turn.number;
   const step = state.turn.batch?.step ?? state.turn.spent.steps;
   const { context } = session.input;
-  const artefacts = callArtefacts(state, call, tool);
+  const artifacts = callArtifacts(state, call, tool);
   return {
     definition: definition.hash,
     turn,
@@ -90,7 +92,31 @@ function toolInput(
     effect: tool.effect,
     key: callKey(session.input, state, call),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
-    ...(artefacts && { artefacts }),
+    ...(artifacts && { artifacts }),
     ...(session.input.called?.again && tool.effect === 'once' && { again: true as const }),
   };
+}
+
+type Passed =
+  | { readonly type: 'acknowledged' }
+  | { readonly type: 'refused'; readonly result: CallResult }
+  /** Nobody has decided, and nothing was done: the work was broken off, or left to a new segment. */
+  | { readonly type: 'broken_off' | 'left' };
+
+/** A call that its provider wants looked at waits for a person. No engine ever acknowledges anything. */
+async function passSafety(session: Session, call: ToolCall): Promise<Passed> {
+  try {
+    const resolution = await askPerson(session, {
+      pending: safetyPending(call, 'RUN'),
+      blocked: { reason: 'safety_check', message: safetyMessage(call) },
+    });
+    if (resolution === LEFT) return { type: 'left' };
+    const result = settledSafety(call, resolution);
+    if (result !== null) return { type: 'refused', result };
+    if (session.state.paused) await inFlight(session, () => condition(() => !session.state.paused));
+    return { type: 'acknowledged' };
+  } catch (error) {
+    if (session.interruption !== null) return { type: 'broken_off' };
+    throw error;
+  }
 }

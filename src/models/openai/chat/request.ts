@@ -112,7 +112,7 @@ export function instructionsOf(
 
 /**
  * The request in the wire format, as a function of nothing but its arguments: equal messages give
- * equal bytes, so the serialised messages of a longer request begin with those of a shorter one
+ * equal bytes, so the serialized messages of a longer request begin with those of a shorter one
  * and the provider's prompt cache holds.
  *
  * Settings go out verbatim, but cannot replace the fields that perdure itself fills. What the model

@@ -2,11 +2,13 @@ import { isObject, type Json, type JsonObject } from '../../../core/json.js';
 import { reducedBy, type Capabilities } from '../../capabilities.js';
 import type { ModelRequest, ModelTool } from '../../model.js';
 import { ModelError } from '../../model-error.js';
-import { inputItems, type Referred } from './input.js';
-import { truncationFor, withoutHandler } from '../computer.js';
-import type { Item } from './items.js';
+import { truncationFor, withoutHandler, screenCalls, screenOutput } from '../computer.js';
+import { type Item, assistantItems } from './items.js';
 import { instructionsOf, schemaName, type Terms } from '../chat/request.js';
 import { isStrictSchema } from '../../strict-schema.js';
+import type { PromptMessage } from '../../../core/transcript/messages.js';
+import { attachedPart, type AttachedData, type WirePart } from '../../attachments.js';
+import type { Returning } from '../replayed-items.js';
 
 /** The body of `POST /responses`. Settings stand beside these fields under their own names. */
 export interface ResponsesRequest {
@@ -161,4 +163,48 @@ export function responsesRequest(
     ...(!without.includes('store') && { store: false }),
     ...(stream && terms.takes.streaming && { stream: true }),
   };
+}
+
+/** What the messages of a request only refer to. */
+interface Referred extends Returning {
+  readonly data: AttachedData;
+}
+
+function inputPart(part: WirePart): Item {
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text };
+    case 'image_url':
+      return { type: 'input_image', image_url: part.image_url.url, detail: 'auto' };
+    case 'file':
+      return { type: 'input_file', ...part.file };
+  }
+}
+
+function userItem(
+  { text, attachments = [] }: Extract<PromptMessage, { readonly role: 'user' }>,
+  data: AttachedData,
+): Item {
+  if (attachments.length === 0) return { type: 'message', role: 'user', content: text };
+  const parts = attachments.map((attachment) => inputPart(attachedPart(attachment, data)));
+  const words: readonly Item[] = text === '' ? [] : [{ type: 'input_text', text }];
+  return { type: 'message', role: 'user', content: [...words, ...parts] };
+}
+
+/** Messages as input items; equal messages give equal bytes, so a longer conversation begins as a shorter one. */
+function inputItems(messages: readonly PromptMessage[], how: Referred): readonly Item[] {
+  const screens = screenCalls(messages, how);
+  return messages.flatMap((message): readonly Item[] => {
+    switch (message.role) {
+      case 'user':
+        return [userItem(message, how.data)];
+      case 'assistant':
+        return assistantItems(message, { ...how, screens });
+      case 'tool': {
+        const item = screens.get(message.callId);
+        if (item !== undefined) return screenOutput(message, { item, data: how.data });
+        return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
+      }
+    }
+  });
 }

@@ -3,28 +3,28 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { learnSecrets } from '../../src/secrets/known.js';
 import { answer } from '../../src/tools/built-in/answer.js';
-import { artefact, isArtefact, standardName } from '../../src/tools/built-in/artifact.js';
-import { artefactValue, kindOf } from '../../src/tools/artifact-value.js';
+import { artifact, isArtifact, standardName } from '../../src/tools/built-in/artifact.js';
+import { artifactValue, kindOf } from '../../src/tools/artifact-value.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { listArtefacts } from '../../src/tools/built-in/list-artifacts.js';
-import { normaliseResult } from '../../src/tools/result/normalize.js';
+import { listArtifacts } from '../../src/tools/built-in/list-artifacts.js';
+import { normalizeResult } from '../../src/tools/result/normalize.js';
 import { createToolRegistry } from '../../src/tools/registry.js';
 import { returnedError } from '../../src/tools/result/returned-error.js';
 import { today } from '../../src/tools/built-in/today.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 import { callFailure, callTool } from './support.js';
 
-describe('artefact', () => {
+describe('artifact', () => {
   test.each(['orders', 'orders_2', '2026-11', 'x'.repeat(64)])('takes the name %j', (name) => {
-    expect(artefact([1], { name })).toMatchObject({ value: [1], name });
+    expect(artifact([1], { name })).toMatchObject({ value: [1], name });
   });
 
   test.each(['', 'Orders', 'orders 2', 'a/b', 'x'.repeat(65), 7])(
     'refuses the name %j, so that the model hears it',
     (name) => {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as JavaScript would
-      const make = (): unknown => artefact(1, { name: name as string });
+      const make = (): unknown => artifact(1, { name: name as string });
       expect(make).toThrow(ToolError);
       expect(make).toThrow(/is not possible: use 1 to 64 of a-z, 0-9, "_" and "-"/);
     },
@@ -33,35 +33,35 @@ describe('artefact', () => {
   test.each([
     [undefined, 'there is no value'],
     [Promise.resolve(1), 'a promise; await it first'],
-    [artefact(1), 'an artefact already'],
+    [artifact(1), 'an artifact already'],
   ])('refuses %o', (value, message) => {
-    expect(() => artefact(value)).toThrow(message);
+    expect(() => artifact(value)).toThrow(message);
   });
 
   test('puts its summary into one short line', () => {
-    const { summary } = artefact(1, { summary: ` of\n ${'x'.repeat(400)}` });
+    const { summary } = artifact(1, { summary: ` of\n ${'x'.repeat(400)}` });
     expect(summary).toBe(`of ${'x'.repeat(297)}`);
-    expect(artefact(1, { summary: ' ' })).not.toHaveProperty('summary');
+    expect(artifact(1, { summary: ' ' })).not.toHaveProperty('summary');
   });
 
   test('tells no secret in its summary, not even the beginning of one, and no half character', () => {
-    process.env['ARTEFACT_TEST_TOKEN'] = 'canary-4711-canary';
+    process.env['ARTIFACT_TEST_TOKEN'] = 'canary-4711-canary';
     learnSecrets({ env: process.env });
     try {
       const summary = `${'x'.repeat(290)} canary-4711-canary`;
-      expect(artefact(1, { summary }).summary).toBe(`${'x'.repeat(290)} [redacted`);
-      expect(artefact(1, { summary: `${'x'.repeat(299)}😀` }).summary).toBe(
+      expect(artifact(1, { summary }).summary).toBe(`${'x'.repeat(290)} [redacted`);
+      expect(artifact(1, { summary: `${'x'.repeat(299)}😀` }).summary).toBe(
         `${'x'.repeat(299)}\ufffd`,
       );
     } finally {
-      delete process.env['ARTEFACT_TEST_TOKEN'];
+      delete process.env['ARTIFACT_TEST_TOKEN'];
     }
   });
 
   test('says where it belongs when it lies inside something else', async () => {
-    const text = await normaliseResult({ rows: artefact([1]) });
-    expect(text).toBe('{"rows":"[an artefact has to be the whole result of a tool]"}');
-    expect([artefact(1), { value: 1 }, null].map(isArtefact)).toEqual([true, false, false]);
+    const text = await normalizeResult({ rows: artifact([1]) });
+    expect(text).toBe('{"rows":"[an artifact has to be the whole result of a tool]"}');
+    expect([artifact(1), { value: 1 }, null].map(isArtifact)).toEqual([true, false, false]);
   });
 
   test('has the name of its tool, in the letters that a name may have', () => {
@@ -70,7 +70,7 @@ describe('artefact', () => {
   });
 });
 
-describe('the value of an artefact', () => {
+describe('the value of an artifact', () => {
   test.each([
     ['a text', '"', 'text of 1 characters'],
     [[1, 2], '[1,2]', 'array of 2'],
@@ -86,7 +86,7 @@ describe('the value of an artefact', () => {
     [false, 'false', 'boolean false'],
   ])('is kept as data: %o', async (value, content, kind) => {
     const given = value === 'a text' ? '"' : value;
-    expect(await artefactValue(given)).toMatchObject({ content, kind, head: content });
+    expect(await artifactValue(given)).toMatchObject({ content, kind, head: content });
   });
 
   test('of a stream is what came', async () => {
@@ -94,7 +94,7 @@ describe('the value of an artefact', () => {
       yield { n: 1 };
       yield await Promise.resolve({ n: 2 });
     }
-    expect(await artefactValue(rows())).toMatchObject({ content: '[{"n":1},{"n":2}]' });
+    expect(await artifactValue(rows())).toMatchObject({ content: '[{"n":1},{"n":2}]' });
   });
 
   test.each([
@@ -103,15 +103,15 @@ describe('the value of an artefact', () => {
     [{ later: Promise.resolve(1) }, 'something promise'],
     [Array.from({ length: 1_000_001 }, () => 0), 'more than 1000000 values'],
   ])('is refused where something would be lost: %#', async (value, lost) => {
-    expect(await artefactValue(value)).toEqual({
-      problem: expect.stringContaining(`holds ${lost}, which an artefact cannot keep; give plain`),
+    expect(await artifactValue(value)).toEqual({
+      problem: expect.stringContaining(`holds ${lost}, which an artifact cannot keep; give plain`),
     });
   });
 
   test('begins with at most 500 bytes of it, and says in a line what it is (property)', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
-        const kept = await artefactValue(value);
+        const kept = await artifactValue(value);
         if ('problem' in kept) throw new Error(kept.problem);
         expect(Buffer.byteLength(kept.head)).toBeLessThanOrEqual(500);
         expect(kept.content.startsWith(kept.head)).toBe(true);
@@ -149,7 +149,7 @@ describe('an error that a tool returns', () => {
 
 describe('the default tools', () => {
   test('are four, by name', () => {
-    const names = ['answer', 'list_artefacts', 'return_artefact', 'today'];
+    const names = ['answer', 'list_artifacts', 'return_artifact', 'today'];
     expect(createToolRegistry(defaultTools()).names).toEqual(names);
   });
 
@@ -158,8 +158,8 @@ describe('the default tools', () => {
     const tools = defaultTools([own]);
     expect(tools.map(({ name }) => name)).toEqual([
       'answer',
-      'list_artefacts',
-      'return_artefact',
+      'list_artifacts',
+      'return_artifact',
       'today',
     ]);
     expect(tools.at(-1)).toBe(own);
@@ -174,23 +174,23 @@ describe('the default tools', () => {
     expect(await callTool(list, { answer: [1, 2] })).toBe('[1,2]');
   });
 
-  test('list_artefacts is not executed on a worker', async () => {
-    expect(listArtefacts().kind).toBe('artefacts');
-    expect((await callFailure(listArtefacts(), {})).message).toContain('deploy both');
+  test('list_artifacts is not executed on a worker', async () => {
+    expect(listArtifacts().kind).toBe('artifacts');
+    expect((await callFailure(listArtifacts(), {})).message).toContain('deploy both');
   });
 
   test('output types a value whichever way it is returned', () => {
     const options = { name: 't', description: 't', input: z.object({}), effect: 'read' } as const;
     const output = z.object({ n: z.number() });
     const made = [
-      defineTool({ ...options, output, execute: () => artefact({ n: 1 }) }),
+      defineTool({ ...options, output, execute: () => artifact({ n: 1 }) }),
       defineTool({ ...options, output, execute: async () => ({ n: 1 }) }),
       // @ts-expect-error -- the value is not what the schema says
-      defineTool({ ...options, output, execute: () => artefact({ n: 'one' }) }),
+      defineTool({ ...options, output, execute: () => artifact({ n: 'one' }) }),
       defineTool({
         ...options,
         output,
-        execute: async (_, { artefacts }) => await artefacts.get('a', output),
+        execute: async (_, { artifacts }) => await artifacts.get('a', output),
       }),
     ];
     expect(made.map((tool) => tool.output)).toEqual(made.map(() => output));

@@ -1,36 +1,36 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { takeArtefacts } from '../../src/core/artifacts/artifacts.js';
+import { takeArtifacts } from '../../src/core/artifacts/artifacts.js';
 import { succeededCall } from '../../src/core/calls/call-results.js';
 import type { CallResult } from '../../src/core/calls/calls.js';
-import { artefactsBefore } from '../../src/core/input/fork.js';
+import { artifactsBefore } from '../../src/core/input/fork.js';
 import { parseJson } from '../../src/core/json.js';
-import type { Artefact, ArtefactMade, Message } from '../../src/core/transcript/messages.js';
-import { callArtefacts } from '../../src/core/artifacts/named-artifacts.js';
+import type { Artifact, ArtifactMade, Message } from '../../src/core/transcript/messages.js';
+import { callArtifacts } from '../../src/core/artifacts/named-artifacts.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { asks, begun, config, toolDefinition, withResults } from '../support/scripts.js';
 
 const look = toolDefinition('look', 'read');
 const done = toolDefinition('done', 'read', { ends: true });
-const list = toolDefinition('list_artefacts', 'read', { kind: 'artefacts' });
+const list = toolDefinition('list_artifacts', 'read', { kind: 'artifacts' });
 
-const made = (name: string, value = name): ArtefactMade => ({
+const made = (name: string, value = name): ArtifactMade => ({
   name,
   blob: { sha256: value.padEnd(64, '0'), bytes: 5 },
   kind: 'array of 3',
 });
 
-const result = (id: string, artefact: ArtefactMade): CallResult => ({
+const result = (id: string, artifact: ArtifactMade): CallResult => ({
   id,
   ok: true,
   text: '[1,2]',
-  artefact,
+  artifact,
   executed: true,
 });
 
 /** A turn in which each message of calls made these. */
-function having(...batches: readonly (readonly ArtefactMade[])[]): RunState {
+function having(...batches: readonly (readonly ArtifactMade[])[]): RunState {
   let state = begun(config({ tools: [look, done, list], limits: { toolCalls: null } }));
   for (const batch of batches) {
     const reply = asks(...batch.map((_, n) => ['look', { n }] as const));
@@ -42,20 +42,20 @@ function having(...batches: readonly (readonly ArtefactMade[])[]): RunState {
   return state;
 }
 
-const names = ({ artefacts = [] }: RunState): readonly string[] =>
-  artefacts.map(({ name }) => name);
+const names = ({ artifacts = [] }: RunState): readonly string[] =>
+  artifacts.map(({ name }) => name);
 const texts = ({ transcript }: RunState): readonly string[] =>
   transcript.messages.filter(({ role }) => role === 'tool').map(({ text }) => text);
 
-describe('the artefacts of a run', () => {
+describe('the artifacts of a run', () => {
   test('are known by name, with the call that made each, in call order', () => {
     const state = having([made('a'), made('b')]);
-    expect(state.artefacts).toEqual([
+    expect(state.artifacts).toEqual([
       { ...made('a'), tool: 'look', call: 'call_1_1_0' },
       { ...made('b'), tool: 'look', call: 'call_1_1_1' },
     ]);
     expect(texts(state)[0]).toBe(
-      `[artefact "a": array of 3, 5 bytes. It is kept whole: hand it to a tool by its name, or read ` +
+      `[artifact "a": array of 3, 5 bytes. It is kept whole: hand it to a tool by its name, or read ` +
         `it with read_result({"ref":"${made('a').blob.sha256}","offset":0})]\nIt is:\n[1,2]`,
     );
     expect(state.transcript.messages.at(-1)).toMatchObject({ blob: made('b').blob });
@@ -63,32 +63,32 @@ describe('the artefacts of a run', () => {
 
   test('are no field of a run that has none', () => {
     const state = begun(config());
-    expect(takeArtefacts(state, { step: 1, at: 0, calls: [], results: [] }, []).state).toBe(state);
-    expect(state).not.toHaveProperty('artefacts');
-    expect(callArtefacts(state, { arguments: '{"from":"a"}' }, look)).toBeNull();
+    expect(takeArtifacts(state, { step: 1, at: 0, calls: [], results: [] }, []).state).toBe(state);
+    expect(state).not.toHaveProperty('artifacts');
+    expect(callArtifacts(state, { arguments: '{"from":"a"}' }, look)).toBeNull();
   });
 
   test('keep their names: another value under one gets a number, the same value keeps it', () => {
     const state = having([made('a', '1'), made('a', '2')], [made('a', '1')], [made('a', '3')]);
     expect(names(state)).toEqual(['a', 'a_2', 'a_3']);
     expect(texts(state)[1]).toContain('"a_2" ("a" is another value, made before,');
-    expect(texts(state)[2]).toContain('[artefact "a": ');
+    expect(texts(state)[2]).toContain('[artifact "a": ');
     expect(texts(state)[2]).not.toContain('another value');
   });
 
   test('get no number that was given before, though the first is forgotten', () => {
     const state = having([made('a', '1'), made('a', '2')]);
-    const later = { ...state, artefacts: state.artefacts?.slice(1) ?? [] };
+    const later = { ...state, artifacts: state.artifacts?.slice(1) ?? [] };
     const { batch, ...rest } = { batch: { step: 2, at: 0, calls: [], results: [] }, ...later };
     const call = { id: 'c', name: 'look', arguments: '{}', digest: '' };
-    const taken = takeArtefacts(rest, { ...batch, calls: [call] }, [result('c', made('a', '3'))]);
+    const taken = takeArtifacts(rest, { ...batch, calls: [call] }, [result('c', made('a', '3'))]);
     expect(names(taken.state)).toEqual(['a_2', 'a_3']);
   });
 
   test('whose name only looks like a numbered one leave the plain name free', () => {
     const state = having([made('report_2024', '1')], [made('report', '2'), made('report', '1')]);
     expect(names(state)).toEqual(['report_2024', 'report', 'report_2']);
-    expect(texts(state)[1]).toContain('[artefact "report": ');
+    expect(texts(state)[1]).toContain('[artifact "report": ');
     // The number that comes next is one that a tool has given itself.
     const taken = having([made('a', '1'), made('a_2', '2'), made('a', '3'), made('a', '4')]);
     expect(names(taken)).toEqual(['a', 'a_2', 'a_3', 'a_4']);
@@ -100,7 +100,7 @@ describe('the artefacts of a run', () => {
     const many = Array.from({ length: 320 }, (_, n) => [made(`n${n}`)]);
     expect(names(having(...many))).toEqual(many.slice(20).map(([one]) => one?.name));
     const wide = many.map(([one]) => [{ ...one!, summary: '€'.repeat(300) }]);
-    const index = having(...wide).artefacts ?? [];
+    const index = having(...wide).artifacts ?? [];
     expect(index.at(-1)?.name).toBe('n319');
     expect(Buffer.byteLength(JSON.stringify(index))).toBeLessThan(240 * 1024);
     expect(index.length).toBeGreaterThan(140);
@@ -111,7 +111,7 @@ describe('the artefacts of a run', () => {
     state = reduce(state, { type: 'model-replied', reply: asks(['done']), at: 0 });
     const [call] = state.turn.batch?.calls ?? [];
     if (call === undefined) throw new Error('no call');
-    const ended = succeededCall(call, done, { text: '[1]', output: [1], artefact: made('a') });
+    const ended = succeededCall(call, done, { text: '[1]', output: [1], artifact: made('a') });
     state = withResults(state, [ended]);
     expect(state.turn.outcome).toMatchObject({ reason: 'tool', answer: '[1]', output: [1] });
     expect(names(state)).toEqual(['a']);
@@ -124,20 +124,20 @@ describe('the artefacts of a run', () => {
     state = reduce(state, { type: 'call-finished', result: known });
     state = reduce(state, { type: 'interrupted', by: 'cancelTurn', at: 0 });
     expect(names(state)).toEqual(['a']);
-    expect(texts(state)[0]).toContain('[artefact "a": ');
+    expect(texts(state)[0]).toContain('[artifact "a": ');
   });
 
   test('are listed by the state, newest first, and counted as no call', () => {
     const listed = (state: RunState): string => {
-      const reply = asks(['list_artefacts']);
+      const reply = asks(['list_artifacts']);
       const next = reduce(state, { type: 'model-replied', reply, at: 0 });
       expect(next.turn.spent.toolCalls).toBe(state.turn.spent.toolCalls);
       return texts(next).at(-1) ?? '';
     };
-    expect(listed(having())).toBe('There are no artefacts yet.');
+    expect(listed(having())).toBe('There are no artifacts yet.');
     const two = having([made('a')], [{ ...made('b'), summary: 'of this year' }]);
     expect(listed(two)).toBe(
-      '2 artefacts, newest first:\n' +
+      '2 artifacts, newest first:\n' +
         '- b: array of 3, 5 B, made by look (call_1_2_0): of this year\n' +
         '- a: array of 3, 5 B, made by look (call_1_1_0)',
     );
@@ -151,17 +151,17 @@ describe('the artefacts of a run', () => {
     ]);
     const state = having(...wide);
     const before = texts(state).length;
-    const reply = asks(...Array.from({ length: 128 }, () => ['list_artefacts'] as const));
+    const reply = asks(...Array.from({ length: 128 }, () => ['list_artifacts'] as const));
     const listed = texts(reduce(state, { type: 'model-replied', reply, at: 0 })).slice(before);
-    expect(listed[0]).toContain('100 artefacts, newest first');
+    expect(listed[0]).toContain('100 artifacts, newest first');
     expect(listed.at(-1)).toMatch(/not_executed.*ask in the next/);
     expect(listed.join('').length).toBeLessThan(130_000);
   });
 
   test('that later messages made stay out of a fork', () => {
-    const { artefacts = [], transcript } = having([made('a')], [made('b')]);
+    const { artifacts = [], transcript } = having([made('a')], [made('b')]);
     const of = (at: number): readonly string[] =>
-      artefactsBefore(artefacts, transcript.messages, at).map(({ name }) => name);
+      artifactsBefore(artifacts, transcript.messages, at).map(({ name }) => name);
     const made2 = transcript.messages.findLastIndex((one: Message) => one.role === 'tool');
     expect([of(made2 + 1), of(made2), of(1)]).toEqual([['a', 'b'], ['a'], []]);
   });
@@ -170,11 +170,11 @@ describe('the artefacts of a run', () => {
 describe('a call', () => {
   const state = having([made('rows')], [made('rows', '2')], [made('note')]);
   const told = (args: unknown, parameters = {}) =>
-    callArtefacts(state, { arguments: JSON.stringify(args) }, { parameters });
+    callArtifacts(state, { arguments: JSON.stringify(args) }, { parameters });
   const named = (args: unknown, parameters = {}): readonly string[] =>
     (told(args, parameters)?.named ?? []).map(({ name }) => name);
 
-  test('is given the artefacts that its arguments name, whole and at any depth', () => {
+  test('is given the artifacts that its arguments name, whole and at any depth', () => {
     expect(told({ from: 'rows' })).toEqual({ named: [{ name: 'rows', blob: made('rows').blob }] });
     expect(named({ all: [{ deep: ' Rows_2 ' }, 'NOTE'] })).toEqual(['rows_2', 'note']);
     expect(named({ text: 'the rows of today', rows: 1 })).toEqual([]);
@@ -194,13 +194,13 @@ describe('a call', () => {
     const many = having(...Array.from({ length: 60 }, (_, n) => [made(`n${n}`)]));
     const all = { of: names(many) };
     const json = JSON.stringify(all);
-    expect(callArtefacts(many, { arguments: json }, look)?.named).toHaveLength(50);
-    const none = callArtefacts(many, { arguments: '{"a":"x"}' }, look);
+    expect(callArtifacts(many, { arguments: json }, look)?.named).toHaveLength(50);
+    const none = callArtifacts(many, { arguments: '{"a":"x"}' }, look);
     expect(none?.known).toEqual(Array.from({ length: 20 }, (_, n) => `n${59 - n}`));
   });
 
   test('gets a name exactly when one of its texts is that name, whatever the arguments (property)', () => {
-    const artefacts: readonly Artefact[] = state.artefacts ?? [];
+    const artifacts: readonly Artifact[] = state.artifacts ?? [];
     const text = fc.oneof(fc.constantFrom('rows', 'ROWS', 'rows_2', 'note', 'no'), fc.string());
     const { tree } = fc.letrec((tie) => ({
       tree: fc.oneof(
@@ -220,7 +220,7 @@ describe('a call', () => {
           if (typeof value === 'string') found.push(value.trim().toLowerCase());
           return value;
         });
-        const wanted = artefacts.filter(({ name }) => found.includes(name)).map((one) => one.name);
+        const wanted = artifacts.filter(({ name }) => found.includes(name)).map((one) => one.name);
         expect(named(parseJson(json))).toEqual(wanted);
       }),
     );
@@ -229,10 +229,10 @@ describe('a call', () => {
   test('takes arguments of any form', () => {
     fc.assert(
       fc.property(fc.string(), (json) => {
-        expect(callArtefacts(state, { arguments: json }, look)).not.toBeNull();
+        expect(callArtifacts(state, { arguments: json }, look)).not.toBeNull();
       }),
     );
     const deep = `${'['.repeat(50_000)}"rows"${']'.repeat(50_000)}`;
-    expect(callArtefacts(state, { arguments: deep }, look)).not.toBeNull();
+    expect(callArtifacts(state, { arguments: deep }, look)).not.toBeNull();
   });
 });

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { learnSecrets } from '../../src/secrets/known.js';
-import { normaliseResult } from '../../src/tools/result/normalize.js';
+import { normalizeResult } from '../../src/tools/result/normalize.js';
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -27,7 +27,7 @@ class Account {
   }
 }
 
-describe('normaliseResult', () => {
+describe('normalizeResult', () => {
   it.each([
     ['a text, as it is', 'a "text"\n', 'a "text"\n'],
     ['an empty text', '', ''],
@@ -39,7 +39,7 @@ describe('normaliseResult', () => {
     ['a date', new Date(0), '1970-01-01T00:00:00.000Z'],
     ['an invalid date', new Date('x'), 'Invalid Date'],
     ['a symbol', Symbol('s'), '[symbol s]'],
-    ['a function', normaliseResult, '[function normaliseResult]'],
+    ['a function', normalizeResult, '[function normalizeResult]'],
     ['a function without a name', () => 1, '[function without a name]'],
     ['plain data', { a: [1, null, 'x'], b: { c: true } }, '{"a":[1,null,"x"],"b":{"c":true}}'],
     ['undefined inside', { a: undefined, b: [undefined] }, '{"b":[null]}'],
@@ -90,7 +90,7 @@ describe('normaliseResult', () => {
     ['a key that is a trap', JSON.parse('{"__proto__":{"a":1}}'), '{"__proto__":{"a":1}}'],
     ['half a character', 'a\uD800b', 'a\uFFFDb'],
   ])('gives %s', async (_label, value, expected) => {
-    expect(await normaliseResult(value)).toBe(expected);
+    expect(await normalizeResult(value)).toBe(expected);
   });
 
   it('names a getter that throws and goes on', async () => {
@@ -101,7 +101,7 @@ describe('normaliseResult', () => {
       },
       c: 3,
     };
-    expect(await normaliseResult(value)).toBe('{"a":1,"b":"[getter threw: closed]","c":3}');
+    expect(await normalizeResult(value)).toBe('{"a":1,"b":"[getter threw: closed]","c":3}');
   });
 
   it('names what cannot be read at all', async () => {
@@ -113,60 +113,60 @@ describe('normaliseResult', () => {
         },
       },
     );
-    expect(await normaliseResult({ hostile })).toBe('{"hostile":"[unreadable: hands off]"}');
+    expect(await normalizeResult({ hostile })).toBe('{"hostile":"[unreadable: hands off]"}');
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
-    expect(await normaliseResult([proxy])).toMatch(/^\["\[unreadable: /);
+    expect(await normalizeResult([proxy])).toMatch(/^\["\[unreadable: /);
     const toJson = {
       toJSON: () => {
         throw new Error('no');
       },
     };
-    expect(await normaliseResult([toJson])).toBe('["[unreadable: no]"]');
+    expect(await normalizeResult([toJson])).toBe('["[unreadable: no]"]');
   });
 
   it('shows an object that stands in two places twice', async () => {
     const shared = { a: 1 };
-    expect(await normaliseResult([shared, shared])).toBe('[{"a":1},{"a":1}]');
+    expect(await normalizeResult([shared, shared])).toBe('[{"a":1},{"a":1}]');
   });
 
   it('stops at structures that would never end', async () => {
     let deep: unknown = 'bottom';
     for (let level = 0; level < 100_000; level += 1) deep = [deep];
-    expect(await normaliseResult(deep)).toContain('[nested too deep]');
+    expect(await normalizeResult(deep)).toContain('[nested too deep]');
 
     let wide: unknown = ['x'];
     for (let level = 0; level < 40; level += 1) wide = [wide, wide];
-    expect(await normaliseResult(wide)).toContain('more omitted]');
+    expect(await normalizeResult(wide)).toContain('more omitted]');
 
     const endless = {
       *[Symbol.iterator]() {
         for (;;) yield 'again';
       },
     };
-    expect(await normaliseResult(endless)).toContain('[more omitted]');
-    expect(await normaliseResult(Object.assign([], { length: 4_294_967_295 }))).toContain(
+    expect(await normalizeResult(endless)).toContain('[more omitted]');
+    expect(await normalizeResult(Object.assign([], { length: 4_294_967_295 }))).toContain(
       'more omitted]',
     );
   });
 
   it('cuts a text that stands in a thousand places once there is too much of it', async () => {
     const text = 'x'.repeat(1024 * 1024);
-    const result = await normaliseResult(Array.from({ length: 1_000 }, () => text));
+    const result = await normalizeResult(Array.from({ length: 1_000 }, () => text));
     expect(result.length).toBeLessThan(66 * 1024 * 1024);
     expect(result).toContain('characters omitted]');
   });
 
   it('keeps 50 MB of text', async () => {
     const text = 'é'.repeat(25 * 1024 * 1024);
-    expect((await normaliseResult(text)) === text).toBe(true);
+    expect((await normalizeResult(text)) === text).toBe(true);
   });
 
   it('keeps JSON as it is, whatever it holds', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         fc.pre(typeof value !== 'string' && !/\\u[dD]/.test(JSON.stringify(value)));
-        expect(await normaliseResult(value)).toBe(JSON.stringify(value));
+        expect(await normalizeResult(value)).toBe(JSON.stringify(value));
       }),
     );
   });
@@ -185,7 +185,7 @@ describe('normaliseResult', () => {
     });
     await fc.assert(
       fc.asyncProperty(anything, async (value) => {
-        expect(typeof (await normaliseResult(value))).toBe('string');
+        expect(typeof (await normalizeResult(value))).toBe('string');
       }),
     );
   });
@@ -193,8 +193,8 @@ describe('normaliseResult', () => {
   it('redacts secrets, also where JSON escapes them', async () => {
     vi.stubEnv('SHOP_API_KEY', 'sk-"quoted"-1234');
     learnSecrets({ env: process.env });
-    expect(await normaliseResult('key sk-"quoted"-1234.')).toBe('key [redacted SHOP_API_KEY].');
-    expect(await normaliseResult({ key: 'sk-"quoted"-1234' })).toBe(
+    expect(await normalizeResult('key sk-"quoted"-1234.')).toBe('key [redacted SHOP_API_KEY].');
+    expect(await normalizeResult({ key: 'sk-"quoted"-1234' })).toBe(
       '{"key":"[redacted SHOP_API_KEY]"}',
     );
   });
@@ -212,27 +212,27 @@ async function* ones(): AsyncGenerator<number> {
   for (;;) yield 1;
 }
 
-describe('normaliseResult of streams', () => {
+describe('normalizeResult of streams', () => {
   it('joins the text of a stream, also where chunks part a character', async () => {
     const bytes = Buffer.from('grüße');
     const stream = Readable.from([bytes.subarray(0, 3), bytes.subarray(3)]);
-    expect(await normaliseResult(stream)).toBe('grüße');
-    expect(await normaliseResult(Readable.from(['a', 'b']))).toBe('ab');
+    expect(await normalizeResult(stream)).toBe('grüße');
+    expect(await normalizeResult(Readable.from(['a', 'b']))).toBe('ab');
   });
 
   it('reads web streams and generators', async () => {
-    expect(await normaliseResult(new Response('from the web').body)).toBe('from the web');
-    expect(await normaliseResult(yielding(1, { two: 2n }))).toBe('[1,{"two":"2"}]');
-    expect(await normaliseResult(Readable.from([]))).toBe('');
+    expect(await normalizeResult(new Response('from the web').body)).toBe('from the web');
+    expect(await normalizeResult(yielding(1, { two: 2n }))).toBe('[1,{"two":"2"}]');
+    expect(await normalizeResult(Readable.from([]))).toBe('');
   });
 
   it('notes bytes that are no text', async () => {
     const stream = Readable.from([Buffer.from([0xff, 0xd8]), Buffer.from([0])]);
-    expect(await normaliseResult(stream)).toBe('{"type":"binary","bytes":3,"base64Head":"/9gA"}');
+    expect(await normalizeResult(stream)).toBe('{"type":"binary","bytes":3,"base64Head":"/9gA"}');
   });
 
   it('keeps what came before a stream failed', async () => {
-    expect(await normaliseResult(yielding('half ', new Error('disk on fire')))).toBe(
+    expect(await normalizeResult(yielding('half ', new Error('disk on fire')))).toBe(
       'half \n[the stream failed here: disk on fire]',
     );
   });
@@ -246,13 +246,13 @@ describe('normaliseResult of streams', () => {
         isClosed = true;
       }
     }
-    const text = await normaliseResult(endless());
+    const text = await normalizeResult(endless());
     expect(text).toContain('[the stream goes on; reading stopped after 8388608 bytes]');
     await vi.waitFor(() => expect(isClosed).toBe(true));
   });
 
   it('stops a stream of endlessly many small values', async () => {
-    expect(await normaliseResult(ones())).toContain('"[the stream goes on; reading stopped');
+    expect(await normalizeResult(ones())).toContain('"[the stream goes on; reading stopped');
   });
 
   it('stops at the abort of its signal, even while the stream is silent', async () => {
@@ -262,7 +262,7 @@ describe('normaliseResult of streams', () => {
       cancel.abort();
       await new Promise(() => {});
     }
-    expect(await normaliseResult(silent(), { signal: cancel.signal })).toBe(
+    expect(await normalizeResult(silent(), { signal: cancel.signal })).toBe(
       'first\n[the stream was cancelled here]',
     );
   });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { normaliseError } from '../../src/tools/result/normalize-error.js';
+import { normalizeError } from '../../src/tools/result/normalize-error.js';
 import { learnSecrets } from '../../src/secrets/known.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 
@@ -13,7 +13,7 @@ cyclic['self'] = cyclic;
 const withCyclicCause = new Error('outer');
 withCyclicCause.cause = withCyclicCause;
 
-describe('normaliseError', () => {
+describe('normalizeError', () => {
   it.each([
     ['an error', new RangeError('too far'), 'RangeError', 'too far'],
     ['a ToolError', new ToolError('no such order'), 'ToolError', 'no such order'],
@@ -43,30 +43,30 @@ describe('normaliseError', () => {
       'all failed: first',
     ],
   ])('gives %s', (_label, thrown, type, message) => {
-    expect(normaliseError(thrown)).toEqual({ type, message });
+    expect(normalizeError(thrown)).toEqual({ type, message });
   });
 
   it('survives errors that lie about themselves', () => {
     const odd = Object.assign(new Error('x'), { name: 5, message: { deep: 1n } });
-    expect(normaliseError(odd)).toEqual({ type: 'Error', message: '{"deep":"1"}' });
+    expect(normalizeError(odd)).toEqual({ type: 'Error', message: '{"deep":"1"}' });
     const trap = new Proxy(new Error('x'), {
       get: () => {
         throw new Error('trapped');
       },
     });
-    expect(normaliseError(trap)).toEqual({
+    expect(normalizeError(trap)).toEqual({
       type: 'Error',
       message: 'it threw an object that cannot be read',
     });
   });
 
   it('cuts 300,000 characters to 4 KiB of UTF-8 and says so', () => {
-    const { message } = normaliseError(new Error('ü'.repeat(300_000)));
+    const { message } = normalizeError(new Error('ü'.repeat(300_000)));
     expect(Buffer.byteLength(message)).toBeLessThanOrEqual(4096);
     expect(Buffer.byteLength(message)).toBeGreaterThan(4000);
     expect(message).toMatch(/^ü+… \[cut, 600000 bytes in all\]$/);
     expect(
-      normaliseError(Object.assign(new Error('x'), { name: 'N'.repeat(9_000) })).type,
+      normalizeError(Object.assign(new Error('x'), { name: 'N'.repeat(9_000) })).type,
     ).toHaveLength(100);
   });
 
@@ -74,8 +74,8 @@ describe('normaliseError', () => {
     vi.stubEnv('SHOP_TOKEN', 'abcdefgh-12345678');
     learnSecrets({ env: process.env });
     const thrown = new Error(`${'x'.repeat(4_050)}abcdefgh-12345678${'y'.repeat(100)}`);
-    expect(normaliseError(thrown).message).not.toContain('abcd');
-    expect(normaliseError('401 for abcdefgh-12345678').message).toBe(
+    expect(normalizeError(thrown).message).not.toContain('abcd');
+    expect(normalizeError('401 for abcdefgh-12345678').message).toBe(
       '401 for [redacted SHOP_TOKEN]',
     );
   });

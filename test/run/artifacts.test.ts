@@ -7,7 +7,7 @@ import type { PerdureClient } from '../../src/client/client-types.js';
 import { messageTokens } from '../../src/core/transcript/transcript.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { callTool, callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
-import { artefact } from '../../src/tools/built-in/artifact.js';
+import { artifact } from '../../src/tools/built-in/artifact.js';
 import { answer } from '../../src/tools/built-in/answer.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -30,16 +30,16 @@ const loadRows = defineTool({
   effect: 'read',
   output: z.array(Row),
   execute: async ({ count, name }) =>
-    artefact(rows(count), { summary: 'all rows', ...(name !== undefined && { name }) }),
+    artifact(rows(count), { summary: 'all rows', ...(name !== undefined && { name }) }),
 });
 const countRows = defineTool({
   name: 'count_rows',
-  description: 'counts the rows of an artefact',
+  description: 'counts the rows of an artifact',
   input: z.object({ from: z.string() }),
   effect: 'read',
-  execute: async ({ from }, { artefacts }) => {
-    const found = await artefacts.get(from, z.array(Row));
-    counted.push(`${artefacts.names.join()} ${found.length}`);
+  execute: async ({ from }, { artifacts }) => {
+    const found = await artifacts.get(from, z.array(Row));
+    counted.push(`${artifacts.names.join()} ${found.length}`);
     return `${found.length} rows, the last ${found.at(-1)?.id}`;
   },
 });
@@ -48,7 +48,7 @@ const write = defineTool({
   description: 'writes a text',
   input: z.object({ text: z.string() }),
   effect: 'keyed',
-  execute: async ({ text }) => artefact(text),
+  execute: async ({ text }) => artifact(text),
 });
 let charges = 0;
 const charge = defineTool({
@@ -133,23 +133,23 @@ function recorded({ history }: Ended): readonly number[] {
   return (history.events ?? []).flatMap((event) => {
     const [result] = event.activityTaskCompletedEventAttributes?.result?.payloads ?? [];
     const text = Buffer.from(result?.data ?? []).toString();
-    return text.includes('"artefact":{') ? [text.length] : [];
+    return text.includes('"artifact":{') ? [text.length] : [];
   });
 }
 
-describe('an artefact', () => {
+describe('an artifact', () => {
   test('is made by one call, named by another, and returned at the end', async () => {
     const ended = await run(
       'one megabyte',
       list(
         callTool('load_rows', { count: 10_000 }),
         callTool('count_rows', { from: 'load_rows_result' }),
-        callTool('return_artefact', { name: 'load_rows_result' }),
+        callTool('return_artifact', { name: 'load_rows_result' }),
       ),
     );
     const { outcome, texts } = ended;
     expect(texts[0]).toMatch(
-      /^\[artefact "load_rows_result": array of 10000 objects, the first with keys id, note, 11\d{5} bytes\. It is kept whole/,
+      /^\[artifact "load_rows_result": array of 10000 objects, the first with keys id, note, 11\d{5} bytes\. It is kept whole/,
     );
     expect(texts[0]).toContain('all rows\nIt begins:\n[{"id":0,');
     expect(texts[1]).toBe('10000 rows, the last 9999');
@@ -187,7 +187,7 @@ describe('an artefact', () => {
       'small',
       list(
         callTool('load_rows', { count: 2 }),
-        callTool('return_artefact', { name: 'LOAD_ROWS_result' }),
+        callTool('return_artifact', { name: 'LOAD_ROWS_result' }),
       ),
     );
     expect(small.outcome).toMatchObject({ reason: 'tool', output: rows(2) });
@@ -195,7 +195,7 @@ describe('an artefact', () => {
       'text',
       list(
         callTool('write', { text: 'a poem' }),
-        callTool('return_artefact', { name: 'write_result' }),
+        callTool('return_artifact', { name: 'write_result' }),
       ),
     );
     expect(text.outcome).toMatchObject({ answer: 'a poem', output: 'a poem' });
@@ -210,17 +210,17 @@ describe('an artefact', () => {
           { name: 'load_rows', arguments: { count: 1, name: 'orders-2026' } },
           { name: 'load_rows', arguments: { count: 2, name: 'customers' } },
         ]),
-        callTool('return_artefact', { name: 'order-2026' }),
-        callTool('list_artefacts'),
-        callTool('return_artefact', { name: 'orders-2026' }),
+        callTool('return_artifact', { name: 'order-2026' }),
+        callTool('list_artifacts'),
+        callTool('return_artifact', { name: 'orders-2026' }),
       ),
     );
-    expect(texts[0]).toContain('there is no artefact \\"orders\\": this run has none');
+    expect(texts[0]).toContain('there is no artifact \\"orders\\": this run has none');
     expect(texts[3]).toContain(
-      'there is no artefact \\"order-2026\\"; there are orders-2026, customers',
+      'there is no artifact \\"order-2026\\"; there are orders-2026, customers',
     );
     expect(texts[4]).toMatch(
-      /^2 artefacts, newest first:\n- customers: array of 2 .*, made by load_rows \(call_1_2_1\): all rows\n- orders-2026: /,
+      /^2 artifacts, newest first:\n- customers: array of 2 .*, made by load_rows \(call_1_2_1\): all rows\n- orders-2026: /,
     );
     expect(outcome).toMatchObject({ reason: 'tool', output: rows(1), steps: 5 });
   });
@@ -249,13 +249,13 @@ describe('an artefact', () => {
 
   test('costs a run that makes none nothing', async () => {
     const { history, projection } = await run('plain', list(callTool('today')));
-    expect(historyText(history)).not.toContain('"artefacts":');
-    expect(projection.state).not.toHaveProperty('artefacts');
+    expect(historyText(history)).not.toContain('"artifacts":');
+    expect(projection.state).not.toHaveProperty('artifacts');
   });
 });
 
 describe('a run that goes on', () => {
-  test('knows its artefacts in later turns, segments, on other workers, after a summary, in forks', async () => {
+  test('knows its artifacts in later turns, segments, on other workers, after a summary, in forks', async () => {
     const segment = { steps: 2, bytes: 1e7 };
     const options = { models: { m: { ...model, window: 2_500 } }, segment };
     await rig.stopWorkers();
@@ -287,7 +287,7 @@ describe('a run that goes on', () => {
     const [forked, early] = (await Promise.all(ends)).map(textsOf);
     expect(forked?.at(-1)).toBe('300 rows, the last 299');
     expect(early?.at(-1)).toContain('this run has none');
-    expect((await client.transcript(handle.workflowId)).artefacts).toMatchObject([
+    expect((await client.transcript(handle.workflowId)).artifacts).toMatchObject([
       { name: 'orders', tool: 'load_rows' },
     ]);
   });
@@ -306,14 +306,14 @@ describe('a tool that ends the turn', () => {
       list(
         callTool('answer', { total: 12 }),
         callTool('load_rows', { count: 1 }),
-        callTool('return_artefact', { name: 'load_rows_result' }),
+        callTool('return_artifact', { name: 'load_rows_result' }),
         callTool('answer', { total: 7 }),
       ),
       { agent: 'typed' },
     );
     expect(texts[0]).toContain('the result of answer cannot be the output of this agent');
     expect(texts[0]).toContain('total: Too big: expected number to be <=10');
-    expect(texts[2]).toContain('the result of return_artefact cannot be the output');
+    expect(texts[2]).toContain('the result of return_artifact cannot be the output');
     expect(outcome).toMatchObject({ status: 'completed', reason: 'tool', output: { total: 7 } });
   });
 
