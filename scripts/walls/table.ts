@@ -62,7 +62,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     room: 'server',
-    rooms: ['storage', 'temporal'],
+    rooms: ['core', 'storage', 'temporal'],
     packages: [NODE, CLIENT, COMMON, 'zod'],
     why: 'Finds and starts the embedded server; it knows nothing of agents.',
   },

@@ -2,8 +2,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileBlobStore } from '../storage/file-blob-store.js';
 import { attach, MAX_ATTACHED_BYTES } from '../client/attach.js';
-import { attachedTo } from '../client/attached-to.js';
-import { InputError } from '../core/input/input-error.js';
+import { claimAttachments } from '../client/attached-to.js';
+import { InputError } from '../core/errors.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
 import type { CliContext } from './context.js';
@@ -38,7 +38,7 @@ export async function ownAttachments(
   run: string,
   message: { readonly attachments?: readonly Attachment[] },
 ): Promise<{ readonly attachments?: readonly Attachment[] }> {
-  return await attachedTo(fileBlobStore(join(home, 'blobs')), run, message);
+  return await claimAttachments(fileBlobStore(join(home, 'blobs')), run, message);
 }
 
 /** Its size is looked at first: nobody shall wait for a file that no provider takes. */

@@ -2,7 +2,7 @@ import { storeUpload } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import { mediaTypeOf } from '../core/text/media-type.js';
-import { InputError } from '../core/input/input-error.js';
+import { InputError } from '../core/errors.js';
 
 export interface AttachOptions {
   /** Such as `image/png`; needed only where the bytes themselves do not tell. */

@@ -2,13 +2,13 @@ import { bindAttachments, NotAttachedError } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { checkAttachments } from '../core/input/attachments.js';
 import type { Attachment } from '../core/transcript/messages.js';
-import { InputError } from '../core/input/input-error.js';
+import { InputError } from '../core/errors.js';
 
 /**
  * What is attached to a message becomes its run's own. Malformed attachments stay as they are, for the run's
  * own check to name. Rejects with an `InputError` for what belongs to another run, and with a `BlobError`.
  */
-export async function attachedTo(
+export async function claimAttachments(
   blobs: BlobStore,
   run: string,
   { attachments }: { readonly attachments?: readonly Attachment[] | undefined },

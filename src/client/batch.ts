@@ -5,9 +5,9 @@ import { canonicalJson, type Json } from '../core/json.js';
 import type { Outcome } from '../core/outcome.js';
 import { nothingSpent } from '../core/state.js';
 import { NoRunError } from '../history/read-run.js';
-import { resultOf } from './result.js';
-import { agentName, runInputOf, type AgentLike, type RunSettings } from '../updates/run-input.js';
-import { InputError } from '../core/input/input-error.js';
+import { waitForResult } from './result.js';
+import { agentName, createRunInput, type AgentLike, type RunSettings } from '../updates/run-input.js';
+import { InputError } from '../core/errors.js';
 import { IdTakenError, startRun } from '../updates/start.js';
 
 /** One piece of a batch: a message, or a message with settings of its own. */
@@ -45,7 +45,7 @@ const MAX_ID_CHARACTERS = 200;
  * so that a batch whose program died is taken up by running it again. Iterating rejects only where
  * the server stays away, and with the signal's reason. Throws an `InputError`.
  */
-export function batchOf<Output>(
+export function createBatch<Output>(
   client: Client,
   { agent, tasks, taskQueue }: BatchWork<Output>,
   { id, atOnce = AT_ONCE, signal, ...settings }: BatchOptions,
@@ -58,13 +58,13 @@ export function batchOf<Output>(
     const until = signal === undefined ? over : AbortSignal.any([over, signal]);
     const outcome = await outcomeOf(async () => {
       until.throwIfAborted();
-      await startOrFind(client, runInputOf(agent, given), { id: run, taskQueue });
-      return await resultOf(client, run, { signal: until });
+      await startOrFind(client, createRunInput(agent, given), { id: run, taskQueue });
+      return await waitForResult(client, run, { signal: until });
     });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
     return { index, id: run, outcome: outcome as Outcome<Output> };
   };
-  const results = () => asReady(tasks.length, work, { atOnce });
+  const results = () => mapAsReady(tasks.length, work, { atOnce });
   return {
     [Symbol.asyncIterator]: results,
     async all() {
@@ -126,7 +126,7 @@ function checkOptions(id: string, atOnce: number): void {
  * order in which it is ready. Whoever reads slowly holds nobody up. Rejects with the first rejection;
  * after that, and when the reader leaves, nothing more is begun and `signal` aborts.
  */
-export async function* asReady<T>(
+export async function* mapAsReady<T>(
   count: number,
   work: (index: number, signal: AbortSignal) => Promise<T>,
   { atOnce }: { readonly atOnce: number },

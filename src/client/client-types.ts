@@ -3,7 +3,7 @@ import type { Typed } from '../core/definition/output-type.js';
 import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
-import type { Resolution } from '../core/calls/call-results.js';
+import type { Resolution } from '../core/calls/call-result.js';
 import type { Limits } from '../core/definition/definition.js';
 import type { Ask } from '../core/inbox.js';
 import type { Json } from '../core/json.js';
@@ -19,7 +19,7 @@ import type { SentMessage } from '../updates/ask-recorded.js';
 import type { DecisionOptions } from '../updates/control.js';
 import type { EventsOptions } from '../history/follow-events.js';
 import type { ForkOptions } from './fork-run.js';
-import type { ListWish, RunList } from './list.js';
+import type { ListOptions, RunList } from './list.js';
 import type { ResultOptions } from './result.js';
 import type { DurableEvent } from '../history/run-events.js';
 import type { AgentLike, RunSettings } from '../updates/run-input.js';
@@ -110,7 +110,7 @@ export interface PerdureClient {
    */
   stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
   /** The newest runs that fit; default 50 at most. */
-  list(wish?: Partial<ListWish>): Promise<RunList>;
+  list(wish?: Partial<ListOptions>): Promise<RunList>;
   /** Lets what is in flight finish and starts nothing more. */
   pause(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
   /** Lets a blocked or paused run go on at once. */

@@ -3,8 +3,8 @@ import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { fileArchive } from '../storage/file-archive.js';
 import { fileBlobStore } from '../storage/file-blob-store.js';
 import { homeOf } from '../storage/home.js';
-import { taskQueueOf } from '../temporal/task-queue.js';
-import { CHANNEL, connectionTarget } from '../temporal/connection.js';
+import { resolveTaskQueue } from '../temporal/task-queue.js';
+import { CHANNEL_OPTIONS, connectionTarget } from '../temporal/connection.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
@@ -12,9 +12,9 @@ import { createFeeds } from '../live/feeds.js';
 import { liveWorkers } from '../live/live-workers.js';
 import { liveHostsOf } from '../live/reachable.js';
 import { attach } from './attach.js';
-import { attachedTo } from './attached-to.js';
+import { claimAttachments } from './attached-to.js';
 import { askOrStart } from '../updates/ask-or-start.js';
-import { batchOf } from './batch.js';
+import { createBatch } from './batch.js';
 import type { AskOptions, ClientOptions, PerdureClient, RunLike } from './client-types.js';
 import type { SentMessage } from '../updates/ask-recorded.js';
 import {
@@ -32,12 +32,12 @@ import { followEvents } from '../history/follow-events.js';
 import { forkRun } from './fork-run.js';
 import { listRuns } from './list.js';
 import { describeRun, readRun } from '../history/read-run.js';
-import { resultOf } from './result.js';
-import { agentName, runInputOf } from '../updates/run-input.js';
+import { waitForResult } from './result.js';
+import { agentName, createRunInput } from '../updates/run-input.js';
 import { transcriptOf } from '../history/run-transcript.js';
-import { schedulesOf } from './schedule/schedule.js';
+import { createSchedules } from './schedule/schedule.js';
 import { newRunId, startRun } from '../updates/start.js';
-import { statusFrom } from './status.js';
+import { toRunStatus } from './status.js';
 
 const ROWS = 50;
 /** A server that is there answers in a fraction of it. */
@@ -47,7 +47,7 @@ const CONNECT_MS = 5_000;
 export async function openClient(options: ClientOptions): Promise<PerdureClient> {
   const { env = process.env } = options;
   const { client, close } = await connected(options, env);
-  const taskQueue = taskQueueOf(options, env);
+  const taskQueue = resolveTaskQueue(options, env);
   const home = options.home ?? homeOf(env);
   const archive = options.archive ?? fileArchive(join(home, 'archive'));
   const blobs = options.blobs ?? fileBlobStore(join(home, 'blobs'));
@@ -57,7 +57,7 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
   const mine = (how: DecisionOptions = {}): DecisionOptions => ({ ...(by && { by }), ...how });
   return {
     async start(agent, { id = newRunId(agentName(agent)), ...given }) {
-      const input = runInputOf(agent, { ...given, ...(await attachedTo(blobs, id, given)) });
+      const input = createRunInput(agent, { ...given, ...(await claimAttachments(blobs, id, given)) });
       return await startRun(client, input, { id, taskQueue });
     },
     attach: (bytes, how = {}) => attach(blobs, bytes, how),
@@ -65,11 +65,11 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
     ask: (run, message, asked = {}) =>
       ask(client, { run, message, taskQueue, blobs }, { ...mine(asked), ...asked }),
     async result<Output>(run: RunLike<Output>, wanted = {}) {
-      const outcome = await resultOf(client, idOf(run), wanted);
+      const outcome = await waitForResult(client, idOf(run), wanted);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
       return outcome as Outcome<Output>;
     },
-    status: async (run) => statusFrom(await readRun(client, idOf(run)), Date.now()),
+    status: async (run) => toRunStatus(await readRun(client, idOf(run)), Date.now()),
     transcript: (run, range = {}) => transcriptOf(client, idOf(run), { ...range, archive }),
     events: (run, wanted = {}) => ({
       [Symbol.asyncIterator]: () => followEvents(client, idOf(run), wanted),
@@ -85,8 +85,8 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
     closeRun: (run, how) => closeRun(client, idOf(run), mine(how)),
     setLimits: (run, limits, how) => setLimits(client, idOf(run), limits, mine(how)),
     resolve: (run, resolution, how) => resolveCall(client, idOf(run), resolution, mine(how)),
-    schedule: schedulesOf(client, taskQueue),
-    batch: (agent, tasks, given) => batchOf(client, { agent, tasks, taskQueue }, given),
+    schedule: createSchedules(client, taskQueue),
+    batch: (agent, tasks, given) => createBatch(client, { agent, tasks, taskQueue }, given),
     close,
   };
 }
@@ -105,7 +105,7 @@ async function connected(
   try {
     const connection = await Connection.connect({
       ...target.options,
-      ...CHANNEL,
+      ...CHANNEL_OPTIONS,
       connectTimeout: CONNECT_MS,
     });
     const client = new Client({ connection, namespace: target.namespace });
@@ -130,10 +130,10 @@ async function ask(
   const id = idOf(to.run);
   const said = typeof to.message === 'string' ? { message: to.message } : to.message;
   const named = withId({ ...claim(by), ...said });
-  const message = { ...named, ...(await attachedTo(to.blobs, id, named)) };
+  const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
   if (start === undefined) return await askRun(client, id, message, patience);
   const { agent, ...settings } = start;
-  const input = runInputOf(agent, { ...settings, open: true });
+  const input = createRunInput(agent, { ...settings, open: true });
   return await askOrStart(client, message, { id, taskQueue: to.taskQueue, input, ...patience });
 }
 

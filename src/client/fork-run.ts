@@ -4,11 +4,11 @@ import { readContext } from '../storage/context-text.js';
 import { isObject } from '../core/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
-import { attachedTo } from './attached-to.js';
+import { claimAttachments } from './attached-to.js';
 import { readRun, type RunReading } from '../history/read-run.js';
-import { agentName, runInputOf, type AgentLike, type RunSettings } from '../updates/run-input.js';
-import { InputError } from '../core/input/input-error.js';
-import { beginningOf } from '../history/segments.js';
+import { agentName, createRunInput, type AgentLike, type RunSettings } from '../updates/run-input.js';
+import { InputError } from '../core/errors.js';
+import { readSegmentStart } from '../history/segments.js';
 import { newRunId, startRun, type StartedRun } from '../updates/start.js';
 
 export interface ForkOptions<Output> extends RunSettings {
@@ -48,8 +48,8 @@ export async function forkRun<Output>(
   const fork = { run: source, ...(at !== undefined && { at }) };
   const kept = name === run.agent ? await settingsOf(client, run, blobs) : {};
   const forkId = id ?? newRunId(name);
-  const attached = await attachedTo(blobs, forkId, given);
-  const input = runInputOf(name, { ...kept, ...given, ...attached, fork });
+  const attached = await claimAttachments(blobs, forkId, given);
+  const input = createRunInput(name, { ...kept, ...given, ...attached, fork });
   return await startRun(client, input, { id: forkId, taskQueue: run.taskQueue });
 }
 
@@ -61,7 +61,7 @@ async function settingsOf(
 ): Promise<object> {
   const [newest] = facts;
   if (newest?.type !== 'started') return {};
-  const first = await beginningOf(client, id, newest.firstRunId || runId);
+  const first = await readSegmentStart(client, id, newest.firstRunId || runId);
   const { input } = first ?? newest;
   if (!isObject(input)) return {};
   const { context, contextBlob, args } = input;

@@ -1,7 +1,7 @@
 import { isGrpcServiceError, type Client, type WorkflowExecutionInfo } from '@temporalio/client';
 import type { Outcome } from '../core/outcome.js';
 import type { RunStatusName } from '../core/status.js';
-import { endedAs, runRow, type RunRow } from './run-row.js';
+import { outcomeStatus, readRunRow, type RunRow } from './run-row.js';
 
 export const LIVING = [
   'working',
@@ -18,7 +18,7 @@ export const ENDS = [
   'failed',
 ] as const satisfies readonly Outcome['status'][];
 
-export interface ListWish {
+export interface ListOptions {
   readonly agent?: string | undefined;
   /** As in the run's status, or how it ended. */
   readonly status?: (typeof LIVING)[number] | (typeof ENDS)[number] | 'done' | undefined;
@@ -41,7 +41,7 @@ const AT_ONCE = 8;
 const INVALID_ARGUMENT = 3;
 
 /** The newest runs that fit. The server hands out those that live, then those that ended last. */
-export async function listRuns(client: Client, wish: ListWish): Promise<RunList> {
+export async function listRuns(client: Client, wish: ListOptions): Promise<RunList> {
   try {
     return await collect(client, wish, { byAttributes: true });
   } catch (error) {
@@ -52,13 +52,13 @@ export async function listRuns(client: Client, wish: ListWish): Promise<RunList>
 
 async function collect(
   client: Client,
-  wish: ListWish,
+  wish: ListOptions,
   how: { readonly byAttributes: boolean },
 ): Promise<RunList> {
   const rows: RunRow[] = [];
   let looked = 0;
   for await (const slice of slices(client.workflow.list({ query: queryFor(wish, how) }))) {
-    const read = await Promise.all(slice.map((info) => runRow(client, info)));
+    const read = await Promise.all(slice.map((info) => readRunRow(client, info)));
     rows.push(...read.filter((row) => fits(row, wish)));
     looked += slice.length;
     if (rows.length > wish.limit || looked >= LOOKED_AT) break;
@@ -85,7 +85,7 @@ async function* slices(
 }
 
 /** Runs without attributes pass the query: what fits is decided by `fits`. */
-function queryFor({ agent, status }: ListWish, how: { readonly byAttributes: boolean }): string {
+function queryFor({ agent, status }: ListOptions, how: { readonly byAttributes: boolean }): string {
   const living = LIVING.some((name) => name === status);
   const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus != 'ContinuedAsNew'`];
   if (status !== undefined) conditions.push(`CloseTime IS ${living ? '' : 'NOT '}NULL`);
@@ -98,10 +98,10 @@ function queryFor({ agent, status }: ListWish, how: { readonly byAttributes: boo
   return conditions.join(' AND ');
 }
 
-function fits(row: RunRow, { agent, status }: ListWish): boolean {
+function fits(row: RunRow, { agent, status }: ListOptions): boolean {
   if (agent !== undefined && row.agent !== agent) return false;
   if (status === undefined || row.status === status) return true;
-  return row.status === 'done' && endedAs(row.reason) === status;
+  return row.status === 'done' && outcomeStatus(row.reason) === status;
 }
 
 function isInvalidQuery(error: unknown): boolean {

@@ -2,13 +2,14 @@ import type { Client } from '@temporalio/client';
 import type { Outcome } from '../core/outcome.js';
 import { visible } from '../core/text/summaries.js';
 import { endOfRun } from '../history/end-of-run.js';
-import { nextRunId, segmentFacts, type FollowOptions } from '../history/follow-history.js';
+import { nextRunId, segmentEvents, type FollowOptions } from '../history/follow-history.js';
 import { followRun } from '../history/follow.js';
 import { isObject } from '../core/json.js';
 import { outcomeOf, type Projection } from '../history/projection.js';
 import { describeRun, readRun, type RunReading } from '../history/read-run.js';
-import { beforeOf, beginningOf, readSegment } from '../history/segments.js';
-import { InputError } from '../core/input/input-error.js';
+import { previousRunId, readSegmentStart, readSegment } from '../history/segments.js';
+import { InputError } from '../core/errors.js';
+import { PerdureError } from '../core/errors.js';
 
 export interface ResultOptions {
   /** Which turn; default: the end of a task run, and the latest turn that an open run was given. */
@@ -18,8 +19,10 @@ export interface ResultOptions {
 }
 
 /** The turn is over and how it ended cannot be told any more. */
-export class ResultLostError extends Error {
+export class ResultLostError extends PerdureError {
+  static readonly code = 'result_lost';
   override readonly name = 'ResultLostError';
+  override readonly code = ResultLostError.code;
 }
 
 /**
@@ -30,7 +33,7 @@ export class ResultLostError extends Error {
  * `NoRunError`, with an `InputError` for a turn that there is not, with a `ResultLostError`, and with
  * the signal's reason.
  */
-export async function resultOf(
+export async function waitForResult(
   client: Client,
   id: string,
   { turn, signal = new AbortController().signal }: ResultOptions,
@@ -49,7 +52,7 @@ export async function resultOf(
 }
 
 async function isOpen(client: Client, id: string, runId: string): Promise<boolean> {
-  const input = (await beginningOf(client, id, runId))?.input;
+  const input = (await readSegmentStart(client, id, runId))?.input;
   return isObject(input) && input['open'] === true;
 }
 
@@ -62,7 +65,7 @@ async function outcomeOfTask(
   if (turn !== undefined && turn > 1) throw noTurn(task.id, turn, 1);
   for (let runId: string | null = task.runId; runId !== null;) {
     let next: string | null = null;
-    for await (const facts of segmentFacts(client, { ...task, runId }, { only: 'end' })) {
+    for await (const facts of segmentEvents(client, { ...task, runId }, { only: 'end' })) {
       const last = facts.at(-1);
       next = nextRunId(last);
       if (last?.type !== 'ended' || next !== null) continue;
@@ -100,7 +103,7 @@ function endOfTurn({ state, turns }: Projection, turn: number): Outcome | null {
 }
 
 async function earlier(client: Client, run: RunReading, turn: number): Promise<Outcome> {
-  let before = beforeOf(run.facts);
+  let before = previousRunId(run.facts);
   while (before !== '') {
     const segment = await readSegment(client, run.id, before);
     if (segment === null) break;

@@ -3,7 +3,7 @@ import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/commo
 import type { Outcome } from '../core/outcome.js';
 import type { RunStatusName } from '../core/status.js';
 import { NoRunError, readRun } from '../history/read-run.js';
-import { statusFrom } from './status.js';
+import { toRunStatus } from './status.js';
 
 /** A run as a list shows it. */
 export interface RunRow {
@@ -29,12 +29,12 @@ const STOPPED = ['steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth', '
  * Told by the search attributes; by the history where the namespace lacks them or the run has not
  * written any, as one that never loaded its agent.
  */
-export async function runRow(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
+export async function readRunRow(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
   return rowFromAttributes(info) ?? (await rowFromHistory(client, info));
 }
 
 /** The first word of the outcome from the second, which is all that a row has. */
-export function endedAs(reason: string | null): Outcome['status'] {
+export function outcomeStatus(reason: string | null): Outcome['status'] {
   if (COMPLETED.includes(reason ?? '')) return 'completed';
   if (STOPPED.includes(reason ?? '')) return 'stopped';
   return reason === 'cancelled' ? 'cancelled' : 'failed';
@@ -58,7 +58,7 @@ function rowFromAttributes(info: WorkflowExecutionInfo): RunRow | null {
 async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
   const { workflowId: id, closeTime } = info;
   try {
-    const { agent, status, reason } = statusFrom(await readRun(client, id), Date.now());
+    const { agent, status, reason } = toRunStatus(await readRun(client, id), Date.now());
     return { id, agent: agent || null, status, reason, ...timesOf(info) };
   } catch (error) {
     // The server may have deleted it in the meantime.

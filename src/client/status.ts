@@ -9,7 +9,7 @@ import { isObject, textOf } from '../core/json.js';
 import { nextAction } from '../core/next-action.js';
 import { safetyPending } from '../core/calls/safety.js';
 import { nothingSpent } from '../core/state.js';
-import { doingText } from '../history/current-activity.js';
+import { currentActivity } from '../history/current-activity.js';
 import { endOfRun } from '../history/end-of-run.js';
 import { pendingWork } from '../history/pending-work.js';
 import { failedAttempts } from '../history/reports.js';
@@ -19,7 +19,7 @@ import type { RunReading } from '../history/read-run.js';
  * What query `status` would answer, made from description and history: it needs no worker, and it
  * answers for runs that cannot be asked any more. `now`: Unix time in ms.
  */
-export function statusFrom(run: RunReading, now: number): RunStatus {
+export function toRunStatus(run: RunReading, now: number): RunStatus {
   const { id, runId, view, facts } = run;
   const { state } = view;
   const end = endOfRun(run);
@@ -41,7 +41,7 @@ export function statusFrom(run: RunReading, now: number): RunStatus {
     limits: state?.config.limits ?? { turn: {}, run: {} },
     usage: (state?.total ?? nothingSpent(null)).usage,
     pending: pendingOf(run),
-    doing: doingText({ view, work }, now),
+    doing: currentActivity({ view, work }, now),
     reports: failedAttempts(facts, work),
     outcome: end?.outcome ?? state?.turn.outcome ?? null,
     ...(state?.forkedFrom && { forkedFrom: state.forkedFrom }),

@@ -1,6 +1,6 @@
 import { summaryText } from './text/compaction-text.js';
 import type { Compaction } from './definition/definition.js';
-import { failed } from './ends.js';
+import { failed } from './make-outcome.js';
 import { end } from './change.js';
 import type { Message } from './transcript/messages.js';
 import type { RecordedReply } from './reply.js';

@@ -1,7 +1,7 @@
 import type { RetrievedDocument } from './documents.js';
 import type { Forked } from './input/fork.js';
 import type { BlobRef } from './transcript/messages.js';
-import type { CallResult } from './calls/calls.js';
+import type { CallResult } from './calls/call-result.js';
 import type { Decision } from './decisions.js';
 import type { Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';

@@ -1,4 +1,4 @@
-import type { CallResult } from './calls/calls.js';
+import type { CallResult } from './calls/call-result.js';
 import type { SegmentFacts } from './segments/carry.js';
 import type { RetrievedDocument } from './documents.js';
 import type { Interruption, RunEvent } from './events.js';

@@ -3,7 +3,7 @@ import { segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
 import { CLOSING_INSTRUCTION } from './compose.js';
 import { askedMessages, retrievalDue } from './documents.js';
-import { closed, runCancelled, runStopped } from './ends.js';
+import { closed, runCancelled, runStopped } from './make-outcome.js';
 import { estimateTokens } from './text/estimate.js';
 import { waitsFor } from './inbox.js';
 import { limitReached, reserve } from './limits.js';

@@ -1,16 +1,16 @@
 import { nameArtifacts } from './artifacts/artifacts.js';
 import { fillBatch, waitsOver, wakes } from './calls/batch.js';
-import { refusal, type CallResult } from './calls/calls.js';
+import { refusal, type CallResult } from './calls/call-result.js';
 import { end, prune, say, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
 import { CLOSING_INSTRUCTION, composeAnswer } from './compose.js';
 import { control } from './control.js';
 import { addDocuments } from './documents.js';
-import { cancelled, failed, stopped } from './ends.js';
+import { cancelled, failed, stopped } from './make-outcome.js';
 import type { Interruption, RunEvent } from './events.js';
 import type { FailReason, StopReason } from './outcome.js';
-import { closed, decided } from './replied.js';
-import { settle, tellBatch } from './calls/settle.js';
+import { closed, decided } from './on-reply.js';
+import { settle, tellBatch } from './calls/complete-batch.js';
 import { addSpent, countCalls } from './spend.js';
 import {
   freshTurn,

@@ -1,5 +1,5 @@
 import type { AgentDefinition, LimitName, LimitSet, Price } from './definition/definition.js';
-import type { CallResult } from './calls/calls.js';
+import type { CallResult } from './calls/call-result.js';
 import type { Decision } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
 import type { Artifact, ContextRef, ToolCall } from './transcript/messages.js';

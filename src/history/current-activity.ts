@@ -6,7 +6,7 @@ import type { InFlight, Projection } from './projection.js';
 const TAKEN_WITHIN_MS = 1_000;
 
 /** What is being done at `now`, for people: `read_file src/a.ts (3 s, attempt 2)`; null for nothing. */
-export function doingText(
+export function currentActivity(
   { view, work }: { readonly view: Projection; readonly work: PendingWork },
   now: number,
 ): string | null {

@@ -1,13 +1,13 @@
-import { nameInCalledId } from '../core/calls/called.js';
+import { nameInCalledId } from '../core/calls/idempotency.js';
 import { isOutcome, misfit } from '../core/guards/recorded.js';
-import type { HistoryEvent, HistoryFact } from './decode-event.js';
+import type { RawEvent, HistoryEvent } from './decode-event.js';
 import { readFailure, readFirst } from './payloads.js';
 
-type ChildFact = Extract<HistoryFact, { type: 'child-started' | 'child-ended' | 'child-existed' }>;
+type ChildFact = Extract<HistoryEvent, { type: 'child-started' | 'child-ended' | 'child-existed' }>;
 type Told<F = ChildFact> = F extends ChildFact ? Omit<F, 'id' | 'at'> : never;
 
 /** What an event tells of an agent that the run has called, if it does. */
-export function childFact(event: HistoryEvent): Told | null {
+export function decodeChildEvent(event: RawEvent): Told | null {
   const initiated = event.startChildWorkflowExecutionInitiatedEventAttributes;
   if (initiated) {
     const child = initiated.workflowId ?? '';

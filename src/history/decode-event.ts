@@ -1,12 +1,12 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { isObject, textOf } from '../core/json.js';
-import { childFact } from './decode-child-event.js';
-import { read, readAll, readFailure, readFirst, type FactFailure } from './payloads.js';
+import { decodeChildEvent } from './decode-child-event.js';
+import { read, readAll, readFailure, readFirst, type EventFailure } from './payloads.js';
 
 export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
-export type HistoryEvent = NonNullable<History['events']>[number];
+export type RawEvent = NonNullable<History['events']>[number];
 /** A recorded event, as far as a run's story needs it. `at`: Unix time in ms, by the server. */
-export type HistoryFact = { readonly id: number; readonly at: number } & (
+export type HistoryEvent = { readonly id: number; readonly at: number } & (
   | {
       readonly type: 'started';
       readonly workflowType: string;
@@ -22,7 +22,7 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
       readonly activity: string;
       readonly result: unknown;
       /** Absent where it did not fail. */
-      readonly failure?: FactFailure;
+      readonly failure?: EventFailure;
     }
   | {
       readonly type: 'scheduled';
@@ -33,7 +33,7 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
       readonly summary: string;
     }
   | { readonly type: 'completed'; readonly scheduled: number; readonly result: unknown }
-  | { readonly type: 'failed'; readonly scheduled: number; readonly failure: FactFailure }
+  | { readonly type: 'failed'; readonly scheduled: number; readonly failure: EventFailure }
   | { readonly type: 'cancelled'; readonly scheduled: number }
   | {
       readonly type: 'update';
@@ -63,7 +63,7 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
       readonly type: 'ended';
       readonly how: EndedHow;
       readonly result: unknown;
-      readonly failure?: FactFailure;
+      readonly failure?: EventFailure;
       /** What is handed over to the next segment, where there is one. */
       readonly carried?: unknown;
     }
@@ -78,23 +78,23 @@ export type HistoryFact = { readonly id: number; readonly at: number } & (
 export type EndedHow =
   'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out' | 'continued';
 
-type Told = HistoryFact extends infer F
-  ? F extends HistoryFact
+type Told = HistoryEvent extends infer F
+  ? F extends HistoryEvent
     ? Omit<F, 'id' | 'at'>
     : never
   : never;
 
 /** Reads one event of a Temporal history. Payloads that cannot be read become null, never a throw. */
-export function readFact(event: HistoryEvent): HistoryFact {
+export function decodeEvent(event: RawEvent): HistoryEvent {
   const at = Number(event.eventTime?.seconds ?? 0) * 1_000 + (event.eventTime?.nanos ?? 0) / 1e6;
   return { id: Number(event.eventId ?? 0), at, ...(tell(event) ?? { type: 'other' }) };
 }
 
-function tell(event: HistoryEvent): Told | null {
-  return activityFact(event) ?? childFact(event) ?? runFact(event) ?? endFact(event);
+function tell(event: RawEvent): Told | null {
+  return activityFact(event) ?? decodeChildEvent(event) ?? runFact(event) ?? endFact(event);
 }
 
-function activityFact(event: HistoryEvent): Told | null {
+function activityFact(event: RawEvent): Told | null {
   const {
     activityTaskScheduledEventAttributes: scheduled,
     activityTaskStartedEventAttributes: started,
@@ -128,12 +128,12 @@ function activityFact(event: HistoryEvent): Told | null {
   return cancelled ? { type: 'cancelled', scheduled: Number(cancelled.scheduledEventId) } : null;
 }
 
-function summaryOf(event: HistoryEvent): string {
+function summaryOf(event: RawEvent): string {
   const summary = read(event.userMetadata?.summary);
   return typeof summary === 'string' ? summary : '';
 }
 
-function runFact(event: HistoryEvent): Told | null {
+function runFact(event: RawEvent): Told | null {
   const started = event.workflowExecutionStartedEventAttributes;
   if (started) {
     const workflowType = started.workflowType?.name ?? '';
@@ -177,7 +177,7 @@ function runFact(event: HistoryEvent): Told | null {
   return event.timerFiredEventAttributes ? { type: 'timer-fired' } : null;
 }
 
-function isCommand(event: HistoryEvent): boolean {
+function isCommand(event: RawEvent): boolean {
   return Boolean(
     event.timerStartedEventAttributes ??
     event.timerCanceledEventAttributes ??
@@ -186,7 +186,7 @@ function isCommand(event: HistoryEvent): boolean {
   );
 }
 
-function endFact(event: HistoryEvent): Told | null {
+function endFact(event: RawEvent): Told | null {
   const completed = event.workflowExecutionCompletedEventAttributes;
   if (completed) {
     return { type: 'ended', how: 'completed', result: readFirst(completed.result?.payloads) };

@@ -2,16 +2,16 @@ import { nextAction } from '../core/next-action.js';
 import type { RunState } from '../core/state.js';
 import { carriedState } from './projection/carried-state.js';
 import { endOfRun } from './end-of-run.js';
-import type { HistoryFact } from './decode-event.js';
+import type { HistoryEvent } from './decode-event.js';
 import { createProjector, type BlockedSince, type Projection } from './projection.js';
 import type { DurableStep } from './run-events.js';
-import { saidSteps, type SaidSoFar } from './message-steps.js';
+import { messageSteps, type MessageProgress } from './message-steps.js';
 
 /** Takes the facts of one segment in order and gives the steps that each of them tells of. */
-export type StepTeller = (fact: HistoryFact) => readonly DurableStep[];
+export type StepEmitter = (fact: HistoryEvent) => readonly DurableStep[];
 
 /** What has been told already. */
-interface Told extends SaidSoFar {
+interface Told extends MessageProgress {
   readonly blocked: ReadonlyMap<string, BlockedSince>;
   readonly paused: boolean;
   readonly wait: WaitBegun | null;
@@ -30,7 +30,7 @@ const WORK: readonly string[] = ['callModel', 'retrieveDocuments', 'runTool', 'r
  * A turn that should begin is told when something shows that it has: the run may as well go on in a
  * new segment first, and then it begins there. What is handed over says how far a segment came.
  */
-export function stepTeller(runId: string): StepTeller {
+export function createStepEmitter(runId: string): StepEmitter {
   const projector = createProjector();
   const begunCalls = new Set<string>();
   let told = NOTHING;
@@ -40,7 +40,7 @@ export function stepTeller(runId: string): StepTeller {
     projector.push(fact);
     const view = projector.settled();
     const over = fact.type === 'ended' ? carriedState(fact.carried) : null;
-    const said = saidSteps(
+    const said = messageSteps(
       over === null ? view : handedOver(view, over),
       told,
       reached(fact, view),
@@ -59,7 +59,7 @@ export function stepTeller(runId: string): StepTeller {
 }
 
 /** The turn that has begun for certain; 0 where the fact does not say. */
-function reached(fact: HistoryFact, { state }: Projection): number {
+function reached(fact: HistoryEvent, { state }: Projection): number {
   if (fact.type === 'memo') return Number(fact.fields['turn'] ?? 0);
   if (fact.type === 'ended') return carriedState(fact.carried)?.turn.number ?? 0;
   const isWork = fact.type === 'scheduled' && WORK.includes(fact.activity);
@@ -99,7 +99,7 @@ function waitOf(state: RunState): WaitBegun | null {
 }
 
 function opening(
-  fact: HistoryFact,
+  fact: HistoryEvent,
   { input }: Projection,
   { begun, runId }: { begun: RunState | null; runId: string },
 ): readonly DurableStep[] {
@@ -110,7 +110,7 @@ function opening(
 
 /** A probe of a blocked call is no second beginning. */
 function callBegun(
-  fact: HistoryFact,
+  fact: HistoryEvent,
   { state, inFlight }: Projection,
   begunCalls: Set<string>,
 ): readonly DurableStep[] {

@@ -1,7 +1,7 @@
-import { failed } from '../core/ends.js';
+import { failed } from '../core/make-outcome.js';
 import type { Outcome } from '../core/outcome.js';
 import { nothingSpent } from '../core/state.js';
-import type { EndedFact } from './projection.js';
+import type { EndedEvent } from './projection.js';
 import type { RunReading } from './read-run.js';
 
 /** How a run ended: in two words as everywhere, or over the head of the workflow. */
@@ -29,12 +29,12 @@ export function endOfRun(run: Pick<RunReading, 'view' | 'terminatedWhy'>): EndOf
   };
 }
 
-function outsideReason({ how }: EndedFact): string {
+function outsideReason({ how }: EndedEvent): string {
   if (how === 'terminated') return 'terminated';
   return how === 'timed-out' ? 'timed_out' : 'error';
 }
 
-function messageOf({ how, failure }: EndedFact, why: string): string {
+function messageOf({ how, failure }: EndedEvent, why: string): string {
   if (failure !== undefined) return failure.message;
   const said = why === '' ? '' : `: ${why}`;
   if (how === 'terminated') return `the workflow was terminated from outside${said}`;

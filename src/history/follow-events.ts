@@ -1,13 +1,13 @@
 import type { Client } from '@temporalio/client';
 import { visible } from '../core/text/summaries.js';
-import { nextRunId, segmentFacts, type FollowOptions } from './follow-history.js';
-import type { HistoryFact } from './decode-event.js';
+import { nextRunId, segmentEvents, type FollowOptions } from './follow-history.js';
+import type { HistoryEvent } from './decode-event.js';
 import { isAfter, readOffset, writeOffset } from './offset.js';
 import { describeRun } from './read-run.js';
 import type { DurableEvent } from './run-events.js';
-import { InputError } from '../core/input/input-error.js';
-import { isGone, oldestKept } from './segments.js';
-import { stepTeller } from './emit-steps.js';
+import { InputError } from '../core/errors.js';
+import { isNotFound, oldestKeptSegment } from './segments.js';
+import { createStepEmitter } from './emit-steps.js';
 
 export interface EventsOptions {
   /** The `offset` of the last event that is known; default: all that the server still keeps. */
@@ -29,8 +29,8 @@ export async function* followEvents(
 ): AsyncGenerator<DurableEvent, void, undefined> {
   const after = from === undefined ? null : readOffset(from);
   const { runId: newest } = await describeRun(client, id);
-  const first = after?.runId ?? (await oldestKept(client, id, newest));
-  for await (const { runId, events } of followTold(client, { id, runId: first, signal })) {
+  const first = after?.runId ?? (await oldestKeptSegment(client, id, newest));
+  for await (const { runId, events } of followSteps(client, { id, runId: first, signal })) {
     for (const event of events) {
       if (after?.runId !== runId || isAfter(readOffset(event.offset), after)) yield event;
     }
@@ -38,22 +38,22 @@ export async function* followEvents(
 }
 
 /** A fact of a history with the durable steps that it tells of. */
-export interface ToldFact {
+export interface EventSteps {
   /** Of the segment. */
   readonly runId: string;
-  readonly fact: HistoryFact;
+  readonly fact: HistoryEvent;
   readonly events: readonly DurableEvent[];
 }
 
 /** The facts of a run from one segment on, as `followEvents` follows them. */
-export async function* followTold(
+export async function* followSteps(
   client: Client,
   { id, runId: first, signal }: FollowOptions,
-): AsyncGenerator<ToldFact, void, undefined> {
+): AsyncGenerator<EventSteps, void, undefined> {
   for (let runId: string | null = first; runId !== null;) {
     const segment: string = runId;
-    const tell = stepTeller(segment);
-    let last: HistoryFact | undefined;
+    const tell = createStepEmitter(segment);
+    let last: HistoryEvent | undefined;
     for await (const fact of segmentOf(client, { id, runId: segment, signal })) {
       last = fact;
       const events = tell(fact).map((step, index) => ({
@@ -71,11 +71,11 @@ export async function* followTold(
 async function* segmentOf(
   client: Client,
   segment: FollowOptions,
-): AsyncGenerator<HistoryFact, void, undefined> {
+): AsyncGenerator<HistoryEvent, void, undefined> {
   try {
-    for await (const facts of segmentFacts(client, segment)) yield* facts;
+    for await (const facts of segmentEvents(client, segment)) yield* facts;
   } catch (error) {
-    if (!isGone(error)) throw error;
+    if (!isNotFound(error)) throw error;
     const message = `from: the server keeps no such part of run ${visible(segment.id)}, or not any more; leave it out`;
     throw new InputError(message, { cause: error });
   }

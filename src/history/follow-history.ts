@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type Client } from '@temporalio/client';
-import { readFact, type HistoryEvent, type HistoryFact } from './decode-event.js';
+import { decodeEvent, type RawEvent, type HistoryEvent } from './decode-event.js';
 
 /** What is followed: one segment of a run. */
 export interface FollowOptions {
@@ -26,11 +26,11 @@ const CLOSE_EVENT = 2;
  * needs no worker and disturbs nobody. Ends with the segment, or when the signal aborts; rejects
  * when the server stays away. `only: 'end'`: nothing but the last fact, however long the history.
  */
-export async function* segmentFacts(
+export async function* segmentEvents(
   client: Client,
   segment: FollowOptions,
   { only }: { readonly only?: 'end' } = {},
-): AsyncGenerator<readonly HistoryFact[], void, undefined> {
+): AsyncGenerator<readonly HistoryEvent[], void, undefined> {
   let token: Uint8Array | undefined;
   let heardAt = Date.now();
   let seen = 0;
@@ -47,7 +47,7 @@ export async function* segmentFacts(
       continue;
     }
     heardAt = Date.now();
-    const fresh = page.events.map(readFact).filter((fact) => fact.id > seen);
+    const fresh = page.events.map(decodeEvent).filter((fact) => fact.id > seen);
     seen = fresh.at(-1)?.id ?? seen;
     if (fresh.length > 0) yield fresh;
     if (page.token === undefined || segment.signal.aborted) return;
@@ -56,13 +56,13 @@ export async function* segmentFacts(
 }
 
 /** The segment that follows one with this last fact; null where the run has ended. */
-export function nextRunId(fact: HistoryFact | undefined | null): string | null {
+export function nextRunId(fact: HistoryEvent | undefined | null): string | null {
   if (fact?.type !== 'ended' || fact.how !== 'continued') return null;
   return typeof fact.result === 'string' ? fact.result : null;
 }
 
 interface Page {
-  readonly events: readonly HistoryEvent[];
+  readonly events: readonly RawEvent[];
   /** Undefined after the last page of a segment that has ended. */
   readonly token: Uint8Array | undefined;
 }

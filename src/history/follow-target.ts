@@ -3,7 +3,7 @@ import { inTurn } from '../core/state.js';
 import type { Projection } from './projection.js';
 
 /** How far a run is followed: to its own end, or to that of one turn. */
-export type Until = 'end' | { readonly turn: number };
+export type FollowTarget = 'end' | { readonly turn: number };
 
 export type Reached =
   | { readonly type: 'run-ended' }
@@ -12,7 +12,7 @@ export type Reached =
   | { readonly type: 'forgotten'; readonly turn: number };
 
 /** What somebody who follows a run up to there has come to; null: it goes on. */
-export function reached(view: Projection, until: Until): Reached | null {
+export function reached(view: Projection, until: FollowTarget): Reached | null {
   const over = until === 'end' ? null : endOfTurn(view, until.turn);
   if (over !== null) return over;
   // A run that ends before a turn has begun ends that turn, too.
@@ -29,7 +29,7 @@ function endOfTurn({ turns, state }: Projection, turn: number): Reached | null {
  * What there is to follow in a run as it stands: the turn under way, else the next one, else the run's
  * end where that is near. Null for an open run that waits for a message.
  */
-export function nextUntil(view: Projection): Until | null {
+export function nextTarget(view: Projection): FollowTarget | null {
   const { state, input, cancelRequested } = view;
   if (state === null) return input?.open === true ? { turn: 1 } : 'end';
   if (!state.open) return 'end';

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { nextRunId, segmentFacts, type FollowOptions } from './follow-history.js';
+import { nextRunId, segmentEvents, type FollowOptions } from './follow-history.js';
 import { createProjector, type Projection } from './projection.js';
 
 export type { FollowOptions } from './follow-history.js';
@@ -21,7 +21,7 @@ export async function* followRun(
 ): AsyncGenerator<FollowedRun, void, undefined> {
   for (let runId: string | null = first; runId !== null;) {
     const projector = createProjector();
-    for await (const facts of segmentFacts(client, { id, runId, signal })) {
+    for await (const facts of segmentEvents(client, { id, runId, signal })) {
       for (const fact of facts) projector.push(fact);
       yield { runId, view: projector.view() };
     }

@@ -9,7 +9,7 @@ export interface MatchingRun {
 }
 
 /** What matched and is no run to look at; filled while the runs are read. */
-export interface PassedOver {
+export interface SkipCounts {
   /** Workflows that are no agents, by their type. */
   readonly others: Map<string, number>;
   /** Segments that have been continued; the run itself is another one. */
@@ -20,7 +20,7 @@ export interface PassedOver {
   more: boolean;
 }
 
-export function nothingPassedOver(): PassedOver {
+export function createSkipCounts(): SkipCounts {
   return { others: new Map(), earlier: 0, gone: 0, more: false };
 }
 
@@ -31,7 +31,7 @@ export function nothingPassedOver(): PassedOver {
 export async function* matchingRuns(
   client: Client,
   { query, limit }: { readonly query: string; readonly limit: number },
-  passedOver: PassedOver,
+  passedOver: SkipCounts,
 ): AsyncGenerator<MatchingRun, void, undefined> {
   let found = 0;
   for await (const { type, status, workflowId: id, runId } of client.workflow.list({ query })) {

@@ -2,7 +2,7 @@ import type { Message } from '../core/transcript/messages.js';
 import type { Projection } from './projection.js';
 import type { DurableStep } from './run-events.js';
 
-export interface SaidSoFar {
+export interface MessageProgress {
   /** Number of the next message. */
   readonly next: number;
   readonly turn: number;
@@ -11,11 +11,11 @@ export interface SaidSoFar {
 }
 
 /** What was said since, with the ends and beginnings of turns in between, up to turn `reached`. */
-export function saidSteps(
+export function messageSteps(
   { said, turns, paid }: Pick<Projection, 'said' | 'turns' | 'paid'>,
-  before: SaidSoFar,
+  before: MessageProgress,
   reached: number,
-): { readonly steps: readonly DurableStep[]; readonly told: SaidSoFar } {
+): { readonly steps: readonly DurableStep[]; readonly told: MessageProgress } {
   const upTo = Math.max(before.turn, reached);
   const fresh = said.filter(({ n, turn }) => n >= before.next && turn <= upTo);
   const ends = turns.slice(before.ended).filter(({ turn }) => turn <= upTo);

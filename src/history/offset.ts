@@ -1,5 +1,5 @@
 import { show } from '../core/input/input.js';
-import { InputError } from '../core/input/input-error.js';
+import { InputError } from '../core/errors.js';
 
 /** A place in a run's history: the `index`th step that event `event` of a segment tells of. */
 export interface Offset {

@@ -1,17 +1,17 @@
 import type { Client } from '@temporalio/client';
 import { isObject, textOf } from '../core/json.js';
 import { describeRun, readRun, type RunReading } from './read-run.js';
-import { beginningOf } from './segments.js';
+import { readSegmentStart } from './segments.js';
 
 /** The agent that a run was started for; empty where its input names none. Rejects with a `NoRunError`. */
-export async function agentOfRun(client: Client, id: string): Promise<string> {
+export async function readAgentName(client: Client, id: string): Promise<string> {
   const { runId } = await describeRun(client, id);
-  const { input } = (await beginningOf(client, id, runId)) ?? {};
+  const { input } = (await readSegmentStart(client, id, runId)) ?? {};
   return isObject(input) ? textOf(input, 'agent') : '';
 }
 
 /** A run, the run that it was forked from, and so on. A run that the server has forgotten ends the list. */
-export async function lineageOf(client: Client, id: string): Promise<readonly string[]> {
+export async function readLineage(client: Client, id: string): Promise<readonly string[]> {
   const lineage: string[] = [];
   for (let run: string | undefined = id; run !== undefined && !lineage.includes(run);) {
     lineage.push(run);

@@ -1,18 +1,18 @@
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
-import type { HistoryEvent } from './decode-event.js';
+import type { RawEvent } from './decode-event.js';
 
 type Failure = NonNullable<
-  NonNullable<HistoryEvent['activityTaskFailedEventAttributes']>['failure']
+  NonNullable<RawEvent['activityTaskFailedEventAttributes']>['failure']
 >;
 
-export interface FactFailure {
+export interface EventFailure {
   readonly message: string;
   readonly timedOut: boolean;
   readonly details: readonly unknown[];
 }
 
 /** The innermost failure: an activity's wraps what its code threw. */
-export function readFailure(failure: Failure | null | undefined): FactFailure {
+export function readFailure(failure: Failure | null | undefined): EventFailure {
   let inner = failure;
   while (inner?.cause && !inner.applicationFailureInfo) inner = inner.cause;
   const timedOut = Boolean(inner?.timeoutFailureInfo);

@@ -2,18 +2,18 @@ import type { RunInput } from '../core/input/input.js';
 import type { Message } from '../core/transcript/messages.js';
 import type { Outcome, Usage } from '../core/outcome.js';
 import type { EndedTurn, RunState } from '../core/state.js';
-import type { HistoryFact } from './decode-event.js';
+import type { HistoryEvent } from './decode-event.js';
 import {
   copyOf,
-  emptyRetelling,
+  emptyProjectionState,
   type BlockedSince,
-  type EndedFact,
+  type EndedEvent,
   type InFlight,
-  type Retelling,
+  type ProjectionState,
 } from './projection/state.js';
-import { retell } from './projection/apply-event.js';
+import { applyHistoryEvent } from './projection/apply-event.js';
 
-export { outcomeOf, type BlockedSince, type EndedFact, type InFlight } from './projection/state.js';
+export { outcomeOf, type BlockedSince, type EndedEvent, type InFlight } from './projection/state.js';
 
 /** A run as its history tells it. */
 export interface Projection {
@@ -30,7 +30,7 @@ export interface Projection {
   readonly inFlight: ReadonlyMap<number, InFlight>;
   /** Call id, or `model` → why it stands still. */
   readonly blocked: ReadonlyMap<string, BlockedSince>;
-  readonly ended: EndedFact | null;
+  readonly ended: EndedEvent | null;
   /** The run's own outcome, once it has ended; null where it left none. */
   readonly outcome: Outcome | null;
   readonly cancelRequested: boolean;
@@ -42,7 +42,7 @@ export interface Projection {
 
 /** Takes the events of a history one by one, in order, and shows the run as of then. */
 export interface Projector {
-  push(fact: HistoryFact): void;
+  push(fact: HistoryEvent): void;
   /** A snapshot: later events do not change it. What the workflow has yet to look at is told ahead. */
   view(): Projection;
   /** A snapshot of what the workflow has looked at: nothing in it is taken back by what comes later. */
@@ -57,11 +57,11 @@ export interface Projector {
  * update, which the history has behind it, or a signal. In this order the workflow hears of them.
  */
 export function createProjector(): Projector {
-  const told = emptyRetelling();
-  const held: HistoryFact[] = [];
+  const told = emptyProjectionState();
+  const held: HistoryEvent[] = [];
   let looked = false;
   const release = (): void => {
-    for (const fact of held.splice(0)) retell(told, fact);
+    for (const fact of held.splice(0)) applyHistoryEvent(told, fact);
     looked = false;
   };
   return {
@@ -74,11 +74,11 @@ export function createProjector(): Projector {
         return;
       }
       if (!TRANSPARENT.includes(fact.type)) release();
-      retell(told, fact);
+      applyHistoryEvent(told, fact);
     },
     view() {
       const ahead = copyOf(told);
-      for (const fact of held) retell(ahead, fact);
+      for (const fact of held) applyHistoryEvent(ahead, fact);
       return shown(ahead, told.lastEvent);
     },
     settled: () => shown(copyOf(told), told.lastEvent),
@@ -86,7 +86,7 @@ export function createProjector(): Projector {
 }
 
 /** What a workflow task is begun for, and therefore hears of behind the words of people. */
-const NEWS: readonly HistoryFact['type'][] = [
+const NEWS: readonly HistoryEvent['type'][] = [
   'completed',
   'failed',
   'cancelled',
@@ -96,9 +96,9 @@ const NEWS: readonly HistoryFact['type'][] = [
   'timer-fired',
 ];
 /** What stands behind everything that the workflow task before it dealt with. */
-const OPENING: readonly HistoryFact['type'][] = ['task-started', 'signal'];
+const OPENING: readonly HistoryEvent['type'][] = ['task-started', 'signal'];
 /** What may stand between the news and the moment at which the workflow has heard of them. */
-const TRANSPARENT: readonly HistoryFact['type'][] = [
+const TRANSPARENT: readonly HistoryEvent['type'][] = [
   'update',
   'signal',
   'task-started',
@@ -106,11 +106,11 @@ const TRANSPARENT: readonly HistoryFact['type'][] = [
   'other',
 ];
 
-function isNews(fact: HistoryFact): boolean {
+function isNews(fact: HistoryEvent): boolean {
   return NEWS.includes(fact.type);
 }
 
-function shown(told: Retelling, lastEvent: number): Projection {
+function shown(told: ProjectionState, lastEvent: number): Projection {
   const { state, input, said, paid, turns, inFlight, blocked } = told;
   const { ended, outcome, cancelRequested, startedAt } = told;
   const seen = { state, input, said, paid, turns, inFlight, blocked };
@@ -118,7 +118,7 @@ function shown(told: Retelling, lastEvent: number): Projection {
 }
 
 /** The run as all of these events tell it. */
-export function project(facts: Iterable<HistoryFact>): Projection {
+export function project(facts: Iterable<HistoryEvent>): Projection {
   const projector = createProjector();
   for (const fact of facts) projector.push(fact);
   return projector.view();

@@ -5,8 +5,9 @@ import {
 } from '@temporalio/client';
 import { isObject, textOf } from '../core/json.js';
 import { visible } from '../core/text/summaries.js';
-import { readFact, type History, type HistoryFact } from './decode-event.js';
+import { decodeEvent, type History, type HistoryEvent } from './decode-event.js';
 import { project, type Projection } from './projection.js';
+import { PerdureError } from '../core/errors.js';
 
 /** A run as the server knows it at this moment; no worker is asked. */
 export interface RunReading {
@@ -18,15 +19,17 @@ export interface RunReading {
   readonly agent: string;
   readonly description: WorkflowExecutionDescription;
   readonly history: History;
-  readonly facts: readonly HistoryFact[];
+  readonly facts: readonly HistoryEvent[];
   readonly view: Projection;
   /** Why somebody terminated it; empty where nobody did, or said. */
   readonly terminatedWhy: string;
 }
 
 /** There is no run of this id: nothing at all, or a workflow that is not perdure's. */
-export class NoRunError extends Error {
+export class NoRunError extends PerdureError {
+  static readonly code = 'no_run';
   override readonly name = 'NoRunError';
+  override readonly code = NoRunError.code;
 }
 
 /** The description of a run. Rejects with a `NoRunError`. */
@@ -47,7 +50,7 @@ export async function readRun(client: Client, id: string): Promise<RunReading> {
   const { runId, taskQueue } = description;
   const history = await client.workflow.getHandle(id, runId).fetchHistory().catch(asNoRun(id));
   const events = history.events ?? [];
-  const facts = events.map(readFact);
+  const facts = events.map(decodeEvent);
   const last = events.at(-1)?.workflowExecutionTerminatedEventAttributes;
   return {
     id,
@@ -63,7 +66,7 @@ export async function readRun(client: Client, id: string): Promise<RunReading> {
 }
 
 /** The agent that a run's first event asks for; empty where it names none. */
-function agentOf([started]: readonly HistoryFact[]): string {
+function agentOf([started]: readonly HistoryEvent[]): string {
   if (started?.type !== 'started' || !isObject(started.input)) return '';
   return textOf(started.input, 'agent');
 }

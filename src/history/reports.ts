@@ -1,12 +1,12 @@
 import type { AttemptReport } from '../core/report.js';
-import type { HistoryFact } from './decode-event.js';
+import type { HistoryEvent } from './decode-event.js';
 import { reportsOf, type PendingWork } from './pending-work.js';
 
 const KEPT = 10;
 
 /** The newest failed attempts of a run's model calls, at most ten, newest last. */
 export function failedAttempts(
-  facts: readonly HistoryFact[],
+  facts: readonly HistoryEvent[],
   { activities }: PendingWork,
 ): readonly AttemptReport[] {
   const recorded = facts.flatMap((fact) => {

@@ -1,7 +1,7 @@
 import { isGrpcServiceError, WorkflowNotFoundError, type Client } from '@temporalio/client';
-import { readFact, type HistoryFact } from './decode-event.js';
+import { decodeEvent, type HistoryEvent } from './decode-event.js';
 import { project, type Projection } from './projection.js';
-import type { FactOf } from './projection/state.js';
+import type { EventOf } from './projection/state.js';
 
 /** A segment of a run that was left behind. */
 export interface Segment {
@@ -21,52 +21,52 @@ export async function readSegment(
 ): Promise<Segment | null> {
   try {
     const { events } = await client.workflow.getHandle(id, runId).fetchHistory();
-    const facts = (events ?? []).map(readFact);
-    return { view: project(facts), before: beforeOf(facts) };
+    const facts = (events ?? []).map(decodeEvent);
+    return { view: project(facts), before: previousRunId(facts) };
   } catch (error) {
-    if (isGone(error)) return null;
+    if (isNotFound(error)) return null;
     throw error;
   }
 }
 
 /** Run id of the segment before the one that these facts begin; empty in a run's first one. */
-export function beforeOf([started]: readonly HistoryFact[]): string {
+export function previousRunId([started]: readonly HistoryEvent[]): string {
   return started?.type === 'started' ? started.before : '';
 }
 
 /** How a segment began; null where the server does not keep it any more. */
-export async function beginningOf(
+export async function readSegmentStart(
   client: Client,
   id: string,
   runId: string,
-): Promise<FactOf<'started'> | null> {
+): Promise<EventOf<'started'> | null> {
   try {
     const { history } = await client.workflowService.getWorkflowExecutionHistory({
       namespace: client.options.namespace,
       execution: { workflowId: id, runId },
       maximumPageSize: 1,
     });
-    const [fact] = (history?.events ?? []).map(readFact);
+    const [fact] = (history?.events ?? []).map(decodeEvent);
     return fact?.type === 'started' ? fact : null;
   } catch (error) {
-    if (isGone(error)) return null;
+    if (isNotFound(error)) return null;
     throw error;
   }
 }
 
 /** The first segment of the run that the server still keeps. `runId`: of any one that it does. */
-export async function oldestKept(client: Client, id: string, runId: string): Promise<string> {
-  const first = (await beginningOf(client, id, runId))?.firstRunId ?? '';
-  if (first !== '' && (await beginningOf(client, id, first)) !== null) return first;
+export async function oldestKeptSegment(client: Client, id: string, runId: string): Promise<string> {
+  const first = (await readSegmentStart(client, id, runId))?.firstRunId ?? '';
+  if (first !== '' && (await readSegmentStart(client, id, first)) !== null) return first;
   for (let kept = runId; ;) {
-    const before = (await beginningOf(client, id, kept))?.before ?? '';
-    if (before === '' || (await beginningOf(client, id, before)) === null) return kept;
+    const before = (await readSegmentStart(client, id, kept))?.before ?? '';
+    if (before === '' || (await readSegmentStart(client, id, before)) === null) return kept;
     kept = before;
   }
 }
 
 /** The server has no such segment. */
-export function isGone(error: unknown): boolean {
+export function isNotFound(error: unknown): boolean {
   if (error instanceof WorkflowNotFoundError) return true;
   const code: number | null = isGrpcServiceError(error) ? error.code : null;
   return NOT_THERE.includes(code);

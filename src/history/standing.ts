@@ -2,7 +2,7 @@ import { nextAction } from '../core/next-action.js';
 import type { Projection } from './projection.js';
 
 /** What a living run waits for. */
-export type Standing =
+export type Waiting =
   | { readonly type: 'message' }
   /** For `resume`. */
   | { readonly type: 'paused' }
@@ -10,7 +10,7 @@ export type Standing =
   | { readonly type: 'time'; readonly until: number };
 
 /** What the run waits for, blocks apart; null while it works, and before it has begun. */
-export function standingOf({ state, inFlight, ended }: Projection): Standing | null {
+export function waitingFor({ state, inFlight, ended }: Projection): Waiting | null {
   if (state === null || ended !== null || inFlight.size > 0) return null;
   const action = nextAction(state);
   switch (action.type) {

@@ -16,7 +16,7 @@ export interface TranscriptRange extends MessageRange {
  * The same messages with each text that lies in the blob store in full. `onMissing` hears of those
  * that cannot be had here; they stay as the model saw them, by head and tail.
  */
-export async function inFull(
+export async function withFullText(
   messages: readonly Message[],
   blobs: BlobStore,
   onMissing: (why: string) => void,

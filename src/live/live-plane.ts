@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { Client, Connection } from '@temporalio/client';
-import { CHANNEL, type ConnectionTarget } from '../temporal/connection.js';
+import { CHANNEL_OPTIONS, type ConnectionTarget } from '../temporal/connection.js';
 import { eventsRoute } from './events-route.js';
 import { createFeeds, type Feeds } from './feeds.js';
 import type { LiveHub } from './hub.js';
@@ -39,7 +39,7 @@ export async function startLivePlane(
 ): Promise<LivePlane> {
   let reading: Promise<{ feeds: Feeds; connection: Connection }> | undefined;
   const open = async (): Promise<{ feeds: Feeds; connection: Connection }> => {
-    const connection = Connection.lazy({ ...target.options, ...CHANNEL });
+    const connection = Connection.lazy({ ...target.options, ...CHANNEL_OPTIONS });
     const client = new Client({ connection, namespace: target.namespace });
     const sources = [hubSource(hub), liveWorkers(home, { except: server.url, hosts })];
     return { feeds: createFeeds(client, { sources }), connection };

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { readDeltas } from './read-deltas.js';
 import { reachableAt } from './reachable.js';
 import type { LiveSource } from './run-feed.js';
-import { createLookout, forget, isGone, type KnownWorker } from './worker-files.js';
+import { createLookout, forget, hasExited, type KnownWorker } from './worker-files.js';
 
 /** A worker that has just begun is found after this time; what it was told until then is told later. */
 const LOOK_MS = 500;
@@ -37,7 +37,7 @@ export function liveWorkers(
           if (worker.taskQueue !== taskQueue || worker.namespace !== namespace) continue;
           const url = reachableAt(worker, hosts);
           if (url === null) continue;
-          if (isGone(worker)) await forget(worker);
+          if (hasExited(worker)) await forget(worker);
           else void read(worker, url);
         }
         await pause(LOOK_MS, undefined, { signal });

@@ -1,6 +1,6 @@
 import { show } from '../core/text/format-value.js';
 import { readOffset } from '../history/offset.js';
-import { InputError } from '../core/input/input-error.js';
+import { InputError } from '../core/errors.js';
 import type { LiveAttempt } from './attempt.js';
 
 /** How far a reader has come. */

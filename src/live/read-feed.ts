@@ -2,8 +2,8 @@ import type { Client } from '@temporalio/client';
 import { followEvents } from '../history/follow-events.js';
 import { readOffset, type Offset } from '../history/offset.js';
 import type { DurableEvent } from '../history/run-events.js';
-import { InputError } from '../core/input/input-error.js';
-import { beginningOf } from '../history/segments.js';
+import { InputError } from '../core/errors.js';
+import { readSegmentStart } from '../history/segments.js';
 import { visible } from '../core/text/summaries.js';
 import type { Position } from './position.js';
 import type { RunFeed } from './run-feed.js';
@@ -74,7 +74,7 @@ export async function checkPosition(
     place.event > readOffset(newest).event;
   const isKept = isAhead
     ? await hasEvent(client, id, place)
-    : (await beginningOf(client, id, place.runId)) !== null;
+    : (await readSegmentStart(client, id, place.runId)) !== null;
   if (isKept) return;
   throw new InputError(
     `after: the server keeps no such part of run ${visible(id)}, or not any more; leave it out`,

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { followTold } from '../history/follow-events.js';
+import { followSteps } from '../history/follow-events.js';
 import { describeRun } from '../history/read-run.js';
 import { createItemRing, type ItemRing, type RingSize } from './item-ring.js';
 import type { Frame } from './piece.js';
@@ -108,7 +108,7 @@ async function follow(
   const { namespace } = client.options;
   const frame = (told: Frame): void => intake.hear(told);
   for (const source of sources) source({ id, taskQueue, namespace }, { frame, signal });
-  for await (const told of followTold(client, { id, runId, signal })) {
+  for await (const told of followSteps(client, { id, runId, signal })) {
     intake.take(told);
     if (told.fact.id >= historyLength || told.runId !== runId) known();
   }

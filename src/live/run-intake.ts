@@ -1,4 +1,4 @@
-import type { ToldFact } from '../history/follow-events.js';
+import type { EventSteps } from '../history/follow-events.js';
 import { callOf, isSameAttempt, type LiveAttempt } from './attempt.js';
 import { createCallOrder } from './call-order.js';
 import type { Frame, PlacedPiece } from './piece.js';
@@ -6,7 +6,7 @@ import { durableItem, frameItems, type KeptPieces, type RunItem } from './run-it
 
 /** Makes of a run's history and of what workers tell one order of items. */
 export interface RunIntake {
-  take(told: ToldFact): void;
+  take(told: EventSteps): void;
   hear(frame: Frame): void;
   /** Offset of the newest durable event; null before the first. */
   readonly newest: string | null;

@@ -1,5 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { show } from '../core/text/format-value.js';
+import { PerdureError } from '../core/errors.js';
 
 /** What a token lets its bearer read. */
 export type TokenScope =
@@ -13,8 +14,10 @@ export type TokenScope =
     };
 
 /** A token cannot be made like this. */
-export class RunTokenError extends Error {
+export class RunTokenError extends PerdureError {
+  static readonly code = 'run_token';
   override readonly name = 'RunTokenError';
+  override readonly code = RunTokenError.code;
 }
 
 const KIND = 'perdure-run-1';

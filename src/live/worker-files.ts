@@ -106,7 +106,7 @@ export async function forget({ file }: KnownWorker): Promise<void> {
 }
 
 /** Whether it ran on this machine and is gone; of other machines nobody can tell. */
-export function isGone({ pid, host }: LiveWorker): boolean {
+export function hasExited({ pid, host }: LiveWorker): boolean {
   if (host !== hostname()) return false;
   try {
     process.kill(pid, 0);

@@ -1,4 +1,5 @@
 import { isObject } from '../core/json.js';
+import { PerdureError } from '../core/errors.js';
 
 /**
  * What went wrong with a model call, by who can mend it:
@@ -30,8 +31,10 @@ export interface ModelErrorDetails {
 }
 
 /** The only error a `Model` rejects with. The message holds no key and no request body. */
-export class ModelError extends Error {
+export class ModelError extends PerdureError {
+  static readonly code = 'model';
   override readonly name = 'ModelError';
+  override readonly code = ModelError.code;
   readonly details: ModelErrorDetails;
 
   constructor(message: string, details: ModelErrorDetails, options?: ErrorOptions) {

@@ -1,4 +1,5 @@
 import type { Message } from '../core/transcript/messages.js';
+import { PerdureError } from '../core/errors.js';
 
 /** Which run's messages are meant; the same through continue-as-new and reset. */
 export interface ArchivedRun {
@@ -33,8 +34,10 @@ export interface Archive {
 export type ArchiveErrorKind = 'unwritable' | 'unreadable';
 
 /** The only error an `Archive` rejects with; the message names the place and the cure. */
-export class ArchiveError extends Error {
+export class ArchiveError extends PerdureError {
+  static readonly code = 'archive';
   override readonly name = 'ArchiveError';
+  override readonly code = ArchiveError.code;
   readonly kind: ArchiveErrorKind;
 
   constructor(kind: ArchiveErrorKind, message: string, options?: ErrorOptions) {

@@ -1,4 +1,5 @@
 import type { BlobRef } from '../core/transcript/messages.js';
+import { PerdureError } from '../core/errors.js';
 
 /**
  * Where text goes that is too large for the history. Content-addressed: the same text always has the
@@ -21,8 +22,10 @@ export interface BlobStore {
 export type BlobErrorKind = 'invalid' | 'missing' | 'damaged' | 'unwritable' | 'unreadable';
 
 /** The only error a `BlobStore` rejects with; the message names the place and the cure. */
-export class BlobError extends Error {
+export class BlobError extends PerdureError {
+  static readonly code = 'blob';
   override readonly name = 'BlobError';
+  override readonly code = BlobError.code;
   readonly kind: BlobErrorKind;
 
   constructor(kind: BlobErrorKind, message: string, options?: ErrorOptions) {

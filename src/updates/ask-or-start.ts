@@ -7,13 +7,13 @@ import type { Ask } from '../core/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { visible } from '../core/text/summaries.js';
 import { askUpdate, messageSignal } from '../workflows/messages.js';
-import { answered, type Patience } from './execute-update.js';
-import { takenOrRecorded, type SentMessage, type TakenMessage } from './ask-recorded.js';
+import { executeUpdate, type UpdateOptions } from './execute-update.js';
+import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './ask-recorded.js';
 import { either, withId } from './control.js';
-import { summaryOf } from './start.js';
+import { runSummary } from './start.js';
 import { UndecidedError } from './undecided.js';
 
-export interface AskOrStartOptions extends Patience {
+export interface AskOrStartOptions extends UpdateOptions {
   readonly id: string;
   readonly taskQueue: string;
   /** What the run is started with where there is none of this id; without a message of its own. */
@@ -34,7 +34,7 @@ export async function askOrStart(
   const named = withId(ask);
   const { id, taskQueue } = options;
   const told = { id, taskQueue, messageId: named.id };
-  return await takenOrRecorded(client, told, {
+  return await deliverOrRecord(client, told, {
     take: (over) => askOrStartWorker(client, named, { ...options, signal: either(over, options) }),
     record: () =>
       client.workflow.signalWithStart('agent', {
@@ -50,7 +50,7 @@ export async function askOrStartWorker(
   client: Client,
   ask: Ask,
   options: AskOrStartOptions,
-): Promise<TakenMessage> {
+): Promise<DeliveredMessage> {
   // The workflow would refuse it too, but it would have been started by then.
   const named = withId(ask);
   const { id: messageId } = named;
@@ -65,7 +65,7 @@ export async function askOrStartWorker(
       updateId: messageId,
     });
   try {
-    const receipt = await answered(client, { id, taskQueue, messageId }, send, options);
+    const receipt = await executeUpdate(client, { id, taskQueue, messageId }, send, options);
     return { ...receipt, delivered: true, messageId };
   } catch (error) {
     if (!hasEnded(error)) throw error;
@@ -83,7 +83,7 @@ function startOf({ message }: Ask, { id, taskQueue, input }: AskOrStartOptions) 
     taskQueue,
     args: [input],
     workflowIdReusePolicy: 'REJECT_DUPLICATE',
-    staticSummary: summaryOf({ agent: input.agent, message }),
+    staticSummary: runSummary({ agent: input.agent, message }),
   } as const;
 }
 

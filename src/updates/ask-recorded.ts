@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { AskReceipt } from '../core/inbox.js';
-import type { Told } from './execute-update.js';
-import { queueOf, workerSeen } from './run-worker.js';
+import type { UpdateTarget } from './execute-update.js';
+import { findTaskQueue, checkForWorker } from './run-worker.js';
 
 /** A message that the run has taken. */
-export interface TakenMessage extends AskReceipt {
+export interface DeliveredMessage extends AskReceipt {
   readonly delivered: true;
   /** Its id: sent again with the same one, it is the same message. */
   readonly messageId: string;
@@ -24,7 +24,7 @@ export interface RecordedMessage {
  * A message as it was sent; `delivered` says whether the run has it already. `duplicate` comes from the
  * run; a repeat that reaches the server within the same segment is given the first answer again, without it.
  */
-export type SentMessage = TakenMessage | RecordedMessage;
+export type SentMessage = DeliveredMessage | RecordedMessage;
 
 /** An answer takes milliseconds where a worker is there. */
 const FIRST_LOOK_MS = 1_000;
@@ -35,11 +35,11 @@ const LOOK_EVERY_MS = 3_000;
  * message is recorded as a signal under the same id: an update that waits for a worker is lost when the
  * server dies, a signal is not. Whichever comes first counts; the run takes the message once.
  */
-export async function takenOrRecorded(
+export async function deliverOrRecord(
   client: Client,
-  told: Told & { readonly messageId: string },
+  told: UpdateTarget & { readonly messageId: string },
   how: {
-    readonly take: (signal: AbortSignal) => Promise<TakenMessage>;
+    readonly take: (signal: AbortSignal) => Promise<DeliveredMessage>;
     readonly record: () => Promise<unknown>;
   },
 ): Promise<SentMessage> {
@@ -56,13 +56,13 @@ export async function takenOrRecorded(
 /** Resolves when the message is recorded, and never else: what speaks against it, the update hears too. */
 async function recorded(
   client: Client,
-  told: Told & { readonly messageId: string },
+  told: UpdateTarget & { readonly messageId: string },
   { record, signal }: { readonly record: () => Promise<unknown>; readonly signal: AbortSignal },
 ): Promise<RecordedMessage> {
   for (let waitMs = FIRST_LOOK_MS; ; waitMs = LOOK_EVERY_MS) {
     if (!(await waited(waitMs, signal))) return await new Promise<never>(() => undefined);
-    const queue = await queueOf(client, told);
-    if (queue === null || (await workerSeen(client, queue)) !== 'missing') continue;
+    const queue = await findTaskQueue(client, told);
+    if (queue === null || (await checkForWorker(client, queue)) !== 'missing') continue;
     const isRecorded = await record().then(
       () => true,
       () => false,

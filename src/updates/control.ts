@@ -14,15 +14,15 @@ import {
   setLimitsUpdate,
   type Claim,
 } from '../workflows/messages.js';
-import { answered, type Patience } from './execute-update.js';
-import { takenOrRecorded, type SentMessage, type TakenMessage } from './ask-recorded.js';
+import { executeUpdate, type UpdateOptions } from './execute-update.js';
+import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './ask-recorded.js';
 import { UndecidedError } from './undecided.js';
 
 /** How long a decision is tried, and who makes it. */
-export interface DecisionOptions extends Patience, Claim {}
+export interface DecisionOptions extends UpdateOptions, Claim {}
 
 /**
- * Gives a run a message; answered when the run has it, not when it has an answer. The message is
+ * Gives a run a message; executeUpdate when the run has it, not when it has an answer. The message is
  * neither lost nor doubled where the run goes on in a new segment, or a worker freezes, meanwhile: its
  * id, made up where there is none, is the same in every try. Where no worker is there, the message is
  * recorded for one that comes. Rejects with an `UndecidedError`.
@@ -31,11 +31,11 @@ export async function askRun(
   client: Client,
   id: string,
   ask: Ask,
-  patience: Patience = {},
+  patience: UpdateOptions = {},
 ): Promise<SentMessage> {
   const named = withId(ask);
   const told = { id, messageId: named.id };
-  return await takenOrRecorded(client, told, {
+  return await deliverOrRecord(client, told, {
     take: (over) => askWorker(client, id, named, { ...patience, signal: either(over, patience) }),
     record: () => recordMessage(client, id, named),
   });
@@ -46,14 +46,14 @@ export async function askWorker(
   client: Client,
   id: string,
   ask: Ask,
-  patience: Patience = {},
-): Promise<TakenMessage> {
+  patience: UpdateOptions = {},
+): Promise<DeliveredMessage> {
   const named = withId(ask);
   const { id: messageId } = named;
   const options = { args: [named] as [Ask], updateId: messageId };
   const handle = client.workflow.getHandle(id);
   const update = () => handle.executeUpdate(askUpdate, options);
-  const receipt = await answered(client, { id, messageId }, update, patience);
+  const receipt = await executeUpdate(client, { id, messageId }, update, patience);
   return { ...receipt, delivered: true, messageId };
 }
 
@@ -74,7 +74,7 @@ export function withId(ask: Ask): Ask & { readonly id: string } {
 }
 
 /** Aborts with the first of the two. */
-export function either(over: AbortSignal, { signal }: Patience): AbortSignal {
+export function either(over: AbortSignal, { signal }: UpdateOptions): AbortSignal {
   return signal === undefined ? over : AbortSignal.any([over, signal]);
 }
 
@@ -86,7 +86,7 @@ export async function pauseRun(
 ): Promise<void> {
   const handle = client.workflow.getHandle(id);
   const options = once(claim(by));
-  await answered(client, { id }, () => handle.executeUpdate(pauseUpdate, options), patience);
+  await executeUpdate(client, { id }, () => handle.executeUpdate(pauseUpdate, options), patience);
 }
 
 /**
@@ -101,7 +101,7 @@ export async function cancelTurn(
   const handle = client.workflow.getHandle(id);
   const options = once({ ...(turn !== undefined && { turn }), ...claim(by) });
   const update = () => handle.executeUpdate(cancelTurnUpdate, options);
-  return (await answered(client, { id }, update, patience)).cancelled;
+  return (await executeUpdate(client, { id }, update, patience)).cancelled;
 }
 
 /** Takes no more messages: the run ends with those that it has. Needs a worker. Rejects with an `UndecidedError`. */
@@ -112,7 +112,7 @@ export async function closeRun(
 ): Promise<void> {
   const handle = client.workflow.getHandle(id);
   const options = once(claim(by));
-  await answered(client, { id }, () => handle.executeUpdate(closeUpdate, options), patience);
+  await executeUpdate(client, { id }, () => handle.executeUpdate(closeUpdate, options), patience);
 }
 
 /** Replaces the named limits. @returns all as they are now. Needs a worker. Rejects with an `UndecidedError`. */
@@ -125,7 +125,7 @@ export async function setLimits(
   const handle = client.workflow.getHandle(id);
   const options = once({ ...limits, ...claim(by) });
   const update = () => handle.executeUpdate(setLimitsUpdate, options);
-  return await answered(client, { id }, update, patience);
+  return await executeUpdate(client, { id }, update, patience);
 }
 
 /** Throws an `UndecidedError` for a claim that no run would take. */

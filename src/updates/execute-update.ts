@@ -9,11 +9,11 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { visible } from '../core/text/summaries.js';
-import { queueOf, workerSeen } from './run-worker.js';
+import { findTaskQueue, checkForWorker } from './run-worker.js';
 import { UndecidedError, type Delivery } from './undecided.js';
 
 /** How long something that is said to a run is tried. */
-export interface Patience {
+export interface UpdateOptions {
   /** Milliseconds until it is given up; default 60,000: two workers may have to fail before a third answers. */
   readonly withinMs?: number;
   /** Ends the waiting, with an `UndecidedError`: what was sent may still arrive. */
@@ -21,7 +21,7 @@ export interface Patience {
 }
 
 /** What is said, and to whom. */
-export interface Told {
+export interface UpdateTarget {
   /** Of the run. */
   readonly id: string;
   /** Of the run's workers, for a run that may not exist yet. */
@@ -56,11 +56,11 @@ interface Fate {
  * a new segment, while it has no room, and while no worker answers. So `update` has to be one that has
  * the same effect when it is taken twice. Rejects with an `UndecidedError`.
  */
-export async function answered<T>(
+export async function executeUpdate<T>(
   client: Client,
-  told: Told,
+  told: UpdateTarget,
   update: () => Promise<T>,
-  { withinMs = WITHIN_MS, signal }: Patience = {},
+  { withinMs = WITHIN_MS, signal }: UpdateOptions = {},
 ): Promise<T> {
   const giveUpAt = Date.now() + withinMs;
   let uncertain = false;
@@ -102,7 +102,7 @@ async function oneTry<T>(
   }
 }
 
-async function fateOf(client: Client, { id }: Told, error: unknown): Promise<Fate> {
+async function fateOf(client: Client, { id }: UpdateTarget, error: unknown): Promise<Fate> {
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
     return { delivery: 'unknown', again: true };
   }
@@ -137,7 +137,7 @@ async function lives(client: Client, id: string): Promise<boolean> {
 
 async function undecided(
   client: Client,
-  told: Told,
+  told: UpdateTarget,
   failed: {
     readonly error: unknown;
     readonly delivery: Delivery;
@@ -159,8 +159,8 @@ async function undecided(
   if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) {
     return new UndecidedError(reasonOf(error, id) + (advice && `; ${advice}`), known);
   }
-  const queue = await queueOf(client, told);
-  const worker = queue === null ? null : await workerSeen(client, queue);
+  const queue = await findTaskQueue(client, told);
+  const worker = queue === null ? null : await checkForWorker(client, queue);
   const seconds = Math.round(withinMs / 100) / 10;
   const why = `no answer within ${seconds} s${whyOf(worker, queue ?? '')}`;
   return new UndecidedError(`${why}; ${advice}`, { ...known, worker });

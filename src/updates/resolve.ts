@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
-import type { Resolution } from '../core/calls/call-results.js';
+import type { Resolution } from '../core/calls/call-result.js';
 import { resolveUpdate, resumeUpdate } from '../workflows/messages.js';
-import { answered } from './execute-update.js';
+import { executeUpdate } from './execute-update.js';
 import { claim, once, type DecisionOptions } from './control.js';
 
 /** Settles a call whose outcome is unknown. Needs a worker. Rejects with an `UndecidedError`. */
@@ -13,7 +13,7 @@ export async function resolveCall(
 ): Promise<void> {
   const handle = client.workflow.getHandle(id);
   const options = once({ ...resolution, ...claim(by) });
-  await answered(client, { id }, () => handle.executeUpdate(resolveUpdate, options), patience);
+  await executeUpdate(client, { id }, () => handle.executeUpdate(resolveUpdate, options), patience);
 }
 
 /** Lets a blocked or paused run go on at once. Needs a worker. Rejects with an `UndecidedError`. */
@@ -24,5 +24,5 @@ export async function resumeRun(
 ): Promise<void> {
   const handle = client.workflow.getHandle(id);
   const options = once(claim(by));
-  await answered(client, { id }, () => handle.executeUpdate(resumeUpdate, options), patience);
+  await executeUpdate(client, { id }, () => handle.executeUpdate(resumeUpdate, options), patience);
 }

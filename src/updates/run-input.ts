@@ -1,4 +1,4 @@
-import { InputError } from '../core/input/input-error.js';
+import { InputError } from '../core/errors.js';
 import type { Typed } from '../core/definition/output-type.js';
 import type { Limits } from '../core/definition/definition.js';
 import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core/input/input.js';
@@ -27,7 +27,7 @@ export function agentName(agent: AgentLike<unknown>): string {
 }
 
 /** The argument of workflow `agent`, checked as the workflow will. Throws an `InputError`. */
-export function runInputOf(
+export function createRunInput(
   agent: AgentLike<unknown>,
   given: RunSettings & {
     readonly message?: string;

@@ -1,12 +1,12 @@
 import type { Client } from '@temporalio/client';
-import { alive, pollersOf } from '../temporal/pollers.js';
+import { alive, listPollers } from '../temporal/pollers.js';
 import type { WorkerSeen } from './undecided.js';
 
 /** A look at the server; one that does not answer in this time tells nothing. */
 const LOOK_MS = 2_000;
 
 /** The task queue of a run; where there is no such run, the one that it would be started on. Null if unknown. */
-export async function queueOf(
+export async function findTaskQueue(
   client: Client,
   { id, taskQueue }: { readonly id: string; readonly taskQueue?: string },
 ): Promise<string | null> {
@@ -18,9 +18,9 @@ export async function queueOf(
 }
 
 /** Whether a worker polls the queue, by the server's list. Null where the server does not say. */
-export async function workerSeen(client: Client, taskQueue: string): Promise<WorkerSeen> {
+export async function checkForWorker(client: Client, taskQueue: string): Promise<WorkerSeen> {
   const { namespace } = client.options;
-  const pollers = await look(client, () => pollersOf(client, { namespace, taskQueue }));
+  const pollers = await look(client, () => listPollers(client, { namespace, taskQueue }));
   if (pollers === null) return null;
   return alive(pollers, Date.now()).length === 0 ? 'missing' : 'silent';
 }

@@ -7,6 +7,7 @@ import {
 import type { RunInput } from '../core/input/input.js';
 import { workflowSummary } from '../core/text/markdown.js';
 import { visible } from '../core/text/summaries.js';
+import { PerdureError } from '../core/errors.js';
 
 const SUMMARY_CHARACTERS = 80;
 
@@ -23,8 +24,10 @@ export interface StartedRun {
 }
 
 /** The workflow id is taken, by a run that goes on or by one that has ended: an id names one run for ever. */
-export class IdTakenError extends Error {
+export class IdTakenError extends PerdureError {
+  static readonly code = 'id_taken';
   override readonly name = 'IdTakenError';
+  override readonly code = IdTakenError.code;
 }
 
 /** Starts a run. Rejects with an `IdTakenError` where there is or was a run of this id. */
@@ -41,7 +44,7 @@ export async function startRun(
       args: [input],
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: conflict,
-      staticSummary: summaryOf(input),
+      staticSummary: runSummary(input),
       ...(memo && { memo }),
     });
     return { id, runId: handle.firstExecutionRunId };
@@ -58,7 +61,7 @@ export function newRunId(agent: string, now: Date = new Date()): string {
 }
 
 /** What the UI shows the run by, as Markdown that shows the message as it was written. */
-export function summaryOf({ agent, message = '' }: Pick<RunInput, 'agent' | 'message'>): string {
+export function runSummary({ agent, message = '' }: Pick<RunInput, 'agent' | 'message'>): string {
   const text = visible(message);
   const cut = text.length > SUMMARY_CHARACTERS ? `${text.slice(0, SUMMARY_CHARACTERS - 1)}…` : text;
   return workflowSummary(`${visible(agent)}: ${cut}`);

@@ -1,5 +1,5 @@
 /**
- * What is known of something that was said to a run and was not answered:
+ * What is known of something that was said to a run and was not executeUpdate:
  * - `refused`: the run, or the client for it, refused it; it has no effect, and sending it again has none
  * - `not_delivered`: it did not reach the run and will not; it is safe to send it again
  * - `unknown`: it may have been taken, or may still arrive; send it again under the same id only
@@ -7,7 +7,7 @@
 export type Delivery = 'refused' | 'not_delivered' | 'unknown';
 
 /**
- * Why nobody answered: `missing`, no worker polls the run's task queue; `silent`, one polls it and does
+ * Why nobody executeUpdate: `missing`, no worker polls the run's task queue; `silent`, one polls it and does
  * not answer: it is frozen, cut off, or busy. Null where that is not known, or not the reason.
  */
 export type WorkerSeen = 'missing' | 'silent' | null;

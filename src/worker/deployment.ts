@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type ConnectionLike } from '@temporalio/client';
 import type { WorkerDeploymentOptions } from '@temporalio/worker';
+import { PerdureError } from '../core/errors.js';
 
 /** Worker versioning, opt-in: a run stays on the build on which it began, up to its next segment. */
 export interface DeploymentOptions {
@@ -31,8 +32,10 @@ export interface Deployed extends DeploymentVersion {
 }
 
 /** A build that could not be made the current one. The message holds the server's reason and the cure. */
-export class DeploymentError extends Error {
+export class DeploymentError extends PerdureError {
+  static readonly code = 'deployment';
   override readonly name = 'DeploymentError';
+  override readonly code = DeploymentError.code;
 }
 
 interface Promotion {

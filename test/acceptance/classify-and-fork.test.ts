@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Classification } from '../../src/output/classes/distribution.js';
-import { InputError } from '../../src/core/input/input-error.js';
+import { InputError } from '../../src/core/errors.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { binaryClassify, classify } from '../../src/output/classes/classify.js';
 import { reply, type Step } from '../../src/testing/steps.js';

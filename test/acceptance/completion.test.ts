@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent, type AgentOptions } from '../../src/agents/define-agent.js';
-import { InputError } from '../../src/core/input/input-error.js';
+import { InputError } from '../../src/core/errors.js';
 import { say, scriptedModel } from '../../src/models/scripted.js';
 import { template } from '../../src/prompts/template.js';
 import { reply } from '../../src/testing/steps.js';

@@ -5,7 +5,7 @@ import { fileBlobStore } from '../../src/storage/file-blob-store.js';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
 import { palette } from '../../src/cli/format/output.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { InputError } from '../../src/core/input/input-error.js';
+import { InputError } from '../../src/core/errors.js';
 import type { Attachment, PromptMessage } from '../../src/core/transcript/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';

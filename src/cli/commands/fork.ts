@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { fileBlobStore } from '../../storage/file-blob-store.js';
 import { forkRun } from '../../client/fork-run.js';
-import { InputError } from '../../core/input/input-error.js';
+import { InputError } from '../../core/errors.js';
 import { IdTakenError, type StartedRun } from '../../updates/start.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';

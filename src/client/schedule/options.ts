@@ -1,7 +1,7 @@
 import type { ScheduleOverlapPolicy, ScheduleSpec } from '@temporalio/client';
 import { show } from '../../core/input/input.js';
 import { type AgentLike, type RunSettings } from '../../updates/run-input.js';
-import { InputError } from '../../core/input/input-error.js';
+import { InputError } from '../../core/errors.js';
 
 /** What happens when a firing is due and the one before is still under way. */
 export type Overlap = 'skip' | 'bufferOne' | 'bufferAll' | 'cancelOther' | 'allowAll';

@@ -7,8 +7,8 @@ import {
 } from '@temporalio/client';
 import { show, type RunInput } from '../../core/input/input.js';
 import { visible } from '../../core/text/summaries.js';
-import { agentName, runInputOf, type RunSettings } from '../../updates/run-input.js';
-import { InputError } from '../../core/input/input-error.js';
+import { agentName, createRunInput, type RunSettings } from '../../updates/run-input.js';
+import { InputError } from '../../core/errors.js';
 import {
   checkedCatchUp,
   checkScheduleId,
@@ -28,7 +28,8 @@ import {
 import { askProblem } from '../../core/ask.js';
 import { workflowSummary } from '../../core/text/markdown.js';
 import type { SendInput } from '../../workflows/send.js';
-import { summaryOf } from '../../updates/start.js';
+import { runSummary } from '../../updates/start.js';
+import { PerdureError } from '../../core/errors.js';
 
 export interface BackfillOptions {
   /** The stretch whose firings are made up for, both ends included; a Date or ISO 8601. */
@@ -59,11 +60,13 @@ export interface Schedules {
 }
 
 /** There is no schedule of this id: nothing at all, or one that is not perdure's. */
-export class NoScheduleError extends Error {
+export class NoScheduleError extends PerdureError {
+  static readonly code = 'no_schedule';
   override readonly name = 'NoScheduleError';
+  override readonly code = NoScheduleError.code;
 }
 
-export function schedulesOf(client: Client, taskQueue: string): Schedules {
+export function createSchedules(client: Client, taskQueue: string): Schedules {
   const handleOf = (id: string): ScheduleHandle => client.schedule.getHandle(id);
   return {
     create: (options) => create(client, options, taskQueue),
@@ -165,8 +168,8 @@ function scheduleAction(
   if (to === undefined) {
     if (agent === undefined)
       throw new InputError('agent: missing; name the agent that does the work');
-    const input = runInputOf(agent, { ...settings, message });
-    return { ...common, workflowType: 'agent', args: [input], staticSummary: summaryOf(input) };
+    const input = createRunInput(agent, { ...settings, message });
+    return { ...common, workflowType: 'agent', args: [input], staticSummary: runSummary(input) };
   }
   if (agent === undefined && Object.keys(settings).length > 0) {
     const [first] = Object.keys(settings);
@@ -176,7 +179,7 @@ function scheduleAction(
   }
   const problem = askProblem({ message });
   if (problem !== null) throw new InputError(problem);
-  const start = agent === undefined ? null : runInputOf(agent, { ...settings, open: true });
+  const start = agent === undefined ? null : createRunInput(agent, { ...settings, open: true });
   const input: SendInput = { to, message, ...(start && { start }) };
   const staticSummary = workflowSummary(`to ${visible(to)}: ${visible(message)}`);
   return { ...common, workflowType: 'send', args: [input], staticSummary };

@@ -1,6 +1,6 @@
 import { artifactText } from './artifact-text.js';
 import { fillBatch, openCalls } from '../calls/batch.js';
-import type { CallResult } from '../calls/calls.js';
+import type { CallResult } from '../calls/call-result.js';
 import { withTurn } from '../change.js';
 import type { Artifact, ArtifactMade } from '../transcript/messages.js';
 import type { Batch, RunState } from '../state.js';

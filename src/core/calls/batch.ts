@@ -1,13 +1,14 @@
 import { artifactList } from '../artifacts/artifact-text.js';
 import { asksCatalog } from '../catalog/catalog.js';
 import { catalogAnswer } from '../catalog/catalog-answers.js';
-import { refusal, shortSignature, signature, type CallResult } from './calls.js';
+import { shortSignature, signature } from './idempotency.js';
+import { refusal, type CallResult } from './call-result.js';
 import type { ToolCalls, ToolDefinition } from '../definition/definition.js';
 import { callsLeft } from '../limits.js';
 import type { Message, ToolCall } from '../transcript/messages.js';
 import { computerHandler } from '../definition/native-tools.js';
 import type { Batch, RunState, Turn } from '../state.js';
-import { waitedText, waitUntil } from '../wait.js';
+import { waitedText, waitUntil } from './wait.js';
 
 /** Agents below the root that a chain of calls can have, whatever the limits say. */
 const DEEPEST = 16;

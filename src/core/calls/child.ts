@@ -1,4 +1,4 @@
-import { errorText, type CallResult } from './calls.js';
+import { errorText, type CallResult } from './call-result.js';
 import { deadlineOf } from '../deadline.js';
 import type { LimitSet } from '../definition/definition.js';
 import type { ToolCall } from '../transcript/messages.js';

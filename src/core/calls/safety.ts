@@ -1,5 +1,4 @@
-import type { Resolution } from './call-results.js';
-import { refusal, type CallResult } from './calls.js';
+import { type Resolution, refusal, type CallResult } from './call-result.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { SafetyPending } from '../status.js';
 import { callSummary, visible } from '../text/summaries.js';

@@ -1,5 +1,5 @@
 import { DISCOVER, INVOKE, SCHEMA } from './catalog.js';
-import { refusal, type CallResult } from '../calls/calls.js';
+import { refusal, type CallResult } from '../calls/call-result.js';
 import type { AgentDefinition, CatalogEntry, ToolDefinition } from '../definition/definition.js';
 import { isObject, parseJson } from '../json.js';
 import type { ToolCall } from '../transcript/messages.js';

@@ -1,4 +1,4 @@
-import type { ToolSuccess } from '../calls/call-results.js';
+import type { ToolSuccess } from '../calls/call-result.js';
 import type { RetrievedDocument } from '../documents.js';
 import type { AskReceipt } from '../inbox.js';
 import {

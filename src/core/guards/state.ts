@@ -1,4 +1,4 @@
-import type { CallResult } from '../calls/calls.js';
+import type { CallResult } from '../calls/call-result.js';
 import type { Price } from '../definition/definition.js';
 import { definitionShape, limitSetShape } from './definition.js';
 import type { Decision } from '../decisions.js';

@@ -1,4 +1,4 @@
-import { checkCalled, type Called } from '../calls/called.js';
+import { checkCalled, type Called } from '../calls/idempotency.js';
 import type { LimitName, LimitSet, Limits } from '../definition/definition.js';
 import type { Attachment, BlobRef } from '../transcript/messages.js';
 import { isObject, type Json, type JsonObject } from '../json.js';

@@ -1,7 +1,7 @@
 import { isObject } from '../json.js';
 import { fields, count, list, optional, text } from '../guards/shape.js';
 import { show } from '../text/format-value.js';
-import { standingShape, type Standing } from '../standing.js';
+import { standingShape, type Standing } from '../blocked-work.js';
 import { stateShape } from '../guards/state.js';
 import type { RunState } from '../state.js';
 

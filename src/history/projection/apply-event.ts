@@ -19,14 +19,14 @@ import {
 } from '../../core/guards/recorded.js';
 import type { RecordedReply } from '../../core/reply.js';
 import { paidFor } from '../../core/spend.js';
-import type { HistoryFact } from '../decode-event.js';
+import type { HistoryEvent } from '../decode-event.js';
 import { blockedBy, isProbed, storageBack, triedAgain, unblockedBy } from './blocks.js';
 import { safetyAsked } from './safety.js';
 import { loadedAgain, local, notLoaded, started } from './beginning.js';
 import { ended } from './end.js';
 import { callsRunning, interrupt, tell } from './emit.js';
 import { catchUp, turnOver, windUp } from './turns.js';
-import type { FactOf, InFlight, Retelling } from './state.js';
+import type { EventOf, InFlight, ProjectionState } from './state.js';
 import { personSaid, taskBegun } from './people.js';
 import {
   childEnded,
@@ -41,7 +41,7 @@ import { callBrokenOff, callFailed, callReturned } from './calls.js';
 const STEPS: readonly string[] = ['callModel', 'runTool', 'retrieveDocuments'];
 
 /** Takes in the next event. One that cannot be understood is passed over: a reader never throws. */
-export function retell(told: Retelling, fact: HistoryFact): void {
+export function applyHistoryEvent(told: ProjectionState, fact: HistoryEvent): void {
   told.lastEvent = fact.id;
   told.startedAt ??= fact.at;
   try {
@@ -53,7 +53,7 @@ export function retell(told: Retelling, fact: HistoryFact): void {
   }
 }
 
-function take(told: Retelling, fact: HistoryFact): void {
+function take(told: ProjectionState, fact: HistoryEvent): void {
   switch (fact.type) {
     case 'started':
       return started(told, fact);
@@ -95,7 +95,7 @@ function take(told: Retelling, fact: HistoryFact): void {
   }
 }
 
-function scheduled(told: Retelling, fact: FactOf<'scheduled'>): void {
+function scheduled(told: ProjectionState, fact: EventOf<'scheduled'>): void {
   const { activity, activityId, summary, at } = fact;
   const input = isObject(fact.input) ? fact.input : {};
   if (STEPS.includes(activity)) catchUp(told, at, { activity, input });
@@ -106,7 +106,7 @@ function scheduled(told: Retelling, fact: FactOf<'scheduled'>): void {
   triedAgain(told, begun);
 }
 
-function completed(told: Retelling, fact: FactOf<'completed'>): void {
+function completed(told: ProjectionState, fact: EventOf<'completed'>): void {
   const done = takeDone(told, fact.scheduled);
   if (done === undefined) return;
   // Its result says nothing, and the workflow does not look at it.
@@ -132,8 +132,8 @@ function completed(told: Retelling, fact: FactOf<'completed'>): void {
 
 /** What `verify` found; where it did not happen, the call is scheduled again. */
 function verified(
-  told: Retelling,
-  fact: FactOf<'completed'>,
+  told: ProjectionState,
+  fact: EventOf<'completed'>,
   { call, result }: { call: ToolCall; result: RunFunctionResult },
 ): void {
   switch (result.happened) {
@@ -146,7 +146,7 @@ function verified(
 }
 
 function replied(
-  told: Retelling,
+  told: ProjectionState,
   { done, reply, at }: { done: InFlight; reply: RecordedReply; at: number },
 ): void {
   told.blocked.delete('model');
@@ -163,7 +163,7 @@ function isOfModel(message: Message): boolean {
   return message.role === 'assistant' || (message.role === 'user' && !!message.compacts);
 }
 
-function failed(told: Retelling, fact: FactOf<'failed'>): void {
+function failed(told: ProjectionState, fact: EventOf<'failed'>): void {
   const done = takeDone(told, fact.scheduled);
   if (done?.activity === 'checkBlob') return storageBack(told, done);
   if (done !== undefined) notDone(told, fact, done);
@@ -171,8 +171,8 @@ function failed(told: Retelling, fact: FactOf<'failed'>): void {
 
 /** An activity failed for good, or left what is no result of its. */
 function notDone(
-  told: Retelling,
-  fact: Pick<FactOf<'failed'>, 'id' | 'at' | 'failure'>,
+  told: ProjectionState,
+  fact: Pick<EventOf<'failed'>, 'id' | 'at' | 'failure'>,
   done: InFlight,
 ): void {
   const { failure } = fact;
@@ -202,7 +202,7 @@ function notDone(
   }
 }
 
-function brokenOff(told: Retelling, fact: FactOf<'cancelled'>): void {
+function brokenOff(told: ProjectionState, fact: EventOf<'cancelled'>): void {
   const done = takeDone(told, fact.scheduled);
   // Its work is tried again, without being blocked any more, or is left, blocked, for a new segment.
   if (done?.activity === 'checkBlob') return;
@@ -213,7 +213,7 @@ function brokenOff(told: Retelling, fact: FactOf<'cancelled'>): void {
   interrupt(told, fact.at);
 }
 
-function takeDone(told: Retelling, scheduledEvent: number): InFlight | undefined {
+function takeDone(told: ProjectionState, scheduledEvent: number): InFlight | undefined {
   const done = told.inFlight.get(scheduledEvent);
   told.inFlight.delete(scheduledEvent);
   return done;
@@ -221,11 +221,11 @@ function takeDone(told: Retelling, scheduledEvent: number): InFlight | undefined
 
 // What activities beside the steps have brought, told as the events that the workflow made of it.
 
-function retrieved(told: Retelling, { documents }: RetrieveResult, at: number): void {
+function retrieved(told: ProjectionState, { documents }: RetrieveResult, at: number): void {
   tell(told, { type: 'documents-retrieved', documents, at });
 }
 
-function kept(told: Retelling, { input }: InFlight, { blob }: KeepMessagesResult): void {
+function kept(told: ProjectionState, { input }: InFlight, { blob }: KeepMessagesResult): void {
   const { archive, chunk } = input;
   const archived = isObject(archive) ? Number(archive['to']) : 0;
   const count = isObject(chunk) ? Number(chunk['to']) - Number(chunk['from']) : 0;
@@ -234,7 +234,7 @@ function kept(told: Retelling, { input }: InFlight, { blob }: KeepMessagesResult
 }
 
 function forkedFrom(
-  told: Retelling,
+  told: ProjectionState,
   { input }: InFlight,
   { next, pinned = [], from: read, ...taken }: ForkMessagesResult,
 ): void {

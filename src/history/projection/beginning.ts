@@ -6,11 +6,11 @@ import { initialState, type RunConfig } from '../../core/state.js';
 import { isLoaded } from '../../core/definition/initial-config.js';
 import { readCarried } from './carried-state.js';
 import { personSaid } from './people.js';
-import type { FactOf, Retelling } from './state.js';
+import type { EventOf, ProjectionState } from './state.js';
 import { tell } from './emit.js';
 
 /** A segment begins, with what the one before has handed over. */
-export function started(told: Retelling, { id, input, carried }: FactOf<'started'>): void {
+export function started(told: ProjectionState, { id, input, carried }: EventOf<'started'>): void {
   const parsed = parseRunInput(input, { continued: carried !== null });
   told.input = isProblem(parsed) ? null : parsed;
   const form = readCarried(carried);
@@ -30,7 +30,7 @@ export function started(told: Retelling, { id, input, carried }: FactOf<'started
 }
 
 /** The agent is pinned: what was said before is taken now. */
-export function loaded(told: Retelling, config: RunConfig, at: number): void {
+export function loaded(told: ProjectionState, config: RunConfig, at: number): void {
   told.blocked.clear();
   if (told.unloaded === null) begun(told, config, at);
   else told.state = reduce(told.unloaded, { type: 'agent-loaded', config });
@@ -39,7 +39,7 @@ export function loaded(told: Retelling, config: RunConfig, at: number): void {
 }
 
 /** The run's first segment, with the message that it was started with. */
-function begun(told: Retelling, config: RunConfig, at: number): void {
+function begun(told: ProjectionState, config: RunConfig, at: number): void {
   const { open = false, message: text, attachments } = told.input ?? {};
   told.state = initialState(config, { open, startedAt: told.startedAt ?? at });
   if (text === undefined) return;
@@ -48,13 +48,13 @@ function begun(told: Retelling, config: RunConfig, at: number): void {
 }
 
 /** The worker of the first workflow task has loaded the agent, or said why it could not. */
-export function local(told: Retelling, { result, failure, at }: FactOf<'local'>): void {
+export function local(told: ProjectionState, { result, failure, at }: EventOf<'local'>): void {
   told.notHere = parseProblem(failure?.details);
   if (isRunConfig(result)) loadedAgain(told, result, at);
 }
 
 /** The agent was loaded, at the beginning of the run or before a turn that asked for it. */
-export function loadedAgain(told: Retelling, config: RunConfig, at: number): void {
+export function loadedAgain(told: ProjectionState, config: RunConfig, at: number): void {
   if (told.state === null) return loaded(told, config, at);
   tell(told, { type: 'agent-refreshed', config });
 }
@@ -64,8 +64,8 @@ export function loadedAgain(told: Retelling, config: RunConfig, at: number): voi
  * take the run's context. Where a run only asked for a newer form of its agent, it keeps the one it has.
  */
 export function notLoaded(
-  told: Retelling,
-  { id, failure }: Pick<FactOf<'failed'>, 'id' | 'failure'>,
+  told: ProjectionState,
+  { id, failure }: Pick<EventOf<'failed'>, 'id' | 'failure'>,
 ): void {
   const { timedOut, message: lost } = failure;
   // Where no other worker has answered in time, the answer of the first one holds.

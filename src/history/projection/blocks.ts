@@ -1,6 +1,6 @@
 import type { ActivityProblem } from '../../core/failure.js';
 import { textOf } from '../../core/json.js';
-import type { FactOf, InFlight, Retelling } from './state.js';
+import type { EventOf, InFlight, ProjectionState } from './state.js';
 
 /** Activity type → what its run is blocked on, where that is no call. */
 const BLOCKED_AS: Readonly<Record<string, string>> = {
@@ -13,8 +13,8 @@ const BLOCKED_AS: Readonly<Record<string, string>> = {
 
 /** An activity failed for a reason that is fixed from outside. */
 export function blockedBy(
-  told: Retelling,
-  { id: since }: Pick<FactOf<'failed'>, 'id'>,
+  told: ProjectionState,
+  { id: since }: Pick<EventOf<'failed'>, 'id'>,
   done: InFlight,
   problem: Extract<ActivityProblem, { type: 'blocked' }>,
 ): void {
@@ -29,23 +29,23 @@ function nameOf({ activity, call }: InFlight): string | undefined {
 }
 
 /** Work that is not scheduled as a probe is no longer blocked. */
-export function triedAgain(told: Retelling, begun: InFlight): void {
+export function triedAgain(told: ProjectionState, begun: InFlight): void {
   const name = nameOf(begun);
   if (name !== undefined && begun.input['blocked'] === undefined) told.blocked.delete(name);
 }
 
 /** An activity brought what its block stood in the way of. */
-export function unblockedBy(told: Retelling, { activity }: InFlight): void {
+export function unblockedBy(told: ProjectionState, { activity }: InFlight): void {
   const name = BLOCKED_AS[activity];
   if (name !== undefined) told.blocked.delete(name);
 }
 
 /** The blob can be read again: the work that needs it is tried again. */
-export function storageBack(told: Retelling, { input }: InFlight): void {
+export function storageBack(told: ProjectionState, { input }: InFlight): void {
   told.blocked.delete(textOf(input, 'work'));
 }
 
 /** Whether an activity that was canceled can have been a probe, which `resume` cancels. */
-export function isProbed({ blocked }: Retelling): boolean {
+export function isProbed({ blocked }: ProjectionState): boolean {
   return Object.values(BLOCKED_AS).some((name) => blocked.has(name));
 }

@@ -1,31 +1,21 @@
 import { notExecuted, toolOf } from '../../core/calls/batch.js';
-import {
-  cancelledCall,
-  failedCall,
-  lostCall,
-  lostMessage,
-  refusedCall,
-  resolvedCall,
-  succeededCall,
-  type Resolution,
-} from '../../core/calls/call-results.js';
-import type { CallResult } from '../../core/calls/calls.js';
+import { cancelledCall, failedCall, lostCall, lostMessage, refusedCall, resolvedCall, succeededCall, type Resolution, type CallResult } from '../../core/calls/call-result.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { isObject, textOf } from '../../core/json.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { RunToolResult } from '../../core/guards/recorded.js';
-import type { HistoryFact } from '../decode-event.js';
-import type { FactFailure } from '../payloads.js';
-import type { Retelling } from './state.js';
+import type { HistoryEvent } from '../decode-event.js';
+import type { EventFailure } from '../payloads.js';
+import type { ProjectionState } from './state.js';
 import { safetyResult } from './safety.js';
 import { callsRunning, interrupt, tell } from './emit.js';
 
 /** The event that says it, as far as its place in the history matters. */
-type Said = Pick<HistoryFact, 'id' | 'at'>;
+type Said = Pick<HistoryEvent, 'id' | 'at'>;
 
 /** A tool's activity ended in order, with whatever result. */
 export function callReturned(
-  told: Retelling,
+  told: ProjectionState,
   said: Said,
   { call, result }: { call: ToolCall; result: RunToolResult },
 ): void {
@@ -46,9 +36,9 @@ export function callReturned(
 
 /** A tool's activity failed for good, or was lost. */
 export function callFailed(
-  told: Retelling,
+  told: ProjectionState,
   said: Said,
-  { call, failure }: { call: ToolCall; failure: FactFailure },
+  { call, failure }: { call: ToolCall; failure: EventFailure },
 ): void {
   const { message, timedOut } = failure;
   const lost = lostMessage(call.name, message);
@@ -60,7 +50,7 @@ export function callFailed(
 }
 
 /** A tool's activity was cancelled; the batch is answered when everything has stopped. */
-export function callBrokenOff(told: Retelling, call: ToolCall): void {
+export function callBrokenOff(told: ProjectionState, call: ToolCall): void {
   const tool = toolFor(told, call);
   if (tool === undefined) return;
   const result = cancelledCall(call, tool);
@@ -70,13 +60,13 @@ export function callBrokenOff(told: Retelling, call: ToolCall): void {
 }
 
 /** The run went on without these calls, so they were given up. */
-export function callsGivenUp(told: Retelling, at: number): void {
+export function callsGivenUp(told: ProjectionState, at: number): void {
   for (const result of told.notStarted.values()) settle(told, result, at);
   told.notStarted.clear();
 }
 
 /** A person settled a call whose outcome was unknown. */
-export function callResolved(told: Retelling, fact: Said & { readonly input: unknown }): void {
+export function callResolved(told: ProjectionState, fact: Said & { readonly input: unknown }): void {
   if (!isObject(fact.input) || told.state === null) return;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
   const resolution = fact.input as unknown as Resolution;
@@ -90,7 +80,7 @@ export function callResolved(told: Retelling, fact: Said & { readonly input: unk
 }
 
 /** A person accepted a tool in the form that it has now. */
-export function toolAccepted(told: Retelling, { input }: { readonly input: unknown }): void {
+export function toolAccepted(told: ProjectionState, { input }: { readonly input: unknown }): void {
   if (!isObject(input) || input['as'] !== 'accept' || told.state === null) return;
   const asked = told.state.turn.batch?.calls.find(({ id }) => id === input['call']);
   if (asked === undefined) return;
@@ -98,12 +88,12 @@ export function toolAccepted(told: Retelling, { input }: { readonly input: unkno
   tell(told, { type: 'tool-accepted', tool: asked.name, definition });
 }
 
-export function toolFor(told: Retelling, call: ToolCall): ToolDefinition | undefined {
+export function toolFor(told: ProjectionState, call: ToolCall): ToolDefinition | undefined {
   return told.state === null ? undefined : toolOf(told.state, call.name);
 }
 
 function unknown(
-  told: Retelling,
+  told: ProjectionState,
   said: Said,
   { call, message }: { call: ToolCall; message: string },
 ): void {
@@ -111,7 +101,7 @@ function unknown(
 }
 
 /** A call has its result; where it was the batch's last one, all of them are said, as by the loop. */
-export function settle(told: Retelling, result: CallResult, at: number): void {
+export function settle(told: ProjectionState, result: CallResult, at: number): void {
   told.blocked.delete(result.id);
   told.notStarted.delete(result.id);
   told.brokenProbes.delete(result.id);

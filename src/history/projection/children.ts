@@ -1,15 +1,15 @@
-import { cancelledCall } from '../../core/calls/call-results.js';
-import { nameInCalledId } from '../../core/calls/called.js';
+import { cancelledCall } from '../../core/calls/call-result.js';
+import { nameInCalledId } from '../../core/calls/idempotency.js';
 import { childResult, type ChildEnd } from '../../core/calls/child.js';
 import { textOf } from '../../core/json.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { isOutcome, type FollowRunResult } from '../../core/guards/recorded.js';
 import { settle, toolFor } from './calls.js';
-import type { FactOf, InFlight, Retelling } from './state.js';
+import type { EventOf, InFlight, ProjectionState } from './state.js';
 import { callsRunning, interrupt, tell } from './emit.js';
 
 /** An agent that was called works; shown among the calls in flight. */
-export function childStarted(told: Retelling, fact: FactOf<'child-started'>): void {
+export function childStarted(told: ProjectionState, fact: EventOf<'child-started'>): void {
   const call = callIn(told, fact.call);
   const { id, at, child } = fact;
   const summary = child;
@@ -17,13 +17,13 @@ export function childStarted(told: Retelling, fact: FactOf<'child-started'>): vo
 }
 
 /** The child has ended, or the server refused to start it. */
-export function childGone(told: Retelling, call: string): void {
+export function childGone(told: ProjectionState, call: string): void {
   for (const [id, flying] of told.inFlight) {
     if (flying.activity === 'agent' && flying.call?.id === call) told.inFlight.delete(id);
   }
 }
 
-export function childEnded(told: Retelling, fact: FactOf<'child-ended'>): void {
+export function childEnded(told: ProjectionState, fact: EventOf<'child-ended'>): void {
   childGone(told, fact.call);
   const outcome = isOutcome(fact.result) ? fact.result : null;
   answered(told, fact, { outcome, message: fact.message });
@@ -31,7 +31,7 @@ export function childEnded(told: Retelling, fact: FactOf<'child-ended'>): void {
 
 /** An activity has followed a run that was there already; without an outcome the agent runs again. */
 export function childFollowed(
-  told: Retelling,
+  told: ProjectionState,
   { done, result, at }: { done: InFlight; result: FollowRunResult; at: number },
 ): void {
   if (result.type === 'ended') {
@@ -45,7 +45,7 @@ export function childFollowed(
 
 /** The run of a called agent cannot be followed: its call fails with this message. */
 export function childNotFollowed(
-  told: Retelling,
+  told: ProjectionState,
   { done, message, at }: { done: InFlight; message: string; at: number },
 ): void {
   answered(told, { call: followed(done), cancelled: false, at }, { outcome: null, message });
@@ -57,8 +57,8 @@ function followed({ input }: InFlight): string {
 }
 
 function answered(
-  told: Retelling,
-  fact: Pick<FactOf<'child-ended'>, 'call' | 'cancelled' | 'at'>,
+  told: ProjectionState,
+  fact: Pick<EventOf<'child-ended'>, 'call' | 'cancelled' | 'at'>,
   end: ChildEnd,
 ): void {
   const call = callIn(told, fact.call);
@@ -73,6 +73,6 @@ function answered(
   if (!callsRunning(told)) interrupt(told, fact.at);
 }
 
-function callIn(told: Retelling, id: string): ToolCall | null {
+function callIn(told: ProjectionState, id: string): ToolCall | null {
   return told.state?.turn.batch?.calls.find((call) => call.id === id) ?? null;
 }

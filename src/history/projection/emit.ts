@@ -1,9 +1,9 @@
 import type { RunEvent } from '../../core/events.js';
 import { reduce } from '../../core/reduce.js';
-import type { Retelling } from './state.js';
+import type { ProjectionState } from './state.js';
 
 /** The state after one more event, and what was said by it. */
-export function tell(told: Retelling, event: RunEvent): void {
+export function tell(told: ProjectionState, event: RunEvent): void {
   if (told.state === null) return;
   const { next } = told.state.transcript;
   told.state = reduce(told.state, event);
@@ -16,7 +16,7 @@ export function tell(told: Retelling, event: RunEvent): void {
 }
 
 /** The work of the turn was broken off, by whatever the events before have shown. */
-export function interrupt(told: Retelling, at: number): void {
+export function interrupt(told: ProjectionState, at: number): void {
   if (told.state === null || told.state.turn.outcome !== null) return;
   const by = told.cancelRequested ? 'cancel' : told.cancelTurnRequested ? 'cancelTurn' : 'wallMs';
   // What stood still is broken off with the rest, and nobody waits for it any more.
@@ -27,6 +27,6 @@ export function interrupt(told: Retelling, at: number): void {
 }
 
 /** Whether a call of the open batch is in flight. */
-export function callsRunning({ inFlight }: Retelling): boolean {
+export function callsRunning({ inFlight }: ProjectionState): boolean {
   return [...inFlight.values()].some(({ call }) => call !== null);
 }

@@ -1,16 +1,16 @@
-import { runCancelled } from '../../core/ends.js';
+import { runCancelled } from '../../core/make-outcome.js';
 import { isObject } from '../../core/json.js';
 import type { Outcome } from '../../core/outcome.js';
 import type { RunState } from '../../core/state.js';
 import { isLoaded, unloadedConfig } from '../../core/definition/initial-config.js';
 import { carriedState } from './carried-state.js';
 import { loaded } from './beginning.js';
-import { outcomeOf, type EndedFact, type Retelling } from './state.js';
+import { outcomeOf, type EndedEvent, type ProjectionState } from './state.js';
 import { interrupt } from './emit.js';
 import { windUp } from './turns.js';
 
 /** Applies the end of a segment: the end of the run, or what it hands to the next segment. */
-export function ended(told: Retelling, fact: EndedFact): void {
+export function ended(told: ProjectionState, fact: EndedEvent): void {
   // A run that is cancelled before its agent is known has a turn all the same.
   if (fact.how === 'cancelled' && told.state === null && told.input !== null) {
     loaded(told, unloadedConfig(told.input.agent), fact.at);
@@ -31,7 +31,7 @@ export function ended(told: Retelling, fact: EndedFact): void {
 }
 
 /** Where the run goes on elsewhere, what it takes along says how far it came. */
-function handedOver(told: Retelling, carried: Record<string, unknown>): void {
+function handedOver(told: ProjectionState, carried: Record<string, unknown>): void {
   const state = carriedState(carried);
   if (state === null || !isLoaded(state)) return;
   told.state = state;
@@ -42,7 +42,7 @@ function handedOver(told: Retelling, carried: Record<string, unknown>): void {
 }
 
 /** A cancelled workflow has no result in its history. */
-function unrecorded(state: RunState, { how }: EndedFact): Outcome | null {
+function unrecorded(state: RunState, { how }: EndedEvent): Outcome | null {
   if (how !== 'cancelled') return null;
   return state.open ? runCancelled(state) : (state.turn.outcome ?? runCancelled(state));
 }

@@ -4,14 +4,14 @@ import type { Limits } from '../../core/definition/definition.js';
 import type { Ask } from '../../core/inbox.js';
 import { isObject, textOf } from '../../core/json.js';
 import { callResolved, toolAccepted } from './calls.js';
-import type { FactOf, Retelling } from './state.js';
+import type { EventOf, ProjectionState } from './state.js';
 import { tell } from './emit.js';
 
 /**
  * What people said and decided: updates that the workflow has accepted, so they are well formed, and
  * signals, which hold anything.
  */
-export function personSaid(told: Retelling, fact: FactOf<'update' | 'signal'>): void {
+export function personSaid(told: ProjectionState, fact: EventOf<'update' | 'signal'>): void {
   if (fact.type === 'signal') return signaled(told, fact);
   if (fact.name === 'ask') return asked(told, fact);
   if (decidedBefore(told.state?.decisions, fact.updateId) !== undefined) return;
@@ -21,7 +21,7 @@ export function personSaid(told: Retelling, fact: FactOf<'update' | 'signal'>): 
   tell(told, { type: 'decided', decision });
 }
 
-function decided(told: Retelling, fact: FactOf<'update'>): void {
+function decided(told: ProjectionState, fact: EventOf<'update'>): void {
   switch (fact.name) {
     case 'resolve':
       toolAccepted(told, fact);
@@ -41,7 +41,7 @@ function decided(told: Retelling, fact: FactOf<'update'>): void {
   }
 }
 
-function limitsSet(told: Retelling, input: unknown): void {
+function limitsSet(told: ProjectionState, input: unknown): void {
   if (!isObject(input)) return;
   const { by: _, ...limits } = input;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
@@ -58,7 +58,7 @@ const DECISIONS: readonly string[] = [
 ] satisfies readonly DecisionName[];
 
 /** The decision as the workflow has put it on record; null for other updates. */
-function decisionOf(told: Retelling, { name, updateId, input }: FactOf<'update'>): Decision | null {
+function decisionOf(told: ProjectionState, { name, updateId, input }: EventOf<'update'>): Decision | null {
   if (!DECISIONS.includes(name)) return null;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one of the names above
   const what = name as DecisionName;
@@ -74,7 +74,7 @@ function decisionOf(told: Retelling, { name, updateId, input }: FactOf<'update'>
   };
 }
 
-function signaled(told: Retelling, { name, input, at }: FactOf<'signal'>): void {
+function signaled(told: ProjectionState, { name, input, at }: EventOf<'signal'>): void {
   if (told.state === null || name !== 'message') return;
   const event = receiveSignal(told.state, input, at);
   if (event?.type === 'message-refused') told.unseenRefusals += 1;
@@ -82,7 +82,7 @@ function signaled(told: Retelling, { name, input, at }: FactOf<'signal'>): void 
 }
 
 /** What came by signal since the task before is refused when the workflow looks at it: now. */
-export function taskBegun(told: Retelling, at: number): void {
+export function taskBegun(told: ProjectionState, at: number): void {
   told.taskAt = at;
   const { state, unseenRefusals } = told;
   const refused = state?.inbox.refused;
@@ -92,7 +92,7 @@ export function taskBegun(told: Retelling, at: number): void {
   told.state = { ...state, inbox: { ...state.inbox, refused: dated } };
 }
 
-function asked(told: Retelling, { input, updateId }: FactOf<'update'>): void {
+function asked(told: ProjectionState, { input, updateId }: EventOf<'update'>): void {
   if (told.state === null || !isObject(input)) return;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
   const ask = input as unknown as Ask;

@@ -1,12 +1,11 @@
 import { openCalls } from '../../core/calls/batch.js';
-import type { Resolution } from '../../core/calls/call-results.js';
-import type { CallResult } from '../../core/calls/calls.js';
+import type { Resolution, CallResult } from '../../core/calls/call-result.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { safetyMessage, settledSafety } from '../../core/calls/safety.js';
-import type { Retelling } from './state.js';
+import type { ProjectionState } from './state.js';
 
 /** No event of its own says that a call waits for a person: the reply that asked for it does. */
-export function safetyAsked(told: Retelling, since: number): void {
+export function safetyAsked(told: ProjectionState, since: number): void {
   const asked = doubtful(told);
   for (const [id, { reason }] of told.blocked) {
     if (reason === 'safety_check' && id !== asked?.id) told.blocked.delete(id);
@@ -16,7 +15,7 @@ export function safetyAsked(told: Retelling, since: number): void {
   told.blocked.set(asked.id, { reason: 'safety_check', message, since });
 }
 
-function doubtful({ state, ended, acknowledged }: Retelling): ToolCall | undefined {
+function doubtful({ state, ended, acknowledged }: ProjectionState): ToolCall | undefined {
   const batch = state?.turn.batch;
   if (!state || !batch || ended !== null) return undefined;
   if (!batch.calls.some(({ safety }) => safety !== undefined)) return undefined;
@@ -26,7 +25,7 @@ function doubtful({ state, ended, acknowledged }: Retelling): ToolCall | undefin
 
 /** @returns the call's result where there is one now, null where it is executed; undefined: not asked */
 export function safetyResult(
-  told: Retelling,
+  told: ProjectionState,
   call: ToolCall,
   resolution: Resolution,
 ): CallResult | null | undefined {

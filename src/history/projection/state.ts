@@ -1,4 +1,4 @@
-import type { CallResult } from '../../core/calls/calls.js';
+import type { CallResult } from '../../core/calls/call-result.js';
 import type { ActivityProblem } from '../../core/failure.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { Message, ToolCall } from '../../core/transcript/messages.js';
@@ -6,7 +6,7 @@ import type { Outcome, Usage } from '../../core/outcome.js';
 import { isOutcome } from '../../core/guards/recorded.js';
 import type { EndedTurn, RunState } from '../../core/state.js';
 import type { Blocked } from '../../core/status.js';
-import type { HistoryFact } from '../decode-event.js';
+import type { HistoryEvent } from '../decode-event.js';
 
 /** An activity that is scheduled and has not ended. */
 export interface InFlight {
@@ -25,12 +25,12 @@ export interface BlockedSince extends Blocked {
   readonly since: number;
 }
 
-export type FactOf<T extends HistoryFact['type']> = Extract<HistoryFact, { type: T }>;
+export type EventOf<T extends HistoryEvent['type']> = Extract<HistoryEvent, { type: T }>;
 
-export type EndedFact = FactOf<'ended'>;
+export type EndedEvent = EventOf<'ended'>;
 
 /** What is known of a run after some of its events. */
-export interface Retelling {
+export interface ProjectionState {
   state: RunState | null;
   /** Null until the first event, and for one that is no run's. */
   input: RunInput | null;
@@ -46,7 +46,7 @@ export interface Retelling {
   /** Messages that were refused and that no workflow task has looked at yet. */
   unseenRefusals: number;
   /** Messages that came before the agent was loaded. */
-  readonly early: FactOf<'update' | 'signal'>[];
+  readonly early: EventOf<'update' | 'signal'>[];
   readonly inFlight: Map<number, InFlight>;
   readonly blocked: Map<string, BlockedSince>;
   /** Of calls that failed before their tool was entered, should they be given up. */
@@ -59,7 +59,7 @@ export interface Retelling {
   unloaded: RunState | null;
   /** Calls that a person has let be executed in spite of the provider's doubts. */
   readonly acknowledged: Set<string>;
-  ended: EndedFact | null;
+  ended: EndedEvent | null;
   /** The run's own outcome, once it has ended. */
   outcome: Outcome | null;
   cancelRequested: boolean;
@@ -67,7 +67,7 @@ export interface Retelling {
   lastEvent: number;
 }
 
-export function emptyRetelling(): Retelling {
+export function emptyProjectionState(): ProjectionState {
   return {
     state: null,
     input: null,
@@ -94,7 +94,7 @@ export function emptyRetelling(): Retelling {
 }
 
 /** A copy that can be told more without the other hearing of it. */
-export function copyOf(told: Retelling): Retelling {
+export function copyOf(told: ProjectionState): ProjectionState {
   return {
     ...told,
     said: [...told.said],
@@ -110,6 +110,6 @@ export function copyOf(told: Retelling): Retelling {
 }
 
 /** The outcome as the workflow itself recorded it, whichever way it ended. */
-export function outcomeOf({ result }: EndedFact): Outcome | null {
+export function outcomeOf({ result }: EndedEvent): Outcome | null {
   return isOutcome(result) ? result : null;
 }

@@ -1,15 +1,15 @@
-import { failed } from '../../core/ends.js';
+import { failed } from '../../core/make-outcome.js';
 import { end } from '../../core/change.js';
 import { nextAction } from '../../core/next-action.js';
 import type { Outcome } from '../../core/outcome.js';
 import { inTurn } from '../../core/state.js';
 import { callsGivenUp } from './calls.js';
-import type { FactOf, Retelling } from './state.js';
+import type { EventOf, ProjectionState } from './state.js';
 import { interrupt, tell } from './emit.js';
 
 /** A new activity shows that the engine has drawn its own conclusions meanwhile. */
 export function catchUp(
-  told: Retelling,
+  told: ProjectionState,
   at: number,
   { activity, input }: { activity: string; input: Record<string, unknown> },
 ): void {
@@ -36,7 +36,7 @@ export function catchUp(
 }
 
 /** The workflow wrote down that a turn is over; where the events did not show how, it is told by this. */
-export function turnOver(told: Retelling, { fields, at }: FactOf<'memo'>): void {
+export function turnOver(told: ProjectionState, { fields, at }: EventOf<'memo'>): void {
   const { turn, status, reason } = fields;
   if (told.state === null || told.state.turn.number !== turn || !inTurn(told.state)) return;
   callsGivenUp(told, at);
@@ -58,7 +58,7 @@ export function turnOver(told: Retelling, { fields, at }: FactOf<'memo'>): void 
 }
 
 /** What the loop does at once by itself after whatever has happened: it ends turns and begins them. */
-export function windUp(told: Retelling, at: number): void {
+export function windUp(told: ProjectionState, at: number): void {
   for (;;) {
     if (told.state === null || told.ended !== null) return;
     // What it takes over from another run comes before its first turn.

@@ -1,5 +1,5 @@
 import { BLOCKED_REASONS, type BlockedReason } from './blocked.js';
-import type { Resolution } from './calls/call-results.js';
+import type { Resolution } from './calls/call-result.js';
 import { safetyShape } from './guards/message.js';
 import { reportShape } from './guards/outcome.js';
 import type { AttemptReport } from './report.js';

@@ -1,12 +1,12 @@
 import { openBatch } from './calls/batch.js';
 import { end, prune, say, withTurn } from './change.js';
 import { composeAnswer } from './compose.js';
-import { completed, failed, stopped } from './ends.js';
+import { completed, failed, stopped } from './make-outcome.js';
 import { waitsFor } from './inbox.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './transcript/messages.js';
 import { spoken, type ParsedAnswer, type RecordedReply } from './reply.js';
-import { settle } from './calls/settle.js';
+import { settle } from './calls/complete-batch.js';
 import { addReply } from './spend.js';
 import type { RunState } from './state.js';
 import { repairText } from './text/repair-text.js';

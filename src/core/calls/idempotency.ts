@@ -1,5 +1,7 @@
+import { sha256Hex } from '../digest.js';
 import { isObject } from '../json.js';
 import { show } from '../text/format-value.js';
+import type { ToolCall } from '../transcript/messages.js';
 
 /** What names a run in the idempotency keys of its calls. */
 export interface KeyOrigin {
@@ -64,4 +66,35 @@ export function checkCalled(value: unknown): string | null {
   const fits = isKey && (again === undefined || again === true) && Object.keys(rest).length === 0;
   if (fits) return null;
   return `called: expected what a calling workflow sets, got ${show(value)}; leave it out`;
+}
+
+/** Equal for two calls that would do the same. */
+export function signature(call: Pick<ToolCall, 'name' | 'digest'>): string {
+  return `${call.name} ${call.digest}`;
+}
+
+/** The same in 16 hex digits, for a record that is carried from segment to segment. */
+export function shortSignature(call: Pick<ToolCall, 'name' | 'digest'>): string {
+  return sha256Hex(signature(call)).slice(0, 16);
+}
+
+/**
+ * The place of a call: the run that makes it, and where in that run. It is equal in every retry,
+ * segment, and reset.
+ */
+export interface CallPlace extends KeyOrigin {
+  readonly turn: number;
+  readonly step: number;
+  readonly index: number;
+}
+
+/**
+ * Returns the key under which a destination recognizes a repeated execution: 64 hex digits.
+ * Neither the run id (changes at continue-as-new and reset) nor the provider's call id (may repeat)
+ * is part of it.
+ */
+export function idempotencyKey(place: CallPlace, call: Pick<ToolCall, 'name' | 'digest'>): string {
+  const { namespace, workflowId, firstRunId, turn, step, index } = place;
+  const parts = [namespace, workflowId, firstRunId, turn, step, index, call.name, call.digest];
+  return sha256Hex(JSON.stringify(parts));
 }

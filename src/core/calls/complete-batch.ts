@@ -1,10 +1,11 @@
 import { nameArtifacts } from '../artifacts/artifacts.js';
 import { completeBatch, guardsRepeats, notExecuted, openCalls, toolOf } from './batch.js';
 import { asksCatalog } from '../catalog/catalog.js';
-import { shortSignature, signature, type CallResult } from './calls.js';
+import { shortSignature, signature } from './idempotency.js';
+import type { CallResult } from './call-result.js';
 import { end, say, withTurn } from '../change.js';
 import { sha256Hex } from '../digest.js';
-import { completed } from '../ends.js';
+import { completed } from '../make-outcome.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Batch, RunState, Turn } from '../state.js';
 

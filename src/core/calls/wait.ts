@@ -1,4 +1,4 @@
-import { isObject, parseJson } from './json.js';
+import { isObject, parseJson } from '../json.js';
 
 type Wait =
   | { readonly type: 'seconds'; readonly seconds: number; readonly asked: string }
