@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
-import { documentKey, documentText } from '../../src/core/text/document-text.js';
+import { documentKey, documentText } from '../../src/core/documents.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { demoModel } from '../../src/models/demo/model.js';
 import { ModelError } from '../../src/models/model-error.js';
@@ -18,6 +18,7 @@ import { callTool, temporaryFolder, toolNamed } from '../tools/support.js';
 const PROJECT = {
   'README.md': '# The Lighthouse\n\nKeeps ships off the rocks.\n\n## Use\n\nTurn it on.\n',
   'package.json': '{ "name": "lighthouse" }\n',
+  LICENSE: 'LICENSE\n\nNobody may.\n',
   'src/lamp.ts': 'export const light = 1;\n',
 };
 
@@ -99,8 +100,8 @@ describe('the tour of the demo model', () => {
   it('lists the folder, reads its README, and quotes it', async () => {
     const { answer, calls } = await ask('What is this project?', await projectTools());
     expect(calls).toEqual(['list_files {"path":"."}', 'read_file {"path":"README.md"}']);
-    expect(answer).toContain('list_files returned ".: 1 folder, 2 files (1 level)":');
-    expect(answer).toContain('README.md, package.json, src/');
+    expect(answer).toContain('list_files returned ".: 1 folder, 3 files (1 level)":');
+    expect(answer).toContain('LICENSE, README.md, package.json, src/');
     expect(answer).toContain('read_file returned "README.md: 66 bytes, lines 1-7 of 7":');
     expect(answer).toContain('> # The Lighthouse\n> Keeps ships off the rocks.');
   });
@@ -108,6 +109,7 @@ describe('the tour of the demo model', () => {
   it.each([
     ['What does src/lamp.ts do?', 'src/lamp.ts', '> export const light = 1;'],
     ['Read "package.json".', 'package.json', '> { "name": "lighthouse" }'],
+    ['Who may use it? See LICENSE.', 'LICENSE', '> Nobody may.'],
     ['What is in nothing.md?', 'nothing.md', 'read_file failed: "nothing.md" does not exist'],
     ['Show me /etc/passwd', '/etc/passwd', 'read_file failed: "/etc/passwd" is outside the folder'],
   ])('reads the file that is named: %s', async (question, file, expected) => {
@@ -130,7 +132,7 @@ describe('the tour of the demo model', () => {
     const whole = await ask(question, tools);
     expect((await ask(question, tools, { maxSteps: 2 })).answer).toBe(whole.answer);
     const listed = await ask(question, tools, { maxSteps: 1 });
-    expect(listed.answer).toContain('README.md, package.json, src/');
+    expect(listed.answer).toContain('LICENSE, README.md, package.json, src/');
     expect(listed.answer).toContain('README.md was not read: no further call was permitted.');
     const blind = await ask(question, tools, { maxSteps: 0 });
     expect(blind.answer).toContain('The folder was not listed: no further call was permitted.');

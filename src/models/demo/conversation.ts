@@ -1,69 +1,50 @@
-import { keyOfDocument } from '../../core/text/document-text.js';
-import { isObject } from '../../core/json.js';
-import type { JsonObject } from '../../core/json.js';
+import { CLOSING_INSTRUCTION } from '../../core/compose.js';
+import { isObject, parseJson } from '../../core/json.js';
+import { keyOfDocument } from '../../core/documents.js';
 import type { PromptMessage } from '../../core/transcript/messages.js';
-import type { DemoResult, SeenCall } from './replay.js';
 
-/** What the demo model takes from a transcript. */
+/** The part of a prompt that the demo model uses. */
 export interface DemoConversation {
-  /** The last message that a person wrote. */
+  /** The last message of a person; empty if there is none. */
   readonly question: string;
-  /** The calls made since, in order. */
-  readonly seen: readonly SeenCall[];
+  /** The calls made since that message, in order. */
+  readonly calls: readonly FinishedCall[];
+}
+
+export interface FinishedCall {
+  readonly tool: string;
+  /** False if the tool failed or was not executed; `text` is then the message of the error. */
+  readonly ok: boolean;
+  readonly text: string;
 }
 
 export function readConversation(messages: readonly PromptMessage[]): DemoConversation {
-  const asked = messages.findLastIndex(
-    ({ text, ...message }) =>
-      message.role === 'user' && message.origin !== 'perdure' && keyOfDocument(text) === null,
-  );
-  const since = messages.slice(asked + 1);
-  const texts = new Map(
-    since.flatMap((message) =>
-      message.role === 'tool' ? [[message.callId, message.text] as const] : [],
+  const start = messages.findLastIndex(isQuestion);
+  const turn = messages.slice(start + 1);
+  const tools = new Map(
+    turn.flatMap((message) =>
+      message.role === 'assistant'
+        ? (message.calls ?? []).map(({ id, name }) => [id, name] as const)
+        : [],
     ),
   );
-  const seen = since.flatMap((message) =>
-    message.role === 'assistant'
-      ? (message.calls ?? []).flatMap((call) => {
-          const text = texts.get(call.id);
-          if (text === undefined) return [];
-          return [{ tool: call.name, input: readInput(call.arguments), ...readResult(text) }];
-        })
-      : [],
-  );
-  return { question: messages[asked]?.text ?? '', seen };
+  const calls = turn.flatMap((message) => {
+    const tool = message.role === 'tool' ? tools.get(message.callId) : undefined;
+    return tool === undefined ? [] : [{ tool, ...parseResult(message.text) }];
+  });
+  return { question: messages[start]?.text ?? '', calls };
 }
 
-/** The engine reports what did not work as `{"error":{"type","message"}}`. */
-function readResult(text: string): { readonly result: DemoResult; readonly isSkipped: boolean } {
-  const value = text.startsWith('{"error":') ? parse(text) : undefined;
+/** The closing instruction and retrieved documents are user messages too, but ask nothing. */
+function isQuestion({ role, text }: PromptMessage): boolean {
+  return role === 'user' && text !== CLOSING_INSTRUCTION && keyOfDocument(text) === null;
+}
+
+/** The engine reports a failure as `{"error":{"type","message"}}`. */
+function parseResult(text: string): Omit<FinishedCall, 'tool'> {
+  const value = text.startsWith('{"error":') ? parseJson(text) : undefined;
   const error = isObject(value) ? value['error'] : undefined;
-  if (isObject(error) && typeof error['message'] === 'string') {
-    const result = { ok: false, text: error['message'] };
-    return { result, isSkipped: error['type'] === 'not_executed' };
-  }
-  return { result: { ok: true, text: withoutNote(text) }, isSkipped: false };
-}
-
-/** An answer from the record begins with a line that says so. */
-function withoutNote(text: string): string {
-  return text.replace(/^\[(?:already done in this turn|identical to) [^\n]*\]\n/, '');
-}
-
-function readInput(text: string): JsonObject {
-  const value = parse(text);
-  return isJsonObject(value) ? value : {};
-}
-
-function isJsonObject(value: unknown): value is JsonObject {
-  return isObject(value);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return isObject(error) && typeof error['message'] === 'string'
+    ? { ok: false, text: error['message'] }
+    : { ok: true, text };
 }

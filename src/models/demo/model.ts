@@ -1,56 +1,51 @@
-import { tellSafely, tellWhole } from '../deltas.js';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readConversation } from './conversation.js';
-import { planFor } from './question.js';
-import { replay } from './replay.js';
+import { tellSafely, tellWhole } from '../deltas.js';
 import { estimateUsage } from '../estimate.js';
 import { ModelError } from '../model-error.js';
 import type { Model, ModelReply, ModelRequest } from '../model.js';
+import { readConversation } from './conversation.js';
+import { nextMove } from './script.js';
 
 const DISCLOSURE =
-  '(This answer is by the demo model: code that chooses tools by the words of a question. It is no ' +
-  'LLM. For one, set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL.)';
+  '(The demo model wrote this: a fixed script, not an LLM. It lists the folder and reads one file. ' +
+  'For an LLM, set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL.)';
 
 export interface DemoModelOptions {
-  /** Milliseconds before each reply, so that a run can be watched, or killed, in the middle; default 0. */
+  /** Milliseconds before each reply, so that a run can be watched or killed midway; default 0. */
   readonly delayMs?: number;
 }
 
 /**
- * The model that needs no key: it truly calls the file tools and answers from what they said, so that
- * everything durable about a run can be tried. The same request always gets the same reply.
+ * Creates the model that needs no key. It follows a script: it lists the folder, reads the file that
+ * the question names or else the README, and quotes both. A tool whose name stands in quotes in the
+ * question is called instead. Equal requests get equal replies.
+ *
+ * Throws an `Error` if `delayMs` is negative or not finite.
  */
-export function demoModel(options: DemoModelOptions = {}): Model {
-  const { delayMs = 0 } = options;
+export function demoModel({ delayMs = 0 }: DemoModelOptions = {}): Model {
   if (!Number.isFinite(delayMs) || delayMs < 0) {
-    throw new Error(`the demo model's delayMs must be 0 or more milliseconds, not ${delayMs}`);
+    throw new Error(`delayMs: expected 0 or more milliseconds, got ${delayMs}`);
   }
   return {
-    call: async (request, { signal, onDelta }) => {
+    async call(request, { signal, onDelta }) {
       await pause(delayMs, signal);
-      const reply = demoReply(request);
+      const reply = createReply(request);
       tellWhole(reply, tellSafely(onDelta));
       return reply;
     },
   };
 }
 
-function demoReply(request: ModelRequest): ModelReply {
-  const { question, seen } = readConversation(request.messages);
-  const decision = replay(planFor(question, request.tools), {
-    seen,
-    tools: new Set(request.tools.map(({ name }) => name)),
-    mayCall: request.toolChoice !== 'none',
-  });
+function createReply(request: ModelRequest): ModelReply {
+  const { tools, toolChoice } = request;
+  const conversation = readConversation(request.messages);
+  const move = nextMove(conversation, { tools, mayCall: toolChoice !== 'none' });
   const reply: ModelReply =
-    decision.type === 'answer'
-      ? { text: `${decision.text}\n\n${DISCLOSURE}`, calls: [], finish: 'stop' }
+    move.type === 'answer'
+      ? { text: `${move.text}\n\n${DISCLOSURE}`, calls: [], finish: 'stop' }
       : {
           text: '',
-          calls: decision.calls.map(({ tool, input }) => ({
-            name: tool,
-            arguments: JSON.stringify(input),
-          })),
+          calls: [{ name: move.tool, arguments: JSON.stringify(move.input) }],
           finish: 'calls',
         };
   return { ...reply, usage: estimateUsage(request, reply) };
@@ -62,6 +57,6 @@ async function pause(delayMs: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
   } catch (error) {
     const details = { kind: 'retry', type: 'aborted' } as const;
-    throw new ModelError('the call was broken off', details, { cause: error });
+    throw new ModelError('The call was aborted.', details, { cause: error });
   }
 }

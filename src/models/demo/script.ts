@@ -1,0 +1,128 @@
+import { isObject, parseJson, type Json, type JsonObject } from '../../core/json.js';
+import type { ModelTool } from '../model.js';
+import type { DemoConversation, FinishedCall } from './conversation.js';
+
+/** The next reply of the demo model: one call, or the answer. */
+export type DemoMove =
+  | { readonly type: 'call'; readonly tool: string; readonly input: JsonObject }
+  | { readonly type: 'answer'; readonly text: string };
+
+interface Terms {
+  readonly tools: readonly ModelTool[];
+  /** False in the last call of a turn that has reached a limit. */
+  readonly mayCall: boolean;
+}
+
+const NOT_PERMITTED = 'no further call was permitted.';
+const MOST_NAMES = 30;
+const MOST_LINES = 12;
+
+/** Decides from the conversation alone, so a run that resumes elsewhere continues the same script. */
+export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove {
+  const quoted = quotedTexts(conversation.question);
+  const tool = terms.tools.find(({ name }) => quoted.includes(name));
+  if (tool !== undefined) return callNamedTool(tool, conversation, terms);
+  const names = terms.tools.map(({ name }) => name);
+  if (names.includes('list_files') && names.includes('read_file')) return tour(conversation, terms);
+  if (names.length === 0) return answer('This agent has no tools.');
+  return answer(
+    `This agent has the tools ${names.join(', ')}. Name one in quotes, then its arguments in quotes, and I call it.`,
+  );
+}
+
+function tour({ question, calls }: DemoConversation, { mayCall }: Terms): DemoMove {
+  const listed = calls.find(({ tool }) => tool === 'list_files');
+  if (listed === undefined) {
+    if (!mayCall) return answer(`The folder was not listed: ${NOT_PERMITTED}`);
+    return { type: 'call', tool: 'list_files', input: { path: '.' } };
+  }
+  const names = listed.ok ? namesIn(listed) : [];
+  const listing = listed.ok ? describeListing(listed, names) : describe(listed);
+  const file = namedFile(question, names) ?? names.find((name) => /^readme(\.\w+)?$/i.test(name));
+  if (file === undefined) {
+    return answer(`${listing}\nThere is no README here; name a file, and I read it.`);
+  }
+  const read = calls.find(({ tool }) => tool === 'read_file');
+  if (read !== undefined) return answer(`${listing}\n${describe(read)}`);
+  if (!mayCall) return answer(`${listing}\n${file} was not read: ${NOT_PERMITTED}`);
+  return { type: 'call', tool: 'read_file', input: { path: file } };
+}
+
+function callNamedTool(
+  { name, parameters }: ModelTool,
+  { question, calls }: DemoConversation,
+  { mayCall }: Terms,
+): DemoMove {
+  const made = calls.find(({ tool }) => tool === name);
+  if (made !== undefined) return answer(describe(made));
+  if (!mayCall) return answer(`${name} was not called: ${NOT_PERMITTED}`);
+  const values = quotedTexts(question).filter((text) => text !== name);
+  const { input, missing } = fillArguments(parameters, values);
+  if (missing === undefined) return { type: 'call', tool: name, input };
+  return answer(
+    `${name} needs \`${missing}\`: put its value in quotes, in the order of the schema.`,
+  );
+}
+
+/** Gives the values to the required properties in order; to the first property if none is required. */
+function fillArguments(
+  { properties, required }: JsonObject,
+  values: readonly string[],
+): { readonly input: JsonObject; readonly missing: string | undefined } {
+  const schemas = isObject(properties) ? properties : {};
+  const needed = Array.isArray(required) ? required.map(String) : [];
+  const names = needed.length > 0 ? needed : Object.keys(schemas).slice(0, 1);
+  const pairs = names
+    .slice(0, values.length)
+    .map((name, index) => [name, toValue(values[index] ?? '', schemas[name])] as const);
+  return { input: Object.fromEntries(pairs), missing: needed[values.length] };
+}
+
+function toValue(text: string, schema: unknown): Json {
+  const isText = !isObject(schema) || schema['type'] === 'string';
+  const value = isText ? undefined : parseJson(text);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  return value === undefined ? text : (value as Json);
+}
+
+function quotedTexts(question: string): string[] {
+  const quotes = /"([^"]+)"|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)/g;
+  return [...question.matchAll(quotes)].map((match) => match.slice(1).find(Boolean) ?? '');
+}
+
+/** The first word that is one of `names` or looks like a path: with an extension or a slash. */
+function namedFile(question: string, names: readonly string[]): string | undefined {
+  return question
+    .split(/[\s"'`,;()<>]+/)
+    .map((word) => word.replace(/[.:!?]+$/, ''))
+    .find((word) => names.includes(word) || /^[\w@./-]*(\w\.[A-Za-z]\w*|\/[\w@.-]+)$/.test(word));
+}
+
+/** Folders end with `/`, files with their size in parentheses, notes stand in brackets. */
+function namesIn({ text }: FinishedCall): readonly string[] {
+  const [, ...lines] = text.split('\n');
+  return lines
+    .filter((line) => !line.startsWith('['))
+    .map((line) => line.replace(/ \([^()]*\)$/, ''));
+}
+
+function describeListing({ tool, text }: FinishedCall, names: readonly string[]): string {
+  const returned = `${tool} returned "${text.split('\n', 1).join('')}"`;
+  if (names.length === 0) return `${returned}.`;
+  const more = names.length > MOST_NAMES ? ', …' : '';
+  return `${returned}:\n${names.slice(0, MOST_NAMES).join(', ')}${more}`;
+}
+
+/** The first line of a result, and the lines that follow as a quotation; or the error. */
+function describe({ tool, ok, text }: FinishedCall): string {
+  if (!ok) return `${tool} failed: ${text}`;
+  const [head = '', ...rest] = text.split('\n').filter((line) => line.trim() !== '');
+  if (rest.length === 0) return `${tool} returned "${head}".`;
+  const lines = rest.slice(0, MOST_LINES).map((line) => `> ${line}`);
+  const more = rest.length > MOST_LINES ? ['> …'] : [];
+  return [`${tool} returned "${head}":`, ...lines, ...more].join('\n');
+}
+
+function answer(text: string): DemoMove {
+  return { type: 'answer', text };
+}
