@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { readFact, type History, type HistoryEvent } from '../../src/history/decode-event.js';
+import { decodeEvent, type History, type RawEvent } from '../../src/history/decode-event.js';
 import { isObject } from '../../src/core/json.js';
 
 /** Where a run stood when it asked its model for the next step. */
@@ -30,7 +30,7 @@ export async function stepMarks(
       const steps = stepsDone(event);
       // A step that was tried again by another activity is still the same step.
       if (steps !== null && !marks.has(steps)) {
-        marks.set(steps, { atMs: readFact(event).at, bytes: before + task });
+        marks.set(steps, { atMs: decodeEvent(event).at, bytes: before + task });
       }
     }
     before += bytes;
@@ -65,9 +65,9 @@ export async function segmentsOf(client: Client, id: string): Promise<readonly S
 }
 
 /** Null for an event that begins no step. */
-function stepsDone(event: HistoryEvent): number | null {
+function stepsDone(event: RawEvent): number | null {
   if (event.activityTaskScheduledEventAttributes === null) return null;
-  const fact = readFact(event);
+  const fact = decodeEvent(event);
   if (fact.type !== 'scheduled' || fact.activity !== 'callModel') return null;
   const { input } = fact;
   return isObject(input) && input['compact'] === undefined ? Number(input['step']) - 1 : null;

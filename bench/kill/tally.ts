@@ -1,4 +1,4 @@
-import { readFact, type History, type HistoryEvent } from '../../src/history/decode-event.js';
+import { decodeEvent, type History, type RawEvent } from '../../src/history/decode-event.js';
 import { isObject, textOf } from '../../src/core/json.js';
 import type { Arrival } from './destinations.js';
 
@@ -45,8 +45,8 @@ interface Completion {
   readonly at: number;
 }
 
-function completions(events: readonly HistoryEvent[]): readonly Completion[] {
-  const facts = events.map(readFact);
+function completions(events: readonly RawEvent[]): readonly Completion[] {
+  const facts = events.map(decodeEvent);
   const byId = new Map(facts.map((fact) => [fact.id, fact]));
   return events.flatMap((event, index): readonly Completion[] => {
     const fact = facts[index];

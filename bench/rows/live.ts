@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createClient, type PerdureClient } from '../../src/index.js';
-import { createLookout } from '../../src/live/worker-files.js';
+import { createWorkerFinder } from '../../src/live/worker-files.js';
 import { openingMessage, type Script } from '../conversation.js';
 import type { Bench, BenchWorker } from '../kit/bench.js';
 import { startChild } from '../kit/child.js';
@@ -52,7 +52,7 @@ async function firstToken(bench: Bench, worker: BenchWorker): Promise<Row> {
 /** A turn of a run that many read against one that nobody reads. */
 async function crowd(bench: Bench, worker: BenchWorker): Promise<Row> {
   const client = await clientOf(bench, worker);
-  const [known] = (await createLookout(bench.home)()).filter(({ pid }) => pid === worker.pid);
+  const [known] = (await createWorkerFinder(bench.home)()).filter(({ pid }) => pid === worker.pid);
   const turn = async (readers: number): Promise<number> => {
     const run = await client.start('streamed', { open: true, id: `crowd-${randomUUID()}` });
     const URL = `${known?.url}/runs/${run.id}/events`;

@@ -1,5 +1,5 @@
 import { isGrpcServiceError } from '@temporalio/client';
-import { matchingRuns, nothingPassedOver, type PassedOver } from '../history/matching-runs.js';
+import { matchingRuns, createSkipCounts, type SkipCounts } from '../history/matching-runs.js';
 import { visible } from '../core/text/summaries.js';
 import type { Replayed } from '../worker/replay.js';
 import { advice } from './reports/next-command.js';
@@ -29,7 +29,7 @@ export async function replayFromServer(
   const { replayRuns } = await import('../worker/replay.js');
   const how = { good: 'same', paint: dataPalette(context) };
   const { json } = context.options;
-  const passedOver = nothingPassedOver();
+  const passedOver = createSkipCounts();
   const rows: Row[] = [];
   context.say(`Replays the runs that match: ${visible(wish.query)}`);
   try {
@@ -70,7 +70,7 @@ function closing(total: number, { same, different, broken }: Counts): string {
   return `${count(total, 'run')}: ${parts.join(', ')}; ${verdict}.`;
 }
 
-function notes({ others, earlier, gone, more }: PassedOver, limit: number): readonly string[] {
+function notes({ others, earlier, gone, more }: SkipCounts, limit: number): readonly string[] {
   const types = [...others].map(([type, number]) => `${visible(type)} (${number})`).join(', ');
   return [
     ...(others.size > 0 ? [`Passed over, no runs of agents: workflows of type ${types}`] : []),

@@ -1,6 +1,6 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
-import { readFact, type History } from '../history/decode-event.js';
-import { beforeOf } from '../history/segments.js';
+import { decodeEvent, type History } from '../history/decode-event.js';
+import { previousRunId } from '../history/segments.js';
 import type { OpenedRun } from './open-run.js';
 
 /** The history of one segment. */
@@ -18,7 +18,7 @@ export async function* segmentsBack(
 ): AsyncGenerator<SegmentHistory, void, undefined> {
   for (let segment = last; ;) {
     yield segment;
-    const runId = beforeOf((segment.history.events ?? []).slice(0, 1).map(readFact));
+    const runId = previousRunId((segment.history.events ?? []).slice(0, 1).map(decodeEvent));
     if (runId === '') return;
     try {
       const history: History = await client.workflow.getHandle(run.id, runId).fetchHistory();

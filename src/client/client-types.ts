@@ -11,17 +11,17 @@ import type { Attachment } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { EffectiveLimits } from '../core/state.js';
 import type { RunStatus } from '../core/status.js';
-import type { StreamOptions } from '../live/feeds.js';
+import type { StreamOptions } from '../live/run-streams.js';
 import type { StreamEvent } from '../live/stream-events.js';
 import type { AttachOptions } from './attach.js';
 import type { Batch, BatchOptions, BatchTask } from './batch.js';
-import type { SentMessage } from '../updates/ask-recorded.js';
+import type { SentMessage } from '../updates/deliver-or-record.js';
 import type { DecisionOptions } from '../updates/control.js';
 import type { EventsOptions } from '../history/follow-events.js';
 import type { ForkOptions } from './fork-run.js';
-import type { ListOptions, RunList } from './list.js';
+import type { ListFilter, RunList } from './list.js';
 import type { ResultOptions } from './result.js';
-import type { DurableEvent } from '../history/run-events.js';
+import type { DurableEvent } from '../history/durable-events.js';
 import type { AgentLike, RunSettings } from '../updates/run-input.js';
 import type { RunTranscript } from '../history/run-transcript.js';
 import type { Schedules } from './schedule/schedule.js';
@@ -75,8 +75,9 @@ export interface AskOptions extends DecisionOptions {
 
 /**
  * Starts runs, talks to them and reads them. Reading and waiting need no worker; what is said to a run
- * does, and rejects with an `UndecidedError` where it did not get through. Where there is no such
- * run, all reject with a `NoRunError` or an `UndecidedError`, for malformed input with an `InputError`.
+ * does: it rejects with a `RefusedError` where the run refused it, and with a `NotDeliveredError` where no
+ * answer came. Where there is no such run, methods reject with a `NoRunError` or a `RefusedError`, and
+ * for malformed input with an `InputError`.
  */
 export interface PerdureClient {
   /** Rejects with an `IdTakenError` where there is or was a run of this id. */
@@ -110,7 +111,7 @@ export interface PerdureClient {
    */
   stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
   /** The newest runs that fit; default 50 at most. */
-  list(wish?: Partial<ListOptions>): Promise<RunList>;
+  list(wish?: Partial<ListFilter>): Promise<RunList>;
   /** Lets what is in flight finish and starts nothing more. */
   pause(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
   /** Lets a blocked or paused run go on at once. */

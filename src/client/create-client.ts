@@ -8,15 +8,15 @@ import { CHANNEL_OPTIONS, connectionTarget } from '../temporal/connection.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
-import { createFeeds } from '../live/feeds.js';
+import { createRunStreams } from '../live/run-streams.js';
 import { liveWorkers } from '../live/live-workers.js';
-import { liveHostsOf } from '../live/reachable.js';
+import { readLiveHosts } from '../live/live-hosts.js';
 import { attach } from './attach.js';
-import { claimAttachments } from './attached-to.js';
+import { claimAttachments } from './claim-attachments.js';
 import { askOrStart } from '../updates/ask-or-start.js';
 import { createBatch } from './batch.js';
 import type { AskOptions, ClientOptions, PerdureClient, RunLike } from './client-types.js';
-import type { SentMessage } from '../updates/ask-recorded.js';
+import type { SentMessage } from '../updates/deliver-or-record.js';
 import {
   askRun,
   cancelTurn,
@@ -51,7 +51,7 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
   const home = options.home ?? homeOf(env);
   const archive = options.archive ?? fileArchive(join(home, 'archive'));
   const blobs = options.blobs ?? fileBlobStore(join(home, 'blobs'));
-  const feeds = createFeeds(client, { sources: [liveWorkers(home, { hosts: liveHostsOf(env) })] });
+  const feeds = createRunStreams(client, { sources: [liveWorkers(home, { hosts: readLiveHosts(env) })] });
   const { by } = options;
   claim(by);
   const mine = (how: DecisionOptions = {}): DecisionOptions => ({ ...(by && { by }), ...how });

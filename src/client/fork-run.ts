@@ -4,7 +4,7 @@ import { readContext } from '../storage/context-text.js';
 import { isObject } from '../core/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
-import { claimAttachments } from './attached-to.js';
+import { claimAttachments } from './claim-attachments.js';
 import { readRun, type RunReading } from '../history/read-run.js';
 import { agentName, createRunInput, type AgentLike, type RunSettings } from '../updates/run-input.js';
 import { InputError } from '../core/errors.js';

@@ -18,7 +18,7 @@ export const ENDS = [
   'failed',
 ] as const satisfies readonly Outcome['status'][];
 
-export interface ListOptions {
+export interface ListFilter {
   readonly agent?: string | undefined;
   /** As in the run's status, or how it ended. */
   readonly status?: (typeof LIVING)[number] | (typeof ENDS)[number] | 'done' | undefined;
@@ -41,7 +41,7 @@ const AT_ONCE = 8;
 const INVALID_ARGUMENT = 3;
 
 /** The newest runs that fit. The server hands out those that live, then those that ended last. */
-export async function listRuns(client: Client, wish: ListOptions): Promise<RunList> {
+export async function listRuns(client: Client, wish: ListFilter): Promise<RunList> {
   try {
     return await collect(client, wish, { byAttributes: true });
   } catch (error) {
@@ -52,7 +52,7 @@ export async function listRuns(client: Client, wish: ListOptions): Promise<RunLi
 
 async function collect(
   client: Client,
-  wish: ListOptions,
+  wish: ListFilter,
   how: { readonly byAttributes: boolean },
 ): Promise<RunList> {
   const rows: RunRow[] = [];
@@ -85,7 +85,7 @@ async function* slices(
 }
 
 /** Runs without attributes pass the query: what fits is decided by `fits`. */
-function queryFor({ agent, status }: ListOptions, how: { readonly byAttributes: boolean }): string {
+function queryFor({ agent, status }: ListFilter, how: { readonly byAttributes: boolean }): string {
   const living = LIVING.some((name) => name === status);
   const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus != 'ContinuedAsNew'`];
   if (status !== undefined) conditions.push(`CloseTime IS ${living ? '' : 'NOT '}NULL`);
@@ -98,7 +98,7 @@ function queryFor({ agent, status }: ListOptions, how: { readonly byAttributes: 
   return conditions.join(' AND ');
 }
 
-function fits(row: RunRow, { agent, status }: ListOptions): boolean {
+function fits(row: RunRow, { agent, status }: ListFilter): boolean {
   if (agent !== undefined && row.agent !== agent) return false;
   if (status === undefined || row.status === status) return true;
   return row.status === 'done' && outcomeStatus(row.reason) === status;

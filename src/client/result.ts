@@ -3,7 +3,7 @@ import type { Outcome } from '../core/outcome.js';
 import { visible } from '../core/text/summaries.js';
 import { endOfRun } from '../history/end-of-run.js';
 import { nextRunId, segmentEvents, type FollowOptions } from '../history/follow-history.js';
-import { followRun } from '../history/follow.js';
+import { followRun } from '../history/follow-run.js';
 import { isObject } from '../core/json.js';
 import { outcomeOf, type Projection } from '../history/projection.js';
 import { describeRun, readRun, type RunReading } from '../history/read-run.js';

@@ -12,7 +12,7 @@ import { nothingSpent } from '../core/state.js';
 import { currentActivity } from '../history/current-activity.js';
 import { endOfRun } from '../history/end-of-run.js';
 import { pendingWork } from '../history/pending-work.js';
-import { failedAttempts } from '../history/reports.js';
+import { failedAttempts } from '../history/attempt-reports.js';
 import type { RunReading } from '../history/read-run.js';
 
 /**

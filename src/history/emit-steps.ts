@@ -4,7 +4,7 @@ import { carriedState } from './projection/carried-state.js';
 import { endOfRun } from './end-of-run.js';
 import type { HistoryEvent } from './decode-event.js';
 import { createProjector, type BlockedSince, type Projection } from './projection.js';
-import type { DurableStep } from './run-events.js';
+import type { DurableStep } from './durable-events.js';
 import { messageSteps, type MessageProgress } from './message-steps.js';
 
 /** Takes the facts of one segment in order and gives the steps that each of them tells of. */

@@ -4,7 +4,7 @@ import { nextRunId, segmentEvents, type FollowOptions } from './follow-history.j
 import type { HistoryEvent } from './decode-event.js';
 import { isAfter, readOffset, writeOffset } from './offset.js';
 import { describeRun } from './read-run.js';
-import type { DurableEvent } from './run-events.js';
+import type { DurableEvent } from './durable-events.js';
 import { InputError } from '../core/errors.js';
 import { isNotFound, oldestKeptSegment } from './segments.js';
 import { createStepEmitter } from './emit-steps.js';

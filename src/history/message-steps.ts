@@ -1,6 +1,6 @@
 import type { Message } from '../core/transcript/messages.js';
 import type { Projection } from './projection.js';
-import type { DurableStep } from './run-events.js';
+import type { DurableStep } from './durable-events.js';
 
 export interface MessageProgress {
   /** Number of the next message. */
@@ -59,7 +59,7 @@ function step(
         ? [{ type: 'answer-refused', message, problem: problemOf(message.n, said), ...usage }]
         : [{ type: 'model-replied', message, ...usage }];
     case 'tool':
-      return [{ type: 'call-finished', tool: toolOf(message.callId, said), message }];
+      return [{ type: 'call-finished', tool: findTool(message.callId, said), message }];
   }
 }
 
@@ -68,7 +68,7 @@ function problemOf(answer: number, said: readonly Message[]): string {
   return said.find(({ n }) => n === answer + 1)?.text ?? '';
 }
 
-function toolOf(callId: string, said: readonly Message[]): string {
+function findTool(callId: string, said: readonly Message[]): string {
   for (const message of said.toReversed()) {
     const call = message.role === 'assistant' && message.calls?.find(({ id }) => id === callId);
     if (call) return call.name;

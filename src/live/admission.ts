@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { isLoopback, type LivePlace } from './live-options.js';
-import { scopeOf, type TokenScope } from './run-token.js';
+import { isLoopback, type ListenSettings } from './live-options.js';
+import { verifyToken, type TokenScope } from './run-token.js';
 
 /** Why a request is not served. */
 export interface Refusal {
@@ -16,7 +16,7 @@ export interface Refusal {
  */
 export function admissionOf(
   { headers }: Pick<IncomingMessage, 'headers'>,
-  { host, token }: Pick<LivePlace, 'host' | 'token'>,
+  { host, token }: Pick<ListenSettings, 'host' | 'token'>,
 ): TokenScope | Refusal {
   const named = headers.host ?? '';
   if (isLoopback(host) && !isLoopback(nameIn(named))) {
@@ -32,7 +32,7 @@ export function admissionOf(
   if (token === '') return { type: 'all' };
   const [, given = ''] = /^Bearer (.*)$/i.exec(headers.authorization ?? '') ?? [];
   return (
-    scopeOf(given, token) ?? {
+    verifyToken(given, token) ?? {
       status: 401,
       message:
         'give the token of PERDURE_LIVE_TOKEN, or a token of this run that has not expired: ' +

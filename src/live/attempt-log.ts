@@ -1,4 +1,4 @@
-import { endOf, from, isContinued, unitsOf, type Piece, type PlacedPiece } from './piece.js';
+import { endOf, from, isContinued, unitsOf, type Piece, type PlacedPiece } from './delta.js';
 
 /** UTF-16 units that are kept of an attempt; of a longer one the newest. */
 const KEPT_UNITS = 1024 * 1024;

@@ -1,6 +1,6 @@
 import { callOf, type LiveAttempt } from './attempt.js';
 import { createAttemptLog, type AttemptLog } from './attempt-log.js';
-import type { Frame } from './piece.js';
+import type { Frame } from './delta.js';
 
 /** Attempts of calls that history does not tell of yet; those of lost workers are never told of. */
 const KEPT_UNKNOWN = 8;

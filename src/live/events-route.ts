@@ -5,9 +5,9 @@ import { InputError } from '../core/errors.js';
 import { visibleJson } from '../core/text/hidden.js';
 import { show } from '../core/text/format-value.js';
 import type { Refusal } from './admission.js';
-import type { Feeds, OpenedStream } from './feeds.js';
+import type { RunStreams, OpenedStream } from './run-streams.js';
 import { liveResponse } from './live-response.js';
-import type { Exchange, Route } from './live-server.js';
+import type { Exchange, Route } from './http-server.js';
 import type { StreamEvent } from './stream-events.js';
 
 /** A reader whose line broke comes back after so many milliseconds. */
@@ -25,7 +25,7 @@ const UNAVAILABLE: Refusal = {
  * A run's stream as server-sent events: `data` is one event as JSON, `id` its position, which
  * `Last-Event-ID` or `?after=` brings back.
  */
-export function eventsRoute(feeds: () => Promise<Feeds>): Route {
+export function eventsRoute(feeds: () => Promise<RunStreams>): Route {
   /** Most readers get the very same events, so each is written down once. */
   const written = new WeakMap<StreamEvent, string>();
   const textOf = (event: StreamEvent): string => {
@@ -86,7 +86,7 @@ function* packets(texts: readonly string[]): Generator<string> {
 
 /** Finds the run for as long as a reader may be kept waiting. */
 async function openInTime(
-  feeds: () => Promise<Feeds>,
+  feeds: () => Promise<RunStreams>,
   { asked: { id, after }, limits: { openMs } }: Exchange,
   signal: AbortSignal,
 ): Promise<OpenedStream | Refusal> {
@@ -102,7 +102,7 @@ async function openInTime(
 }
 
 async function openStream(
-  feeds: Feeds,
+  feeds: RunStreams,
   id: string,
   options: { readonly after: string; readonly signal: AbortSignal },
 ): Promise<OpenedStream | Refusal> {

@@ -1,7 +1,7 @@
 import type { Delta } from '../models/model.js';
 import type { LiveAttempt } from './attempt.js';
 import { createAttemptLog, type AttemptLog } from './attempt-log.js';
-import { pieceOf, type Frame } from './piece.js';
+import { pieceOf, type Frame } from './delta.js';
 
 /** Watchers are woken at once by what comes after a silence, else at most so often. */
 const EVERY_MS = 40;

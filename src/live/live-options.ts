@@ -16,7 +16,7 @@ export interface LiveOptions {
 }
 
 /** Where exactly, all defaults filled in. */
-export interface LivePlace {
+export interface ListenSettings {
   readonly port: number;
   readonly host: string;
   /** Empty where none is asked for. */
@@ -25,10 +25,10 @@ export interface LivePlace {
 }
 
 /** Throws with the value at fault and the cure. */
-export function livePlace(
+export function resolveLiveOptions(
   { port = 0, host = '127.0.0.1', token, limits = {} }: LiveOptions,
   env: Readonly<Record<string, string | undefined>>,
-): LivePlace {
+): ListenSettings {
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     throw new LiveOptionsError(`live.port: ${port} is no port; give 1 to 65535, or 0 for any`);
   }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { Exchange } from './live-server.js';
+import type { Exchange } from './http-server.js';
 
 /** Proxies and readers take a connection for dead that is silent for a minute or so. */
 const SIGN_OF_LIFE_MS = 15_000;

@@ -1,172 +1,106 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
+import { Client, Connection } from '@temporalio/client';
+import { CHANNEL_OPTIONS, type ConnectionTarget } from '../temporal/connection.js';
+import { eventsRoute } from './events-route.js';
+import { createRunStreams, type RunStreams } from './run-streams.js';
+import type { LiveHub } from './hub.js';
+import type { ListenSettings } from './live-options.js';
+import { startHttpServer, type Route } from './http-server.js';
+import { liveWorkers } from './live-workers.js';
+import type { LiveSource } from './run-stream.js';
+import { announce } from './worker-files.js';
 import { visibleJson } from '../core/text/hidden.js';
-import { visible } from '../core/text/summaries.js';
-import { admissionOf, type Refusal } from './admission.js';
-import { guardConnections, type Connections } from './connections.js';
-import { defaultLimits, type LiveLimits } from './live-limits.js';
-import { isLoopback, type LivePlace } from './live-options.js';
-import { show } from '../core/text/format-value.js';
+import { liveResponse } from './live-response.js';
 
-/** What a route is called with. */
-export interface Exchange {
-  readonly asked: LiveRequest;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly limits: LiveLimits;
-}
-
-/** Answers a request about a run. Returns why it does not, before anything was sent, else null. */
-export type Route = (exchange: Exchange) => Promise<Refusal | null>;
-
+/** What a worker shows of the replies that come in on it. */
 export interface LiveServer {
   /** By which others reach it. */
   readonly url: string;
-  /** Breaks off what is being read. */
   close(): Promise<void>;
 }
 
-/** How often the server looks for connections that have taken too long. */
-const LOOK_MS = 1_000;
-
-/** Serves `GET /runs/:id/:route`. Rejects where it cannot listen, with the place in the message. */
+/** Serves, and makes itself known in PERDURE_HOME. It reads no run before somebody asks for one. */
 export async function startLiveServer(
-  place: LivePlace,
-  routes: Readonly<Record<string, Route>>,
+  place: ListenSettings,
+  {
+    hub,
+    target,
+    taskQueue,
+    home,
+    hosts = [],
+  }: {
+    readonly hub: LiveHub;
+    readonly target: ConnectionTarget;
+    readonly taskQueue: string;
+    readonly home: string;
+    /** Machines, beside this one, whose workers may be read. */
+    readonly hosts?: readonly string[];
+  },
 ): Promise<LiveServer> {
-  const limits = { ...defaultLimits(), ...place.limits };
-  const server = createServer({
-    headersTimeout: limits.headersMs,
-    requestTimeout: limits.requestMs,
-    connectionsCheckingInterval: Math.min(LOOK_MS, limits.headersMs),
+  let reading: Promise<{ feeds: RunStreams; connection: Connection }> | undefined;
+  const open = async (): Promise<{ feeds: RunStreams; connection: Connection }> => {
+    const connection = Connection.lazy({ ...target.options, ...CHANNEL_OPTIONS });
+    const client = new Client({ connection, namespace: target.namespace });
+    const sources = [hubSource(hub), liveWorkers(home, { except: server.url, hosts })];
+    return { feeds: createRunStreams(client, { sources }), connection };
+  };
+  const server = await startHttpServer(place, {
+    events: eventsRoute(async () => (await (reading ??= open())).feeds),
+    deltas: deltasRoute(hub),
   });
-  // A connection has one request: a stream ends with it, and an answer too.
-  server.maxRequestsPerSocket = 1;
-  const connections = guardConnections(server, limits);
-  server.on('request', (request, response) => {
-    response.shouldKeepAlive = false;
-    answer({ place, routes, limits, connections }, { request, response }).catch(() =>
-      response.destroy(),
-    );
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause) => {
-      const at = `${place.host}:${place.port}`;
-      reject(new Error(`the live view cannot be served at ${at}: ${cause.message}`, { cause }));
-    });
-    server.listen(place.port, place.host, resolve);
-  });
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : place.port;
+  const self = { url: server.url, token: place.token, pid: process.pid, host: hostname() };
+  const { namespace } = target;
+  const unsay = await announce(home, { ...self, namespace, taskQueue }).catch(
+    async (error: unknown) => {
+      await server.close();
+      throw error;
+    },
+  );
   return {
-    url: `http://${reachable(place.host)}:${port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    url: server.url,
+    async close() {
+      await unsay();
+      await server.close();
+      await (await reading)?.connection.close();
+    },
   };
 }
 
-interface Serving {
-  readonly place: LivePlace;
-  readonly routes: Readonly<Record<string, Route>>;
-  readonly limits: LiveLimits;
-  readonly connections: Connections;
+export type StartLiveServer = typeof startLiveServer;
+
+/** What comes in on this very worker. */
+function hubSource(hub: LiveHub): LiveSource {
+  return ({ id }, { frame, signal }) => {
+    const watch = hub.watch(id, () => {
+      for (const one of watch.take()) frame(one);
+    });
+    signal.addEventListener('abort', () => watch.close(), { once: true });
+    for (const one of watch.take()) frame(one);
+  };
 }
 
-type Http = Pick<Exchange, 'request' | 'response'>;
-
-async function answer(serving: Serving, { request, response }: Http): Promise<void> {
-  const refusal = await served(serving, { request, response });
-  if (refusal === null || response.destroyed) return;
-  const { status, message, retryAfter } = refusal;
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
-    ...(status === 405 && { allow: 'GET' }),
-    ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
-  });
-  response.end(`${visibleJson({ error: message })}\n`);
-}
-
-/** Returns why a request is not served; null where it is. Nothing of a run is looked at before. */
-async function served(
-  { place, routes, limits, connections }: Serving,
-  { request, response }: Http,
-): Promise<Refusal | null> {
-  const scope = admissionOf(request, place);
-  if ('status' in scope) return scope;
-  const asked = readRequest(request, Object.keys(routes));
-  if ('status' in asked) return asked;
-  if (scope.type === 'run') {
-    // As of a run that is not there, so that nobody finds out which there are.
-    if (scope.id !== asked.id) {
-      return { status: 404, message: `there is no run "${visible(asked.id)}"` };
+/** What comes in on this worker, as JSON lines; for other processes, which put it in order. */
+export function deltasRoute(hub: LiveHub): Route {
+  return async (exchange) => {
+    const live = liveResponse(exchange, {
+      type: 'application/x-ndjson',
+      signOfLife: '\n',
+    });
+    let wake: (() => void) | undefined;
+    const watch = hub.watch(exchange.asked.id, () => wake?.());
+    live.gone.addEventListener('abort', () => wake?.(), { once: true });
+    try {
+      while (!live.gone.aborted) {
+        const woken = new Promise<void>((resolve) => (wake = resolve));
+        const frames = watch.take();
+        if (frames.length === 0) await woken;
+        else await live.write(frames.map((frame) => `${visibleJson(frame)}\n`).join(''));
+      }
+    } catch (error) {
+      if (!live.gone.aborted) throw error;
+    } finally {
+      watch.close();
     }
-    const expiry = setTimeout(() => response.destroy(), scope.expiresAt - Date.now());
-    response.once('close', () => clearTimeout(expiry));
-  }
-  const refusal = connections.admit(request.socket);
-  if (refusal !== null) return refusal;
-  return (await routes[asked.route]?.({ asked, request, response, limits })) ?? null;
-}
-
-/** Who listens everywhere is reached by the machine's name. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return hostname();
-  return host.includes(':') && !isLoopback(host) ? `[${host}]` : host.replace(/^::1$/, '[::1]');
-}
-
-/** What a reader asks for: `GET /runs/:id/:route?after=…`. */
-interface LiveRequest {
-  readonly id: string;
-  readonly route: string;
-  /** The position behind which to begin; empty where none is given. */
-  readonly after: string;
-}
-
-/** Reads a request, or says what is wrong with it. `routes`: the names there are. */
-function readRequest(
-  { method, headers, url = '' }: Pick<IncomingMessage, 'method' | 'headers' | 'url'>,
-  routes: readonly string[],
-): LiveRequest | Refusal {
-  if (method !== 'GET') return { status: 405, message: `method: expected GET, got ${method}` };
-  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) {
-    return bad('body: expected none; a GET has no body here');
-  }
-  if (!url.startsWith('/') || !URL.canParse(url, 'http://localhost')) {
-    return bad(`path: expected /runs/:id/${routes.join(' or ')}, got ${show(url)}`);
-  }
-  const { pathname, search, searchParams } = new URL(url, 'http://localhost');
-  const [, written = '', route = ''] = /^\/runs\/([^/]+)\/(\w+)$/.exec(pathname) ?? [];
-  if (!routes.includes(route)) {
-    const known = routes.map((one) => `/runs/:id/${one}`);
-    return { status: 404, message: `there is only ${known.join(' and ')}` };
-  }
-  const id = decoded(written);
-  if (id === null) return bad(`id: expected percent-encoded UTF-8, got ${show(written)}`);
-  if (decoded(search) === null) {
-    return bad(`query: expected percent-encoded UTF-8, got ${show(search)}`);
-  }
-  const unknown = [...searchParams.keys()].find((name) => name !== 'after');
-  if (unknown !== undefined) return bad(`query: expected after=POSITION, got ${show(unknown)}`);
-  const [after = '', ...more] = searchParams.getAll('after');
-  if (more.length > 0) return bad('after: expected one position, got several');
-  const last = headers['last-event-id'];
-  // Browsers repeat the address with their first request, and add how far they have come since.
-  return { id, route, after: typeof last === 'string' && last !== '' ? last : after };
-}
-
-/** Null for what is no percent-encoding of UTF-8. */
-function decoded(text: string): string | null {
-  try {
-    return decodeURIComponent(text);
-  } catch {
     return null;
-  }
-}
-
-function bad(message: string): Refusal {
-  return { status: 400, message };
+  };
 }

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readDeltas } from './read-deltas.js';
-import { reachableAt } from './reachable.js';
-import type { LiveSource } from './run-feed.js';
-import { createLookout, forget, hasExited, type KnownWorker } from './worker-files.js';
+import { reachableUrl } from './live-hosts.js';
+import type { LiveSource } from './run-stream.js';
+import { createWorkerFinder, forget, hasExited, type KnownWorker } from './worker-files.js';
 
 /** A worker that has just begun is found after this time; what it was told until then is told later. */
 const LOOK_MS = 500;
@@ -16,7 +16,7 @@ export function liveWorkers(
   home: string,
   { except, hosts = [] }: { readonly except?: string; readonly hosts?: readonly string[] } = {},
 ): LiveSource {
-  const look = createLookout(home);
+  const look = createWorkerFinder(home);
   return ({ id, taskQueue, namespace }, { frame, signal }) => {
     const reading = new Set<string>();
     const read = async (worker: KnownWorker, url: string): Promise<void> => {
@@ -35,7 +35,7 @@ export function liveWorkers(
         for (const worker of await look()) {
           if (reading.has(worker.file) || worker.url === except) continue;
           if (worker.taskQueue !== taskQueue || worker.namespace !== namespace) continue;
-          const url = reachableAt(worker, hosts);
+          const url = reachableUrl(worker, hosts);
           if (url === null) continue;
           if (hasExited(worker)) await forget(worker);
           else void read(worker, url);

@@ -1,7 +1,7 @@
 import { get, type IncomingMessage } from 'node:http';
 import { isObject, parseJson, textOf } from '../core/json.js';
 import type { LiveAttempt } from './attempt.js';
-import type { Frame, PlacedPiece } from './piece.js';
+import type { Frame, PlacedPiece } from './delta.js';
 import type { LiveWorker } from './worker-files.js';
 
 /** A worker that sends not even a sign of life for so long is taken for lost. */

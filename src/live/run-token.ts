@@ -73,7 +73,7 @@ export function runToken({
  * What a token that was given allows; null where it is neither the worker's own nor one derived from it,
  * or has expired. How long the comparison takes tells nothing about either.
  */
-export function scopeOf(given: string, token: string, now = Date.now()): TokenScope | null {
+export function verifyToken(given: string, token: string, now = Date.now()): TokenScope | null {
   if (isEqual(given, token)) return { type: 'all' };
   const [, id = '', expires = '', seal = ''] =
     /^perdure-run-1\.([\w-]{1,5400})\.(\d{1,12})\.([\w-]{43})$/.exec(given) ?? [];

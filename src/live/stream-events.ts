@@ -1,4 +1,4 @@
-import type { DurableEvent } from '../history/run-events.js';
+import type { DurableEvent } from '../history/durable-events.js';
 
 interface OfAttempt {
   readonly turn: number;

@@ -61,7 +61,7 @@ export async function announce(home: string, worker: LiveWorker): Promise<() => 
  * A file counts only as `announce` writes it: in a folder, and with a mode, that lets nobody else in. What
  * another user put there, or what came with a repository, is passed over.
  */
-export function createLookout(home: string): () => Promise<readonly KnownWorker[]> {
+export function createWorkerFinder(home: string): () => Promise<readonly KnownWorker[]> {
   const known = new Map<string, KnownWorker | null>();
   return async () => {
     const folder = folderOf(home);

@@ -17,7 +17,7 @@ export interface ConnectionTarget {
 }
 
 /** A page of a history may be larger than gRPC's own limit of 4 MiB, which would make the run unreadable. */
-export const CHANNEL = {
+export const CHANNEL_OPTIONS = {
   channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024 },
 };
 

@@ -31,8 +31,8 @@ export interface QueueState {
 export const POLL_EVERY_MS = 70_000;
 
 /** Those that ask for workflow tasks, newest poll first. The server forgets them after some minutes. */
-export async function pollersOf(client: Asked, queue: Queue): Promise<readonly Poller[]> {
-  return (await queueState(client, queue)).pollers;
+export async function listPollers(client: Asked, queue: Queue): Promise<readonly Poller[]> {
+  return (await readQueueState(client, queue)).pollers;
 }
 
 type Asked = Pick<Client, 'workflowService'>;
@@ -43,7 +43,7 @@ interface Queue {
 }
 
 /** The same, and where new runs begin. */
-export async function queueState(
+export async function readQueueState(
   { workflowService }: Asked,
   { namespace, taskQueue }: Queue,
 ): Promise<QueueState> {
@@ -85,7 +85,7 @@ function built(version: Named | null | undefined): Build | null {
 }
 
 /** Those of them that may be there still. */
-export function alive(pollers: readonly Poller[], now: number): readonly Poller[] {
+export function livePollers(pollers: readonly Poller[], now: number): readonly Poller[] {
   return pollers.filter(({ gone, lastPollAt }) => !gone && now - lastPollAt < POLL_EVERY_MS);
 }
 

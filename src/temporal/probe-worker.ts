@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { alive, pollersOf } from './pollers.js';
+import { listPollers, livePollers } from './pollers.js';
 
 /** How long a living worker may take to answer. */
 const ANSWER_MS = 2_000;
@@ -10,9 +10,9 @@ const ANSWER_MS = 2_000;
  * Whether a worker works on the task queue. The server's list alone does not tell: a worker that is
  * gone stays on it for minutes, so one that polled lately is asked to run the workflow `probe`.
  */
-export async function isWorked(client: Client, taskQueue: string): Promise<boolean> {
-  const pollers = await pollersOf(client, { namespace: client.options.namespace, taskQueue });
-  if (alive(pollers, Date.now()).length === 0) return false;
+export async function hasLiveWorker(client: Client, taskQueue: string): Promise<boolean> {
+  const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
+  if (livePollers(pollers, Date.now()).length === 0) return false;
   return await answersProbe(client, taskQueue);
 }
 

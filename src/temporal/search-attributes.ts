@@ -10,7 +10,7 @@ const LOOK_UP_MS = 1_000;
  * learnt (no right to ask, an older server, no answer within a second) none is written, because a
  * missing one would hang every run; the next run asks again.
  */
-export function searchAttributesOf(place: () => Place): () => Promise<readonly string[]> {
+export function createAttributeLookup(place: () => Place): () => Promise<readonly string[]> {
   let known: readonly string[] | undefined;
   return async () => {
     known ??= await lookUp(place());

@@ -1,5 +1,5 @@
 /** Where runs of this configuration are worked on. */
-export function taskQueueOf(
+export function resolveTaskQueue(
   config: { readonly taskQueue?: string },
   env: Readonly<Record<string, string | undefined>>,
 ): string {

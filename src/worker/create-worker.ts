@@ -1,7 +1,7 @@
 import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Config } from '../config.js';
 import { homeOf } from '../storage/home.js';
-import { taskQueueOf } from '../temporal/task-queue.js';
+import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { connectionTarget, type ConnectionSettings } from '../temporal/connection.js';
 import {
   deploymentFault,
@@ -11,9 +11,9 @@ import {
   type DeploymentOptions,
 } from './deployment.js';
 import { createLiveHub } from '../live/hub.js';
-import { livePlace, type LiveOptions } from '../live/live-options.js';
-import { liveHostsOf } from '../live/reachable.js';
-import type { LivePlane, StartLivePlane } from '../live/live-plane.js';
+import { resolveLiveOptions, type LiveOptions } from '../live/live-options.js';
+import { readLiveHosts } from '../live/live-hosts.js';
+import type { LiveServer, StartLiveServer } from '../live/live-server.js';
 import { containStrayErrors } from '../tools/stray-errors.js';
 import { WORKER_SETTINGS, whenShutDown, workerParts, type PartsOptions } from './parts.js';
 import { workflowCode } from './bundle.js';
@@ -96,19 +96,19 @@ async function start(
     env,
   );
   const { address, namespace } = target;
-  const taskQueue = options.taskQueue ?? taskQueueOf(config, env);
+  const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
   const code = async () => options.workflowBundle ?? (await workflowCode());
   const deployed = await deployedAs(options, { address, namespace, code });
   const { live: wish = false } = options;
-  const place = wish === false ? null : livePlace(wish, env);
+  const place = wish === false ? null : resolveLiveOptions(wish, env);
   const hub = createLiveHub();
   const parts = workerParts(config, { ...options, ...(place && { hub }) });
   const connection = await NativeConnection.connect(target.options);
-  let plane: LivePlane | null = null;
+  let plane: LiveServer | null = null;
   const release = options.containStrayErrors === true ? contain() : () => undefined;
   try {
     const home = homeOf(env);
-    const hosts = liveHostsOf(env);
+    const hosts = readLiveHosts(env);
     plane = place && (await openPlane(place, { hub, target, taskQueue, home, hosts }));
     const worker = await Worker.create({
       connection,
@@ -151,9 +151,9 @@ function contain(): () => void {
 }
 
 /** Where nobody is to read along, nothing of it is loaded. */
-async function openPlane(...given: Parameters<StartLivePlane>): Promise<LivePlane> {
-  const { startLivePlane } = await import('../live/live-plane.js');
-  return await startLivePlane(...given);
+async function openPlane(...given: Parameters<StartLiveServer>): Promise<LiveServer> {
+  const { startLiveServer } = await import('../live/live-server.js');
+  return await startLiveServer(...given);
 }
 
 interface Surroundings extends Pick<Deployed, 'address' | 'namespace'> {

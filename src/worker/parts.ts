@@ -21,7 +21,7 @@ import { createModelCatalog } from '../models/catalog.js';
 import { secretNamesOf } from './secret-names.js';
 import { assertSecretNames } from '../secrets/names.js';
 import { learnSecrets } from '../secrets/known.js';
-import { searchAttributesOf } from '../temporal/search-attributes.js';
+import { createAttributeLookup } from '../temporal/search-attributes.js';
 import { readResultTool } from '../tools/built-in/read-result.js';
 
 /** What a worker knows and keeps, whoever makes it. */
@@ -93,7 +93,7 @@ export function workerParts(
     ...(options.heartbeatMs !== undefined && {
       heartbeatMs: checkedHeartbeat(options.heartbeatMs),
     }),
-    searchAttributes: searchAttributesOf(() => {
+    searchAttributes: createAttributeLookup(() => {
       const { client, info } = Context.current();
       return { connection: client.connection, namespace: info.namespace };
     }),

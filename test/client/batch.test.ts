@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { asReady } from '../../src/client/batch.js';
+import { mapAsReady } from '../../src/client/batch.js';
 import { obedientModel } from '../support/conversation.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -112,7 +112,7 @@ describe('a pool', () => {
       done += 1;
       return index;
     };
-    const results = asReady(20, work, { atOnce: 3 });
+    const results = mapAsReady(20, work, { atOnce: 3 });
     const { value: first } = await results.next();
     await expect.poll(() => done).toBe(20);
     const rest: number[] = [];
@@ -131,7 +131,7 @@ describe('a pool', () => {
       return index;
     };
     const read = async (): Promise<void> => {
-      for await (const _ of asReady(100, work, { atOnce: 1 }));
+      for await (const _ of mapAsReady(100, work, { atOnce: 1 }));
     };
     await expect(read()).rejects.toThrow('broken');
     expect(begun).toEqual([0, 1]);

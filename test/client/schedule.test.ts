@@ -4,7 +4,8 @@ import type { PerdureClient } from '../../src/client/client-types.js';
 import type { ScheduleOptions } from '../../src/client/schedule/options.js';
 import { obedientModel } from '../support/conversation.js';
 import { clerk, clientOf } from '../support/clerk.js';
-import { createRig, expectReplays, type Rig } from '../support/rig.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { replayLater } from '../support/replays.js';
 
 let rig: Rig;
 let client: PerdureClient;
@@ -133,7 +134,7 @@ describe('a schedule that sends to an open run', () => {
     for (const firing of sent) {
       const handle = rig.client.workflow.getHandle(firing);
       expect(await handle.result()).toMatchObject({ turn: sent.indexOf(firing) + 1 });
-      await expectReplays(await handle.fetchHistory(), firing);
+      replayLater(await handle.fetchHistory(), firing);
     }
     expect(await client.result(to, { turn: 2 })).toMatchObject({ answer: 'done: the report' });
     const { messages } = await client.transcript(to);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createAttemptLog } from '../../src/live/attempt-log.js';
 import type { LiveAttempt } from '../../src/live/attempt.js';
 import { createLiveHub } from '../../src/live/hub.js';
-import { pieceOf, unitsOf, type PlacedPiece } from '../../src/live/piece.js';
+import { pieceOf, unitsOf, type PlacedPiece } from '../../src/live/delta.js';
 import type { Delta } from '../../src/models/model.js';
 
 const attempt: LiveAttempt = { segment: 's', activity: '1', attempt: 1, turn: 1, step: 1 };

@@ -3,16 +3,16 @@ import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLiveHub, type LiveHub } from '../../src/live/hub.js';
-import { deltasRoute } from '../../src/live/live-plane.js';
+import { deltasRoute } from '../../src/live/live-server.js';
 import { defaultLimits } from '../../src/live/live-limits.js';
-import { LiveOptionsError, livePlace } from '../../src/live/live-options.js';
-import { startLiveServer, type LiveServer } from '../../src/live/live-server.js';
-import { runToken, scopeOf } from '../../src/live/run-token.js';
+import { LiveOptionsError, resolveLiveOptions } from '../../src/live/live-options.js';
+import { startHttpServer, type LiveHttpServer } from '../../src/live/http-server.js';
+import { runToken, verifyToken } from '../../src/live/run-token.js';
 import { request } from '../support/sse-reader.js';
 
 const SECRET = 's'.repeat(32);
 const attempt = { segment: 's', activity: '1', attempt: 1, turn: 1, step: 1 };
-const servers: LiveServer[] = [];
+const servers: LiveHttpServer[] = [];
 const sockets: Socket[] = [];
 
 afterAll(async () => {
@@ -22,8 +22,8 @@ afterAll(async () => {
 
 async function serve(limits: object = {}, token = ''): Promise<{ url: string; hub: LiveHub }> {
   const hub = createLiveHub();
-  const place = livePlace({ limits, token }, {});
-  const server = await startLiveServer(place, { deltas: deltasRoute(hub) });
+  const place = resolveLiveOptions({ limits, token }, {});
+  const server = await startHttpServer(place, { deltas: deltasRoute(hub) });
   servers.push(server);
   return { url: server.url, hub };
 }
@@ -176,7 +176,7 @@ describe('the live port', () => {
     });
     expect(defaultLimits(256)).toMatchObject({ streams: 64, streamsPerClient: 32, waiting: 32 });
     expect(defaultLimits(Infinity)).toMatchObject({ streams: 512, waiting: 256 });
-    expect(() => livePlace({ limits: { streams: 0 } }, {})).toThrow(LiveOptionsError);
+    expect(() => resolveLiveOptions({ limits: { streams: 0 } }, {})).toThrow(LiveOptionsError);
   });
 });
 
@@ -204,13 +204,13 @@ describe('a token of a run', () => {
     const response = await request(`${url}/runs/r/deltas`, bearer(token));
     response.on('error', () => undefined).resume();
     await new Promise((resolve) => response.once('close', resolve));
-    expect(scopeOf(token, SECRET)).toBeNull();
+    expect(verifyToken(token, SECRET)).toBeNull();
     expect((await status(`${url}/runs/r/deltas`, bearer(token)))[0]).toBe(401);
   });
 
   test('is void where anything of it is changed, and cannot be made with a short secret', () => {
     const token = runToken({ run: 'a', token: SECRET });
-    expect(scopeOf(token, SECRET)).toMatchObject({ type: 'run', id: 'a' });
+    expect(verifyToken(token, SECRET)).toMatchObject({ type: 'run', id: 'a' });
     const [kind = '', id = '', expires = '', seal = ''] = token.split('.');
     const other = Buffer.from('b').toString('base64url');
     for (const forged of [
@@ -222,10 +222,10 @@ describe('a token of a run', () => {
       [kind, id, expires, seal, ''],
       ['perdure-run-2', id, expires, seal],
     ]) {
-      expect(scopeOf(forged.join('.'), SECRET)).toBeNull();
+      expect(verifyToken(forged.join('.'), SECRET)).toBeNull();
     }
-    expect(scopeOf(token, 't'.repeat(32))).toBeNull();
-    expect(scopeOf(token, SECRET, Date.now() + 2 * 60 * 60_000)).toBeNull();
+    expect(verifyToken(token, 't'.repeat(32))).toBeNull();
+    expect(verifyToken(token, SECRET, Date.now() + 2 * 60 * 60_000)).toBeNull();
     expect(() => runToken({ run: 'a', token: 'short' })).toThrow('at least 32 characters; got 5');
     expect(() => runToken({ run: '', token: SECRET })).toThrow('run: expected the id of a run');
     expect(() => runToken({ run: 'a', token: SECRET, expiresInMs: 1e12 })).toThrow('seven days');

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ToldFact } from '../../src/history/follow-events.js';
-import type { HistoryFact } from '../../src/history/decode-event.js';
-import type { DurableEvent, DurableStep } from '../../src/history/run-events.js';
+import type { EventSteps } from '../../src/history/follow-events.js';
+import type { HistoryEvent } from '../../src/history/decode-event.js';
+import type { DurableEvent, DurableStep } from '../../src/history/durable-events.js';
 import { createAttemptLog } from '../../src/live/attempt-log.js';
-import { createItemRing } from '../../src/live/item-ring.js';
+import { createStreamRing } from '../../src/live/stream-ring.js';
 import { BEGINNING, readPosition } from '../../src/live/position.js';
-import { createTeller, durableItem } from '../../src/live/run-items.js';
-import { createRunIntake } from '../../src/live/run-intake.js';
+import { createTeller, durableItem } from '../../src/live/stream-cursor.js';
+import { createStreamMerger } from '../../src/live/stream-merger.js';
 import { createListener } from '../support/listener.js';
 
 /** What happens next in a run of the test, or to who reads it. */
@@ -50,12 +50,12 @@ const move: fc.Arbitrary<Move> = fc.oneof(
 
 /** A run, made step by step as a history and workers tell of one. */
 function createRun(ringItems: number) {
-  const ring = createItemRing({ items: ringItems, units: 1_000_000 });
+  const ring = createStreamRing({ items: ringItems, units: 1_000_000 });
   const history: DurableEvent[] = [];
   const replies: string[] = [];
   /** Which attempt each reply is of. */
   const attempts: number[] = [];
-  const intake = createRunIntake((items) => {
+  const intake = createStreamMerger((items) => {
     for (const item of items) ring.push(item);
   });
   let events = 0;
@@ -67,10 +67,10 @@ function createRun(ringItems: number) {
   const place = () => ({ segment: 's', activity: `${step}`, attempt, turn: 1, step });
   const fact = (told: object, steps: readonly DurableStep[]): void => {
     events += 1;
-    const known = { id: events, at: 0, ...told } as HistoryFact;
+    const known = { id: events, at: 0, ...told } as HistoryEvent;
     const durable = steps.map((one, index) => ({ ...one, offset: `s:${events}:${index}`, at: 0 }));
     history.push(...durable);
-    intake.take({ runId: 's', fact: known, events: durable } satisfies ToldFact);
+    intake.take({ runId: 's', fact: known, events: durable } satisfies EventSteps);
   };
   const message = (text: string, role: string): never =>
     ({ n: events, turn: 1, step, at: 0, role, text }) as never;
@@ -141,7 +141,7 @@ function createRun(ringItems: number) {
   };
 }
 
-/** Reads as `readFeed` does, with the list of durable events in the place of the history. */
+/** Reads as `readStream` does, with the list of durable events in the place of the history. */
 function createReader({ ring, history, intake }: ReturnType<typeof createRun>) {
   const listener = createListener();
   let teller = createTeller(BEGINNING, intake.kept);

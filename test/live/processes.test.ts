@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { announce, createLookout } from '../../src/live/worker-files.js';
+import { announce, createWorkerFinder } from '../../src/live/worker-files.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clientOf } from '../support/clerk.js';
@@ -48,7 +48,7 @@ async function worker({
   };
   const child = await workerChild(env, files === undefined ? {} : { files });
   workers.push(child);
-  const known = await createLookout(rig.home)();
+  const known = await createWorkerFinder(rig.home)();
   return { child, url: known.find(({ pid }) => pid === child.pid)?.url ?? '' };
 }
 
@@ -102,7 +102,7 @@ test(
       expect(events.some(({ type }) => type === 'gap')).toBe(false);
     }
     // What the killed worker left behind is taken away by whoever finds it.
-    const known = await createLookout(rig.home)();
+    const known = await createWorkerFinder(rig.home)();
     expect(known.map(({ pid }) => pid)).toEqual([second.child.pid]);
     await second.child.kill();
   },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { createFeeds } from '../../src/live/feeds.js';
+import { createRunStreams } from '../../src/live/run-streams.js';
 import { callTool } from '../../src/models/scripted.js';
 import { ModelError } from '../../src/models/model-error.js';
 import { clientOf } from '../support/clerk.js';
@@ -190,7 +190,7 @@ describe('the stream of a run', () => {
     });
     const run = await client.start('talker', { message: 'many' });
     let sources = 0;
-    const feeds = createFeeds(rig.client, { sources: [() => void (sources += 1)] });
+    const feeds = createRunStreams(rig.client, { sources: [() => void (sources += 1)] });
     const over = new AbortController();
     const begun = await Promise.all(
       Array.from({ length: 50 }, async () => {

@@ -5,8 +5,8 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { liveWorkers } from '../../src/live/live-workers.js';
-import { liveHostsOf, reachableAt } from '../../src/live/reachable.js';
-import { announce, createLookout, type LiveWorker } from '../../src/live/worker-files.js';
+import { readLiveHosts, reachableUrl } from '../../src/live/live-hosts.js';
+import { announce, createWorkerFinder, type LiveWorker } from '../../src/live/worker-files.js';
 import { portOf } from '../support/port-of.js';
 
 /** Whoever asks it is remembered, with the token. */
@@ -48,7 +48,7 @@ async function plant(told: unknown, { mode = 0o600, name = `1-${randomUUID()}.js
   return file;
 }
 
-const found = async () => (await createLookout(home)()).map(({ file }) => file);
+const found = async () => (await createWorkerFinder(home)()).map(({ file }) => file);
 
 describe('the files of workers', () => {
   test('are taken as a worker writes them', async () => {
@@ -117,9 +117,9 @@ describe('the token of a worker', () => {
     ['another protocol', { url: 'https://127.0.0.1:1' }, null],
     ['a file', { url: 'file:///etc/passwd' }, null],
   ])('goes to %s only as it may', (_, told, expected) => {
-    const hosts = liveHostsOf({ PERDURE_LIVE_HOSTS: ' Team, other ' });
-    expect(reachableAt(worker(told), hosts)).toBe(expected);
-    if (expected === 'http://team:1') expect(reachableAt(worker(told), [])).toBeNull();
+    const hosts = readLiveHosts({ PERDURE_LIVE_HOSTS: ' Team, other ' });
+    expect(reachableUrl(worker(told), hosts)).toBe(expected);
+    if (expected === 'http://team:1') expect(reachableUrl(worker(told), [])).toBeNull();
   });
 
   test('is sent to the worker that wrote the file, and does not follow a redirection', async () => {

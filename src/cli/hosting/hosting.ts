@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { LiveOptionsError, livePlace, type LiveOptions } from '../../live/live-options.js';
+import { LiveOptionsError, resolveLiveOptions, type LiveOptions } from '../../live/live-options.js';
 import type { RunningWorker, WorkerOptions } from '../../worker/create-worker.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
@@ -52,8 +52,8 @@ export function createHosting(context: CliContext, taskQueue: string): Hosting {
 }
 
 export async function isWorkedElsewhere(context: CliContext, taskQueue: string): Promise<boolean> {
-  const { isWorked } = await import('../../temporal/probe-worker.js');
-  return await isWorked(await context.client(), taskQueue);
+  const { hasLiveWorker } = await import('../../temporal/probe-worker.js');
+  return await hasLiveWorker(await context.client(), taskQueue);
 }
 
 /**
@@ -104,7 +104,7 @@ export async function hostWorker(
 /** Throws a `UsageError` that speaks of the flags. */
 function checkLive(live: LiveOptions, env: CliContext['env']): void {
   try {
-    livePlace(live, env);
+    resolveLiveOptions(live, env);
   } catch (error) {
     if (!(error instanceof LiveOptionsError)) throw error;
     throw new UsageError(error.message.replace(/^live\.(host|port)/, '--live-$1'), {

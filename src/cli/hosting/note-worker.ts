@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { alive, pollersOf, type Poller } from '../../temporal/pollers.js';
+import { livePollers, listPollers, type Poller } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import type { CliContext } from '../context.js';
 import { ago, span } from '../format/format-time.js';
@@ -14,9 +14,9 @@ export interface WorkerSeen {
 
 /** Looks at the task queue's pollers; nobody is asked to do anything, so a worker just lost may be missed. */
 export async function lookForWorker(client: Client, taskQueue: string): Promise<WorkerSeen> {
-  const pollers = await pollersOf(client, { namespace: client.options.namespace, taskQueue });
+  const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
   const now = Date.now();
-  const [newest, ...others] = alive(pollers, now);
+  const [newest, ...others] = livePollers(pollers, now);
   if (newest === undefined) return { taskQueue, isUp: false, text: absence(pollers, now) };
   const more = others.length === 0 ? '' : `, and ${others.length} more`;
   const text = `last poll ${ago(newest.lastPollAt, now)} by ${visible(newest.identity)}${more}`;

@@ -42,13 +42,13 @@ export async function openClient(
   wish: ServerWish,
 ): Promise<{ client: Client; close: () => Promise<void> }> {
   const server = await context.server(wish);
-  const [{ Client, Connection }, { CHANNEL, connectionTarget }] = await Promise.all([
+  const [{ Client, Connection }, { CHANNEL_OPTIONS, connectionTarget }] = await Promise.all([
     import('@temporalio/client'),
     import('../../temporal/connection.js'),
   ]);
   const { address, namespace } = server;
   const target = connectionTarget({ address, namespace }, connectionEnv(context.env, server));
-  const connection = await Connection.connect({ ...target.options, ...CHANNEL });
+  const connection = await Connection.connect({ ...target.options, ...CHANNEL_OPTIONS });
   return {
     client: new Client({ connection, namespace }),
     close: () => connection.close(),

@@ -1,4 +1,4 @@
-import { nextUntil } from '../../history/follow-target.js';
+import { nextTarget } from '../../history/follow-target.js';
 import type { CliContext } from '../context.js';
 import { demandWorker } from '../decision.js';
 import { createHosting } from './hosting.js';
@@ -14,7 +14,7 @@ export async function heard<T>(
   opened: OpenedRun,
   { decision, say }: { readonly decision: string; readonly say: () => Promise<T> },
 ): Promise<T> {
-  if (nextUntil(opened.run.view) !== null) {
+  if (nextTarget(opened.run.view) !== null) {
     await demandWorker(context, opened, decision);
     return await say();
   }

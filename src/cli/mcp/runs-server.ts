@@ -3,9 +3,9 @@ import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import { z } from 'zod';
 import { cancelTurn, askRun } from '../../updates/control.js';
 import { describeRun, readRun } from '../../history/read-run.js';
-import { resultOf } from '../../client/result.js';
-import { runInputOf } from '../../updates/run-input.js';
-import { statusFrom } from '../../client/status.js';
+import { waitForResult } from '../../client/result.js';
+import { createRunInput } from '../../updates/run-input.js';
+import { toRunStatus } from '../../client/status.js';
 import type { RunStatus } from '../../core/status.js';
 import { ownVersion } from '../../version.js';
 import { ended, resultAnswer, statusAnswer, statusOf, told, unfinished } from './answers.js';
@@ -94,7 +94,7 @@ function addStarts(
     },
     async ({ agent, message, operation_id: operation, context, open }) => {
       const given = { message, ...(context !== undefined && { context }), ...(open && { open }) };
-      const input = runInputOf(agent, given);
+      const input = createRunInput(agent, given);
       // A worker elsewhere may have other agents.
       if ((await worked(taskQueue)) && !agents.some(({ name }) => name === agent)) {
         throw new Error(
@@ -109,7 +109,7 @@ function addStarts(
 
 function addReaders(server: McpServer, access: RunsAccess): void {
   const status = async (run: string): Promise<RunStatus> =>
-    statusFrom(await readRun(await clientFor(access, run), run), Date.now());
+    toRunStatus(await readRun(await clientFor(access, run), run), Date.now());
   server.registerTool(
     'agent_status',
     {
@@ -142,7 +142,7 @@ function addReaders(server: McpServer, access: RunsAccess): void {
       const now = await status(run);
       if (now.status === 'done' && now.outcome !== null) return told(ended(run, now.outcome));
       const outcome = await withinSeconds(seconds, mcpReq.signal, async (signal) =>
-        resultOf(await clientFor(access, run), run, { signal }),
+        waitForResult(await clientFor(access, run), run, { signal }),
       );
       return told(outcome === null ? unfinished(await status(run)) : ended(run, outcome));
     },

@@ -1,6 +1,6 @@
-import type { FollowedRun } from '../../history/follow.js';
-import { followRun } from '../../history/follow.js';
-import { reached, type Reached, type Until } from '../../history/follow-target.js';
+import type { FollowedRun } from '../../history/follow-run.js';
+import { followRun } from '../../history/follow-run.js';
+import { reached, type Reached, type FollowTarget } from '../../history/follow-target.js';
 import type { OpenedRun } from '../open-run.js';
 
 export interface Arrival {
@@ -11,7 +11,7 @@ export interface Arrival {
 /** Follows a run for a while, without a word. Null where it has not come so far in time. */
 export async function followWithin(
   { client, run }: OpenedRun,
-  until: Until,
+  until: FollowTarget,
   { ms }: { readonly ms: number },
 ): Promise<Arrival | null> {
   const signal = AbortSignal.timeout(ms);

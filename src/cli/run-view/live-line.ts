@@ -1,6 +1,6 @@
 import type { Attempt } from './attempts.js';
 import type { InFlight, Projection } from '../../history/projection.js';
-import { standingOf } from '../../history/standing.js';
+import { waitingFor } from '../../history/waiting-for.js';
 import { callSummary, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
 import { clock, span } from '../format/format-time.js';
@@ -37,7 +37,7 @@ function standing(view: Projection, now: number): readonly string[] {
   if (view.blocked.size > 0) {
     return [...view.blocked.values()].map(({ reason }) => `blocked (${reason})`);
   }
-  const waits = standingOf(view);
+  const waits = waitingFor(view);
   switch (waits?.type) {
     case 'message':
       return ['waits for a message'];

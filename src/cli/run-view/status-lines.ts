@@ -1,7 +1,7 @@
 import type { Outcome } from '../../core/outcome.js';
 import type { AttemptReport } from '../../core/report.js';
 import type { RunReading } from '../../history/read-run.js';
-import { standingOf } from '../../history/standing.js';
+import { waitingFor } from '../../history/waiting-for.js';
 import type { RunStatus } from '../../core/status.js';
 import { visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
@@ -104,7 +104,7 @@ function stepLine({ view }: RunReading, told: RunStatus): string {
 }
 
 function waitLine({ run, now }: StatusView): string | null {
-  const standing = standingOf(run.view);
+  const standing = waitingFor(run.view);
   if (standing?.type === 'message') return 'for a message';
   if (standing?.type !== 'time') return null;
   return `until ${clock(standing.until)}, for ${span(standing.until - now)}; a message wakes it`;

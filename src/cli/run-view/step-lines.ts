@@ -4,7 +4,7 @@ import type { Message, UserMessage } from '../../core/transcript/messages.js';
 import { callSummary, formatBytes, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
 import { count, duration } from '../format/format.js';
-import { standingOf } from '../../history/standing.js';
+import { waitingFor } from '../../history/waiting-for.js';
 import { clock } from '../format/format-time.js';
 
 const NAMED_CALLS = 3;
@@ -178,7 +178,7 @@ function createStandingTeller(paint: Palette, resume: string | null): StandingTe
       lines.push(paint.yellow(paused ? pausedText(view) : 'it goes on'));
       if (paused && resume !== null) lines.push(`Let it go on with: ${resume}`);
     }
-    const standing = standingOf(view);
+    const standing = waitingFor(view);
     if (standing?.type === 'time' && standing.until !== toldUntil) {
       toldUntil = standing.until;
       lines.push(`waiting until ${clock(toldUntil)}; a message wakes it`);

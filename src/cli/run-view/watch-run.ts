@@ -1,8 +1,8 @@
 import { isGrpcServiceError, type Client } from '@temporalio/client';
-import { followRun, type FollowedRun } from '../../history/follow.js';
+import { followRun, type FollowedRun } from '../../history/follow-run.js';
 import type { Projection } from '../../history/projection.js';
-import { standingOf } from '../../history/standing.js';
-import { reached, type Until } from '../../history/follow-target.js';
+import { waitingFor } from '../../history/waiting-for.js';
+import { reached, type FollowTarget } from '../../history/follow-target.js';
 import { visible } from '../../core/text/summaries.js';
 import type { EndedTurn } from '../../core/state.js';
 import type { StreamEvent } from '../../live/stream-events.js';
@@ -28,7 +28,7 @@ export interface Watch {
   readonly interrupt: AbortSignal;
   /** Leave when the run stands still until somebody does something. */
   readonly leaveWhenWaiting: boolean;
-  readonly until: Until;
+  readonly until: FollowTarget;
   /** The run as it was when it was joined; null for one that has just been started. */
   readonly joined: Projection | null;
   /** The past of a run that is joined is known; it is not told again. */
@@ -110,7 +110,7 @@ export async function watchRun(
 }
 
 /** What is said in later turns than the one that is followed is not of interest. */
-function upTo(until: Until, view: Projection): Projection {
+function upTo(until: FollowTarget, view: Projection): Projection {
   if (until === 'end') return view;
   return { ...view, said: view.said.filter(({ turn }) => turn <= until.turn) };
 }
@@ -141,7 +141,7 @@ async function endOfWatch(
 function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
   const tried = runId === watch.runId ? watch.retriedUpTo : 0;
   if ([...view.blocked.values()].some(({ since }) => since > tried)) return true;
-  return standingOf(view)?.type === 'paused';
+  return waitingFor(view)?.type === 'paused';
 }
 
 async function curesFor(context: CliContext, watch: Watch): Promise<Cures> {
@@ -178,13 +178,13 @@ async function readAlong(
   },
 ): Promise<void> {
   try {
-    const [{ createFeeds }, { liveWorkers }, { liveHostsOf }] = await Promise.all([
-      import('../../live/feeds.js'),
+    const [{ createRunStreams }, { liveWorkers }, { readLiveHosts }] = await Promise.all([
+      import('../../live/run-streams.js'),
       import('../../live/live-workers.js'),
-      import('../../live/reachable.js'),
+      import('../../live/live-hosts.js'),
     ]);
-    const feeds = createFeeds(client, {
-      sources: [liveWorkers(home, { hosts: liveHostsOf(env) })],
+    const feeds = createRunStreams(client, {
+      sources: [liveWorkers(home, { hosts: readLiveHosts(env) })],
     });
     for await (const event of feeds.read(id, { after: 'now', signal })) hear(event);
   } catch {

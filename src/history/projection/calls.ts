@@ -1,4 +1,4 @@
-import { notExecuted, toolOf } from '../../core/calls/batch.js';
+import { notExecuted, findTool } from '../../core/calls/batch.js';
 import { cancelledCall, failedCall, lostCall, lostMessage, refusedCall, resolvedCall, succeededCall, type Resolution, type CallResult } from '../../core/calls/call-result.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { isObject, textOf } from '../../core/json.js';
@@ -89,7 +89,7 @@ export function toolAccepted(told: ProjectionState, { input }: { readonly input:
 }
 
 export function toolFor(told: ProjectionState, call: ToolCall): ToolDefinition | undefined {
-  return told.state === null ? undefined : toolOf(told.state, call.name);
+  return told.state === null ? undefined : findTool(told.state, call.name);
 }
 
 function unknown(

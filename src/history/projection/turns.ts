@@ -1,5 +1,5 @@
 import { failed } from '../../core/make-outcome.js';
-import { end } from '../../core/change.js';
+import { endTurn } from '../../core/change.js';
 import { nextAction } from '../../core/next-action.js';
 import type { Outcome } from '../../core/outcome.js';
 import { inTurn } from '../../core/state.js';
@@ -53,7 +53,7 @@ export function turnOver(told: ProjectionState, { fields, at }: EventOf<'memo'>)
     const message = 'the run ended this turn; its history does not tell why';
     const body = failed(told.state, { reason: 'error', message });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
-    told.state = end(told.state, { ...body, status, reason } as Outcome);
+    told.state = endTurn(told.state, { ...body, status, reason } as Outcome);
   }
 }
 

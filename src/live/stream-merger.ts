@@ -1,11 +1,11 @@
 import type { EventSteps } from '../history/follow-events.js';
 import { callOf, isSameAttempt, type LiveAttempt } from './attempt.js';
 import { createCallOrder } from './call-order.js';
-import type { Frame, PlacedPiece } from './piece.js';
-import { durableItem, frameItems, type KeptPieces, type RunItem } from './run-items.js';
+import type { Frame, PlacedPiece } from './delta.js';
+import { durableItem, frameItems, type KeptPieces, type RunItem } from './stream-cursor.js';
 
 /** Makes of a run's history and of what workers tell one order of items. */
-export interface RunIntake {
+export interface StreamMerger {
   take(told: EventSteps): void;
   hear(frame: Frame): void;
   /** Offset of the newest durable event; null before the first. */
@@ -16,10 +16,10 @@ export interface RunIntake {
 }
 
 /** `everyMs`: how often pieces are told at most, as of now; what comes meanwhile is told as one. */
-export function createRunIntake(
+export function createStreamMerger(
   push: (items: readonly RunItem[]) => void,
   everyMs: () => number = () => 0,
-): RunIntake {
+): StreamMerger {
   const order = createCallOrder();
   /** By the id of the event that scheduled them. */
   const modelCalls = new Map<number, string>();

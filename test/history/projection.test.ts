@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { readFact } from '../../src/history/decode-event.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
 import { createProjector, project } from '../../src/history/projection.js';
 import { callTool, callTools, say, scriptedModel } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -33,7 +33,7 @@ test('a history told event by event shows at each what a telling up to there sho
   const agent = defineAgent({ name: 'a', instructions: 'look', model: 'm', tools: [look] });
   await rig.worker([agent], { models: { m: model } });
   const { history, outcome } = await rig.run({ agent: 'a', message: 'look' });
-  const facts = (history.events ?? []).map(readFact);
+  const facts = (history.events ?? []).map(decodeEvent);
   const projector = createProjector();
   const views = facts.map((fact) => {
     projector.push(fact);

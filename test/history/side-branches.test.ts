@@ -5,7 +5,7 @@ import { transcript, type TranscriptOptions } from '../../src/cli/commands/trans
 import { palette } from '../../src/cli/format/output.js';
 import { createStepTeller } from '../../src/cli/run-view/step-lines.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { DurableEvent } from '../../src/history/run-events.js';
+import type { DurableEvent } from '../../src/history/durable-events.js';
 import { say as answer, scriptedModel } from '../../src/models/scripted.js';
 import type { Usage } from '../../src/core/outcome.js';
 import { clientOf } from '../support/clerk.js';

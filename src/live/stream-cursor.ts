@@ -1,6 +1,6 @@
-import type { DurableEvent } from '../history/run-events.js';
+import type { DurableEvent } from '../history/durable-events.js';
 import { isBefore, isSameAttempt, type LiveAttempt } from './attempt.js';
-import { endOf, from, unitsOf, type Frame, type PlacedPiece } from './piece.js';
+import { endOf, from, unitsOf, type Frame, type PlacedPiece } from './delta.js';
 import { writePosition, type Position } from './position.js';
 import type { StreamEvent } from './stream-events.js';
 

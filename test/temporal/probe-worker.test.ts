@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { pollersOf } from '../../src/temporal/pollers.js';
-import { isWorked } from '../../src/temporal/probe-worker.js';
+import { listPollers } from '../../src/temporal/pollers.js';
+import { hasLiveWorker } from '../../src/temporal/probe-worker.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -23,7 +23,7 @@ async function leaveATrace(identity: string): Promise<void> {
   );
   polling.catch(() => undefined);
   await expect
-    .poll(() => pollersOf(client, { namespace, taskQueue }))
+    .poll(() => listPollers(client, { namespace, taskQueue }))
     .toContainEqual(expect.objectContaining({ identity, gone: false }));
   gone.abort();
   await polling.catch(() => undefined);
@@ -31,11 +31,11 @@ async function leaveATrace(identity: string): Promise<void> {
 
 test('a worker that is listed and does not answer counts for nothing; one that answers does', async () => {
   const { client, taskQueue } = rig;
-  expect(await isWorked(client, taskQueue)).toBe(false);
+  expect(await hasLiveWorker(client, taskQueue)).toBe(false);
   await leaveATrace('1@another-machine');
-  expect(await isWorked(client, taskQueue)).toBe(false);
+  expect(await hasLiveWorker(client, taskQueue)).toBe(false);
   await rig.worker([]);
-  expect(await isWorked(client, taskQueue)).toBe(true);
+  expect(await hasLiveWorker(client, taskQueue)).toBe(true);
 });
 
 test('a worker of somebody else that knows agents and no probe counts', async () => {
@@ -45,6 +45,6 @@ test('a worker of somebody else that knows agents and no probe counts', async ()
     logger: new DefaultLogger('ERROR'),
   });
   await other.worker([], { workflowBundle });
-  await expect.poll(() => isWorked(other.client, other.taskQueue), { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => hasLiveWorker(other.client, other.taskQueue), { timeout: 20_000 }).toBe(true);
   await other.close();
 });

@@ -1,7 +1,7 @@
-import type { RunItem } from './run-items.js';
+import type { RunItem } from './stream-cursor.js';
 
 /** The newest items of a run, for readers that come a little late or read a little slowly. */
-export interface ItemRing {
+export interface StreamRing {
   /** Numbers of the oldest that is kept, and of the next to come. */
   readonly start: number;
   readonly end: number;
@@ -19,7 +19,7 @@ export interface RingSize {
 
 export const RING_SIZE: RingSize = { items: 2_000, units: 4 * 1024 * 1024 };
 
-export function createItemRing(size: RingSize = RING_SIZE): ItemRing {
+export function createStreamRing(size: RingSize = RING_SIZE): StreamRing {
   const items: { readonly item: RunItem; readonly units: number }[] = [];
   const places = new Map<string, number>();
   let start = 0;

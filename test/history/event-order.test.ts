@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { HistoryFact } from '../../src/history/decode-event.js';
+import type { HistoryEvent } from '../../src/history/decode-event.js';
 import { createProjector } from '../../src/history/projection.js';
 import type { Ask } from '../../src/core/inbox.js';
 import { config, says } from '../support/scripts.js';
 
-type Told<F = HistoryFact> = F extends HistoryFact ? Omit<F, 'id' | 'at'> : never;
+type Told<F = HistoryEvent> = F extends HistoryEvent ? Omit<F, 'id' | 'at'> : never;
 
 const input = { agent: 'test', message: 'go', open: true };
 const begin: readonly Told[] = [

@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
 import { readPosition, type Position, BEGINNING } from './position.js';
-import { checkPosition, readFeed } from './read-feed.js';
-import type { RingSize } from './item-ring.js';
-import { openRunFeed, type LiveSource, type RunFeed } from './run-feed.js';
+import { checkPosition, readStream } from './read-stream.js';
+import type { RingSize } from './stream-ring.js';
+import { openRunStream, type LiveSource, type RunStream } from './run-stream.js';
 import type { StreamEvent } from './stream-events.js';
 
 export interface StreamOptions {
@@ -17,7 +17,7 @@ export interface StreamOptions {
 }
 
 /** The feeds of the runs that are read in this process, each shared by all its readers. */
-export interface Feeds {
+export interface RunStreams {
   /**
    * Durable events and what is being said in between, in one order. Ends with the run. Rejects with a
    * `NoRunError`, and with an `InputError` for a position that there is not.
@@ -39,18 +39,18 @@ export interface OpenedStream {
 }
 
 interface Shared {
-  readonly feed: RunFeed;
+  readonly feed: RunStream;
   readonly over: AbortController;
   readers: number;
 }
 
-export function createFeeds(
+export function createRunStreams(
   client: Client,
   { sources, ringSize }: { readonly sources: readonly LiveSource[]; readonly ringSize?: RingSize },
-): Feeds {
+): RunStreams {
   const shared = new Map<string, Shared>();
 
-  const enter = (id: string): { readonly feed: RunFeed; readonly leave: () => void } => {
+  const enter = (id: string): { readonly feed: RunStream; readonly leave: () => void } => {
     const one = shared.get(id) ?? begin(id);
     one.readers += 1;
     let isIn = true;
@@ -68,7 +68,7 @@ export function createFeeds(
     const over = new AbortController();
     // As many listen as there are workers.
     setMaxListeners(0, over.signal);
-    const feed = openRunFeed(client, {
+    const feed = openRunStream(client, {
       id,
       sources,
       readers: () => shared.get(id)?.readers ?? 0,
@@ -101,7 +101,7 @@ export function createFeeds(
       position !== 'now' && feed.isOver() && feed.ring.behind(position.durable) === feed.ring.end;
     const batches = (async function* () {
       try {
-        yield* readFeed(client, { id, feed }, { after: position, signal });
+        yield* readStream(client, { id, feed }, { after: position, signal });
       } finally {
         leave();
       }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { DurableEvent } from '../../src/history/run-events.js';
+import type { DurableEvent } from '../../src/history/durable-events.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, untilStatus } from '../support/conversation.js';

@@ -1,16 +1,16 @@
 import type { Client } from '@temporalio/client';
 import { followEvents } from '../history/follow-events.js';
 import { readOffset, type Offset } from '../history/offset.js';
-import type { DurableEvent } from '../history/run-events.js';
+import type { DurableEvent } from '../history/durable-events.js';
 import { InputError } from '../core/errors.js';
 import { readSegmentStart } from '../history/segments.js';
 import { visible } from '../core/text/summaries.js';
 import type { Position } from './position.js';
-import type { RunFeed } from './run-feed.js';
-import { createTeller, durableItem, frameItems, type Teller } from './run-items.js';
+import type { RunStream } from './run-stream.js';
+import { createTeller, durableItem, frameItems, type Teller } from './stream-cursor.js';
 import type { StreamEvent } from './stream-events.js';
 
-export interface FeedReader {
+export interface ReadOptions {
   /** `now`: only what is being said at the moment, and what comes. */
   readonly after: Position | 'now';
   readonly signal: AbortSignal;
@@ -25,10 +25,10 @@ const BATCH = 32;
  * until the feed is caught up with. Ends with the run, or with the signal. Reads only as fast as it is
  * asked to.
  */
-export async function* readFeed(
+export async function* readStream(
   client: Client,
-  { id, feed }: { readonly id: string; readonly feed: RunFeed },
-  { after, signal }: FeedReader,
+  { id, feed }: { readonly id: string; readonly feed: RunStream },
+  { after, signal }: ReadOptions,
 ): AsyncGenerator<readonly StreamEvent[], void, undefined> {
   const isNow = after === 'now';
   const start = isNow ? { durable: feed.intake.newest, live: null } : after;
@@ -61,7 +61,7 @@ export async function* readFeed(
 /** Rejects with an `InputError` for a position in a part of the run that is not kept, or not there yet. */
 export async function checkPosition(
   client: Client,
-  { id, feed }: { readonly id: string; readonly feed: RunFeed },
+  { id, feed }: { readonly id: string; readonly feed: RunStream },
   { durable }: Position,
 ): Promise<void> {
   if (durable === null || feed.ring.behind(durable) !== null) return;
@@ -86,7 +86,7 @@ async function hasEvent(client: Client, id: string, { runId, event }: Offset): P
   return event <= historyLength;
 }
 
-function current(feed: RunFeed, teller: Teller): StreamEvent[] {
+function current(feed: RunStream, teller: Teller): StreamEvent[] {
   const frame = feed.intake.current();
   if (frame === null) return [];
   return frameItems(frame, feed.intake.newest).flatMap((item) => teller.tell(item));
@@ -102,7 +102,7 @@ async function* catchUp(
     signal,
   }: {
     readonly id: string;
-    readonly feed: RunFeed;
+    readonly feed: RunStream;
     readonly teller: Teller;
     readonly signal: AbortSignal;
   },
@@ -144,7 +144,7 @@ async function* catchUp(
 }
 
 /** Resolves when the feed changes, or the signal aborts. */
-async function change(feed: RunFeed, signal: AbortSignal): Promise<undefined> {
+async function change(feed: RunStream, signal: AbortSignal): Promise<undefined> {
   await new Promise<void>((resolve) => {
     const end = (): void => {
       forget();

@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
 import { followSteps } from '../history/follow-events.js';
 import { describeRun } from '../history/read-run.js';
-import { createItemRing, type ItemRing, type RingSize } from './item-ring.js';
-import type { Frame } from './piece.js';
-import { createRunIntake, type RunIntake } from './run-intake.js';
+import { createStreamRing, type StreamRing, type RingSize } from './stream-ring.js';
+import type { Frame } from './delta.js';
+import { createStreamMerger, type StreamMerger } from './stream-merger.js';
 
 const FEW = 20;
 const EACH_MS = 1;
@@ -16,11 +16,11 @@ export type LiveSource = (
 ) => void;
 
 /** One run as all its readers in this process read it: followed once, however many they are. */
-export interface RunFeed {
+export interface RunStream {
   /** Resolves when the feed knows how the run stands; rejects with a `NoRunError`. */
   readonly ready: Promise<void>;
-  readonly ring: ItemRing;
-  readonly intake: Pick<RunIntake, 'newest' | 'kept' | 'current'>;
+  readonly ring: StreamRing;
+  readonly intake: Pick<StreamMerger, 'newest' | 'kept' | 'current'>;
   /** Nothing more will come; throws what was the matter, if anything was. */
   isOver(): boolean;
   /** Calls back, once, when something has come or the feed is over. @returns how to unsay that */
@@ -43,8 +43,8 @@ function everyMs(readers: number): number {
 }
 
 /** Begins to follow a run. */
-export function openRunFeed(client: Client, options: FeedOptions): RunFeed {
-  const ring = createItemRing(options.ringSize);
+export function openRunStream(client: Client, options: FeedOptions): RunStream {
+  const ring = createStreamRing(options.ringSize);
   let waiting = new Set<() => void>();
   let over: { readonly error?: unknown } | null = null;
 
@@ -60,7 +60,7 @@ export function openRunFeed(client: Client, options: FeedOptions): RunFeed {
     if (!notifying) setImmediate(notifyNow);
     notifying = true;
   };
-  const intake = createRunIntake(
+  const intake = createStreamMerger(
     (items) => {
       for (const item of items) {
         ring.push(item);
@@ -102,7 +102,7 @@ export function openRunFeed(client: Client, options: FeedOptions): RunFeed {
 async function follow(
   client: Client,
   { id, sources, signal }: FeedOptions,
-  { intake, known }: { readonly intake: RunIntake; readonly known: () => void },
+  { intake, known }: { readonly intake: StreamMerger; readonly known: () => void },
 ): Promise<void> {
   const { runId, taskQueue, historyLength } = await describeRun(client, id);
   const { namespace } = client.options;

@@ -3,7 +3,7 @@ import { isLoopback } from './live-options.js';
 import type { LiveWorker } from './worker-files.js';
 
 /** Names of the machines, beside this one, whose workers may be read: PERDURE_LIVE_HOSTS. */
-export function liveHostsOf(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+export function readLiveHosts(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   return (env['PERDURE_LIVE_HOSTS'] ?? '')
     .split(',')
     .map((host) => host.trim().toLowerCase())
@@ -14,7 +14,7 @@ export function liveHostsOf(env: Readonly<Record<string, string | undefined>>): 
  * The address at which a worker may be asked, and given its token: on this machine where it says that it
  * runs here, or a machine that the user has named. Null where it may not.
  */
-export function reachableAt(
+export function reachableUrl(
   { url, host }: Pick<LiveWorker, 'url' | 'host'>,
   hosts: readonly string[],
 ): string | null {
