@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PerdureClient } from '../src/client/client-types.js';
-import { UndecidedError } from '../src/updates/undecided.js';
-import type { DurableEvent } from '../src/history/run-events.js';
+import { RefusedError } from '../src/updates/delivery-errors.js';
+import type { DurableEvent } from '../src/history/durable-events.js';
 import type { Outcome } from '../src/core/outcome.js';
 import { integer, seeded, type Random } from './random.js';
 
@@ -118,7 +118,7 @@ async function persist<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      const isFinal = error instanceof UndecidedError && /ended|closing/.test(error.message);
+      const isFinal = error instanceof RefusedError && /ended|closing/.test(error.message);
       if (isFinal || Date.now() > deadline) throw error;
     }
     await pause(250);

@@ -34,9 +34,9 @@ export type {
   RunLike,
   StartOptions,
 } from './client/client-types.js';
-export { UndecidedError, type Delivery, type WorkerSeen } from './updates/undecided.js';
-export type { Patience } from './updates/execute-update.js';
-export type { RecordedMessage, SentMessage, TakenMessage } from './updates/ask-recorded.js';
+export { NotDeliveredError, RefusedError, type WorkerSeen } from './updates/delivery-errors.js';
+export type { UpdateOptions } from './updates/execute-update.js';
+export type { RecordedMessage, SentMessage, DeliveredMessage } from './updates/deliver-or-record.js';
 export type { DecisionOptions } from './updates/control.js';
 export type { AgentLike, RunSettings } from './updates/run-input.js';
 export type { ResultOptions } from './client/result.js';
@@ -44,8 +44,8 @@ export type { ForkOptions } from './client/fork-run.js';
 export type { AttachOptions } from './client/attach.js';
 export type { Attachment } from './core/transcript/messages.js';
 export type { EventsOptions } from './history/follow-events.js';
-export type { DurableEvent, DurableStep } from './history/run-events.js';
-export type { StreamOptions } from './live/feeds.js';
+export type { DurableEvent, DurableStep } from './history/durable-events.js';
+export type { StreamOptions } from './live/run-streams.js';
 export type { DeltaEvent, LiveEvent, StreamEvent } from './live/stream-events.js';
 export type { LiveOptions } from './live/live-options.js';
 export type { LiveLimits } from './live/live-limits.js';

@@ -8,10 +8,10 @@ import type { RunInput } from '../core/input/input.js';
 import { visible } from '../core/text/summaries.js';
 import { askUpdate, messageSignal } from '../workflows/messages.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
-import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './ask-recorded.js';
+import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
 import { either, withId } from './control.js';
 import { runSummary } from './start.js';
-import { UndecidedError } from './undecided.js';
+import { RefusedError } from './delivery-errors.js';
 
 export interface AskOrStartOptions extends UpdateOptions {
   readonly id: string;
@@ -23,8 +23,8 @@ export interface AskOrStartOptions extends UpdateOptions {
 /**
  * Gives a run a message and starts the run where there is none, in one call. The same message id
  * again is the same message. A run that has ended is never started afresh by it. Where no worker is
- * there, the message, and the start with it, is recorded for one that comes. Rejects with an
- * `UndecidedError`.
+ * there, the message, and the start with it, is recorded for one that comes. Rejects with a
+ * `RefusedError` or a `NotDeliveredError`.
  */
 export async function askOrStart(
   client: Client,
@@ -45,7 +45,7 @@ export async function askOrStart(
   });
 }
 
-/** The same, where only a worker's answer counts. Rejects with an `UndecidedError`. */
+/** The same, where only a worker's answer counts. Rejects with a `RefusedError` or a `NotDeliveredError`. */
 export async function askOrStartWorker(
   client: Client,
   ask: Ask,
@@ -69,10 +69,10 @@ export async function askOrStartWorker(
     return { ...receipt, delivered: true, messageId };
   } catch (error) {
     if (!hasEnded(error)) throw error;
-    throw new UndecidedError(
+    throw new RefusedError(
       `run ${visible(id)} has ended: it takes no more messages, and its id is not used again; ` +
         'send to another id',
-      { cause: error.cause, delivery: 'refused', messageId },
+      { cause: error.cause },
     );
   }
 }
@@ -87,10 +87,8 @@ function startOf({ message }: Ask, { id, taskQueue, input }: AskOrStartOptions) 
   } as const;
 }
 
-function hasEnded(error: unknown): error is UndecidedError {
+function hasEnded(error: unknown): error is RefusedError {
   return (
-    error instanceof UndecidedError &&
-    error.delivery === 'refused' &&
-    error.cause instanceof WorkflowExecutionAlreadyStartedError
+    error instanceof RefusedError && error.cause instanceof WorkflowExecutionAlreadyStartedError
   );
 }

@@ -15,8 +15,8 @@ import {
   type Claim,
 } from '../workflows/messages.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
-import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './ask-recorded.js';
-import { UndecidedError } from './undecided.js';
+import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
+import { InputError } from '../core/errors.js';
 
 /** How long a decision is tried, and who makes it. */
 export interface DecisionOptions extends UpdateOptions, Claim {}
@@ -25,7 +25,7 @@ export interface DecisionOptions extends UpdateOptions, Claim {}
  * Gives a run a message; executeUpdate when the run has it, not when it has an answer. The message is
  * neither lost nor doubled where the run goes on in a new segment, or a worker freezes, meanwhile: its
  * id, made up where there is none, is the same in every try. Where no worker is there, the message is
- * recorded for one that comes. Rejects with an `UndecidedError`.
+ * recorded for one that comes. Rejects with a `RefusedError` or a `NotDeliveredError`.
  */
 export async function askRun(
   client: Client,
@@ -41,7 +41,7 @@ export async function askRun(
   });
 }
 
-/** The same, where only a worker's answer counts. Rejects with an `UndecidedError`. */
+/** The same, where only a worker's answer counts. Rejects with a `RefusedError` or a `NotDeliveredError`. */
 export async function askWorker(
   client: Client,
   id: string,
@@ -66,10 +66,10 @@ export async function recordMessage(
   await client.workflow.getHandle(id).signal(messageSignal, ask);
 }
 
-/** A message that any run could take, under an id. Throws an `UndecidedError` for another. */
+/** A message that any run could take, under an id. Throws an `InputError` for another. */
 export function withId(ask: Ask): Ask & { readonly id: string } {
   const problem = askProblem(ask);
-  if (problem !== null) throw new UndecidedError(problem, { delivery: 'refused' });
+  if (problem !== null) throw new InputError(problem);
   return { ...ask, id: ask.id ?? randomUUID() };
 }
 
@@ -78,7 +78,7 @@ export function either(over: AbortSignal, { signal }: UpdateOptions): AbortSigna
   return signal === undefined ? over : AbortSignal.any([over, signal]);
 }
 
-/** Lets what is in flight finish and starts nothing more. Needs a worker. Rejects with an `UndecidedError`. */
+/** Lets what is in flight finish and starts nothing more. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
 export async function pauseRun(
   client: Client,
   id: string,
@@ -91,7 +91,7 @@ export async function pauseRun(
 
 /**
  * Ends the turn under way, only this one where it is named: a late word does not hit the next.
- * @returns its number. Needs a worker. Rejects with an `UndecidedError`.
+ * @returns its number. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`.
  */
 export async function cancelTurn(
   client: Client,
@@ -104,7 +104,7 @@ export async function cancelTurn(
   return (await executeUpdate(client, { id }, update, patience)).cancelled;
 }
 
-/** Takes no more messages: the run ends with those that it has. Needs a worker. Rejects with an `UndecidedError`. */
+/** Takes no more messages: the run ends with those that it has. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
 export async function closeRun(
   client: Client,
   id: string,
@@ -115,7 +115,7 @@ export async function closeRun(
   await executeUpdate(client, { id }, () => handle.executeUpdate(closeUpdate, options), patience);
 }
 
-/** Replaces the named limits. @returns all as they are now. Needs a worker. Rejects with an `UndecidedError`. */
+/** Replaces the named limits. @returns all as they are now. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
 export async function setLimits(
   client: Client,
   id: string,
@@ -128,10 +128,10 @@ export async function setLimits(
   return await executeUpdate(client, { id }, update, patience);
 }
 
-/** Throws an `UndecidedError` for a claim that no run would take. */
+/** Throws an `InputError` for a claim that no run would take. */
 export function claim(by: string | undefined): Claim {
   const problem = checkBy(by);
-  if (problem !== null) throw new UndecidedError(problem, { delivery: 'refused' });
+  if (problem !== null) throw new InputError(problem);
   return by === undefined ? {} : { by };
 }
 

@@ -9,14 +9,14 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { visible } from '../core/text/summaries.js';
-import { findTaskQueue, checkForWorker } from './run-worker.js';
-import { UndecidedError, type Delivery } from './undecided.js';
+import { findTaskQueue, checkForWorker } from './find-worker.js';
+import { NotDeliveredError, RefusedError, type WorkerSeen } from './delivery-errors.js';
 
 /** How long something that is said to a run is tried. */
 export interface UpdateOptions {
   /** Milliseconds until it is given up; default 60,000: two workers may have to fail before a third answers. */
   readonly withinMs?: number;
-  /** Ends the waiting, with an `UndecidedError`: what was sent may still arrive. */
+  /** Ends the waiting, with a `NotDeliveredError`: what was sent may still arrive. */
   readonly signal?: AbortSignal;
 }
 
@@ -43,6 +43,12 @@ const PASSING: readonly number[] = [8, 9, 10];
 /** The server's own words for updates that a segment left behind when it ended. */
 const LEFT_BEHIND = ['AcceptedUpdateCompletedWorkflow', 'UnprocessedUpdate'];
 
+/**
+ * What a failed try says of its effect: `refused`, it has none and never will; `not_delivered`, it has none;
+ * `unknown`, it may have one.
+ */
+type Delivery = 'refused' | 'not_delivered' | 'unknown';
+
 /** What a try that failed says: whether it may have had an effect, and whether another one may help. */
 interface Fate {
   readonly delivery: Delivery;
@@ -54,7 +60,8 @@ interface Fate {
 /**
  * Makes an update and waits for its answer, again and again until the deadline: while the run goes on in
  * a new segment, while it has no room, and while no worker answers. So `update` has to be one that has
- * the same effect when it is taken twice. Rejects with an `UndecidedError`.
+ * the same effect when it is taken twice. Rejects with a
+ * `RefusedError` or a `NotDeliveredError`.
  */
 export async function executeUpdate<T>(
   client: Client,
@@ -79,7 +86,7 @@ export async function executeUpdate<T>(
         const { isOver: hasEnded = false, delivery: last } = fate;
         // Of all refusals, only the run's own word speaks of the earlier tries as well.
         const delivery = uncertain && (hasEnded || last === 'not_delivered') ? 'unknown' : last;
-        throw await undecided(client, told, { error, delivery, hasEnded, withinMs, signal });
+        throw await failureOf(client, told, { error, delivery, hasEnded, withinMs, signal });
       }
     }
     await pause(PAUSE_MS);
@@ -135,7 +142,7 @@ async function lives(client: Client, id: string): Promise<boolean> {
   }
 }
 
-async function undecided(
+async function failureOf(
   client: Client,
   told: UpdateTarget,
   failed: {
@@ -145,28 +152,29 @@ async function undecided(
     readonly withinMs: number;
     readonly signal: AbortSignal | undefined;
   },
-): Promise<UndecidedError> {
+): Promise<RefusedError | NotDeliveredError> {
   const { error, delivery, withinMs, signal } = failed;
   const { id, messageId } = told;
-  const known = { delivery, cause: error, ...(messageId !== undefined && { messageId }) };
+  const known = { mayArrive: delivery === 'unknown', cause: error, messageId };
   const advice =
     failed.hasEnded && delivery === 'unknown'
       ? 'it may have taken it before; look at its transcript before you send it elsewhere'
       : adviceFor(delivery, messageId);
+  if (delivery === 'refused') return new RefusedError(reasonOf(error, id), { cause: error });
   if (signal?.aborted) {
-    return new UndecidedError(`the wait for an answer was aborted; ${advice}`, known);
+    return new NotDeliveredError(`the wait for an answer was aborted; ${advice}`, known);
   }
   if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) {
-    return new UndecidedError(reasonOf(error, id) + (advice && `; ${advice}`), known);
+    return new NotDeliveredError(`${reasonOf(error, id)}; ${advice}`, known);
   }
   const queue = await findTaskQueue(client, told);
   const worker = queue === null ? null : await checkForWorker(client, queue);
   const seconds = Math.round(withinMs / 100) / 10;
   const why = `no answer within ${seconds} s${whyOf(worker, queue ?? '')}`;
-  return new UndecidedError(`${why}; ${advice}`, { ...known, worker });
+  return new NotDeliveredError(`${why}; ${advice}`, { ...known, worker });
 }
 
-function whyOf(worker: UndecidedError['worker'], queue: string): string {
+function whyOf(worker: WorkerSeen, queue: string): string {
   if (worker === null) return '';
   return worker === 'missing'
     ? `: no worker polls task queue "${visible(queue)}"`

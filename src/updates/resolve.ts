@@ -4,7 +4,7 @@ import { resolveUpdate, resumeUpdate } from '../workflows/messages.js';
 import { executeUpdate } from './execute-update.js';
 import { claim, once, type DecisionOptions } from './control.js';
 
-/** Settles a call whose outcome is unknown. Needs a worker. Rejects with an `UndecidedError`. */
+/** Settles a call whose outcome is unknown. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
 export async function resolveCall(
   client: Client,
   id: string,
@@ -16,7 +16,7 @@ export async function resolveCall(
   await executeUpdate(client, { id }, () => handle.executeUpdate(resolveUpdate, options), patience);
 }
 
-/** Lets a blocked or paused run go on at once. Needs a worker. Rejects with an `UndecidedError`. */
+/** Lets a blocked or paused run go on at once. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
 export async function resumeRun(
   client: Client,
   id: string,

@@ -48,7 +48,8 @@ test('a message finds the other worker when one of two is frozen, and its error 
   const third = { message: 'third', id: 'm-3' };
   const given = client.ask(id, third, { withinMs: 3_000 });
   await expect(given).rejects.toMatchObject({
-    delivery: 'unknown',
+    code: 'not_delivered',
+    mayArrive: true,
     worker: 'silent',
     messageId: 'm-3',
   });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { UndecidedError } from '../../src/updates/undecided.js';
+import { RefusedError } from '../../src/updates/delivery-errors.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { askUpdate, messageSignal } from '../../src/workflows/messages.js';
 import { clerk, clientOf } from '../support/clerk.js';
@@ -68,8 +68,7 @@ describe('while no worker is there, a message', () => {
     // A run that has ended is not begun anew by a message that is recorded.
     await rig.stopWorkers();
     const late = client.ask(id, 'late', { start });
-    await expect(late).rejects.toBeInstanceOf(UndecidedError);
-    await expect(late).rejects.toMatchObject({ delivery: 'refused' });
+    await expect(late).rejects.toBeInstanceOf(RefusedError);
     expect(await client.status(id)).toMatchObject({ status: 'done', turn: 2 });
   });
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { SentMessage } from '../../updates/ask-recorded.js';
+import type { SentMessage } from '../../updates/deliver-or-record.js';
 import { askRun, recordMessage } from '../../updates/control.js';
-import { isWorked } from '../../temporal/probe-worker.js';
-import { UndecidedError } from '../../updates/undecided.js';
-import type { Until } from '../../history/follow-target.js';
+import { hasLiveWorker } from '../../temporal/probe-worker.js';
+import { PerdureError } from '../../core/errors.js';
+import type { FollowTarget } from '../../history/follow-target.js';
 import { askProblem, askRefusal } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
 import type { Attachment } from '../../core/transcript/messages.js';
@@ -43,7 +43,7 @@ export const send: Command<SendOptions> = async (context, options) => {
     const sent = await give(context, opened, ask);
     const { messageId } = sent;
     if (!sent.delivered) return EXIT.completed;
-    const until: Until = joined.input?.open ? { turn: sent.turn } : 'end';
+    const until: FollowTarget = joined.input?.open ? { turn: sent.turn } : 'end';
     const past = { joined, knowsPast: true, retriedUpTo };
     const seen = { id, runId, messageId, until, ...past, ...host };
     return await seeThrough(context, seen, { wait: true });
@@ -53,7 +53,7 @@ export const send: Command<SendOptions> = async (context, options) => {
 /** Given to a worker elsewhere; where none answers, recorded for one that comes. */
 async function sendOnly(context: CliContext, opened: OpenedRun, ask: Ask): Promise<ExitCode> {
   const { id, runId, taskQueue } = opened.run;
-  const isTaken = await isWorked(opened.client, taskQueue);
+  const isTaken = await hasLiveWorker(opened.client, taskQueue);
   const sent = await (isTaken ? give : record)(context, opened, ask);
   context.say(`Follow it with: ${await adviceFor(context, opened.run, ['attach', id])}`);
   if (context.options.json) context.out(JSON.stringify({ id, runId, ...sent }));
@@ -69,7 +69,7 @@ async function give(context: CliContext, opened: OpenedRun, ask: Ask): Promise<S
     context.say(`The message is taken for turn ${sent.turn}${again}.`);
     return sent;
   } catch (error) {
-    if (!(error instanceof UndecidedError)) throw error;
+    if (!(error instanceof PerdureError)) throw error;
     throw new Error(inFlags(error.message), { cause: error });
   }
 }

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
-import { alive, listPollers } from '../temporal/pollers.js';
-import type { WorkerSeen } from './undecided.js';
+import { livePollers, listPollers } from '../temporal/pollers.js';
+import type { WorkerSeen } from './delivery-errors.js';
 
 /** A look at the server; one that does not answer in this time tells nothing. */
 const LOOK_MS = 2_000;
@@ -22,7 +22,7 @@ export async function checkForWorker(client: Client, taskQueue: string): Promise
   const { namespace } = client.options;
   const pollers = await look(client, () => listPollers(client, { namespace, taskQueue }));
   if (pollers === null) return null;
-  return alive(pollers, Date.now()).length === 0 ? 'missing' : 'silent';
+  return livePollers(pollers, Date.now()).length === 0 ? 'missing' : 'silent';
 }
 
 async function look<T>(client: Client, read: () => Promise<T>): Promise<T | null> {

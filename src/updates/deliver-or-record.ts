@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { AskReceipt } from '../core/inbox.js';
 import type { UpdateTarget } from './execute-update.js';
-import { findTaskQueue, checkForWorker } from './run-worker.js';
+import { findTaskQueue, checkForWorker } from './find-worker.js';
 
 /** A message that the run has taken. */
 export interface DeliveredMessage extends AskReceipt {

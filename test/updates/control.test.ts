@@ -1,0 +1,194 @@
+import { randomUUID } from 'node:crypto';
+import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { RefusedError } from '../../src/updates/delivery-errors.js';
+import { askRun, cancelTurn, closeRun, pauseRun, setLimits } from '../../src/updates/control.js';
+import type { DeliveredMessage } from '../../src/updates/deliver-or-record.js';
+import { resumeRun } from '../../src/updates/resolve.js';
+import { reached } from '../../src/history/follow-target.js';
+import { followRun } from '../../src/history/follow-run.js';
+import type { Outcome } from '../../src/core/outcome.js';
+import type { Model } from '../../src/models/model.js';
+import { say as answered } from '../../src/models/scripted.js';
+import { taken } from '../support/taken.js';
+import { setLimitsUpdate } from '../../src/workflows/messages.js';
+import { createGate, type Gate } from '../../src/testing/barrier.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+
+let rig: Rig;
+const gates = new Map<string, Gate>();
+
+/** Answers with the newest message; one that begins with `hold` waits for its gate. */
+const model: Model = {
+  async call({ messages }, { signal }) {
+    const text = messages.findLast(({ role }) => role === 'user')?.text ?? '';
+    await gates.get(text)?.wait(signal);
+    return answered(`re: ${text}`);
+  },
+};
+
+const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
+
+beforeAll(async () => {
+  rig = await createRig();
+  // Each turn ends its segment.
+  await rig.worker([agent], { models: { m: model }, segment: { steps: 1, bytes: 1_000_000 } });
+});
+afterAll(async () => await rig.close());
+
+async function open(message: string): Promise<WorkflowHandle> {
+  return await rig.start({ agent: 'a', open: true, message });
+}
+
+async function held(): Promise<{ handle: WorkflowHandle; gate: Gate }> {
+  const text = `hold ${randomUUID()}`;
+  const gate = createGate();
+  gates.set(text, gate);
+  const handle = await open(text);
+  await gate.barrier.reached;
+  return { handle, gate };
+}
+
+/** Where to follow a run from. */
+async function place(handle: WorkflowHandle): Promise<{ runId: string; signal: AbortSignal }> {
+  return { runId: (await handle.describe()).runId, signal: new AbortController().signal };
+}
+
+async function outcomeOfTurn(handle: WorkflowHandle, turn: number): Promise<Outcome> {
+  const from = { id: handle.workflowId, ...(await place(handle)) };
+  for await (const { view } of followRun(rig.client, from)) {
+    const end = reached(view, { turn });
+    if (end?.type === 'turn-ended') return end.ended.outcome;
+  }
+  throw new Error(`turn ${turn} did not end`);
+}
+
+describe('messages', () => {
+  test('that come while the run changes its segment are neither lost nor doubled', async () => {
+    const handle = await open('m0');
+    const id = handle.workflowId;
+    const count = 14;
+    const asked: Promise<DeliveredMessage>[] = [];
+    const say = (number: number): void => {
+      asked.push(taken(askRun(rig.client, id, { message: `m${number}`, id: `id-${number}` })));
+    };
+    // The end of a turn is the moment at which the run leaves its segment.
+    for await (const { view } of followRun(rig.client, { id, ...(await place(handle)) })) {
+      const over = view.state?.recent.at(-1)?.turn ?? 0;
+      while (asked.length < Math.min(over, count)) say(asked.length + 1);
+      if (over > count) break;
+    }
+    const sent = await Promise.all(asked);
+    const again = await askRun(rig.client, id, { message: 'm1', id: 'id-1' });
+    expect(again).toEqual({ ...sent[0], duplicate: true });
+    await closeRun(rig.client, id);
+    expect(await handle.result()).toMatchObject({ reason: 'closed', steps: count + 1 });
+    const segments = await segmentsOf(rig.client, id);
+    expect(segments.length).toBeGreaterThan(count / 2);
+    const said = saidIn(segments).filter(({ role }) => role === 'user');
+    expect(said.map(({ text }) => text)).toEqual(
+      Array.from({ length: count + 1 }, (_, number) => `m${number}`),
+    );
+    for (const [at, { turn }] of sent.entries()) {
+      const answer = turnsIn(segments).find((over) => over.turn === turn)?.outcome.answer;
+      expect(answer).toBe(`re: m${at + 1}`);
+    }
+  });
+
+  test('get an id where they have none', async () => {
+    const handle = await open('hello');
+    const first = await askRun(rig.client, handle.workflowId, { message: 'one' });
+    const again = await askRun(rig.client, handle.workflowId, {
+      message: 'one',
+      id: first.messageId,
+    });
+    expect(again).toMatchObject({ turn: 2, messageId: first.messageId });
+  });
+
+  test('are refused with the reason: by their form, by the run, by its end', async () => {
+    const handle = await open('hello');
+    const id = handle.workflowId;
+    await expect(askRun(rig.client, id, { message: ' ' })).rejects.toThrow('message: is empty');
+    await closeRun(rig.client, id);
+    await handle.result();
+    const late = askRun(rig.client, id, { message: 'late' });
+    await expect(late).rejects.toThrow(`run ${id} has ended`);
+    await expect(late).rejects.toBeInstanceOf(RefusedError);
+    await expect(askRun(rig.client, 'nobody', { message: 'x' })).rejects.toThrow('never was');
+  });
+});
+
+describe('control', () => {
+  test('cancels the turn under way, and the run lives on', async () => {
+    const { handle } = await held();
+    const id = handle.workflowId;
+    expect(await cancelTurn(rig.client, id)).toBe(1);
+    expect(await outcomeOfTurn(handle, 1)).toMatchObject({ status: 'cancelled' });
+    await expect(cancelTurn(rig.client, id)).rejects.toThrow('no turn is under way');
+    const { turn } = await taken(askRun(rig.client, id, { message: 'next' }));
+    expect(await outcomeOfTurn(handle, turn)).toMatchObject({ answer: 're: next' });
+  });
+
+  test('pauses a run, which keeps what is sent to it until it goes on', async () => {
+    const { handle, gate } = await held();
+    const id = handle.workflowId;
+    await pauseRun(rig.client, id);
+    const { turn } = await taken(askRun(rig.client, id, { message: 'later' }));
+    gate.barrier.release();
+    expect(await outcomeOfTurn(handle, 1)).toMatchObject({ status: 'completed' });
+    expect(await handle.query('status')).toMatchObject({ status: 'paused', turn: 1, queued: 1 });
+    await resumeRun(rig.client, id);
+    expect(await outcomeOfTurn(handle, turn)).toMatchObject({ answer: 're: later' });
+  });
+
+  test('replaces the limits that are named, and those alone', async () => {
+    const handle = await open('hello');
+    const set = await setLimits(rig.client, handle.workflowId, { steps: 7, run: { tokens: 900 } });
+    expect(set).toEqual({ turn: { steps: 7, toolCalls: 200 }, run: { tokens: 900 } });
+    const refused = setLimits(rig.client, handle.workflowId, { steps: 0 });
+    await expect(refused).rejects.toThrow('limits.steps: 0 is no limit');
+  });
+
+  test.for([
+    { given: { steps: 7 }, says: undefined },
+    { given: { costUsd: 1 }, says: 'nobody knows the price of model "m"' },
+  ])('waits with limits until the agent is loaded: $given', async ({ given, says }) => {
+    const other = await createRig();
+    try {
+      const startWorkflowOperation = new WithStartWorkflowOperation('agent', {
+        workflowId: `run-${randomUUID()}`,
+        taskQueue: other.taskQueue,
+        args: [{ agent: 'a', open: true }],
+        workflowIdConflictPolicy: 'FAIL',
+      });
+      // Both stand in the very first workflow task, which comes before the agent is loaded.
+      const set = other.client.workflow.executeUpdateWithStart(setLimitsUpdate, {
+        startWorkflowOperation,
+        args: [given],
+      });
+      const answer = set.then(
+        ({ turn }) => turn.steps,
+        (error: Error) => error.cause,
+      );
+      await other.worker([agent], { models: { m: model } });
+      if (says === undefined) expect(await answer).toBe(given.steps);
+      else expect(await answer).toMatchObject({ message: expect.stringContaining(says) });
+    } finally {
+      await other.close();
+    }
+  });
+
+  test('says that a run which is not open ends by itself', async () => {
+    const text = `hold ${randomUUID()}`;
+    const gate = createGate();
+    gates.set(text, gate);
+    const handle = await rig.start({ agent: 'a', message: text });
+    await gate.barrier.reached;
+    await expect(closeRun(rig.client, handle.workflowId)).rejects.toThrow('ends by itself');
+    const late = askRun(rig.client, handle.workflowId, { message: 'more' });
+    await expect(late).rejects.toThrow('send with mode "steer"');
+    gate.barrier.release();
+  });
+});
