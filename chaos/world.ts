@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildPackage } from '../bench/start/build.js';
 import { ensureServer } from '../src/server/ensure-server.js';
-import { stopServer } from '../src/server/stop-server.js';
+import { stopServer } from '../src/server/locate-server.js';
 import { startStub, type Stub } from '../src/testing/stub-server.js';
 import { bundleWorkflows } from '../src/worker/bundle.js';
 import { startLedger, type Ledger } from './ledger.js';

@@ -32,6 +32,8 @@ export interface DevServer {
   readonly uiPort: number;
   readonly namespace: string;
   readonly durability: Durability;
+  /** The server ends with this process; null or absent if it outlives its starter. */
+  readonly ownerPid?: number | null;
 }
 
 /**
@@ -55,6 +57,7 @@ export async function spawnDevServer(server: DevServer): Promise<number> {
     });
     child.unref();
     if (child.pid === undefined) throw new Error('it has no process id');
+    if (typeof server.ownerPid === 'number') endWith(server.ownerPid, child.pid);
     return child.pid;
   } catch (error) {
     throw new NoServerError(
@@ -64,6 +67,23 @@ export async function spawnDevServer(server: DevServer): Promise<number> {
   } finally {
     await log.close();
   }
+}
+
+/** Waits while both processes live. If the owner dies first, ends the process group of the server. */
+const GUARD =
+  'while kill -0 "$1"; do kill -0 "$2" || exit 0; sleep 1; done; ' +
+  'kill -- "-$2"; sleep 5; kill -9 -- "-$2"';
+
+/** Ends the server within about a second after its owner has died, even of `kill -9`. */
+function endWith(owner: number, server: number): void {
+  const guard = spawn('/bin/sh', ['-c', GUARD, 'sh', String(owner), String(server)], {
+    cwd: '/',
+    detached: true,
+    stdio: 'ignore',
+    env: harmlessEnvironment(process.env),
+  });
+  guard.on('error', () => undefined);
+  guard.unref();
 }
 
 /** Starts a process whose files are for this user alone: the database, its journal, and its index. */

@@ -4,9 +4,9 @@ import { addressOf, answerOf, spawnDevServer, untilAnswering } from './dev-serve
 import { foreignServer, namedServer, ownHandle, ownProcess } from './locate-server.js';
 import { prepareNamespace } from './namespace.js';
 import { isListening, withConnection } from './probe.js';
-import { processLife, type ServerProcess } from './process-table.js';
+import { endProcess, processLife, type ServerProcess } from './process-table.js';
 import { NoServerError, messageOf } from './server-error.js';
-import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
+import { defaultPort, ownerPid, type ServerHandle, type ServerOptions } from './server-handle.js';
 import {
   assertWritable,
   hasDatabase,
@@ -16,7 +16,6 @@ import {
 } from './server-home.js';
 import { readRecord, writeRecord, type ServerRecord } from './server-record.js';
 import { DEFAULT_NAMESPACE, UI_PORT_OFFSET, LOOPBACK } from './server-settings.js';
-import { endProcess } from './stop-server.js';
 import { withStartLock } from './start-lock.js';
 import { findTemporalCli, type TemporalCli } from './temporal-cli.js';
 import { randomInt } from 'node:crypto';
@@ -139,6 +138,7 @@ async function launch(
     uiPort,
     namespace: options.namespace ?? DEFAULT_NAMESPACE,
     durability: options.durability ?? 'normal',
+    ownerPid: ownerPid(options),
   });
   const startedAt = new Date().toISOString();
   const version = cli.serverVersion;

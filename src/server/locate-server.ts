@@ -4,11 +4,11 @@ import { addressOf, answerOf } from './dev-server.js';
 import { retentionHours } from './namespace.js';
 import { isOwn, listenerAt, type Listener } from './listener.js';
 import { isListening, isLoopback, probe, withConnection } from './probe.js';
-import { serverProcesses, type ServerProcess } from './process-table.js';
+import { endProcess, serverProcesses, type ServerProcess } from './process-table.js';
 import { NoServerError } from './server-error.js';
 import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
 import { hasDatabase, locateHome, type ServerHome } from './server-home.js';
-import { readRecord } from './server-record.js';
+import { readRecord, writeRecord } from './server-record.js';
 import { DEFAULT_NAMESPACE, LOOPBACK, UI_PORT_OFFSET } from './server-settings.js';
 
 /**
@@ -81,6 +81,24 @@ export async function ownProcess(home: ServerHome): Promise<ServerProcess | null
   const record = await readRecord(home.recordFile);
   const former = all.find((server) => server.pid === record?.pid);
   return former && !existsSync(former.databaseFile) ? former : null;
+}
+
+/**
+ * Ends the embedded server of this home and waits until it is gone. Returns false if none runs.
+ * Commands never call it: the server outlives them. Tests and benchmarks do.
+ */
+export async function stopServer(folder: string): Promise<boolean> {
+  const home = await locateHome(folder);
+  const first = await ownProcess(home);
+  if (!first) return false;
+  // There is more than one process if the CLI is a script that runs the real one.
+  for (let server: ServerProcess | null = first; server; server = await ownProcess(home)) {
+    await endProcess(server.pid);
+  }
+  const record = await readRecord(home.recordFile);
+  // On a full disk the record keeps the pid of a dead process, which the process table corrects.
+  if (record) await writeRecord(home.recordFile, { ...record, pid: null }).catch(() => undefined);
+  return true;
 }
 
 export function ownHandle(

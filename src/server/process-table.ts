@@ -1,10 +1,14 @@
 import { execFile } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
-
 import { isOwn } from './listener.js';
 
 const run = promisify(execFile);
+
+/** The server closes its database in well under a second; after this time it is killed. */
+const GRACE_MS = 10_000;
+const POLL_MS = 25;
 
 /** A running dev server, as its command line tells. */
 export interface ServerProcess {
@@ -57,6 +61,18 @@ export async function processLife(pid: number): Promise<string | null> {
   const state = fields?.[0];
   if (!fields || state === 'Z' || state === 'X') return null;
   return `${pid}@${fields[19]}`;
+}
+
+/** Ends a process and waits until it is gone; kills it if it takes longer than ten seconds. */
+export async function endProcess(pid: number): Promise<void> {
+  const life = await processLife(pid);
+  if (life === null) return;
+  process.kill(pid, 'SIGTERM');
+  const deadline = Date.now() + GRACE_MS;
+  while ((await processLife(pid)) === life) {
+    if (Date.now() > deadline) process.kill(pid, 'SIGKILL');
+    await pause(POLL_MS);
+  }
 }
 
 interface Command {

@@ -36,6 +36,19 @@ export interface ServerOptions {
   readonly adoptDefault?: boolean;
   /** Default 7233. */
   readonly defaultPort?: number;
+  /**
+   * A server that this call starts ends soon after the process with this id, however that process
+   * dies. Default: the variable PERDURE_SERVER_OWNER_PID; without it, the server outlives its
+   * starter. For tests, which must not leave a server behind.
+   */
+  readonly ownerPid?: number;
+}
+
+/** Returns the process with which a started server ends; null if the server outlives its starter. */
+export function ownerPid(options: ServerOptions): number | null {
+  const env = options.env ?? process.env;
+  const pid = options.ownerPid ?? Number(env['PERDURE_SERVER_OWNER_PID'] ?? '');
+  return Number.isInteger(pid) && pid > 0 ? pid : null;
 }
 
 /** Null when this home is to keep away from it. */

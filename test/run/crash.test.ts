@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Connection, Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
-import { stopServer } from '../../src/server/stop-server.js';
+import { stopServer } from '../../src/server/locate-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { CRASH_STEPS, crashAnswer } from '../support/crash-agent.js';

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { findServer } from '../../src/server/locate-server.js';
 import { missingSearchAttributes, retentionHours } from '../../src/server/namespace.js';
-import { stopServer } from '../../src/server/stop-server.js';
+import { stopServer } from '../../src/server/locate-server.js';
 import { serverHomes } from '../support/server-homes.js';
 
 const { freshHome, client } = serverHomes();

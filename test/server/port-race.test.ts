@@ -5,7 +5,7 @@ import { spawnDevServer, untilAnswering } from '../../src/server/dev-server.js';
 import { ensureServer, freePort } from '../../src/server/ensure-server.js';
 import { ownProcess } from '../../src/server/locate-server.js';
 import { locateHome } from '../../src/server/server-home.js';
-import { stopServer } from '../../src/server/stop-server.js';
+import { stopServer } from '../../src/server/locate-server.js';
 import { serverHomes } from '../support/server-homes.js';
 
 const { freshHome } = serverHomes();

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -92,4 +93,22 @@ test('the lock of a starter that died is taken over', async () => {
   await mkdir(join(home, 'server.lock'), { recursive: true });
   await writeFile(join(home, 'server.lock', '99'), String(life));
   expect(await ensureServer({ home, adoptDefault: false })).toMatchObject({ how: 'started' });
+});
+
+test('a server with an owner outlives its starter, and ends soon after its owner was killed', async () => {
+  const home = await freshHome();
+  const owner = spawn('sleep', ['60']);
+  const { pid } = await ensureServer({ home, adoptDefault: false, ownerPid: owner.pid ?? 0 });
+  expect(await processLife(pid ?? 0)).not.toBeNull();
+  owner.kill('SIGKILL');
+  await expect.poll(() => processLife(pid ?? 0), { interval: 50, timeout: 20_000 }).toBeNull();
+});
+
+test('the owner of a server can be named by a variable', async () => {
+  const home = await freshHome();
+  const owner = spawn('sleep', ['60']);
+  const env = { ...process.env, PERDURE_SERVER_OWNER_PID: String(owner.pid) };
+  const { pid } = await ensureServer({ home, adoptDefault: false, env });
+  owner.kill('SIGKILL');
+  await expect.poll(() => processLife(pid ?? 0), { interval: 50, timeout: 20_000 }).toBeNull();
 });
