@@ -1,12 +1,26 @@
-import type { Agent } from './agents/define-agent.js';
-import type { ModelEntry } from './models/catalog.js';
+import { z } from 'zod';
+import type { Agent } from './agents/agent.js';
+import { isAgent } from './agents/options.js';
+import type { ModelEntry } from './models/model-catalog.js';
 import { assertSecretNames } from './secrets/names.js';
+import {
+  checkOptions,
+  expected,
+  uniquelyNamed,
+  type OptionSchemas,
+} from './validation/check-options.js';
 
+/** The default export of `perdure.config.ts`. */
 export interface Config {
+  /** The agents that workers with this configuration serve; each name is unique. */
   readonly agents: readonly Agent[];
+  /** Models by the names that agents use; other names go to the OpenAI adapter unchanged. */
   readonly models?: Readonly<Record<string, ModelEntry>>;
+  /** The Temporal task queue; default: PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
+  /** `host:port` of the Temporal server. */
   readonly address?: string;
+  /** The Temporal namespace. */
   readonly namespace?: string;
   /**
    * Names of further environment variables whose values must never leave a worker. Those that look
@@ -15,26 +29,27 @@ export interface Config {
   readonly secrets?: readonly string[];
 }
 
-const FIELDS = ['agents', 'models', 'taskQueue', 'address', 'namespace', 'secrets'];
+const configOptions = z.strictObject({
+  agents: uniquelyNamed(expected<Agent>('an agent; make it with defineAgent({…})', isAgent)),
+  models: z.looseObject({}).optional(),
+  taskQueue: z.string().optional(),
+  address: z.string().optional(),
+  namespace: z.string().optional(),
+  secrets: z.unknown().optional(),
+} satisfies OptionSchemas<Config>);
 
-/** The default export of perdure.config.ts. Throws with the value at fault and the possible ones. */
+/**
+ * Checks a configuration and returns it frozen. Throws an `Error` with a line
+ * `field: expected X, got Y; fix` for each fault.
+ *
+ * @example
+ * ```ts
+ * // perdure.config.ts
+ * export default defineConfig({ agents: [clerk], taskQueue: 'orders' });
+ * ```
+ */
 export function defineConfig(config: Config): Config {
-  const unknown = Object.keys(config).find((key) => !FIELDS.includes(key));
-  if (unknown !== undefined) {
-    throw new Error(`config: no such field "${unknown}"; there are ${FIELDS.join(', ')}`);
-  }
-  if (!Array.isArray(config.agents)) {
-    throw new Error('config: agents must be a list of what defineAgent returned');
-  }
+  checkOptions('config', { schema: configOptions, options: config });
   assertSecretNames(config.secrets, 'config');
-  const position = config.agents.findIndex((agent: Partial<Agent> | null) => !agent?.tools?.names);
-  if (position !== -1) {
-    throw new Error(`config: agents[${position}] is no agent; make it with defineAgent({…})`);
-  }
-  const names = config.agents.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) {
-    throw new Error(`config: two agents are named "${twice}"; rename one of them`);
-  }
   return Object.freeze({ ...config });
 }

@@ -1,26 +1,18 @@
-export { defineAgent, type Agent, type AgentOptions } from './agents/define-agent.js';
-export { fileTools, type FileToolsOptions } from './tools/files/file-tools.js';
+export type { Agent, AgentOptions } from './agents/agent.js';
+export { defineAgent } from './agents/define-agent.js';
 export { defineTool, type ToolOptions } from './tools/define-tool.js';
 export { mcpServer, type McpServer, type McpServerOptions } from './mcp/mcp-server.js';
-export { today } from './tools/built-in/today.js';
-export { wait } from './tools/built-in/wait.js';
-export { artifact, type Artifact, type ArtifactOptions } from './tools/built-in/artifact.js';
-export { screenshot, type Screenshot } from './tools/built-in/screenshot.js';
-export { answer, type AnswerOptions } from './tools/built-in/answer.js';
-export { listArtifacts } from './tools/built-in/list-artifacts.js';
-export { returnArtifact } from './tools/built-in/return-artifact.js';
-export { defaultTools } from './tools/built-in/default-tools.js';
 export { ToolError } from './tools/tool-error.js';
 export type { CallArtifacts, Tool, ToolContext, Verification } from './tools/tool.js';
 export { defineConfig, type Config } from './config.js';
 export { ModelError } from './models/model-error.js';
-export type { Delta, Model, ModelContext, ModelReply, ModelRequest } from './models/model.js';
-export type { ModelEntry, ModelOptions } from './models/catalog.js';
+export type { ModelDelta, Model, ModelContext, ModelReply, ModelRequest } from './models/model.js';
+export type { ModelEntry, ModelOptions } from './models/model-catalog.js';
 export { createWorker } from './worker.js';
 export type { RunningWorker, WorkerOptions } from './worker/create-worker.js';
-export { perdure, type PerdurePlugin, type PluginOptions } from './worker/plugin.js';
-export type { BlobStore } from './storage/blob-store.js';
-export type { Archive } from './storage/archive.js';
+export { perdurePlugin, type PerdurePlugin, type PluginOptions } from './worker/plugin.js';
+export { BlobError, type BlobErrorKind, type BlobStore } from './storage/blob-store.js';
+export { ArchiveError, type Archive, type ArchiveErrorKind } from './storage/archive.js';
 export type { Limits } from './core/definition/definition.js';
 export type { Json, JsonObject } from './core/json.js';
 export type { Outcome, Usage } from './core/outcome.js';
@@ -34,7 +26,22 @@ export type {
   RunLike,
   StartOptions,
 } from './client/client-types.js';
-export { NotDeliveredError, RefusedError, type WorkerSeen } from './updates/delivery-errors.js';
+export {
+  DeploymentError,
+  IdTakenError,
+  InputError,
+  LiveOptionsError,
+  NoRunError,
+  NoScheduleError,
+  NoServerError,
+  NotDeliveredError,
+  PerdureError,
+  RefusedError,
+  ResultLostError,
+  RunTokenError,
+  type PerdureErrorCode,
+  type WorkerSeen,
+} from './core/errors.js';
 export type { UpdateOptions } from './updates/execute-update.js';
 export type { RecordedMessage, SentMessage, DeliveredMessage } from './updates/deliver-or-record.js';
 export type { DecisionOptions } from './updates/control.js';
@@ -58,7 +65,6 @@ export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule/vie
 export type { Ask } from './core/inbox.js';
 export type { RunStatus } from './core/status.js';
 export { ParseError } from './output/parse-error.js';
-export { tags, type TagAnswer, type TagOptions } from './output/tags.js';
 export { template, type Template } from './prompts/template.js';
 export type { AgentOutput } from './agents/agent-output.js';
 export type { DecideFunction, Decision, DecisionInput } from './agents/decide-function.js';
@@ -69,5 +75,3 @@ export type {
   RetrieveOptions,
   RetrieveQuery,
 } from './agents/retriever.js';
-export { binaryClassify, classify, type Classes } from './output/classes/classify.js';
-export type { Classification } from './output/classes/distribution.js';

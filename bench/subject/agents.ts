@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Effect } from '../../src/core/definition/definition.js';
 import type { Tool } from '../../src/tools/tool.js';

@@ -35,6 +35,12 @@ export const WALLS: readonly Wall[] = [
     packages: [],
     why: 'Redaction stands at every boundary, so everything but core may import it.',
   },
+  {
+    room: 'validation',
+    rooms: ['core'],
+    packages: ['zod', 'fastest-levenshtein'],
+    why: 'Checks options and describes what is wrong with a value, in one form for all rooms.',
+  },
   { room: 'version.ts', rooms: [], packages: [NODE], why: 'The version of the package.' },
   {
     room: 'workflows',
@@ -53,12 +59,6 @@ export const WALLS: readonly Wall[] = [
     rooms: ['secrets'],
     packages: [NODE, CLIENT, COMMON, WORKER, '@temporalio/envconfig'],
     why: 'Connections, task queues, and search attributes: what any Temporal program needs.',
-  },
-  {
-    room: 'testing',
-    rooms: ['core'],
-    packages: [NODE],
-    why: 'Test doubles speak the wire formats and see nothing of the engine.',
   },
   {
     room: 'server',
@@ -80,44 +80,60 @@ export const WALLS: readonly Wall[] = [
   },
   {
     room: 'tools',
-    rooms: ['core', 'secrets', 'storage'],
+    rooms: ['core', 'secrets', 'validation', 'storage'],
     packages: [NODE, 'zod'],
     why: 'A tool knows nothing of the engine that calls it.',
   },
   {
-    room: 'prompts',
+    room: 'testing',
     rooms: ['core', 'tools'],
+    packages: [NODE, 'zod'],
+    why: 'Test doubles: servers that speak the wire formats, and the context of a tool call.',
+  },
+  {
+    room: 'prompts',
+    rooms: ['core', 'validation', 'tools'],
     packages: ['zod'],
     why: 'Templates know nothing of models or runs.',
   },
   {
     room: 'models',
-    rooms: ['core', 'secrets', 'tools'],
-    packages: [NODE, 'openai'],
+    rooms: ['core', 'secrets', 'validation', 'tools'],
+    packages: [NODE, 'openai', 'zod'],
     why: 'The only importer of `openai`; a model knows nothing of the engine that calls it.',
   },
   {
     room: 'output',
-    rooms: ['core', 'tools', 'models'],
+    rooms: ['core', 'validation', 'tools', 'models'],
     packages: [NODE, 'zod', 'lru-cache'],
     why: 'Reads answers; whoever asked for them is out of its sight.',
   },
   {
     room: 'mcp',
-    rooms: ['core', 'secrets', 'storage', 'tools', 'output', 'version.ts'],
+    rooms: ['core', 'secrets', 'validation', 'storage', 'tools', 'output', 'version.ts'],
     packages: [NODE, 'zod', '@modelcontextprotocol/client'],
     why: 'MCP servers are strangers: all that they send passes through here.',
   },
   {
     room: 'agents',
-    rooms: ['core', 'secrets', 'storage', 'tools', 'prompts', 'models', 'output', 'mcp'],
+    rooms: [
+      'core',
+      'secrets',
+      'validation',
+      'storage',
+      'tools',
+      'prompts',
+      'models',
+      'output',
+      'mcp',
+    ],
     packages: [NODE, 'zod'],
     why: 'Definitions are data, made from tools, models, and output contracts.',
   },
   {
     room: 'config.ts',
-    rooms: ['secrets', 'agents', 'models'],
-    packages: [],
+    rooms: ['secrets', 'validation', 'agents', 'models'],
+    packages: ['zod'],
     why: 'The configuration lists agents and models.',
   },
   {
@@ -131,6 +147,7 @@ export const WALLS: readonly Wall[] = [
     rooms: [
       'core',
       'secrets',
+      'validation',
       'storage',
       'updates',
       'history',
@@ -166,8 +183,8 @@ export const WALLS: readonly Wall[] = [
   },
   {
     room: 'client',
-    rooms: ['core', 'storage', 'temporal', 'workflows', 'updates', 'history', 'live'],
-    packages: [NODE, CLIENT, COMMON],
+    rooms: ['core', 'validation', 'storage', 'temporal', 'workflows', 'updates', 'history', 'live'],
+    packages: [NODE, CLIENT, COMMON, 'zod'],
     why: 'The public client: it needs no agent, model, or tool.',
   },
 ];
@@ -178,6 +195,8 @@ export const ENTRIES: readonly string[] = [
   'client.ts',
   'workflow.ts',
   'testing.ts',
+  'tools.ts',
+  'output.ts',
   'index.ts',
   'cli',
 ];

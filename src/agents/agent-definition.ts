@@ -12,7 +12,7 @@ import { redactJson } from '../secrets/redact-json.js';
 import { toToolDefinition } from '../tools/tool-definition.js';
 import type { Tool } from '../tools/tool.js';
 import { catalogEntryOf } from './catalog-entry.js';
-import type { Agent } from './define-agent.js';
+import type { Agent } from './agent.js';
 
 /** The agent as data, with its content hash: what a run pins at its start. */
 export function toAgentDefinition(

@@ -2,7 +2,7 @@ import type { AgentDefinition } from '../core/definition/definition.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
 import { toAgentDefinition } from './agent-definition.js';
-import type { Agent } from './define-agent.js';
+import type { Agent } from './agent.js';
 
 /** An agent as this worker has it now: the data to pin, and the code behind it. */
 export interface LoadedAgent {

@@ -2,7 +2,8 @@ import { realpathSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
 import { homeOf } from '../storage/home.js';
 import { fileTools } from '../tools/files/file-tools.js';
-import { defineAgent, type Agent } from './define-agent.js';
+import type { Agent } from './agent.js';
+import { defineAgent } from './define-agent.js';
 
 const INSTRUCTIONS = `You work on the files of one folder and answer questions about them.
 Look before you answer: list_files and search_text find what matters, read_file shows it. Never guess

@@ -50,31 +50,9 @@ export interface Retriever {
 }
 
 const TIMEOUT_MS = 30_000;
-/** A turn does not wait longer for what it is to begin with. */
-const LONGEST_MS = 60 * 60_000;
 
-/** Throws with the value at fault and the cure. */
-export function retrieverOf(
-  agent: string,
-  given: RetrieveFunction | RetrieveOptions | undefined,
-): Retriever | null {
-  if (given === undefined) return null;
-  const {
-    find,
-    timeout = TIMEOUT_MS,
-    ...rest
-  }: Partial<RetrieveOptions> = typeof given === 'function' ? { find: given } : { ...given };
-  const [unknown] = Object.keys(rest);
-  if (typeof find !== 'function' || unknown !== undefined) {
-    const what = unknown === undefined ? '' : ` has no option "${unknown}"`;
-    throw new Error(
-      `agent "${agent}": retrieve${what}: give a function, or { find: function, timeout: milliseconds }`,
-    );
-  }
-  if (Number.isInteger(timeout) && timeout > 0 && timeout <= LONGEST_MS) {
-    return { find, timeoutMs: timeout };
-  }
-  throw new Error(
-    `agent "${agent}": retrieve.timeout ${JSON.stringify(timeout)}: give milliseconds, 1 to ${LONGEST_MS}`,
-  );
+/** Makes a retriever of checked options. */
+export function createRetriever(given: RetrieveFunction | RetrieveOptions): Retriever {
+  const { find, timeout = TIMEOUT_MS } = typeof given === 'function' ? { find: given } : given;
+  return { find, timeoutMs: timeout };
 }

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { isObject } from '../core/json.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { ParsedAnswer } from '../core/reply.js';
-import { describeIssues } from '../tools/arguments/describe-issues.js';
+import { describeIssues } from '../validation/describe-issues.js';
 import { guarded } from '../tools/guard.js';
 import { headBytes } from '../tools/utf8.js';
 import { withoutAbsentNulls } from './absent-nulls.js';
@@ -44,9 +44,11 @@ export async function parseWithZod(
   }));
   const lines = describeIssues(issues, present, {
     root: 'the whole answer',
-    names: Object.keys(propertiesOf(known)),
-    unrecognized: (keys, nearest) =>
-      `there is no key ${keys}${nearest === '' ? '' : `; the keys are ${nearest}`}`,
+    keys: {
+      known: Object.keys(propertiesOf(known)),
+      unrecognized: (keys, nearest) =>
+        `there is no key ${keys}${nearest === '' ? '' : `; the keys are ${nearest}`}`,
+    },
   });
   if (known?.wrapped === true && !isOpened) {
     lines.push('- the answer must be an object with the one key "value"');

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Json } from '../core/json.js';
-import { describeIssues } from '../tools/arguments/describe-issues.js';
+import { describeIssues } from '../validation/describe-issues.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import { toPlain } from '../tools/result/plain.js';
 import { readPlaceholders } from './placeholders.js';
@@ -36,8 +36,7 @@ function checkedValues(template: Template, values: Readonly<Record<string, unkno
     if (isMissing(issue)) faults.push(`- ${String(issue.path[0])} is missing`);
   const invalid = issues.filter((issue) => !isMissing(issue) && issue.code !== 'unrecognized_keys');
   const lines = describeIssues(invalid, toPlain(values), {
-    names: known,
-    unrecognized: (keys) => `there is no argument ${keys}`,
+    keys: { known, unrecognized: (keys) => `there is no argument ${keys}` },
   });
   const all = `the arguments are ${known.join(', ') || 'none'}`;
   throw new Error([`The template cannot be filled in; ${all}:`, ...faults, ...lines].join('\n'));

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { sha256Hex } from '../core/digest.js';
 import { canonicalJson } from '../core/json.js';
-import { nearestFirst } from '../tools/nearest.js';
+import { nearestFirst } from '../validation/nearest.js';
 import { writtenSchema } from '../tools/arguments/written-schema.js';
 import { readPlaceholders } from './placeholders.js';
 

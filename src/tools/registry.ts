@@ -10,9 +10,8 @@ export interface ToolRegistry {
   readonly tools: readonly Tool[];
 }
 
-/** Throws when two tools share a name, or when items were not made by `defineTool`, naming all of them. */
+/** Throws an `Error` if two tools share a name. */
 export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
-  refuseOthers(tools);
   const byName = new Map<string, { readonly tool: Tool; readonly position: number }>();
   for (const [index, tool] of tools.entries()) {
     const position = index + 1;
@@ -29,18 +28,8 @@ export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
   };
 }
 
-function refuseOthers(tools: readonly unknown[]): void {
-  const positions = tools.flatMap((tool, index) => (isTool(tool) ? [] : [index + 1]));
-  const [first, ...others] = positions;
-  if (first === undefined) return;
-  throw new Error(
-    others.length === 0
-      ? `item ${first} of \`tools\` is no tool; make it with defineTool({…})`
-      : `items ${positions.join(', ')} of \`tools\` are no tools; make them with defineTool({…})`,
-  );
-}
-
-function isTool(value: unknown): value is Tool {
+/** Whether a value was made by `defineTool`. */
+export function isTool(value: unknown): value is Tool {
   return isObject(value) && typeof value['execute'] === 'function' && 'parameters' in value;
 }
 

@@ -1,166 +1,89 @@
+import { z } from 'zod';
 import { isObject } from '../core/json.js';
+import {
+  anyFunction,
+  checkOptions,
+  expected,
+  milliseconds,
+  type OptionSchemas,
+} from '../validation/check-options.js';
+import type { ToolOptions } from './define-tool.js';
 
-const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-const EFFECTS = ['read', 'keyed', 'once'];
-const KNOWN = [
-  'name',
-  'description',
-  'input',
-  'effect',
-  'output',
-  'approval',
-  'timeout',
-  'heartbeat',
-  'retry',
-  'ends',
-  'repeat',
-  'catalog',
-  'describe',
-  'verify',
-  'undo',
-  'execute',
-];
+const MAX_SUMMARY_CHARACTERS = 200;
+const MAX_ACTIONS = 20;
 
-type Options = Readonly<Record<string, unknown>>;
+const catalogWord = z.string().min(1).max(64);
 
-/** Throws at the first fault of a tool definition. Types say the same, but a config may be JavaScript. */
-export function assertToolOptions(value: unknown): void {
-  if (!isObject(value)) throw new Error(`defineTool takes one object, not ${show(value)}`);
-  const options: Options = value;
-  const name = options['name'];
-  if (typeof name !== 'string' || !NAME.test(name)) {
-    throw new Error(
-      `tool name ${show(name)} is not possible: use 1 to 64 letters, digits, "_" and "-"`,
-    );
-  }
-  const problem =
-    unknownOption(options) ??
-    wrongText(options) ??
-    wrongEffect(options) ??
-    wrongSchema(options) ??
-    wrongTimes(options) ??
-    wrongRetry(options) ??
-    wrongChoice(options) ??
-    wrongCatalog(options) ??
-    wrongFunction(options);
-  if (problem !== undefined) throw new Error(`tool "${name}": ${problem}`);
-}
-
-function unknownOption(options: Options): string | undefined {
-  const unknown = Object.keys(options).find((key) => !KNOWN.includes(key));
-  return unknown && `there is no option \`${unknown}\`; possible are ${KNOWN.join(', ')}`;
-}
-
-function wrongText({ description }: Options): string | undefined {
-  if (typeof description === 'string' && description.trim() !== '') return undefined;
-  return `\`description\` must be a text that tells the model what the tool does, not ${show(description)}`;
-}
-
-function wrongEffect({ effect, verify }: Options): string | undefined {
-  if (typeof effect !== 'string' || !EFFECTS.includes(effect)) {
-    return (
-      `\`effect\` is ${show(effect)}; it has no default: say "read" (changes nothing), "keyed" ` +
-      '(the destination honors our idempotency key) or "once" (must never happen twice)'
-    );
-  }
-  if (verify === undefined || effect === 'once') return undefined;
-  return `\`verify\` is for effect "once", not "${effect}": only there can an outcome stay unknown`;
-}
-
-function wrongSchema({ input, output }: Options): string | undefined {
-  const kind = zodKind(input);
-  if (kind !== 'object') {
-    return `\`input\` must be a z.object({…}) of zod 4, not ${kind ? `z.${kind}` : show(input)}`;
-  }
-  if (typeof read(input, 'strict') !== 'function') {
-    return '`input` must be made with `import { z } from "zod"`, not with zod/mini';
-  }
-  const shape = read(input, 'shape');
-  if (isObject(shape) && Object.hasOwn(shape, '__proto__')) {
-    return '`input` has a field `__proto__`, which is refused in arguments; name it otherwise';
-  }
-  if (output === undefined || zodKind(output)) return undefined;
-  return `\`output\` must be a zod schema, not ${show(output)}`;
-}
-
-/** A longer timer of Node fires at once. */
-const LONGEST_TIMER_MS = 2_147_483_647;
-
-function wrongTimes(options: Options): string | undefined {
-  const wrong = ['timeout', 'heartbeat'].find((key) => {
-    const value = options[key];
-    return value !== undefined && !(Number(value) > 0 && Number(value) <= LONGEST_TIMER_MS);
+const toolOptions = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-zA-Z0-9_-]{1,64}$/, 'expected 1 to 64 letters, digits, "_" and "-"'),
+    description: expected(
+      'a text that tells the model what the tool does',
+      (value) => typeof value === 'string' && value.trim() !== '',
+    ),
+    input: expected('a z.object({…}) of zod 4, imported from "zod"', isZodObject).refine(
+      hasNoPrototypeField,
+      'expected no field `__proto__`, which is refused in arguments; rename it',
+    ),
+    effect: z.enum(
+      ['read', 'keyed', 'once'],
+      'expected "read" (changes nothing), "keyed" (the destination honors the idempotency key) or ' +
+        '"once" (must never happen twice); there is no default',
+    ),
+    output: expected('a zod schema', (value) => zodKind(value) !== undefined).optional(),
+    approval: expected(
+      '"never", "always" or a function',
+      (value) => value === 'never' || value === 'always' || typeof value === 'function',
+    ).optional(),
+    timeout: milliseconds.optional(),
+    heartbeat: milliseconds.optional(),
+    retry: z.strictObject({ attempts: z.int().min(1).optional() }).optional(),
+    ends: z.boolean().optional(),
+    repeat: z.literal('allow').optional(),
+    catalog: z
+      .strictObject({
+        summary: z.string().max(MAX_SUMMARY_CHARACTERS),
+        category: catalogWord,
+        actions: z.array(catalogWord).max(MAX_ACTIONS),
+      })
+      .optional(),
+    describe: anyFunction.optional(),
+    verify: anyFunction.optional(),
+    undo: anyFunction.optional(),
+    execute: anyFunction,
+  } satisfies OptionSchemas<ToolOptions<z.ZodObject, z.ZodType>>)
+  .refine(({ effect, verify }) => verify === undefined || effect === 'once', {
+    path: ['verify'],
+    error: 'expected only with effect "once"; other effects leave no outcome unknown',
+  })
+  .refine(({ effect, retry }) => effect !== 'once' || (retry?.attempts ?? 1) === 1, {
+    path: ['retry', 'attempts'],
+    error: 'expected 1 with effect "once"; leave it out, or make the tool "keyed"',
   });
-  return (
-    wrong &&
-    `\`${wrong}\` must be a positive number of milliseconds, at most ${LONGEST_TIMER_MS} (24 days), not ${show(options[wrong])}`
-  );
+
+/** Throws an `Error` with a line for each fault of a tool's definition. */
+export function assertToolOptions(options: unknown): void {
+  checkOptions('tool', { schema: toolOptions, options });
 }
 
-function wrongRetry({ retry, effect }: Options): string | undefined {
-  if (retry === undefined) return undefined;
-  if (!isObject(retry)) return `\`retry\` must be { attempts: number }, not ${show(retry)}`;
-  const attempts = retry['attempts'];
-  if (attempts === undefined) return undefined;
-  if (!Number.isInteger(attempts) || Number(attempts) < 1) {
-    return `\`retry.attempts\` must be a whole number from 1, not ${show(attempts)}`;
-  }
-  if (effect !== 'once' || attempts === 1) return undefined;
-  return `\`retry.attempts\` is ${show(attempts)}, but a tool with effect "once" has one attempt; leave it out, or make the tool "keyed"`;
+/** Classes of zod/mini have no methods, so `strict` tells them apart. */
+function isZodObject(value: unknown): value is z.ZodObject {
+  return zodKind(value) === 'object' && typeof property(value, 'strict') === 'function';
 }
 
-function wrongChoice({ ends, repeat, approval }: Options): string | undefined {
-  if (ends !== undefined && typeof ends !== 'boolean') {
-    return `\`ends\` must be true or false, not ${show(ends)}`;
-  }
-  if (repeat !== undefined && repeat !== 'allow') {
-    return `\`repeat\` can only be "allow", not ${show(repeat)}`;
-  }
-  const known = approval === undefined || approval === 'never' || approval === 'always';
-  if (known || typeof approval === 'function') return undefined;
-  return `\`approval\` must be "never", "always" or a function, not ${show(approval)}`;
+function hasNoPrototypeField(value: unknown): boolean {
+  const shape = property(value, 'shape');
+  return !isObject(shape) || !Object.hasOwn(shape, '__proto__');
 }
 
-/** Characters. */
-const MOST_SUMMARY = 200;
-const MOST_VALUE = 64;
-const MOST_ACTIONS = 20;
-
-function wrongCatalog({ catalog }: Options): string | undefined {
-  if (catalog === undefined) return undefined;
-  const { summary, category, actions } = isObject(catalog) ? catalog : {};
-  const texts = Array.isArray(actions) && actions.every((action) => typeof action === 'string');
-  if (typeof summary !== 'string' || typeof category !== 'string' || !texts) {
-    return `\`catalog\` must be { summary, category, actions: [text, …] }, not ${show(catalog)}`;
-  }
-  // A list of tools is to cost little; so is each line of it.
-  if (summary.length > MOST_SUMMARY) {
-    return `\`catalog.summary\` has ${summary.length} characters; give at most ${MOST_SUMMARY}, the rest belongs in \`description\``;
-  }
-  const long = [category, ...actions].find((value) => value === '' || value.length > MOST_VALUE);
-  if (long === undefined && actions.length <= MOST_ACTIONS) return undefined;
-  return `\`catalog\` must name a category and at most ${MOST_ACTIONS} actions, of 1 to ${MOST_VALUE} characters each`;
-}
-
-function wrongFunction(options: Options): string | undefined {
-  const wrong = ['execute', 'describe', 'verify', 'undo'].find((key) => {
-    const value = options[key];
-    return typeof value !== 'function' && (value !== undefined || key === 'execute');
-  });
-  return wrong && `\`${wrong}\` must be a function, not ${show(options[wrong])}`;
-}
-
+/** Another copy of zod may have made the schema, so its class says nothing. */
 function zodKind(value: unknown): string | undefined {
-  const kind = read(read(read(value, '_zod'), 'def'), 'type');
+  const kind = property(property(property(value, '_zod'), 'def'), 'type');
   return typeof kind === 'string' ? kind : undefined;
 }
 
-function read(value: unknown, key: string): unknown {
+function property(value: unknown, key: string): unknown {
   return isObject(value) ? value[key] : undefined;
-}
-
-function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.slice(0, 100));
-  if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineAgent, type AgentOptions } from '../../src/agents/define-agent.js';
+import type { AgentOptions } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -348,11 +349,13 @@ describe('agents of one worker', () => {
     expect(told.requests).toEqual([]);
   });
 
-  test('T-15 refuse tools of one name, and all that are no tools together, when they are defined', () => {
+  test('T-15 refuse tools of one name, and everything that is not a tool, when they are defined', () => {
     expect(() => agent('twice', { tools: [lookUp, note, lookUp] })).toThrow(
       /look_up.*items 1 and 3/,
     );
     const none = [{ name: 'f' }, lookUp, () => 1] as unknown as AgentOptions['tools'];
-    expect(() => agent('none', { tools: none ?? [] })).toThrow(/items 1, 3 .*defineTool/);
+    expect(() => agent('none', { tools: none ?? [] })).toThrow(
+      /tools\[0\]: expected a tool, .*\n.*tools\[2\]: .*defineTool/,
+    );
   });
 });

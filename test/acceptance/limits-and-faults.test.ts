@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineAgent, type AgentOptions } from '../../src/agents/define-agent.js';
+import type { AgentOptions } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import { InputError } from '../../src/core/errors.js';
 import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
 import type { LimitSet } from '../../src/core/definition/definition.js';

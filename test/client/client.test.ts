@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
-import type { Agent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
 import { createClient } from '../../src/client.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Outcome } from '../../src/core/outcome.js';
@@ -93,7 +93,7 @@ describe('a wait', () => {
     gone.abort(new Error('no longer'));
     await expect(waiting).rejects.toThrow('no longer');
     expect((await client.status(run)).status).not.toBe('done');
-    await client.closeRun(run);
+    await client.close(run);
   });
 });
 
@@ -109,7 +109,7 @@ describe('an open run', () => {
     expect(await client.ask(id, first, { start })).toMatchObject({ turn: 1, messageId: 'm1' });
     expect(await client.ask(id, 'two')).toMatchObject({ turn: 2 });
     expect(await client.result(id)).toMatchObject({ answer: 'done: two' });
-    await client.closeRun(id);
+    await client.close(id);
   });
 
   test('tells of turns in earlier segments, of the latest one, and of one that there is not', async () => {
@@ -129,7 +129,7 @@ describe('an open run', () => {
       duplicate: true,
     });
     expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(5);
-    await client.closeRun(id);
+    await client.close(id);
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: message 1' });
   });
 
@@ -137,7 +137,7 @@ describe('an open run', () => {
     const id = newId();
     await client.ask(id, { message: 'one', id: 'm1' }, { start });
     await client.result(id);
-    await client.closeRun(id);
+    await client.close(id);
     await rig.client.workflow.getHandle(id).result();
     const { runId } = await client.status(id);
     await expect(client.ask(id, 'two', { start })).rejects.toThrow(
@@ -176,7 +176,7 @@ describe('an open run', () => {
     const { messages } = await client.transcript(id);
     const asked = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
     expect(asked.toSorted()).toEqual(ids.map((messageId) => `say ${messageId}`).toSorted());
-    await client.closeRun(id);
+    await client.close(id);
   });
 
   test('is paused, resumed and given limits', async () => {
@@ -190,7 +190,7 @@ describe('an open run', () => {
     await client.resume(id);
     expect(await client.result(id)).toMatchObject({ answer: 'done: two' });
     await expect(client.cancelTurn(id)).rejects.toThrow('no turn is under way');
-    await client.closeRun(id);
+    await client.close(id);
   });
 });
 
@@ -202,7 +202,7 @@ describe('the list', () => {
       return rows.map(({ id }) => id);
     };
     await expect.poll(ids).toContain(run.id);
-    await client.closeRun(run);
+    await client.close(run);
     await expect.poll(ids).not.toContain(run.id);
     expect((await client.list({ agent: `nobody-${randomUUID()}` })).rows).toEqual([]);
   });

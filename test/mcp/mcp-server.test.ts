@@ -21,28 +21,42 @@ describe('mcpServer', () => {
   });
 
   test.each([
-    [{ ...stdio, name: 'a__b' }, 'name "a__b" is not possible'],
-    [{ ...stdio, name: '_a' }, 'name "_a" is not possible'],
-    [{ ...stdio, transport: 'sse' }, 'transport "sse": give "stdio"'],
-    [{ ...stdio, command: '' }, '`command` must name a program, not ""'],
-    [{ ...stdio, url: 'https://x' }, 'there is no option `url` for stdio'],
-    [{ ...stdio, env: { A: 'b' } }, '`env` must be a list of names'],
-    [{ ...stdio, env: ['A=b'] }, '`env` must be a list of names'],
-    [{ ...stdio, effects: { a: 'write' } }, 'effects.a is "write"; give "read"'],
-    [{ ...stdio, allowTools: 'a' }, '`allowTools` must be a list of tools'],
-    [{ ...stdio, timeout: 0 }, '`timeout` must be a positive number'],
-    [{ ...stdio, startup: 'lazy' }, 'startup "lazy": give "strict"'],
-    [{ ...http, url: 'host/mcp' }, '`url` must be an http(s) address'],
-    [{ ...http, url: 'https://me:secret@host/mcp' }, '`url` holds a name or password'],
-    [{ ...http, authEnv: 'sk-123' }, '`authEnv` must be the name of an environment variable'],
-    [{ ...http, headersEnv: { 'X-Key': 'a b' } }, '`headersEnv` must be headers'],
-    [{ ...http, url: 'http://host/mcp', authEnv: 'KEY' }, 'keys are not sent over plain http'],
-  ])('refuses %j, and says what would be right', (options, message) => {
+    [{ ...stdio, name: 'a__b' }, 'name: expected 1 to 32 letters, digits, "-" and single "_"'],
+    [{ ...stdio, name: '_a' }, 'MCP server "_a": name: expected 1 to 32 letters'],
+    [{ ...stdio, transport: 'sse' }, /expected "stdio" \(.+\) or "http" \(.+\), got "sse"/],
+    [
+      { ...stdio, command: '' },
+      'command: expected a program, got ""; its arguments go into `args`',
+    ],
+    [{ ...stdio, url: 'https://x' }, '"url" is not an option; the options are name'],
+    [{ ...stdio, alowTools: [] }, '"alowTools" is not an option; did you mean allowTools?'],
+    [{ ...stdio, env: { A: 'b' } }, 'env: expected a list of names of environment variables'],
+    [{ ...stdio, env: ['A=b'] }, 'env: expected a list of names of environment variables'],
+    [
+      { ...stdio, effects: { a: 'write' } },
+      'effects.a: expected one of "read"|"keyed"|"once", got',
+    ],
+    [{ ...stdio, allowTools: 'a' }, 'allowTools: expected array, got "a"'],
+    [{ ...stdio, timeout: 0 }, 'timeout: expected a positive number of milliseconds'],
+    [{ ...stdio, startup: 'lazy' }, 'startup: expected one of "strict"|"best_effort", got "lazy"'],
+    [{ ...http, url: 'host/mcp' }, 'url: expected an http(s) address; write for example'],
+    [
+      { ...http, url: 'https://me:secret@host/mcp' },
+      'expected an address without a name or password',
+    ],
+    [{ ...http, authEnv: 'sk-123' }, 'authEnv: expected the name of an environment variable'],
+    [{ ...http, headersEnv: { 'X-Key': 'a b' } }, 'headersEnv: expected headers with the names'],
+    [
+      { ...http, url: 'http://host/mcp', authEnv: 'KEY' },
+      'url: expected https, because keys are not',
+    ],
+  ])('refuses %j and says what would be right', (options, message) => {
     expect(() => define(options)).toThrow(message);
   });
 
   test('never repeats what may be a secret', () => {
     expect(() => define({ ...http, authEnv: 'sk-123-canary' })).toThrow(/^(?!.*canary)/s);
+    expect(() => define({ ...stdio, env: ['KEY=canary'] })).toThrow(/^(?!.*canary)/s);
     expect(() => define({ ...http, url: 'https://me:canary@host/mcp' })).toThrow(/^(?!.*canary)/s);
   });
 });
@@ -53,7 +67,11 @@ describe('the servers of an agent', () => {
 
   test('are what mcpServer made, each under a name of its own', () => {
     const server = mcpServer({ name: 'desk', transport: 'stdio', command: 'x' });
-    expect(() => agent([stdio])).toThrow('mcp[0] is no server; make it with mcpServer({…})');
-    expect(() => agent([server, server])).toThrow('two MCP servers are named "desk"');
+    expect(() => agent([stdio])).toThrow(
+      /mcp\[0\]: expected an MCP server, got .+; make it with mcpServer\({…}\)/,
+    );
+    expect(() => agent([server, server])).toThrow(
+      'mcp: expected different names, got "desk" twice; rename one',
+    );
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Json, JsonObject } from '../../src/core/json.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import { createModelCatalog } from '../../src/models/catalog.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
 import { reply } from '../../src/testing/steps.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';
 
@@ -85,7 +85,7 @@ test.each<[Json, string]>([
   [{ type: 'web_search' }, 'give a list'],
   [[{ type: 'local_shell' }], 'no tool that a provider executes'],
   [[{ type: 'computer_use_preview' }], "name the agent's tool"],
-  [[{ type: 'computer', handler: 'screen' }], 'handler "screen" is no tool of this agent'],
+  [[{ type: 'computer', handler: 'screen' }], 'handler "screen" is not a tool of this agent'],
   [
     [
       { type: 'computer', handler: 'a' },

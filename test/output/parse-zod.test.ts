@@ -141,7 +141,7 @@ describe('parseWithZod', () => {
     expect(await problemOf(schema, { text, times: 1 })).toContain('at most 262144 are taken');
     const parsed = await parseWithZod(schema, { text, times: 4 });
     expect(parsed).not.toHaveProperty('output');
-    expect(await problemOf(schema, { text, times: 4 })).toContain('- times: Too big');
+    expect(await problemOf(schema, { text, times: 4 })).toContain('- times: expected number to be');
   });
 
   it('stays short whatever came', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
-import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import { status as statusCommand } from '../../src/cli/commands/status.js';
 import { resolveCall, resumeRun } from '../../src/updates/resolve.js';
 import type { RunStatus } from '../../src/core/status.js';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { defineAgent, type AgentOptions } from '../../src/agents/define-agent.js';
+import type { AgentOptions } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RetrieveContext, RetrieveQuery } from '../../src/agents/retriever.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
@@ -147,7 +148,7 @@ describe('documents that an agent retrieves', () => {
     expect(await outcomeOf(handle, 1)).toMatchObject({ steps: 2 });
     await ask(handle, 'two');
     await outcomeOf(handle, 2);
-    await client.closeRun(handle.workflowId);
+    await client.close(handle.workflowId);
     await rig.end(handle);
     expect(asked.map(({ query }) => query)).toEqual(['one', 'two']);
     const segments = await segmentsOf(rig.client, handle.workflowId);
@@ -250,7 +251,7 @@ describe('a retrieval in flight', () => {
     held.release();
     await ask(handle, 'two');
     expect(await outcomeOf(handle, 2)).toMatchObject({ status: 'completed' });
-    await client.closeRun(handle.workflowId);
+    await client.close(handle.workflowId);
     const { projection } = await rig.end(handle);
     expect(bodies(projection.said)).toEqual(['of two']);
     expect(projection.turns.map(({ outcome }) => outcome.status)).toEqual([
@@ -312,7 +313,7 @@ test('a worker that cannot retrieve blocks the run, until one can', async () => 
   await own.worker([retriever('bot')], { env });
   await client.resume(handle.workflowId);
   expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed' });
-  await client.closeRun(handle.workflowId);
+  await client.close(handle.workflowId);
   const { projection } = await own.end(handle);
   expect(bodies(projection.said)).toEqual(['found']);
   await own.close();

@@ -8,7 +8,8 @@ import {
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Archive } from '../../src/storage/archive.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { fileBlobStore } from '../../src/storage/file-blob-store.js';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Limits, OnLimit } from '../../src/core/definition/definition.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import type { StubRequest } from '../../src/testing/requests.js';

@@ -1,8 +1,8 @@
-import type { Agent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
 import type { PerdureClient, StartOptions } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import type { ModelEntry } from '../../src/models/catalog.js';
+import type { ModelEntry } from '../../src/models/model-catalog.js';
 import { firstUserText, type StubMessage, type StubRequest } from '../../src/testing/requests.js';
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
@@ -92,7 +92,7 @@ export async function openDesk(
           return await client.result(id, { turn });
         },
         async close() {
-          await client.closeRun(id);
+          await client.close(id);
           stub.assertConsumed();
           return await desk.tell(id, message);
         },

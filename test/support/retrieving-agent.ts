@@ -1,4 +1,5 @@
-import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 
 /** An agent whose documents come from the ledger, which sees each attempt to find them. */
 export function retrievingAgent(ledgerUrl: string): Agent {

@@ -1,4 +1,5 @@
-import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Model, ModelContext, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 

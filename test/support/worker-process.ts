@@ -1,6 +1,7 @@
 // A worker as a process of its own, so that SIGKILL is real. Told by environment, tells `ready`.
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { defineAgent, type Agent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import type { OnLimit } from '../../src/core/definition/definition.js';
 import { installRuntime } from '../../src/worker/runtime.js';

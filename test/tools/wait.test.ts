@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { canonicalJson, type Json } from '../../src/core/json.js';
-import { wait } from '../../src/index.js';
+import { wait } from '../../src/tools.js';
 import { checkArguments } from '../../src/tools/arguments/check-arguments.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { toToolDefinition } from '../../src/tools/tool-definition.js';

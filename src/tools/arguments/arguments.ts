@@ -3,7 +3,7 @@ import type { CallProblem } from '../../core/transcript/messages.js';
 import { isObject } from '../../core/json.js';
 import { describeFault, jsonFaultPosition } from './json-fault.js';
 import { findHazard } from './json-hazard.js';
-import { nearestFirst } from '../nearest.js';
+import { nearestFirst } from '../../validation/nearest.js';
 
 const MAX_NAMES = 40;
 

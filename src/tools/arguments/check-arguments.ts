@@ -1,6 +1,6 @@
 import type { Json } from '../../core/json.js';
 import type { CallProblem } from '../../core/transcript/messages.js';
-import { describeIssues } from './describe-issues.js';
+import { describeIssues } from '../../validation/describe-issues.js';
 import { guarded } from '../guard.js';
 import type { Tool } from '../tool.js';
 import { headBytes } from '../utf8.js';
@@ -31,11 +31,13 @@ export async function checkArguments(
     return invalid(`The arguments of ${tool.name} could not be checked: ${result.message}`);
   if (result.value.success) return { ok: true, value: result.value.data };
   const lines = describeIssues(result.value.error.issues, value, {
-    unrecognized: (keys, nearest) =>
-      nearest === ''
-        ? `there is no argument ${keys}; ${tool.name} takes none`
-        : `there is no argument ${keys}; the arguments are ${nearest}`,
-    names: Object.keys(tool.input.shape),
+    keys: {
+      known: Object.keys(tool.input.shape),
+      unrecognized: (keys, nearest) =>
+        nearest === ''
+          ? `there is no argument ${keys}; ${tool.name} takes none`
+          : `there is no argument ${keys}; the arguments are ${nearest}`,
+    },
   });
   return invalid([`The arguments of ${tool.name} are not valid:`, ...lines].join('\n'));
 }

@@ -1,4 +1,4 @@
-import { mediaTypeOf } from '../../core/text/media-type.js';
+import { detectMediaType } from '../../core/text/media-type.js';
 import { ToolError } from '../tool-error.js';
 
 /** The same in every copy of the package that a worker may have loaded. */
@@ -33,7 +33,7 @@ export function screenshot(
   { text = '' }: { readonly text?: string } = {},
 ): Screenshot {
   const bytes = typeof picture === 'string' ? decoded(picture) : picture;
-  const mediaType = mediaTypeOf(bytes);
+  const mediaType = detectMediaType(bytes);
   if (mediaType === null || !mediaType.startsWith('image/')) {
     throw new ToolError('screenshot: that is no PNG, JPEG, GIF or WebP');
   }

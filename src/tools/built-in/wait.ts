@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { waitProblem } from '../../core/wait.js';
+import { waitProblem } from '../../core/calls/wait.js';
 import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';

@@ -1,6 +1,6 @@
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { nearestFirst } from '../nearest.js';
+import { nearestFirst } from '../../validation/nearest.js';
 import { ToolError } from '../tool-error.js';
 import { fileError, quote } from './fs-error.js';
 import { withFolders } from './open-folder.js';

@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import { checkLimits } from '../core/input/input.js';
+import { COMPACTION } from '../core/compaction.js';
+import { isObject } from '../core/json.js';
+import {
+  anyFunction,
+  checkOptions,
+  expected,
+  uniquelyNamed,
+  type OptionSchemas,
+} from '../validation/check-options.js';
+import type { McpServer } from '../mcp/mcp-server.js';
+import type { Template } from '../prompts/template.js';
+import { isTool } from '../tools/registry.js';
+import type { Agent, AgentOptions, CalledAgent } from './agent.js';
+import type { RetrieveOptions } from './retriever.js';
+
+/** All answers of a turn stay in one segment of the history. */
+const MAX_ATTEMPTS = 100;
+const MAX_RETRIEVE_MS = 60 * 60_000;
+
+const agentName = z
+  .string()
+  .regex(/^[\w.-]{1,64}$/, 'expected 1 to 64 letters, digits, "_", "-" or "."');
+const share = z.number().gt(0).lt(1);
+
+const calledAgent = z.strictObject({
+  agent: expected<Agent>('an agent; make it with defineAgent({…})', isAgent),
+  as: z.string().optional(),
+  description: z.string().optional(),
+  parentClose: z.enum(['terminate', 'request_cancel', 'abandon']).optional(),
+} satisfies OptionSchemas<CalledAgent>);
+
+const retrieveOptions = z.strictObject({
+  find: anyFunction,
+  timeout: z.int().min(1).max(MAX_RETRIEVE_MS).optional(),
+} satisfies OptionSchemas<RetrieveOptions>);
+
+const compactionOptions = z
+  .strictObject({ at: share.optional(), keep: share.optional() })
+  .refine(
+    ({ at = COMPACTION.at, keep = COMPACTION.keep }) => keep < at,
+    'expected `keep` below `at`',
+  );
+
+const agentOptions = z.strictObject({
+  name: agentName,
+  instructions: expected(
+    'a text or a template',
+    (value) => typeof value === 'string' || isTemplate(value),
+  ),
+  model: z
+    .string()
+    .min(1, 'expected the name of a model; leave it out to use PERDURE_MODEL')
+    .optional(),
+  tools: z.array(expected('a tool; make it with defineTool({…})', isTool)).optional(),
+  mcp: uniquelyNamed(
+    expected<McpServer>('an MCP server; make it with mcpServer({…})', isMcpServer),
+  ).optional(),
+  agents: z
+    .array(z.preprocess((given) => (isAgent(given) ? { agent: given } : given), calledAgent))
+    .optional(),
+  forkFrom: z.array(agentName).optional(),
+  description: z.string().optional(),
+  toolChoice: z.enum(['auto', 'required', 'none']).optional(),
+  toolCalls: z.enum(['parallel', 'sequential', 'first']).optional(),
+  limits: z.unknown().optional(),
+  onLimit: z.enum(['answer', 'compose', 'fail']).optional(),
+  settings: z.looseObject({}).optional(),
+  output: z.unknown().optional(),
+  attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
+  onInvalid: z.enum(['fail', 'best_effort']).optional(),
+  decide: expected(
+    '"tools", "schema" or a function',
+    (value) => value === 'tools' || value === 'schema' || typeof value === 'function',
+  ).optional(),
+  onPlainText: z.enum(['respond', 'fail']).optional(),
+  toolExposure: z.enum(['all', 'catalog']).optional(),
+  retrieve: z
+    .preprocess((given) => (typeof given === 'function' ? { find: given } : given), retrieveOptions)
+    .optional(),
+  compaction: z.preprocess((given) => (given === false ? {} : given), compactionOptions).optional(),
+} satisfies OptionSchemas<AgentOptions>);
+
+/** Throws an `Error` with a line for each fault of an agent's definition. */
+export function assertAgentOptions(options: Pick<AgentOptions, 'name' | 'limits'>): void {
+  checkOptions('agent', { schema: agentOptions, options });
+  const problem = checkLimits(options.limits, 'limits');
+  if (problem !== null) throw new Error(`agent "${options.name}": ${problem}`);
+}
+
+/** Whether a value was made by `defineAgent`. */
+export function isAgent(value: unknown): value is Agent {
+  return isObject(value) && isObject(value['tools']) && 'names' in value['tools'];
+}
+
+/** Whether instructions are a template and not a text. */
+export function isTemplate(instructions: unknown): instructions is Template {
+  return isObject(instructions) && 'args' in instructions;
+}
+
+function isMcpServer(value: unknown): boolean {
+  return isObject(value) && 'connectMs' in value;
+}

@@ -1,0 +1,108 @@
+import type { z } from 'zod';
+import { show } from '../core/text/format-value.js';
+import { nearestFirst } from './nearest.js';
+
+const MAX_ISSUES = 10;
+const MAX_NAMES = 40;
+const MAX_EXPECTATION_CHARACTERS = 300;
+
+/** How issues with the value as a whole, whose path is empty, are described. */
+export interface RootDescription {
+  /** Stands in place of the empty path. If absent, the line has no path and omits the received value. */
+  readonly root?: string;
+  /**
+   * The keys that the value may have, and the text about keys that it may not have; `nearest` lists
+   * the possible ones, nearest first, or is empty. If absent, the issue's own message is used.
+   */
+  readonly keys?: {
+    readonly known: readonly string[];
+    unrecognized(keys: string, nearest: string): string;
+  };
+}
+
+/**
+ * Describes validation issues, one line each and at most ten: `- path: expected X, got Y; fix`.
+ *
+ * A custom message of the form `expected X; fix` is split around the received value. An issue whose
+ * `params` are `{ secret: true }` never shows the value.
+ */
+export function describeIssues(
+  issues: readonly z.core.$ZodIssue[],
+  value: unknown,
+  description: RootDescription,
+): string[] {
+  const lines = issues
+    .slice(0, MAX_ISSUES)
+    .map((issue) => `- ${describeIssue(issue, value, description)}`);
+  if (issues.length > MAX_ISSUES) lines.push(`- and ${issues.length - MAX_ISSUES} more`);
+  return lines;
+}
+
+function describeIssue(
+  issue: z.core.$ZodIssue,
+  value: unknown,
+  description: RootDescription,
+): string {
+  const path = readablePath(issue.path) || (description.root ?? '');
+  const label = path === '' ? '' : `${path}: `;
+  if (issue.code === 'unrecognized_keys') return describeKeys(issue, description);
+  const received = valueAt(value, issue.path);
+  if (received === undefined && issue.code !== 'custom') {
+    return `${label}missing, ${expectation(issue)}`;
+  }
+  const isHidden = path === '' || (issue.code === 'custom' && issue.params?.['secret'] === true);
+  return label + (isHidden ? expectation(issue) : withReceived(expectation(issue), received));
+}
+
+function describeKeys(
+  issue: z.core.$ZodIssueUnrecognizedKeys,
+  { keys: root }: RootDescription,
+): string {
+  const keys = issue.keys.map((key) => show(key)).join(', ');
+  if (issue.path.length === 0 && root !== undefined) {
+    const nearest = nearestFirst(issue.keys[0] ?? '', root.known).slice(0, MAX_NAMES);
+    return root.unrecognized(keys, nearest.join(', '));
+  }
+  const path = issue.path.length === 0 ? '' : `${readablePath(issue.path)}: `;
+  return issue.message.startsWith('Unrecognized key')
+    ? `${path}there is no ${keys} here`
+    : path + issue.message;
+}
+
+/** Puts the received value behind what was expected, in front of the fix. */
+function withReceived(text: string, received: unknown): string {
+  const shown = typeof received === 'number' ? String(received) : show(received);
+  const fix = text.startsWith('expected ') ? text.indexOf('; ') : -1;
+  return fix === -1
+    ? `${text}, got ${shown}`
+    : `${text.slice(0, fix)}, got ${shown}${text.slice(fix)}`;
+}
+
+function expectation(issue: z.core.$ZodIssue): string {
+  const isOwnText = !issue.message.startsWith('Invalid input');
+  if (issue.code === 'invalid_type' && !isOwnText) return `expected ${issue.expected}`;
+  if (issue.code !== 'invalid_union' || issue.errors.length === 0 || isOwnText) {
+    const text = issue.message.replace(/^(?:Invalid \w+|Too \w+): /, '');
+    return Array.from(text).slice(0, MAX_EXPECTATION_CHARACTERS).join('');
+  }
+  const alternatives = issue.errors.map((issues) =>
+    issues
+      .slice(0, 3)
+      .map((inner) => `${readablePath(inner.path)} ${expectation(inner)}`.trim())
+      .join(' and '),
+  );
+  return `fits none of the alternatives (${alternatives.slice(0, 5).join('; or ')})`;
+}
+
+/** Writes a path as in code: `["items", 0, "name"]` becomes `items[0].name`. */
+export function readablePath(path: readonly PropertyKey[]): string {
+  const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));
+  return steps.join('').replace(/^\./, '');
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((here, step) => {
+    if (typeof here !== 'object' || here === null || !Object.hasOwn(here, step)) return undefined;
+    return Reflect.get(here, step) as unknown;
+  }, value);
+}

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineConfig } from '../../src/config.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+
+/** What a JavaScript author could write. */
+function defineLoosely(changes: Record<string, unknown>): unknown {
+  return Reflect.apply(defineAgent, undefined, [{ name: 'a', instructions: 'x', ...changes }]);
+}
+
+const helper = defineAgent({ name: 'helper', instructions: 'x' });
+const asking = defineTool({
+  name: 'pay',
+  description: 'Pays.',
+  input: z.object({}),
+  effect: 'once',
+  approval: 'always',
+  execute: () => 'paid',
+});
+
+describe('defineAgent', () => {
+  test('fills in the defaults', () => {
+    expect(defineLoosely({})).toMatchObject({
+      attempts: null,
+      decide: 'tools',
+      model: null,
+      onInvalid: 'fail',
+      onLimit: 'answer',
+      onPlainText: 'respond',
+      toolCalls: 'parallel',
+      toolChoice: 'auto',
+      toolExposure: 'all',
+    });
+    expect(defineLoosely({})).not.toHaveProperty('compaction');
+    expect(defineLoosely({ compaction: false })).toHaveProperty('compaction', null);
+    expect(defineLoosely({ compaction: { at: 0.9 } })).toHaveProperty('compaction', {
+      at: 0.9,
+      keep: 0.25,
+    });
+    expect(defineLoosely({ retrieve: () => [] })).toHaveProperty('retrieve.timeoutMs', 30_000);
+    expect(defineLoosely({ forkFrom: ['b', 'a', 'b'] })).toHaveProperty('forkFrom', ['a', 'b']);
+  });
+
+  test.each([
+    [{ name: 'a b' }, 'agent "a b": name: expected 1 to 64 letters, digits, "_", "-" or "."'],
+    [{ instructions: 7 }, 'agent "a": instructions: expected a text or a template, got 7'],
+    [{ instruction: 'x' }, '"instruction" is not an option; did you mean instructions?'],
+    [
+      { model: '' },
+      'model: expected the name of a model, got ""; leave it out to use PERDURE_MODEL',
+    ],
+    [{ tools: [{}] }, 'tools[0]: expected a tool, got {}; make it with defineTool({…})'],
+    [{ tools: [asking] }, 'tool "pay" wants approval, which this version cannot ask for'],
+    [
+      { agents: [{}] },
+      'agents[0].agent: expected an agent, got undefined; make it with defineAgent',
+    ],
+    [{ agents: [helper] }, 'agent "helper" has no description'],
+    [
+      { agents: [{ agent: helper, parentClose: 'x' }] },
+      'agents[0].parentClose: expected one of "terminate"|"request_cancel"|"abandon", got "x"',
+    ],
+    [{ forkFrom: ['a b'] }, 'forkFrom[0]: expected 1 to 64 letters'],
+    [{ toolChoice: 'some' }, 'toolChoice: expected one of "auto"|"required"|"none", got "some"'],
+    [{ decide: 'dice' }, 'decide: expected "tools", "schema" or a function, got "dice"'],
+    [{ attempts: 101 }, 'attempts: expected number to be <=100, got 101'],
+    [{ retrieve: { finds: 1 } }, 'retrieve: "finds" is not an option; did you mean find?'],
+    [{ retrieve: { find: () => [], timeout: 0 } }, 'retrieve.timeout: expected number to be >=1'],
+    [{ compaction: true }, 'compaction: expected object, got true'],
+    [{ compaction: { at: 0.2 } }, 'compaction: expected `keep` below `at`, got {"at":0.2}'],
+    [{ compaction: { keep: 1 } }, 'compaction.keep: expected number to be <1, got 1'],
+    [{ limits: { step: 1 } }, 'agent "a": limits.step'],
+  ])('refuses %o', (changes, message) => {
+    expect(() => defineLoosely(changes)).toThrow(message);
+  });
+
+  test('names all faults at once', () => {
+    expect(() => defineLoosely({ toolz: [], model: 7 })).toThrow(
+      /^agent "a":\n- model: expected string, got 7\n- "toolz" is not an option; did you mean tools\? Options: name, /,
+    );
+  });
+});
+
+describe('defineConfig', () => {
+  test('refuses options that it does not have', () => {
+    const config = { agents: [], modles: {} };
+    expect(() => defineConfig(config)).toThrow(
+      'config: "modles" is not an option; did you mean models? Options: agents, models',
+    );
+  });
+});
