@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import type { PerdureClient } from '../src/client/client-types.js';
-import type { DurableEvent } from '../src/history/run-events.js';
+import type { DurableEvent } from '../src/history/durable-events.js';
 import { transcriptQuery } from '../src/workflows/messages.js';
 import { historiesOf, plainText, timeOf, type History, type HistoryEvent } from './histories.js';
 import type { Model } from './model.js';

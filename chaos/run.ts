@@ -66,7 +66,7 @@ try {
   process.exitCode = found.length > 0 ? 1 : 0;
 } finally {
   clearInterval(progress);
-  await perdure.close();
+  await perdure.disconnect();
   await connection.close();
   await world.close();
 }

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PerdureClient } from '../src/client/client-types.js';
-import { RefusedError } from '../src/updates/delivery-errors.js';
 import type { DurableEvent } from '../src/history/durable-events.js';
 import type { Outcome } from '../src/core/outcome.js';
 import { integer, seeded, type Random } from './random.js';
+import { RefusedError } from '../src/core/errors.js';
 
 const LANES = 10;
 const PATIENCE_MS = 180_000;
@@ -84,7 +84,7 @@ async function converse(client: PerdureClient, run: ChaosRun, random: Random): P
     for (let turn = 1; turn <= 4; turn += 1) {
       run.outcomes.push(await persist(() => client.result(run.id, { turn })));
     }
-    await persist(() => client.closeRun(run.id));
+    await persist(() => client.close(run.id));
   }
   const end = await persist(() => client.result(run.id));
   if (!run.open) run.outcomes.push(end);

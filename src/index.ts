@@ -43,7 +43,11 @@ export {
   type WorkerSeen,
 } from './core/errors.js';
 export type { UpdateOptions } from './updates/execute-update.js';
-export type { RecordedMessage, SentMessage, DeliveredMessage } from './updates/deliver-or-record.js';
+export type {
+  RecordedMessage,
+  SentMessage,
+  DeliveredMessage,
+} from './updates/deliver-or-record.js';
 export type { DecisionOptions } from './updates/control.js';
 export type { AgentLike, RunSettings } from './updates/run-input.js';
 export type { ResultOptions } from './client/result.js';

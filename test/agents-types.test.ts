@@ -1,15 +1,13 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import { createClient, defineAgent, defineConfig } from '../src/index.js';
 import {
   binaryClassify,
   classify,
-  createClient,
-  defineAgent,
-  defineConfig,
   tags,
   type Classification,
   type TagAnswer,
-} from '../src/index.js';
+} from '../src/output.js';
 
 test('the type of an agent’s output reaches the client', () => {
   const person = defineAgent({

@@ -1,5 +1,5 @@
 import { decodeEvent, type History, type RawEvent } from '../../src/history/decode-event.js';
-import { isObject, textOf } from '../../src/core/json.js';
+import { isObject, textField } from '../../src/core/json.js';
 import type { Arrival } from './destinations.js';
 
 /** What a run's history says about the kill that it went through. */
@@ -57,7 +57,7 @@ function completions(events: readonly RawEvent[]): readonly Completion[] {
     return [
       {
         activity: scheduled.activity,
-        key: isObject(scheduled.input) ? textOf(scheduled.input, 'key') : '',
+        key: isObject(scheduled.input) ? textField(scheduled.input, 'key') : '',
         startedAt: byId.get(started)?.at ?? Number.NaN,
         at: fact.at,
       },

@@ -1,6 +1,6 @@
 import { createLiveHub } from '../../src/live/hub.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import type { Delta, ModelRequest } from '../../src/models/model.js';
+import type { ModelDelta, ModelRequest } from '../../src/models/model.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import type { Bench } from '../kit/bench.js';
@@ -30,7 +30,7 @@ export async function measureUnread({ quick }: Pick<Bench, 'quick'>): Promise<Ro
   const hub = createLiveHub();
   const walls: number[] = [];
   let count = 0;
-  const cpuMs = async (onDelta: (delta: Delta) => void) => {
+  const cpuMs = async (onDelta: (delta: ModelDelta) => void) => {
     stub.script(reply.text(TEXT, { sse: { charactersPerEvent: 4 } }));
     const [before, begun] = [process.cpuUsage(), performance.now()];
     await model.call(REQUEST, { signal: new AbortController().signal, onDelta });

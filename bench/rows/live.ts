@@ -37,7 +37,7 @@ async function firstToken(bench: Bench, worker: BenchWorker): Promise<Row> {
       samples.push(performance.timeOrigin + performance.now() - Number.parseFloat(event.text));
     }
   }
-  await client.close();
+  await client.disconnect();
   return {
     name: 'live/first-token',
     what: 'first token at a reader elsewhere after it reached the worker',
@@ -62,14 +62,14 @@ async function crowd(bench: Bench, worker: BenchWorker): Promise<Row> {
     await client.ask(run, openingMessage(PACED_SCRIPT));
     await client.result(run, { turn: 1 });
     const ms = performance.now() - begun;
-    await client.closeRun(run);
+    await client.close(run);
     await child?.end();
     return ms;
   };
   const both = { perdure: () => turn(CROWD), bare: () => turn(0) };
   await interleave(1, both);
   const compared = await interleave(bench.quick ? 1 : 6, both);
-  await client.close();
+  await client.disconnect();
   const { perdure, bare } = medians(compared);
   return {
     name: 'live/crowd',

@@ -1,7 +1,8 @@
 // A classifier: one call, and how probable each class is, from the probabilities of the reply's first
 // token. For a model that tells none: classify([…], { samples: 10 }).
 //   perdure run ticket "I was charged twice this month" --config examples/classifier/perdure.config.ts
-import { classify, defineAgent, defineConfig } from 'perdure';
+import { defineAgent, defineConfig } from 'perdure';
+import { classify } from 'perdure/output';
 
 export default defineConfig({
   agents: [

@@ -3,4 +3,4 @@ import { whatIf } from './what-if.js';
 
 const client = await createClient();
 for (const line of await whatIf(client)) console.log(line);
-await client.close();
+await client.disconnect();

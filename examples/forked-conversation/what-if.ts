@@ -16,7 +16,7 @@ export async function whatIf(client: PerdureClient): Promise<readonly string[]> 
   const byTrain = await client.result(first, { turn: 2 });
   const second = await client.fork(first, { at: 2, message: 'By bicycle.' });
   const byBicycle = await client.result(second);
-  await client.closeRun(first);
+  await client.close(first);
 
   const { forkedFrom } = await client.status(second);
   return [

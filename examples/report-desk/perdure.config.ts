@@ -1,7 +1,8 @@
 // Data that no model shall copy: one tool makes a table, another works on it by its name, and the
 // result is handed over whole. The model sees names, shapes and first lines, whatever the size.
 //   perdure run report "Sales of November by region" --config examples/report-desk/perdure.config.ts
-import { artifact, defaultTools, defineAgent, defineConfig, defineTool, ToolError } from 'perdure';
+import { defineAgent, defineConfig, defineTool, ToolError } from 'perdure';
+import { artifact, defaultTools } from 'perdure/tools';
 import { z } from 'zod';
 
 const Sale = z.object({ region: z.string(), day: z.number(), euros: z.number() });

@@ -3,18 +3,23 @@ import { ApplicationFailure } from '@temporalio/common';
 import type { Archive } from '../storage/archive.js';
 import { handOn } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
-import { agentOfRun, lineageOf } from '../history/owner-of-run.js';
-import { NoRunError } from '../history/read-run.js';
+import { readAgentName, readLineage } from '../history/run-lineage.js';
 import { transcriptOf } from '../history/run-transcript.js';
 import type { ActivityProblem } from '../core/failure.js';
 import { artifactsBefore, promptBefore } from '../core/input/fork.js';
 import type { Message } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
-import { chain, FIRST_LINK, messageTokens, promptOf } from '../core/transcript/transcript.js';
+import {
+  chain,
+  FIRST_LINK,
+  messageTokens,
+  toPromptMessage,
+} from '../core/transcript/transcript.js';
 import type { ForkMessagesInput, ForkMessagesResult } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
-import { needingStorage } from './storage.js';
+import { withStorageMapping } from './storage-faults.js';
 import { writeChunk } from './model/prompt-chunk.js';
+import { NoRunError } from '../core/errors.js';
 
 /** What is pinned goes into the history, beside the rest that does not. */
 const PINNED_BYTES = 128 * 1024;
@@ -28,7 +33,7 @@ export async function forkMessages(
   deps: Pick<ActivityDependencies, 'archive' | 'blobs'>,
   input: ForkMessagesInput,
 ): Promise<ForkMessagesResult> {
-  return await needingStorage(input, () => forked(deps, input));
+  return await withStorageMapping(input, () => forked(deps, input));
 }
 
 async function forked(
@@ -36,7 +41,7 @@ async function forked(
   { run, at, agent, forkFrom = [] }: ForkMessagesInput,
 ): Promise<ForkMessagesResult> {
   const { client, info } = Context.current();
-  const owner = await agentOfRun(client, run).catch(asRefused);
+  const owner = await readAgentName(client, run).catch(asRefused);
   if (owner !== agent && !forkFrom.includes(owner)) {
     throw refused(
       `fork.run: run "${visible(run)}" is of agent "${visible(owner)}", and agent "${agent}" may not take ` +
@@ -67,14 +72,14 @@ async function forked(
   }
   const to = info.workflowExecution?.workflowId ?? '';
   const messages = await withAttachments(blobs, taken, {
-    owners: () => lineageOf(client, run),
+    owners: () => readLineage(client, run),
     to,
   });
   const pinned = pinnedOf(messages);
   const artifacts = artifactsBefore(told.artifacts ?? [], said, next);
   return {
     chunk: { blob: await blobs.put(writeChunk(messages)), count: messages.length },
-    head: messages.reduce((head, message) => chain(head, promptOf(message)), FIRST_LINK),
+    head: messages.reduce((head, message) => chain(head, toPromptMessage(message)), FIRST_LINK),
     tokens: messages.reduce((sum, message) => sum + messageTokens(message), 0),
     next,
     from: { runId },

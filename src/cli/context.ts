@@ -4,42 +4,42 @@ import type { ServerHandle } from '../server/server-handle.js';
 
 /** Options that every command takes. */
 export interface GlobalOptions {
-  /** `--no-config` makes it false. */
+  /** A path; false for `--no-config`. */
   readonly config?: string | false;
   readonly address?: string;
   readonly namespace?: string;
   readonly taskQueue?: string;
   readonly json?: boolean;
   readonly ui?: boolean;
-  /** What the built-in agent may do beside reading; see `permissionsOf`. */
+  /** Permissions of the built-in agent beyond reading; see `permissionsOf`. */
   readonly write?: boolean;
   readonly allowWrite?: readonly string[];
   readonly allowRead?: readonly string[];
 }
 
-/** `start: false`: no server is started; where none answers, a `NoServerError` is thrown. Default true. */
-export interface ServerWish {
+export interface ServerRequest {
+  /** False: start no server, and throw a `NoServerError` if none answers. Default true. */
   readonly start?: boolean;
 }
 
-/** What a command is handed: the world, and what is costly only when asked for. */
+/** What a command receives. Nothing is loaded or opened before the command asks for it. */
 export interface CliContext {
   readonly options: GlobalOptions;
   readonly env: NodeJS.ProcessEnv;
   /** PERDURE_HOME. */
   readonly home: string;
-  /** A line of data, to stdout. */
+  /** Writes a line of data to stdout. */
   readonly out: (line: string) => void;
-  /** A line of talk, to stderr. */
-  readonly say: (line: string) => void;
-  /** A person reads along: stderr and stdin are a terminal. */
+  /** Writes a message, one line, to stderr. */
+  readonly note: (line: string) => void;
+  /** Whether a person is present: stdin, stdout, and stderr are a terminal. */
   readonly isTty: boolean;
-  /** Whether talk may be colored. */
+  /** Whether messages may be colored. */
   readonly color: boolean;
-  /** Loaded once. Throws a `UsageError` that names file and cure. */
+  /** Loads the configuration once. Throws a `UsageError` that names the file and the fix. */
   config(): Promise<Config>;
-  server(wish?: ServerWish): Promise<ServerHandle>;
-  /** Closed by the program at its end. */
-  client(wish?: ServerWish): Promise<Client>;
+  server(request?: ServerRequest): Promise<ServerHandle>;
+  /** Connects once; the program closes the client when the command ends. */
+  client(request?: ServerRequest): Promise<Client>;
   taskQueue(): Promise<string>;
 }

@@ -1,35 +1,40 @@
+import { format, inspect } from 'node:util';
+import type { Client } from '@temporalio/client';
 import { CommanderError } from 'commander';
+import type { Config } from '../config.js';
 import { learnSecrets } from '../secrets/known.js';
-import { registerCommands } from './commands.js';
-import type { Command } from './command.js';
-import type { GlobalOptions, CliContext, ServerWish } from './context.js';
+import { redact } from '../secrets/redact.js';
+import type { ServerHandle } from '../server/server-handle.js';
+import { homeOf } from '../storage/home.js';
+import { resolveTaskQueue } from '../temporal/task-queue.js';
+import type { CliContext, GlobalOptions, ServerRequest } from './context.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
+import { isColorWanted, isTerminal, writeData, writeMessage } from './format/output.js';
+import { openClient, openServer } from './hosting/open-server.js';
+import { permissionsOf } from './input/permissions.js';
 import { createProgram } from './program.js';
 import { reportError } from './reports/report-error.js';
-import type { Client } from '@temporalio/client';
-import type { Config } from '../config.js';
-import { homeOf } from '../storage/home.js';
-import { taskQueueOf } from '../temporal/task-queue.js';
-import type { ServerHandle } from '../server/server-handle.js';
-import { openClient, openServer } from './hosting/open-server.js';
-import { permissionsOf } from './permissions.js';
-import { colorWanted, isTerminal, writeData, writeTalk } from './format/output.js';
 
-/**
- * The whole program: reads the command line, runs the command, and gives what the process is to
- * end with. Never throws.
- */
-export async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<ExitCode> {
+/** Runs the program as this process, and ends the process even if a handle is still open. */
+export async function start(): Promise<void> {
+  // The reader of our output may close it early, as `head` does.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', () => process.exit());
+  }
+  guardOutput();
+  const code = await main(process.argv.slice(2), process.env);
+  process.exitCode = code;
+  process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));
+}
+
+/** Parses the command line, runs the command, and returns the exit code. Never throws. */
+async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<ExitCode> {
   learnSecrets({ env });
   let context: OwnContext | undefined;
   let code: ExitCode = EXIT.completed;
-  const program = createProgram();
-  registerCommands(program, async (used, own, load) => {
-    const options: GlobalOptions = used.optsWithGlobals();
-    context = createContext(options, env);
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- commands.ts enters what each reads
-    const command = (await load()) as Command<object>;
-    code = await command(context, own);
+  const program = createProgram(async (command, entry, options) => {
+    context = createContext(entry.optsWithGlobals<GlobalOptions>(), env);
+    code = await command.run(context, options);
   });
   const json = args.includes('--json');
   try {
@@ -45,47 +50,68 @@ export async function main(args: readonly string[], env: NodeJS.ProcessEnv): Pro
 
 /** The context as the program owns it. */
 interface OwnContext extends CliContext {
-  /** Closes what was opened; never throws. */
+  /** Closes everything that was opened. Never throws. */
   close(): Promise<void>;
 }
 
-/** Nothing is loaded or opened before a command asks for it. */
+/** Creates the context of a command. Opens nothing until the command asks for it. */
 export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): OwnContext {
   const home = homeOf(env);
   const closers: (() => Promise<void>)[] = [];
-  let loading: Promise<Config> | undefined;
-  let opening: Promise<ServerHandle> | undefined;
-  let connecting: Promise<Client> | undefined;
-  const color = colorWanted(env);
-  const how = { json: options.json ?? false, color };
+  let config: Promise<Config> | undefined;
+  let server: Promise<ServerHandle> | undefined;
+  let client: Promise<Client> | undefined;
+  const color = isColorWanted(env);
+  const json = options.json ?? false;
+  const connect = async (request: ServerRequest): Promise<Client> => {
+    const opened = await openClient(context, request);
+    closers.push(opened.close);
+    return opened.client;
+  };
   const context: OwnContext = {
     options,
     env,
     home,
-    out: (line) => writeData(line, how),
-    say: (line) => writeTalk(line, color),
+    out: (line) => writeData(line, { json, color }),
+    note: (line) => writeMessage(line, color),
     isTty: isTerminal(),
     color,
-    config: () => (loading ??= loadConfigOf(options, env)),
-    server: (wish) => (opening ??= openServer(context, wish ?? {})),
-    client: (wish?: ServerWish) =>
-      (connecting ??= openClient(context, wish ?? {}).then(({ client, close }) => {
-        closers.push(close);
-        return client;
-      })),
+    config: () => (config ??= loadConfigOf(options, env)),
+    server: (request = {}) => (server ??= openServer(context, request)),
+    client: (request = {}) => (client ??= connect(request)),
     async taskQueue() {
       if (options.taskQueue !== undefined) return options.taskQueue;
-      return taskQueueOf(await context.config(), env);
+      return resolveTaskQueue(await context.config(), env);
     },
     async close() {
-      await Promise.allSettled(closers.map((closer) => closer()));
+      await Promise.allSettled(closers.map((close) => close()));
     },
   };
   return context;
 }
 
 async function loadConfigOf(options: GlobalOptions, env: NodeJS.ProcessEnv): Promise<Config> {
-  const { loadConfig } = await import('./load-config.js');
+  const { loadConfig } = await import('./input/load-config.js');
   const permissions = permissionsOf(options);
   return await loadConfig({ file: options.config, folder: process.cwd(), env, permissions });
+}
+
+/** The console methods that tools of a worker in this process may write with. */
+const METHODS = ['log', 'info', 'debug', 'warn', 'error', 'trace'] as const;
+
+/**
+ * Redacts everything that this process writes to stderr, and everything that tools and agents write
+ * to its console. Stdout carries requested data, such as an exported history, and stays as it is.
+ */
+function guardOutput(): void {
+  const write = process.stderr.write.bind(process.stderr);
+  const guarded = (chunk: string | Uint8Array, ...rest: []): boolean =>
+    write(typeof chunk === 'string' ? redact(chunk) : chunk, ...rest);
+  process.stderr.write = guarded;
+  for (const method of METHODS) {
+    const original = console[method].bind(console);
+    console[method] = (...values: unknown[]) => original('%s', redact(format(...values)));
+  }
+  const log = console.log;
+  console.dir = (value: unknown, options?: object) => log('%s', inspect(value, options));
 }

@@ -1,41 +1,66 @@
 import type { Client } from '@temporalio/client';
-import { NoRunError, readRun, type RunReading } from '../history/read-run.js';
-import { advice } from './reports/next-command.js';
+import { NoRunError } from '../core/errors.js';
+import { visible } from '../core/text/summaries.js';
+import { endOfRun } from '../history/end-of-run.js';
+import { readRun, type RunReading } from '../history/read-run.js';
+import { hasLiveWorker } from '../temporal/probe-worker.js';
 import type { CliContext } from './context.js';
+import { formatAgo } from './format/format-time.js';
 import { noteServer } from './hosting/note-server.js';
+import { nextCommand, nextCommandFor } from './reports/next-command.js';
 
-/** A run that a command is about, with the client that it was read by. */
+/** A run that a command is about, with the client that read it. */
 export interface OpenedRun {
   readonly client: Client;
   readonly run: RunReading;
 }
 
-/** Reads the run. Throws an error that names what to type when there is none. */
+/** Reads a run. Throws an error that names the command that lists runs if there is no such run. */
 export async function openRun(context: CliContext, id: string): Promise<OpenedRun> {
   noteServer(context, await context.server());
   const client = await context.client();
   try {
     return { client, run: await readRun(client, id) };
   } catch (error) {
-    if (!(error instanceof NoRunError)) throw error;
-    throw new Error(`${error.message}; the runs there are: ${advice(context, 'list')}`, {
+    if (!NoRunError.isInstance(error)) throw error;
+    throw new Error(`${error.message}; list runs with: ${nextCommand(context, 'list')}`, {
       cause: error,
     });
   }
 }
 
-/** A command about a run as it can be copied; where it needs a worker, with the run's own queue. */
-export async function adviceFor(
-  context: CliContext,
-  { taskQueue }: Pick<RunReading, 'taskQueue'>,
-  words: readonly string[],
-): Promise<string> {
-  const here = await context.taskQueue();
-  const options = here === taskQueue ? context.options : { ...context.options, taskQueue };
-  return advice({ options }, words.map((word) => shellWord(word)).join(' '));
+/** Reads a run that has not ended. Throws an error that says how and when it ended otherwise. */
+export async function openLivingRun(context: CliContext, id: string): Promise<OpenedRun> {
+  const opened = await openRun(context, id);
+  const { run } = opened;
+  const end = endOfRun(run);
+  if (end === null) return opened;
+  const { status } = end.outcome;
+  const how = end.reason === status ? status : `${status} (${end.reason})`;
+  const when = formatAgo(run.view.ended?.at ?? Date.now(), Date.now());
+  const see = await nextCommandFor(context, run, ['status', id]);
+  throw new Error(`run ${visible(id)} has ended: ${how}, ${when}. See: ${see}`);
 }
 
-/** An id may hold anything. */
-function shellWord(word: string): string {
-  return /^[\w./:@=+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+/**
+ * Throws within seconds if no worker answers on the run's task queue: the run itself accepts
+ * decisions, and it needs a worker for that.
+ */
+export async function requireWorker(
+  context: CliContext,
+  { client, run }: OpenedRun,
+  decision: string,
+): Promise<void> {
+  if (await hasLiveWorker(client, run.taskQueue)) return;
+  throw new Error(
+    `${decision} needs a worker, and none answers on task queue "${visible(run.taskQueue)}". ` +
+      `Start one with: ${await workerCommands(context, run)}; then run this command again.`,
+  );
+}
+
+/** Returns the two commands that start a worker for a run. */
+export async function workerCommands(context: CliContext, run: RunReading): Promise<string> {
+  const worker = await nextCommandFor(context, run, ['worker']);
+  const attach = await nextCommandFor(context, run, ['attach', run.id]);
+  return `${worker}  (or, to follow the run as well: ${attach})`;
 }

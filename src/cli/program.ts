@@ -1,30 +1,160 @@
-import { Command as Program } from 'commander';
+import { Command as Program, type Command as Entry } from 'commander';
 import { printable } from '../core/text/hidden.js';
 import { ownVersion } from '../version.js';
-import { repeated } from './repeated-options.js';
+import type { Command } from './command.js';
+import { repeated } from './input/option-parsers.js';
 
-/** The command line without its commands: name, version, and the options that all of them take. */
-export function createProgram(): Program {
-  return new Program('perdure')
+/** Runs a command. `entry` holds the parsed options, `options` the command's own by name. */
+export type Runner = (command: Command<object>, entry: Entry, options: object) => Promise<void>;
+
+/** A command in the help text; its module is loaded when the command is used. */
+interface Listed {
+  readonly summary: string;
+  readonly load: () => Promise<Command<never>>;
+}
+
+const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
+  'Start and follow:': {
+    init: {
+      summary: 'write a starter perdure.config.ts with a task queue of its own',
+      load: async () => (await import('./commands/init.js')).init,
+    },
+    run: {
+      summary: 'start a run and follow it until it ends',
+      load: async () => (await import('./commands/run.js')).run,
+    },
+    attach: {
+      summary: 'follow a run, with a worker if none is running',
+      load: async () => (await import('./commands/attach.js')).attach,
+    },
+    fork: {
+      summary: 'start a run with the messages of another run, and follow it',
+      load: async () => (await import('./commands/fork.js')).fork,
+    },
+  },
+  'Talk to a run:': {
+    send: {
+      summary: 'send a message to a run and follow the turn that answers it',
+      load: async () => (await import('./commands/send.js')).send,
+    },
+    pause: {
+      summary: 'let calls in flight end and start nothing more',
+      load: async () => (await import('./commands/pause.js')).pause,
+    },
+    resume: {
+      summary: 'continue a paused run, or retry a blocked run at once',
+      load: async () => (await import('./commands/resume.js')).resume,
+    },
+    resolve: {
+      summary: 'resolve a tool call with an unknown outcome or a changed tool',
+      load: async () => (await import('./commands/resolve.js')).resolve,
+    },
+    limits: {
+      summary: 'show or change the limits of a run',
+      load: async () => (await import('./commands/limits.js')).limits,
+    },
+    close: {
+      summary: 'end an open run after the messages it already has',
+      load: async () => (await import('./commands/close.js')).close,
+    },
+    cancel: {
+      summary: 'cancel a run or its current turn',
+      load: async () => (await import('./commands/cancel.js')).cancel,
+    },
+  },
+  'Read (works without a worker):': {
+    status: {
+      summary: 'show the status of a run',
+      load: async () => (await import('./commands/status.js')).status,
+    },
+    list: {
+      summary: 'list runs',
+      load: async () => (await import('./commands/list.js')).list,
+    },
+    transcript: {
+      summary: 'print the messages of a run, across all segments',
+      load: async () => (await import('./commands/transcript.js')).transcript,
+    },
+    export: {
+      summary: 'export the history of a run as JSON',
+      load: async () => (await import('./commands/export.js')).exportRun,
+    },
+    replay: {
+      summary: 'check that this version replays recorded histories',
+      load: async () => (await import('./commands/replay.js')).replay,
+    },
+    'live-token': {
+      summary: 'create a token that can read one run live',
+      load: async () => (await import('./commands/live-token.js')).liveToken,
+    },
+  },
+  'Operate:': {
+    dev: {
+      summary: 'run a server and a worker that reloads when your code changes',
+      load: async () => (await import('./commands/dev.js')).dev,
+    },
+    worker: {
+      summary: 'run a worker until interrupted',
+      load: async () => (await import('./commands/worker.js')).worker,
+    },
+    mcp: {
+      summary: 'serve agents to MCP clients over stdin and stdout',
+      load: async () => (await import('./commands/mcp.js')).mcp,
+    },
+    doctor: {
+      summary: 'check the server, the workers, the models, and the versions in use',
+      load: async () => (await import('./commands/doctor.js')).doctor,
+    },
+  },
+};
+
+/** Creates the command line: the global options and the list of commands. */
+export function createProgram(runner: Runner): Program {
+  const program = new Program('perdure')
     .description('Durable AI agents on Temporal.')
     .version(ownVersion(), '-v, --version')
-    .option('--config <file>', 'default: perdure.config.ts or .js here, else the agent `files`')
-    .option('--no-config', 'load no configuration file: only the built-in agent `files`')
-    .option('--write', 'let the agent `files` write documents and data; default: it only reads')
-    .option('--allow-write <glob>', 'also what it refuses: code, settings of tools', repeated)
-    .option('--allow-read <glob>', 'also what it refuses: secrets, such as .env files', repeated)
-    .option('--address <host:port>', 'Temporal server; default: one that runs, else its own')
+    .option('--config <file>', 'default: ./perdure.config.ts or .js, else the built-in agent `files`')
+    .option('--no-config', 'load no configuration file; use only the built-in agent `files`')
+    .option('--write', 'let `files` write documents and data; default: read only')
+    .option('--allow-write <glob>', 'let `files` also write code or tool settings', repeated)
+    .option('--allow-read <glob>', 'let `files` also read secrets, such as .env files', repeated)
+    .option('--address <host:port>', 'Temporal server; default: a running one, else the embedded one')
     .option('--namespace <name>', 'Temporal namespace')
-    .option(
-      '--task-queue <name>',
-      "where workers listen; default: the configuration's, else perdure",
-    )
+    .option('--task-queue <name>', 'task queue of the workers; default: from the configuration')
     .option('--json', 'print one JSON document on stdout')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => process.stdout.write(printable(text)),
       writeErr: (text) => process.stderr.write(printable(text)),
     })
-    .showHelpAfterError('(add --help for the usage)')
+    .showHelpAfterError('(run with --help for usage)')
     .exitOverride();
+  const loaders = new Map<string, Listed['load']>();
+  for (const [group, commands] of Object.entries(COMMANDS)) {
+    program.commandsGroup(group);
+    for (const [name, { summary, load }] of Object.entries(commands)) {
+      program.command(name).description(summary);
+      loaders.set(name, load);
+    }
+  }
+  return program.hook('preSubcommand', async (_, entry) => {
+    const load = loaders.get(entry.name());
+    if (load !== undefined) registerCommand(entry, await load(), runner);
+  });
+}
+
+/** Adds the arguments, the options, and the action of a command to its entry. */
+function registerCommand(entry: Entry, command: Command<never>, runner: Runner): void {
+  command.declare?.(entry);
+  entry.action(async () => {
+    const names = entry.registeredArguments.map((argument) => toCamelCase(argument.name()));
+    const values = names.map((name, index) => [name, entry.processedArgs[index]]);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `declare` names what `run` reads
+    const declared = command as Command<object>;
+    await runner(declared, entry, { ...Object.fromEntries(values), ...entry.opts() });
+  });
+}
+
+function toCamelCase(name: string): string {
+  return name.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -1,7 +1,7 @@
 import { storeUpload } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Attachment } from '../core/transcript/messages.js';
-import { mediaTypeOf } from '../core/text/media-type.js';
+import { detectMediaType } from '../core/text/media-type.js';
 import { InputError } from '../core/errors.js';
 
 export interface AttachOptions {
@@ -26,7 +26,7 @@ export async function attach(
   if (bytes.length === 0 || bytes.length > MAX_ATTACHED_BYTES) {
     throw new InputError(`attach: ${bytes.length} bytes; give 1 to ${MAX_ATTACHED_BYTES}`);
   }
-  const mediaType = given ?? mediaTypeOf(bytes);
+  const mediaType = given ?? detectMediaType(bytes);
   if (mediaType === null) {
     throw new InputError(
       'attach: nobody can tell what these bytes are; give `mediaType`, e.g. "text/csv"',

@@ -4,11 +4,15 @@ import { show, type RunInput } from '../core/input/input.js';
 import { canonicalJson, type Json } from '../core/json.js';
 import type { Outcome } from '../core/outcome.js';
 import { nothingSpent } from '../core/state.js';
-import { NoRunError } from '../history/read-run.js';
 import { waitForResult } from './result.js';
-import { agentName, createRunInput, type AgentLike, type RunSettings } from '../updates/run-input.js';
-import { InputError } from '../core/errors.js';
-import { IdTakenError, startRun } from '../updates/start.js';
+import {
+  agentName,
+  createRunInput,
+  type AgentLike,
+  type RunSettings,
+} from '../updates/run-input.js';
+import { IdTakenError, InputError, NoRunError } from '../core/errors.js';
+import { startRun } from '../updates/start.js';
 
 /** One piece of a batch: a message, or a message with settings of its own. */
 export type BatchTask = string | (RunSettings & { readonly message: string });

@@ -124,7 +124,7 @@ export interface PerdureClient {
     options?: DecisionOptions & { readonly turn?: number },
   ): Promise<number>;
   /** An open run takes no more messages, and ends with those that it has. */
-  closeRun(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
+  close(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
   /** Replaces the named limits. @returns all as they are now */
   setLimits(
     run: RunLike<unknown>,
@@ -141,5 +141,7 @@ export interface PerdureClient {
     options: BatchOptions,
   ): Batch<Output>;
   /** Closes the connection, unless it was given. Runs do not notice. */
-  close(): Promise<void>;
+  disconnect(): Promise<void>;
+  /** The same as `disconnect`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }

@@ -46,18 +46,23 @@ const CONNECT_MS = 5_000;
 /** Connects, and rejects where no server answers. */
 export async function openClient(options: ClientOptions): Promise<PerdureClient> {
   const { env = process.env } = options;
-  const { client, close } = await connected(options, env);
+  const { client, disconnect } = await connected(options, env);
   const taskQueue = resolveTaskQueue(options, env);
   const home = options.home ?? homeOf(env);
   const archive = options.archive ?? fileArchive(join(home, 'archive'));
   const blobs = options.blobs ?? fileBlobStore(join(home, 'blobs'));
-  const feeds = createRunStreams(client, { sources: [liveWorkers(home, { hosts: readLiveHosts(env) })] });
+  const feeds = createRunStreams(client, {
+    sources: [liveWorkers(home, { hosts: readLiveHosts(env) })],
+  });
   const { by } = options;
   claim(by);
   const mine = (how: DecisionOptions = {}): DecisionOptions => ({ ...(by && { by }), ...how });
   return {
     async start(agent, { id = newRunId(agentName(agent)), ...given }) {
-      const input = createRunInput(agent, { ...given, ...(await claimAttachments(blobs, id, given)) });
+      const input = createRunInput(agent, {
+        ...given,
+        ...(await claimAttachments(blobs, id, given)),
+      });
       return await startRun(client, input, { id, taskQueue });
     },
     attach: (bytes, how = {}) => attach(blobs, bytes, how),
@@ -82,25 +87,27 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
     resume: (run, how) => resumeRun(client, idOf(run), mine(how)),
     cancel: (run) => cancel(client, idOf(run)),
     cancelTurn: (run, how) => cancelTurn(client, idOf(run), mine(how)),
-    closeRun: (run, how) => closeRun(client, idOf(run), mine(how)),
+    close: (run, how) => closeRun(client, idOf(run), mine(how)),
     setLimits: (run, limits, how) => setLimits(client, idOf(run), limits, mine(how)),
     resolve: (run, resolution, how) => resolveCall(client, idOf(run), resolution, mine(how)),
     schedule: createSchedules(client, taskQueue),
     batch: (agent, tasks, given) => createBatch(client, { agent, tasks, taskQueue }, given),
-    close,
+    disconnect,
+    [Symbol.asyncDispose]: disconnect,
   };
 }
 
 interface Connected {
   readonly client: Client;
-  readonly close: () => Promise<void>;
+  readonly disconnect: () => Promise<void>;
 }
 
 async function connected(
   options: ClientOptions,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Connected> {
-  if (options.client !== undefined) return { client: options.client, close: async () => undefined };
+  if (options.client !== undefined)
+    return { client: options.client, disconnect: async () => undefined };
   const target = connectionTarget(options, env);
   try {
     const connection = await Connection.connect({
@@ -109,7 +116,7 @@ async function connected(
       connectTimeout: CONNECT_MS,
     });
     const client = new Client({ connection, namespace: target.namespace });
-    return { client, close: () => connection.close() };
+    return { client, disconnect: () => connection.close() };
   } catch (error) {
     const message =
       `no Temporal server answers at ${target.address}; start one (npx perdure dev), ` +

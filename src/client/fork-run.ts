@@ -6,7 +6,12 @@ import type { Attachment } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
 import { claimAttachments } from './claim-attachments.js';
 import { readRun, type RunReading } from '../history/read-run.js';
-import { agentName, createRunInput, type AgentLike, type RunSettings } from '../updates/run-input.js';
+import {
+  agentName,
+  createRunInput,
+  type AgentLike,
+  type RunSettings,
+} from '../updates/run-input.js';
 import { InputError } from '../core/errors.js';
 import { readSegmentStart } from '../history/segments.js';
 import { newRunId, startRun, type StartedRun } from '../updates/start.js';

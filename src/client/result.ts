@@ -8,21 +8,13 @@ import { isObject } from '../core/json.js';
 import { outcomeOf, type Projection } from '../history/projection.js';
 import { describeRun, readRun, type RunReading } from '../history/read-run.js';
 import { previousRunId, readSegmentStart, readSegment } from '../history/segments.js';
-import { InputError } from '../core/errors.js';
-import { PerdureError } from '../core/errors.js';
+import { InputError, ResultLostError } from '../core/errors.js';
 
 export interface ResultOptions {
   /** Which turn; default: the end of a task run, and the latest turn that an open run was given. */
   readonly turn?: number;
   /** Ends the waiting; the run does not notice. */
   readonly signal?: AbortSignal;
-}
-
-/** The turn is over and how it ended cannot be told any more. */
-export class ResultLostError extends PerdureError {
-  static readonly code = 'result_lost';
-  override readonly name = 'ResultLostError';
-  override readonly code = ResultLostError.code;
 }
 
 /**

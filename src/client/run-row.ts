@@ -2,8 +2,9 @@ import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { Outcome } from '../core/outcome.js';
 import type { RunStatusName } from '../core/status.js';
-import { NoRunError, readRun } from '../history/read-run.js';
+import { readRun } from '../history/read-run.js';
 import { toRunStatus } from './status.js';
+import { NoRunError } from '../core/errors.js';
 
 /** A run as a list shows it. */
 export interface RunRow {

@@ -5,7 +5,7 @@ import {
   type RunStatus,
   type RunStatusName,
 } from '../core/status.js';
-import { isObject, textOf } from '../core/json.js';
+import { isObject, textField } from '../core/json.js';
 import { nextAction } from '../core/next-action.js';
 import { safetyPending } from '../core/calls/safety.js';
 import { nothingSpent } from '../core/state.js';
@@ -92,6 +92,6 @@ function keyOf(facts: RunReading['facts'], callId: string): string {
       fact.input['call']['id'] === callId,
   );
   return scheduled?.type === 'scheduled' && isObject(scheduled.input)
-    ? textOf(scheduled.input, 'key')
+    ? textField(scheduled.input, 'key')
     : '';
 }

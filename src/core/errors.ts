@@ -75,3 +75,104 @@ export class InputError extends PerdureError {
   override readonly name = 'InputError';
   override readonly code = InputError.code;
 }
+
+/** No Temporal server answers. The message names what was tried, and the fix. */
+export class NoServerError extends PerdureError {
+  static readonly code = 'no_server';
+  override readonly name = 'NoServerError';
+  override readonly code = NoServerError.code;
+}
+
+/** The workflow id is taken, by a running or an ended run: an id names one run only. */
+export class IdTakenError extends PerdureError {
+  static readonly code = 'id_taken';
+  override readonly name = 'IdTakenError';
+  override readonly code = IdTakenError.code;
+}
+
+/** There is no run with this id: no workflow at all, or one that is not a perdure agent. */
+export class NoRunError extends PerdureError {
+  static readonly code = 'no_run';
+  override readonly name = 'NoRunError';
+  override readonly code = NoRunError.code;
+}
+
+/** The turn is over, and its outcome cannot be read any more. */
+export class ResultLostError extends PerdureError {
+  static readonly code = 'result_lost';
+  override readonly name = 'ResultLostError';
+  override readonly code = ResultLostError.code;
+}
+
+/** There is no schedule with this id: none at all, or one that perdure did not create. */
+export class NoScheduleError extends PerdureError {
+  static readonly code = 'no_schedule';
+  override readonly name = 'NoScheduleError';
+  override readonly code = NoScheduleError.code;
+}
+
+/** A worker's build could not be made the current one. The message holds the server's reason and the fix. */
+export class DeploymentError extends PerdureError {
+  static readonly code = 'deployment';
+  override readonly name = 'DeploymentError';
+  override readonly code = DeploymentError.code;
+}
+
+/** A worker cannot serve live streams with these options. The message names the fix. */
+export class LiveOptionsError extends PerdureError {
+  static readonly code = 'live_options';
+  override readonly name = 'LiveOptionsError';
+  override readonly code = LiveOptionsError.code;
+}
+
+/** A token for live streams cannot be made with these options. */
+export class RunTokenError extends PerdureError {
+  static readonly code = 'run_token';
+  override readonly name = 'RunTokenError';
+  override readonly code = RunTokenError.code;
+}
+
+/**
+ * Why no worker answered: `missing`, no worker polls the run's task queue; `silent`, one polls it and
+ * does not answer, since it is frozen, cut off, or busy. Null where this is not known, or not the reason.
+ */
+export type WorkerSeen = 'missing' | 'silent' | null;
+
+/** The run refused a message or a decision. It has no effect, and repeating it has none either. */
+export class RefusedError extends PerdureError {
+  static readonly code = 'refused';
+  override readonly name = 'RefusedError';
+  override readonly code = RefusedError.code;
+}
+
+interface NotDeliveredOptions extends ErrorOptions {
+  readonly mayArrive: boolean;
+  readonly worker?: WorkerSeen;
+  readonly messageId?: string | undefined;
+}
+
+/** No answer came to a message or a decision. The message of the error says why. */
+export class NotDeliveredError extends PerdureError {
+  static readonly code = 'not_delivered';
+  override readonly name = 'NotDeliveredError';
+  override readonly code = NotDeliveredError.code;
+  /**
+   * True: the run may have taken it, or may still. False: it did not reach the run and never will, so
+   * it is safe to send it again.
+   */
+  readonly mayArrive: boolean;
+  /** Why no worker answered, where this is known to be the reason. */
+  readonly worker: WorkerSeen;
+  /** The id that makes a repeat of a message safe: the run takes an id once. Null for a decision. */
+  readonly messageId: string | null;
+
+  constructor(
+    message: string,
+    { mayArrive, worker = null, messageId, ...options }: NotDeliveredOptions,
+  ) {
+    super(message, options);
+    this.mayArrive = mayArrive;
+    this.worker = worker;
+    this.messageId = messageId ?? null;
+  }
+}

@@ -1,5 +1,5 @@
 import { nameInCalledId } from '../core/calls/idempotency.js';
-import { isOutcome, misfit } from '../core/guards/recorded.js';
+import { isOutcome, misfitMessage } from '../core/guards/recorded.js';
 import type { RawEvent, HistoryEvent } from './decode-event.js';
 import { readFailure, readFirst } from './payloads.js';
 
@@ -33,7 +33,7 @@ export function decodeChildEvent(event: RawEvent): Told | null {
   } as const;
   if (completed) {
     const result = readFirst(completed.result?.payloads);
-    return { ...end, result, message: isOutcome(result) ? '' : misfit('agent', result) };
+    return { ...end, result, message: isOutcome(result) ? '' : misfitMessage('agent', result) };
   }
   if (cancelled) return { ...end, result: readFirst(cancelled.details?.payloads), message: '' };
   if (failed) {

@@ -1,5 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { isObject, textOf } from '../core/json.js';
+import { isObject, textField } from '../core/json.js';
 import { decodeChildEvent } from './decode-child-event.js';
 import { read, readAll, readFailure, readFirst, type EventFailure } from './payloads.js';
 
@@ -154,7 +154,7 @@ function runFact(event: RawEvent): Told | null {
   const marker = event.markerRecordedEventAttributes;
   if (marker?.markerName === 'core_local_activity') {
     const data = readFirst(marker.details?.['data']?.payloads);
-    const activity = isObject(data) ? textOf(data, 'activity_type') : '';
+    const activity = isObject(data) ? textField(data, 'activity_type') : '';
     const result = readFirst(marker.details?.['result']?.payloads);
     const failure = marker.failure && { failure: readFailure(marker.failure) };
     return { type: 'local', activity, result, ...failure };

@@ -3,11 +3,11 @@ import {
   type Client,
   type WorkflowExecutionDescription,
 } from '@temporalio/client';
-import { isObject, textOf } from '../core/json.js';
+import { isObject, textField } from '../core/json.js';
 import { visible } from '../core/text/summaries.js';
 import { decodeEvent, type History, type HistoryEvent } from './decode-event.js';
 import { project, type Projection } from './projection.js';
-import { PerdureError } from '../core/errors.js';
+import { NoRunError } from '../core/errors.js';
 
 /** A run as the server knows it at this moment; no worker is asked. */
 export interface RunReading {
@@ -23,13 +23,6 @@ export interface RunReading {
   readonly view: Projection;
   /** Why somebody terminated it; empty where nobody did, or said. */
   readonly terminatedWhy: string;
-}
-
-/** There is no run of this id: nothing at all, or a workflow that is not perdure's. */
-export class NoRunError extends PerdureError {
-  static readonly code = 'no_run';
-  override readonly name = 'NoRunError';
-  override readonly code = NoRunError.code;
 }
 
 /** The description of a run. Rejects with a `NoRunError`. */
@@ -68,7 +61,7 @@ export async function readRun(client: Client, id: string): Promise<RunReading> {
 /** The agent that a run's first event asks for; empty where it names none. */
 function agentOf([started]: readonly HistoryEvent[]): string {
   if (started?.type !== 'started' || !isObject(started.input)) return '';
-  return textOf(started.input, 'agent');
+  return textField(started.input, 'agent');
 }
 
 function asNoRun(id: string): (error: unknown) => never {

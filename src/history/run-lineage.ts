@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { isObject, textOf } from '../core/json.js';
+import { isObject, textField } from '../core/json.js';
 import { describeRun, readRun, type RunReading } from './read-run.js';
 import { readSegmentStart } from './segments.js';
 
@@ -7,7 +7,7 @@ import { readSegmentStart } from './segments.js';
 export async function readAgentName(client: Client, id: string): Promise<string> {
   const { runId } = await describeRun(client, id);
   const { input } = (await readSegmentStart(client, id, runId)) ?? {};
-  return isObject(input) ? textOf(input, 'agent') : '';
+  return isObject(input) ? textField(input, 'agent') : '';
 }
 
 /** A run, the run that it was forked from, and so on. A run that the server has forgotten ends the list. */

@@ -3,9 +3,10 @@ import { ArchiveError, type Archive } from '../storage/archive.js';
 import { isSide, type Artifact, type Message } from '../core/transcript/messages.js';
 import type { ForkPoint } from '../core/state.js';
 import type { TranscriptPage } from '../core/status.js';
-import { NoRunError, readRun, type RunReading } from './read-run.js';
+import { readRun, type RunReading } from './read-run.js';
 import { readSegment } from './segments.js';
 import type { TranscriptRange } from './transcript.js';
+import { NoRunError } from '../core/errors.js';
 
 export interface RunTranscript extends TranscriptPage {
   /**

@@ -1,36 +1,39 @@
-import { endOf, from, isContinued, unitsOf, type Piece, type PlacedPiece } from './delta.js';
+import type { ModelDelta } from '../models/model.js';
+import { endOf, isContinued, lengthOf, trimBefore, type Delta } from './delta.js';
 
-/** UTF-16 units that are kept of an attempt; of a longer one the newest. */
+/** UTF-16 units kept of an attempt: the newest ones. */
 const KEPT_UNITS = 1024 * 1024;
-/** Pieces grow up to this size, so that taking the newest out of a long text does not copy all of it. */
-const PIECE_UNITS = 4_096;
+/** Deltas are merged up to this size, so that reading the newest one does not copy the whole text. */
+const MERGED_UNITS = 4_096;
 
-/** What was told of an attempt, for whoever comes late or falls behind. */
+/** The deltas of one attempt, kept for readers that come late or fall behind. */
 export interface AttemptLog {
-  /** UTF-16 units told so far. */
+  /** UTF-16 units received so far. */
   readonly end: number;
-  /** Adds what comes next. */
-  push(piece: Piece): void;
-  /** Adds what is not known yet. @returns that */
-  receive(pieces: readonly PlacedPiece[]): readonly PlacedPiece[];
-  /** All that is kept from an offset on, in as few pieces as there can be. */
-  since(offset: number): readonly PlacedPiece[];
+  /** Appends a delta behind all others. */
+  push(delta: ModelDelta): void;
+  /** Appends what is new in these deltas, and returns only that. Ignores repeats and overlaps. */
+  receive(deltas: readonly Delta[]): readonly Delta[];
+  /** Returns all that is kept from an offset on, merged into as few deltas as possible. */
+  since(offset: number): readonly Delta[];
 }
 
+type MutableDelta = Delta & { text: string };
+
 export function createAttemptLog(keptUnits = KEPT_UNITS): AttemptLog {
-  /** Its own, so that a token costs no new one. */
-  let kept: { -readonly [Key in keyof PlacedPiece]: PlacedPiece[Key] }[] = [];
+  /** Owned by this log, so that appending a token allocates no new object. */
+  let kept: MutableDelta[] = [];
   let end = 0;
 
-  const add = (piece: Piece, offset: number): void => {
+  const add = (delta: ModelDelta, offset: number): void => {
     const last = kept.at(-1);
-    if (last !== undefined && unitsOf(last) < PIECE_UNITS && isContinued(last, piece, offset)) {
-      last.text += piece.text;
+    if (last !== undefined && lengthOf(last) < MERGED_UNITS && isContinued(last, delta, offset)) {
+      last.text += delta.text;
     } else {
-      kept.push({ ...piece, offset });
+      kept.push({ ...delta, offset });
     }
-    end = offset + unitsOf(piece);
-    // Seldom, and then half of it: each time costs as much as there are pieces.
+    end = offset + lengthOf(delta);
+    // Dropping costs as much as there are deltas, so it is done rarely, and half of the log at a time.
     if (end - (kept[0]?.offset ?? end) > 2 * keptUnits) {
       kept = kept.filter((one) => endOf(one) > end - keptUnits);
     }
@@ -40,29 +43,31 @@ export function createAttemptLog(keptUnits = KEPT_UNITS): AttemptLog {
     get end() {
       return end;
     },
-    push(piece) {
-      if (unitsOf(piece) > 0) add(piece, end);
+    push(delta) {
+      if (lengthOf(delta) > 0) add(delta, end);
     },
-    receive(pieces) {
-      const fresh = pieces.filter((piece) => endOf(piece) > end).map((piece) => from(piece, end));
-      for (const piece of fresh) add(piece, piece.offset);
+    receive(deltas) {
+      const fresh = deltas
+        .filter((delta) => endOf(delta) > end)
+        .map((delta) => trimBefore(delta, end));
+      for (const delta of fresh) add(delta, delta.offset);
       return fresh;
     },
     since(offset) {
       if (offset >= end) return [];
-      const first = kept.findLastIndex((piece) => piece.offset <= offset);
-      const found: PlacedPiece[] = [];
-      for (const piece of kept.slice(Math.max(first, 0))) {
-        if (endOf(piece) <= offset) continue;
-        const wanted = from(piece, offset);
-        const last = found.at(-1);
-        if (last !== undefined && isContinued(last, wanted, wanted.offset)) {
-          found[found.length - 1] = { ...last, text: last.text + wanted.text };
+      const first = kept.findLastIndex((delta) => delta.offset <= offset);
+      const merged: Delta[] = [];
+      for (const delta of kept.slice(Math.max(first, 0))) {
+        if (endOf(delta) <= offset) continue;
+        const next = trimBefore(delta, offset);
+        const last = merged.at(-1);
+        if (last !== undefined && isContinued(last, next, next.offset)) {
+          merged[merged.length - 1] = { ...last, text: last.text + next.text };
         } else {
-          found.push({ ...wanted });
+          merged.push({ ...next });
         }
       }
-      return found;
+      return merged;
     },
   };
 }

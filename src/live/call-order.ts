@@ -1,61 +1,61 @@
-import { callOf, type LiveAttempt } from './attempt.js';
 import { createAttemptLog, type AttemptLog } from './attempt-log.js';
-import type { Frame } from './delta.js';
+import { callKey, type LiveAttempt } from './attempt.js';
+import type { DeltaBatch } from './delta.js';
 
-/** Attempts of calls that history does not tell of yet; those of lost workers are never told of. */
+/** Calls that the history does not show yet. Those of lost workers never appear there. */
 const KEPT_UNKNOWN = 8;
 
-export interface HeardAttempt {
+/** An attempt of which a worker has sent something. */
+export interface KnownAttempt {
   readonly attempt: LiveAttempt;
   readonly log: AttemptLog;
 }
 
 /**
- * Puts pieces of replies, which come from any worker at any time, in order with what history tells:
- * those of a call come behind its beginning and never behind its end, and those of an attempt never
- * behind a later one.
+ * Orders live deltas, which come from any worker at any time, by the history: the deltas of a call
+ * come after the call's start and never after its end, and no attempt comes after a later one.
  */
 export interface CallOrder {
-  /** Takes what a worker tells. @returns whether there is something new to tell of the current attempt */
-  heard(frame: Frame): boolean;
-  /** History tells that a call has begun. */
-  begun(call: string): void;
-  /** History tells that it has ended, however. */
-  ended(call: string): void;
-  /** The attempt of a call that has begun and not ended; null where nothing was heard of one. */
-  current(): HeardAttempt | null;
+  /** Takes a batch from a worker. Returns whether it adds something to a call that is open. */
+  receive(batch: DeltaBatch): boolean;
+  /** The history shows that a call has started. */
+  open(call: string): void;
+  /** The history shows that a call has ended, with any result. */
+  close(call: string): void;
+  /** Returns the newest attempt of the open call; null if no worker has sent anything of one. */
+  current(): KnownAttempt | null;
 }
 
 export function createCallOrder(): CallOrder {
-  const heard = new Map<string, HeardAttempt>();
+  const known = new Map<string, KnownAttempt>();
   const open = new Set<string>();
 
-  const forgetOthers = (): void => {
-    const unknown = [...heard.keys()].filter((call) => !open.has(call));
-    for (const call of unknown.slice(0, -KEPT_UNKNOWN)) heard.delete(call);
+  const dropOldUnknown = (): void => {
+    const unknown = [...known.keys()].filter((call) => !open.has(call));
+    for (const call of unknown.slice(0, -KEPT_UNKNOWN)) known.delete(call);
   };
 
   return {
-    heard({ attempt, pieces }) {
-      const call = callOf(attempt);
-      const known = heard.get(call);
-      if (known !== undefined && attempt.attempt < known.attempt.attempt) return false;
-      const isNew = known === undefined || attempt.attempt > known.attempt.attempt;
-      const one = isNew ? { attempt, log: createAttemptLog() } : known;
-      if (isNew) heard.set(call, one);
-      const fresh = one.log.receive(pieces);
-      forgetOthers();
+    receive({ attempt, deltas }) {
+      const call = callKey(attempt);
+      const newest = known.get(call);
+      if (newest !== undefined && attempt.attempt < newest.attempt.attempt) return false;
+      const isNew = newest === undefined || attempt.attempt > newest.attempt.attempt;
+      const entry = isNew ? { attempt, log: createAttemptLog() } : newest;
+      if (isNew) known.set(call, entry);
+      const fresh = entry.log.receive(deltas);
+      dropOldUnknown();
       return open.has(call) && (isNew || fresh.length > 0);
     },
-    begun: (call) => void open.add(call),
-    ended(call) {
+    open: (call) => void open.add(call),
+    close(call) {
       open.delete(call);
-      heard.delete(call);
+      known.delete(call);
     },
     current() {
       for (const call of open) {
-        const known = heard.get(call);
-        if (known !== undefined) return known;
+        const newest = known.get(call);
+        if (newest !== undefined) return newest;
       }
       return null;
     },

@@ -1,56 +1,45 @@
-import type { Delta } from '../models/model.js';
+import type { ModelDelta } from '../models/model.js';
 import type { LiveAttempt } from './attempt.js';
 
-/** What was told of an attempt in one go. `call`: the arguments of a call, as JSON text in the making. */
-export interface Piece {
-  readonly kind: 'text' | 'reasoning' | 'call';
-  readonly text: string;
-  /** Of a call: its place in the reply, from 0. */
-  readonly index?: number;
-  /** Of a call, with its first piece. */
-  readonly name?: string;
-}
+/**
+ * One part of a reply in progress, on its way from the worker to the readers. `offset` is its place in
+ * the attempt: the UTF-16 units before it, names of calls included.
+ */
+export type Delta = ModelDelta & { readonly offset: number };
 
-/** A piece in its place: UTF-16 units, names included, that were told of the attempt before it. */
-export type PlacedPiece = Piece & { readonly offset: number };
-
-/** Pieces of an attempt on their way; none of them: it has only begun. */
-export interface Frame {
+/** Deltas of one attempt, in order. An empty batch says that the attempt has begun. */
+export interface DeltaBatch {
   readonly attempt: LiveAttempt;
-  readonly pieces: readonly PlacedPiece[];
+  readonly deltas: readonly Delta[];
 }
 
-export function pieceOf(delta: Delta): Piece {
-  if (delta.type !== 'call') return { kind: delta.type, text: delta.text };
-  const { index, name, arguments: text = '' } = delta;
-  return { kind: 'call', text, index, ...(name !== undefined && { name }) };
-}
-
-/** UTF-16 units by which it takes the attempt on. */
-export function unitsOf({ text, name = '' }: Piece): number {
+/** Returns the UTF-16 units by which a delta lengthens its attempt. */
+export function lengthOf({ text, name = '' }: ModelDelta): number {
   return name.length + text.length;
 }
 
-export function endOf(piece: PlacedPiece): number {
-  return piece.offset + unitsOf(piece);
+/** Returns the offset at which the next delta begins. */
+export function endOf(delta: Delta): number {
+  return delta.offset + lengthOf(delta);
 }
 
-/** What of a piece is not before this offset; the piece itself where all of it is. */
-export function from(piece: PlacedPiece, offset: number): PlacedPiece {
-  if (offset <= piece.offset) return piece;
-  const { name = '', ...rest } = piece;
-  const cut = offset - piece.offset;
-  const left = name.slice(cut);
-  const text = piece.text.slice(Math.max(0, cut - name.length));
-  return { ...rest, text, offset, ...(left !== '' && { name: left }) };
+/** Returns the part of a delta from an offset on, or the delta itself if all of it is behind the offset. */
+export function trimBefore(delta: Delta, offset: number): Delta {
+  if (offset <= delta.offset) return delta;
+  const cut = offset - delta.offset;
+  if (delta.kind !== 'call') return { ...delta, text: delta.text.slice(cut), offset };
+  const { name = '', ...rest } = delta;
+  const nameRest = name.slice(cut);
+  const text = delta.text.slice(Math.max(0, cut - name.length));
+  return { ...rest, text, offset, ...(nameRest !== '' && { name: nameRest }) };
 }
 
-/** Whether the second, at this offset, goes on exactly where the first one ends, in the same part of the reply. */
-export function isContinued(one: PlacedPiece, other: Piece, offset: number): boolean {
+/** Whether `next`, placed at `offset`, directly continues `delta` in the same part of the reply. */
+export function isContinued(delta: Delta, next: ModelDelta, offset: number): boolean {
   return (
-    other.name === undefined &&
-    one.kind === other.kind &&
-    one.index === other.index &&
-    endOf(one) === offset
+    next.name === undefined &&
+    delta.kind === next.kind &&
+    delta.index === next.index &&
+    endOf(delta) === offset
   );
 }

@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError } from '@temporalio/client';
-import { NoRunError } from '../history/read-run.js';
-import { InputError } from '../core/errors.js';
+import { InputError, NoRunError } from '../core/errors.js';
 import { visibleJson } from '../core/text/hidden.js';
 import { show } from '../core/text/format-value.js';
 import type { Refusal } from './admission.js';

@@ -1,106 +1,110 @@
-import type { Delta } from '../models/model.js';
-import type { LiveAttempt } from './attempt.js';
+import type { ModelDelta } from '../models/model.js';
 import { createAttemptLog, type AttemptLog } from './attempt-log.js';
-import { pieceOf, type Frame } from './delta.js';
+import type { LiveAttempt } from './attempt.js';
+import type { DeltaBatch } from './delta.js';
 
-/** Watchers are woken at once by what comes after a silence, else at most so often. */
-const EVERY_MS = 40;
-/** Replies that ended before a watcher took them; what is older, history tells. */
+/** A watcher is woken at once after a silence, and at most this often otherwise. */
+const WAKE_EVERY_MS = 40;
+/** Ended replies kept for a watcher that has not taken them. Older ones are in the history. */
 const KEPT_ENDED = 4;
 
-/** The replies that come in on this worker at the moment. Nothing of it ever goes into a history. */
+/** Holds the replies in progress on this worker. Nothing of it enters a history. */
 export interface LiveHub {
   begin(run: string, attempt: LiveAttempt): LiveWriter;
   /**
-   * Lets somebody watch a run, from the beginning of what is coming in. `wake` is called when there is
-   * something to take. Nobody is waited for: who takes late gets more at once.
+   * Watches a run, from the beginning of each reply in progress. `wake` is called when there is
+   * something to take. The hub never waits for a watcher: one that takes late gets more at once.
    */
   watch(run: string, wake: () => void): LiveWatch;
 }
 
 export interface LiveWriter {
-  /** Costs next to nothing while nobody watches. */
-  push(delta: Delta): void;
+  /** Appends to a log, and does nothing else while there is no watcher. */
+  push(delta: ModelDelta): void;
   end(): void;
 }
 
 export interface LiveWatch {
-  /** What has come since the last time. */
-  take(): readonly Frame[];
+  /** Returns what has come since the last call. */
+  take(): readonly DeltaBatch[];
   close(): void;
 }
 
-interface OnAir {
+interface ReplyInProgress {
   readonly attempt: LiveAttempt;
   readonly log: AttemptLog;
 }
 
 interface Watch {
   readonly wake: () => void;
-  /** What is to be told, and how much of it has been. */
-  readonly taken: Map<OnAir, number>;
+  /** How many units of each reply the watcher has taken; -1 before its start. */
+  readonly taken: Map<ReplyInProgress, number>;
 }
 
 interface Channel {
-  readonly onAir: Set<OnAir>;
+  readonly replies: Set<ReplyInProgress>;
   readonly watches: Set<Watch>;
-  wokenAt: number;
-  waking: NodeJS.Timeout | undefined;
+  lastWakeAt: number;
+  wakeTimer: NodeJS.Timeout | undefined;
 }
 
 export function createLiveHub(): LiveHub {
   const channels = new Map<string, Channel>();
 
-  const channelOf = (run: string): Channel => {
-    const known = channels.get(run);
-    if (known !== undefined) return known;
-    const made = { onAir: new Set<OnAir>(), watches: new Set<Watch>() };
-    const channel = { ...made, wokenAt: -EVERY_MS, waking: undefined };
+  const channelFor = (run: string): Channel => {
+    const existing = channels.get(run);
+    if (existing !== undefined) return existing;
+    const channel: Channel = {
+      replies: new Set(),
+      watches: new Set(),
+      lastWakeAt: -WAKE_EVERY_MS,
+      wakeTimer: undefined,
+    };
     channels.set(run, channel);
     return channel;
   };
-  const tidy = (run: string, channel: Channel): void => {
+  const removeIfUnused = (run: string, channel: Channel): void => {
     if (channel.watches.size > 0) return;
-    clearTimeout(channel.waking);
-    channel.waking = undefined;
-    if (channel.onAir.size === 0 && channels.get(run) === channel) channels.delete(run);
+    clearTimeout(channel.wakeTimer);
+    channel.wakeTimer = undefined;
+    if (channel.replies.size === 0 && channels.get(run) === channel) channels.delete(run);
   };
 
   return {
     begin(run, attempt) {
-      const channel = channelOf(run);
-      const one: OnAir = { attempt, log: createAttemptLog() };
-      channel.onAir.add(one);
-      for (const { taken } of channel.watches) taken.set(one, -1);
+      const channel = channelFor(run);
+      const reply: ReplyInProgress = { attempt, log: createAttemptLog() };
+      channel.replies.add(reply);
+      for (const { taken } of channel.watches) taken.set(reply, -1);
       wake(channel, { now: true });
-      // The first piece does not wait for its turn.
-      channel.wokenAt = -EVERY_MS;
+      // The first delta wakes the watchers at once.
+      channel.lastWakeAt = -WAKE_EVERY_MS;
       return {
         push(delta) {
-          one.log.push(pieceOf(delta));
-          if (channel.watches.size > 0 && channel.waking === undefined) wake(channel);
+          reply.log.push(delta);
+          if (channel.watches.size > 0 && channel.wakeTimer === undefined) wake(channel);
         },
         end() {
-          channel.onAir.delete(one);
-          // Before the reply is durable, so that nobody who keeps up misses its end.
+          channel.replies.delete(reply);
+          // The reply is not durable yet, so a watcher that keeps up gets its end first.
           wake(channel, { now: true });
-          for (const { taken } of channel.watches) forgetEnded(taken, channel.onAir);
-          tidy(run, channel);
+          for (const { taken } of channel.watches) dropOldEnded(taken, channel.replies);
+          removeIfUnused(run, channel);
         },
       };
     },
     watch(run, wakeUp) {
-      const channel = channelOf(run);
+      const channel = channelFor(run);
       const watch: Watch = {
         wake: wakeUp,
-        taken: new Map([...channel.onAir].map((one) => [one, -1])),
+        taken: new Map([...channel.replies].map((reply) => [reply, -1])),
       };
       channel.watches.add(watch);
       return {
-        take: () => takeFrom(watch.taken, channel.onAir),
+        take: () => takeFrom(watch.taken, channel.replies),
         close() {
           channel.watches.delete(watch);
-          tidy(run, channel);
+          removeIfUnused(run, channel);
         },
       };
     },
@@ -109,36 +113,42 @@ export function createLiveHub(): LiveHub {
 
 function wake(channel: Channel, { now = false } = {}): void {
   if (channel.watches.size === 0) return;
-  const waitMs = channel.wokenAt + EVERY_MS - performance.now();
+  const waitMs = channel.lastWakeAt + WAKE_EVERY_MS - performance.now();
   if (!now && waitMs > 0) {
-    channel.waking ??= setTimeout(() => wake(channel, { now: true }), waitMs);
+    channel.wakeTimer ??= setTimeout(() => wake(channel, { now: true }), waitMs);
     return;
   }
-  clearTimeout(channel.waking);
-  channel.waking = undefined;
-  channel.wokenAt = performance.now();
+  clearTimeout(channel.wakeTimer);
+  channel.wakeTimer = undefined;
+  channel.lastWakeAt = performance.now();
   for (const watch of channel.watches) {
     try {
       watch.wake();
     } catch {
-      // Who watches must not cost the reply.
+      // A failing watcher must not fail the model call.
       channel.watches.delete(watch);
     }
   }
 }
 
-function takeFrom(taken: Map<OnAir, number>, onAir: ReadonlySet<OnAir>): readonly Frame[] {
-  const frames: Frame[] = [];
-  for (const [one, offset] of taken) {
-    const { attempt, log } = one;
-    if (log.end > offset) frames.push({ attempt, pieces: log.since(Math.max(offset, 0)) });
-    if (onAir.has(one)) taken.set(one, log.end);
-    else taken.delete(one);
+function takeFrom(
+  taken: Map<ReplyInProgress, number>,
+  inProgress: ReadonlySet<ReplyInProgress>,
+): readonly DeltaBatch[] {
+  const batches: DeltaBatch[] = [];
+  for (const [reply, offset] of taken) {
+    const { attempt, log } = reply;
+    if (log.end > offset) batches.push({ attempt, deltas: log.since(Math.max(offset, 0)) });
+    if (inProgress.has(reply)) taken.set(reply, log.end);
+    else taken.delete(reply);
   }
-  return frames;
+  return batches;
 }
 
-function forgetEnded(taken: Map<OnAir, number>, onAir: ReadonlySet<OnAir>): void {
-  const ended = [...taken.keys()].filter((one) => !onAir.has(one));
-  for (const one of ended.slice(0, -KEPT_ENDED)) taken.delete(one);
+function dropOldEnded(
+  taken: Map<ReplyInProgress, number>,
+  inProgress: ReadonlySet<ReplyInProgress>,
+): void {
+  const ended = [...taken.keys()].filter((reply) => !inProgress.has(reply));
+  for (const reply of ended.slice(0, -KEPT_ENDED)) taken.delete(reply);
 }

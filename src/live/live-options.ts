@@ -1,7 +1,7 @@
 import { show } from '../core/text/format-value.js';
 import { learnSecrets } from '../secrets/known.js';
 import type { LiveLimits } from './live-limits.js';
-import { PerdureError } from '../core/errors.js';
+import { LiveOptionsError } from '../core/errors.js';
 
 /** Where a worker serves what is being said. */
 export interface LiveOptions {
@@ -51,13 +51,6 @@ export function resolveLiveOptions(
   }
   if (known !== '') learnSecrets({ values: [known] });
   return { port, host, token: known, limits };
-}
-
-/** What cannot be served like this. */
-export class LiveOptionsError extends PerdureError {
-  static readonly code = 'live_options';
-  override readonly name = 'LiveOptionsError';
-  override readonly code = LiveOptionsError.code;
 }
 
 /** A name or address by which only this machine reaches itself. */

@@ -1,13 +1,13 @@
+import { InputError } from '../core/errors.js';
 import { show } from '../core/text/format-value.js';
 import { readOffset } from '../history/offset.js';
-import { InputError } from '../core/errors.js';
 import type { LiveAttempt } from './attempt.js';
 
-/** How far a reader has come. */
+/** How far a reader of a stream has come. */
 export interface Position {
   /** Offset of the last durable event; null before the first one. */
   readonly durable: string | null;
-  /** The attempt that is being told, and how much of it was. */
+  /** The attempt in progress, and how many UTF-16 units of it the reader has received. */
   readonly live: { readonly attempt: LiveAttempt; readonly offset: number } | null;
 }
 
@@ -19,7 +19,7 @@ export function writePosition({ durable, live }: Position): string {
   return [durable ?? '', segment, activity, attempt, turn, step, live.offset].join('~');
 }
 
-/** Throws an `InputError` for what is no position. */
+/** Parses what `writePosition` wrote. Throws an `InputError` for any other text. */
 export function readPosition(text: string): Position {
   const [durable = '', ...live] = text.split('~');
   if (durable !== '') readOffset(durable);
@@ -30,7 +30,9 @@ export function readPosition(text: string): Position {
       live.join('~'),
     ) ?? [];
   if (segment === undefined || activity === undefined) {
-    throw new InputError(`after: ${show(text)} is no position; give the one of an event, or none`);
+    throw new InputError(
+      `after: expected the position of an event, got ${show(text)}; leave it out for all events`,
+    );
   }
   const [attempt = 0, turn = 0, step = 0, offset = 0] = numbers.map(Number);
   return { ...place, live: { attempt: { segment, activity, attempt, turn, step }, offset } };

@@ -1,22 +1,22 @@
 import { get, type IncomingMessage } from 'node:http';
 import { isObject, parseJson, textOf } from '../core/json.js';
 import type { LiveAttempt } from './attempt.js';
-import type { Frame, PlacedPiece } from './delta.js';
+import type { Delta, DeltaBatch } from './delta.js';
 import type { LiveWorker } from './worker-files.js';
 
-/** A worker that sends not even a sign of life for so long is taken for lost. */
+/** A worker that sends not even a keep-alive for this long is lost. */
 const SILENCE_MS = 45_000;
-/** A line has what came in 40 ms, or all that is kept of an attempt. */
-const LONGEST_LINE = 16 * 1024 * 1024;
+/** A line holds the deltas of 40 ms, or all that is kept of an attempt. */
+const MAX_LINE_UNITS = 16 * 1024 * 1024;
 
 /**
- * Reads what a worker tells of a run, until it ends that or the signal aborts. Rejects where it cannot
- * be reached: with code `ECONNREFUSED` nobody is there.
+ * Reads the deltas that a worker has of a run, until the worker ends the response or the signal aborts.
+ * Rejects if the worker cannot be reached; the code `ECONNREFUSED` says that no process listens there.
  */
 export async function readDeltas(
   { url, token }: Pick<LiveWorker, 'url' | 'token'>,
   id: string,
-  { frame, signal }: { readonly frame: (frame: Frame) => void; readonly signal: AbortSignal },
+  { batch, signal }: { readonly batch: (batch: DeltaBatch) => void; readonly signal: AbortSignal },
 ): Promise<void> {
   const response = await request(
     new URL(`/runs/${encodeURIComponent(id)}/deltas`, url),
@@ -25,17 +25,19 @@ export async function readDeltas(
   );
   if (response.statusCode !== 200) {
     response.destroy();
-    throw new Error(`${url} answers with status ${response.statusCode}`);
+    throw new Error(`${url}: expected status 200, got ${response.statusCode}`);
   }
-  response.setTimeout(SILENCE_MS, () => response.destroy(new Error(`${url} is silent`)));
+  response.setTimeout(SILENCE_MS, () => {
+    response.destroy(new Error(`${url}: sent nothing for ${SILENCE_MS} ms`));
+  });
   let rest = '';
   for await (const text of response.setEncoding('utf8')) {
     const lines = `${rest}${String(text)}`.split('\n');
     rest = lines.pop() ?? '';
-    if (rest.length > LONGEST_LINE) throw new Error(`${url} sends a line without an end`);
+    if (rest.length > MAX_LINE_UNITS) throw new Error(`${url}: sent a line without an end`);
     for (const line of lines) {
-      const told = readFrame(line);
-      if (told !== null) frame(told);
+      const read = parseBatch(line);
+      if (read !== null) batch(read);
     }
   }
 }
@@ -47,39 +49,34 @@ function request(url: URL, token: string, signal: AbortSignal): Promise<Incoming
   });
 }
 
-/** Null for a sign of life, and for what is no frame. */
-function readFrame(line: string): Frame | null {
-  const told = line === '' ? undefined : parseJson(line);
-  if (!isObject(told) || !isObject(told['attempt']) || !Array.isArray(told['pieces'])) return null;
-  const attempt = readAttempt(told['attempt']);
-  const pieces = told['pieces'].map((piece) => readPiece(piece));
-  const known = pieces.filter((piece) => piece !== null);
-  return attempt === null || known.length < pieces.length ? null : { attempt, pieces: known };
+/** Returns null for a keep-alive, and for anything that is not a batch. */
+function parseBatch(line: string): DeltaBatch | null {
+  const json = line === '' ? undefined : parseJson(line);
+  if (!isObject(json) || !isObject(json['attempt']) || !Array.isArray(json['deltas'])) return null;
+  const attempt = parseAttempt(json['attempt']);
+  const deltas = json['deltas'].map((delta) => parseDelta(delta)).filter((one) => one !== null);
+  return attempt === null || deltas.length < json['deltas'].length ? null : { attempt, deltas };
 }
 
-function readAttempt(told: Record<string, unknown>): LiveAttempt | null {
-  const [attempt, turn, step] = [told['attempt'], told['turn'], told['step']];
+function parseAttempt(json: Record<string, unknown>): LiveAttempt | null {
+  const [attempt, turn, step] = [json['attempt'], json['turn'], json['step']];
   if (!isCount(attempt) || !isCount(turn) || !isCount(step)) return null;
   return {
-    segment: textOf(told, 'segment'),
-    activity: textOf(told, 'activity'),
+    segment: textOf(json, 'segment'),
+    activity: textOf(json, 'activity'),
     attempt,
     turn,
     step,
   };
 }
 
-function readPiece(told: unknown): PlacedPiece | null {
-  if (!isObject(told) || !isCount(told['offset'])) return null;
-  const { offset, kind, index, name } = told;
-  if (kind !== 'text' && kind !== 'reasoning' && kind !== 'call') return null;
-  return {
-    kind,
-    text: textOf(told, 'text'),
-    ...(isCount(index) && { index }),
-    ...(typeof name === 'string' && { name }),
-    offset,
-  };
+function parseDelta(json: unknown): Delta | null {
+  if (!isObject(json) || !isCount(json['offset'])) return null;
+  const { offset, kind, index, name } = json;
+  const text = textOf(json, 'text');
+  if (kind === 'text' || kind === 'reasoning') return { kind, text, offset };
+  if (kind !== 'call' || !isCount(index)) return null;
+  return { kind, text, index, ...(typeof name === 'string' && { name }), offset };
 }
 
 function isCount(value: unknown): value is number {

@@ -1,59 +1,64 @@
 import type { Client } from '@temporalio/client';
+import { InputError } from '../core/errors.js';
+import { visible } from '../core/text/summaries.js';
+import type { DurableEvent } from '../history/durable-events.js';
 import { followEvents } from '../history/follow-events.js';
 import { readOffset, type Offset } from '../history/offset.js';
-import type { DurableEvent } from '../history/durable-events.js';
-import { InputError } from '../core/errors.js';
 import { readSegmentStart } from '../history/segments.js';
-import { visible } from '../core/text/summaries.js';
 import type { Position } from './position.js';
 import type { RunStream } from './run-stream.js';
-import { createTeller, durableItem, frameItems, type Teller } from './stream-cursor.js';
+import { createStreamCursor, type StreamCursor } from './stream-cursor.js';
+import { deltasEntry, durableEntry } from './stream-entries.js';
 import type { StreamEvent } from './stream-events.js';
 
 export interface ReadOptions {
-  /** `now`: only what is being said at the moment, and what comes. */
+  /** `now`: only the reply in progress and what comes later. */
   readonly after: Position | 'now';
   readonly signal: AbortSignal;
 }
 
-/** Events that are given at once, where so many are there. */
+interface OpenStream {
+  readonly id: string;
+  readonly stream: RunStream;
+}
+
+/** Events per batch, if that many are there. */
 const BATCH = 32;
 
 /**
- * Reads a run by the feed that it shares with others, all that is there at once. Where the feed does
- * not reach back so far, and where the reader falls behind, the history is read on its own account
- * until the feed is caught up with. Ends with the run, or with the signal. Reads only as fast as it is
- * asked to.
+ * Reads a run by the stream that it shares with other readers. Where the stream does not reach back far
+ * enough, and where the reader falls behind, it reads the history by itself until it has caught up.
+ * Ends with the run, or with the signal. Reads only as fast as it is iterated.
  */
 export async function* readStream(
   client: Client,
-  { id, feed }: { readonly id: string; readonly feed: RunStream },
+  { id, stream }: OpenStream,
   { after, signal }: ReadOptions,
 ): AsyncGenerator<readonly StreamEvent[], void, undefined> {
   const isNow = after === 'now';
-  const start = isNow ? { durable: feed.intake.newest, live: null } : after;
-  const teller = createTeller(start, feed.intake.kept);
-  let next = isNow ? feed.ring.end : feed.ring.behind(start.durable);
-  let batch: StreamEvent[] = isNow ? current(feed, teller) : [];
+  const start = isNow ? { durable: stream.merger.newest, live: null } : after;
+  const cursor = createStreamCursor(start, stream.merger.kept);
+  let next = isNow ? stream.ring.end : stream.ring.after(start.durable);
+  let batch: StreamEvent[] = isNow ? currentReply(stream, cursor) : [];
   while (!signal.aborted) {
-    const isBehind = next === null || next < feed.ring.start;
-    const item = next === null || isBehind ? undefined : feed.ring.at(next);
-    if (batch.length > 0 && (item === undefined || batch.length >= BATCH)) {
+    const isBehind = next === null || next < stream.ring.start;
+    const entry = next === null || isBehind ? undefined : stream.ring.at(next);
+    if (batch.length > 0 && (entry === undefined || batch.length >= BATCH)) {
       yield batch;
-      // Meanwhile anything may have come.
+      // The ring may have moved on during the yield.
       batch = [];
       continue;
     }
     if (isBehind) {
-      if (next !== null) yield teller.overtaken();
-      next = yield* catchUp(client, { id, feed, teller, signal });
-    } else if (item !== undefined && next !== null) {
+      if (next !== null) yield cursor.skipLost();
+      next = yield* catchUp(client, { id, stream, cursor, signal });
+    } else if (entry !== undefined && next !== null) {
       next += 1;
-      batch.push(...teller.tell(item));
-    } else if (feed.isOver()) {
+      batch.push(...cursor.advance(entry));
+    } else if (stream.isOver()) {
       return;
     } else {
-      await change(feed, signal);
+      await nextChange(stream, signal);
     }
   }
 }
@@ -61,13 +66,13 @@ export async function* readStream(
 /** Rejects with an `InputError` for a position in a part of the run that is not kept, or not there yet. */
 export async function checkPosition(
   client: Client,
-  { id, feed }: { readonly id: string; readonly feed: RunStream },
+  { id, stream }: OpenStream,
   { durable }: Position,
 ): Promise<void> {
-  if (durable === null || feed.ring.behind(durable) !== null) return;
+  if (durable === null || stream.ring.after(durable) !== null) return;
   const place = readOffset(durable);
-  const { newest } = feed.intake;
-  // Another worker may have told the reader of an event before it came here: then the server knows it.
+  const { newest } = stream.merger;
+  // Another worker may have sent the reader an event that has not arrived here; the server knows it.
   const isAhead =
     newest !== null &&
     readOffset(newest).runId === place.runId &&
@@ -77,7 +82,7 @@ export async function checkPosition(
     : (await readSegmentStart(client, id, place.runId)) !== null;
   if (isKept) return;
   throw new InputError(
-    `after: the server keeps no such part of run ${visible(id)}, or not any more; leave it out`,
+    `after: the server does not keep this part of run ${visible(id)}; leave it out`,
   );
 }
 
@@ -86,72 +91,69 @@ async function hasEvent(client: Client, id: string, { runId, event }: Offset): P
   return event <= historyLength;
 }
 
-function current(feed: RunStream, teller: Teller): StreamEvent[] {
-  const frame = feed.intake.current();
-  if (frame === null) return [];
-  return frameItems(frame, feed.intake.newest).flatMap((item) => teller.tell(item));
+function currentReply({ merger }: RunStream, cursor: StreamCursor): StreamEvent[] {
+  const batch = merger.current();
+  return batch === null ? [] : [...cursor.advance(deltasEntry(batch, merger.newest))];
 }
 
-/** Tells durable events from the history until the feed has what follows. @returns where in the feed */
+/**
+ * Yields durable events from the history until the ring has the next one. Returns its number in the
+ * ring; null if the signal aborted first.
+ */
 async function* catchUp(
   client: Client,
   {
     id,
-    feed,
-    teller,
+    stream,
+    cursor,
     signal,
-  }: {
-    readonly id: string;
-    readonly feed: RunStream;
-    readonly teller: Teller;
-    readonly signal: AbortSignal;
-  },
+  }: OpenStream & { readonly cursor: StreamCursor; readonly signal: AbortSignal },
 ): AsyncGenerator<readonly StreamEvent[], number | null, undefined> {
-  const own = new AbortController();
-  const stop = (): void => own.abort();
+  const controller = new AbortController();
+  const stop = (): void => controller.abort();
   signal.addEventListener('abort', stop, { once: true });
-  const { durable } = teller.position;
+  const { durable } = cursor.position;
   const events = followEvents(client, id, {
     ...(durable !== null && { from: durable }),
-    signal: own.signal,
+    signal: controller.signal,
   });
   try {
     let reading: Promise<IteratorResult<DurableEvent, void>> | null = events.next();
-    let changed = change(feed, own.signal);
+    let changed = nextChange(stream, controller.signal);
     for (;;) {
-      const found = feed.ring.behind(teller.position.durable);
+      const found = stream.ring.after(cursor.position.durable);
       if (found !== null || signal.aborted) return found;
-      // Both see what is new; whichever is first, the place may be found then.
+      // Both the history and the ring get new events; after either, the ring may have the place.
       const read: IteratorResult<DurableEvent, void> | undefined = await (reading === null
         ? changed
         : Promise.race([reading, changed]));
       if (read === undefined) {
-        if (feed.isOver() && reading === null) return feed.ring.end;
-        changed = change(feed, own.signal);
+        if (stream.isOver() && reading === null) return stream.ring.end;
+        changed = nextChange(stream, controller.signal);
       } else if (read.done) {
         reading = null;
       } else {
-        yield teller.tell(durableItem(read.value));
+        yield cursor.advance(durableEntry(read.value));
         reading = events.next();
-        // It may come to nothing when nobody waits for it any more.
+        // It may reject after this function has returned.
         reading.catch(() => undefined);
       }
     }
   } finally {
-    own.abort();
+    controller.abort();
     signal.removeEventListener('abort', stop);
   }
 }
 
-/** Resolves when the feed changes, or the signal aborts. */
-async function change(feed: RunStream, signal: AbortSignal): Promise<undefined> {
+/** Resolves when the stream changes, or the signal aborts. */
+async function nextChange(stream: RunStream, signal: AbortSignal): Promise<undefined> {
   await new Promise<void>((resolve) => {
     const end = (): void => {
-      forget();
+      unsubscribe();
       signal.removeEventListener('abort', end);
       resolve();
     };
-    const forget = feed.onChange(end);
+    const unsubscribe = stream.onChange(end);
     signal.addEventListener('abort', end, { once: true });
     if (signal.aborted) end();
   });

@@ -1,75 +1,77 @@
 import type { Client } from '@temporalio/client';
 import { followSteps } from '../history/follow-events.js';
 import { describeRun } from '../history/read-run.js';
-import { createStreamRing, type StreamRing, type RingSize } from './stream-ring.js';
-import type { Frame } from './delta.js';
+import type { DeltaBatch } from './delta.js';
 import { createStreamMerger, type StreamMerger } from './stream-merger.js';
+import { createStreamRing, type RingSize, type StreamRing } from './stream-ring.js';
 
-const FEW = 20;
-const EACH_MS = 1;
-const LONGEST_MS = 250;
+/** Up to this many readers, deltas are passed on without delay. */
+const FEW_READERS = 20;
+/** With more readers, deltas are merged for this long per reader, up to the maximum. */
+const DELAY_PER_READER_MS = 1;
+const MAX_DELAY_MS = 250;
 
-/** What comes in of a run's replies, from somewhere, for as long as somebody reads. */
+/** A source of live deltas of a run, such as this worker's hub. Sends batches until the signal aborts. */
 export type LiveSource = (
   run: { readonly id: string; readonly taskQueue: string; readonly namespace: string },
-  on: { readonly frame: (frame: Frame) => void; readonly signal: AbortSignal },
+  on: { readonly batch: (batch: DeltaBatch) => void; readonly signal: AbortSignal },
 ) => void;
 
-/** One run as all its readers in this process read it: followed once, however many they are. */
+/** The stream of one run, shared by all its readers in this process: the run is followed once. */
 export interface RunStream {
-  /** Resolves when the feed knows how the run stands; rejects with a `NoRunError`. */
+  /** Resolves when the stream has all that was there when it began; rejects with a `NoRunError`. */
   readonly ready: Promise<void>;
   readonly ring: StreamRing;
-  readonly intake: Pick<StreamMerger, 'newest' | 'kept' | 'current'>;
-  /** Nothing more will come; throws what was the matter, if anything was. */
+  readonly merger: Pick<StreamMerger, 'newest' | 'kept' | 'current'>;
+  /** Whether the stream is complete. Throws the error that ended it, if there was one. */
   isOver(): boolean;
-  /** Calls back, once, when something has come or the feed is over. @returns how to unsay that */
+  /** Calls back once, when there is something new or the stream is over. Returns how to cancel that. */
   onChange(callback: () => void): () => void;
 }
 
-export interface FeedOptions {
+export interface RunStreamOptions {
   readonly id: string;
   readonly sources: readonly LiveSource[];
-  /** How many read at the moment. */
+  /** Returns how many readers there are at the moment. */
   readonly readers: () => number;
-  /** Ends the feed: nobody reads any more. */
+  /** Ends the stream when the last reader has left. */
   readonly signal: AbortSignal;
   readonly ringSize?: RingSize;
 }
 
-/** Many readers get more at once, and less often: what a crowd costs grows no further. */
-function everyMs(readers: number): number {
-  return readers <= FEW ? 0 : Math.min(readers * EACH_MS, LONGEST_MS);
+/** Many readers get more at once, and less often, so that the cost of a run is bounded. */
+function delayMs(readers: number): number {
+  return readers <= FEW_READERS ? 0 : Math.min(readers * DELAY_PER_READER_MS, MAX_DELAY_MS);
 }
 
 /** Begins to follow a run. */
-export function openRunStream(client: Client, options: FeedOptions): RunStream {
+export function openRunStream(client: Client, options: RunStreamOptions): RunStream {
   const ring = createStreamRing(options.ringSize);
   let waiting = new Set<() => void>();
   let over: { readonly error?: unknown } | null = null;
 
-  let notifying = false;
+  let isNotifying = false;
   const notifyNow = (): void => {
-    notifying = false;
+    isNotifying = false;
     const called = waiting;
     waiting = new Set();
     for (const callback of called) callback();
   };
-  /** Once for all that comes in one go: a page of the history has many facts. */
+  /** Notifies once for all that comes in one go: a page of a history has many events. */
   const notify = (): void => {
-    if (!notifying) setImmediate(notifyNow);
-    notifying = true;
+    if (!isNotifying) setImmediate(notifyNow);
+    isNotifying = true;
   };
-  const intake = createStreamMerger(
-    (items) => {
-      for (const item of items) {
-        ring.push(item);
-        // The reading of the history ends a moment later.
-        if (item.type === 'durable' && item.step.type === 'run-ended') over = {};
+  const merger = createStreamMerger(
+    (entries) => {
+      for (const entry of entries) {
+        ring.push(entry);
+        // Following the history ends only a moment later.
+        if (entry.type === 'durable' && entry.step.type === 'run-ended') over = {};
       }
-      if (items.length > 0) notify();
+      if (entries.length > 0) notify();
     },
-    () => everyMs(options.readers()),
+    () => delayMs(options.readers()),
   );
   const ready = new Promise<void>((resolve, reject) => {
     const end = (error?: unknown): void => {
@@ -78,15 +80,15 @@ export function openRunStream(client: Client, options: FeedOptions): RunStream {
       else reject(error);
       notify();
     };
-    follow(client, options, { intake, known: resolve }).then(() => end(), end);
+    follow(client, options, { merger, onCaughtUp: resolve }).then(() => end(), end);
   });
-  // Whoever waits for it hears of it.
+  // Readers that await `ready` get the error; without readers it is not unhandled.
   ready.catch(() => undefined);
 
   return {
     ready,
     ring,
-    intake,
+    merger,
     isOver() {
       if (over?.error !== undefined) throw over.error;
       return over !== null;
@@ -98,18 +100,18 @@ export function openRunStream(client: Client, options: FeedOptions): RunStream {
   };
 }
 
-/** `known` is called when all is told that was there when it began. */
+/** `onCaughtUp` is called when all that was there at the beginning has been added. */
 async function follow(
   client: Client,
-  { id, sources, signal }: FeedOptions,
-  { intake, known }: { readonly intake: StreamMerger; readonly known: () => void },
+  { id, sources, signal }: RunStreamOptions,
+  { merger, onCaughtUp }: { readonly merger: StreamMerger; readonly onCaughtUp: () => void },
 ): Promise<void> {
   const { runId, taskQueue, historyLength } = await describeRun(client, id);
   const { namespace } = client.options;
-  const frame = (told: Frame): void => intake.hear(told);
-  for (const source of sources) source({ id, taskQueue, namespace }, { frame, signal });
-  for await (const told of followSteps(client, { id, runId, signal })) {
-    intake.take(told);
-    if (told.fact.id >= historyLength || told.runId !== runId) known();
+  const batch = (received: DeltaBatch): void => merger.addDeltas(received);
+  for (const source of sources) source({ id, taskQueue, namespace }, { batch, signal });
+  for await (const next of followSteps(client, { id, runId, signal })) {
+    merger.addEvent(next);
+    if (next.event.id >= historyLength || next.runId !== runId) onCaughtUp();
   }
 }

@@ -1,46 +1,46 @@
 import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
-import { readPosition, type Position, BEGINNING } from './position.js';
+import { BEGINNING, readPosition, type Position } from './position.js';
 import { checkPosition, readStream } from './read-stream.js';
-import type { RingSize } from './stream-ring.js';
 import { openRunStream, type LiveSource, type RunStream } from './run-stream.js';
 import type { StreamEvent } from './stream-events.js';
+import type { RingSize } from './stream-ring.js';
 
 export interface StreamOptions {
   /**
-   * The `position` of the last event that is known; `now`: only what is being said at the moment and
-   * what comes. Default: from the run's beginning.
+   * The `position` of the last event that is known; `now`: only the reply in progress and what comes
+   * later. Default: from the run's beginning.
    */
   readonly after?: string;
-  /** Ends the iteration; the run does not notice. */
+  /** Ends the iteration. The run is not affected. */
   readonly signal?: AbortSignal;
 }
 
-/** The feeds of the runs that are read in this process, each shared by all its readers. */
+/** The streams of the runs that are read in this process, each shared by all its readers. */
 export interface RunStreams {
   /**
-   * Durable events and what is being said in between, in one order. Ends with the run. Rejects with a
-   * `NoRunError`, and with an `InputError` for a position that there is not.
+   * Yields durable events, with live events in between, in one order. Ends with the run. Rejects with a
+   * `NoRunError`, and with an `InputError` for a position that does not exist.
    */
   read(id: string, options: StreamOptions): AsyncGenerator<StreamEvent, void, undefined>;
-  /** As `read`, but resolves once it is clear that the run and the position are there. */
+  /** As `read`, but resolves once the run and the position are known to exist. */
   open(id: string, options: StreamOptions): Promise<OpenedStream>;
   /** How many runs are followed. */
   readonly size: number;
 }
 
 export interface OpenedStream {
-  /** Events, all that are there at once. */
+  /** Yields all events that are there at once. */
   readonly batches: AsyncGenerator<readonly StreamEvent[], void, undefined>;
-  /** There is nothing behind the position, and there never will be. */
+  /** The run has ended, and there is no event after the position. */
   readonly isPast: boolean;
-  /** To be called where `batches` is not iterated to its end. */
+  /** Must be called if `batches` is not iterated to its end. */
   close(): void;
 }
 
-interface Shared {
-  readonly feed: RunStream;
-  readonly over: AbortController;
+interface SharedStream {
+  readonly stream: RunStream;
+  readonly controller: AbortController;
   readers: number;
 }
 
@@ -48,60 +48,62 @@ export function createRunStreams(
   client: Client,
   { sources, ringSize }: { readonly sources: readonly LiveSource[]; readonly ringSize?: RingSize },
 ): RunStreams {
-  const shared = new Map<string, Shared>();
+  const shared = new Map<string, SharedStream>();
 
-  const enter = (id: string): { readonly feed: RunStream; readonly leave: () => void } => {
-    const one = shared.get(id) ?? begin(id);
-    one.readers += 1;
-    let isIn = true;
+  const join = (id: string): { readonly stream: RunStream; readonly leave: () => void } => {
+    const joined = shared.get(id) ?? begin(id);
+    joined.readers += 1;
+    let hasLeft = false;
     const leave = (): void => {
-      if (!isIn) return;
-      isIn = false;
-      one.readers -= 1;
-      if (one.readers > 0) return;
-      one.over.abort();
-      if (shared.get(id) === one) shared.delete(id);
+      if (hasLeft) return;
+      hasLeft = true;
+      joined.readers -= 1;
+      if (joined.readers > 0) return;
+      joined.controller.abort();
+      if (shared.get(id) === joined) shared.delete(id);
     };
-    return { feed: one.feed, leave };
+    return { stream: joined.stream, leave };
   };
-  const begin = (id: string): Shared => {
-    const over = new AbortController();
-    // As many listen as there are workers.
-    setMaxListeners(0, over.signal);
-    const feed = openRunStream(client, {
+  const begin = (id: string): SharedStream => {
+    const controller = new AbortController();
+    // There is one listener per worker.
+    setMaxListeners(0, controller.signal);
+    const stream = openRunStream(client, {
       id,
       sources,
       readers: () => shared.get(id)?.readers ?? 0,
-      signal: over.signal,
+      signal: controller.signal,
       ...(ringSize && { ringSize }),
     });
-    const one = { feed, over, readers: 0 };
-    shared.set(id, one);
-    // A feed that has failed is no good for those who come after.
-    feed.ready.catch(() => {
-      if (shared.get(id) === one) shared.delete(id);
+    const begun = { stream, controller, readers: 0 };
+    shared.set(id, begun);
+    // Later readers do not join a stream that has failed.
+    stream.ready.catch(() => {
+      if (shared.get(id) === begun) shared.delete(id);
     });
-    return one;
+    return begun;
   };
 
   const open = async (
     id: string,
     { after, signal = new AbortController().signal }: StreamOptions,
   ): Promise<OpenedStream> => {
-    const position = after === undefined || after === '' ? BEGINNING : placeOf(after);
-    const { feed, leave } = enter(id);
+    const position = after === undefined || after === '' ? BEGINNING : parseAfter(after);
+    const { stream, leave } = join(id);
     try {
-      await feed.ready;
-      if (position !== 'now') await checkPosition(client, { id, feed }, position);
+      await stream.ready;
+      if (position !== 'now') await checkPosition(client, { id, stream }, position);
     } catch (error) {
       leave();
       throw error;
     }
     const isPast =
-      position !== 'now' && feed.isOver() && feed.ring.behind(position.durable) === feed.ring.end;
+      position !== 'now' &&
+      stream.isOver() &&
+      stream.ring.after(position.durable) === stream.ring.end;
     const batches = (async function* () {
       try {
-        yield* readStream(client, { id, feed }, { after: position, signal });
+        yield* readStream(client, { id, stream }, { after: position, signal });
       } finally {
         leave();
       }
@@ -121,6 +123,6 @@ export function createRunStreams(
   };
 }
 
-function placeOf(after: string): Position | 'now' {
+function parseAfter(after: string): Position | 'now' {
   return after === 'now' ? 'now' : readPosition(after);
 }

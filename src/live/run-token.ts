@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { show } from '../core/text/format-value.js';
-import { PerdureError } from '../core/errors.js';
+import { RunTokenError } from '../core/errors.js';
 
 /** What a token lets its bearer read. */
 export type TokenScope =
@@ -12,13 +12,6 @@ export type TokenScope =
       /** Unix time in milliseconds. */
       readonly expiresAt: number;
     };
-
-/** A token cannot be made like this. */
-export class RunTokenError extends PerdureError {
-  static readonly code = 'run_token';
-  override readonly name = 'RunTokenError';
-  override readonly code = RunTokenError.code;
-}
 
 const KIND = 'perdure-run-1';
 /** Whoever has a run's token can try out short secrets without asking anybody. */

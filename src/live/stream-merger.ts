@@ -1,73 +1,74 @@
 import type { EventSteps } from '../history/follow-events.js';
-import { callOf, isSameAttempt, type LiveAttempt } from './attempt.js';
+import { callKey, isSameAttempt, type LiveAttempt } from './attempt.js';
 import { createCallOrder } from './call-order.js';
-import type { Frame, PlacedPiece } from './delta.js';
-import { durableItem, frameItems, type KeptPieces, type RunItem } from './stream-cursor.js';
+import type { DeltaBatch } from './delta.js';
+import type { KeptDeltas } from './stream-cursor.js';
+import { deltasEntry, durableEntry, type StreamEntry } from './stream-entries.js';
 
-/** Makes of a run's history and of what workers tell one order of items. */
+/** Merges a run's history and the deltas that workers send into one stream of entries. */
 export interface StreamMerger {
-  take(told: EventSteps): void;
-  hear(frame: Frame): void;
+  addEvent(event: EventSteps): void;
+  addDeltas(batch: DeltaBatch): void;
   /** Offset of the newest durable event; null before the first. */
   readonly newest: string | null;
-  readonly kept: KeptPieces;
-  /** The attempt that is being told at the moment, with all that is kept of it. */
-  current(): { readonly attempt: LiveAttempt; readonly pieces: readonly PlacedPiece[] } | null;
+  readonly kept: KeptDeltas;
+  /** Returns the attempt in progress with all that is kept of it; null if there is none. */
+  current(): DeltaBatch | null;
 }
 
-/** `everyMs`: how often pieces are told at most, as of now; what comes meanwhile is told as one. */
+/** `everyMs`: the least time between two entries of deltas, as of now; deltas in between are merged. */
 export function createStreamMerger(
-  push: (items: readonly RunItem[]) => void,
+  push: (entries: readonly StreamEntry[]) => void,
   everyMs: () => number = () => 0,
 ): StreamMerger {
   const order = createCallOrder();
-  /** By the id of the event that scheduled them. */
+  /** Keys of the open model calls, by the id of the event that scheduled them. */
   const modelCalls = new Map<number, string>();
   let newest: string | null = null;
-  let told: { readonly attempt: LiveAttempt; readonly offset: number } | null = null;
-  let toldAt = -Infinity;
-  let telling: NodeJS.Timeout | undefined;
+  let emitted: { readonly attempt: LiveAttempt; readonly offset: number } | null = null;
+  let emittedAt = -Infinity;
+  let timer: NodeJS.Timeout | undefined;
 
-  const isTold = (attempt: LiveAttempt): boolean =>
-    told !== null && isSameAttempt(told.attempt, attempt);
-  const tell = (): void => {
-    clearTimeout(telling);
-    telling = undefined;
+  const isEmitted = (attempt: LiveAttempt): boolean =>
+    emitted !== null && isSameAttempt(emitted.attempt, attempt);
+  const emitDeltas = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
     const current = order.current();
     if (current === null) return;
     const { attempt, log } = current;
-    const isNew = !isTold(attempt);
-    const pieces = log.since(isNew ? 0 : (told?.offset ?? 0));
-    told = { attempt, offset: log.end };
-    // That it has begun is no reason to let its first word wait.
-    if (pieces.length > 0) toldAt = performance.now();
-    if (isNew || pieces.length > 0) push(frameItems({ attempt, pieces }, newest));
+    const isNew = !isEmitted(attempt);
+    const deltas = log.since(isNew ? 0 : (emitted?.offset ?? 0));
+    emitted = { attempt, offset: log.end };
+    // The start of an attempt alone does not delay its first delta.
+    if (deltas.length > 0) emittedAt = performance.now();
+    if (isNew || deltas.length > 0) push([deltasEntry({ attempt, deltas }, newest)]);
   };
 
   return {
-    take({ runId: segment, fact, events }) {
-      // What was said before something happened is told before it.
-      if (telling !== undefined) tell();
-      for (const event of events) newest = event.offset;
-      push(events.map((event) => durableItem(event)));
-      // A new segment counts its events anew, and no call reaches into it.
-      if (fact.type === 'started') modelCalls.clear();
-      if (fact.type === 'scheduled' && fact.activity === 'callModel') {
-        const call = callOf({ segment, activity: fact.activityId });
-        modelCalls.set(fact.id, call);
-        order.begun(call);
-        tell();
+    addEvent({ runId: segment, event, steps }) {
+      // Deltas that came before the event go before it.
+      if (timer !== undefined) emitDeltas();
+      for (const step of steps) newest = step.offset;
+      push(steps.map((step) => durableEntry(step)));
+      // Event ids start anew in each segment, and no call spans two segments.
+      if (event.type === 'started') modelCalls.clear();
+      if (event.type === 'scheduled' && event.activity === 'callModel') {
+        const call = callKey({ segment, activity: event.activityId });
+        modelCalls.set(event.id, call);
+        order.open(call);
+        emitDeltas();
       }
-      if (fact.type === 'completed' || fact.type === 'failed' || fact.type === 'cancelled') {
-        const call = modelCalls.get(fact.scheduled);
-        if (call !== undefined) order.ended(call);
+      if (event.type === 'completed' || event.type === 'failed' || event.type === 'cancelled') {
+        const call = modelCalls.get(event.scheduled);
+        if (call !== undefined) order.close(call);
       }
     },
-    hear(frame) {
-      if (!order.heard(frame)) return;
-      const waitMs = toldAt + everyMs() - performance.now();
-      if (waitMs <= 0 || !isTold(frame.attempt)) tell();
-      else telling ??= setTimeout(tell, waitMs);
+    addDeltas(batch) {
+      if (!order.receive(batch)) return;
+      const waitMs = emittedAt + everyMs() - performance.now();
+      if (waitMs <= 0 || !isEmitted(batch.attempt)) emitDeltas();
+      else timer ??= setTimeout(emitDeltas, waitMs);
     },
     get newest() {
       return newest;
@@ -79,7 +80,7 @@ export function createStreamMerger(
     },
     current() {
       const current = order.current();
-      return current && { attempt: current.attempt, pieces: current.log.since(0) };
+      return current && { attempt: current.attempt, deltas: current.log.since(0) };
     },
   };
 }

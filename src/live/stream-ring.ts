@@ -1,40 +1,44 @@
-import type { RunItem } from './stream-cursor.js';
+import type { StreamEntry } from './stream-entries.js';
 
-/** The newest items of a run, for readers that come a little late or read a little slowly. */
+/** The newest entries of a run's stream, for readers that come late or read slowly. */
 export interface StreamRing {
-  /** Numbers of the oldest that is kept, and of the next to come. */
+  /** Number of the oldest entry that is kept. */
   readonly start: number;
+  /** Number of the next entry to come. */
   readonly end: number;
-  push(item: RunItem): void;
-  at(number: number): RunItem | undefined;
-  /** Where to go on behind a durable event, null: at the run's beginning; null where that is not known here. */
-  behind(offset: string | null): number | null;
+  push(entry: StreamEntry): void;
+  at(number: number): StreamEntry | undefined;
+  /**
+   * Returns the number of the entry after a durable event (`offset` null: the first entry of the run);
+   * null if the ring does not reach back that far.
+   */
+  after(offset: string | null): number | null;
 }
 
 export interface RingSize {
-  readonly items: number;
-  /** UTF-16 units of JSON, about. */
+  readonly entries: number;
+  /** UTF-16 units of JSON, approximately. */
   readonly units: number;
 }
 
-export const RING_SIZE: RingSize = { items: 2_000, units: 4 * 1024 * 1024 };
+export const RING_SIZE: RingSize = { entries: 2_000, units: 4 * 1024 * 1024 };
 
 export function createStreamRing(size: RingSize = RING_SIZE): StreamRing {
-  const items: { readonly item: RunItem; readonly units: number }[] = [];
-  const places = new Map<string, number>();
+  const kept: { readonly entry: StreamEntry; readonly units: number }[] = [];
+  const numbers = new Map<string, number>();
   let start = 0;
   let units = 0;
-  /** Of the durable event that was let go last; undefined while there is none. */
-  let behindStart: string | null | undefined;
+  /** Offset of the durable event dropped last, null for the run's beginning; undefined: none yet. */
+  let beforeStart: string | null | undefined;
 
-  const drop = (): void => {
-    const oldest = items.shift();
+  const dropOldest = (): void => {
+    const oldest = kept.shift();
     if (oldest === undefined) return;
     start += 1;
     units -= oldest.units;
-    if (oldest.item.type !== 'durable') return;
-    behindStart = oldest.item.step.offset;
-    places.delete(behindStart);
+    if (oldest.entry.type !== 'durable') return;
+    beforeStart = oldest.entry.step.offset;
+    numbers.delete(beforeStart);
   };
 
   return {
@@ -42,38 +46,31 @@ export function createStreamRing(size: RingSize = RING_SIZE): StreamRing {
       return start;
     },
     get end() {
-      return start + items.length;
+      return start + kept.length;
     },
-    push(item) {
-      if (item.type === 'durable') {
-        // A run that is followed from its very beginning can be read from there.
-        if (places.size === 0 && behindStart === undefined && item.step.type === 'run-started') {
-          behindStart = null;
-        }
-        places.set(item.step.offset, start + items.length);
+    push(entry) {
+      if (entry.type === 'durable') {
+        // A run that is followed from its first event can be read from the beginning.
+        const isFirst = numbers.size === 0 && beforeStart === undefined;
+        if (isFirst && entry.step.type === 'run-started') beforeStart = null;
+        numbers.set(entry.step.offset, start + kept.length);
       }
-      const weight = unitsOf(item);
-      items.push({ item, units: weight });
-      units += weight;
-      while (items.length > size.items || (units > size.units && items.length > 1)) drop();
+      const added = unitsOf(entry);
+      kept.push({ entry, units: added });
+      units += added;
+      while (kept.length > size.entries || (units > size.units && kept.length > 1)) dropOldest();
     },
-    at: (number) => items[number - start]?.item,
-    behind(offset) {
-      const place = offset === null ? undefined : places.get(offset);
-      if (place !== undefined) return place + 1;
-      return behindStart === offset ? start : null;
+    at: (number) => kept[number - start]?.entry,
+    after(offset) {
+      const number = offset === null ? undefined : numbers.get(offset);
+      if (number !== undefined) return number + 1;
+      return beforeStart === offset ? start : null;
     },
   };
 }
 
-/** What is durable may be large, and comes seldom. */
-function unitsOf(item: RunItem): number {
-  switch (item.type) {
-    case 'durable':
-      return JSON.stringify(item.step).length;
-    case 'attempt':
-      return 0;
-    case 'piece':
-      return item.piece.text.length;
-  }
+/** Durable events may be large, but they are rare, so serializing them once more costs little. */
+function unitsOf(entry: StreamEntry): number {
+  if (entry.type === 'durable') return JSON.stringify(entry.step).length;
+  return entry.events.reduce((sum, { text }) => sum + text.length, 0);
 }

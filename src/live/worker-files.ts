@@ -4,7 +4,7 @@ import { chmod, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/prom
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { makeFolder } from '../storage/make-folder.js';
-import { isObject, parseJson, textOf } from '../core/json.js';
+import { isObject, parseJson, textField } from '../core/json.js';
 
 /** Where a worker tells what is being said, as it makes it known to other processes. */
 export interface LiveWorker {
@@ -143,12 +143,12 @@ function workerIn(file: string, text: string): KnownWorker | null {
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1) return null;
   const worker = {
     file,
-    url: textOf(told, 'url'),
-    token: textOf(told, 'token'),
+    url: textField(told, 'url'),
+    token: textField(told, 'token'),
     pid,
-    host: textOf(told, 'host'),
-    namespace: textOf(told, 'namespace'),
-    taskQueue: textOf(told, 'taskQueue'),
+    host: textField(told, 'host'),
+    namespace: textField(told, 'namespace'),
+    taskQueue: textField(told, 'taskQueue'),
   };
   const isSendable = /^[\x21-\x7e]*$/.test(worker.token);
   return isSendable && URL.canParse(worker.url) ? worker : null;

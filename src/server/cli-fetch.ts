@@ -9,7 +9,7 @@ import { makeFolder } from '../storage/make-folder.js';
 import { z } from 'zod';
 import { CLI_VERSION, verifyRelease } from './cli-release.js';
 import { assertOwn } from './file-trust.js';
-import { fetchingEnvironment } from './harmless-environment.js';
+import { fetchingEnvironment } from './minimal-environment.js';
 import { messageOf } from './server-error.js';
 
 const run = promisify(execFile);

@@ -3,11 +3,11 @@ import { open, readFile, rename, stat } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
 import { PRIVATE } from '../storage/private-files.js';
-import { harmlessEnvironment } from './harmless-environment.js';
+import { minimalEnvironment } from './minimal-environment.js';
 import { isHeldBy, isOwn, listenerAt } from './listener.js';
 import { probe, type Probe } from './probe.js';
 import { processLife, serverProcesses, type ServerProcess } from './process-table.js';
-import { NoServerError, messageOf } from './server-error.js';
+import { messageOf } from './server-error.js';
 import type { ServerHome } from './server-home.js';
 import {
   DEFAULT_NAMESPACE,
@@ -16,6 +16,7 @@ import {
   sqlitePragmas,
   type Durability,
 } from './server-settings.js';
+import { NoServerError } from '../core/errors.js';
 
 const READY_LIMIT_MS = 60_000;
 const POLL_MS = 40;
@@ -43,12 +44,12 @@ export interface DevServer {
 export async function spawnDevServer(server: DevServer): Promise<number> {
   const log = await openLog(server.home.logFile);
   try {
-    const child = privately(() =>
+    const child = withPrivateUmask(() =>
       spawn(server.cli, devServerArguments(server), {
         cwd: server.home.folder,
         detached: true,
         stdio: ['ignore', log.fd, log.fd],
-        env: harmlessEnvironment(process.env),
+        env: minimalEnvironment(process.env),
       }),
     );
     await new Promise((resolve, reject) => {
@@ -80,14 +81,14 @@ function endWith(owner: number, server: number): void {
     cwd: '/',
     detached: true,
     stdio: 'ignore',
-    env: harmlessEnvironment(process.env),
+    env: minimalEnvironment(process.env),
   });
   guard.on('error', () => undefined);
   guard.unref();
 }
 
 /** Starts a process whose files are for this user alone: the database, its journal, and its index. */
-function privately<T>(start: () => T): T {
+function withPrivateUmask<T>(start: () => T): T {
   const before = process.umask(0o077);
   try {
     return start();
@@ -112,33 +113,33 @@ export function devServerArguments(server: DevServer): readonly string[] {
     '--log-level',
     'error',
     ...(server.namespace === DEFAULT_NAMESPACE ? [] : ['--namespace', server.namespace]),
-    ...pairs(
+    ...optionPairs(
       '--dynamic-config-value',
       Object.entries(DYNAMIC_CONFIG).map(([key, value]) => `${key}=${JSON.stringify(value)}`),
     ),
-    ...pairs(
+    ...optionPairs(
       '--sqlite-pragma',
       Object.entries(sqlitePragmas(server.durability)).map(([key, value]) => `${key}=${value}`),
     ),
-    ...pairs(
+    ...optionPairs(
       '--search-attribute',
       SEARCH_ATTRIBUTES.map((name) => `${name}=Keyword`),
     ),
   ];
 }
 
-function pairs(option: string, values: readonly string[]): string[] {
+function optionPairs(option: string, values: readonly string[]): string[] {
   return values.flatMap((value) => [option, value]);
 }
 
 /** Resolves with the server's version once it answers; rejects as soon as its process is gone. */
-export async function untilAnswering(
+export async function waitUntilReady(
   home: ServerHome,
   server: ServerProcess,
 ): Promise<string | null> {
   const deadline = Date.now() + READY_LIMIT_MS;
   for (;;) {
-    const answer = await answerOf(server);
+    const answer = await probeOwnServer(server);
     if (answer.alive) return answer.version;
     const gone = (await processLife(server.pid)) === null;
     if (gone || Date.now() > deadline) {
@@ -156,7 +157,7 @@ export async function untilAnswering(
  * What this very process answers. While two homes have started servers on one port at the same
  * time, an answer may be the other one's: the loser ends at once, so until then there is none.
  */
-export async function answerOf(server: ServerProcess): Promise<Probe> {
+export async function probeOwnServer(server: ServerProcess): Promise<Probe> {
   const answer = await probe(addressOf(server), { timeoutMs: ANSWER_LIMIT_MS });
   if (!answer.alive) return answer;
   const claims = (await serverProcesses()).filter((other) => other.port === server.port);

@@ -1,11 +1,11 @@
 import { freeSpace, LEAST_FREE_BYTES } from '../storage/free-space.js';
 import { compareVersions } from './cli-release.js';
-import { addressOf, answerOf, spawnDevServer, untilAnswering } from './dev-server.js';
+import { addressOf, probeOwnServer, spawnDevServer, waitUntilReady } from './dev-server.js';
 import { foreignServer, namedServer, ownHandle, ownProcess } from './locate-server.js';
 import { prepareNamespace } from './namespace.js';
 import { isListening, withConnection } from './probe.js';
 import { endProcess, processLife, type ServerProcess } from './process-table.js';
-import { NoServerError, messageOf } from './server-error.js';
+import { messageOf } from './server-error.js';
 import { defaultPort, ownerPid, type ServerHandle, type ServerOptions } from './server-handle.js';
 import {
   assertWritable,
@@ -21,6 +21,7 @@ import { findTemporalCli, type TemporalCli } from './temporal-cli.js';
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { NoServerError } from '../core/errors.js';
 
 const PREPARE_LIMIT_MS = 30_000;
 const PORT_ATTEMPTS = 3;
@@ -54,7 +55,7 @@ export async function ensureServer(options: ServerOptions): Promise<ServerHandle
 async function adoptOrStart(options: ServerOptions): Promise<ServerHandle> {
   const home = await prepareHome(options.home, { say: options.say });
   const own = await ownProcess(home);
-  if (own && (await hasDatabase(home)) && (await answerOf(own)).alive) {
+  if (own && (await hasDatabase(home)) && (await probeOwnServer(own)).alive) {
     return await settle(options, home, own);
   }
   await assertWritable(home);
@@ -82,7 +83,7 @@ async function adoptStarted(
     return null;
   }
   try {
-    if (!(await answerOf(server)).alive) {
+    if (!(await probeOwnServer(server)).alive) {
       options.say?.(`Waiting for the Temporal server (process ${server.pid}) to answer …`);
     }
     return await settle(options, home, server);
@@ -125,9 +126,9 @@ async function launch(
 ): Promise<ServerProcess> {
   const { cli, record, createdBy } = given;
   // The ports of last time, so that workers and pages that are still open find the server again.
-  const port = record ? await formerPort(record.port) : await freePort(defaultPort(options));
+  const port = record ? await waitForPort(record.port) : await findFreePort(defaultPort(options));
   const same = record?.port === port;
-  const uiPort = same ? await formerPort(record.uiPort) : await freePort(port + UI_PORT_OFFSET);
+  const uiPort = same ? await waitForPort(record.uiPort) : await findFreePort(port + UI_PORT_OFFSET);
   if (record && !same) {
     options.say?.(`Port ${record.port} of this folder's server is taken: it listens on ${port}.`);
   }
@@ -152,7 +153,7 @@ async function settle(
   home: ServerHome,
   server: ServerProcess,
 ): Promise<ServerHandle> {
-  const version = await untilAnswering(home, server);
+  const version = await waitUntilReady(home, server);
   const found = { version, how: 'adopted' } as const;
   const handle = ownHandle(options, server, found);
   await withConnection(handle.address, { timeoutMs: PREPARE_LIMIT_MS }, (connection) =>
@@ -202,7 +203,7 @@ const RELEASE_LIMIT_MS = 2000;
 const POLL_MS = 20;
 
 /** `preferred` if it is free on the loopback interface, else any free port. */
-export async function freePort(preferred: number | null): Promise<number> {
+export async function findFreePort(preferred: number | null): Promise<number> {
   if (preferred !== null && (await isFree(preferred))) return preferred;
   for (;;) {
     const port = randomInt(OWN_PORTS.from, OWN_PORTS.to);
@@ -214,10 +215,10 @@ export async function freePort(preferred: number | null): Promise<number> {
  * As `freePort`, for a port that a server of ours has held: the system gives it back a moment
  * after a killed process has left the process table.
  */
-async function formerPort(port: number): Promise<number> {
+async function waitForPort(port: number): Promise<number> {
   const deadline = Date.now() + RELEASE_LIMIT_MS;
   while (!(await isFree(port)) && Date.now() < deadline) await pause(POLL_MS);
-  return await freePort(port);
+  return await findFreePort(port);
 }
 
 async function isFree(port: number): Promise<boolean> {

@@ -1,15 +1,15 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { addressOf, answerOf } from './dev-server.js';
+import { addressOf, probeOwnServer } from './dev-server.js';
 import { retentionHours } from './namespace.js';
 import { isOwn, listenerAt, type Listener } from './listener.js';
 import { isListening, isLoopback, probe, withConnection } from './probe.js';
 import { endProcess, serverProcesses, type ServerProcess } from './process-table.js';
-import { NoServerError } from './server-error.js';
 import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
 import { hasDatabase, locateHome, type ServerHome } from './server-home.js';
 import { readRecord, writeRecord } from './server-record.js';
 import { DEFAULT_NAMESPACE, LOOPBACK, UI_PORT_OFFSET } from './server-settings.js';
+import { NoServerError } from '../core/errors.js';
 
 /**
  * Looks for the server that `ensureServer` would use, and starts none. Null when there is none to
@@ -21,7 +21,7 @@ export async function findServer(options: ServerOptions): Promise<ServerHandle |
   const own = await ownProcess(home);
   if (!own) return await foreignServer(options, home);
   if (!(await hasDatabase(home))) return null;
-  const answer = await answerOf(own);
+  const answer = await probeOwnServer(own);
   return answer.alive ? ownHandle(options, own, { version: answer.version, how: 'adopted' }) : null;
 }
 
@@ -53,7 +53,7 @@ export async function foreignServer(
   if (!(await isListening(address))) return null;
   const listener = await listenerAt(port);
   if (!listener || !isOwn(listener)) {
-    options.say?.(notOwn(address, listener));
+    options.say?.(foreignListenerMessage(address, listener));
     return null;
   }
   const answer = await probe(address);
@@ -64,7 +64,7 @@ export async function foreignServer(
 }
 
 /** Whoever listens there would read every conversation and could send any answer. */
-function notOwn(address: string, listener: Listener | null | undefined): string {
+function foreignListenerMessage(address: string, listener: Listener | null | undefined): string {
   const whose =
     listener === undefined || listener === null
       ? 'belongs to an unknown user'

@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
-import { NoServerError } from './server-error.js';
 import { RETENTION_HOURS } from './server-settings.js';
+import { NoServerError } from '../core/errors.js';
 
 /** Status codes of gRPC. */
 const NOT_FOUND = 5;
@@ -20,7 +20,7 @@ export async function prepareNamespace(connection: Connection, namespace: string
   if (retention === null) {
     await connection.workflowService
       .registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(wanted * 1000) })
-      .catch(unlessCode(ALREADY_EXISTS));
+      .catch(ignoreCode(ALREADY_EXISTS));
   } else if (retention < wanted) {
     await connection.workflowService.updateNamespace({
       namespace,
@@ -30,7 +30,7 @@ export async function prepareNamespace(connection: Connection, namespace: string
   // The server's parts learn of a new namespace from time to time only.
   await until(
     async () =>
-      (await attributeTypes(connection, namespace).catch(unlessCode(NOT_FOUND))) !== undefined,
+      (await attributeTypes(connection, namespace).catch(ignoreCode(NOT_FOUND))) !== undefined,
     `namespace ${namespace} does not appear`,
   );
   await addSearchAttributes(connection, namespace);
@@ -70,7 +70,7 @@ async function addSearchAttributes(connection: Connection, namespace: string): P
       namespace,
       searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])),
     })
-    .catch(unlessCode(ALREADY_EXISTS));
+    .catch(ignoreCode(ALREADY_EXISTS));
   await until(
     async () => (await missingSearchAttributes(connection, namespace)).length === 0,
     `search attributes ${missing.join(', ')} do not appear in namespace ${namespace}`,
@@ -80,13 +80,13 @@ async function addSearchAttributes(connection: Connection, namespace: string): P
 async function retentionSeconds(connection: Connection, namespace: string) {
   const description = await connection.workflowService
     .describeNamespace({ namespace })
-    .catch(unlessCode(NOT_FOUND));
+    .catch(ignoreCode(NOT_FOUND));
   if (!description) return null;
   return Number(description.config?.workflowExecutionRetentionTtl?.seconds ?? 0);
 }
 
 /** What another command has done in the meantime, or what is not there, is no error. */
-function unlessCode(code: number): (error: unknown) => undefined {
+function ignoreCode(code: number): (error: unknown) => undefined {
   return (error) => {
     const found: unknown = isGrpcServiceError(error) ? error.code : null;
     if (found === code) return undefined;

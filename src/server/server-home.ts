@@ -5,7 +5,7 @@ import { makeFolder } from '../storage/make-folder.js';
 import { diskCure } from '../storage/disk-cures.js';
 import { PRIVATE } from '../storage/private-files.js';
 import { exposures, tighten } from './home-permissions.js';
-import { NoServerError } from './server-error.js';
+import { NoServerError } from '../core/errors.js';
 
 /** More than what a full file system still takes by the way. */
 const TRIAL_BYTES = 16 * 1024;

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { makeFolder } from '../storage/make-folder.js';
 import { PRIVATE } from '../storage/private-files.js';
 import { processLife } from './process-table.js';
-import { NoServerError } from './server-error.js';
+import { NoServerError } from '../core/errors.js';
 
 const POLL_MS = 50;
 /** Long enough for the holder to download the server over a slow line. */

@@ -7,9 +7,10 @@ import { makeFolder } from '../storage/make-folder.js';
 import { fetchFromPypi, fetchFromTemporal, install, type Fetch } from './cli-fetch.js';
 import { CLI_RANGE, CLI_VERSION, isInRange, verifyRelease } from './cli-release.js';
 import { assertOwn, isWritableByAll } from './file-trust.js';
-import { harmlessEnvironment } from './harmless-environment.js';
-import { NoServerError, messageOf } from './server-error.js';
+import { minimalEnvironment } from './minimal-environment.js';
+import { messageOf } from './server-error.js';
 import type { ServerHome } from './server-home.js';
+import { NoServerError } from '../core/errors.js';
 
 const run = promisify(execFile);
 
@@ -159,7 +160,7 @@ async function verified(file: string): Promise<string> {
 
 /** The versions of CLI and server. It is asked without the keys of this process. */
 async function versionsOf(path: string, environment: NodeJS.ProcessEnv) {
-  const env = harmlessEnvironment(environment);
+  const env = minimalEnvironment(environment);
   const { stdout } = await run(path, ['--version'], { timeout: 20_000, env }).catch(
     (error: unknown) => {
       throw new Error(`${path} does not run (${messageOf(error)})`);

@@ -11,7 +11,7 @@ import { executeUpdate, type UpdateOptions } from './execute-update.js';
 import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
 import { either, withId } from './control.js';
 import { runSummary } from './start.js';
-import { RefusedError } from './delivery-errors.js';
+import { RefusedError } from '../core/errors.js';
 
 export interface AskOrStartOptions extends UpdateOptions {
   readonly id: string;

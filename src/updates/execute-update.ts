@@ -10,7 +10,7 @@ import {
 import { ApplicationFailure } from '@temporalio/common';
 import { visible } from '../core/text/summaries.js';
 import { findTaskQueue, checkForWorker } from './find-worker.js';
-import { NotDeliveredError, RefusedError, type WorkerSeen } from './delivery-errors.js';
+import { NotDeliveredError, RefusedError, type WorkerSeen } from '../core/errors.js';
 
 /** How long something that is said to a run is tried. */
 export interface UpdateOptions {

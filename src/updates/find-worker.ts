@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { livePollers, listPollers } from '../temporal/pollers.js';
-import type { WorkerSeen } from './delivery-errors.js';
+import { WorkerSeen } from '../core/errors.js';
 
 /** A look at the server; one that does not answer in this time tells nothing. */
 const LOOK_MS = 2_000;

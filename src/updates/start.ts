@@ -7,7 +7,7 @@ import {
 import type { RunInput } from '../core/input/input.js';
 import { workflowSummary } from '../core/text/markdown.js';
 import { visible } from '../core/text/summaries.js';
-import { PerdureError } from '../core/errors.js';
+import { IdTakenError } from '../core/errors.js';
 
 const SUMMARY_CHARACTERS = 80;
 
@@ -21,13 +21,6 @@ export interface StartOptions {
 export interface StartedRun {
   readonly id: string;
   readonly runId: string;
-}
-
-/** The workflow id is taken, by a run that goes on or by one that has ended: an id names one run for ever. */
-export class IdTakenError extends PerdureError {
-  static readonly code = 'id_taken';
-  override readonly name = 'IdTakenError';
-  override readonly code = IdTakenError.code;
 }
 
 /** Starts a run. Rejects with an `IdTakenError` where there is or was a run of this id. */

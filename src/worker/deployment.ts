@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type ConnectionLike } from '@temporalio/client';
 import type { WorkerDeploymentOptions } from '@temporalio/worker';
-import { PerdureError } from '../core/errors.js';
+import { DeploymentError } from '../core/errors.js';
 
 /** Worker versioning, opt-in: a run stays on the build on which it began, up to its next segment. */
 export interface DeploymentOptions {
@@ -29,13 +29,6 @@ export interface DeploymentVersion {
 export interface Deployed extends DeploymentVersion {
   /** Whether this worker has made it the one on which new runs begin. */
   readonly isCurrent: boolean;
-}
-
-/** A build that could not be made the current one. The message holds the server's reason and the cure. */
-export class DeploymentError extends PerdureError {
-  static readonly code = 'deployment';
-  override readonly name = 'DeploymentError';
-  override readonly code = DeploymentError.code;
 }
 
 interface Promotion {

@@ -17,7 +17,7 @@ import { homeOf } from '../storage/home.js';
 import type { SegmentSize } from '../core/state.js';
 import type { LiveHub } from '../live/hub.js';
 import { createSessions } from '../mcp/sessions.js';
-import { createModelCatalog } from '../models/catalog.js';
+import { createModelCatalog } from '../models/model-catalog.js';
 import { secretNamesOf } from './secret-names.js';
 import { assertSecretNames } from '../secrets/names.js';
 import { learnSecrets } from '../secrets/known.js';

@@ -9,13 +9,13 @@ export interface PluginOptions extends Pick<Config, 'agents' | 'models'>, PartsO
 export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
 
 /**
- * Agents for a worker of one's own: `Worker.create({ workflowsPath, taskQueue, plugins: [perdure({
+ * Agents for a worker of one's own: `Worker.create({ workflowsPath, taskQueue, plugins: [perdurePlugin({
  * agents })] })`, where the workflows file holds `export { agent } from 'perdure/workflow'`. Adds the
  * activities and the payload converter; says how to poll and how to end where that was left open. One plugin may serve
  * several workers. Who bundles before gives it to `bundleWorkflowCode` too. Throws for agents or
  * models that cannot work.
  */
-export function perdure({ agents, models, ...options }: PluginOptions): PerdurePlugin {
+export function perdurePlugin({ agents, models, ...options }: PluginOptions): PerdurePlugin {
   const config = defineConfig({ agents, ...(models && { models }) });
   /** Of each worker, by one of the activities that it was given. */
   const parts = new WeakMap<object, Pick<WorkerParts, 'stop' | 'close'>>();

@@ -8,7 +8,8 @@ import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { commandLine } from '../support/command.js';
 import { portOf } from '../support/port-of.js';
-import { createRig, expectReplays, type Rig } from '../support/rig.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { replayLater } from '../support/replays.js';
 
 const address = inject('temporalAddress');
 const command = await commandLine();
@@ -36,7 +37,7 @@ function lonelyPlace() {
 }
 
 async function expectItReplays(id: string): Promise<void> {
-  await expectReplays(await rig.client.workflow.getHandle(id).fetchHistory(), id);
+  replayLater(await rig.client.workflow.getHandle(id).fetchHistory(), id);
 }
 
 describe('attach', () => {

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { told } from '../../src/cli/mcp/answers.js';
 import { main } from '../../src/cli/main.js';
-import { harmless, palette } from '../../src/cli/format/output.js';
+import { escapeHidden, palette } from '../../src/cli/format/output.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { countHidden } from '../../src/core/text/hidden.js';
 import { ModelError } from '../../src/models/model-error.js';
@@ -69,7 +69,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const end of ['keyless', 'open']) await client.cancel(`${id}-${end}`);
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -178,10 +178,10 @@ describe('the output of every command', () => {
   test('keeps our own colors, and no others', () => {
     const paint = palette(true);
     const line = `${paint.red('a')}${paint.dim('b')} \u001b[8m\u001b]0;t\u0007`;
-    expect(harmless(line, true)).toBe(
+    expect(escapeHidden(line, true)).toBe(
       `${paint.red('a')}${paint.dim('b')} \\u001b[8m\\u001b]0;t\\u0007`,
     );
-    expect(harmless(paint.red('a'), false)).toBe('\\u001b[31ma\\u001b[39m');
+    expect(escapeHidden(paint.red('a'), false)).toBe('\\u001b[31ma\\u001b[39m');
   });
 
   test('is visible in what MCP clients show, and exact in what they read', () => {

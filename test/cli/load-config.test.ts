@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { UsageError } from '../../src/cli/exit-codes.js';
-import { loadConfig } from '../../src/cli/load-config.js';
+import { loadConfig } from '../../src/cli/input/load-config.js';
 import type { Config } from '../../src/config.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 import { callFailure, toolNamed } from '../tools/support.js';
@@ -145,8 +145,14 @@ describe('a mistake names the file and the cure', () => {
   test.each([
     ['export const agents = [];', /^perdure\.config\.ts has no default export\. End it with/],
     ['export default 7;', /^perdure\.config\.ts: its default export is number, no configuration/],
-    ['export default { agent: [] };', /^perdure\.config\.ts: config: no such field "agent"/],
-    ['export default { agents: [{}] };', /agents\[0\] is no agent; make it with defineAgent/],
+    [
+      'export default { agent: [] };',
+      /^perdure\.config\.ts: config:.*\n.*"agent" is not an option; did you mean agents/,
+    ],
+    [
+      'export default { agents: [{}] };',
+      /agents\[0\]: expected an agent, got {}; make it with defineAgent/,
+    ],
     ['const x: number = ;\nexport default x;', /^perdure\.config\.ts: .*Unexpected token[^]*:1:18/],
     ["import x from 'not-there';\nexport default x;", /Cannot find module 'not-there'/],
     [

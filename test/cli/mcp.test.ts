@@ -111,7 +111,7 @@ async function serve(...flags: readonly string[]): Promise<Served> {
 }
 
 /** As a client would: asks again where it was not done in the time that it gave. */
-async function answerOf(from: Served, id: unknown): Promise<Record<string, unknown>> {
+async function probeOwnServer(from: Served, id: unknown): Promise<Record<string, unknown>> {
   for (;;) {
     const { value, isError } = await from.call('agent_result', { id, wait_seconds: 20 });
     if (value['done'] !== false || isError) return value;
@@ -144,7 +144,7 @@ describe('perdure as an MCP server', () => {
     expect(first.value).toMatchObject({ repeated: false });
     const { id } = first.value;
     expect(first.text).toBe(`id: ${String(id)}\nrepeated: false`);
-    expect(await answerOf(server, id)).toMatchObject({
+    expect(await probeOwnServer(server, id)).toMatchObject({
       done: true,
       status: 'completed',
       reason: 'answer',
@@ -190,11 +190,11 @@ describe('perdure as an MCP server', () => {
       open: true,
     });
     const { id } = value;
-    expect(await answerOf(server, id)).toMatchObject({ done: true, answer: 'first' });
+    expect(await probeOwnServer(server, id)).toMatchObject({ done: true, answer: 'first' });
     const more = { id, message: 'and more', operation_id: randomUUID() };
     expect((await server.call('agent_send', more)).value).toEqual({ delivered: true, id, turn: 2 });
     expect((await server.call('agent_send', more)).value).toEqual({ delivered: true, id, turn: 2 });
-    expect(await answerOf(server, id)).toMatchObject({ done: true, answer: 'second' });
+    expect(await probeOwnServer(server, id)).toMatchObject({ done: true, answer: 'second' });
     const { value: idle } = await server.call('agent_status', { id });
     expect(idle).toMatchObject({ status: 'waiting_message', turn: 2, queued: 0 });
     const noTurn = await server.call('agent_cancel', { id, turn: 2 });
@@ -205,7 +205,7 @@ describe('perdure as an MCP server', () => {
       expect(over).toMatchObject({ status: 'done', reason: 'cancelled' });
     };
     await vi.waitFor(isOver, { timeout: 30_000, interval: 100 });
-    expect(await answerOf(server, id)).toMatchObject({ done: true, status: 'cancelled' });
+    expect(await probeOwnServer(server, id)).toMatchObject({ done: true, status: 'cancelled' });
   });
 
   test('works on a run that lives on another task queue than its own', async () => {
@@ -214,13 +214,13 @@ describe('perdure as an MCP server', () => {
     stub.scriptFor(message, reply.text('first'), reply.text('second'));
     const start = { agent: 'clerk', message, operation_id: randomUUID(), open: true };
     const { id } = (await first.call('agent_start', start)).value;
-    expect(await answerOf(first, id)).toMatchObject({ answer: 'first' });
+    expect(await probeOwnServer(first, id)).toMatchObject({ answer: 'first' });
     await first.close();
     taskQueue = `mcp-${randomUUID()}`;
     const server = await serve();
     const more = { id, message: 'and more', operation_id: randomUUID() };
     expect((await server.call('agent_send', more)).value).toEqual({ id, delivered: true, turn: 2 });
-    expect(await answerOf(server, id)).toMatchObject({ answer: 'second' });
+    expect(await probeOwnServer(server, id)).toMatchObject({ answer: 'second' });
     await server.call('agent_cancel', { id });
   });
 
@@ -292,7 +292,7 @@ describe('perdure as an MCP server', () => {
       message,
       operation_id: randomUUID(),
     });
-    expect(await answerOf(server, value['id'])).toMatchObject({ answer: 'talked' });
+    expect(await probeOwnServer(server, value['id'])).toMatchObject({ answer: 'talked' });
     expect(server.faults).toEqual([]);
     expect(server.said()).toContain('not the protocol');
   });
@@ -315,6 +315,6 @@ describe('perdure as an MCP server', () => {
     process.kill(first.pid, 'SIGKILL');
     const second = await serve();
     expect((await second.call('agent_start', task)).value).toEqual({ id, repeated: true });
-    expect(await answerOf(second, id)).toMatchObject({ done: true, answer: 'after all' });
+    expect(await probeOwnServer(second, id)).toMatchObject({ done: true, answer: 'after all' });
   }, 180_000);
 });

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { advice } from '../../src/cli/reports/next-command.js';
+import { nextCommand } from '../../src/cli/reports/next-command.js';
 import { runHeader, uiLink } from '../../src/cli/reports/run-header.js';
 import { liveLine } from '../../src/cli/run-view/live-line.js';
-import { colorWanted, palette } from '../../src/cli/format/output.js';
-import { createStepTeller, recent } from '../../src/cli/run-view/step-lines.js';
-import { count, duration, spend } from '../../src/cli/format/format.js';
+import { isColorWanted, palette } from '../../src/cli/format/output.js';
+import { createStepLines, recent } from '../../src/cli/run-view/step-lines.js';
+import { formatCount, formatDuration, formatUsage } from '../../src/cli/format/format.js';
 import type { Projection } from '../../src/history/projection.js';
-import { errorText } from '../../src/core/calls/calls.js';
-import type { CallResult } from '../../src/core/calls/calls.js';
+import { errorText, type CallResult } from '../../src/core/calls/call-result.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { ServerHandle } from '../../src/server/server-handle.js';
@@ -50,7 +49,7 @@ const given = { now: 12_000, attempts: new Map(), paint };
 
 describe('what has become durable', () => {
   test('is one line per step, told once, without control characters', () => {
-    const tell = createStepTeller(paint, cures);
+    const tell = createStepLines(paint, cures);
     const { first, second } = twoSteps();
     expect(tell(viewOf(null))).toEqual([]);
     expect(tell(viewOf(first))).toEqual([
@@ -63,7 +62,7 @@ describe('what has become durable', () => {
   });
 
   test('waits for all calls of a step', () => {
-    const tell = createStepTeller(paint, cures);
+    const tell = createStepLines(paint, cures);
     const start = begun(config());
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 5 });
     expect(tell(viewOf(asked))).toEqual([]);
@@ -72,7 +71,7 @@ describe('what has become durable', () => {
   });
 
   test('tells each block once, and a later one of the same kind again', () => {
-    const tell = createStepTeller(paint, cures);
+    const tell = createStepLines(paint, cures);
     const state = begun(config());
     const blocked = (since: number) =>
       new Map([['model', { reason: 'credentials' as const, message: 'bad key', since }]]);
@@ -81,14 +80,14 @@ describe('what has become durable', () => {
     ]);
     expect(tell(viewOf(state, { blocked: blocked(7) }))).toEqual([]);
     expect(tell(viewOf(state, { blocked: blocked(12) }))).toHaveLength(1);
-    const staying = createStepTeller(paint, { ...cures, resume: 'resume x' });
+    const staying = createStepLines(paint, { ...cures, resume: 'resume x' });
     expect(staying(viewOf(state, { blocked: blocked(7) }))[1]).toMatch(/at once with: resume x$/);
   });
 
   test('tells what to type for a call of which nobody knows whether it happened', () => {
     const unknown = { reason: 'outcome_unknown' as const, message: 'lost', since: 3 };
     const blocked = new Map([['call_1_1_0', unknown]]);
-    expect(createStepTeller(paint, cures)(viewOf(begun(config()), { blocked }))).toEqual([
+    expect(createStepLines(paint, cures)(viewOf(begun(config()), { blocked }))).toEqual([
       'blocked (outcome_unknown): lost',
       'Find out whether call_1_1_0 happened, and say it with: resolve call_1_1_0',
     ]);
@@ -191,7 +190,7 @@ describe('the first line', () => {
 
 describe('words', () => {
   test('counts, times and money are short', () => {
-    expect([count(1, 'step'), count(0, 'step')]).toEqual(['1 step', '0 steps']);
+    expect([formatCount(1, 'step'), formatCount(0, 'step')]).toEqual(['1 step', '0 steps']);
     expect([420, 9_949, 9_950, 12_300, 125_000, -5].map(duration)).toEqual([
       '0.4 s',
       '9.9 s',
@@ -201,23 +200,23 @@ describe('words', () => {
       '0.0 s',
     ]);
     const usage = { inputTokens: 1_234, outputTokens: 80, cachedTokens: 0, costUsd: 0.00214 };
-    expect(spend(usage)).toBe('1.2k in, 80 out · $0.0021');
-    expect(spend({ ...usage, costUsd: null })).toBe('1.2k in, 80 out');
-    expect(spend({ ...usage, costUsd: 0, estimated: true })).toBe('about 1.2k in, 80 out');
-    expect(spend({ ...usage, inputTokens: 2_500_000, costUsd: 12.345 })).toBe(
+    expect(formatUsage(usage)).toBe('1.2k in, 80 out · $0.0021');
+    expect(formatUsage({ ...usage, costUsd: null })).toBe('1.2k in, 80 out');
+    expect(formatUsage({ ...usage, costUsd: 0, estimated: true })).toBe('about 1.2k in, 80 out');
+    expect(formatUsage({ ...usage, inputTokens: 2_500_000, costUsd: 12.345 })).toBe(
       '2.5M in, 80 out · $12.35',
     );
   });
 
   test('NO_COLOR outranks FORCE_COLOR', () => {
-    expect(colorWanted({ FORCE_COLOR: '1' })).toBe(true);
-    expect(colorWanted({ FORCE_COLOR: '0' })).toBe(false);
-    expect(colorWanted({ FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(false);
+    expect(isColorWanted({ FORCE_COLOR: '1' })).toBe(true);
+    expect(isColorWanted({ FORCE_COLOR: '0' })).toBe(false);
+    expect(isColorWanted({ FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(false);
   });
 
   test('a command to copy goes to the same place', () => {
     const options = { address: 'host:7233', taskQueue: "it's mine", json: true };
-    expect(advice({ options }, 'attach x')).toMatch(
+    expect(nextCommand({ options }, 'attach x')).toMatch(
       / attach x --address host:7233 --task-queue 'it'\\''s mine'$/,
     );
   });
@@ -227,7 +226,7 @@ describe('words', () => {
   });
 
   test('a last call at a limit is told', () => {
-    const tell = createStepTeller(paint, cures);
+    const tell = createStepLines(paint, cures);
     const start = begun(config({}, { steps: 1 }));
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 0 });
     const done = withResults(asked, [ok('call_1_1_0', 'a')], 0);

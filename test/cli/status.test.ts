@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { status } from '../../src/cli/commands/status.js';
-import { lookForWorker } from '../../src/cli/hosting/note-worker.js';
+import { readWorkerPresence } from '../../src/cli/hosting/note-worker.js';
 import { readRun } from '../../src/history/read-run.js';
-import { statusFrom } from '../../src/client/status.js';
+import { toRunStatus } from '../../src/client/status.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
@@ -274,7 +274,7 @@ describe('without a worker', () => {
     expect(stderr).toContain(`no worker is up on task queue "${taskQueue}": none has polled it`);
     expect(stderr).toMatch(new RegExp(`Start one with: .* worker .*--task-queue ${taskQueue}$`));
     expect(stdout).toMatch(new RegExp(`attach ${id} .*--task-queue ${taskQueue} +bring a worker`));
-    const later = statusFrom(await readRun(rig.client, id), Date.now() + 60_000);
+    const later = toRunStatus(await readRun(rig.client, id), Date.now() + 60_000);
     expect(later).toMatchObject({
       status: 'working',
       doing: expect.stringMatching(/^waits for a worker \(\d+ s\)$/),
@@ -287,7 +287,7 @@ describe('without a worker', () => {
     const worker = await workerChild({ ADDRESS: inject('temporalAddress'), QUEUE, LEDGER: '' });
     const seen = vi.waitFor(
       async () => {
-        const found = await lookForWorker(rig.client, QUEUE);
+        const found = await readWorkerPresence(rig.client, QUEUE);
         expect(found.isUp).toBe(true);
         return found;
       },
@@ -295,7 +295,7 @@ describe('without a worker', () => {
     );
     expect((await seen).text).toContain(`by ${worker.pid}@`);
     await worker.kill();
-    const after = await lookForWorker(rig.client, QUEUE);
+    const after = await readWorkerPresence(rig.client, QUEUE);
     expect(after).toMatchObject({
       isUp: false,
       text: expect.stringMatching(/@.* has ended, its last poll/),

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
 import { liveLine } from '../../src/cli/run-view/live-line.js';
 import { palette } from '../../src/cli/format/output.js';
-import { createStepTeller } from '../../src/cli/run-view/step-lines.js';
-import { clock } from '../../src/cli/format/format-time.js';
+import { createStepLines } from '../../src/cli/run-view/step-lines.js';
+import { formatDateTime } from '../../src/cli/format/format-time.js';
 import type { InFlight, Projection } from '../../src/history/projection.js';
 import type { RunEvent } from '../../src/core/events.js';
 import type { Message, UserMessage } from '../../src/core/transcript/messages.js';
@@ -50,7 +50,7 @@ const live = (state: RunState, rest: Partial<Projection> = {}): string =>
 
 describe('the lines of an open run', () => {
   test('tell each further turn by its message, and what joins it', () => {
-    const tell = createStepTeller(paint, cures);
+    const tell = createStepLines(paint, cures);
     const first = after(opened(), ...replied('one'));
     expect(tell(view(first))).toEqual([]);
     const second = after(first, message(HOSTILE, 2), { type: 'turn-begun', at: 10 });
@@ -64,16 +64,16 @@ describe('the lines of an open run', () => {
   });
 
   test('tell what it waits for: a moment, somebody who lets it go on, a message', () => {
-    const tell = createStepTeller(paint, cures);
+    const tell = createStepLines(paint, cures);
     const reply = asks(['wait', { seconds: 3_600 }]);
     const waiting = after(opened(), { type: 'model-replied', reply, at: 1_000 });
-    const until = clock(3_601_000);
+    const until = formatDateTime(3_601_000);
     expect(tell(view(waiting))).toEqual([`waiting until ${until}; a message wakes it`]);
     expect(tell(view(waiting))).toEqual([]);
     expect(live(waiting)).toContain(`waits until ${until}, for 60 min`);
 
     const paused = after(opened(), { type: 'paused', paused: true });
-    const teller = createStepTeller(paint, cures);
+    const teller = createStepLines(paint, cures);
     expect(teller(view(paused))).toEqual([
       'paused: nothing more is started',
       'Let it go on with: resume x',
@@ -90,7 +90,7 @@ describe('the lines of an open run', () => {
       at: 0,
     };
     const busy = { inFlight: new Map([[9, call]]) };
-    expect(createStepTeller(paint, { ...cures, resume: null })(view(paused, busy))).toEqual([
+    expect(createStepLines(paint, { ...cures, resume: null })(view(paused, busy))).toEqual([
       'paused: what is in flight ends, nothing more is started',
     ]);
     expect(live(paused, busy)).toContain('m · 0.0 s · pauses after that');
@@ -102,7 +102,7 @@ describe('the lines of an open run', () => {
   });
 
   test('tell a block in each segment, though each counts its events from 1', () => {
-    const tell = createStepTeller(paint, { ...cures, resume: null });
+    const tell = createStepLines(paint, { ...cures, resume: null });
     const blocked = (since: number) => ({
       blocked: new Map([['model', { reason: 'quota' as const, message: 'no money', since }]]),
     });
@@ -128,7 +128,7 @@ describe('a summary for the model', () => {
   };
 
   test('is told in a line, without its words', () => {
-    const tell = createStepTeller(paint, cures);
+    const tell = createStepLines(paint, cures);
     expect(tell(view(opened(), { said: [summary] }))).toEqual([
       'from here on a summary stands for messages 0 to 3',
     ]);

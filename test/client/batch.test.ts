@@ -17,7 +17,7 @@ beforeAll(async () => {
   await rig.worker([clerk(), failing], { models: { m: model } });
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -218,7 +218,7 @@ describe('the client itself', () => {
   test('uses a client that exists, and leaves it open', async () => {
     const own = await createClient({ client: rig.client, taskQueue: rig.taskQueue });
     const run = await own.start('clerk', { message: 'one' });
-    await own.close();
+    await own.disconnect();
     expect(await rig.client.workflow.getHandle(run.id).result()).toMatchObject({
       status: 'completed',
     });

@@ -20,7 +20,7 @@ afterEach(async () => {
   await rig.stopWorkers();
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -140,7 +140,7 @@ describe('a schedule that sends to an open run', () => {
     const { messages } = await client.transcript(to);
     const asked = messages.filter(({ role }) => role === 'user');
     expect(asked.map((message) => message.role === 'user' && message.id)).toEqual(sent);
-    await client.closeRun(to);
+    await client.close(to);
     await client.result(to);
     await client.schedule.trigger(id);
     const [, , late] = await firings(id, 3);
@@ -163,7 +163,7 @@ describe('a schedule that sends to an open run', () => {
     await firings(id, 2);
     expect(await client.result(to, {})).toMatchObject({ answer: 'done: the report' });
     expect(await client.schedule.describe(id)).toMatchObject({ to, agent: null });
-    await client.closeRun(to);
+    await client.close(to);
   });
 });
 

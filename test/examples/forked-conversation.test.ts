@@ -12,7 +12,7 @@ beforeAll(async () => {
   client = await clientOf(example.rig);
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await example.close();
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ollamaModel } from '../../examples/ollama/ollama-model.js';
-import { loadConfig } from '../../src/cli/load-config.js';
+import { loadConfig } from '../../src/cli/input/load-config.js';
 import { resolve } from 'node:path';
 import { describeAdapter, type AdapterUnderTest } from '../models/adapter-contract.js';
 import { createRig } from '../support/rig.js';

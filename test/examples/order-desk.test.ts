@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { loadConfig } from '../../src/cli/load-config.js';
+import { loadConfig } from '../../src/cli/input/load-config.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';

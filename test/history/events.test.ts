@@ -31,9 +31,9 @@ beforeAll(async () => {
   await other.worker([clerk()], { models, segment: { steps: 100, bytes: 5_000 } });
 });
 afterAll(async () => {
-  await byBytes.client.close();
+  await byBytes.client.disconnect();
   await byBytes.rig.close();
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -60,7 +60,7 @@ async function longRun(by: PerdureClient): Promise<string> {
   await by.resume(id);
   await by.result(id, { turn: 6 });
   await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
-  await by.closeRun(id);
+  await by.close(id);
   await by.result(id);
   return id;
 }
@@ -142,7 +142,7 @@ describe('the events of a run', () => {
     const reading = readUntil((event) => event.type === 'turn-ended' && event.turn === 2);
     await client.ask(id, 'two');
     await reading;
-    await client.closeRun(id);
+    await client.close(id);
     await readUntil(() => false);
     expect(seen).toEqual(await all(id));
   });
@@ -177,7 +177,7 @@ describe('the events of a run', () => {
       'turn-ended',
       'run-ended',
     ]);
-    await reader.close();
+    await reader.disconnect();
     await other.close();
   });
 
@@ -201,7 +201,7 @@ describe('the events of a run', () => {
       reason: 'cancelled',
       message: null,
     });
-    await reader.close();
+    await reader.disconnect();
     await other.close();
   });
 
@@ -233,7 +233,7 @@ describe('the events of a run', () => {
       'turn-ended',
       'run-ended',
     ]);
-    await reader.close();
+    await reader.disconnect();
     await other.close();
   });
 
@@ -246,7 +246,7 @@ describe('the events of a run', () => {
       if (type === 'wait-begun') gone.abort();
     }
     expect(types).toEqual(['run-started', 'wait-begun']);
-    await client.closeRun(run);
+    await client.close(run);
   });
 
   test('refuse what is no offset, and one of another run', async () => {

@@ -31,7 +31,7 @@ beforeAll(async () => {
   await rig.worker([clerk()], { models: { m: model }, segment });
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -41,7 +41,7 @@ async function talk(turns: number, text: (turn: number) => string): Promise<stri
     await client.ask(id, text(turn), { start: { agent: 'clerk' } });
   }
   await client.result(id, { turn: turns });
-  await client.closeRun(id);
+  await client.close(id);
   // Its last turn is over before the run is, and what is still being written cannot be replayed.
   await rig.client.workflow.getHandle(id).result();
   return id;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { transcript, type TranscriptOptions } from '../../src/cli/commands/transcript.js';
 import { palette } from '../../src/cli/format/output.js';
-import { createStepTeller } from '../../src/cli/run-view/step-lines.js';
+import { createStepLines } from '../../src/cli/run-view/step-lines.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { DurableEvent } from '../../src/history/durable-events.js';
 import { say as answer, scriptedModel } from '../../src/models/scripted.js';
@@ -30,7 +30,7 @@ beforeAll(async () => {
   ended = await rig.run({ agent: 'a', message: 'Ann is 40' });
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -100,7 +100,7 @@ describe('refused answers', () => {
   });
 
   test('are told in a line each to who follows the run', () => {
-    const tell = createStepTeller(palette(false), { settle: String, resume: null });
+    const tell = createStepLines(palette(false), { settle: String, resume: null });
     const lines = tell(ended.projection);
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(/^answer refused, attempt 1 of 10: .*age/);

@@ -5,10 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLiveHub, type LiveHub } from '../../src/live/hub.js';
 import { deltasRoute } from '../../src/live/live-server.js';
 import { defaultLimits } from '../../src/live/live-limits.js';
-import { LiveOptionsError, resolveLiveOptions } from '../../src/live/live-options.js';
+import { resolveLiveOptions } from '../../src/live/live-options.js';
 import { startHttpServer, type LiveHttpServer } from '../../src/live/http-server.js';
 import { runToken, verifyToken } from '../../src/live/run-token.js';
 import { request } from '../support/sse-reader.js';
+import { LiveOptionsError } from '../../src/core/errors.js';
 
 const SECRET = 's'.repeat(32);
 const attempt = { segment: 's', activity: '1', attempt: 1, turn: 1, step: 1 };

@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all(workers.map((each) => each.kill()));
-  await client.close();
+  await client.disconnect();
   await Promise.all([rig.close(), stub.close()]);
 });
 
@@ -159,7 +159,7 @@ test('files that lead nowhere are passed over, and those of this machine taken a
   over.abort();
   await reading;
   await other.client.workflow.getHandle(run.id).terminate();
-  await reader.close();
+  await reader.disconnect();
   await other.close();
 });
 

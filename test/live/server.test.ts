@@ -21,7 +21,7 @@ beforeAll(async () => {
   url = worker.live?.url ?? '';
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -219,7 +219,7 @@ describe('GET /runs/:id/events', () => {
     sse.close();
     rest.release();
     await reader.result(run);
-    await reader.close();
+    await reader.disconnect();
     await other.close();
   });
 

@@ -19,7 +19,7 @@ beforeAll(async () => {
   await rig.worker([talker.agent], { models: { talk: talker.model }, live: {} });
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -225,8 +225,8 @@ describe('the stream of a run', () => {
     // Not even asked to tell.
     expect(listener.replies).toEqual(['undefined']);
     expect(listener.events.some(({ type }) => type === 'delta')).toBe(false);
-    await reader.closeRun(run);
-    await reader.close();
+    await reader.close(run);
+    await reader.disconnect();
     await other.close();
   });
 

@@ -110,7 +110,7 @@ beforeAll(async () => {
   await rig.worker([agent, typed, chooser], { models: { m: model } });
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 

@@ -29,7 +29,7 @@ test('a message finds the other worker when one of two is frozen, and its error 
   const one = await workerChild({ ...env, PERDURE_HOME: home });
   onTestFinished(async () => {
     await one.kill();
-    await client.close();
+    await client.disconnect();
     await stub.close();
     await rm(home, { recursive: true, force: true });
   });
@@ -57,14 +57,14 @@ test('a message finds the other worker when one of two is frozen, and its error 
     `a worker polls task queue "${taskQueue}" but does not answer; it may be frozen, cut off, or busy; ` +
       'it may still arrive; sent again with id "m-3" it is the same message',
   );
-  const closing = client.closeRun(id, { withinMs: 1_500 });
+  const closing = client.close(id, { withinMs: 1_500 });
   await expect(closing).rejects.toThrow('look at the status of the run before you repeat it');
 
   await one.kill();
   process.kill(two.pid, 'SIGCONT');
   expect(await taken(client.ask(id, third))).toMatchObject({ turn: 3 });
   await client.result(id, { turn: 3 });
-  await client.closeRun(id);
+  await client.close(id);
   await client.result(id);
   const { messages } = await client.transcript(id);
   const said = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
@@ -77,7 +77,7 @@ test('a message to a run without a worker survives the death of the server, and 
   const rig = await createRig(before.address);
   const client = await clientOf(rig, { address: before.address });
   onTestFinished(async () => {
-    await client.close();
+    await client.disconnect();
     await rig.close();
   });
   const id = `dead-${randomUUID()}`;
@@ -92,7 +92,7 @@ test('a message to a run without a worker survives the death of the server, and 
   await rig.worker([clerk()], { models: { m: obedientModel() } });
   expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
   expect(await taken(client.ask(id, hello))).toMatchObject({ turn: 1, duplicate: true });
-  await client.closeRun(id);
+  await client.close(id);
   const ended = rig.client.workflow.getHandle(id).result();
   expect(await ended).toMatchObject({ reason: 'closed', steps: 1 });
 }, 120_000);

@@ -38,7 +38,7 @@ beforeAll(async () => {
   await rig.worker([clerk()], { models: { m: model }, segment: { steps: 1, bytes: 2_000_000 } });
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -53,7 +53,7 @@ describe('what is attached to a message', () => {
     await client.result(id, { turn: 1 });
     await client.ask(id, { message: 'and this?', attachments: [byUrl] });
     await client.result(id, { turn: 2 });
-    await client.closeRun(id);
+    await client.close(id);
     await rig.end(rig.client.workflow.getHandle(id));
     expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(1);
     // The reference that anybody can read is worth nothing in another run.

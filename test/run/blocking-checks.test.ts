@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { readRun } from '../../src/history/read-run.js';
-import { statusFrom } from '../../src/client/status.js';
+import { toRunStatus } from '../../src/client/status.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
@@ -73,7 +73,7 @@ describe('a check that blocks its worker beyond the heartbeat timeout', () => {
     // The first check has begun: the reply is stored, and the next attempt is about to read it.
     await vi.waitFor(async () => expect(await checks(name)).toBe(1), WAIT);
     await rename(blobs, `${blobs}.away`);
-    const status = async () => statusFrom(await readRun(rig.client, workflowId), Date.now());
+    const status = async () => toRunStatus(await readRun(rig.client, workflowId), Date.now());
     await vi.waitFor(
       async () =>
         expect(await status()).toMatchObject({

@@ -4,12 +4,12 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { resolve } from '../../src/cli/commands/resolve.js';
 import { resume } from '../../src/cli/commands/resume.js';
 import { status as statusCommand } from '../../src/cli/commands/status.js';
-import { statusFrom } from '../../src/client/status.js';
+import { toRunStatus } from '../../src/client/status.js';
 import { readRun } from '../../src/history/read-run.js';
-import type { Resolution } from '../../src/core/calls/call-results.js';
+import type { Resolution } from '../../src/core/calls/call-result.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import type { JsonObject } from '../../src/core/json.js';
-import type { ModelEntry } from '../../src/models/catalog.js';
+import type { ModelEntry } from '../../src/models/model-catalog.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -124,7 +124,7 @@ async function doubtful(rest: JsonObject = {}) {
 }
 
 async function told(id: string) {
-  return statusFrom(await readRun(rig.client, id), Date.now());
+  return toRunStatus(await readRun(rig.client, id), Date.now());
 }
 
 test('actions are calls of the handler, screenshots go back with the pending items', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { readFact } from '../../src/history/decode-event.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
 import { project } from '../../src/history/projection.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
@@ -177,7 +177,7 @@ describe('a turn', () => {
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
     // What was in flight has ended, and the history tells it while the run still stands.
     const { events } = await handle.fetchHistory();
-    expect(project((events ?? []).map(readFact)).said).toHaveLength(3);
+    expect(project((events ?? []).map(decodeEvent)).said).toHaveLength(3);
     await handle.executeUpdate(resumeUpdate, { args: [{}] });
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed', steps: 4 });
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: later' });

@@ -2,12 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { project } from '../../src/history/projection.js';
-import { readFact, type History } from '../../src/history/decode-event.js';
+import { decodeEvent, type History } from '../../src/history/decode-event.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { reply } from '../../src/testing/steps.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { createRig, expectReplays, type Rig } from '../support/rig.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { replayLater } from '../support/replays.js';
 
 /** PERDURE_EXTRACTIONS=1000 for the number that a release is measured by. */
 const EXTRACTIONS = Number(process.env['PERDURE_EXTRACTIONS'] ?? 200);
@@ -53,8 +54,8 @@ async function extract(number: number): Promise<Extracted> {
   const handle = await rig.start({ agent: 'a', message: `order ${number}` });
   await handle.result().catch(() => undefined);
   const history = await handle.fetchHistory();
-  if (number <= 3) await expectReplays(history, handle.workflowId);
-  const { outcome } = project((history.events ?? []).map(readFact));
+  if (number <= 3) replayLater(history, handle.workflowId);
+  const { outcome } = project((history.events ?? []).map(decodeEvent));
   return { number, outcome, ...eventsOf(history) };
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { PerdureClient, RunHandle } from '../../src/client/client-types.js';
-import { messageTokens, promptOf } from '../../src/core/transcript/transcript.js';
+import { messageTokens, toPromptMessage } from '../../src/core/transcript/transcript.js';
 import type { Ask } from '../../src/core/inbox.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
@@ -52,7 +52,7 @@ beforeAll(async () => {
   await rig.worker(agents, { models: { m: model(100_000), small: model(3_000) }, segment });
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -82,7 +82,7 @@ async function fork(
   return { ...end, prompt: first?.messages.slice(0, -1) ?? [] };
 }
 
-const prompts = (messages: readonly Message[]): readonly object[] => messages.map(promptOf);
+const prompts = (messages: readonly Message[]): readonly object[] => messages.map(toPromptMessage);
 
 describe('a run that is forked', () => {
   test('begins with all that was said in the other one, and goes on by itself', async () => {
@@ -100,14 +100,14 @@ describe('a run that is forked', () => {
     expect(whole.messages.map(({ n }) => n)).toEqual([0, 1, 2, 3, 4, 5]);
     expect(whole).toMatchObject({ total: 6, completeFrom: 0, ownFrom: 4 });
     expect(prompts((await client.transcript(id)).messages)).toEqual(prompts(messages));
-    await client.closeRun(id);
+    await client.close(id);
     await ended({ id });
   });
 
   test('says of which run, and before which message', async () => {
     const id = await talk(['one', 'two']);
     const { handle } = await fork(id, { at: 3 });
-    await client.closeRun(id);
+    await client.close(id);
     await ended({ id });
     const [segment] = await segmentsOf(rig.client, id);
     const from = { run: id, runId: segment?.runId, at: 3 };
@@ -146,7 +146,7 @@ describe('a run that is forked', () => {
     const { id } = await client.start('holder', { message: 'steps 1' });
     await held.reached;
     const { prompt } = await fork(id, { agent: 'clerk' });
-    expect(prompt).toEqual([promptOf({ role: 'user', text: 'steps 1' })]);
+    expect(prompt).toEqual([toPromptMessage({ role: 'user', text: 'steps 1' })]);
     held.release();
     expect((await ended({ id })).outcome).toMatchObject({ answer: 'done: steps 1', toolCalls: 1 });
   });
@@ -176,7 +176,7 @@ describe('a run that is forked', () => {
     expect(await client.result(forked.id, { turn: 2 })).toMatchObject({ answer: 'done: more' });
     expect(requests[0]?.messages.slice(0, -1)).toEqual(prompts(messages));
     expect(requests.at(-1)?.messages.slice(0, messages.length)).toEqual(prompts(messages));
-    await client.closeRun(forked.id);
+    await client.close(forked.id);
     await ended(forked);
     expect((await segmentsOf(rig.client, forked.id)).length).toBeGreaterThan(1);
     const whole = await client.transcript(forked.id);
@@ -214,7 +214,7 @@ describe('a run that is forked', () => {
 
   test('can be forked itself, also when the first one is closed', async () => {
     const id = await talk(['one']);
-    await client.closeRun(id);
+    await client.close(id);
     await ended({ id });
     const { handle } = await fork(id);
     const { prompt } = await fork(handle.workflowId);
@@ -235,7 +235,7 @@ describe('a run that is forked', () => {
     await client.ask(forked.id, 'two');
     await client.result(forked.id, { turn: 1 });
     expect(requests[0]?.messages.map(({ text }) => text)).toEqual(['one', 'done: one', 'two']);
-    await client.closeRun(forked.id);
+    await client.close(forked.id);
     await ended(forked);
   });
 });

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { RefusedError } from '../../src/updates/delivery-errors.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { askUpdate, messageSignal } from '../../src/workflows/messages.js';
 import { clerk, clientOf } from '../support/clerk.js';
@@ -9,6 +8,7 @@ import { obedientModel, statusOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { saidIn, segmentsOf } from '../support/segments.js';
 import { taken } from '../support/taken.js';
+import { RefusedError } from '../../src/core/errors.js';
 
 const start = { agent: 'clerk' };
 let rig: Rig;
@@ -19,7 +19,7 @@ beforeEach(async () => {
   client = await clientOf(rig, { by: 'test: ann' });
 });
 afterEach(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
 });
 
@@ -61,7 +61,7 @@ describe('while no worker is there, a message', () => {
       if (event.type === 'turn-ended' && event.turn === 2) break;
     }
     expect(begun).toEqual([1, 2]);
-    await client.closeRun(id);
+    await client.close(id);
     await rig.end(rig.client.workflow.getHandle(id));
     const segments = await segmentsOf(rig.client, id);
     expect(texts(saidIn(segments))).toEqual(['hello', 'next']);
@@ -92,7 +92,7 @@ describe('while no worker is there, a message', () => {
       expect(texts((await client.transcript(id)).messages)).toEqual(order);
     }
     await bringWorker();
-    await client.closeRun(id);
+    await client.close(id);
     await handle.result();
     expect(texts(saidIn(await segmentsOf(rig.client, id)))).toEqual(order);
   });
@@ -111,7 +111,7 @@ describe('while no worker is there, a message', () => {
     expect((await statusOf(handle)).refused).toMatchObject(
       refused.map(({ id: messageId, reason }) => ({ id: messageId, reason })),
     );
-    await client.closeRun(id);
+    await client.close(id);
     await rig.end(handle);
     expect((await client.status(id)).refused).toHaveLength(rubbish.length);
   });
@@ -132,7 +132,7 @@ test('no signal is lost or doubled where the run goes on in a new segment meanwh
     await Promise.all(some.map((message) => handle.signal(messageSignal, message)));
     await client.result(id, { turn: number });
   }
-  await client.closeRun(id);
+  await client.close(id);
   await handle.result();
   const segments = await segmentsOf(rig.client, id);
   expect(segments.length).toBeGreaterThan(count / 2);
@@ -157,7 +157,7 @@ test('each decision is recorded with who made it, and made once under one update
       cause: { message: 'by: expected a string of 1–200 characters, got 7' },
     });
   }
-  await client.closeRun(id);
+  await client.close(id);
   await rig.end(handle);
   const decided = [
     { what: 'pause', by: 'test: ann' },

@@ -9,7 +9,7 @@ import type { Model, ModelRequest } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { blocked } from '../support/conversation.js';
 import { readRun } from '../../src/history/read-run.js';
-import { statusFrom } from '../../src/client/status.js';
+import { toRunStatus } from '../../src/client/status.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -155,7 +155,7 @@ describe('a once tool whose outcome is unknown', () => {
 
   test('is left to a person when verify cannot tell', async () => {
     const { handle } = await parked('unknown');
-    const seen = statusFrom(await readRun(rig.client, handle.workflowId), Date.now());
+    const seen = toRunStatus(await readRun(rig.client, handle.workflowId), Date.now());
     expect(seen).toMatchObject({ status: 'blocked', reason: 'outcome_unknown' });
     expect(seen.pending).toMatchObject([{ call: 'call_1_1_0' }]);
     await resolve(handle, { call: 'call_1_1_0', as: 'happened' });

@@ -1,7 +1,7 @@
 import { NativeConnection, Worker, type BundleOptions } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { perdure } from '../../src/worker/plugin.js';
+import { perdurePlugin } from '../../src/worker/plugin.js';
 import { say, scriptedModel } from '../../src/models/scripted.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -17,7 +17,7 @@ afterAll(async () => await rig.close());
 describe('the options of a worker', () => {
   test('get the activities beside their own, and settings where they have none', async () => {
     const theirs = async (): Promise<string> => 'theirs';
-    const options = await perdure({ agents: [agent], models }).configureWorker?.({
+    const options = await perdurePlugin({ agents: [agent], models }).configureWorker?.({
       taskQueue: 'q',
       activities: { theirs },
     });
@@ -40,13 +40,13 @@ describe('the options of a worker', () => {
       stickyQueueScheduleToStartTimeout: '1 s',
       shutdownGraceTime: '1 m',
     } as const;
-    const options = await perdure({ agents: [agent], models }).configureWorker?.(own);
+    const options = await perdurePlugin({ agents: [agent], models }).configureWorker?.(own);
     expect(options).toMatchObject(own);
     expect(options?.activityTaskPollerBehavior).toBeUndefined();
   });
 
   test('are refused with an activity of the same name, and with the plugin twice', async () => {
-    const plugin = perdure({ agents: [agent], models });
+    const plugin = perdurePlugin({ agents: [agent], models });
     const once = await plugin.configureWorker?.({ taskQueue: 'q' });
     await expect(plugin.configureWorker?.(once ?? { taskQueue: 'q' })).rejects.toThrow(
       /^plugin perdure: this worker has an activity "\w+" already.* rename yours, or give the plugin only once/,
@@ -55,7 +55,7 @@ describe('the options of a worker', () => {
 });
 
 describe('the options of a bundler', () => {
-  const plugin = perdure({ agents: [agent], models });
+  const plugin = perdurePlugin({ agents: [agent], models });
   const bundling = (rest: Partial<BundleOptions> = {}): BundleOptions | undefined =>
     plugin.configureBundler?.({ workflowsPath: 'w', ...rest });
 
@@ -87,7 +87,9 @@ describe('the options of a bundler', () => {
 });
 
 test('agents that cannot work are refused where the plugin is made', () => {
-  expect(() => perdure({ agents: [agent, agent] })).toThrow('two agents are named "a"');
+  expect(() => perdurePlugin({ agents: [agent, agent] })).toThrow(
+    'agents: expected different names, got "a" twice; rename one',
+  );
 });
 
 test('a worker that is told to shut down keeps no call waiting for a workflow that nobody runs', async () => {
@@ -112,7 +114,7 @@ test('a worker that is told to shut down keeps no call waiting for a workflow th
     connection,
     taskQueue,
     identity: 'own',
-    plugins: [perdure({ agents: [agent], models, env: { PERDURE_HOME: rig.home } })],
+    plugins: [perdurePlugin({ agents: [agent], models, env: { PERDURE_HOME: rig.home } })],
   });
   const running = worker.run();
   const pending = async () => {

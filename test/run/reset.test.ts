@@ -3,8 +3,8 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { readFact, type History } from '../../src/history/decode-event.js';
-import { idempotencyKey } from '../../src/core/calls/calls.js';
+import { decodeEvent, type History } from '../../src/history/decode-event.js';
+import { idempotencyKey } from '../../src/core/calls/idempotency.js';
 import type { Effect } from '../../src/core/definition/definition.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import type { Outcome } from '../../src/core/outcome.js';
@@ -143,7 +143,7 @@ async function followed(handle: WorkflowHandle): Promise<void> {
 
 /** By hand: from the call's key, which the server holds in the input, and the place in the called run. */
 async function keyOfSecondNote(child: WorkflowHandle, parent: WorkflowHandle): Promise<string> {
-  const [fact] = ((await child.fetchHistory()).events ?? []).map(readFact);
+  const [fact] = ((await child.fetchHistory()).events ?? []).map(decodeEvent);
   const { called } = (fact?.type === 'started' ? fact.input : {}) as { called: { key: string } };
   const run = { namespace: 'default', workflowId: parent.workflowId, firstRunId: called.key };
   const digest = sha256Hex(JSON.stringify({ order: `${order} 2` }));

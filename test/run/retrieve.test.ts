@@ -65,7 +65,7 @@ beforeEach(() => {
   before = stub.requestCount;
 });
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
   await stub.close();
 });

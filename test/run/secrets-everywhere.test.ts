@@ -92,7 +92,7 @@ beforeAll(async () => {
   client = await clientOf(rig, { address: server.address });
 }, 120_000);
 afterAll(async () => {
-  await client.close();
+  await client.disconnect();
   await rig.close();
   await stub.close();
 });

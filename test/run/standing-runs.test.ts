@@ -112,7 +112,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   mute.close();
-  await client.close();
+  await client.disconnect();
   await Promise.all(rigs.map((one) => one.close()));
 });
 

@@ -7,7 +7,7 @@ import { ArchiveError, type Archive } from '../../src/storage/archive.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { ownedText } from '../../src/storage/owned-text.js';
 import { readRun } from '../../src/history/read-run.js';
-import { statusFrom } from '../../src/client/status.js';
+import { toRunStatus } from '../../src/client/status.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { ModelRequest } from '../../src/models/model.js';
@@ -145,7 +145,7 @@ async function untilBlocked(handle: WorkflowHandle, message: RegExp): Promise<vo
     { timeout: 20_000, interval: 50 },
   );
   // Whoever has no worker to ask reads the same.
-  expect(statusFrom(await readRun(rig.client, handle.workflowId), Date.now())).toMatchObject(
+  expect(toRunStatus(await readRun(rig.client, handle.workflowId), Date.now())).toMatchObject(
     blocked,
   );
 }
@@ -237,8 +237,8 @@ describe.concurrent('a run whose storage fails is blocked, and goes on when it i
     const handle = rig.client.workflow.getHandle(forked);
     await untilBlocked(handle, message);
     expect((await resumed(handle, word)).outcome).toMatchObject({ answer: 'done: and now?' });
-    await client.closeRun(id);
-    await client.close();
+    await client.close(id);
+    await client.disconnect();
   });
 });
 

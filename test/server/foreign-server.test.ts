@@ -4,19 +4,19 @@ import { readdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { createServer as createHttpServer } from 'node:http';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
-import { ensureServer, freePort } from '../../src/server/ensure-server.js';
+import { ensureServer, findFreePort } from '../../src/server/ensure-server.js';
 import { findServer } from '../../src/server/locate-server.js';
 import { probe } from '../../src/server/probe.js';
-import { NoServerError } from '../../src/server/server-error.js';
 import { portOf } from '../support/port-of.js';
 import { serverHomes } from '../support/server-homes.js';
+import { NoServerError } from '../../src/core/errors.js';
 
 const { freshHome } = serverHomes();
 let port = 0;
 let foreign: ReturnType<typeof spawn> | undefined;
 
 beforeAll(async () => {
-  port = await freePort(null);
+  port = await findFreePort(null);
   const flags = ['--headless', '--ip', '127.0.0.1', '--port', String(port)];
   foreign = spawn(inject('temporalCli'), ['server', 'start-dev', ...flags], { stdio: 'ignore' });
   await vi.waitUntil(async () => (await probe(`127.0.0.1:${port}`)).alive, { timeout: 30_000 });

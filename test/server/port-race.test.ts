@@ -1,8 +1,8 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
-import { spawnDevServer, untilAnswering } from '../../src/server/dev-server.js';
-import { ensureServer, freePort } from '../../src/server/ensure-server.js';
+import { spawnDevServer, waitUntilReady } from '../../src/server/dev-server.js';
+import { ensureServer, findFreePort } from '../../src/server/ensure-server.js';
 import { ownProcess } from '../../src/server/locate-server.js';
 import { locateHome } from '../../src/server/server-home.js';
 import { stopServer } from '../../src/server/locate-server.js';
@@ -11,7 +11,7 @@ import { serverHomes } from '../support/server-homes.js';
 const { freshHome } = serverHomes();
 
 test('two folders that want the same port at the same time get one each', async () => {
-  const defaultPort = await freePort(null);
+  const defaultPort = await findFreePort(null);
   const homes = await Promise.all([freshHome(), freshHome(), freshHome()]);
   const servers = await Promise.all(homes.map((home) => ensureServer({ home, defaultPort })));
   expect(servers.map(({ how }) => how)).toEqual(['started', 'started', 'started']);
@@ -22,11 +22,11 @@ test("the answer of another folder's server is not taken for that of one that lo
   const winner = await ensureServer({ home: await freshHome(), adoptDefault: false });
   const home = await locateHome(await freshHome());
   const port = Number(winner.address.split(':')[1]);
-  const uiPort = await freePort(null);
+  const uiPort = await findFreePort(null);
   const cli = inject('temporalCli');
   const namespace = 'default';
   const pid = await spawnDevServer({ home, cli, port, uiPort, namespace, durability: 'normal' });
-  const loser = untilAnswering(home, { pid, port, uiPort, databaseFile: home.databaseFile });
+  const loser = waitUntilReady(home, { pid, port, uiPort, databaseFile: home.databaseFile });
   await expect(loser).rejects.toThrow(/ended before it was ready[^]*address already in use/);
 });
 

@@ -45,8 +45,12 @@ const SENT = [
 
 type Native = Record<(typeof SENT)[number], (bytes: Buffer) => unknown>;
 
-/** Watches every worker that is created from now on. */
+let watching = false;
+
+/** Watches every worker that this process creates from now on. Test files share processes. */
 export function watchWorkers(): void {
+  if (watching) return;
+  watching = true;
   const create = Worker.create.bind(Worker);
   Worker.create = async (options) => {
     const worker = await create(options);

@@ -104,7 +104,7 @@ export async function openDesk(
       return { ...ended, messages, requests: desk.requestsOf(conversation) };
     },
     async close() {
-      await client.close();
+      await client.disconnect();
       await rig.close();
       await stub.close();
     },

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { loadConfig } from '../../src/cli/load-config.js';
+import { loadConfig } from '../../src/cli/input/load-config.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { createRig, type Rig } from './rig.js';
 

@@ -1,7 +1,8 @@
 import { inspect } from 'node:util';
-import { afterEach } from 'vitest';
+import { afterAll, afterEach } from 'vitest';
 import { installRuntime } from '../../src/worker/runtime.js';
 import { CANARIES } from './canaries.js';
+import { expectKeptReplays } from './replays.js';
 import { expectNoLeaks, watchLog, watchWorkers } from './canary-watch.js';
 
 // Every test of workers and servers runs with secrets in its environment, and fails when one is let out.
@@ -14,3 +15,4 @@ installRuntime('INFO', (entry) => {
   }
 });
 afterEach(() => expectNoLeaks());
+afterAll(() => expectKeptReplays());

@@ -1,8 +1,9 @@
 import type { Client } from '@temporalio/client';
-import { readFact, type History } from '../../src/history/decode-event.js';
+import { decodeEvent, type History } from '../../src/history/decode-event.js';
 import { project, type Projection } from '../../src/history/projection.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import { expectReplays, keepHistory } from './rig.js';
+import { keepHistory } from './rig.js';
+import { replayLater } from './replays.js';
 
 export interface Segment {
   readonly runId: string;
@@ -18,8 +19,8 @@ export async function segmentsOf(client: Client, id: string): Promise<readonly S
   let runId: string | undefined = (await client.workflow.getHandle(id).describe()).runId;
   while (runId !== undefined && runId !== '') {
     const history: History = await client.workflow.getHandle(id, runId).fetchHistory();
-    await expectReplays(history, id);
-    const facts = (history.events ?? []).map(readFact);
+    replayLater(history, id);
+    const facts = (history.events ?? []).map(decodeEvent);
     const bytes = Buffer.byteLength(JSON.stringify(history.events));
     segments.unshift({ runId, history, view: project(facts), bytes });
     await keepHistory(history, ` back ${segments.length}`);

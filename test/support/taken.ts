@@ -1,7 +1,7 @@
-import type { SentMessage, TakenMessage } from '../../src/updates/ask-recorded.js';
+import type { SentMessage, DeliveredMessage } from '../../src/updates/deliver-or-record.js';
 
 /** A message that the run has taken; throws for one that is only recorded. */
-export async function taken(sent: Promise<SentMessage>): Promise<TakenMessage> {
+export async function taken(sent: Promise<SentMessage>): Promise<DeliveredMessage> {
   const message = await sent;
   if (message.delivered) return message;
   throw new Error(`message ${message.messageId} is recorded, and no worker has taken it`);

@@ -1,5 +1,5 @@
 import { runLoop, type Effects, type Run } from '../../src/core/loop.js';
-import { ROOMY } from '../../src/core/next-action.js';
+import { NEVER_FULL } from '../../src/core/next-action.js';
 import type { RunState } from '../../src/core/state.js';
 
 export type Given = Partial<Effects> & Pick<Effects, 'callModel' | 'runCalls'>;
@@ -8,7 +8,7 @@ export type Given = Partial<Effects> & Pick<Effects, 'callModel' | 'runCalls'>;
 function quietEffects(given: Given): Effects {
   return {
     now: () => 0,
-    segment: () => ROOMY,
+    segment: () => NEVER_FULL,
     awaitTime: async () => null,
     awaitChange: async ({ type }) => {
       throw new Error(`${type}: nobody comes in this test`);

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { RefusedError } from '../../src/updates/delivery-errors.js';
 import { askRun, cancelTurn, closeRun, pauseRun, setLimits } from '../../src/updates/control.js';
 import type { DeliveredMessage } from '../../src/updates/deliver-or-record.js';
 import { resumeRun } from '../../src/updates/resolve.js';
@@ -16,6 +15,7 @@ import { setLimitsUpdate } from '../../src/workflows/messages.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+import { RefusedError } from '../../src/core/errors.js';
 
 let rig: Rig;
 const gates = new Map<string, Gate>();

@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from '../command.js';
 import type { CliContext, GlobalOptions } from '../context.js';
 import { EXIT } from '../exit-codes.js';
-import { catchInterrupt } from '../interrupt.js';
-import { CONFIG_NAMES, configFile } from '../load-config.js';
+import { catchInterrupt } from '../hosting/interrupt.js';
+import { CONFIG_NAMES, configFile } from '../input/load-config.js';
 import { watchCode } from '../hosting/watch-code.js';
 import { startWorkerChild } from '../hosting/worker-child.js';
 
@@ -80,7 +80,7 @@ async function nextChange(
     unwatch();
   }
   if (!signal.aborted) {
-    context.say(`${relative(process.cwd(), String(changed.signal.reason))} has changed.`);
+    context.note(`${relative(process.cwd(), String(changed.signal.reason))} has changed.`);
   }
   return 'changed';
 }

@@ -1,4 +1,4 @@
-import { taskQueueOf } from '../../temporal/task-queue.js';
+import { resolveTaskQueue } from '../../temporal/task-queue.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { readConfiguration } from '../doctor/configuration.js';
@@ -7,7 +7,7 @@ import { homeFinding, permissionsFinding } from '../doctor/home.js';
 import { mcpFindings } from '../doctor/mcp.js';
 import { modelFindings } from '../doctor/models.js';
 import { serverFindings } from '../doctor/namespace.js';
-import { lookForServer } from '../doctor/server.js';
+import { findServerInUse } from '../doctor/server.js';
 import { cliFinding } from '../doctor/temporal-cli.js';
 import { versionsFinding } from '../doctor/versions.js';
 import { EXIT } from '../exit-codes.js';
@@ -15,7 +15,7 @@ import type { Palette } from '../format/output.js';
 import { redactJson } from '../../secrets/redact-json.js';
 import { redactMessage } from '../../secrets/redact.js';
 import { dataPalette } from '../format/table.js';
-import { count } from '../format/format.js';
+import { formatCount } from '../format/format.js';
 import { printable } from '../../core/text/hidden.js';
 
 /** `doctor`: what is in use, and what is wrong, each with its cure. Starts nothing but MCP servers, and changes nothing. */
@@ -29,7 +29,7 @@ export const doctor: Command<object> = async (context) => {
       context.out(line);
     }
   }
-  context.say(problems === 0 ? 'All that a run needs is there.' : `${count(problems, 'problem')}.`);
+  context.note(problems === 0 ? 'All that a run needs is there.' : `${formatCount(problems, 'problem')}.`);
   return problems === 0 ? EXIT.completed : EXIT.failed;
 };
 
@@ -48,8 +48,8 @@ function redacted(finding: Finding): Finding {
 async function examine(context: CliContext): Promise<readonly Finding[]> {
   const { env, home, options } = context;
   const { finding: configuration, config } = await readConfiguration(context);
-  const { finding: found, server, embedded } = await lookForServer(context, config);
-  const taskQueue = options.taskQueue ?? taskQueueOf(config, env);
+  const { finding: found, server, embedded } = await findServerInUse(context, config);
+  const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
   return [
     versionsFinding(),
     configuration,

@@ -2,15 +2,16 @@ import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { escapeJson } from '../../core/text/hidden.js';
 import { visible } from '../../core/text/summaries.js';
-import type { History } from '../../history/decode-event.js';
+import { type History, decodeEvent } from '../../history/decode-event.js';
 import { historyToJson } from '../../history/json.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { lookForWorker, noteAbsence } from '../hosting/note-worker.js';
+import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { openRun, type OpenedRun } from '../open-run.js';
-import { segmentsBack, type SegmentHistory } from '../segments-back.js';
-import { count } from '../format/format.js';
+import { formatCount } from '../format/format.js';
+import { WorkflowNotFoundError } from '@temporalio/client';
+import { previousRunId } from '../../history/segments.js';
 
 export interface ExportOptions {
   readonly id: string;
@@ -27,7 +28,7 @@ export const exportRun: Command<ExportOptions> = async (context, options) => {
   checkOptions(options);
   const opened = await openRun(context, id);
   const { client, run } = opened;
-  noteAbsence(context, await lookForWorker(client, run.taskQueue), []);
+  noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
   if (all) return await exportAll(context, opened, out ?? '');
   const found = segment === undefined ? newest(opened) : await segmentOf(opened, segment);
   const { runId, history } = found;
@@ -37,13 +38,13 @@ export const exportRun: Command<ExportOptions> = async (context, options) => {
   } else {
     await write(out, json);
     const events = eventsOf(history);
-    context.say(`${count(events, 'event')} of ${visible(id)} are in ${visible(out)}`);
+    context.note(`${formatCount(events, 'event')} of ${visible(id)} are in ${visible(out)}`);
     if (context.options.json) context.out(JSON.stringify({ id, runId, events, file: out }));
   }
   const { number } = newest(opened);
   if (segment === undefined && number > 1) {
-    context.say(
-      `This is the newest of ${count(number, 'segment')}; the others: --segment N, or --all`,
+    context.note(
+      `This is the newest of ${formatCount(number, 'segment')}; the others: --segment N, or --all`,
     );
   }
   return EXIT.completed;
@@ -69,7 +70,7 @@ async function segmentOf(opened: OpenedRun, wanted: number): Promise<SegmentHist
   const last = newest(opened);
   if (wanted > last.number) {
     throw new UsageError(
-      `--segment ${wanted}: the run has ${count(last.number, 'segment')}; give 1 to ${last.number}`,
+      `--segment ${wanted}: the run has ${formatCount(last.number, 'segment')}; give 1 to ${last.number}`,
     );
   }
   for await (const segment of segmentsBack(opened, last)) {
@@ -88,13 +89,13 @@ async function exportAll(context: CliContext, opened: OpenedRun, out: string): P
     const file = numbered(out, number);
     await write(file, escapeJson(historyToJson(history)));
     const events = eventsOf(history);
-    context.say(
-      `${count(events, 'event')} of segment ${number} of ${visible(id)} are in ${visible(file)}`,
+    context.note(
+      `${formatCount(events, 'event')} of segment ${number} of ${visible(id)} are in ${visible(file)}`,
     );
     files.unshift({ segment: number, runId, events, file });
     oldest = number;
   }
-  if (oldest > 1) context.say(`The server keeps nothing before segment ${oldest} any more.`);
+  if (oldest > 1) context.note(`The server keeps nothing before segment ${oldest} any more.`);
   if (context.options.json) context.out(JSON.stringify({ id, files }));
   return EXIT.completed;
 }
@@ -117,5 +118,32 @@ async function write(file: string, text: string): Promise<void> {
     throw new UsageError(`--out ${file}: cannot be written (${why}); name a file that can`, {
       cause: error,
     });
+  }
+}
+
+/** The history of one segment. */
+interface SegmentHistory {
+  /** From 1. */
+  readonly number: number;
+  readonly runId: string;
+  readonly history: History;
+}
+
+/** A run's segments from `last` back, as far as the server keeps them. */
+async function* segmentsBack(
+  { client, run }: OpenedRun,
+  last: SegmentHistory,
+): AsyncGenerator<SegmentHistory, void, undefined> {
+  for (let segment = last; ;) {
+    yield segment;
+    const runId = previousRunId((segment.history.events ?? []).slice(0, 1).map(decodeEvent));
+    if (runId === '') return;
+    try {
+      const history: History = await client.workflow.getHandle(run.id, runId).fetchHistory();
+      segment = { number: segment.number - 1, runId, history };
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return;
+      throw error;
+    }
   }
 }

@@ -1,15 +1,15 @@
 import { join } from 'node:path';
 import { fileBlobStore } from '../../storage/file-blob-store.js';
 import { forkRun } from '../../client/fork-run.js';
-import { InputError } from '../../core/errors.js';
-import { IdTakenError, type StartedRun } from '../../updates/start.js';
+import { IdTakenError, InputError } from '../../core/errors.js';
+import { type StartedRun } from '../../updates/start.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
-import { hosted } from '../hosting/with-hosted-worker.js';
-import { adviceFor, openRun, type OpenedRun } from '../open-run.js';
-import { seeThrough } from '../run-view/follow-and-report.js';
+import { withHostedWorker } from '../hosting/with-hosted-worker.js';
+import { nextCommandFor, openRun, type OpenedRun } from '../open-run.js';
+import { followAndReport } from '../run-view/follow-and-report.js';
 
 export interface ForkCommandOptions {
   /** The run whose messages are taken. */
@@ -28,12 +28,12 @@ export interface ForkCommandOptions {
 export const fork: Command<ForkCommandOptions> = async (context, options) => {
   const { open = false, wait } = options;
   const opened = await openRun(context, options.run);
-  return await hosted(context, opened.run.taskQueue, async (host) => {
+  return await withHostedWorker(context, opened.run.taskQueue, async (host) => {
     const started = await start(context, opened, options);
-    context.say(`run ${visible(started.id)} is forked from ${visible(options.run)}`);
+    context.note(`run ${visible(started.id)} is forked from ${visible(options.run)}`);
     const until = open ? { turn: 1 } : 'end';
     const seen = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
-    return await seeThrough(context, seen, { wait });
+    return await followAndReport(context, seen, { wait });
   });
 };
 
@@ -55,7 +55,7 @@ async function start(
       throw new UsageError(error.message.replace('fork.at: ', '--at '), { cause: error });
     }
     if (!(error instanceof IdTakenError)) throw error;
-    const follow = await adviceFor(context, run, ['attach', id ?? '']);
+    const follow = await nextCommandFor(context, run, ['attach', id ?? '']);
     throw new UsageError(
       `--id ${visible(id ?? '')}: a run of this id exists. Follow it with: ${follow} (or choose another id)`,
       { cause: error },

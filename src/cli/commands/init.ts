@@ -2,12 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { isObject, parseJson, textOf } from '../../core/json.js';
-import { advice } from '../reports/next-command.js';
+import { isObject, parseJson, textField } from '../../core/json.js';
+import { nextCommand } from '../reports/next-command.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { CONFIG_NAMES } from '../load-config.js';
-import { starterConfig } from '../starter-config.js';
+import { CONFIG_NAMES } from '../input/load-config.js';
 
 const FILE = 'perdure.config.ts';
 const AGENT = 'assistant';
@@ -29,11 +28,11 @@ export const init: Command<object> = async (context) => {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw taken(FILE);
     throw error;
   }
-  context.say(`${FILE} is written: agent "${AGENT}", task queue "${taskQueue}". Try it:`);
+  context.note(`${FILE} is written: agent "${AGENT}", task queue "${taskQueue}". Try it:`);
   // The configuration names the queue from now on.
   const { taskQueue: _, ...options } = context.options;
-  context.say(`  ${advice({ options }, `run ${AGENT} "What is in this folder?"`)}`);
-  context.say(`  ${advice({ options }, 'dev')}   a worker that reloads when the code changes`);
+  context.note(`  ${nextCommand({ options }, `run ${AGENT} "What is in this folder?"`)}`);
+  context.note(`  ${nextCommand({ options }, 'dev')}   a worker that reloads when the code changes`);
   if (context.options.json) context.out(JSON.stringify({ file: FILE, agent: AGENT, taskQueue }));
   return EXIT.completed;
 };
@@ -60,5 +59,39 @@ async function queueOf(folder: string): Promise<string> {
 async function packageName(folder: string): Promise<string> {
   const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => '');
   const parsed = parseJson(text);
-  return isObject(parsed) ? textOf(parsed, 'name') : '';
+  return isObject(parsed) ? textField(parsed, 'name') : '';
+}
+
+/** The text of a configuration to begin with: one agent that reads files, and one tool of its own. */
+function starterConfig({ agent, taskQueue }: { agent: string; taskQueue: string }): string {
+  return `import { defineAgent, defineConfig, defineTool } from 'perdure';
+import { fileTools, today } from 'perdure/tools';
+import { z } from 'zod';
+
+// A tool is a function with a schema. Its effect says what may happen when a call is interrupted:
+// 'read' and 'keyed' calls are made again, a 'once' call never is by itself.
+const countWords = defineTool({
+  name: 'count_words',
+  description: 'Counts the words of a text.',
+  input: z.object({ text: z.string() }),
+  effect: 'read',
+  execute: ({ text }) => text.split(/\\s+/).filter(Boolean).length,
+});
+
+const assistant = defineAgent({
+  name: ${JSON.stringify(agent)},
+  description: 'Answers questions about the files of this project.',
+  instructions: 'Answer questions about the files of this project. Look before you answer.',
+  // Without a key the demo model answers: code, not an LLM.
+  model: process.env.PERDURE_MODEL ?? (process.env.OPENAI_API_KEY ? 'gpt-4.1-mini' : 'demo'),
+  tools: [...fileTools({ root: '.' }), countWords, today()],
+  limits: { steps: 20, costUsd: 0.5 },
+});
+
+export default defineConfig({
+  // Where the workers of this project listen. Keep it: runs live on it.
+  taskQueue: ${JSON.stringify(taskQueue)},
+  agents: [assistant],
+});
+`;
 }

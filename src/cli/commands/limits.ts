@@ -5,10 +5,10 @@ import { LIMIT_NAMES } from '../../core/limits.js';
 import type { EffectiveLimits } from '../../core/state.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
-import { osUser } from '../claim.js';
+import { osUser } from '../input/os-user.js';
 import { openLivingRun } from '../decision.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { heard } from '../hosting/with-worker.js';
+import { withWorker } from '../hosting/with-worker.js';
 import { columns } from '../format/table.js';
 
 export interface LimitsOptions extends LimitSet {
@@ -30,11 +30,11 @@ export const limits: Command<LimitsOptions> = async (context, options) => {
   const now =
     set === null
       ? (run.view.state?.config.limits ?? null)
-      : await heard(context, opened, set).catch(inFlags);
+      : await withWorker(context, opened, set).catch(inFlags);
   if (now === null) {
-    context.say(`Run ${visible(id)} has not loaded its agent yet, so its limits are not known.`);
+    context.note(`Run ${visible(id)} has not loaded its agent yet, so its limits are not known.`);
   } else if (!context.options.json) for (const line of lines(now)) context.out(line);
-  if (wanted !== null) context.say(`Run ${visible(id)} keeps to these limits from now on.`);
+  if (wanted !== null) context.note(`Run ${visible(id)} keeps to these limits from now on.`);
   if (context.options.json) context.out(JSON.stringify({ id, limits: now }));
   return EXIT.completed;
 };

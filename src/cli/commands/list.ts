@@ -1,14 +1,14 @@
-import { ENDS, listRuns, LIVING, type ListWish } from '../../client/list.js';
-import { endedAs, type RunRow } from '../../client/run-row.js';
+import { ENDS, listRuns, LIVING, type ListFilter } from '../../client/list.js';
+import { outcomeStatus, type RunRow } from '../../client/run-row.js';
 import { visible } from '../../core/text/summaries.js';
-import { advice } from '../reports/next-command.js';
+import { nextCommand } from '../reports/next-command.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
 import { noteServer } from '../hosting/note-server.js';
-import { lookForWorker, noteAbsence } from '../hosting/note-worker.js';
+import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { columns } from '../format/table.js';
-import { ago } from '../format/format-time.js';
-import { duration } from '../format/format.js';
+import { formatAgo } from '../format/format-time.js';
+import { formatDuration } from '../format/format.js';
 
 export interface ListOptions {
   readonly agent?: string;
@@ -20,24 +20,24 @@ const STATUSES = [...LIVING, 'done', ...ENDS] as const;
 
 /** `list`: the runs of the namespace, newest first; needs no worker. */
 export const list: Command<ListOptions> = async (context, options) => {
-  const wish = wishOf(options);
+  const wish = queryOf(options);
   noteServer(context, await context.server());
   const client = await context.client();
   const { rows, more } = await listRuns(client, wish);
   const living = rows.some(({ status }) => status !== 'done');
-  noteAbsence(
+  noteMissingWorker(
     context,
-    await lookForWorker(client, await context.taskQueue()),
-    living ? [advice(context, 'worker')] : [],
+    await readWorkerPresence(client, await context.taskQueue()),
+    living ? [nextCommand(context, 'worker')] : [],
   );
-  if (more) context.say(`There are more; see more of them with --limit ${2 * wish.limit}`);
+  if (more) context.note(`There are more; see more of them with --limit ${2 * wish.limit}`);
   if (context.options.json) context.out(JSON.stringify(rows));
-  else if (rows.length === 0) context.say('There are no runs like that.');
+  else if (rows.length === 0) context.note('There are no runs like that.');
   else for (const line of lines(rows, Date.now())) context.out(line);
   return EXIT.completed;
 };
 
-function wishOf({ agent, status, limit }: ListOptions): ListWish {
+function queryOf({ agent, status, limit }: ListOptions): ListFilter {
   if (!Number.isInteger(limit) || limit < 1) {
     throw new UsageError(`--limit ${limit}: give a whole number from 1`);
   }
@@ -56,10 +56,10 @@ function lines(rows: readonly RunRow[], now: number): readonly string[] {
       return [
         visible(id),
         visible(agent ?? '-'),
-        status === 'done' ? endedAs(reason) : status,
+        status === 'done' ? outcomeStatus(reason) : status,
         visible(reason ?? '-'),
-        ago(started, now),
-        closedAt === null ? '-' : duration(Date.parse(closedAt) - started),
+        formatAgo(started, now),
+        closedAt === null ? '-' : formatDuration(Date.parse(closedAt) - started),
       ];
     }),
   ]);

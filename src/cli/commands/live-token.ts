@@ -1,6 +1,7 @@
-import { runToken, RunTokenError } from '../../live/run-token.js';
+import { runToken } from '../../live/run-token.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
+import { RunTokenError } from '../../core/errors.js';
 
 export interface LiveTokenOptions {
   readonly id: string;
@@ -15,7 +16,7 @@ export const liveToken: Command<LiveTokenOptions> = async (context, { id, minute
   const [, , expires = ''] = token.split('.');
   const expiresAt = new Date(Number(expires) * 1_000).toISOString();
   context.out(context.options.json ? JSON.stringify({ id, token, expiresAt }) : token);
-  context.say(`Reads this run until ${expiresAt}: Authorization: Bearer …`);
+  context.note(`Reads this run until ${expiresAt}: Authorization: Bearer …`);
   return EXIT.completed;
 };
 

@@ -3,14 +3,14 @@ import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/s
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
-import { hosted, type Hosted } from '../hosting/with-hosted-worker.js';
+import { withHostedWorker, type HostedWorker } from '../hosting/with-hosted-worker.js';
 import { createHosting, type Hosting } from '../hosting/hosting.js';
 import type { CliContext } from '../context.js';
 import { mcpOwner } from '../mcp/owner.js';
 import { runsServer } from '../mcp/runs-server.js';
 import { takeStdout } from '../mcp/protocol-stdout.js';
 import { noteServer } from '../hosting/note-server.js';
-import { count } from '../format/format.js';
+import { formatCount } from '../format/format.js';
 
 const FAULT_CHARACTERS = 200;
 
@@ -28,7 +28,7 @@ export const mcp: Command<McpOptions> = async (context, { allRuns = false }) => 
   const output = takeStdout();
   const { agents } = await context.config();
   const taskQueue = await context.taskQueue();
-  return await hosted(context, taskQueue, async (host) => {
+  return await withHostedWorker(context, taskQueue, async (host) => {
     let owner: Promise<string> | undefined;
     const others = new Map<string, Hosting>();
     /** A run may live on another queue than the one on which this process starts runs. */
@@ -49,7 +49,7 @@ export const mcp: Command<McpOptions> = async (context, { allRuns = false }) => 
     };
     const serving = serveStdio(() => runsServer(access), {
       transport,
-      onerror: (error) => context.say(`mcp: ${oneLine(error.message)}`),
+      onerror: (error) => context.note(`mcp: ${oneLine(error.message)}`),
     });
     const opened = telling(context, host);
     try {
@@ -80,23 +80,23 @@ async function worked(hosting: Hosting): Promise<boolean> {
 }
 
 /** Says on stderr which server and which worker there are. */
-async function telling(context: CliContext, { ready, hosting, taskQueue }: Hosted): Promise<void> {
+async function telling(context: CliContext, { ready, hosting, taskQueue }: HostedWorker): Promise<void> {
   try {
     const server = await context.server();
     noteServer(context, server);
     const { agents } = await context.config();
     await ready;
     const who = hosting.isHosting ? 'this process works on them' : 'a worker elsewhere does';
-    context.say(
-      `MCP server with ${count(agents.length, 'agent')}; runs on ${server.address}, task queue "${taskQueue}": ${who}`,
+    context.note(
+      `MCP server with ${formatCount(agents.length, 'agent')}; runs on ${server.address}, task queue "${taskQueue}": ${who}`,
     );
   } catch (error) {
-    context.say(`mcp: ${error instanceof Error ? error.message : String(error)}`);
+    context.note(`mcp: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
 /** Until the client closes our input, somebody interrupts, or the own worker dies. Runs live on. */
-async function untilLeft({ interrupt, hosting: { died } }: Hosted): Promise<void> {
+async function untilLeft({ interrupt, hosting: { died } }: HostedWorker): Promise<void> {
   if (process.stdin.readableEnded || interrupt.aborted) return;
   const over = new AbortController();
   const { signal } = over;

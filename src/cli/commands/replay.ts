@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { Replayed } from '../../worker/replay.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { replayLine } from '../replay-lines.js';
+import { replayLine } from '../reports/replay-lines.js';
 import { dataPalette } from '../format/table.js';
 
 export interface ReplayOptions {
@@ -23,12 +23,12 @@ interface Result {
 /** `replay FILE…`: whether this version would do again what histories say; needs no server. */
 export const replay: Command<ReplayOptions> = async (context, options) => {
   const { file: files, fromServer, limit = RUNS } = options;
-  refuseOddWishes(options);
+  checkOptions(options);
   const { installRuntime } = await import('../../worker/runtime.js');
   // What is wrong is told per history; the SDK's own words would come in between.
   installRuntime('ERROR', () => undefined);
   if (fromServer !== undefined) {
-    const { LIVE_RUNS, replayFromServer } = await import('../replay-from-server.js');
+    const { LIVE_RUNS, replayFromServer } = await import('./replay-from-server.js');
     const query = fromServer === true ? LIVE_RUNS : fromServer;
     return await replayFromServer(context, { query, limit });
   }
@@ -50,7 +50,7 @@ export const replay: Command<ReplayOptions> = async (context, options) => {
   return exitCode(results);
 };
 
-function refuseOddWishes({ file, fromServer, limit = RUNS }: ReplayOptions): void {
+function checkOptions({ file, fromServer, limit = RUNS }: ReplayOptions): void {
   if (!Number.isInteger(limit) || limit < 1) {
     throw new UsageError(`--limit ${limit}: give a whole number from 1`);
   }

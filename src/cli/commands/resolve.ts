@@ -1,12 +1,12 @@
 import { resolveCall } from '../../updates/resolve.js';
-import type { Resolution } from '../../core/calls/call-results.js';
+import type { Resolution } from '../../core/calls/call-result.js';
 import type { Json } from '../../core/json.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
-import { osUser } from '../claim.js';
-import { demandWorker, openLivingRun } from '../decision.js';
+import { osUser } from '../input/os-user.js';
+import { requireWorker, openLivingRun } from '../decision.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { adviceFor } from '../open-run.js';
+import { nextCommandFor } from '../open-run.js';
 
 export interface ResolveOptions {
   readonly id: string;
@@ -28,7 +28,7 @@ export const resolve: Command<ResolveOptions> = async (context, options) => {
     throw new UsageError('--definition: it goes with --as accept, and names what the status shows');
   }
   const opened = await openLivingRun(context, id);
-  await demandWorker(context, opened, 'resolve');
+  await requireWorker(context, opened, 'resolve');
   const resolution = {
     call,
     as,
@@ -36,8 +36,8 @@ export const resolve: Command<ResolveOptions> = async (context, options) => {
     ...(definition !== undefined && { definition }),
   };
   await resolveCall(opened.client, id, resolution, { by: osUser() });
-  const follow = await adviceFor(context, opened.run, ['attach', id]);
-  context.say(`${visible(call)} is resolved as ${as}; the run goes on. Follow it with: ${follow}`);
+  const follow = await nextCommandFor(context, opened.run, ['attach', id]);
+  context.note(`${visible(call)} is resolved as ${as}; the run goes on. Follow it with: ${follow}`);
   if (context.options.json) context.out(JSON.stringify({ id, call, as, resolved: true }));
   return EXIT.completed;
 };

@@ -1,23 +1,24 @@
+import { IdTakenError } from '../../core/errors.js';
 import type { Client } from '@temporalio/client';
 import type { StartedRun } from '../../updates/start.js';
 import { isProblem, parseRunInput, type RunInput } from '../../core/input/input.js';
 import type { JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
-import { advice } from '../reports/next-command.js';
-import { attachedFiles, ownAttachments } from '../attached-files.js';
+import { nextCommand } from '../reports/next-command.js';
+import { attachedFiles, ownAttachments } from '../input/attached-files.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { hosted } from '../hosting/with-hosted-worker.js';
+import { withHostedWorker } from '../hosting/with-hosted-worker.js';
 import { checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
-import { seeThrough, type SeeOptions } from '../run-view/follow-and-report.js';
+import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 import { noteServer } from '../hosting/note-server.js';
-import { adviceFor } from '../open-run.js';
+import { nextCommandFor } from '../open-run.js';
 import { NothingRunsError } from '../hosting/open-server.js';
 import { uiLink } from '../reports/run-header.js';
 
-export interface RunOptions extends SeeOptions {
+export interface RunOptions extends FollowOptions {
   readonly agent: string;
   /** The words of the message. */
   readonly message: readonly string[];
@@ -41,11 +42,11 @@ export const run: Command<RunOptions> = async (context, options) => {
   noteServer(context, await context.server());
   const client = await context.client();
   const taskQueue = await context.taskQueue();
-  return await hosted(context, taskQueue, async (host) => {
+  return await withHostedWorker(context, taskQueue, async (host) => {
     const started = await start(context, client, { input, taskQueue, id: options.id });
     const until = input.open ? { turn: 1 } : 'end';
     const seen = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
-    return await seeThrough(context, seen, options);
+    return await followAndReport(context, seen, options);
   });
 };
 
@@ -58,24 +59,24 @@ async function detached(
   const taskQueue = await context.taskQueue();
   const server = await context.server({ start: false }).catch((error: unknown) => {
     // A server that somebody named and that is not there is another mistake.
-    if (error instanceof NothingRunsError) throw nobodyWorks(context, taskQueue);
+    if (error instanceof NothingRunsError) throw noWorkerError(context, taskQueue);
     throw error;
   });
   const client = await context.client();
-  if (!(await isWorkedElsewhere(context, taskQueue))) throw nobodyWorks(context, taskQueue);
+  if (!(await isWorkedElsewhere(context, taskQueue))) throw noWorkerError(context, taskQueue);
   const { id, runId } = await start(context, client, { input, taskQueue, id: wantedId });
   const link = uiLink(server, id);
-  context.say(`run ${visible(id)} is started${link === null ? '' : ` · ${link}`}`);
-  context.say(`Follow it with: ${await adviceFor(context, { taskQueue }, ['attach', id])}`);
+  context.note(`run ${visible(id)} is started${link === null ? '' : ` · ${link}`}`);
+  context.note(`Follow it with: ${await nextCommandFor(context, { taskQueue }, ['attach', id])}`);
   const line = { id, runId, status: 'working', reason: null };
   context.out(context.options.json ? JSON.stringify(line) : id);
   return EXIT.completed;
 }
 
-function nobodyWorks(context: CliContext, taskQueue: string): UsageError {
+function noWorkerError(context: CliContext, taskQueue: string): UsageError {
   return new UsageError(
     `--detach: no worker answers on task queue "${visible(taskQueue)}", so nobody would do the work. ` +
-      `Start one with: ${advice(context, 'worker')} (or leave --detach out)`,
+      `Start one with: ${nextCommand(context, 'worker')} (or leave --detach out)`,
   );
 }
 
@@ -88,14 +89,14 @@ async function start(
     readonly id: string | undefined;
   },
 ): Promise<StartedRun> {
-  const { IdTakenError, newRunId, startRun } = await import('../../updates/start.js');
+  const { newRunId, startRun } = await import('../../updates/start.js');
   const { taskQueue, id = newRunId(given.input.agent) } = given;
   const input = { ...given.input, ...(await ownAttachments(context, id, given.input)) };
   try {
     return await startRun(client, input, { id, taskQueue });
   } catch (error) {
     if (!(error instanceof IdTakenError)) throw error;
-    const follow = await adviceFor(context, { taskQueue }, ['attach', id]);
+    const follow = await nextCommandFor(context, { taskQueue }, ['attach', id]);
     throw new UsageError(
       `--id ${visible(id)}: a run of this id exists. Follow it with: ${follow} (or choose another id)`,
       { cause: error },

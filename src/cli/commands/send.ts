@@ -8,15 +8,15 @@ import { askProblem, askRefusal } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
-import { attachedFiles, ownAttachments } from '../attached-files.js';
-import { osUser } from '../claim.js';
+import { attachedFiles, ownAttachments } from '../input/attached-files.js';
+import { osUser } from '../input/os-user.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { openLivingRun, startLines } from '../decision.js';
+import { openLivingRun, workerCommands } from '../decision.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { broughtTo, hosted } from '../hosting/with-hosted-worker.js';
-import { adviceFor, type OpenedRun } from '../open-run.js';
-import { seeThrough } from '../run-view/follow-and-report.js';
+import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
+import { nextCommandFor, type OpenedRun } from '../open-run.js';
+import { followAndReport } from '../run-view/follow-and-report.js';
 
 export interface SendOptions {
   readonly id: string;
@@ -38,15 +38,15 @@ export const send: Command<SendOptions> = async (context, options) => {
   const opened = await openLivingRun(context, options.id);
   if (!options.wait) return await sendOnly(context, opened, ask);
   const { id, runId, taskQueue, view: joined } = opened.run;
-  return await hosted(context, taskQueue, async (host) => {
-    const retriedUpTo = await broughtTo(opened, host);
+  return await withHostedWorker(context, taskQueue, async (host) => {
+    const retriedUpTo = await awaitWorker(opened, host);
     const sent = await give(context, opened, ask);
     const { messageId } = sent;
     if (!sent.delivered) return EXIT.completed;
     const until: FollowTarget = joined.input?.open ? { turn: sent.turn } : 'end';
     const past = { joined, knowsPast: true, retriedUpTo };
     const seen = { id, runId, messageId, until, ...past, ...host };
-    return await seeThrough(context, seen, { wait: true });
+    return await followAndReport(context, seen, { wait: true });
   });
 };
 
@@ -55,7 +55,7 @@ async function sendOnly(context: CliContext, opened: OpenedRun, ask: Ask): Promi
   const { id, runId, taskQueue } = opened.run;
   const isTaken = await hasLiveWorker(opened.client, taskQueue);
   const sent = await (isTaken ? give : record)(context, opened, ask);
-  context.say(`Follow it with: ${await adviceFor(context, opened.run, ['attach', id])}`);
+  context.note(`Follow it with: ${await nextCommandFor(context, opened.run, ['attach', id])}`);
   if (context.options.json) context.out(JSON.stringify({ id, runId, ...sent }));
   return EXIT.completed;
 }
@@ -66,7 +66,7 @@ async function give(context: CliContext, opened: OpenedRun, ask: Ask): Promise<S
     const sent = await askRun(client, run.id, await messageOf(context, opened, ask));
     if (!sent.delivered) return await recorded(context, opened, sent.messageId);
     const again = sent.duplicate ? '; it was here before, under the same id' : '';
-    context.say(`The message is taken for turn ${sent.turn}${again}.`);
+    context.note(`The message is taken for turn ${sent.turn}${again}.`);
     return sent;
   } catch (error) {
     if (!(error instanceof PerdureError)) throw error;
@@ -90,11 +90,11 @@ async function recorded(
   { run }: OpenedRun,
   messageId: string,
 ): Promise<SentMessage> {
-  context.say(
+  context.note(
     `The message is recorded, and not delivered yet: no worker is running on task queue "${visible(run.taskQueue)}". ` +
-      `Start one with: ${await startLines(context, run)}`,
+      `Start one with: ${await workerCommands(context, run)}`,
   );
-  context.say(`Its id is ${visible(messageId)}; the status shows it if the run refuses it then.`);
+  context.note(`Its id is ${visible(messageId)}; the status shows it if the run refuses it then.`);
   return { delivered: false, messageId };
 }
 

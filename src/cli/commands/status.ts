@@ -1,25 +1,25 @@
-import { statusFrom } from '../../client/status.js';
+import { toRunStatus } from '../../client/status.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
-import { despiteFullDisk } from '../full-disk.js';
+import { withDiskCheck } from '../hosting/full-disk.js';
 import { nextSteps } from '../reports/next-steps.js';
-import { lookForWorker, noteAbsence } from '../hosting/note-worker.js';
-import { adviceFor, openRun } from '../open-run.js';
+import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
+import { nextCommandFor, openRun } from '../open-run.js';
 import { uiLink } from '../reports/run-header.js';
 import { statusLines } from '../run-view/status-lines.js';
 import { dataPalette } from '../format/table.js';
 
 /** `status ID`: how a run stands, from what the server knows; needs no worker. */
 export const status: Command<{ readonly id: string }> = async (context, options) =>
-  await despiteFullDisk(context, () => show(context, options));
+  await withDiskCheck(context, () => show(context, options));
 
 const show: Command<{ readonly id: string }> = async (context, { id }) => {
   const { client, run } = await openRun(context, id);
   const now = Date.now();
-  const found = statusFrom(run, now);
-  const worker = await lookForWorker(client, run.taskQueue);
-  const cures = found.status === 'done' ? [] : [await adviceFor(context, run, ['worker'])];
-  noteAbsence(context, worker, cures);
+  const found = toRunStatus(run, now);
+  const worker = await readWorkerPresence(client, run.taskQueue);
+  const cures = found.status === 'done' ? [] : [await nextCommandFor(context, run, ['worker'])];
+  noteMissingWorker(context, worker, cures);
   if (context.options.json) {
     context.out(JSON.stringify(found));
     return EXIT.completed;

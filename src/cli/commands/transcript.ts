@@ -3,16 +3,16 @@ import { fileArchive } from '../../storage/file-archive.js';
 import { fileBlobStore } from '../../storage/file-blob-store.js';
 import type { RunReading } from '../../history/read-run.js';
 import { transcriptOf } from '../../history/run-transcript.js';
-import { inFull } from '../../history/transcript.js';
+import { withFullText } from '../../history/transcript.js';
 import { isSide } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { dialogue, type SegmentMark } from '../run-view/dialogue.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { lookForWorker, noteAbsence } from '../hosting/note-worker.js';
+import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { openRun } from '../open-run.js';
 import { dataPalette } from '../format/table.js';
-import { count } from '../format/format.js';
+import { formatCount } from '../format/format.js';
 
 export interface TranscriptOptions {
   readonly id: string;
@@ -31,7 +31,7 @@ export const transcript: Command<TranscriptOptions> = async (context, options) =
   const { id, from, to, full = false, side = false } = options;
   checkRange({ '--from': from, '--to': to });
   const { client, run } = await openRun(context, id);
-  noteAbsence(context, await lookForWorker(client, run.taskQueue), []);
+  noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
   const archive = fileArchive(join(context.home, 'archive'));
   const told = await transcriptOf(client, id, { archive, from, to, side: true });
   const { total } = told;
@@ -39,10 +39,10 @@ export const transcript: Command<TranscriptOptions> = async (context, options) =
   const hidden = told.messages.length - messages.length;
   const blobs = fileBlobStore(join(context.home, 'blobs'));
   const shown = full
-    ? await inFull(messages, blobs, (why) => context.say(`shown in part: ${why}`))
+    ? await withFullText(messages, blobs, (why) => context.note(`shown in part: ${why}`))
     : messages;
   if (run.view.state === null) {
-    context.say(
+    context.note(
       `The run has no messages: ${run.view.ended ? 'it never began' : 'it has not begun'}.`,
     );
   }
@@ -52,22 +52,22 @@ export const transcript: Command<TranscriptOptions> = async (context, options) =
     const lines = { full, paint: dataPalette(context), segment: segmentOf(run) };
     for (const line of dialogue(shown, lines)) context.out(line);
     if (told.messages.length < total) {
-      context.say(`${shown.length} of the ${total} messages of ${visible(id)}`);
+      context.note(`${shown.length} of the ${total} messages of ${visible(id)}`);
     }
     const { forkedFrom } = run.view.state ?? {};
     if (forkedFrom !== undefined && (from ?? 0) < forkedFrom.at) {
-      context.say(
+      context.note(
         `The messages before #${forkedFrom.at} are those of ${visible(forkedFrom.run)}, from which this run was forked`,
       );
     }
     if (hidden > 0) {
-      context.say(
-        `Not shown: ${count(hidden, 'message')} about refused answers; --side shows them`,
+      context.note(
+        `Not shown: ${formatCount(hidden, 'message')} about refused answers; --side shows them`,
       );
     }
   }
   if (told.completeFrom > (from ?? 0)) {
-    context.say(
+    context.note(
       `Of the messages before ${told.completeFrom} some are missing: the server does not keep them any more, and the archive in ${context.home} does not have them.`,
     );
   }

@@ -10,10 +10,10 @@ import type { LiveOptions } from '../../live/live-options.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
 import { hostWorker } from '../hosting/hosting.js';
-import { catchInterrupt } from '../interrupt.js';
+import { catchInterrupt } from '../hosting/interrupt.js';
 import { watchEventLoop } from '../hosting/event-loop.js';
 import { noteServer } from '../hosting/note-server.js';
-import { count } from '../format/format.js';
+import { formatCount } from '../format/format.js';
 
 export interface WorkerCommandOptions {
   readonly maxCached?: number;
@@ -47,11 +47,11 @@ export const worker: Command<WorkerCommandOptions> = async (context, options) =>
   const agents = (await context.config()).agents.map(({ name }) => name);
   const place = `task queue "${taskQueue}" of ${address}, namespace "${namespace}"`;
   const ui = uiUrl === null ? '' : `; Temporal UI: ${uiUrl}`;
-  context.say(
-    `Worker ${identity} on ${place}, with ${count(agents.length, 'agent')}: ${agents.join(', ')}${ui}`,
+  context.note(
+    `Worker ${identity} on ${place}, with ${formatCount(agents.length, 'agent')}: ${agents.join(', ')}${ui}`,
   );
-  if (live !== null) context.say(`Read along: GET ${live.url}/runs/ID/events`);
-  if (deployed !== null) context.say(standing(deployed));
+  if (live !== null) context.note(`Read along: GET ${live.url}/runs/ID/events`);
+  if (deployed !== null) context.note(standing(deployed));
   if (context.options.json) {
     const build = deployed && {
       deployment: { name: deployed.deploymentName, buildId: deployed.buildId },
@@ -59,12 +59,12 @@ export const worker: Command<WorkerCommandOptions> = async (context, options) =>
     const told = { identity, taskQueue, address, namespace, agents, live: live?.url ?? null };
     context.out(JSON.stringify({ ...told, ...build }));
   }
-  const unwatch = watchEventLoop(context.say);
+  const unwatch = watchEventLoop(context.note);
   try {
     if (!signal.aborted) {
       await Promise.race([running.stopped, once(signal, 'abort')]);
     }
-    context.say('The worker stops; what it has not ended is left to another one.');
+    context.note('The worker stops; what it has not ended is left to another one.');
     await running.shutdown();
     return EXIT.completed;
   } finally {

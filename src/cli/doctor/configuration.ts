@@ -1,8 +1,8 @@
 import { relative } from 'node:path';
 import { defineConfig, type Config } from '../../config.js';
 import type { CliContext } from '../context.js';
-import { configFile } from '../load-config.js';
-import { count } from '../format/format.js';
+import { configFile } from '../input/load-config.js';
+import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 
 export interface Configuration {
@@ -23,7 +23,7 @@ export async function readConfiguration(context: CliContext): Promise<Configurat
     });
     const from = file === null ? 'built in (no perdure.config.ts here)' : relative('.', file);
     const agents = config.agents.map((agent) => agent.name);
-    const text = `${from}: ${count(agents.length, 'agent')}${agents.length > 0 ? `, ${agents.join(', ')}` : ''}`;
+    const text = `${from}: ${formatCount(agents.length, 'agent')}${agents.length > 0 ? `, ${agents.join(', ')}` : ''}`;
     return { config, finding: { name, level: 'ok', text, data: { file, agents } } };
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);

@@ -2,7 +2,7 @@ import type { Config } from '../../config.js';
 import type { McpServer } from '../../mcp/mcp-server.js';
 import { createSessions, type McpSessions } from '../../mcp/sessions.js';
 import { serverTools } from '../../mcp/server-tools.js';
-import { count } from '../format/format.js';
+import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 
 /** Of a server that has to be started; one that is slower may be fine all the same. */
@@ -36,7 +36,7 @@ async function finding(
   try {
     const listed = await sessions.of(server).listing({ maxAgeMs: WITHIN_MS, waitMs: WITHIN_MS });
     const { tools, problems } = serverTools(server, listed);
-    const text = `answers; agent ${agent} gets ${count(tools.length, 'tool')} of its ${listed.length}`;
+    const text = `answers; agent ${agent} gets ${formatCount(tools.length, 'tool')} of its ${listed.length}`;
     const found = { ...data, tools: tools.map((tool) => tool.name) };
     const [problem] = problems;
     if (problem === undefined) return { name, level: 'ok', text, data: found };

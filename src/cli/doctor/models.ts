@@ -1,4 +1,4 @@
-import type { Agent } from '../../agents/define-agent.js';
+import type { Agent } from '../../agents/agent.js';
 import type { Config } from '../../config.js';
 import { findLocalServer, LOCAL_SERVERS, type FoundServer } from '../../models/local-servers.js';
 import type { Finding } from './finding.js';

@@ -1,15 +1,15 @@
 import type { Connection } from '@temporalio/client';
-import { alive, pollersOf } from '../../temporal/pollers.js';
+import { livePollers, listPollers } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.js';
 import { missingSearchAttributes, retentionHours } from '../../server/namespace.js';
 import { withConnection } from '../../server/probe.js';
 import { messageOf } from '../../server/server-error.js';
 import type { ServerHandle } from '../../server/server-handle.js';
-import { fullDisk } from '../full-disk.js';
+import { fullDiskMessage } from '../hosting/full-disk.js';
 import { connectionEnv } from '../hosting/open-server.js';
-import { ago, span } from '../format/format-time.js';
-import { count } from '../format/format.js';
+import { formatAgo, formatSpan } from '../format/format-time.js';
+import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 import type { Place } from './place.js';
 import { queuesFinding } from './queues.js';
@@ -26,14 +26,14 @@ const SHORT_HOURS = 72;
 /** What only the server can tell: the namespace, its attributes, who works, and who waits in vain. */
 export async function serverFindings(place: Place): Promise<readonly Finding[]> {
   const { server, env } = place;
-  const isFull = (await fullDisk(server)) !== null;
+  const isFull = (await fullDiskMessage(server)) !== null;
   const timeoutMs = isFull ? FULL_WITHIN_MS : ANSWER_WITHIN_MS;
   const options = { env: connectionEnv(env, server), timeoutMs };
   try {
     return await withConnection(server.address, options, async (connection) => [
-      await unlessForbidden('namespace', () => retention(connection, server)),
-      await unlessForbidden('search attributes', () => attributes(connection, server)),
-      await unlessForbidden('worker', () => workers(connection, place)),
+      await noteIfForbidden('namespace', () => retention(connection, server)),
+      await noteIfForbidden('search attributes', () => attributes(connection, server)),
+      await noteIfForbidden('worker', () => workers(connection, place)),
       ...(await routes(connection, place)),
     ]);
   } catch (error) {
@@ -54,7 +54,7 @@ async function routes(connection: Connection, place: Place): Promise<readonly Fi
 }
 
 /** A key that may start runs need not be allowed to ask all this. */
-async function unlessForbidden(name: string, look: () => Promise<Finding>): Promise<Finding> {
+async function noteIfForbidden(name: string, look: () => Promise<Finding>): Promise<Finding> {
   try {
     return await look();
   } catch (error) {
@@ -66,7 +66,7 @@ async function retention(connection: Connection, { namespace }: ServerHandle): P
   const hours = await retentionHours(connection, namespace);
   const data = { namespace, retentionHours: hours };
   const kept =
-    hours === null ? 'of unknown retention' : `keeps closed runs for ${span(hours * HOUR_MS)}`;
+    hours === null ? 'of unknown retention' : `keeps closed runs for ${formatSpan(hours * HOUR_MS)}`;
   const text = `${visible(namespace)}, ${kept}`;
   if (hours === null || hours >= SHORT_HOURS) return { name: 'namespace', level: 'ok', text, data };
   const cure =
@@ -98,8 +98,8 @@ async function workers(
   { server: { namespace }, taskQueue }: Place,
 ): Promise<Finding> {
   const now = Date.now();
-  const pollers = await pollersOf(connection, { namespace, taskQueue });
-  const up = alive(pollers, now);
+  const pollers = await listPollers(connection, { namespace, taskQueue });
+  const up = livePollers(pollers, now);
   const data = {
     taskQueue,
     workers: up.map(({ identity, lastPollAt }) => ({ identity, lastPollAt })),
@@ -110,8 +110,8 @@ async function workers(
     return { name: 'worker', level: 'ok', text, data };
   }
   const each = up.map(
-    ({ identity, lastPollAt }) => `${visible(identity)} (last poll ${ago(lastPollAt, now)})`,
+    ({ identity, lastPollAt }) => `${visible(identity)} (last poll ${formatAgo(lastPollAt, now)})`,
   );
-  const text = `${count(up.length, 'worker')} on ${queue}: ${each.join(', ')}`;
+  const text = `${formatCount(up.length, 'worker')} on ${queue}: ${each.join(', ')}`;
   return { name: 'worker', level: 'ok', text, data };
 }

@@ -1,7 +1,7 @@
 import type { QueueState } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import { promotionCommand } from '../../worker/deployment.js';
-import { count } from '../format/format.js';
+import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 import type { Place } from './place.js';
 import { buildTitle, isPolledBy, type Routing } from './routing.js';
@@ -23,7 +23,7 @@ export function queuesFinding({ runs, queues }: Routing, place: Place): Finding 
   });
   const data = { looked: queues.size, mismatches: found.map((each) => ({ ...each })) };
   if (found.length === 0) {
-    return { name, level: 'ok', text: `${count(queues.size, 'queue')} looked at`, data };
+    return { name, level: 'ok', text: `${formatCount(queues.size, 'queue')} looked at`, data };
   }
   return {
     name,
@@ -45,7 +45,7 @@ function mismatches(seen: Seen, place: Place): readonly Mismatch[] {
   const { taskQueue, state, open } = seen;
   if (state.pollers.length > 0) return misrouted(seen, place);
   if (open === 0) return [];
-  const text = `${titled(taskQueue)}: ${count(open, 'open run')}, and nobody polls it`;
+  const text = `${titled(taskQueue)}: ${formatCount(open, 'open run')}, and nobody polls it`;
   const cure = `start a worker there: perdure worker --task-queue '${visible(taskQueue)}'`;
   return [{ level: 'note', taskQueue, what: 'unpolled', text, cure }];
 }
@@ -71,7 +71,7 @@ function misrouted({ taskQueue, state }: Seen, { server }: Place): readonly Mism
     found.push({ ...problem, what: 'current_gone', text, cure: `${start}${or}` });
   }
   if (unversioned > 0) {
-    const text = `${titled(taskQueue)}: ${count(unversioned, 'worker')} without a deployment in vain, all work goes to ${buildTitle(current)}`;
+    const text = `${titled(taskQueue)}: ${formatCount(unversioned, 'worker')} without a deployment in vain, all work goes to ${buildTitle(current)}`;
     const cure = `${start}, or those without on another task queue`;
     found.push({ ...problem, what: 'unversioned_idle', text, cure });
   }

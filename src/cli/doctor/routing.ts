@@ -1,6 +1,6 @@
 import { Client, type Connection } from '@temporalio/client';
 import { livingRuns, type LivingRun } from './living-runs.js';
-import { alive, queueState, type Build, type QueueState } from '../../temporal/pollers.js';
+import { livePollers, readQueueState, type Build, type QueueState } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import { titleOf } from '../../worker/deployment.js';
 import type { Place } from './place.js';
@@ -27,8 +27,8 @@ export async function readRouting(
   const now = Date.now();
   const states = await Promise.all(
     names.map(async (name) => {
-      const state = await queueState(connection, { namespace, taskQueue: name });
-      return [name, { ...state, pollers: alive(state.pollers, now) }] as const;
+      const state = await readQueueState(connection, { namespace, taskQueue: name });
+      return [name, { ...state, pollers: livePollers(state.pollers, now) }] as const;
     }),
   );
   return { runs, more, queues: new Map(states) };

@@ -14,7 +14,7 @@ export interface FoundServer {
 }
 
 /** The server that a command would use. None is started. */
-export async function lookForServer(context: CliContext, config: Config): Promise<FoundServer> {
+export async function findServerInUse(context: CliContext, config: Config): Promise<FoundServer> {
   const name = 'server';
   let named: Named = { address: null, namespace: null, by: null };
   try {

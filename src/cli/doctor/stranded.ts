@@ -1,7 +1,7 @@
 import type { LivingRun } from './living-runs.js';
 import type { Build } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
-import { count } from '../format/format.js';
+import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 import type { Place } from './place.js';
 import { buildTitle, isPolledBy, isSame, type Routing } from './routing.js';
@@ -29,13 +29,13 @@ export function strandedFinding({ runs, more, queues }: Routing, place: Place): 
     stranded: strands.map(({ build, runs: of }) => ({ ...build, runs: of.map(({ id }) => id) })),
   };
   if (strands.length === 0) {
-    const looked = `${count(runs.length, 'open run')} looked at${more ? ', there are more' : ''}`;
+    const looked = `${formatCount(runs.length, 'open run')} looked at${more ? ', there are more' : ''}`;
     return { name, level: 'ok', text: `none; ${looked}`, data };
   }
   const text = strands.map(
     ({ build, runs: of }) => `${names(of)} on ${buildTitle(build)}, of which no worker is up`,
   );
-  const cure = strands.map((strand) => cureOf(strand, place));
+  const cure = strands.map((strand) => fixFor(strand, place));
   return { name, level: 'problem', text: text.join('\n'), cure: cure.join('\n'), data };
 }
 
@@ -53,11 +53,11 @@ function strandsOf(runs: readonly LivingRun[]): readonly Strand[] {
 function names(runs: readonly LivingRun[]): string {
   const ids = runs.slice(0, NAMED).map(({ id }) => visible(id));
   const rest = runs.length > NAMED ? `, and ${runs.length - NAMED} more` : '';
-  return `${count(runs.length, 'run')} (${ids.join(', ')}${rest})`;
+  return `${formatCount(runs.length, 'run')} (${ids.join(', ')}${rest})`;
 }
 
 /** The current build may go on with them only if it would do the same: that is what replay tells. */
-function cureOf({ build, runs }: Strand, { server: { address, namespace } }: Place): string {
+function fixFor({ build, runs }: Strand, { server: { address, namespace } }: Place): string {
   const { deploymentName, buildId } = build;
   const query = `TemporalWorkerDeploymentVersion = '${deploymentName}:${buildId}' AND ExecutionStatus = 'Running'`;
   const [run] = runs;

@@ -5,7 +5,7 @@ const UNITS = [
 ] as const;
 
 /** A span for people, in its largest unit: `12 s`, `5 min`, `3 h`, `2 d`. */
-export function span(ms: number): string {
+export function formatSpan(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   // Up to two of a unit are told in the smaller one: `90 s`, `36 h`.
   const unit = UNITS.find(([, size]) => seconds >= 2 * size);
@@ -13,19 +13,19 @@ export function span(ms: number): string {
 }
 
 /** `5 min ago`. */
-export function ago(at: number, now: number): string {
-  return `${span(now - at)} ago`;
+export function formatAgo(at: number, now: number): string {
+  return `${formatSpan(now - at)} ago`;
 }
 
 /** `2026-11-21 14:03:12`, by the clock of this machine. */
-export function clock(at: number): string {
+export function formatDateTime(at: number): string {
   const date = new Date(at);
   const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-');
-  return `${day} ${clockTime(at)}`;
+  return `${day} ${formatTime(at)}`;
 }
 
 /** `14:03:12`, by the clock of this machine. */
-export function clockTime(at: number): string {
+export function formatTime(at: number): string {
   const date = new Date(at);
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':');
 }

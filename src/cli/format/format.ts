@@ -1,12 +1,12 @@
 import type { Usage } from '../../core/outcome.js';
 
 /** `1 step`, `3 steps`. */
-export function count(number: number, noun: string): string {
+export function formatCount(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /** `0.4 s`, `12 s`, `2 min 5 s`. */
-export function duration(ms: number): string {
+export function formatDuration(ms: number): string {
   const seconds = Math.max(0, ms) / 1_000;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
@@ -15,7 +15,7 @@ export function duration(ms: number): string {
 }
 
 /** `1.2k in, 80 out`; money only where it is known and not nothing. */
-export function spend({ inputTokens, outputTokens, costUsd, estimated }: Usage): string {
+export function formatUsage({ inputTokens, outputTokens, costUsd, estimated }: Usage): string {
   const about = estimated ? 'about ' : '';
   const tokens = `${about}${tokenCount(inputTokens)} in, ${tokenCount(outputTokens)} out`;
   return costUsd === null || costUsd === 0 ? tokens : `${tokens} · ${dollars(costUsd)}`;

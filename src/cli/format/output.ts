@@ -4,11 +4,11 @@ import { escapeJson, printable } from '../../core/text/hidden.js';
 
 /** A line of data. `json`: it is JSON, whose hidden characters are escaped in JSON's own way. */
 export function writeData(line: string, { json, color }: { json: boolean; color: boolean }): void {
-  process.stdout.write(`${json ? escapeJson(line) : harmless(line, color)}\n`);
+  process.stdout.write(`${json ? escapeJson(line) : escapeHidden(line, color)}\n`);
 }
 
-export function writeTalk(line: string, color: boolean): void {
-  process.stderr.write(`${harmless(line, color)}\n`);
+export function writeMessage(line: string, color: boolean): void {
+  process.stderr.write(`${escapeHidden(line, color)}\n`);
 }
 
 /** What the palette writes: bold, dim, the colors in use, and their ends. */
@@ -19,7 +19,7 @@ const PAINT = /(\u001b\[(?:1|2|22|31|32|33|36|39)m)/;
  * The last look at what goes to a terminal: hidden characters are written as escapes, except our own
  * colors. What others said was made printable before it was painted; this catches what was forgotten.
  */
-export function harmless(text: string, color: boolean): string {
+export function escapeHidden(text: string, color: boolean): string {
   if (!color) return printable(text);
   return text
     .split(PAINT)
@@ -33,7 +33,7 @@ export function isTerminal(): boolean {
 }
 
 /** NO_COLOR and FORCE_COLOR count; else color is for terminals. */
-export function colorWanted(env: NodeJS.ProcessEnv): boolean {
+export function isColorWanted(env: NodeJS.ProcessEnv): boolean {
   if (env['NO_COLOR']) return false;
   return env['FORCE_COLOR'] ? env['FORCE_COLOR'] !== '0' : isatty(2);
 }

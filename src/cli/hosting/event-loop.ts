@@ -1,4 +1,4 @@
-import { duration } from '../format/format.js';
+import { formatDuration } from '../format/format.js';
 
 const LOOK_MS = 1_000;
 const BLOCKED_MS = 5_000;
@@ -14,7 +14,7 @@ export function watchEventLoop(say: (line: string) => void): () => void {
     seenAt = performance.now();
     if (late < BLOCKED_MS) return;
     say(
-      `The worker could do nothing else for ${duration(late)}: some tool computes without a pause. ` +
+      `The worker could do nothing else for ${formatDuration(late)}: some tool computes without a pause. ` +
         'Calls whose heartbeat stays away are tried again elsewhere; let it await now and then, or use a worker thread.',
     );
   }, LOOK_MS);

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { LiveOptionsError, resolveLiveOptions, type LiveOptions } from '../../live/live-options.js';
+import { resolveLiveOptions, type LiveOptions } from '../../live/live-options.js';
 import type { RunningWorker, WorkerOptions } from '../../worker/create-worker.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
@@ -7,6 +7,7 @@ import { connectionEnv } from './open-server.js';
 import type { LogEntry } from '@temporalio/worker';
 import { isObject } from '../../core/json.js';
 import { visible } from '../../core/text/summaries.js';
+import { LiveOptionsError } from '../../core/errors.js';
 
 /** The worker that a command brings along when none works on the queue. */
 export interface Hosting {
@@ -88,7 +89,7 @@ export async function hostWorker(
   const server = await context.server();
   const isVerbose = Boolean(context.env['PERDURE_DEBUG']);
   installRuntime(isVerbose || showLog ? 'INFO' : 'ERROR', (entry) => {
-    if (isVerbose || isForPeople(entry)) context.say(logLine(entry));
+    if (isVerbose || isForPeople(entry)) context.note(logLine(entry));
   });
   return await createWorker({
     config: await context.config(),

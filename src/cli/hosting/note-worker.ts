@@ -2,10 +2,10 @@ import type { Client } from '@temporalio/client';
 import { livePollers, listPollers, type Poller } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import type { CliContext } from '../context.js';
-import { ago, span } from '../format/format-time.js';
+import { formatAgo, formatSpan } from '../format/format-time.js';
 
 /** Whether anybody may be there to do the work. */
-export interface WorkerSeen {
+export interface WorkerPresence {
   readonly taskQueue: string;
   readonly isUp: boolean;
   /** `last poll 5 s ago by 123@host`, or why there is none. */
@@ -13,20 +13,20 @@ export interface WorkerSeen {
 }
 
 /** Looks at the task queue's pollers; nobody is asked to do anything, so a worker just lost may be missed. */
-export async function lookForWorker(client: Client, taskQueue: string): Promise<WorkerSeen> {
+export async function readWorkerPresence(client: Client, taskQueue: string): Promise<WorkerPresence> {
   const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
   const now = Date.now();
   const [newest, ...others] = livePollers(pollers, now);
   if (newest === undefined) return { taskQueue, isUp: false, text: absence(pollers, now) };
   const more = others.length === 0 ? '' : `, and ${others.length} more`;
-  const text = `last poll ${ago(newest.lastPollAt, now)} by ${visible(newest.identity)}${more}`;
+  const text = `last poll ${formatAgo(newest.lastPollAt, now)} by ${visible(newest.identity)}${more}`;
   return { taskQueue, isUp: true, text };
 }
 
 /** Says on stderr that nobody is there, and the commands that bring somebody. */
-export function noteAbsence(
+export function noteMissingWorker(
   { say }: Pick<CliContext, 'say'>,
-  { isUp, taskQueue, text }: WorkerSeen,
+  { isUp, taskQueue, text }: WorkerPresence,
   cures: readonly string[],
 ): void {
   if (isUp) return;
@@ -37,6 +37,6 @@ export function noteAbsence(
 function absence([last]: readonly Poller[], now: number): string {
   if (last === undefined) return 'none has polled it in the last minutes';
   const { identity, lastPollAt, gone } = last;
-  if (gone) return `${visible(identity)} has ended, its last poll was ${ago(lastPollAt, now)}`;
-  return `none has polled it for ${span(now - lastPollAt)} (the last was ${visible(identity)})`;
+  if (gone) return `${visible(identity)} has ended, its last poll was ${formatAgo(lastPollAt, now)}`;
+  return `none has polled it for ${formatSpan(now - lastPollAt)} (the last was ${visible(identity)})`;
 }

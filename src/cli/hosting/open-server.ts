@@ -1,13 +1,13 @@
 import type { Client } from '@temporalio/client';
-import { NoServerError } from '../../server/server-error.js';
 import type { ServerHandle, ServerOptions } from '../../server/server-handle.js';
-import type { CliContext, ServerWish } from '../context.js';
+import type { CliContext, ServerRequest } from '../context.js';
+import { NoServerError } from '../../core/errors.js';
 
 /**
  * The server that the options, the environment or the configuration name; else a running one; else,
  * unless the wish says no, the embedded one. Throws a `NoServerError`.
  */
-export async function openServer(context: CliContext, wish: ServerWish): Promise<ServerHandle> {
+export async function openServer(context: CliContext, wish: ServerRequest): Promise<ServerHandle> {
   const options = await serverOptions(context);
   if (wish.start !== false) {
     const { ensureServer } = await import('../../server/ensure-server.js');
@@ -39,7 +39,7 @@ async function serverOptions(context: CliContext): Promise<ServerOptions> {
 
 export async function openClient(
   context: CliContext,
-  wish: ServerWish,
+  wish: ServerRequest,
 ): Promise<{ client: Client; close: () => Promise<void> }> {
   const server = await context.server(wish);
   const [{ Client, Connection }, { CHANNEL_OPTIONS, connectionTarget }] = await Promise.all([

@@ -1,14 +1,14 @@
 import type { CliContext } from '../context.js';
 import { createHosting, type Hosting } from './hosting.js';
-import { catchInterrupt } from '../interrupt.js';
+import { catchInterrupt } from './interrupt.js';
 import type { OpenedRun } from '../open-run.js';
 import { resumeRun } from '../../updates/resolve.js';
-import { osUser } from '../claim.js';
+import { osUser } from '../input/os-user.js';
 import { needsPerson } from '../../core/blocked.js';
 import { statusQuery } from '../../workflows/messages.js';
 
 /** What following a run needs of whoever works on it. */
-export interface Hosted {
+export interface HostedWorker {
   readonly taskQueue: string;
   readonly hosting: Hosting;
   /** Resolves when somebody works on the queue, this process where nobody else does. */
@@ -17,10 +17,10 @@ export interface Hosted {
 }
 
 /** Sees to it, for as long as `work` takes, that somebody works on a queue. */
-export async function hosted<T>(
+export async function withHostedWorker<T>(
   context: CliContext,
   taskQueue: string,
-  work: (host: Hosted) => Promise<T>,
+  work: (host: HostedWorker) => Promise<T>,
 ): Promise<T> {
   const interrupt = catchInterrupt();
   const hosting = createHosting(context, taskQueue);
@@ -37,9 +37,9 @@ export async function hosted<T>(
  * Waits until somebody works on a run that stands; a blocked one is told to try again where this
  * process brought the worker. @returns the last event before that, 0 where nothing was to be tried
  */
-export async function broughtTo(opened: OpenedRun, { hosting, ready }: Hosted): Promise<number> {
+export async function awaitWorker(opened: OpenedRun, { hosting, ready }: HostedWorker): Promise<number> {
   await ready;
-  const isRetried = hosting.isHosting && (await tryAgain(opened));
+  const isRetried = hosting.isHosting && (await retryBlocked(opened));
   return isRetried ? opened.run.view.lastEvent : 0;
 }
 
@@ -51,7 +51,7 @@ const HEARD_WITHIN_MS = 10_000;
  * mend along, a key for instance: the run shall see at once. One that somebody has paused stays as
  * it is. Gives whether it was told so.
  */
-async function tryAgain({ client, run }: OpenedRun): Promise<boolean> {
+async function retryBlocked({ client, run }: OpenedRun): Promise<boolean> {
   const { blocked, state } = run.view;
   if (state?.paused) return false;
   const isMendable = [...blocked.values()].some(({ reason }) => !needsPerson(reason));

@@ -1,6 +1,6 @@
 import { nextTarget } from '../../history/follow-target.js';
 import type { CliContext } from '../context.js';
-import { demandWorker } from '../decision.js';
+import { requireWorker } from '../decision.js';
 import { createHosting } from './hosting.js';
 import type { OpenedRun } from '../open-run.js';
 
@@ -9,13 +9,13 @@ import type { OpenedRun } from '../open-run.js';
  * worker is brought where there is none, for that moment. One that has work to do would begin it
  * then and be left in the middle, so it has to have a worker: throws within seconds where it has not.
  */
-export async function heard<T>(
+export async function withWorker<T>(
   context: CliContext,
   opened: OpenedRun,
   { decision, say }: { readonly decision: string; readonly say: () => Promise<T> },
 ): Promise<T> {
   if (nextTarget(opened.run.view) !== null) {
-    await demandWorker(context, opened, decision);
+    await requireWorker(context, opened, decision);
     return await say();
   }
   const hosting = createHosting(context, opened.run.taskQueue);

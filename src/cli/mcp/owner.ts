@@ -5,7 +5,8 @@ import type { Client } from '@temporalio/client';
 import { sha256Hex } from '../../core/digest.js';
 import { isObject } from '../../core/json.js';
 import { visible } from '../../core/text/summaries.js';
-import { describeRun, NoRunError } from '../../history/read-run.js';
+import { describeRun } from '../../history/read-run.js';
+import { NoRunError } from '../../core/errors.js';
 
 /** The field of a run's memo that says which MCP server has started it. */
 const FIELD = 'mcpOwner';
@@ -25,14 +26,14 @@ export function ownedMemo(owner: string, run: string): Readonly<Record<string, s
 }
 
 /** Rejects with a `NoRunError` for a run that another program, server or user has started. */
-export async function demandOwn(client: Client, run: string, owner: string): Promise<void> {
-  const { memo } = await describeRun(client, run).catch(asNotOurs(run));
+export async function requireOwnRun(client: Client, run: string, owner: string): Promise<void> {
+  const { memo } = await describeRun(client, run).catch(asUnknownRun(run));
   if (isObject(memo) && memo[FIELD] === ownedMemo(owner, run)[FIELD]) return;
-  asNotOurs(run)(new NoRunError(run));
+  asUnknownRun(run)(new NoRunError(run));
 }
 
 /** The same words for a run of another and for none, so that nobody learns which ids there are. */
-function asNotOurs(run: string): (error: unknown) => never {
+function asUnknownRun(run: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof NoRunError)) throw error;
     throw new NoRunError(

@@ -9,8 +9,8 @@ import { toRunStatus } from '../../client/status.js';
 import type { RunStatus } from '../../core/status.js';
 import { ownVersion } from '../../version.js';
 import { ended, resultAnswer, statusAnswer, statusOf, told, unfinished } from './answers.js';
-import { osUser } from '../claim.js';
-import { demandOwn } from './owner.js';
+import { osUser } from '../input/os-user.js';
+import { requireOwnRun } from './owner.js';
 import { startOnce } from './start-once.js';
 import { withinSeconds } from './within-seconds.js';
 
@@ -30,7 +30,7 @@ export interface RunsAccess {
 /** The client, for this run. Rejects with a `NoRunError` where the server does not answer for it. */
 async function clientFor({ client, owner, allRuns }: RunsAccess, run: string): Promise<Client> {
   const connected = await client();
-  if (!allRuns) await demandOwn(connected, run, await owner());
+  if (!allRuns) await requireOwnRun(connected, run, await owner());
   return connected;
 }
 
@@ -183,7 +183,7 @@ function addControls(server: McpServer, access: RunsAccess): void {
         by: claimed(),
         ...(steer && { mode: 'steer' as const }),
       };
-      const sent = await askRun(client, run, ask, PATIENCE).catch(inOurWords);
+      const sent = await askRun(client, run, ask, PATIENCE).catch(inToolTerms);
       const { delivered } = sent;
       return told({ id: run, delivered, turn: sent.delivered ? sent.turn : null });
     },
@@ -224,7 +224,7 @@ async function cancelRun(client: Client, run: string): Promise<void> {
 }
 
 /** What a run says in the words of its own input, in those of the tools here. */
-function inOurWords(error: unknown): never {
+function inToolTerms(error: unknown): never {
   if (!(error instanceof Error)) throw error;
   const message = error.message
     .replaceAll('mode "steer"', 'steer: true')

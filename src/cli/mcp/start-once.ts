@@ -1,10 +1,11 @@
 import type { Client } from '@temporalio/client';
 import { readRun } from '../../history/read-run.js';
-import { IdTakenError, startRun } from '../../updates/start.js';
+import { startRun } from '../../updates/start.js';
 import { sha256Hex } from '../../core/digest.js';
 import type { RunInput } from '../../core/input/input.js';
 import { visible } from '../../core/text/summaries.js';
-import { demandOwn, ownedMemo } from './owner.js';
+import { requireOwnRun, ownedMemo } from './owner.js';
+import { IdTakenError } from '../../core/errors.js';
 
 export interface StartedOnce {
   readonly id: string;
@@ -35,7 +36,7 @@ export async function startOnce(
   } catch (error) {
     if (!(error instanceof IdTakenError)) throw error;
   }
-  await demandOwn(client, id, owner);
+  await requireOwnRun(client, id, owner);
   const before = await readRun(client, id);
   // A later segment's input has no message any more.
   const message = before.view.input?.message ?? input.message;

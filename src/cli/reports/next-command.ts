@@ -1,23 +1,34 @@
 import { relative } from 'node:path';
 import type { CliContext, GlobalOptions } from '../context.js';
-import { permissionFlags } from '../permissions.js';
+import { permissionFlags } from '../input/permissions.js';
 
-const PLACES = [
+const PLACE_OPTIONS = [
   ['config', '--config'],
   ['address', '--address'],
   ['namespace', '--namespace'],
   ['taskQueue', '--task-queue'],
 ] as const satisfies readonly (readonly [keyof GlobalOptions, string])[];
 
-/** A command as it can be copied: called as this one was, and on the same server and queue. */
-export function advice({ options }: Pick<CliContext, 'options'>, words: string): string {
-  const flags = placeFlags(options).map((flag) => quoted(flag));
-  return [programName(), words, ...flags].join(' ');
+/** Returns a command line to copy. It calls the program as this call did, on the same server and queue. */
+export function nextCommand({ options }: Pick<CliContext, 'options'>, command: string): string {
+  const flags = placeFlags(options).map((flag) => shellWord(flag));
+  return [programName(), command, ...flags].join(' ');
 }
 
-/** The options that say where: a command with the same ones meets the same server and configuration. */
+/** Returns a command line about a run. It names the run's task queue where that differs from ours. */
+export async function nextCommandFor(
+  context: CliContext,
+  { taskQueue }: { readonly taskQueue: string },
+  words: readonly string[],
+): Promise<string> {
+  const here = await context.taskQueue();
+  const options = here === taskQueue ? context.options : { ...context.options, taskQueue };
+  return nextCommand({ options }, words.map((word) => shellWord(word)).join(' '));
+}
+
+/** Returns the flags that select the server, the queue, the configuration, and the permissions. */
 export function placeFlags(options: GlobalOptions): readonly string[] {
-  const places = PLACES.flatMap(([name, flag]) => {
+  const places = PLACE_OPTIONS.flatMap(([name, flag]) => {
     const value = options[name];
     if (value === false) return ['--no-config'];
     return value === undefined ? [] : [flag, value];
@@ -32,6 +43,7 @@ function programName(): string {
   return `node ${near.startsWith('..') ? file : near}`;
 }
 
-function quoted(value: string): string {
-  return /^[\w./:@-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
+/** Quotes a word for the shell where needed: an id may hold any character. */
+function shellWord(word: string): string {
+  return /^[\w./:@=+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

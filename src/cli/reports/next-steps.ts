@@ -1,14 +1,14 @@
 import type { RunReading } from '../../history/read-run.js';
-import { nextUntil } from '../../history/follow-target.js';
+import { nextTarget } from '../../history/follow-target.js';
 import { needsPerson } from '../../core/blocked.js';
 import type { Pending, RunStatus } from '../../core/status.js';
 import { callSummary } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { CliContext } from '../context.js';
-import { adviceFor } from '../open-run.js';
+import { nextCommandFor } from '../open-run.js';
 import { columns } from '../format/table.js';
 
-export interface Standing {
+export interface Waiting {
   readonly run: RunReading;
   readonly status: RunStatus;
   /** Whether a worker may be there. */
@@ -16,11 +16,11 @@ export interface Standing {
 }
 
 /** What a person can do about a run now: command lines to type, with what each is for. */
-export async function nextSteps(context: CliContext, now: Standing): Promise<readonly string[]> {
+export async function nextSteps(context: CliContext, now: Waiting): Promise<readonly string[]> {
   const { run, status, isUp } = now;
   const { id } = run;
   const type = async (...words: readonly string[]): Promise<string> =>
-    await adviceFor(context, run, words);
+    await nextCommandFor(context, run, words);
   if (status.status === 'done') return [`${await type('transcript', id)}   the messages`];
   const decisions = await Promise.all(
     status.pending.map(async (pending) => [
@@ -48,7 +48,7 @@ export async function nextSteps(context: CliContext, now: Standing): Promise<rea
     ...acceptances.map((line) => `${line}   the tool may be called as it is now`),
     ...(mendable ? [`${await type('resume', id)}   when that is mended: try again at once`] : []),
     ...(status.status === 'paused' ? [`${await type('resume', id)}   let it go on`] : []),
-    ...(nextUntil(run.view) === null
+    ...(nextTarget(run.view) === null
       ? columns([
           [await type('send', id, 'MESSAGE'), 'give it a message'],
           [await type('close', id), 'end it'],

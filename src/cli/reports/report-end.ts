@@ -9,7 +9,7 @@ import { printable } from '../../core/text/hidden.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
 import { palette, type Palette } from '../format/output.js';
-import { count, duration, spend } from '../format/format.js';
+import { formatCount, formatDuration, formatUsage } from '../format/format.js';
 
 /** A run that is over. */
 export interface EndedRun {
@@ -68,7 +68,7 @@ interface Report {
 
 async function report(context: CliContext, given: Report): Promise<ExitCode> {
   const { outcome, told } = given;
-  context.say(endLine(given, palette(context.color)));
+  context.note(endLine(given, palette(context.color)));
   if (context.options.json) {
     context.out(JSON.stringify(told));
   } else {
@@ -88,7 +88,7 @@ function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
     stopped: paint.yellow,
     cancelled: paint.yellow,
   };
-  const figures = [count(steps, 'step'), count(toolCalls, 'call'), spend(usage), duration(tookMs)];
+  const figures = [formatCount(steps, 'step'), formatCount(toolCalls, 'call'), formatUsage(usage), formatDuration(tookMs)];
   return [
     color[status](error === undefined ? word : `${word}: ${visible(error)}`),
     paint.dim(figures.join(' · ')),
@@ -109,7 +109,7 @@ async function wholeAnswer(context: CliContext, outcome: Outcome): Promise<strin
   try {
     return await fileBlobStore(join(context.home, 'blobs')).get(blob);
   } catch (error) {
-    context.say(
+    context.note(
       `The answer is shown in part: ${error instanceof Error ? error.message : String(error)}`,
     );
     return answer;

@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander';
+import { NoServerError } from '../../core/errors.js';
 import { printable, visibleJson } from '../../core/text/hidden.js';
 import { redactMessage } from '../../secrets/redact.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
@@ -23,6 +24,5 @@ export function reportError(
 
 function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommanderError || error instanceof UsageError) return EXIT.usage;
-  // By name: the module of the server is not loaded by every command.
-  return error instanceof Error && error.name === 'NoServerError' ? EXIT.noServer : EXIT.failed;
+  return error instanceof NoServerError ? EXIT.noServer : EXIT.failed;
 }

@@ -3,7 +3,7 @@ import type { Message, ToolCall, UserMessage } from '../../core/transcript/messa
 import { formatBytes, visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { Palette } from '../format/output.js';
-import { clockTime } from '../format/format-time.js';
+import { formatTime } from '../format/format-time.js';
 
 export interface DialogueOptions {
   /** Nothing is cut. */
@@ -51,7 +51,7 @@ function header(message: Message, names: ReadonlyMap<string, string>): string {
   const { n, at, turn, step } = message;
   const parts = [`#${n} ${speaker(message, names)}`, `turn ${turn}`];
   if (message.role !== 'user') parts.push(`step ${step}`);
-  return [...parts, clockTime(at)].join(' · ');
+  return [...parts, formatTime(at)].join(' · ');
 }
 
 function speaker(message: Message, names: ReadonlyMap<string, string>): string {

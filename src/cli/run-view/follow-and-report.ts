@@ -12,13 +12,13 @@ import { uiLink } from '../reports/run-header.js';
 import { watchRun, type Watch, type WatchEnd } from './watch-run.js';
 
 /** How a person wants to see a run through. */
-export interface SeeOptions {
+export interface FollowOptions {
   /** `--no-wait` makes it false. */
   readonly wait: boolean;
   readonly ui?: boolean;
 }
 
-export interface RunToSee extends Omit<Watch, 'leaveWhenWaiting'> {
+export interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting'> {
   /** Of the message that was sent to it. */
   readonly messageId?: string;
 }
@@ -26,10 +26,10 @@ export interface RunToSee extends Omit<Watch, 'leaveWhenWaiting'> {
 type ReachedEnd = Extract<WatchEnd, { type: 'ended' | 'turn-ended' }>;
 
 /** Follows a run as far as is wished, and says how it stands. */
-export async function seeThrough(
+export async function followAndReport(
   context: CliContext,
-  run: RunToSee,
-  { wait, ui = false }: SeeOptions,
+  run: RunToFollow,
+  { wait, ui = false }: FollowOptions,
 ): Promise<ExitCode> {
   const { id, hosting, interrupt } = run;
   const end = await watchRun(context, await context.client(), {
@@ -51,7 +51,7 @@ export async function seeThrough(
 /** The run has come to where it was to be followed. */
 async function reportReached(
   context: CliContext,
-  { id, messageId }: RunToSee,
+  { id, messageId }: RunToFollow,
   given: { readonly end: ReachedEnd; readonly left: LeftRun },
 ): Promise<ExitCode> {
   const { end, left } = given;
@@ -64,8 +64,8 @@ async function reportReached(
 
 /** The embedded server and the worker are there to be looked at until a key is pressed. */
 async function stayUp(context: CliContext, id: string, interrupt: AbortSignal): Promise<void> {
-  context.say(uiLink(await context.server(), id) ?? 'No Temporal UI is known.');
-  context.say('Press a key to leave.');
+  context.note(uiLink(await context.server(), id) ?? 'No Temporal UI is known.');
+  context.note('Press a key to leave.');
   const { stdin } = process;
   stdin.setRawMode(true);
   try {

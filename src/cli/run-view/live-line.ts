@@ -3,8 +3,8 @@ import type { InFlight, Projection } from '../../history/projection.js';
 import { waitingFor } from '../../history/waiting-for.js';
 import { callSummary, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
-import { clock, span } from '../format/format-time.js';
-import { count, duration, spend } from '../format/format.js';
+import { formatDateTime, formatSpan } from '../format/format-time.js';
+import { formatCount, formatDuration, formatUsage } from '../format/format.js';
 
 /** What is going on at this moment, in one line. `attempts` by activity id, `now` Unix time in ms. */
 export function liveLine(
@@ -17,7 +17,7 @@ export function liveLine(
 ): string {
   const { now, attempts, paint } = given;
   const { state } = view;
-  if (state === null) return paint.dim(`starting · ${duration(now - (view.startedAt ?? now))}`);
+  if (state === null) return paint.dim(`starting · ${formatDuration(now - (view.startedAt ?? now))}`);
   const flying = [...view.inFlight.values()];
   const again = flying.flatMap(({ activityId }) => attempts.get(activityId) ?? []);
   return [
@@ -28,7 +28,7 @@ export function liveLine(
     ...again.filter(({ attempt }) => attempt > 1).map((told) => paint.yellow(attemptText(told))),
     ...(state.paused && flying.length > 0 ? [paint.yellow('pauses after that')] : []),
     ...queued(state.inbox.waiting.length),
-    paint.dim(spend(state.turn.spent.usage)),
+    paint.dim(formatUsage(state.turn.spent.usage)),
   ].join(' · ');
 }
 
@@ -44,14 +44,14 @@ function standing(view: Projection, now: number): readonly string[] {
     case 'paused':
       return ['paused'];
     case 'time':
-      return [`waits until ${clock(waits.until)}, for ${span(waits.until - now)}`];
+      return [`waits until ${formatDateTime(waits.until)}, for ${formatSpan(waits.until - now)}`];
     case undefined:
       return [];
   }
 }
 
 function queued(messages: number): readonly string[] {
-  return messages === 0 ? [] : [`${count(messages, 'message')} queued`];
+  return messages === 0 ? [] : [`${formatCount(messages, 'message')} queued`];
 }
 
 /** `attempt 3, after: slow down`. */
@@ -83,10 +83,10 @@ function doing(flying: readonly InFlight[], model: string): string {
   });
   return names.length === 1
     ? names.join('')
-    : visible(`${count(names.length, 'call')}: ${names.join(', ')}`);
+    : visible(`${formatCount(names.length, 'call')}: ${names.join(', ')}`);
 }
 
 /** Of what has been going on for longest. */
 function elapsed(flying: readonly InFlight[], now: number): string {
-  return duration(now - Math.min(...flying.map(({ at }) => at)));
+  return formatDuration(now - Math.min(...flying.map(({ at }) => at)));
 }

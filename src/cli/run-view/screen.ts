@@ -1,5 +1,5 @@
 import type { CliContext } from '../context.js';
-import { harmless } from '../format/output.js';
+import { escapeHidden } from '../format/output.js';
 
 /** Where progress is shown: lines that stay and, on a terminal, some that are overwritten. */
 export interface Screen {
@@ -26,7 +26,7 @@ export async function openScreen({
       if (shown !== '') region(shown);
     },
     live(text) {
-      shown = harmless(text, color);
+      shown = escapeHidden(text, color);
       region(shown);
     },
     close() {

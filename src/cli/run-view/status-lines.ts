@@ -7,8 +7,8 @@ import { visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { Palette } from '../format/output.js';
 import { columns, entries } from '../format/table.js';
-import { ago, clock, clockTime, span } from '../format/format-time.js';
-import { count, duration, spend } from '../format/format.js';
+import { formatAgo, formatDateTime, formatTime, formatSpan } from '../format/format-time.js';
+import { formatCount, formatDuration, formatUsage } from '../format/format.js';
 
 const ANSWER_CHARACTERS = 1_200;
 
@@ -39,7 +39,7 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
       { name: 'waits', lines: optional(waitLine(view)) },
       { name: 'step', lines: [stepLine(run, status)] },
       { name: 'queued', lines: optional(queueLine(status)) },
-      { name: 'spent', lines: [spend(status.usage)] },
+      { name: 'spent', lines: [formatUsage(status.usage)] },
       { name: 'started', lines: [timeLine(view)] },
       {
         name: 'worker',
@@ -98,7 +98,7 @@ function messageLines({ message }: RunStatus): readonly string[] {
 function stepLine({ view }: RunReading, told: RunStatus): string {
   const { step, turn, limits, status, outcome } = told;
   const cap = limits.turn.steps ?? null;
-  const calls = count(view.state?.turn.spent.toolCalls ?? 0, 'call');
+  const calls = formatCount(view.state?.turn.spent.toolCalls ?? 0, 'call');
   const over = status === 'done' || outcome === null ? '' : ` · ${endText(outcome)}`;
   return `${step}${cap === null ? '' : ` of ${cap}`} in turn ${turn} · ${calls}${over}`;
 }
@@ -107,28 +107,28 @@ function waitLine({ run, now }: StatusView): string | null {
   const standing = waitingFor(run.view);
   if (standing?.type === 'message') return 'for a message';
   if (standing?.type !== 'time') return null;
-  return `until ${clock(standing.until)}, for ${span(standing.until - now)}; a message wakes it`;
+  return `until ${formatDateTime(standing.until)}, for ${formatSpan(standing.until - now)}; a message wakes it`;
 }
 
 function queueLine({ queued }: RunStatus): string | null {
-  return queued === 0 ? null : `${count(queued, 'message')}, each for its turn`;
+  return queued === 0 ? null : `${formatCount(queued, 'message')}, each for its turn`;
 }
 
 function timeLine({ run, status, now }: StatusView): string {
   const { startTime, closeTime } = run.description;
   // A later segment's start is not the run's.
   const begunAt = run.view.state?.startedAt || startTime.getTime();
-  const started = `${clock(begunAt)}, ${ago(begunAt, now)}`;
-  const segments = status.segments > 1 ? `; in ${count(status.segments, 'segment')}` : '';
+  const started = `${formatDateTime(begunAt)}, ${formatAgo(begunAt, now)}`;
+  const segments = status.segments > 1 ? `; in ${formatCount(status.segments, 'segment')}` : '';
   if (closeTime === undefined) return `${started}${segments}`;
-  return `${started}; ended after ${duration(closeTime.getTime() - begunAt)}${segments}`;
+  return `${started}; ended after ${formatDuration(closeTime.getTime() - begunAt)}${segments}`;
 }
 
 /** Messages that were recorded while no worker was there, and that the run has refused since. */
 function refusedLines({ refused = [] }: RunStatus): readonly string[] {
   return columns(
     refused.map(({ id, reason, at }) => [
-      clockTime(at),
+      formatTime(at),
       id === null ? 'a message without an id' : `message ${visible(id)}`,
       visible(reason),
     ]),
@@ -139,7 +139,7 @@ function refusedLines({ refused = [] }: RunStatus): readonly string[] {
 function decidedLines({ decisions = [] }: RunStatus): readonly string[] {
   return columns(
     decisions.map(({ what, at, by, turn, call, as }) => [
-      clockTime(at),
+      formatTime(at),
       visible([what, turn, call, as].filter((part) => part !== undefined).join(' ')),
       by === undefined ? 'by nobody who said who it is' : `by ${visible(by)}`,
     ]),
@@ -150,10 +150,10 @@ function decidedLines({ decisions = [] }: RunStatus): readonly string[] {
 function reportLines(reports: readonly AttemptReport[]): readonly string[] {
   return columns(
     reports.map(({ at, type, status, attempt, waitMs, requestId, message }) => [
-      clockTime(at),
+      formatTime(at),
       status === undefined || type.includes(String(status)) ? type : `${type} ${status}`,
       `attempt ${attempt}`,
-      waitMs === 0 ? '' : `next after ${duration(waitMs)}`,
+      waitMs === 0 ? '' : `next after ${formatDuration(waitMs)}`,
       visible(requestId ?? ''),
       visible(message),
     ]),

@@ -3,9 +3,9 @@ import type { BlockedReason } from '../../core/blocked.js';
 import type { Message, UserMessage } from '../../core/transcript/messages.js';
 import { callSummary, formatBytes, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
-import { count, duration } from '../format/format.js';
+import { formatCount, formatDuration } from '../format/format.js';
 import { waitingFor } from '../../history/waiting-for.js';
-import { clock } from '../format/format-time.js';
+import { formatDateTime } from '../format/format-time.js';
 
 const NAMED_CALLS = 3;
 /** Lines about the past when a run is joined late. */
@@ -15,10 +15,10 @@ type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 type ToolMessage = Extract<Message, { role: 'tool' }>;
 
 /** Tells what has newly become durable, and what the run has come to wait for, one line each. */
-export type StepTeller = (view: Projection) => readonly string[];
+export type StepLines = (view: Projection) => readonly string[];
 
 /** What to type for what stands still. */
-export interface Cures {
+export interface Fixes {
   /** For a call that a person has to decide about, with the decisions there are. */
   readonly settle: (call: string, decisions: string) => string;
   /** For what has been mended; null where that is told otherwise. */
@@ -26,8 +26,8 @@ export interface Cures {
 }
 
 /** A teller remembers what it has told: ask it with each view of one run, in order. */
-export function createStepTeller(paint: Palette, cures: Cures): StepTeller {
-  const tellStanding = createStandingTeller(paint, cures.resume);
+export function createStepLines(paint: Palette, cures: Fixes): StepLines {
+  const waitLinesOf = createWaitLines(paint, cures.resume);
   let told = -1;
   let segment = 0;
   let blockedSince = 0;
@@ -40,7 +40,7 @@ export function createStepTeller(paint: Palette, cures: Cures): StepTeller {
       if (line !== null) lines.push(line);
       told = n;
     }
-    lines.push(...tellStanding(view));
+    lines.push(...waitLinesOf(view));
     // A new segment counts its events from 1 again.
     if (view.state !== null && view.state.segments !== segment) {
       segment = view.state.segments;
@@ -50,14 +50,14 @@ export function createStepTeller(paint: Palette, cures: Cures): StepTeller {
     blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
     for (const [name, { reason, message }] of blocks) {
       lines.push(paint.yellow(`blocked (${reason}): ${visible(message)}`));
-      const cure = cureFor(name, reason, cures);
+      const cure = fixFor(name, reason, cures);
       if (cure !== null) lines.push(cure);
     }
     return lines;
   };
 }
 
-function cureFor(name: string, reason: BlockedReason, { settle, resume }: Cures): string | null {
+function fixFor(name: string, reason: BlockedReason, { settle, resume }: Fixes): string | null {
   if (reason === 'outcome_unknown') {
     return `Find out whether ${name} happened, and say it with: ${settle(name, 'happened|retry|abandon')}`;
   }
@@ -86,7 +86,7 @@ function messageLine(
     paint.bold(`step ${message.step}`),
     visible(callsOf(message)),
     resultsOf(results, paint),
-    paint.dim(duration(endedAt - begunAt)),
+    paint.dim(formatDuration(endedAt - begunAt)),
   ].join(' · ');
 }
 
@@ -117,7 +117,7 @@ function errorOf(text: string): string | null {
 export function recent(lines: readonly string[], paint: Palette): readonly string[] {
   const earlier = lines.length - EARLIER_LINES;
   if (earlier <= 0) return lines;
-  return [paint.dim(`… ${count(earlier, 'earlier line')}`), ...lines.slice(-EARLIER_LINES)];
+  return [paint.dim(`… ${formatCount(earlier, 'earlier line')}`), ...lines.slice(-EARLIER_LINES)];
 }
 
 /**
@@ -160,13 +160,13 @@ function refusedLine(text: string): string {
 }
 
 /** Tells what a run has come to wait for, one line each. */
-type StandingTeller = (view: Projection) => readonly string[];
+type WaitLines = (view: Projection) => readonly string[];
 
 /**
  * A teller remembers what it has told: ask it with each view of one run, in order. `resume`: what
  * to type for a run that is paused; null where that is told otherwise.
  */
-function createStandingTeller(paint: Palette, resume: string | null): StandingTeller {
+function createWaitLines(paint: Palette, resume: string | null): WaitLines {
   let paused = false;
   let toldUntil = 0;
   return (view) => {
@@ -181,7 +181,7 @@ function createStandingTeller(paint: Palette, resume: string | null): StandingTe
     const standing = waitingFor(view);
     if (standing?.type === 'time' && standing.until !== toldUntil) {
       toldUntil = standing.until;
-      lines.push(`waiting until ${clock(toldUntil)}; a message wakes it`);
+      lines.push(`waiting until ${formatDateTime(toldUntil)}; a message wakes it`);
     }
     return lines;
   };

@@ -7,7 +7,7 @@ import { attemptText, liveLine } from './live-line.js';
 import type { Palette } from '../format/output.js';
 import type { RunHeader } from '../reports/run-header.js';
 import type { Screen } from './screen.js';
-import type { Writing } from './writing.js';
+import type { LiveText } from './live-text.js';
 
 const TICK_MS = 250;
 /** Of a terminal that does not tell. */
@@ -33,7 +33,7 @@ export interface Ticking {
   /** Null before the first event. */
   readonly view: () => Projection | null;
   /** What is being said at the moment. */
-  readonly writing: Pick<Writing, 'lines'>;
+  readonly writing: Pick<LiveText, 'lines'>;
 }
 
 export interface Ticker {
@@ -51,7 +51,7 @@ export function startTicker(context: CliContext, client: Client, ticking: Tickin
   let heardAt = startedAt;
   let quietMs = QUIET_MS;
   let attempts: ReadonlyMap<string, Attempt> = new Map();
-  const say = createAttemptTeller(screen);
+  const say = createAttemptLines(screen);
 
   const draw = (): void => {
     const view = ticking.view();
@@ -92,7 +92,7 @@ export function startTicker(context: CliContext, client: Client, ticking: Tickin
 }
 
 /** Where no line can be overwritten, each further attempt gets one of its own. */
-function createAttemptTeller(screen: Screen): (attempts: ReadonlyMap<string, Attempt>) => void {
+function createAttemptLines(screen: Screen): (attempts: ReadonlyMap<string, Attempt>) => void {
   const told = new Map<string, number>();
   return (attempts) => {
     for (const [activity, attempt] of attempts) {

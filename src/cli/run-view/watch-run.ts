@@ -6,16 +6,16 @@ import { reached, type FollowTarget } from '../../history/follow-target.js';
 import { visible } from '../../core/text/summaries.js';
 import type { EndedTurn } from '../../core/state.js';
 import type { StreamEvent } from '../../live/stream-events.js';
-import { NoServerError } from '../../server/server-error.js';
 import type { CliContext } from '../context.js';
 import type { Hosting } from '../hosting/hosting.js';
 import { palette } from '../format/output.js';
-import { adviceFor } from '../open-run.js';
+import { nextCommandFor } from '../open-run.js';
 import { openScreen } from './screen.js';
 import { runHeader } from '../reports/run-header.js';
-import { createStepTeller, recent, type Cures } from './step-lines.js';
+import { createStepLines, recent, type Fixes } from './step-lines.js';
 import { startTicker } from './ticker.js';
-import { createWriting } from './writing.js';
+import { createLiveText } from './live-text.js';
+import { NoServerError } from '../../core/errors.js';
 
 export interface Watch {
   readonly id: string;
@@ -56,13 +56,13 @@ export async function watchRun(
   const paint = palette(context.color);
   const screen = await openScreen(context);
   const header = runHeader(await context.server(), watch.id, paint);
-  const tell = createStepTeller(paint, await curesFor(context, watch));
+  const tell = createStepLines(paint, await fixesFor(context, watch));
   const broken = new AbortController();
   const giveUp = (error: unknown): void => broken.abort(error);
   watch.ready.catch(giveUp);
   const { id, runId, interrupt, hosting, joined } = watch;
   let last: FollowedRun | null = joined && { runId, view: joined };
-  const writing = createWriting(paint);
+  const writing = createLiveText(paint);
   const ticker = startTicker(context, client, {
     ...watch,
     screen,
@@ -127,7 +127,7 @@ async function endOfWatch(
     case 'turn-ended':
       return { type: 'turn-ended', last, ended: end.ended };
     case 'forgotten': {
-      const read = await adviceFor(context, watch, ['transcript', watch.id]);
+      const read = await nextCommandFor(context, watch, ['transcript', watch.id]);
       throw new Error(
         `turn ${end.turn} of run ${visible(watch.id)} is long over, and the run does not remember its outcome; what was said: ${read}`,
       );
@@ -144,19 +144,19 @@ function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
   return waitingFor(view)?.type === 'paused';
 }
 
-async function curesFor(context: CliContext, watch: Watch): Promise<Cures> {
+async function fixesFor(context: CliContext, watch: Watch): Promise<Fixes> {
   const { id, leaveWhenWaiting } = watch;
-  const resolving = await adviceFor(context, watch, ['resolve', id, 'CALL', '--as']);
+  const resolving = await nextCommandFor(context, watch, ['resolve', id, 'CALL', '--as']);
   return {
     // The choice is for reading, so it is not quoted.
     settle: (call, decisions) => resolving.replace(' CALL --as', ` ${call} --as ${decisions}`),
-    resume: leaveWhenWaiting ? null : await adviceFor(context, watch, ['resume', id]),
+    resume: leaveWhenWaiting ? null : await nextCommandFor(context, watch, ['resume', id]),
   };
 }
 
 async function serverGone(context: CliContext, watch: Watch, cause: Error): Promise<NoServerError> {
   const { address } = await context.server();
-  const next = await adviceFor(context, watch, ['attach', watch.id]);
+  const next = await nextCommandFor(context, watch, ['attach', watch.id]);
   const message =
     `The Temporal server at ${address} does not answer any more (${cause.message}). ` +
     `What the run has recorded is kept there; when the server is back: ${next}`;

@@ -8,7 +8,7 @@ import {
 import { show, type RunInput } from '../../core/input/input.js';
 import { visible } from '../../core/text/summaries.js';
 import { agentName, createRunInput, type RunSettings } from '../../updates/run-input.js';
-import { InputError } from '../../core/errors.js';
+import { InputError, NoScheduleError } from '../../core/errors.js';
 import {
   checkedCatchUp,
   checkScheduleId,
@@ -29,7 +29,6 @@ import { askProblem } from '../../core/ask.js';
 import { workflowSummary } from '../../core/text/markdown.js';
 import type { SendInput } from '../../workflows/send.js';
 import { runSummary } from '../../updates/start.js';
-import { PerdureError } from '../../core/errors.js';
 
 export interface BackfillOptions {
   /** The stretch whose firings are made up for, both ends included; a Date or ISO 8601. */
@@ -57,13 +56,6 @@ export interface Schedules {
   backfill(id: string, options: BackfillOptions): Promise<void>;
   /** Ends the firing; runs that it has started go on. */
   delete(id: string): Promise<void>;
-}
-
-/** There is no schedule of this id: nothing at all, or one that is not perdure's. */
-export class NoScheduleError extends PerdureError {
-  static readonly code = 'no_schedule';
-  override readonly name = 'NoScheduleError';
-  override readonly code = NoScheduleError.code;
 }
 
 export function createSchedules(client: Client, taskQueue: string): Schedules {

@@ -3,7 +3,7 @@ import type {
   ScheduleExecutionResult,
   ScheduleSummary,
 } from '@temporalio/client';
-import { isObject, textOf } from '../../core/json.js';
+import { isObject, textField } from '../../core/json.js';
 import { overlapOf, type Overlap, type ScheduleTimes } from './options.js';
 
 /** A schedule as a list shows it. All times are ISO 8601. */
@@ -76,7 +76,7 @@ export function scheduleDetails(description: ScheduleDescription): ScheduleDetai
   const [input]: readonly unknown[] = action.args ?? [];
   return {
     ...row,
-    message: isObject(input) ? textOf(input, 'message') : '',
+    message: isObject(input) ? textField(input, 'message') : '',
     overlap: overlapOf(policies.overlap),
     running: info.runningActions.map(({ workflow }) => workflow.workflowId),
     fired: info.numActionsTaken,

@@ -1,5 +1,5 @@
 import { parseProblem } from '../../core/failure.js';
-import { isObject, textOf } from '../../core/json.js';
+import { isObject, textField } from '../../core/json.js';
 import type { Message, ToolCall } from '../../core/transcript/messages.js';
 import {
   fitsActivity,
@@ -11,14 +11,14 @@ import {
   isRetrieved,
   isRunConfig,
   isToolResult,
-  misfit,
+  misfitMessage,
   type RunFunctionResult,
   type ForkMessagesResult,
   type KeepMessagesResult,
   type RetrieveResult,
 } from '../../core/guards/recorded.js';
 import type { RecordedReply } from '../../core/reply.js';
-import { paidFor } from '../../core/spend.js';
+import { toUsage } from '../../core/spend.js';
 import type { HistoryEvent } from '../decode-event.js';
 import { blockedBy, isProbed, storageBack, triedAgain, unblockedBy } from './blocks.js';
 import { safetyAsked } from './safety.js';
@@ -114,7 +114,7 @@ function completed(told: ProjectionState, fact: EventOf<'completed'>): void {
   const { result, at } = fact;
   const { activity, call } = done;
   if (!fitsActivity(activity, result)) {
-    const failure = { message: misfit(activity, result), timedOut: false, details: [] };
+    const failure = { message: misfitMessage(activity, result), timedOut: false, details: [] };
     return notDone(told, { ...fact, failure }, done);
   }
   unblockedBy(told, done);
@@ -156,7 +156,7 @@ function replied(
   else tell(told, { type: 'model-replied', reply, at });
   const brought = told.said.slice(before).find(isOfModel);
   const price = told.state?.config.price ?? null;
-  if (brought !== undefined) told.paid.set(brought.n, paidFor(reply.usage, price));
+  if (brought !== undefined) told.paid.set(brought.n, toUsage(reply.usage, price));
 }
 
 function isOfModel(message: Message): boolean {
@@ -238,6 +238,6 @@ function forkedFrom(
   { input }: InFlight,
   { next, pinned = [], from: read, ...taken }: ForkMessagesResult,
 ): void {
-  const from = { run: textOf(input, 'run'), runId: read.runId, at: next };
+  const from = { run: textField(input, 'run'), runId: read.runId, at: next };
   tell(told, { type: 'forked', ...taken, from, pinned });
 }

@@ -1,5 +1,5 @@
 import type { ActivityProblem } from '../../core/failure.js';
-import { textOf } from '../../core/json.js';
+import { textField } from '../../core/json.js';
 import type { EventOf, InFlight, ProjectionState } from './state.js';
 
 /** Activity type → what its run is blocked on, where that is no call. */
@@ -42,7 +42,7 @@ export function unblockedBy(told: ProjectionState, { activity }: InFlight): void
 
 /** The blob can be read again: the work that needs it is tried again. */
 export function storageBack(told: ProjectionState, { input }: InFlight): void {
-  told.blocked.delete(textOf(input, 'work'));
+  told.blocked.delete(textField(input, 'work'));
 }
 
 /** Whether an activity that was canceled can have been a probe, which `resume` cancels. */

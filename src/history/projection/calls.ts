@@ -1,7 +1,7 @@
 import { notExecuted, findTool } from '../../core/calls/batch.js';
-import { cancelledCall, failedCall, lostCall, lostMessage, refusedCall, resolvedCall, succeededCall, type Resolution, type CallResult } from '../../core/calls/call-result.js';
+import { cancelledCall, failedCall, lostCall, lostMessage, toolErrorCall, resolvedCall, succeededCall, type Resolution, type CallResult } from '../../core/calls/call-result.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
-import { isObject, textOf } from '../../core/json.js';
+import { isObject, textField } from '../../core/json.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { RunToolResult } from '../../core/guards/recorded.js';
 import type { HistoryEvent } from '../decode-event.js';
@@ -30,7 +30,7 @@ export function callReturned(
     case true:
       return settle(told, succeededCall(call, tool, result), said.at);
     case false:
-      return settle(told, refusedCall(call, result.text), said.at);
+      return settle(told, toolErrorCall(call, result.text), said.at);
   }
 }
 
@@ -84,7 +84,7 @@ export function toolAccepted(told: ProjectionState, { input }: { readonly input:
   if (!isObject(input) || input['as'] !== 'accept' || told.state === null) return;
   const asked = told.state.turn.batch?.calls.find(({ id }) => id === input['call']);
   if (asked === undefined) return;
-  const definition = textOf(input, 'definition');
+  const definition = textField(input, 'definition');
   tell(told, { type: 'tool-accepted', tool: asked.name, definition });
 }
 

@@ -1,7 +1,7 @@
 import { cancelledCall } from '../../core/calls/call-result.js';
 import { nameInCalledId } from '../../core/calls/idempotency.js';
 import { childResult, type ChildEnd } from '../../core/calls/child.js';
-import { textOf } from '../../core/json.js';
+import { textField } from '../../core/json.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { isOutcome, type FollowRunResult } from '../../core/guards/recorded.js';
 import { settle, toolFor } from './calls.js';
@@ -53,7 +53,7 @@ export function childNotFollowed(
 
 /** Returns the call that the followed run answers. */
 function followed({ input }: InFlight): string {
-  return nameInCalledId(textOf(input, 'run'));
+  return nameInCalledId(textField(input, 'run'));
 }
 
 function answered(

@@ -1,8 +1,8 @@
-import { receive, receiveSignal } from '../../core/ask.js';
+import { acceptMessage, acceptSignal } from '../../core/ask.js';
 import { decidedBefore, type Decision, type DecisionName } from '../../core/decisions.js';
 import type { Limits } from '../../core/definition/definition.js';
 import type { Ask } from '../../core/inbox.js';
-import { isObject, textOf } from '../../core/json.js';
+import { isObject, textField } from '../../core/json.js';
 import { callResolved, toolAccepted } from './calls.js';
 import type { EventOf, ProjectionState } from './state.js';
 import { tell } from './emit.js';
@@ -63,20 +63,20 @@ function decisionOf(told: ProjectionState, { name, updateId, input }: EventOf<'u
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one of the names above
   const what = name as DecisionName;
   const given = isObject(input) ? input : {};
-  const by = textOf(given, 'by');
+  const by = textField(given, 'by');
   return {
     what,
     id: updateId,
     at: told.taskAt,
     ...(by !== '' && { by }),
     ...(what === 'cancelTurn' && { turn: told.state?.turn.number ?? 0 }),
-    ...(what === 'resolve' && { call: textOf(given, 'call'), as: textOf(given, 'as') }),
+    ...(what === 'resolve' && { call: textField(given, 'call'), as: textField(given, 'as') }),
   };
 }
 
 function signaled(told: ProjectionState, { name, input, at }: EventOf<'signal'>): void {
   if (told.state === null || name !== 'message') return;
-  const event = receiveSignal(told.state, input, at);
+  const event = acceptSignal(told.state, input, at);
   if (event?.type === 'message-refused') told.unseenRefusals += 1;
   if (event !== null) tell(told, event);
 }
@@ -96,6 +96,6 @@ function asked(told: ProjectionState, { input, updateId }: EventOf<'update'>): v
   if (told.state === null || !isObject(input)) return;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
   const ask = input as unknown as Ask;
-  const { event } = receive(told.state, ask, ask.id ?? updateId);
+  const { event } = acceptMessage(told.state, ask, ask.id ?? updateId);
   if (event !== null) tell(told, event);
 }

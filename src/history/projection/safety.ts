@@ -1,7 +1,7 @@
 import { openCalls } from '../../core/calls/batch.js';
 import type { Resolution, CallResult } from '../../core/calls/call-result.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
-import { safetyMessage, settledSafety } from '../../core/calls/safety.js';
+import { safetyMessage, safetyResult } from '../../core/calls/safety.js';
 import type { ProjectionState } from './state.js';
 
 /** No event of its own says that a call waits for a person: the reply that asked for it does. */
@@ -30,7 +30,7 @@ export function safetyResult(
   resolution: Resolution,
 ): CallResult | null | undefined {
   if (call.safety === undefined || told.acknowledged.has(call.id)) return undefined;
-  const result = settledSafety(call, resolution);
+  const result = safetyResult(call, resolution);
   if (result === null) told.acknowledged.add(call.id);
   return result;
 }

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { defineAgent, defineTool, perdure, type Outcome } from 'perdure';
+import { defineAgent, defineTool, perdurePlugin, type Outcome } from 'perdure';
 import { callTool, say, scriptedModel } from 'perdure/testing';
 import { z } from 'zod';
 import * as activities from './activities.js';
@@ -30,7 +30,7 @@ const worker = await Worker.create({
   taskQueue,
   workflowsPath: fileURLToPath(new URL('./workflows.js', import.meta.url)),
   activities,
-  plugins: [perdure({ agents: [clerk], models: { script: model } })],
+  plugins: [perdurePlugin({ agents: [clerk], models: { script: model } })],
 });
 const client = new Client({ connection: await Connection.connect({ address }) });
 

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { relative, resolve } from 'node:path';
-import type { FilePermissions } from '../agents/files-agent.js';
-import type { Config } from '../config.js';
-import { secretNamesOf } from '../worker/secret-names.js';
-import { learnSecrets } from '../secrets/known.js';
-import { UsageError } from './exit-codes.js';
+import type { FilePermissions } from '../../agents/files-agent.js';
+import type { Config } from '../../config.js';
+import { secretNamesOf } from '../../worker/secret-names.js';
+import { learnSecrets } from '../../secrets/known.js';
+import { UsageError } from '../exit-codes.js';
 
 /** Looked for in the working directory, in this order. */
 export const CONFIG_NAMES: readonly string[] = [
@@ -36,8 +36,8 @@ export async function loadConfig(place: ConfigPlace): Promise<Config> {
   const { folder, env, permissions = {} } = place;
   if (file === null) {
     const [{ filesAgent }, { defineConfig }] = await Promise.all([
-      import('../agents/files-agent.js'),
-      import('../config.js'),
+      import('../../agents/files-agent.js'),
+      import('../../config.js'),
     ]);
     return defineConfig({ agents: [filesAgent(folder, env, permissions)] });
   }
@@ -73,7 +73,7 @@ async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<C
       `${name} has no default export. End it with: export default defineConfig({ agents: [...] });`,
     );
   }
-  const { defineConfig } = await import('../config.js');
+  const { defineConfig } = await import('../../config.js');
   const value = 'default' in loaded ? loaded.default : undefined;
   if (typeof value !== 'object' || value === null) {
     throw new UsageError(
@@ -99,9 +99,11 @@ async function importConfig(file: string, name: string): Promise<object> {
     // Its cache lies in the machine's folder for temporary files, where another user may put code of theirs.
     fsCache: false,
     virtualModules: {
-      perdure: whenWanted(() => import('../index.js')),
-      'perdure/workflow': whenWanted(() => import('../workflow.js')),
-      'perdure/testing': whenWanted(() => import('../testing.js')),
+      perdure: whenWanted(() => import('../../index.js')),
+      'perdure/output': whenWanted(() => import('../../output.js')),
+      'perdure/tools': whenWanted(() => import('../../tools.js')),
+      'perdure/workflow': whenWanted(() => import('../../workflow.js')),
+      'perdure/testing': whenWanted(() => import('../../testing.js')),
       ...(!canResolve('zod', file) && { zod: whenWanted(() => import('zod')) }),
     },
   });

@@ -1,5 +1,5 @@
-import type { FilePermissions } from '../agents/files-agent.js';
-import type { GlobalOptions } from './context.js';
+import type { FilePermissions } from '../../agents/files-agent.js';
+import type { GlobalOptions } from '../context.js';
 
 /** What the options permit the built-in agent; empty when they permit nothing beyond the default. */
 export function permissionsOf(options: GlobalOptions): FilePermissions {

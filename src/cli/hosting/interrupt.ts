@@ -1,4 +1,4 @@
-import { EXIT } from './exit-codes.js';
+import { EXIT } from '../exit-codes.js';
 
 /**
  * From now on an interrupt (Ctrl-C, SIGTERM) is the command's to handle: the signal aborts at the

@@ -1,9 +1,9 @@
 import { isGrpcServiceError, ServiceError } from '@temporalio/client';
-import { formatBytes } from '../core/text/summaries.js';
-import { freeSpace, LEAST_FREE_BYTES } from '../storage/free-space.js';
-import { NoServerError } from '../server/server-error.js';
-import type { ServerHandle } from '../server/server-handle.js';
-import type { CliContext } from './context.js';
+import { formatBytes } from '../../core/text/summaries.js';
+import { freeSpace, LEAST_FREE_BYTES } from '../../storage/free-space.js';
+import type { ServerHandle } from '../../server/server-handle.js';
+import type { CliContext } from '../context.js';
+import { NoServerError } from '../../core/errors.js';
 
 /** A server that cannot write answers late or never; by then people want to know why. */
 const ANSWER_WITHIN_MS = 1_000;
@@ -12,10 +12,10 @@ const ANSWER_WITHIN_MS = 1_000;
  * Asks the server as `work` does. Where the disk of the embedded server is full, that is said first,
  * and questions that it leaves open for a second reject with a `NoServerError`.
  */
-export async function despiteFullDisk<T>(context: CliContext, work: () => Promise<T>): Promise<T> {
-  const full = await fullDisk(await context.server());
+export async function withDiskCheck<T>(context: CliContext, work: () => Promise<T>): Promise<T> {
+  const full = await fullDiskMessage(await context.server());
   if (full === null) return await work();
-  context.say(full);
+  context.note(full);
   const client = await context.client();
   try {
     return await client.withDeadline(Date.now() + ANSWER_WITHIN_MS, work);
@@ -30,7 +30,7 @@ function isOfServer(error: unknown): boolean {
 }
 
 /** Why the embedded server may not answer; null for any other server, and where there is space. */
-export async function fullDisk({ pid, home }: ServerHandle): Promise<string | null> {
+export async function fullDiskMessage({ pid, home }: ServerHandle): Promise<string | null> {
   const free = pid === null ? null : await freeSpace(home);
   if (free === null || free >= LEAST_FREE_BYTES) return null;
   return `The disk of ${home} is full (${formatBytes(free)} left): free space. Runs go on by themselves then.`;

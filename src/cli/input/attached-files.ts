@@ -1,13 +1,13 @@
 import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { fileBlobStore } from '../storage/file-blob-store.js';
-import { attach, MAX_ATTACHED_BYTES } from '../client/attach.js';
-import { claimAttachments } from '../client/attached-to.js';
-import { InputError } from '../core/errors.js';
-import type { Attachment } from '../core/transcript/messages.js';
-import { visible } from '../core/text/summaries.js';
-import type { CliContext } from './context.js';
-import { UsageError } from './exit-codes.js';
+import { fileBlobStore } from '../../storage/file-blob-store.js';
+import { attach, MAX_ATTACHED_BYTES } from '../../client/attach.js';
+import { claimAttachments } from '../../client/claim-attachments.js';
+import { InputError } from '../../core/errors.js';
+import type { Attachment } from '../../core/transcript/messages.js';
+import { visible } from '../../core/text/summaries.js';
+import type { CliContext } from '../context.js';
+import { UsageError } from '../exit-codes.js';
 
 /**
  * What `--attach FILE|URL` names: files are put into the blob store of this home, the address of an

@@ -1,7 +1,7 @@
-import type { Replayed } from '../worker/replay.js';
-import { printable } from '../core/text/hidden.js';
-import type { Palette } from './format/output.js';
-import { count } from './format/format.js';
+import type { Replayed } from '../../worker/replay.js';
+import { printable } from '../../core/text/hidden.js';
+import type { Palette } from '../format/output.js';
+import { formatCount } from '../format/format.js';
 
 /** One line about one history; `good` says that it is the same. */
 export function replayLine(
@@ -13,7 +13,7 @@ export function replayLine(
     `${color(word)}${' '.repeat(Math.max(1, 11 - word.length))}${oneLine(what)}`;
   switch (replayed.type) {
     case 'same':
-      return `${named(paint.green, good)} · ${count(replayed.events, 'event')}`;
+      return `${named(paint.green, good)} · ${formatCount(replayed.events, 'event')}`;
     case 'different':
       return `${named(paint.red, 'different')} · ${oneLine(replayed.reason)}`;
     case 'broken':

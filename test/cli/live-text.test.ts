@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { palette } from '../../src/cli/format/output.js';
-import { createWriting } from '../../src/cli/run-view/writing.js';
+import { createLiveText } from '../../src/cli/run-view/live-text.js';
 import type { DeltaEvent, StreamEvent } from '../../src/live/stream-events.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
@@ -32,7 +32,7 @@ const OBEYED = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u206
 
 describe('what a model is saying', () => {
   test('is shown as its last lines, set off, and gone when it is durable or void', () => {
-    const writing = createWriting(paint);
+    const writing = createLiveText(paint);
     for (const text of ['one\ntwo\nth', 'ree\nfour\nfive\nsix\nseven ', 'and more']) {
       expect(writing.hear(delta('text', text))).toBe(true);
     }
@@ -57,13 +57,13 @@ describe('what a model is saying', () => {
   });
 
   test('is cut to the width of the screen, and characters stay whole', () => {
-    const writing = createWriting(paint);
+    const writing = createLiveText(paint);
     writing.hear(delta('text', '🦊'.repeat(30)));
     expect(writing.lines(23)).toEqual(['│ '.concat('🦊'.repeat(20)), '│ '.concat('🦊'.repeat(10))]);
   });
 
   test('is what it thinks until it speaks, and the call that it writes', () => {
-    const writing = createWriting(paint);
+    const writing = createLiveText(paint);
     writing.hear(delta('reasoning', 'let me see'));
     expect(writing.lines(80)).toEqual(['│ let me see']);
     writing.hear(delta('text', 'I look.'));
@@ -76,7 +76,7 @@ describe('what a model is saying', () => {
 
   test('is never obeyed by the terminal, however it is split', () => {
     const check = (cuts: readonly number[], kind: DeltaEvent['kind'], columns: number): void => {
-      const writing = createWriting(paint);
+      const writing = createLiveText(paint);
       let from = 0;
       for (const to of [...cuts.toSorted((one, other) => one - other), HOSTILE.length]) {
         writing.hear(delta(kind, HOSTILE.slice(from, to), { name: HOSTILE.slice(from, to) }));

@@ -4,7 +4,7 @@ import { printable } from '../../core/text/hidden.js';
 import type { Palette } from '../format/output.js';
 
 /** The last lines of what a model is saying, for the part of the screen that is drawn anew. */
-export interface Writing {
+export interface LiveText {
   /** @returns whether the lines are others now */
   hear(event: StreamEvent): boolean;
   lines(columns: number): readonly string[];
@@ -33,7 +33,7 @@ interface Said {
 
 const NOTHING: Said = { text: '', thought: '', call: null };
 
-export function createWriting(paint: Palette): Writing {
+export function createLiveText(paint: Palette): LiveText {
   let said = NOTHING;
   return {
     hear(event) {

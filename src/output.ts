@@ -1,0 +1,3 @@
+export { tags, type TagAnswer, type TagOption, type TagOptions, type Tags } from './output/tags.js';
+export { binaryClassify, classify, type Classes } from './output/classes/classify.js';
+export type { Classification } from './output/classes/distribution.js';
