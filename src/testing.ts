@@ -7,6 +7,11 @@ export {
   type ScriptedReply,
   type ScriptStep,
 } from './models/scripted.js';
+export {
+  toolContext,
+  type TestToolContext,
+  type ToolContextOptions,
+} from './testing/tool-context.js';
 export { startStub, type Stub, type StubOptions } from './testing/stub-server.js';
 export {
   reply,

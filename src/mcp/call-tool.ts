@@ -4,6 +4,7 @@ import type { ToolDefinition } from '../core/definition/definition.js';
 import { isObject, type JsonObject } from '../core/json.js';
 import { withoutAbsentNulls } from '../output/absent-nulls.js';
 import { ToolError } from '../tools/tool-error.js';
+import { validatingExecute } from '../tools/define-tool.js';
 import type { Tool } from '../tools/tool.js';
 import { shown } from './hidden-text.js';
 import { resultText } from './result-text.js';
@@ -13,24 +14,27 @@ import type { McpSession } from './session.js';
 /** A tool of an MCP server as perdure executes tools: each call is one request to the server. */
 export function callTool(pinned: ToolDefinition, session: McpSession, blobs: BlobStore): Tool {
   const { name, description, parameters, effect, timeoutMs, heartbeatMs, attempts, mcp } = pinned;
+  const input = argumentsOf(parameters);
+  const executeParsed: Tool['executeParsed'] = async (given, context) => {
+    const { idempotencyKey, signal } = context;
+    const args = presentOnly(given, parameters);
+    const answer = await session.call(mcp?.tool ?? name, args, { idempotencyKey, signal });
+    const { isError, text } = await resultText(answer, blobs);
+    const result = text + uncheckedNote(parameters, (note) => context.log(note));
+    if (isError) throw new ToolError(result);
+    return result;
+  };
   return {
     name,
     description,
-    input: argumentsOf(parameters),
+    input,
     parameters,
     effect,
     timeoutMs,
     heartbeatMs,
     attempts,
-    async execute(input, context) {
-      const { idempotencyKey, signal } = context;
-      const args = presentOnly(input, parameters);
-      const answer = await session.call(mcp?.tool ?? name, args, { idempotencyKey, signal });
-      const { isError, text } = await resultText(answer, blobs);
-      const said = text + uncheckedNote(parameters, (note) => context.log(note));
-      if (isError) throw new ToolError(said);
-      return said;
-    },
+    execute: validatingExecute({ name, input }, executeParsed),
+    executeParsed,
   };
 }
 

@@ -13,7 +13,7 @@ export interface StubOptions {
   /** How many of the newest requests `requests` keeps; default: all. Long runs send megabytes. */
   readonly keep?: number;
   /** What a server of Chat Completions demands back with the calls of a turn; it answers 400 without. */
-  readonly demands?: Demand;
+  readonly demands?: StubDemand;
 }
 
 /**
@@ -154,7 +154,7 @@ export async function startStub({ keep = Infinity, demands }: StubOptions = {}):
 }
 
 /** `reasoning_content`: as DeepSeek with thinking does; `thought_signature`: as Gemini. */
-export type Demand = 'reasoning_content' | 'thought_signature';
+export type StubDemand = 'reasoning_content' | 'thought_signature';
 
 type Some = Readonly<Record<string, unknown>>;
 
@@ -169,7 +169,7 @@ function isSigned(message: Some): boolean {
   return isObject(google) && typeof google['thought_signature'] === 'string';
 }
 
-const WORDS: Readonly<Record<Demand, (index: number) => string>> = {
+const WORDS: Readonly<Record<StubDemand, (index: number) => string>> = {
   reasoning_content: (index) =>
     `Missing \`reasoning_content\` field in the assistant message at message index ${index}.`,
   thought_signature: (index) =>
@@ -177,7 +177,7 @@ const WORDS: Readonly<Record<Demand, (index: number) => string>> = {
 };
 
 /** The answer to a request that brings calls back without what was sent with them; for the turn under way. */
-function refusedByServer(body: Some, demand: Demand | undefined): Step | undefined {
+function refusedByServer(body: Some, demand: StubDemand | undefined): Step | undefined {
   if (demand === undefined) return undefined;
   const messages = listOf(body['messages']);
   const begin = messages.findLastIndex(({ role }) => role === 'user');

@@ -1,10 +1,18 @@
 import type { z } from 'zod';
 import type { CatalogEntry, Effect } from '../core/definition/definition.js';
-import type { Artifact } from './built-in/artifact.js';
 import { normalizeError } from './result/normalize-error.js';
 import { assertToolOptions } from './tool-options.js';
-import type { ApprovalPredicate, Tool, ToolContext, Verification } from './tool.js';
+import type {
+  ApprovalPredicate,
+  DefinedTool,
+  ToolReturn,
+  Tool,
+  ToolContext,
+  Verification,
+} from './tool.js';
+import { InputError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
+import { checkArguments } from './arguments/check-arguments.js';
 import { orderedKeywords, writtenSchema } from './arguments/written-schema.js';
 
 const DEFAULT_TIMEOUT_MS = 120_000;
@@ -46,11 +54,8 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
   execute(
     input: z.output<Input>,
     context: ToolContext,
-  ): Returned<z.input<Output>> | Promise<Returned<z.input<Output>>>;
+  ): ToolReturn<z.input<Output>> | Promise<ToolReturn<z.input<Output>>>;
 }
-
-/** `output` is the schema of the value, whichever way it is given. */
-type Returned<Value> = Value | Artifact<Value>;
 
 /**
  * Makes a tool of a plain function. Arguments that the definition does not name are refused, unless
@@ -60,11 +65,12 @@ type Returned<Value> = Value | Artifact<Value>;
  */
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodType = z.ZodType>(
   options: ToolOptions<Input, Output>,
-): Tool {
+): DefinedTool<Input, Output> {
   assertToolOptions(options);
   const closed = options.input.def.catchall === undefined;
   const input = closed ? options.input.strict() : options.input;
   const attempts = options.retry?.attempts ?? (options.effect === 'once' ? 1 : DEFAULT_ATTEMPTS);
+  const executeParsed: DefinedTool<Input, Output>['executeParsed'] = options.execute.bind(options);
   return Object.freeze({
     name: options.name,
     description: options.description,
@@ -75,8 +81,24 @@ export function defineTool<Input extends z.ZodObject, Output extends z.ZodType =
     heartbeatMs: options.heartbeat ?? DEFAULT_HEARTBEAT_MS,
     attempts,
     ...optionalParts(options),
-    execute: options.execute.bind(options),
+    execute: validatingExecute({ name: options.name, input }, executeParsed),
+    executeParsed,
   });
+}
+
+/**
+ * Returns the `execute` of a tool: it validates the input and then calls `executeParsed`. It rejects with
+ * an `InputError` if the input does not fit `input`.
+ */
+export function validatingExecute<Result>(
+  tool: Pick<Tool, 'name' | 'input'>,
+  executeParsed: (input: unknown, context: ToolContext) => Result | Promise<Result>,
+): (input: unknown, context: ToolContext) => Promise<Result> {
+  return async (input, context) => {
+    const checked = await checkArguments(tool, input);
+    if (!checked.ok) throw new InputError(checked.problem.message);
+    return await executeParsed(checked.value, context);
+  };
 }
 
 function parametersOf(name: string, input: z.ZodObject): Tool['parameters'] {

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { CatalogEntry, Effect, ToolDefinition } from '../core/definition/definition.js';
 import type { Json, JsonObject } from '../core/json.js';
+import type { Artifact } from './built-in/artifact.js';
 
 /** What a tool's functions are handed beside the arguments. */
 export interface ToolContext {
@@ -63,7 +64,7 @@ export type Verification =
 /**
  * A tool as `defineTool` made it: checked, defaults filled in, input type erased.
  *
- * Contract: `execute`, `describe` and `undo` are given only what `input` let through.
+ * `executeParsed`, `describe`, and `undo` receive only values that `input` has parsed.
  */
 export interface Tool {
   readonly name: string;
@@ -90,5 +91,23 @@ export interface Tool {
     context: { readonly signal: AbortSignal },
   ): Verification | Promise<Verification>;
   undo?(input: unknown, result: unknown): void | Promise<void>;
-  execute(input: unknown, context: ToolContext): unknown;
+  /**
+   * Validates the input as a model would have sent it, and executes the tool. Rejects with an
+   * `InputError` if the input does not fit `input`, with the message that a model would read.
+   */
+  execute(input: unknown, context: ToolContext): Promise<unknown>;
+  /** Executes the tool with arguments that `checkArguments` returned. For the engine. */
+  executeParsed(input: unknown, context: ToolContext): unknown;
 }
+
+/** A tool whose `execute` has the types of its schemas, for unit tests and direct calls. */
+export interface DefinedTool<Input extends z.ZodObject, Output extends z.ZodType> extends Tool {
+  execute(input: z.input<Input>, context: ToolContext): Promise<ToolReturn<z.input<Output>>>;
+  executeParsed(
+    input: unknown,
+    context: ToolContext,
+  ): ToolReturn<z.input<Output>> | Promise<ToolReturn<z.input<Output>>>;
+}
+
+/** What `execute` of a tool returns: the value that `output` describes, or an artifact of it. */
+export type ToolReturn<Value> = Value | Artifact<Value>;

@@ -82,7 +82,9 @@ function expectation(issue: z.core.$ZodIssue): string {
   const isOwnText = !issue.message.startsWith('Invalid input');
   if (issue.code === 'invalid_type' && !isOwnText) return `expected ${issue.expected}`;
   if (issue.code !== 'invalid_union' || issue.errors.length === 0 || isOwnText) {
-    const text = issue.message.replace(/^(?:Invalid \w+|Too \w+): /, '');
+    const text = issue.message
+      .replace(/^(?:Invalid \w+|Too \w+): /, '')
+      .replace(/^Invalid (?=(?:ISO|email|UUID|URL)\b)/, 'expected ');
     return Array.from(text).slice(0, MAX_EXPECTATION_CHARACTERS).join('');
   }
   const alternatives = issue.errors.map((issues) =>

@@ -70,8 +70,8 @@ describe('a configuration', () => {
     const tool = agents[0]?.tools.tools[0];
     expect(agents.map(({ name }) => name)).toEqual(['greeter']);
     // A second copy of the class would make every ToolError an ordinary error.
-    expect(() => tool?.execute({ who: 'Ann' }, {} as never)).toThrow(ToolError);
-    expect(() => tool?.execute({ who: 'Ann' }, {} as never)).toThrow('Ann x status');
+    await expect(tool?.execute({ who: 'Ann' }, {} as never)).rejects.toThrow(ToolError);
+    await expect(tool?.execute({ who: 'Ann' }, {} as never)).rejects.toThrow('Ann x status');
   });
 
   test.each(['perdure.config.js', 'perdure.config.mjs'])('%s is found, too', async (name) => {

@@ -4,7 +4,10 @@ import { z as mini } from 'zod/mini';
 import type { JsonObject } from '../../src/core/json.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { toToolDefinition } from '../../src/tools/tool-definition.js';
-import { callTool, toolContext } from './support.js';
+import { InputError } from '../../src/core/errors.js';
+import type { Artifact } from '../../src/tools/built-in/artifact.js';
+import { toolContext } from '../../src/testing.js';
+import { callTool } from './support.js';
 
 const minimal = {
   name: 'lookup',
@@ -75,7 +78,7 @@ describe('defineTool', () => {
     expect(await callTool(tool, { label: '40' })).toBe('42');
   });
 
-  it('calls the functions on the object that the author wrote', () => {
+  it('calls the functions on the object that the author wrote', async () => {
     const options = {
       ...minimal,
       timeout: 5,
@@ -83,7 +86,31 @@ describe('defineTool', () => {
         return `${this.timeout}`;
       },
     };
-    expect(defineTool(options).execute({}, toolContext())).toBe('5');
+    expect(await defineTool(options).execute({ order: '1' }, toolContext())).toBe('5');
+  });
+
+  it('types what a test calls, validates it, and rejects with the text that a model would read', async () => {
+    const tool = defineTool({
+      ...minimal,
+      input: z.object({ euros: z.number().default(5), due: z.iso.date().transform(Date.parse) }),
+      output: z.object({ paid: z.number() }),
+      execute: ({ euros, due }) => ({ paid: euros + due }),
+    });
+    expectTypeOf<Parameters<(typeof tool)['execute']>[0]>().toEqualTypeOf<{
+      euros?: number | undefined;
+      due: string;
+    }>();
+    expectTypeOf<Awaited<ReturnType<(typeof tool)['execute']>>>().toEqualTypeOf<
+      { paid: number } | Artifact<{ paid: number }>
+    >();
+    expect(await tool.execute({ due: '1970-01-01' }, toolContext())).toEqual({ paid: 5 });
+    await expect(tool.execute({ due: 'soon' }, toolContext())).rejects.toThrow(
+      new InputError(
+        'The arguments of lookup are not valid:\n- due: expected ISO date, got "soon"',
+      ),
+    );
+    // @ts-expect-error -- a key that the schema does not have
+    await expect(tool.execute({ date: 'x' }, toolContext())).rejects.toThrow('no argument "date"');
   });
 
   it('refuses arguments that the schema does not name, unless it is loose', async () => {

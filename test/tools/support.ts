@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Json } from '../../src/core/json.js';
-import { checkArguments } from '../../src/tools/arguments/check-arguments.js';
+import { toolContext } from '../../src/testing.js';
 import { normalizeResult } from '../../src/tools/result/normalize.js';
 import type { Tool, ToolContext } from '../../src/tools/tool.js';
 
@@ -14,29 +14,13 @@ export async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-export function toolContext(parts: Partial<ToolContext> = {}): ToolContext {
-  return {
-    idempotencyKey: 'key',
-    signal: new AbortController().signal,
-    heartbeat: () => undefined,
-    log: () => undefined,
-    run: { id: 'run', runId: 'segment', turn: 1, step: 1 },
-    call: { id: 'call_1_1_0', attempt: 1 },
-    context: null,
-    artifacts: { names: [], get: () => Promise.reject(new Error('there are none')) },
-    ...parts,
-  };
-}
-
-/** A call as the engine makes it: arguments checked, result as text for the model. */
+/** Calls a tool as the engine does: returns the result as text for the model. */
 export async function callTool(
   tool: Tool,
   input: Json,
   context: Partial<ToolContext> = {},
 ): Promise<string> {
-  const checked = await checkArguments(tool, input);
-  if (!checked.ok) throw new Error(checked.problem.message);
-  return normalizeResult(await tool.execute(checked.value, toolContext(context)));
+  return normalizeResult(await tool.execute(input, { ...toolContext(), ...context }));
 }
 
 /** The message with which a call fails; throws when it does not. */

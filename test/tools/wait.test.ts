@@ -57,7 +57,7 @@ describe('wait', () => {
     const options = { name: 'x', description: 'x', input: z.object({}), effect: 'read' };
     expect(() =>
       Reflect.apply(defineTool, undefined, [{ ...options, kind: 'wait', execute: () => 1 }]),
-    ).toThrow('there is no option `kind`');
+    ).toThrow('"kind" is not an option');
   });
 
   test('takes a duration or a moment', async () => {

@@ -1,4 +1,3 @@
-import type { Json } from '../../core/json.js';
 import type { CallProblem } from '../../core/transcript/messages.js';
 import { describeIssues } from '../../validation/describe-issues.js';
 import { guarded } from '../guard.js';
@@ -19,7 +18,7 @@ export type CheckedArguments =
  */
 export async function checkArguments(
   tool: Pick<Tool, 'name' | 'input'>,
-  value: Json,
+  value: unknown,
   options: { readonly limitMs?: number } = {},
 ): Promise<CheckedArguments> {
   const result = await guarded(

@@ -1,0 +1,184 @@
+import type { Context } from '@temporalio/activity';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { errorText, type CallErrorType } from '../../core/calls/call-result.js';
+import type { RunToolInput, RunToolResult } from '../../core/contract.js';
+import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { Json } from '../../core/json.js';
+import type { Message } from '../../core/transcript/messages.js';
+import { redactMessage } from '../../secrets/redact.js';
+import { BlobError } from '../../storage/blob-store.js';
+import { CallFault } from '../../tools/arguments/call-fault.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
+import { returnedError } from '../../tools/result/returned-error.js';
+import { StrayError } from '../../tools/stray-errors.js';
+import { ToolError } from '../../tools/tool-error.js';
+import type { CallArtifacts, Tool } from '../../tools/tool.js';
+import type { PinnedAgent } from '../definitions.js';
+import type { ActivityDependencies } from '../dependencies.js';
+import { interruptionCause, retryFailure } from '../failures.js';
+import { contractSchema } from '../model/answer.js';
+import { queryWorkflow } from '../query-workflow.js';
+import { runBounded } from '../run-bounded.js';
+import { findStorageFault, storageFailure } from '../storage-faults.js';
+import { createToolContext } from './tool-context.js';
+import {
+  recordResult,
+  serializeResult,
+  validateResult,
+  type SerializedResult,
+} from './tool-result.js';
+
+/** Error types whose names tell a model nothing. */
+const PLAIN_ERRORS = ['Error', 'ToolError', 'CallFault', 'StrayError'];
+
+/** A prepared call with all that its execution needs. */
+export interface Execution {
+  readonly tool: Tool;
+  readonly agent: PinnedAgent;
+  readonly pinned: ToolDefinition;
+  /** The checked arguments. */
+  readonly value: unknown;
+  readonly input: RunToolInput;
+  readonly userContext: Json;
+  readonly artifacts: CallArtifacts;
+}
+
+/**
+ * Executes a prepared call. A `once` tool is executed at most one time: if an earlier attempt may have
+ * executed it, or if anything fails around its execution, the result is `unknown`.
+ */
+export async function executeCall(
+  deps: ActivityDependencies,
+  context: Context,
+  execution: Execution,
+): Promise<RunToolResult> {
+  const { pinned } = execution;
+  if (pinned.effect !== 'once') return await execute(deps, context, execution);
+  // A person can pause or reset an activity, which starts it again despite the retry policy.
+  if (context.info.attempt > 1 || execution.input.again) {
+    return { ok: 'unknown', message: `${pinned.name}: an earlier attempt may have taken effect` };
+  }
+  try {
+    return await execute(deps, context, execution);
+  } catch (error) {
+    if (error instanceof CancelledFailure) throw error;
+    return { ok: 'unknown', message: `${pinned.name}: ${normalizeError(error).message}` };
+  }
+}
+
+async function execute(
+  deps: ActivityDependencies,
+  context: Context,
+  execution: Execution,
+): Promise<RunToolResult> {
+  const { pinned } = execution;
+  const { name, effect, timeoutMs } = pinned;
+  const end = await runBounded((signal) => callFunction(context, execution, signal), {
+    name: `tool "${name}"`,
+    timeoutMs,
+    cancelled: context.cancellationSignal,
+  });
+  switch (end.type) {
+    case 'value':
+      if ('error' in end.value) return failed('tool_error', normalizeError(end.value.error).message);
+      return { ok: true, ...(await recordResult(pinned, end.value, deps.blobs)) };
+    case 'thrown':
+      return onThrown(context, pinned, await toToolFault(deps, context, { pinned, error: end.error }));
+    case 'timeout': {
+      const message = `${name} did not end within ${timeoutMs} ms`;
+      return effect === 'once' ? { ok: 'unknown', message } : failed('timeout', message);
+    }
+    case 'cancelled':
+      return onInterrupted(context, pinned);
+  }
+}
+
+/** Calls the tool's function within its time limit, which includes reading a returned stream. */
+async function callFunction(
+  context: Context,
+  execution: Execution,
+  signal: AbortSignal,
+): Promise<SerializedResult | { readonly error: unknown }> {
+  const { tool, pinned, agent, value } = execution;
+  const returned = await tool.executeParsed(value, createToolContext(context, execution, signal));
+  const error = tool.output === undefined ? returnedError(returned) : null;
+  if (error !== null) return { error };
+  const warn = (message: string): void => context.log.warn(redactMessage(message));
+  const contract = pinned.ends ? contractSchema(agent) : null;
+  const result = await validateResult(tool, returned, { contract, warn });
+  return await serializeResult(result, { name: pinned.name, effect: pinned.effect, signal, warn });
+}
+
+/**
+ * Returns the result of a tool that threw. A plain error is thrown again while attempts are left, and
+ * Temporal retries it; the model reads a `ToolError` at once. A `once` tool is never retried.
+ */
+function onThrown(context: Context, pinned: ToolDefinition, error: unknown): RunToolResult {
+  const { type, message } = normalizeError(error);
+  const isOnce = pinned.effect === 'once';
+  if (error instanceof CallFault && isOnce) {
+    return { ok: error.kind === 'unanswered' ? 'unknown' : 'not_started', message };
+  }
+  // The function had not ended when its stray error came, so its side effect may still follow.
+  if (error instanceof StrayError && isOnce) return { ok: 'unknown', message };
+  const isLast = context.info.attempt >= pinned.attempts;
+  if (isLast || isOnce || type === 'ToolError') {
+    return failed('tool_error', PLAIN_ERRORS.includes(type) ? message : `${type}: ${message}`);
+  }
+  throw ApplicationFailure.create({ type: 'ToolFailed', message: `${pinned.name}: ${message}` });
+}
+
+/** Throws the cancellation of a canceled call. Any other interruption is left to another attempt. */
+function onInterrupted(context: Context, pinned: ToolDefinition): RunToolResult {
+  const cause = interruptionCause(context);
+  if (cause === 'CANCELLED') throw context.cancellationSignal.reason;
+  const message = `${pinned.name}: broken off while it ran (${cause})`;
+  if (pinned.effect === 'once') return { ok: 'unknown', message };
+  throw retryFailure(message);
+}
+
+function failed(type: CallErrorType, message: string): RunToolResult {
+  return { ok: false, text: errorText({ type, message }) };
+}
+
+/**
+ * Returns the error that counts as the tool's own. Throws the failure that blocks the run if the worker's
+ * store caused the error, unless a `once` tool may have acted before. A reference that this run has never
+ * had is a mistake of the model, so it becomes a `ToolError`.
+ */
+async function toToolFault(
+  deps: ActivityDependencies,
+  context: Context,
+  { pinned, error }: { readonly pinned: ToolDefinition; readonly error: unknown },
+): Promise<unknown> {
+  const fault = findStorageFault(error);
+  if (fault === null || pinned.effect === 'once') return error;
+  const isMissing = error instanceof BlobError && error.kind === 'missing';
+  if (isMissing && fault.blob !== undefined && !(await isOwnBlob(deps, context, fault.blob))) {
+    return new ToolError(
+      `there is no text ${fault.blob} in this conversation; copy the ref from the note where a text was cut`,
+    );
+  }
+  throw storageFailure(fault);
+}
+
+/** Returns whether the run has stored this blob. Only its records count: a text may name any hash. */
+async function isOwnBlob(
+  deps: ActivityDependencies,
+  context: Context,
+  sha256: string,
+): Promise<boolean> {
+  try {
+    const messages = await queryWorkflow(context, deps).prompt(0, Number.MAX_SAFE_INTEGER);
+    return messages.some((message) => blobsOf(message).includes(sha256));
+  } catch (error) {
+    // If an earlier part of the conversation is missing too, the fault is the store's.
+    if (findStorageFault(error) !== null) return true;
+    throw error;
+  }
+}
+
+function blobsOf(message: Message): readonly string[] {
+  const calls = message.role === 'assistant' ? (message.calls ?? []) : [];
+  return [message, ...calls].flatMap(({ blob }) => (blob === undefined ? [] : [blob.sha256]));
+}

@@ -1,0 +1,74 @@
+import type { z } from 'zod';
+import type { Json, JsonObject } from '../core/json.js';
+import { ToolError } from '../tools/tool-error.js';
+import type { CallArtifacts, ToolContext } from '../tools/tool.js';
+
+/** The parts of a tool's context that a test chooses; each has a default. */
+export interface ToolContextOptions {
+  /** Default `test-key`. */
+  readonly idempotencyKey?: string;
+  /** Aborts the call; default: a signal that never aborts. */
+  readonly signal?: AbortSignal;
+  /** The run's `context`; default null. */
+  readonly context?: Json;
+  /** Default: id `test-run`, turn 1, step 1. */
+  readonly run?: Partial<ToolContext['run']>;
+  /** Default: id `test-call`, attempt 1. */
+  readonly call?: Partial<ToolContext['call']>;
+  /** The artifacts that the call may read, by name; as in a run, the tool gets copies as JSON. */
+  readonly artifacts?: Readonly<Record<string, unknown>>;
+}
+
+/** A tool's context that records what the tool reports. */
+export interface TestToolContext extends ToolContext {
+  /** The details of each `heartbeat`, oldest first; undefined where the tool gave none. */
+  readonly heartbeats: readonly (Json | undefined)[];
+  /** What the tool has logged, oldest first. */
+  readonly logged: readonly { readonly message: string; readonly fields?: JsonObject }[];
+}
+
+/**
+ * Makes the context with which a unit test calls `tool.execute`. Its artifacts, heartbeats, and logs
+ * work without a run, a worker, or a server.
+ *
+ * @example
+ * ```ts
+ * const context = toolContext({ idempotencyKey: 'k1', context: { tenant: 'acme' } });
+ * expect(await refund.execute({ order: '17', euros: 40 }, context)).toBe('refunded');
+ * expect(context.logged).toEqual([{ message: 'refund sent' }]);
+ * ```
+ */
+export function toolContext(options: ToolContextOptions = {}): TestToolContext {
+  const heartbeats: (Json | undefined)[] = [];
+  const logged: TestToolContext['logged'][number][] = [];
+  return {
+    idempotencyKey: options.idempotencyKey ?? 'test-key',
+    signal: options.signal ?? new AbortController().signal,
+    context: options.context ?? null,
+    run: { id: 'test-run', runId: 'test-run-segment', turn: 1, step: 1, ...options.run },
+    call: { id: 'test-call', attempt: 1, ...options.call },
+    artifacts: artifactsOf(new Map(Object.entries(options.artifacts ?? {}))),
+    heartbeat: (details) => void heartbeats.push(details),
+    log: (message, fields) => void logged.push({ message, ...(fields && { fields }) }),
+    heartbeats,
+    logged,
+  };
+}
+
+function artifactsOf(values: ReadonlyMap<string, unknown>): CallArtifacts {
+  const names = [...values.keys()];
+  return {
+    names,
+    get: async (name: string, schema?: z.ZodType): Promise<unknown> => {
+      if (!values.has(name)) {
+        const known = names.length === 0 ? 'the test gave none' : `there are ${names.join(', ')}`;
+        throw new ToolError(`there is no artifact ${JSON.stringify(name)}; ${known}`);
+      }
+      const value: unknown = JSON.parse(JSON.stringify(values.get(name) ?? null));
+      if (schema === undefined) return value;
+      const parsed = await schema.safeParseAsync(value);
+      if (parsed.success) return parsed.data;
+      throw new ToolError(`artifact "${name}" does not fit this tool: ${parsed.error.message}`);
+    },
+  };
+}
