@@ -34,7 +34,7 @@ export function checkOptions(
   if (error === undefined) return;
   const name = isObject(options) && typeof options['name'] === 'string' ? options['name'] : null;
   const subject = name === null ? kind : `${kind} ${show(name)}`;
-  const lines = describeIssues(error.issues, options, { root: 'options' });
+  const lines = describeIssues(error.issues, options, {});
   const [first = ''] = lines;
   throw fail(
     lines.length === 1 ? `${subject}: ${first.slice(2)}` : [`${subject}:`, ...lines].join('\n'),

@@ -169,18 +169,35 @@ describe('a schedule that sends to an open run', () => {
 
 describe('a schedule that cannot be', () => {
   test.each<[string, Partial<ScheduleOptions>, string]>([
-    ['no time', { cron: undefined as never }, 'when: give either cron'],
-    ['both times', { everyMs: 1_000, cron: '* * * * *' }, 'when: give either cron'],
+    ['no time', { cron: undefined as never }, 'schedule: expected either cron, e.g.'],
+    ['both times', { everyMs: 1_000, cron: '* * * * *' }, 'schedule: expected either cron, e.g.'],
     ['a bad cron', { cron: 'now and then' }, 'cron: "now and then" is no expression ('],
-    ['an empty cron', { cron: ' ' }, 'cron: " " is no expression'],
-    ['a broken second', { everyMs: 1_500 }, 'everyMs: 1500 is no interval'],
-    ['an interval of nothing', { everyMs: 0 }, 'everyMs: 0 is no interval'],
-    ['a strange zone', { timezone: 'Berlin' }, 'timezone: "Berlin" is no time zone'],
-    ['a strange overlap', { overlap: 'queue' as never }, 'overlap: "queue" is none of skip, '],
+    ['an empty cron', { cron: ' ' }, 'cron: expected a cron expression, got " "; write'],
+    [
+      'a broken second',
+      { everyMs: 1_500 },
+      'everyMs: expected whole seconds in milliseconds, from 1000, got 1500',
+    ],
+    [
+      'an interval of nothing',
+      { everyMs: 0 },
+      'everyMs: expected whole seconds in milliseconds, from 1000, got 0',
+    ],
+    [
+      'a strange zone',
+      { timezone: 'Berlin' },
+      'timezone: expected a time zone, got "Berlin"; give',
+    ],
+    [
+      'a strange overlap',
+      { overlap: 'queue' as never },
+      'overlap: expected one of "skip"|"bufferOne"',
+    ],
+    ['a typo', { catchupMs: 5 } as never, 'is not an option; did you mean catchUpMs?'],
     ['no message', { message: '' }, 'message: is empty'],
     ['a bad limit', { limits: { steps: 0 } }, 'limits.steps: 0 is no limit'],
-    ['no id', { id: '' }, 'id: "" is no id of a schedule'],
-    ['a hasty catch-up', { catchUpMs: 5 }, 'catchUpMs: 5 is too short'],
+    ['no id', { id: '' }, 'id: expected a text of 1 to 150 characters, got ""'],
+    ['a hasty catch-up', { catchUpMs: 5 }, 'catchUpMs: expected number to be >=10000, got 5'],
     ['settings for nobody', { to: 'x', tags: ['y'] }, 'tags: is for a run that is started'],
   ])('%s', async (_, options, message) => {
     await expect(create(options)).rejects.toThrow(message);

@@ -1,110 +1,124 @@
 import type { ScheduleOverlapPolicy, ScheduleSpec } from '@temporalio/client';
-import { show } from '../../core/input/input.js';
-import { type AgentLike, type RunSettings } from '../../updates/run-input.js';
+import { z } from 'zod';
 import { InputError } from '../../core/errors.js';
+import type { AgentLike, RunSettings } from '../../updates/run-input.js';
+import { checkOptions, expected, type OptionSchemas } from '../../validation/check-options.js';
 
-/** What happens when a firing is due and the one before is still under way. */
-export type Overlap = 'skip' | 'bufferOne' | 'bufferAll' | 'cancelOther' | 'allowAll';
+/** What happens when a firing is due and the previous one has not ended. */
+export type Overlap = keyof typeof OVERLAPS;
 
 /** When a schedule fires: exactly one of `cron` and `everyMs`. */
 export interface ScheduleTimes {
-  /** Five fields (minute, hour, day of month, month, day of week), or `@daily` and the like. */
+  /** Five fields (minute, hour, day of month, month, day of week), or a word such as `@daily`. */
   readonly cron?: string;
-  /** Milliseconds between firings; whole seconds, counted from 1970. */
+  /** Milliseconds between firings, in whole seconds, counted from 1970. */
   readonly everyMs?: number;
-  /** Of `cron`, as `Europe/Berlin`; default UTC. */
+  /** The time zone of `cron`, such as `Europe/Berlin`; default UTC. */
   readonly timezone?: string;
 }
 
+/** What a schedule does, and when. */
 export interface ScheduleOptions extends ScheduleTimes, RunSettings {
   /** Names the schedule; its runs are named after it and the time of their firing. */
   readonly id: string;
-  /** Who does the work. With `to`, whom to start where there is no such run; then it may be left out. */
+  /** The agent that does the work. With `to`, the agent to start if there is no such run; then optional. */
   readonly agent?: AgentLike<unknown>;
+  /** The message of each firing. */
   readonly message: string;
   /** Id of an open run that gets the message; default: each firing is a run of its own. */
   readonly to?: string;
-  /** Default `skip`. With `to` a firing is over when the message is taken. */
+  /** Default `skip`. With `to`, a firing has ended when the run has the message. */
   readonly overlap?: Overlap;
-  /** How late a firing may be made up for when the server was down, in ms; default a year. */
+  /** How late, in milliseconds, a firing is made up for after the server was down; default a year. */
   readonly catchUpMs?: number;
-  /** Begin paused. */
+  /** Whether the schedule starts paused. */
   readonly paused?: boolean;
 }
 
-const OVERLAPS: Readonly<Record<Overlap, ScheduleOverlapPolicy>> = {
+const OVERLAPS = {
   skip: 'SKIP',
   bufferOne: 'BUFFER_ONE',
   bufferAll: 'BUFFER_ALL',
   cancelOther: 'CANCEL_OTHER',
   allowAll: 'ALLOW_ALL',
-};
-/** A firing's id, with its time, is the id of a message or a run. */
+} as const satisfies Readonly<Record<string, ScheduleOverlapPolicy>>;
+const overlapOption = z.enum(['skip', 'bufferOne', 'bufferAll', 'cancelOther', 'allowAll']);
+
+/** A firing's id, which is this id with a time, is the id of a message or a run. */
 const MAX_ID_CHARACTERS = 150;
 const SECOND_MS = 1_000;
-/** The server takes any shorter time for this one. */
-const SHORTEST_CATCH_UP_MS = 10_000;
+/** The server treats any shorter time as this one. */
+const MIN_CATCH_UP_MS = 10_000;
 
-/** As Temporal calls it. Throws an `InputError`. */
+/** The run's own settings, the agent, and the message are checked with the run input. */
+const checkedLater = z.unknown().optional();
+
+const scheduleOptions = z
+  .strictObject({
+    id: expected(
+      `a text of 1 to ${MAX_ID_CHARACTERS} characters`,
+      (id) => typeof id === 'string' && id.trim() !== '' && id.length <= MAX_ID_CHARACTERS,
+    ),
+    cron: expected(
+      'a cron expression; write for example "0 9 * * MON-FRI"',
+      (cron) => typeof cron === 'string' && cron.trim() !== '',
+    ).optional(),
+    everyMs: expected(
+      'whole seconds in milliseconds, from 1000',
+      (ms) => Number.isInteger(ms) && Number(ms) >= SECOND_MS && Number(ms) % SECOND_MS === 0,
+    ).optional(),
+    timezone: expected(
+      'a time zone; give a name such as "Europe/Berlin", or leave it out for UTC',
+      isTimeZone,
+    ).optional(),
+    overlap: overlapOption.optional(),
+    catchUpMs: z.int().min(MIN_CATCH_UP_MS).optional(),
+    paused: z.boolean().optional(),
+    agent: checkedLater,
+    message: checkedLater,
+    to: checkedLater,
+    limits: checkedLater,
+    context: checkedLater,
+    args: checkedLater,
+    tags: checkedLater,
+    archive: checkedLater,
+  } satisfies OptionSchemas<ScheduleOptions>)
+  .refine(
+    ({ cron, everyMs }) => (cron === undefined) !== (everyMs === undefined),
+    'expected either cron, e.g. "0 9 * * MON-FRI", or everyMs, e.g. 3600000 for each hour',
+  );
+
+/**
+ * Throws an `InputError` with a line for each fault of a schedule's options. Only the server parses the
+ * cron expression, and only the run input's check sees the settings of the run.
+ */
+export function assertScheduleOptions(options: ScheduleOptions): void {
+  checkOptions('schedule', { schema: scheduleOptions, options }, (text) => new InputError(text));
+}
+
+/** Returns Temporal's name of an overlap policy. Throws an `InputError` for an unknown one. */
 export function overlapPolicy(overlap: Overlap): ScheduleOverlapPolicy {
-  const known = Object.keys(OVERLAPS);
-  if (known.includes(overlap)) return OVERLAPS[overlap];
-  throw new InputError(`overlap: ${show(overlap)} is none of ${known.join(', ')}`);
+  const schema = z.strictObject({ overlap: overlapOption });
+  checkOptions('schedule', { schema, options: { overlap } }, (text) => new InputError(text));
+  return OVERLAPS[overlap];
 }
 
-/** In our words; `terminateOther` was set by other means. */
+/** Returns our name of an overlap policy; `terminateOther` was set by other means. */
 export function overlapOf(policy: ScheduleOverlapPolicy): Overlap | 'terminateOther' {
-  const found = Object.entries(OVERLAPS).find(([, known]) => known === policy);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a key of the above
-  return found === undefined ? 'terminateOther' : (found[0] as Overlap);
+  return overlapOption.options.find((name) => OVERLAPS[name] === policy) ?? 'terminateOther';
 }
 
-/** Throws an `InputError`; whether a cron expression is one, the server says. */
+/** Returns the times of checked options as Temporal takes them. */
 export function scheduleSpec({ cron, everyMs, timezone }: ScheduleTimes): ScheduleSpec {
-  if ((cron === undefined) === (everyMs === undefined)) {
-    throw new InputError(
-      `when: give either cron, e.g. "0 9 * * MON-FRI", or everyMs, e.g. 3600000 for each hour`,
-    );
-  }
-  if (cron === undefined) return { intervals: [{ every: checkedInterval(everyMs) }] };
-  if (typeof cron !== 'string' || cron.trim() === '') {
-    throw new InputError(`cron: ${show(cron)} is no expression; give e.g. "0 9 * * MON-FRI"`);
-  }
-  return { cronExpressions: [cron], ...(timezone !== undefined && checkedZone(timezone)) };
+  if (cron === undefined) return { intervals: everyMs === undefined ? [] : [{ every: everyMs }] };
+  return { cronExpressions: [cron], ...(timezone !== undefined && { timezone }) };
 }
 
-/** @returns milliseconds */
-function checkedInterval(everyMs: unknown): number {
-  const fits = Number.isInteger(everyMs) && Number(everyMs) >= SECOND_MS;
-  if (fits && Number(everyMs) % SECOND_MS === 0) return Number(everyMs);
-  throw new InputError(
-    `everyMs: ${show(everyMs)} is no interval; give whole seconds in milliseconds, from 1000 on`,
-  );
-}
-
-function checkedZone(timezone: string): { timezone: string } {
+function isTimeZone(timezone: unknown): boolean {
   try {
-    Intl.DateTimeFormat('en', { timeZone: timezone });
-    return { timezone };
+    Intl.DateTimeFormat('en', { timeZone: String(timezone) });
+    return typeof timezone === 'string';
   } catch {
-    throw new InputError(
-      `timezone: ${show(timezone)} is no time zone; give a name like "Europe/Berlin", or leave it out for UTC`,
-    );
+    return false;
   }
-}
-
-/** Throws an `InputError`. */
-export function checkScheduleId(id: string): void {
-  if (typeof id === 'string' && id.trim() !== '' && id.length <= MAX_ID_CHARACTERS) return;
-  throw new InputError(
-    `id: ${show(id)} is no id of a schedule; give a text of 1 to ${MAX_ID_CHARACTERS} characters`,
-  );
-}
-
-/** @returns milliseconds. Throws an `InputError`. */
-export function checkedCatchUp(catchUpMs: number): number {
-  if (Number.isInteger(catchUpMs) && catchUpMs >= SHORTEST_CATCH_UP_MS) return catchUpMs;
-  throw new InputError(
-    `catchUpMs: ${show(catchUpMs)} is too short; give whole milliseconds from ${SHORTEST_CATCH_UP_MS} on`,
-  );
 }

@@ -10,8 +10,7 @@ import { visible } from '../../core/text/summaries.js';
 import { agentName, createRunInput, type RunSettings } from '../../updates/run-input.js';
 import { InputError, NoScheduleError } from '../../core/errors.js';
 import {
-  checkedCatchUp,
-  checkScheduleId,
+  assertScheduleOptions,
   overlapPolicy,
   scheduleSpec,
   type Overlap,
@@ -88,8 +87,7 @@ export function createSchedules(client: Client, taskQueue: string): Schedules {
 
 async function create(client: Client, options: ScheduleOptions, taskQueue: string): Promise<void> {
   const { id, agent, to, cron, everyMs, timezone, overlap = 'skip', catchUpMs, paused } = options;
-  checkScheduleId(id);
-  const spec = scheduleSpec(options);
+  assertScheduleOptions(options);
   const memo: ScheduleMemo = {
     agent: agent === undefined ? null : agentName(agent),
     to: to ?? null,
@@ -100,11 +98,11 @@ async function create(client: Client, options: ScheduleOptions, taskQueue: strin
   try {
     await client.schedule.create({
       scheduleId: id,
-      spec,
+      spec: scheduleSpec(options),
       action: scheduleAction(options, taskQueue),
       policies: {
         overlap: overlapPolicy(overlap),
-        ...(catchUpMs !== undefined && { catchupWindow: checkedCatchUp(catchUpMs) }),
+        ...(catchUpMs !== undefined && { catchupWindow: catchUpMs }),
       },
       memo: { [MEMO_KEY]: memo },
       ...(paused && { state: { paused } }),
