@@ -1,22 +1,102 @@
-export type { Agent, AgentOptions } from './agents/agent.js';
+// Agents
+export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
 export { defineAgent } from './agents/define-agent.js';
-export { defineTool, type ToolOptions } from './tools/define-tool.js';
-export { mcpServer, type McpServer, type McpServerOptions } from './mcp/mcp-server.js';
-export { ToolError } from './tools/tool-error.js';
-export type { CallArtifacts, Tool, ToolContext, Verification } from './tools/tool.js';
+export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
+export type { DecideFunction, Decision, DecisionInput } from './agents/decide-function.js';
+export type {
+  FoundDocument,
+  RetrieveContext,
+  RetrieveFunction,
+  RetrieveOptions,
+  RetrieveQuery,
+  Retriever,
+} from './agents/retriever.js';
+export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';
-export { ModelError } from './models/model-error.js';
-export type { ModelDelta, Model, ModelContext, ModelReply, ModelRequest } from './models/model.js';
+export type { AnswerParser, ParseFunction } from './output/parse-output.js';
+export type { Typed } from './core/definition/output-type.js';
+export type {
+  CatalogEntry,
+  Compaction,
+  LimitName,
+  Limits,
+  LimitSet,
+  ModelPrice,
+  ModelSettings,
+  OnInvalid,
+  OnLimit,
+  OutputDefinition,
+  ParentClose,
+  Tag,
+  TagSet,
+  ToolCalls,
+  ToolChoice,
+} from './core/definition/definition.js';
+
+// Tools
+export { defineTool, type ToolOptions } from './tools/define-tool.js';
+export type {
+  ApprovalContext,
+  ApprovalPredicate,
+  CallArtifacts,
+  DefinedTool,
+  Tool,
+  ToolContext,
+  ToolReturn,
+  Verification,
+} from './tools/tool.js';
+export type { ToolRegistry } from './tools/registry.js';
+export {
+  mcpServer,
+  type HttpServerOptions,
+  type McpServer,
+  type McpServerOptions,
+  type StdioServerOptions,
+} from './mcp/mcp-server.js';
+export type {
+  Effect,
+  McpOmission,
+  McpOrigin,
+  ToolDefinition,
+} from './core/definition/definition.js';
+
+// Models
+export type {
+  FinishReason,
+  Model,
+  ModelContext,
+  ModelDelta,
+  ModelReply,
+  ModelRequest,
+  ModelTool,
+  ModelUsage,
+  ReplyCall,
+  ResponseSchema,
+  TokenAlternative,
+  TokenLogprob,
+} from './models/model.js';
 export type { ModelEntry, ModelOptions } from './models/model-catalog.js';
+export type {
+  ModelCapabilities,
+  ResponseFormat,
+  RoleOrder,
+  SystemRole,
+} from './models/capabilities.js';
+export type { OpenAiApiName } from './models/openai/model.js';
+export type { RequestParameter } from './models/parameters.js';
+
+// Workers
 export { createWorker } from './worker.js';
 export type { RunningWorker, WorkerOptions } from './worker/create-worker.js';
+export type { SharedWorkerOptions } from './worker/parts.js';
+export type { DeploymentOptions, DeploymentVersion, WorkerBuild } from './worker/deployment.js';
 export { perdurePlugin, type PerdurePlugin, type PluginOptions } from './worker/plugin.js';
-export { BlobError, type BlobErrorKind, type BlobStore } from './storage/blob-store.js';
-export { ArchiveError, type Archive, type ArchiveErrorKind } from './storage/archive.js';
-export type { Limits } from './core/definition/definition.js';
-export type { Json, JsonObject } from './core/json.js';
-export type { Outcome, Usage } from './core/outcome.js';
-export type { RunInput } from './core/input/input.js';
+export type { BlobErrorKind, BlobStore } from './storage/blob-store.js';
+export type { Archive, ArchivedRun, ArchiveErrorKind } from './storage/archive.js';
+export type { LiveOptions } from './live/live-options.js';
+export type { LiveLimits } from './live/live-limits.js';
+
+// Clients
 export { createClient } from './client.js';
 export type {
   AskOptions,
@@ -26,6 +106,76 @@ export type {
   RunLike,
   StartOptions,
 } from './client/client-types.js';
+export type { AgentLike, RunSettings } from './updates/run-input.js';
+export type { AttachOptions } from './client/attach.js';
+export type { ForkOptions } from './client/fork-run.js';
+export type { ResultOptions } from './client/result.js';
+export type { UpdateOptions } from './updates/execute-update.js';
+export type { DecisionOptions } from './updates/control.js';
+export type {
+  DeliveredMessage,
+  RecordedMessage,
+  SentMessage,
+} from './updates/deliver-or-record.js';
+export type { ListFilter, RunList } from './client/list.js';
+export type { RunRow } from './client/run-row.js';
+export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
+export type { BackfillOptions, Schedules } from './client/schedule/schedule.js';
+export type { Overlap, ScheduleOptions, ScheduleTimes } from './client/schedule/options.js';
+export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule/view.js';
+export type { ConnectionSettings } from './temporal/connection.js';
+
+// What a run is, and what it has to say
+export type { Json, JsonObject } from './core/json.js';
+export type { CallOrigin } from './core/calls/idempotency.js';
+export type { ForkInput, RunInput } from './core/input/input.js';
+export type { Ask, AskMode, AskReceipt, RefusedMessage } from './core/inbox.js';
+export type {
+  FailReason,
+  Outcome,
+  OutcomeBody,
+  OutcomeEnd,
+  StopReason,
+  Usage,
+} from './core/outcome.js';
+export type {
+  Pending,
+  RunStatus,
+  RunStatusName,
+  SafetyPending,
+  UnknownPending,
+} from './core/status.js';
+export type { BlockedReason } from './core/blocked.js';
+export type { AttemptReport } from './core/report.js';
+export type { Decision as RecordedDecision, DecisionName } from './core/decisions.js';
+export type { EffectiveLimits, ForkPoint, SegmentSize } from './core/state.js';
+export type { Resolution } from './core/calls/call-result.js';
+export type {
+  Artifact as StoredArtifact,
+  ArtifactMade,
+  AskedCall,
+  AssistantMessage,
+  Attachment,
+  BlobRef,
+  CallProblem,
+  Message,
+  PromptMessage,
+  ProviderItems,
+  SafetyCheck,
+  ToolCall,
+  ToolMessage,
+  UserMessage,
+} from './core/transcript/messages.js';
+export type { MessageRange, TranscriptRange } from './history/transcript.js';
+export type { RunTranscript } from './history/run-transcript.js';
+export type { EventsOptions } from './history/follow-events.js';
+export type { DurableEvent, DurableStep } from './history/durable-events.js';
+export type { StreamOptions } from './live/run-streams.js';
+export type { Delta } from './live/delta.js';
+export type { DeltaEvent, LiveEvent, StreamEvent } from './live/stream-events.js';
+export { runToken, type RunTokenOptions } from './live/run-token.js';
+
+// Errors
 export {
   DeploymentError,
   IdTakenError,
@@ -39,43 +189,12 @@ export {
   RefusedError,
   ResultLostError,
   RunTokenError,
+  SdkVersionError,
   type PerdureErrorCode,
   type WorkerSeen,
 } from './core/errors.js';
-export type { UpdateOptions } from './updates/execute-update.js';
-export type {
-  RecordedMessage,
-  SentMessage,
-  DeliveredMessage,
-} from './updates/deliver-or-record.js';
-export type { DecisionOptions } from './updates/control.js';
-export type { AgentLike, RunSettings } from './updates/run-input.js';
-export type { ResultOptions } from './client/result.js';
-export type { ForkOptions } from './client/fork-run.js';
-export type { AttachOptions } from './client/attach.js';
-export type { Attachment } from './core/transcript/messages.js';
-export type { EventsOptions } from './history/follow-events.js';
-export type { DurableEvent, DurableStep } from './history/durable-events.js';
-export type { StreamOptions } from './live/run-streams.js';
-export type { DeltaEvent, LiveEvent, StreamEvent } from './live/stream-events.js';
-export type { LiveOptions } from './live/live-options.js';
-export type { LiveLimits } from './live/live-limits.js';
-export { runToken, type RunTokenOptions } from './live/run-token.js';
-export type { RunTranscript } from './history/run-transcript.js';
-export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
-export type { BackfillOptions, Schedules } from './client/schedule/schedule.js';
-export type { Overlap, ScheduleOptions } from './client/schedule/options.js';
-export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule/view.js';
-export type { Ask } from './core/inbox.js';
-export type { RunStatus } from './core/status.js';
+export { ArchiveError } from './storage/archive.js';
+export { BlobError } from './storage/blob-store.js';
+export { ModelError, type ModelErrorDetails, type ModelErrorKind } from './models/model-error.js';
 export { ParseError } from './output/parse-error.js';
-export { template, type Template } from './prompts/template.js';
-export type { AgentOutput } from './agents/agent-output.js';
-export type { DecideFunction, Decision, DecisionInput } from './agents/decide-function.js';
-export type {
-  FoundDocument,
-  RetrieveContext,
-  RetrieveFunction,
-  RetrieveOptions,
-  RetrieveQuery,
-} from './agents/retriever.js';
+export { ToolError } from './tools/tool-error.js';

@@ -1,3 +1,10 @@
-export { tags, type TagAnswer, type TagOption, type TagOptions, type Tags } from './output/tags.js';
+export {
+  tags,
+  type TagAnswer,
+  type TagOption,
+  type TagOptions,
+  type Tags,
+  type XmlElement,
+} from './output/tags.js';
 export { binaryClassify, classify, type Classes } from './output/classes/classify.js';
 export type { Classification } from './output/classes/distribution.js';

@@ -12,7 +12,7 @@ export {
   type TestToolContext,
   type ToolContextOptions,
 } from './testing/tool-context.js';
-export { startStub, type Stub, type StubOptions } from './testing/stub-server.js';
+export { startStub, type Stub, type StubDemand, type StubOptions } from './testing/stub-server.js';
 export {
   reply,
   type CompletionOptions,

@@ -16,10 +16,12 @@ export {
   statusQuery,
   transcriptQuery,
   type TranscriptRange,
+  type ActorClaim,
   type TurnOutcome,
 } from './workflows/messages.js';
 export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';
 export type { Pending, RunStatus, TranscriptPage } from './core/status.js';
-export type { Resolution } from './core/calls/call-results.js';
+export type { Resolution } from './core/calls/call-result.js';
+export type { AgentDefinition, McpPolicy, McpUsed, TemplateUsed } from './core/definition/definition.js';

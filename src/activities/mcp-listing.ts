@@ -2,7 +2,11 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { listedDefinition } from '../agents/agent-definition.js';
 import { refuseLarge, type LoadedAgent } from '../agents/catalog.js';
-import type { AgentDefinition, McpLeft, ToolDefinition } from '../core/definition/definition.js';
+import type {
+  AgentDefinition,
+  McpOmission,
+  ToolDefinition,
+} from '../core/definition/definition.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { WorkerFaultError } from '../mcp/handed.js';
 import { serverTools } from '../mcp/server-tools.js';
@@ -11,20 +15,19 @@ import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
 
 /**
- * The definition of a run with the tools that the agent's MCP servers list now. Where a server that the
- * agent cannot do without is not to be had, Temporal tries again; what no attempt can mend is refused.
+ * Returns the definition of a run with the tools that the agent's MCP servers list now. Throws
+ * `McpUnreachable`, which Temporal retries, if a server that the agent needs cannot be reached, and the
+ * failure that `refuse` creates for what no retry can fix.
  */
-export async function withMcpTools(
+export async function listMcpTools(
   deps: Pick<ActivityDependencies, 'mcp'>,
   { agent, definition: own }: LoadedAgent,
   run: { definition: AgentDefinition; refuse: (message: string) => ApplicationFailure },
 ): Promise<AgentDefinition> {
   const { definition, refuse } = run;
   try {
-    const found = await withHeartbeat(
-      Context.current(),
-      () => undefined,
-      () => Promise.all(agent.mcp.map((server) => toolsOf(deps, server))),
+    const found = await withHeartbeat(Context.current(), () =>
+      Promise.all(agent.mcp.map((server) => listOrLeave(deps, server))),
     );
     const listed = listedDefinition(definition, {
       unlisted: own.hash,
@@ -41,24 +44,26 @@ export async function withMcpTools(
   }
 }
 
-/** Worth another attempt. */
+/** A server could not be asked; another attempt may succeed. */
 class UnreachableError extends Error {}
 
-/** The server has answered: another attempt would end like this one. */
+/** A server has answered, and another attempt would give the same answer. */
 class UnusableError extends Error {}
 
-interface Found {
+interface ServerTools {
   readonly tools: readonly ToolDefinition[];
-  readonly left: readonly McpLeft[];
+  /** What the run does without. */
+  readonly left: readonly McpOmission[];
 }
 
-async function toolsOf(
+/** Returns the tools of a server. A server with startup `best_effort` is left out if it fails. */
+async function listOrLeave(
   { mcp }: Pick<ActivityDependencies, 'mcp'>,
   server: McpServer,
-): Promise<Found> {
+): Promise<ServerTools> {
   const { name, startup } = server;
   try {
-    return await ask(mcp, server);
+    return await listTools(mcp, server);
   } catch (error) {
     const { message } = normalizeError(error);
     if (startup === 'best_effort') return { tools: [], left: [{ server: name, message }] };
@@ -67,7 +72,10 @@ async function toolsOf(
   }
 }
 
-async function ask(mcp: ActivityDependencies['mcp'], server: McpServer): Promise<Found> {
+async function listTools(
+  mcp: ActivityDependencies['mcp'],
+  server: McpServer,
+): Promise<ServerTools> {
   const { tools, problems } = serverTools(server, await mcp.of(server).listing({ maxAgeMs: 0 }));
   if (problems.length === 0) return { tools, left: [] };
   const message = `MCP server "${server.name}": ${problems.slice(0, 5).join('; ')}`;

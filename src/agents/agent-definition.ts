@@ -1,6 +1,6 @@
 import type {
   AgentDefinition,
-  McpLeft,
+  McpOmission,
   McpPolicy,
   McpUsed,
   ToolDefinition,
@@ -72,7 +72,7 @@ export function filledDefinition(
  */
 export function listedDefinition(
   definition: AgentDefinition,
-  listed: { unlisted: string; tools: readonly ToolDefinition[]; left: readonly McpLeft[] },
+  listed: { unlisted: string; tools: readonly ToolDefinition[]; left: readonly McpOmission[] },
 ): AgentDefinition {
   const { hash: _, ...content } = definition;
   const { unlisted, left } = listed;

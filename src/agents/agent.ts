@@ -4,7 +4,7 @@ import type {
   OnInvalid,
   OnLimit,
   ParentClose,
-  Settings,
+  ModelSettings,
   ToolCalls,
   ToolChoice,
 } from '../core/definition/definition.js';
@@ -46,7 +46,7 @@ export interface AgentOptions<Output = Json> {
   readonly limits?: Limits;
   /** How a turn ends at a limit; default `answer`. */
   readonly onLimit?: OnLimit;
-  readonly settings?: Settings;
+  readonly settings?: ModelSettings;
   /** What an answer has to be; what does not keep to it goes back to the model, with the reason. */
   readonly output?: AgentOutput<Output>;
   /** Answers in all that a turn may give until one keeps to `output`; default 10. */
@@ -105,7 +105,7 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly forkFrom: readonly string[];
   readonly limits: Limits;
   readonly onLimit: OnLimit;
-  readonly settings: Settings;
+  readonly settings: ModelSettings;
   /** Null: never; absent: the defaults. */
   readonly compaction?: Compaction | null;
   readonly description: string;

@@ -1,5 +1,5 @@
 import { COMPACTION } from '../core/compaction.js';
-import type { Compaction, Settings } from '../core/definition/definition.js';
+import type { Compaction, ModelSettings } from '../core/definition/definition.js';
 import { computerHandler, nativeToolsOf } from '../core/definition/native-tools.js';
 import type { Json } from '../core/json.js';
 import { agentTool } from '../tools/built-in/agent-tool.js';
@@ -103,7 +103,7 @@ function checkedSettings<Output>({
   settings = {},
   tools = [],
   decide,
-}: AgentOptions<Output>): Settings {
+}: AgentOptions<Output>): ModelSettings {
   const path = `agent "${name}": settings.nativeTools`;
   const nativeTools = nativeToolsOf(settings['nativeTools'], path);
   const handler = computerHandler(settings);

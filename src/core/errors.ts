@@ -176,3 +176,10 @@ export class NotDeliveredError extends PerdureError {
     this.messageId = messageId ?? null;
   }
 }
+
+/** The process has two copies of Temporal's SDK, which do not work together. The message names both. */
+export class SdkVersionError extends PerdureError {
+  static readonly code = 'sdk_version';
+  override readonly name = 'SdkVersionError';
+  override readonly code = SdkVersionError.code;
+}

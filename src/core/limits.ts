@@ -1,6 +1,6 @@
-import type { LimitName, LimitSet, Limits, Price } from './definition/definition.js';
+import type { LimitName, LimitSet, Limits, ModelPrice } from './definition/definition.js';
 import type { StopReason, Usage } from './outcome.js';
-import type { EffectiveLimits, RunState, Spent } from './state.js';
+import { type EffectiveLimits, type RunState, type Spent, inTurn } from './state.js';
 
 /** What holds where an agent says nothing. */
 export const DEFAULT_LIMITS = { steps: 50, toolCalls: 200 } as const;
@@ -142,7 +142,7 @@ function tokenRoom(limits: LimitSet, use: { spent: Spent; input: number }): read
 
 function moneyRoom(
   limits: LimitSet,
-  use: { spent: Spent; input: number; price: Price | null },
+  use: { spent: Spent; input: number; price: ModelPrice | null },
 ): readonly Room[] {
   if (!isSet(limits.costUsd)) return [];
   // Without a price nobody can promise to keep to the budget, so nothing is spent on it.
@@ -154,7 +154,7 @@ function moneyRoom(
 }
 
 /** What a call of this size costs; null where the price is unknown. */
-export function costOf(usage: Omit<Usage, 'costUsd'>, price: Price | null): number | null {
+export function costOf(usage: Omit<Usage, 'costUsd'>, price: ModelPrice | null): number | null {
   if (price === null) return null;
   const fresh = usage.inputTokens - usage.cachedTokens;
   return (
@@ -171,4 +171,23 @@ function isSet(limit: number | null | undefined): limit is number {
 
 function isUsedUp(spent: number, limit: number | null | undefined): boolean {
   return isSet(limit) && spent >= limit;
+}
+
+export interface Deadline {
+  /** Unix time in ms. */
+  readonly at: number;
+  readonly of: 'turn' | 'run';
+}
+
+/** The nearest moment at which a wall time is over; null where none is set. */
+export function nextDeadline(state: RunState): Deadline | null {
+  const { turn, run } = state.config.limits;
+  const turnAt = inTurn(state) ? state.turn.startedAt + (turn.wallMs ?? Infinity) : Infinity;
+  const told = state.ending === 'wallMs';
+  const runAt = told ? Infinity : state.startedAt + (run.wallMs ?? Infinity);
+  if (Math.min(turnAt, runAt) === Infinity) return null;
+  // A turn that has been told once is not told again: what follows is its closing call.
+  if (state.turn.deadlineReached && turnAt <= runAt)
+    return runAt === Infinity ? null : { at: runAt, of: 'run' };
+  return runAt <= turnAt ? { at: runAt, of: 'run' } : { at: turnAt, of: 'turn' };
 }

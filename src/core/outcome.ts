@@ -18,7 +18,7 @@ export const FAIL_REASONS = [
 export type FailReason = (typeof FAIL_REASONS)[number];
 
 /** How a turn ended, and why: the two words that every surface shows. */
-export type End =
+export type OutcomeEnd =
   | { readonly status: 'completed'; readonly reason: 'answer' | 'tool' | 'closed' }
   | { readonly status: 'stopped'; readonly reason: StopReason }
   | { readonly status: 'cancelled'; readonly reason: 'cancelled' }
@@ -60,4 +60,4 @@ export interface OutcomeBody<Output = Json> {
 }
 
 /** The typed end of a turn. */
-export type Outcome<Output = Json> = End & OutcomeBody<Output>;
+export type Outcome<Output = Json> = OutcomeEnd & OutcomeBody<Output>;

@@ -1,4 +1,4 @@
-import type { Price } from './definition/definition.js';
+import type { ModelPrice } from './definition/definition.js';
 import { costOf } from './limits.js';
 import type { Usage } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
@@ -58,7 +58,7 @@ function spend(state: RunState, add: (spent: Spent) => Spent): RunState {
 }
 
 /** What one model call cost; money null where the price is unknown. */
-export function paidFor(used: ReplyUsage, price: Price | null): Usage {
+export function toUsage(used: ReplyUsage, price: ModelPrice | null): Usage {
   return { ...used, costUsd: costOf(used, price) };
 }
 

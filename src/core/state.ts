@@ -1,4 +1,4 @@
-import type { AgentDefinition, LimitName, LimitSet, Price } from './definition/definition.js';
+import type { AgentDefinition, LimitName, LimitSet, ModelPrice } from './definition/definition.js';
 import type { CallResult } from './calls/call-result.js';
 import type { Decision } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
@@ -101,7 +101,7 @@ export interface RunConfig {
   readonly definition: AgentDefinition;
   readonly limits: EffectiveLimits;
   /** Null where nobody knows the model's price. */
-  readonly price: Price | null;
+  readonly price: ModelPrice | null;
   /** Tokens that the model reads at most; absent where nobody knows. */
   readonly window?: number;
   /** Names of the search attributes that the namespace has. */
@@ -186,7 +186,7 @@ export const RECENT_TURNS = 10;
 /** Of their outcomes as JSON, all together. */
 export const RECENT_CHARACTERS = 64 * 1024;
 
-export function nothingSpent(price: Price | null): Spent {
+export function nothingSpent(price: ModelPrice | null): Spent {
   const costUsd = price === null ? null : 0;
   return {
     steps: 0,
@@ -196,7 +196,7 @@ export function nothingSpent(price: Price | null): Spent {
 }
 
 /** A turn that has used nothing; nothing of an earlier turn can leak into it. */
-export function freshTurn(number: number, price: Price | null, startedAt = 0): Turn {
+export function freshTurn(number: number, price: ModelPrice | null, startedAt = 0): Turn {
   return {
     number,
     startedAt,

@@ -1,6 +1,6 @@
 import type { BlockedReason } from './blocked.js';
 import type { Decision } from './decisions.js';
-import type { McpLeft } from './definition/definition.js';
+import type { McpOmission } from './definition/definition.js';
 import type { RefusedMessage } from './inbox.js';
 import type { Message, SafetyCheck } from './transcript/messages.js';
 import type { Outcome, Usage } from './outcome.js';
@@ -70,7 +70,7 @@ export interface RunStatus {
   /** The run began with the messages before number `at` of another one. */
   readonly forkedFrom?: ForkPoint;
   /** MCP servers that could not be had at the start, and that the run does without. */
-  readonly left?: readonly McpLeft[];
+  readonly left?: readonly McpOmission[];
   /** The newest messages that came by signal, while no worker was there, and were refused when one came. */
   readonly refused?: readonly RefusedMessage[];
   /** The newest decisions of people: who did what, as far as they said who they are. */

@@ -4,9 +4,9 @@ import type {
   ProviderItems,
   SafetyCheck,
 } from '../core/transcript/messages.js';
-import type { Settings, ToolChoice } from '../core/definition/definition.js';
+import type { ModelSettings, ToolChoice } from '../core/definition/definition.js';
 import type { JsonObject } from '../core/json.js';
-import type { Parameter } from './parameters.js';
+import type { RequestParameter } from './parameters.js';
 
 /** A tool as a model is told of it. */
 export interface ModelTool {
@@ -33,12 +33,12 @@ export interface ModelRequest {
   readonly messages: readonly PromptMessage[];
   readonly tools: readonly ModelTool[];
   readonly toolChoice: ToolChoice;
-  readonly settings: Settings;
+  readonly settings: ModelSettings;
   readonly responseFormat?: ResponseSchema;
   /** Asks for the logarithmic probabilities of the reply's tokens, with so many alternatives (at most 20). */
   readonly logprobs?: { readonly top: number };
   /** What this model's server has refused before, by `dropped`: left out from the start. */
-  readonly without?: readonly Parameter[];
+  readonly without?: readonly RequestParameter[];
   /**
    * Resolves to the text of a blob; needed only where a message has something by reference: an
    * attachment (as base64), or a provider's items (as JSON).
@@ -47,7 +47,7 @@ export interface ModelRequest {
 }
 
 /** Why the model stopped. `filtered`: the provider's content filter; `length`: the output limit. */
-export type Finish = 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
+export type FinishReason = 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
 
 /**
  * Tokens as the provider counts them. `cachedTokens` are a part of `inputTokens`, `reasoningTokens`
@@ -62,14 +62,14 @@ export interface ModelUsage {
 }
 
 /** A token and the natural logarithm of its probability, from 0 downward. */
-export interface Alternative {
+export interface TokenAlternative {
   readonly token: string;
   readonly logprob: number;
 }
 
 /** A token of a reply with what could have stood in its place, itself mostly among them. */
-export interface TokenLogprob extends Alternative {
-  readonly top: readonly Alternative[];
+export interface TokenLogprob extends TokenAlternative {
+  readonly top: readonly TokenAlternative[];
 }
 
 /** A call as a model asked for it. */
@@ -84,7 +84,7 @@ export interface ModelReply {
   readonly text: string;
   /** In the order asked; `arguments` is the text as the provider sent it, which may be no JSON. */
   readonly calls: readonly ReplyCall[];
-  readonly finish: Finish;
+  readonly finish: FinishReason;
   /** Absent when the provider did not say. */
   readonly usage?: ModelUsage;
   readonly requestId?: string;
@@ -93,22 +93,29 @@ export interface ModelReply {
   /** What the provider wants back with this reply; the message that it becomes will have it. */
   readonly provider?: Required<Pick<ProviderItems, 'from' | 'items'>>;
   /** What the server refused in this call, so that it was made once more without; none of `without`. */
-  readonly dropped?: readonly Parameter[];
+  readonly dropped?: readonly RequestParameter[];
 }
 
 /**
- * A piece of a reply while it comes. The pieces of text, joined, are the reply's `text`; the pieces of
- * `arguments` of one `index`, joined, those of the call at that place. Reasoning is only for watching.
+ * One part of a reply in progress, as a model emits it. The `text` deltas, joined, are the reply's
+ * `text`. The `call` deltas of one `index`, joined, are the `arguments` of the call at that place.
+ * Reasoning is only shown to readers.
  */
-export type Delta =
-  | { readonly type: 'text' | 'reasoning'; readonly text: string }
+export type ModelDelta =
   | {
-      readonly type: 'call';
-      /** Place of the call in the reply, from 0. */
+      readonly kind: 'text' | 'reasoning';
+      readonly text: string;
+      readonly index?: undefined;
+      readonly name?: undefined;
+    }
+  | {
+      readonly kind: 'call';
+      /** The next part of the call's arguments; may be empty. */
+      readonly text: string;
+      /** The place of the call in the reply, from 0. */
       readonly index: number;
-      /** Told once, with the first piece. */
+      /** Only in the first delta of a call. */
       readonly name?: string;
-      readonly arguments?: string;
     };
 
 export interface ModelContext {
@@ -118,7 +125,7 @@ export interface ModelContext {
    * Told the reply while it comes; an adapter that cannot stream tells it in one piece at the end. What
    * it throws is ignored. What was told is void when the call rejects: only the reply counts.
    */
-  readonly onDelta?: (delta: Delta) => void;
+  readonly onDelta?: (delta: ModelDelta) => void;
 }
 
 /**

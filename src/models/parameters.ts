@@ -24,14 +24,14 @@ const FIXED = [
 ] as const;
 
 /** One of the above, or a setting of the agent under its own name. */
-export type Parameter = (typeof FIXED)[number] | `settings.${string}`;
+export type RequestParameter = (typeof FIXED)[number] | `settings.${string}`;
 
-function isParameter(name: string): name is Parameter {
+function isParameter(name: string): name is RequestParameter {
   const fixed: readonly string[] = FIXED;
   return fixed.includes(name) || name.startsWith('settings.');
 }
 
 /** What was recorded, as parameters; names that this version does not know are left out. */
-export function parametersOf(names: readonly string[]): readonly Parameter[] {
+export function parametersOf(names: readonly string[]): readonly RequestParameter[] {
   return names.filter(isParameter);
 }

@@ -12,14 +12,14 @@ import {
   messageSignal,
   pauseUpdate,
   setLimitsUpdate,
-  type Claim,
+  type ActorClaim,
 } from '../workflows/messages.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
 import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
 import { InputError } from '../core/errors.js';
 
 /** How long a decision is tried, and who makes it. */
-export interface DecisionOptions extends UpdateOptions, Claim {}
+export interface DecisionOptions extends UpdateOptions, ActorClaim {}
 
 /**
  * Gives a run a message; executeUpdate when the run has it, not when it has an answer. The message is
@@ -129,7 +129,7 @@ export async function setLimits(
 }
 
 /** Throws an `InputError` for a claim that no run would take. */
-export function claim(by: string | undefined): Claim {
+export function claim(by: string | undefined): ActorClaim {
   const problem = checkBy(by);
   if (problem !== null) throw new InputError(problem);
   return by === undefined ? {} : { by };

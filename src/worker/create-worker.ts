@@ -7,7 +7,7 @@ import {
   deploymentFault,
   pinnedTo,
   promote,
-  type Deployed,
+  type WorkerBuild,
   type DeploymentOptions,
 } from './deployment.js';
 import { createLiveHub } from '../live/hub.js';
@@ -15,12 +15,12 @@ import { resolveLiveOptions, type LiveOptions } from '../live/live-options.js';
 import { readLiveHosts } from '../live/live-hosts.js';
 import type { LiveServer, StartLiveServer } from '../live/live-server.js';
 import { containStrayErrors } from '../tools/stray-errors.js';
-import { WORKER_SETTINGS, whenShutDown, workerParts, type PartsOptions } from './parts.js';
+import { WORKER_SETTINGS, whenShutDown, workerParts, type SharedWorkerOptions } from './parts.js';
 import { workflowCode } from './bundle.js';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 
-export interface WorkerOptions extends ConnectionSettings, PartsOptions {
+export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
   readonly config: Config;
   /** Default: the config's, else PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
@@ -54,7 +54,7 @@ export interface RunningWorker {
   readonly taskQueue: string;
   readonly identity: string;
   /** Null without worker versioning. */
-  readonly deployed: Deployed | null;
+  readonly deployed: WorkerBuild | null;
   /** Where it lets others read along; null where it does not. */
   readonly live: { readonly url: string } | null;
   /** Resolves when the worker has stopped; rejects when it died. */
@@ -156,7 +156,7 @@ async function openPlane(...given: Parameters<StartLiveServer>): Promise<LiveSer
   return await startLiveServer(...given);
 }
 
-interface Surroundings extends Pick<Deployed, 'address' | 'namespace'> {
+interface Surroundings extends Pick<WorkerBuild, 'address' | 'namespace'> {
   readonly code: () => Promise<WorkflowBundleOption>;
 }
 
@@ -164,7 +164,7 @@ interface Surroundings extends Pick<Deployed, 'address' | 'namespace'> {
 async function deployedAs(
   { deployment, workflows = true }: WorkerOptions,
   { code, ...server }: Surroundings,
-): Promise<Deployed | null> {
+): Promise<WorkerBuild | null> {
   if (deployment === undefined) return null;
   const fault = deploymentFault(deployment);
   if (fault !== null) throw new Error(fault);

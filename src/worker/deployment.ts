@@ -26,7 +26,7 @@ export interface DeploymentVersion {
 }
 
 /** The build that a worker is registered as. */
-export interface Deployed extends DeploymentVersion {
+export interface WorkerBuild extends DeploymentVersion {
   /** Whether this worker has made it the one on which new runs begin. */
   readonly isCurrent: boolean;
 }

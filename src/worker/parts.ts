@@ -25,7 +25,7 @@ import { createAttributeLookup } from '../temporal/search-attributes.js';
 import { readResultTool } from '../tools/built-in/read-result.js';
 
 /** What a worker knows and keeps, whoever makes it. */
-export interface PartsOptions {
+export interface SharedWorkerOptions {
   /** Where large texts are kept; all workers of a queue must share it. Default PERDURE_HOME/blobs. */
   readonly blobs?: BlobStore;
   /** Where the full text of open runs is kept; shared like `blobs`. Default PERDURE_HOME/archive. */
@@ -60,7 +60,7 @@ const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 /** Makes the activities of one worker, with what they keep between calls. Throws for a model that cannot work. */
 export function workerParts(
   config: Pick<Config, 'agents' | 'models' | 'secrets'>,
-  { env = process.env, ...options }: PartsOptions & { readonly hub?: LiveHub },
+  { env = process.env, ...options }: SharedWorkerOptions & { readonly hub?: LiveHub },
 ): WorkerParts {
   const { agents: definitions, models = {} } = config;
   assertSecretNames(options.secrets, 'worker');

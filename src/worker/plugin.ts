@@ -1,9 +1,9 @@
 import type { BundleOptions, WorkerOptions, WorkerPlugin, BundlerPlugin } from '@temporalio/worker';
 import { defineConfig, type Config } from '../config.js';
-import type { PartsOptions, WorkerParts } from './parts.js';
+import type { SharedWorkerOptions, WorkerParts } from './parts.js';
 import { WORKFLOW_MODULES } from './workflow-modules.js';
 
-export interface PluginOptions extends Pick<Config, 'agents' | 'models'>, PartsOptions {}
+export interface PluginOptions extends Pick<Config, 'agents' | 'models'>, SharedWorkerOptions {}
 
 /** Fits `plugins` of `Worker.create` and of `bundleWorkflowCode`. */
 export type PerdurePlugin = WorkerPlugin & BundlerPlugin;

@@ -1,61 +1,66 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
-import type { AgentDefinition } from '../core/definition/definition.js';
-import type { Resolution } from '../core/calls/call-results.js';
-import type { Limits } from '../core/definition/definition.js';
+import type { Resolution } from '../core/calls/call-result.js';
+import type { AgentDefinition, Limits } from '../core/definition/definition.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
 import type { EffectiveLimits } from '../core/state.js';
 import type { Pending, PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
 
+/** A range of messages by number. */
 export interface TranscriptRange {
-  /** First message wanted, from 0. */
+  /** Number of the first message, from 0; default: 0. */
   readonly from?: number;
-  /** First message not wanted any more. */
+  /** Number of the first message after the range; default: the end. */
   readonly to?: number;
-  /** Side branches too: attempts at an answer that were pruned, as far as this segment has them. */
+  /** Includes refused attempts at an answer, as far as this segment has them. */
   readonly side?: boolean;
 }
 
+/** Returns the run's status. */
 export const statusQuery = defineQuery<RunStatus>('status');
+/** Returns a page of the run's messages. */
 export const transcriptQuery = defineQuery<TranscriptPage, [TranscriptRange?]>('transcript');
-/** For perdure's own workers: places in the prompt, not numbers of messages. */
+/** Returns a page of the prompt, for perdure's workers. The range counts places, not message numbers. */
 export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }]>('prompt');
+/** Returns the decisions that the run waits for. */
 export const pendingQuery = defineQuery<readonly Pending[]>('pending');
+/** Returns the agent's definition that the run has pinned. */
 export const definitionQuery = defineQuery<AgentDefinition>('definition');
 
-/** Who decides: a claim of 1 to 200 characters, recorded and not verified. */
-export interface Claim {
+/** Who decides: a claim of 1 to 200 characters that perdure records and does not verify. */
+export interface ActorClaim {
   readonly by?: string;
 }
 
-/** Settles a call whose outcome is unknown. */
-export const resolveUpdate = defineUpdate<{ readonly resolved: string }, [Resolution & Claim]>(
+/** Decides about a call that waits for a person. */
+export const resolveUpdate = defineUpdate<{ readonly resolved: string }, [Resolution & ActorClaim]>(
   'resolve',
 );
-/** Gives the run a message; answered at once, whatever the run does. */
+/** Sends the run a message. The run answers at once, whatever it is doing. */
 export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
 
 /**
- * The same by signal, for when no worker is there: the server records it and a worker takes it later.
- * It needs an `id`; a message that came by update under the same one is the same message. What is
- * refused then appears in the run's status.
+ * Sends the run a message as a signal, for times without a worker: the server records it, and a worker
+ * delivers it later. The message needs an `id`; one that came by update under the same id is the same
+ * message. A refused message appears in the run's status.
  */
 export const messageSignal = defineSignal<[Ask]>('message');
 
+/** The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again. */
 export type TurnOutcome = Outcome | { readonly pending: true };
 
-/** Waits for the end of a turn; `pending` where the wait is broken off: ask again. */
+/** Waits for the end of a turn and returns its outcome. */
 export const outcomeUpdate = defineUpdate<TurnOutcome, [{ readonly turn: number }]>('outcome');
-/** Ends the turn under way, only this one where it is named; an open run then waits for its next message. */
+/** Cancels the turn under way, if it is the one named by `turn`. An open run then waits for a message. */
 export const cancelTurnUpdate = defineUpdate<
   { readonly cancelled: number },
-  [Claim & { readonly turn?: number }]
+  [ActorClaim & { readonly turn?: number }]
 >('cancelTurn');
-/** Lets what is in flight finish and starts nothing more until `resume`. */
-export const pauseUpdate = defineUpdate<{ readonly paused: true }, [Claim]>('pause');
-/** Replaces the limits that are named; the others stay. */
-export const setLimitsUpdate = defineUpdate<EffectiveLimits, [Limits & Claim]>('setLimits');
-/** Takes no more messages; the run ends when those that it has are done. */
-export const closeUpdate = defineUpdate<{ readonly closing: true }, [Claim]>('close');
-/** Lets a blocked or paused run go on at once. */
-export const resumeUpdate = defineUpdate<{ readonly resumed: true }, [Claim]>('resume');
+/** Pauses the run: work in flight ends, and nothing starts until `resume`. */
+export const pauseUpdate = defineUpdate<{ readonly paused: true }, [ActorClaim]>('pause');
+/** Replaces the limits that are given; the others stay. Returns all limits in force. */
+export const setLimitsUpdate = defineUpdate<EffectiveLimits, [Limits & ActorClaim]>('setLimits');
+/** Closes an open run: it accepts no more messages, and ends when it has handled those it has. */
+export const closeUpdate = defineUpdate<{ readonly closing: true }, [ActorClaim]>('close');
+/** Resumes a paused run, and attempts blocked work at once. */
+export const resumeUpdate = defineUpdate<{ readonly resumed: true }, [ActorClaim]>('resume');

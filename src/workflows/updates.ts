@@ -1,14 +1,13 @@
 import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
-import { askProblem, askRefusal, receive, receiveSignal } from '../core/ask.js';
+import { acceptMessage, acceptSignal, askProblem, askRefusal } from '../core/ask.js';
+import type { Limits } from '../core/definition/definition.js';
+import { isLoaded } from '../core/definition/initial-config.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';
 import { checkLimits, show } from '../core/input/input.js';
 import { isObject } from '../core/json.js';
-import type { Limits } from '../core/definition/definition.js';
 import { apply } from '../core/loop.js';
 import { inTurn, type RunState } from '../core/state.js';
-import { isLoaded } from '../core/definition/initial-config.js';
-import { startClock } from './deadline-timer.js';
-import { claimProblem, deciding, recordDecision } from './decide.js';
+import { startDeadlineTimer } from './deadline-timer.js';
 import {
   askUpdate,
   cancelTurnUpdate,
@@ -16,172 +15,191 @@ import {
   messageSignal,
   outcomeUpdate,
   pauseUpdate,
+  resumeUpdate,
   setLimitsUpdate,
-  type Claim,
+  type ActorClaim,
   type TurnOutcome,
 } from './messages.js';
-import { refusal } from './problem.js';
-import { interrupt, type Session } from './run-context.js';
-
-/** Each waiter takes one of the ten updates that may be in flight; the others stay free for messages. */
-const WAITERS = 4;
+import { claimProblem, currentUpdate, recordDecision } from './record-decision.js';
+import { refuse } from './refuse.js';
+import { interrupt, resume, type RunContext } from './run-context.js';
 
 /**
- * Takes messages that the server has recorded, which may hold anything. To be called before any other
- * handler is set: what came before the run began is handed over as handlers are set, and the history,
- * and so every reader of it, has signals before updates.
+ * Callers that may wait for an outcome. Each takes one of the ten updates that may be in flight; the
+ * others stay free for messages.
  */
-export function takeRecorded(session: Session): void {
+const MAX_WAITERS = 4;
+
+/**
+ * Handles the signal `message`, which may hold anything. Has to be called before any other handler is
+ * set: the SDK delivers what came before the run began as handlers are set, and the history, as every
+ * reader of it, has signals before updates.
+ */
+export function handleSignals(run: RunContext): void {
   setHandler(messageSignal, (ask) => {
-    const event = receiveSignal(session.state, ask, Date.now());
-    if (event !== null) apply(session, event);
+    const event = acceptSignal(run.state, ask, Date.now());
+    if (event !== null) apply(run, event);
   });
 }
 
-/** Takes messages and control. No handler waits for an activity, so none holds a segment open. */
-export function takeMessages(session: Session): void {
-  setHandler(askUpdate, (ask) => take(session, ask), {
-    validator: (ask) => refuse(askProblem(ask) ?? askRefusal(session.state, ask, idOf(ask))),
+/** Handles messages and control. No handler waits for an activity, so none delays a new segment. */
+export function handleUpdates(run: RunContext): void {
+  setHandler(resumeUpdate, (claim) => resumeRun(run, claim), {
+    validator: (claim) => refuse(claimProblem(claim)),
   });
-  setHandler(outcomeUpdate, (wanted) => outcomeOf(session, wanted.turn), {
-    validator: (wanted) => refuse(refuseWait(session, wanted)),
+  setHandler(askUpdate, (ask) => takeMessage(run, ask), {
+    validator: (ask) => refuse(askProblem(ask) ?? askRefusal(run.state, ask, messageId(ask))),
   });
-  setHandler(cancelTurnUpdate, (wanted) => cancelTurn(session, wanted), {
-    validator: (wanted) => refuse(refuseCancel(session, wanted)),
+  setHandler(outcomeUpdate, ({ turn }) => outcomeOf(run, turn), {
+    validator: (given) => refuse(waitProblem(run, given)),
   });
-  setHandler(pauseUpdate, (claim) => pause(session, claim), {
-    validator: (claim) => refuse(claimProblem(claim) ?? ended(session.state)),
+  setHandler(cancelTurnUpdate, (claim) => cancelTurn(run, claim), {
+    validator: (claim) => refuse(cancelProblem(run, claim)),
   });
-  setHandler(setLimitsUpdate, (limits) => setLimits(session, limits), {
-    validator: (limits) => refuse(refuseLimits(session.state, limits)),
+  setHandler(pauseUpdate, (claim) => pause(run, claim), {
+    validator: (claim) => refuse(claimProblem(claim) ?? endedProblem(run.state)),
   });
-  setHandler(closeUpdate, (claim) => close(session, claim), {
+  setHandler(setLimitsUpdate, (limits) => setLimits(run, limits), {
+    validator: (limits) => refuse(limitsProblem(run.state, limits)),
+  });
+  setHandler(closeUpdate, (claim) => close(run, claim), {
     validator: (claim) =>
-      refuse(claimProblem(claim) ?? (session.state.open ? null : 'this run ends by itself')),
+      refuse(claimProblem(claim) ?? (run.state.open ? null : 'this run ends by itself')),
   });
 }
 
-/** Sent again, after the run has gone on to its next turn, it names the turn that it has canceled. */
-function cancelTurn(session: Session, claim: Claim): { readonly cancelled: number } {
-  const update = deciding(session);
-  const { number: turn } = session.state.turn;
+function resumeRun(run: RunContext, claim: ActorClaim | undefined): { readonly resumed: true } {
+  const update = currentUpdate(run);
+  if (update.before === undefined) {
+    resume(run);
+    recordDecision(run, update, { what: 'resume', claim });
+    run.changed();
+  }
+  return { resumed: true };
+}
+
+/** Cancels the turn under way. An update that is sent again names the turn that it has canceled. */
+function cancelTurn(run: RunContext, claim: ActorClaim): { readonly cancelled: number } {
+  const update = currentUpdate(run);
+  const { number: turn } = run.state.turn;
   if (update.before !== undefined) return { cancelled: update.before.turn ?? turn };
-  interrupt(session, 'cancelTurn');
-  recordDecision(session, update, { what: 'cancelTurn', turn, claim });
+  interrupt(run, 'cancelTurn');
+  recordDecision(run, update, { what: 'cancelTurn', turn, claim });
   return { cancelled: turn };
 }
 
-function pause(session: Session, claim: Claim | undefined): { readonly paused: true } {
-  const update = deciding(session);
+function pause(run: RunContext, claim: ActorClaim | undefined): { readonly paused: true } {
+  const update = currentUpdate(run);
   if (update.before === undefined) {
-    apply(session, { type: 'paused', paused: true });
-    recordDecision(session, update, { what: 'pause', claim });
-    session.changed();
+    apply(run, { type: 'paused', paused: true });
+    recordDecision(run, update, { what: 'pause', claim });
+    run.changed();
   }
   return { paused: true };
 }
 
-function close(session: Session, claim: Claim | undefined): { readonly closing: true } {
-  const update = deciding(session);
+function close(run: RunContext, claim: ActorClaim | undefined): { readonly closing: true } {
+  const update = currentUpdate(run);
   if (update.before === undefined) {
-    apply(session, { type: 'ending', by: 'closed' });
-    recordDecision(session, update, { what: 'close', claim });
+    apply(run, { type: 'ending', by: 'closed' });
+    recordDecision(run, update, { what: 'close', claim });
   }
   return { closing: true };
 }
 
-function refuse(problem: string | null): void {
-  if (problem !== null) throw refusal(problem);
-}
-
-function take(session: Session, ask: Ask): AskReceipt {
-  const { receipt, event } = receive(session.state, ask, idOf(ask));
-  if (event !== null) apply(session, event);
+function takeMessage(run: RunContext, ask: Ask): AskReceipt {
+  const { receipt, event } = acceptMessage(run.state, ask, messageId(ask));
+  if (event !== null) apply(run, event);
   return receipt;
 }
 
-/** A message without an id of its own has that of the update; sent again, it is the same message. */
-function idOf({ id }: Ask): string {
+/** A message without an id takes that of the update, so an update sent again is the same message. */
+function messageId({ id }: Ask): string {
   return id ?? currentUpdateInfo()?.id ?? '';
 }
 
-async function outcomeOf(session: Session, turn: number): Promise<TurnOutcome> {
+async function outcomeOf(run: RunContext, turn: number): Promise<TurnOutcome> {
   const found = (): TurnOutcome | undefined => {
-    if (session.state.turn.number === turn && session.state.turn.outcome !== null) {
-      return session.state.turn.outcome;
+    if (run.state.turn.number === turn && run.state.turn.outcome !== null) {
+      return run.state.turn.outcome;
     }
-    return session.state.recent.find((over) => over.turn === turn)?.outcome;
+    return run.state.recent.find((ended) => ended.turn === turn)?.outcome;
   };
-  session.waiters += 1;
+  run.waiters += 1;
   try {
-    await condition(() => found() !== undefined || session.leaving || session.ended !== null);
+    await condition(() => found() !== undefined || run.leaving || run.ended !== null);
   } finally {
-    session.waiters -= 1;
+    run.waiters -= 1;
   }
-  return found() ?? session.ended ?? { pending: true };
+  return found() ?? run.ended ?? { pending: true };
 }
 
-function refuseCancel(session: Session, wanted: unknown): string | null {
-  const { state } = session;
-  const problem = claimProblem(wanted);
+function cancelProblem(run: RunContext, given: unknown): string | null {
+  const { state } = run;
+  const problem = claimProblem(given);
   if (problem !== null) return problem;
-  if (deciding(session).before !== undefined) return null;
+  if (currentUpdate(run).before !== undefined) return null;
   if (!state.open) return 'this run ends with its turn: cancel the run itself';
   if (!inTurn(state)) return 'no turn is under way';
-  const turn = isObject(wanted) ? wanted['turn'] : undefined;
+  const turn = isObject(given) ? given['turn'] : undefined;
   if (turn === undefined || turn === state.turn.number) return null;
-  return `turn: ${show(turn)} is not under way; it is turn ${state.turn.number}`;
+  return `turn: expected ${state.turn.number}, the turn under way, got ${show(turn)}`;
 }
 
-function refuseWait({ state, waiters }: Session, wanted: unknown): string | null {
-  const turn = isObject(wanted) ? wanted['turn'] : undefined;
+function waitProblem({ state, waiters }: RunContext, given: unknown): string | null {
+  const turn = isObject(given) ? given['turn'] : undefined;
   if (!Number.isInteger(turn) || Number(turn) < 1) {
-    return `outcome takes {"turn": number}, ${show(turn)} is none`;
+    return `turn: expected a whole number from 1, got ${show(turn)}; give {"turn": 1}`;
   }
   const last = Math.max(state.turn.number, state.inbox.lastTurn);
-  if (Number(turn) > last) return `turn: there is no turn ${String(turn)}; the last one is ${last}`;
-  const known =
-    state.recent.some((over) => over.turn === turn) || Number(turn) >= state.turn.number;
-  if (!known) return `turn: ${String(turn)} is long over; read the run's transcript`;
-  return waiters < WAITERS ? null : `${WAITERS} wait already; follow the run's history instead`;
+  if (Number(turn) > last)
+    return `turn: expected at most ${last}, the last turn, got ${show(turn)}`;
+  const isKnown =
+    state.recent.some((ended) => ended.turn === turn) || Number(turn) >= state.turn.number;
+  if (!isKnown)
+    return `turn: the run no longer has the outcome of turn ${show(turn)}; read its transcript`;
+  if (waiters < MAX_WAITERS) return null;
+  return `outcome: ${MAX_WAITERS} callers wait already; follow the run's history instead`;
 }
 
-/** Waits for the agent where that is still being loaded: only then its price and limits are known. */
+/** Sets limits. Waits until the agent is loaded, because only then its price and limits are known. */
 async function setLimits(
-  session: Session,
-  { by, ...limits }: Limits & Claim,
+  run: RunContext,
+  { by, ...limits }: Limits & ActorClaim,
 ): Promise<RunState['config']['limits']> {
-  const update = deciding(session);
-  if (!isLoaded(session.state)) {
-    const over = (): boolean => session.leaving || session.ended !== null;
-    await condition(() => isLoaded(session.state) || over());
-    if (!isLoaded(session.state)) refuse('the agent is not loaded; set them when it is');
-    refuse(refuseLimits(session.state, limits));
+  const update = currentUpdate(run);
+  if (!isLoaded(run.state)) {
+    const hasEnded = (): boolean => run.leaving || run.ended !== null;
+    await condition(() => isLoaded(run.state) || hasEnded());
+    if (!isLoaded(run.state)) refuse('limits: the agent is not loaded yet; set them later');
+    refuse(limitsProblem(run.state, limits));
   }
-  if (update.before !== undefined) return session.state.config.limits;
-  apply(session, { type: 'limits-set', limits });
-  recordDecision(session, update, {
+  if (update.before !== undefined) return run.state.config.limits;
+  apply(run, { type: 'limits-set', limits });
+  recordDecision(run, update, {
     what: 'setLimits',
     claim: { ...(by !== undefined && { by }) },
   });
-  startClock(session);
-  return session.state.config.limits;
+  startDeadlineTimer(run);
+  return run.state.config.limits;
 }
 
-function refuseLimits(state: RunState, given: unknown): string | null {
+function limitsProblem(state: RunState, given: unknown): string | null {
   const limits = isObject(given) ? withoutClaim(given) : given;
   const problem =
     claimProblem(given) ??
-    (limits === undefined ? 'limits: give e.g. {"steps": 10}' : checkLimits(limits, 'limits'));
+    (limits === undefined
+      ? 'limits: expected an object, got nothing; give for example {"steps": 10}'
+      : checkLimits(limits, 'limits'));
   if (problem !== null) return problem;
   const { costUsd, run } = isObject(limits) ? limits : {};
-  const costs = [costUsd, isObject(run) ? run['costUsd'] : null].some(
+  const limitsCost = [costUsd, isObject(run) ? run['costUsd'] : null].some(
     (cost) => typeof cost === 'number',
   );
-  if (costs && isLoaded(state) && state.config.price === null) {
-    return `limits.costUsd: nobody knows the price of model "${state.config.definition.model}"; use limits.tokens`;
+  if (limitsCost && isLoaded(state) && state.config.price === null) {
+    return `limits.costUsd: the price of model "${state.config.definition.model}" is unknown; use limits.tokens`;
   }
-  return ended(state);
+  return endedProblem(state);
 }
 
 function withoutClaim(given: Record<string, unknown>): Record<string, unknown> {
@@ -189,6 +207,6 @@ function withoutClaim(given: Record<string, unknown>): Record<string, unknown> {
   return limits;
 }
 
-function ended(state: RunState): string | null {
+function endedProblem(state: RunState): string | null {
   return !state.open && state.turn.outcome !== null ? 'the run has ended' : null;
 }

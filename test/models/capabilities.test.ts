@@ -1,14 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import {
-  capabilitiesOf,
-  OPTIMISTIC,
-  reducedBy,
-  type Capabilities,
-} from '../../src/models/capabilities.js';
-import { createModelCatalog, type ModelEntry } from '../../src/models/catalog.js';
+import { OPTIMISTIC, reduceCapabilities, type ModelCapabilities } from '../../src/models/capabilities.js';
+import { getCapabilities } from '../../src/models/known-models.js';
+import { createModelCatalog, type ModelEntry } from '../../src/models/model-catalog.js';
 import { parametersOf } from '../../src/models/parameters.js';
 
-describe('capabilitiesOf', () => {
+describe('getCapabilities', () => {
   test.each([
     'stub',
     'gpt-4o',
@@ -23,10 +19,10 @@ describe('capabilitiesOf', () => {
     // Who does not think refuses to hand out thoughts, and OpenAI's older models see no screens.
     const reasoningItems = !model.startsWith('gpt-4');
     const computerUse = !model.startsWith('gpt-');
-    expect(capabilitiesOf(model)).toEqual({ ...OPTIMISTIC, reasoningItems, computerUse });
+    expect(getCapabilities(model)).toEqual({ ...OPTIMISTIC, reasoningItems, computerUse });
   });
 
-  test.each<[string, Partial<Capabilities>]>([
+  test.each<[string, Partial<ModelCapabilities>]>([
     ['o1-mini', { systemRole: 'user', temperature: false, responseFormat: 'none', images: false }],
     ['openai/o1-preview-2024-09-12', { systemRole: 'user', logprobs: false }],
     ['o3', { systemRole: 'system', temperature: false, logprobs: false, images: true }],
@@ -46,29 +42,29 @@ describe('capabilitiesOf', () => {
     ['mistral-small-latest', { maxTokensParameter: 'max_tokens' }],
     ['Qwen/Qwen2.5-7B-Instruct', { maxTokensParameter: 'max_tokens' }],
   ])('knows where %s falls short', (model, expected) => {
-    expect(capabilitiesOf(model)).toMatchObject(expected);
+    expect(getCapabilities(model)).toMatchObject(expected);
   });
 
   test('takes what is given before what it knows, field by field', () => {
-    expect(capabilitiesOf('o3', { logprobs: true })).toMatchObject({
+    expect(getCapabilities('o3', { logprobs: true })).toMatchObject({
       logprobs: true,
       temperature: false,
     });
   });
 });
 
-describe('reducedBy', () => {
+describe('reduceCapabilities', () => {
   test('goes from one role to the next, and ends with the user', () => {
     const developer = { ...OPTIMISTIC, systemRole: 'developer' as const };
-    expect(reducedBy(developer, []).systemRole).toBe('developer');
-    expect(reducedBy(developer, ['role:developer']).systemRole).toBe('system');
-    expect(reducedBy(OPTIMISTIC, ['role:system']).systemRole).toBe('user');
-    expect(reducedBy(developer, ['role:developer', 'role:system']).systemRole).toBe('user');
+    expect(reduceCapabilities(developer, []).systemRole).toBe('developer');
+    expect(reduceCapabilities(developer, ['role:developer']).systemRole).toBe('system');
+    expect(reduceCapabilities(OPTIMISTIC, ['role:system']).systemRole).toBe('user');
+    expect(reduceCapabilities(developer, ['role:developer', 'role:system']).systemRole).toBe('user');
   });
 
   test('goes from schema to JSON to nothing', () => {
     const formatOf = (...refused: string[]): string =>
-      reducedBy(OPTIMISTIC, parametersOf(refused)).responseFormat;
+      reduceCapabilities(OPTIMISTIC, parametersOf(refused)).responseFormat;
     expect(formatOf('response_format:strict')).toBe('json_schema');
     expect(formatOf('response_format:json_schema')).toBe('json_object');
     expect(formatOf('response_format:json_object')).toBe('json_schema');
@@ -76,9 +72,9 @@ describe('reducedBy', () => {
   });
 
   test('takes the other name of the output limit', () => {
-    expect(reducedBy(OPTIMISTIC, ['max_completion_tokens']).maxTokensParameter).toBe('max_tokens');
-    const local = capabilitiesOf('llama3.2');
-    expect(reducedBy(local, ['max_completion_tokens']).maxTokensParameter).toBe('max_tokens');
+    expect(reduceCapabilities(OPTIMISTIC, ['max_completion_tokens']).maxTokensParameter).toBe('max_tokens');
+    const local = getCapabilities('llama3.2');
+    expect(reduceCapabilities(local, ['max_completion_tokens']).maxTokensParameter).toBe('max_tokens');
   });
 });
 
@@ -90,13 +86,13 @@ test('reads recorded parameters, and leaves out what it does not know', () => {
 });
 
 describe('the capabilities of a resolved model', () => {
-  function resolved(entries: Record<string, ModelEntry>, name: string): Capabilities {
+  function resolved(entries: Record<string, ModelEntry>, name: string): ModelCapabilities {
     return createModelCatalog(entries, { OPENAI_API_KEY: 'key' }).resolve(name).capabilities;
   }
 
   test('are those of the name at the provider, and what the config says before them', () => {
-    expect(resolved({}, 'o3')).toEqual(capabilitiesOf('o3'));
-    expect(resolved({ thinker: { model: 'o3' } }, 'thinker')).toEqual(capabilitiesOf('o3'));
+    expect(resolved({}, 'o3')).toEqual(getCapabilities('o3'));
+    expect(resolved({ thinker: { model: 'o3' } }, 'thinker')).toEqual(getCapabilities('o3'));
     const mine = { baseUrl: 'http://127.0.0.1:1/v1', capabilities: { logprobs: false } };
     expect(resolved({ mine }, 'mine')).toEqual({ ...OPTIMISTIC, logprobs: false });
   });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { ModelEntry } from '../../src/models/model-catalog.js';
-import { startStub, type Stub, type Demand } from '../../src/testing/stub-server.js';
+import { startStub, type Stub, type StubDemand } from '../../src/testing/stub-server.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ask, outcomeOf } from '../support/conversation.js';
@@ -28,7 +28,7 @@ afterEach(async () => {
   await Promise.all(stubs.map((stub) => stub.close()));
 });
 
-async function demanding(demands?: Demand): Promise<Stub> {
+async function demanding(demands?: StubDemand): Promise<Stub> {
   const stub = await startStub(demands && { demands });
   stubs.push(stub);
   return stub;

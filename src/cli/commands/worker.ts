@@ -3,12 +3,15 @@ import {
   deploymentFault,
   promotionCommand,
   titleOf,
-  type Deployed,
+  type WorkerBuild,
   type DeploymentOptions,
 } from '../../worker/deployment.js';
 import type { LiveOptions } from '../../live/live-options.js';
 import type { Command } from '../command.js';
-import { EXIT, UsageError } from '../exit-codes.js';
+import type { CliContext } from '../context.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { number } from '../input/option-parsers.js';
+import { LIVE_HOST, LIVE_PORT } from '../input/shared-options.js';
 import { hostWorker } from '../hosting/hosting.js';
 import { catchInterrupt } from '../hosting/interrupt.js';
 import { watchEventLoop } from '../hosting/event-loop.js';
@@ -20,17 +23,31 @@ export interface WorkerCommandOptions {
   readonly deployment?: string;
   readonly buildId?: string;
   readonly promote: boolean;
-  /** `--no-live` makes it false. */
+  /** False for `--no-live`. */
   readonly live: boolean;
   readonly livePort?: number;
   readonly liveHost?: string;
 }
 
-export const worker: Command<WorkerCommandOptions> = async (context, options) => {
+/** `worker`: runs a worker until interrupted. */
+export const worker: Command<WorkerCommandOptions> = {
+  declare: (entry) =>
+    entry
+      .option('--max-cached <n>', 'maximum number of idle runs kept in memory', number)
+      .option('--deployment <name>', 'use worker versioning: runs stay on the build they started on')
+      .option('--build-id <id>', 'name of this build; default: from the content of the workflow code')
+      .option('--no-promote', 'keep starting new runs on the current build until you promote this one')
+      .option(...LIVE_PORT)
+      .option(...LIVE_HOST)
+      .option('--no-live', 'do not serve the live stream of replies'),
+  run: runWorker,
+};
+
+async function runWorker(context: CliContext, options: WorkerCommandOptions): Promise<ExitCode> {
   const { maxCached } = options;
-  const deployment = deploymentOf(options);
+  const deployment = deploymentOptions(options);
   if (maxCached !== undefined && !(Number.isInteger(maxCached) && maxCached >= 0)) {
-    throw new UsageError(`--max-cached ${maxCached}: give a whole number from 0`);
+    throw new UsageError(`--max-cached: expected a whole number from 0, got ${maxCached}`);
   }
   const signal = catchInterrupt();
   const server = await context.server();
@@ -38,7 +55,7 @@ export const worker: Command<WorkerCommandOptions> = async (context, options) =>
   const running = await hostWorker(context, {
     taskQueue: await context.taskQueue(),
     showLog: true,
-    live: liveOf(options),
+    live: liveOptions(options),
     ...(maxCached !== undefined && { maxCachedWorkflows: maxCached }),
     ...(deployment && { deployment }),
   });
@@ -50,39 +67,39 @@ export const worker: Command<WorkerCommandOptions> = async (context, options) =>
   context.note(
     `Worker ${identity} on ${place}, with ${formatCount(agents.length, 'agent')}: ${agents.join(', ')}${ui}`,
   );
-  if (live !== null) context.note(`Read along: GET ${live.url}/runs/ID/events`);
-  if (deployed !== null) context.note(standing(deployed));
+  if (live !== null) context.note(`Live stream: GET ${live.url}/runs/ID/events`);
+  if (deployed !== null) context.note(buildLine(deployed));
   if (context.options.json) {
     const build = deployed && {
       deployment: { name: deployed.deploymentName, buildId: deployed.buildId },
     };
-    const told = { identity, taskQueue, address, namespace, agents, live: live?.url ?? null };
-    context.out(JSON.stringify({ ...told, ...build }));
+    const line = { identity, taskQueue, address, namespace, agents, live: live?.url ?? null };
+    context.out(JSON.stringify({ ...line, ...build }));
   }
   const unwatch = watchEventLoop(context.note);
   try {
     if (!signal.aborted) {
       await Promise.race([running.stopped, once(signal, 'abort')]);
     }
-    context.note('The worker stops; what it has not ended is left to another one.');
+    context.note('The worker stops; calls that it has not finished are left to another worker.');
     await running.shutdown();
     return EXIT.completed;
   } finally {
     unwatch();
   }
-};
+}
 
-function liveOf({
+function liveOptions({
   live,
   livePort: port,
   liveHost: host,
 }: WorkerCommandOptions): LiveOptions | false {
   if (live) return { ...(port !== undefined && { port }), ...(host !== undefined && { host }) };
   if (port === undefined && host === undefined) return false;
-  throw new UsageError('--no-live contradicts --live-port and --live-host; leave one of them out');
+  throw new UsageError('--no-live: expected no --live-port and no --live-host; leave one of them out');
 }
 
-function deploymentOf({
+function deploymentOptions({
   deployment: name,
   buildId,
   promote,
@@ -91,16 +108,16 @@ function deploymentOf({
     if (buildId === undefined && promote) return null;
     const flag = promote ? '--build-id' : '--no-promote';
     throw new UsageError(
-      `${flag} says something about a deployment: name it with --deployment NAME`,
+      `${flag}: expected --deployment NAME, got none; name the deployment`,
     );
   }
   const options = { name, promote, ...(buildId !== undefined && { buildId }) };
-  const fault = deploymentFault(options);
-  if (fault !== null) throw new UsageError(fault);
+  const problem = deploymentFault(options);
+  if (problem !== null) throw new UsageError(problem);
   return options;
 }
 
-function standing(deployed: Deployed): string {
-  if (deployed.isCurrent) return `${titleOf(deployed)}: current, new runs begin on it`;
-  return `${titleOf(deployed)}: not current; new runs begin on it after: ${promotionCommand(deployed)}`;
+function buildLine(deployed: WorkerBuild): string {
+  if (deployed.isCurrent) return `${titleOf(deployed)}: current; new runs start on it`;
+  return `${titleOf(deployed)}: not current; promote it to start new runs on it: ${promotionCommand(deployed)}`;
 }

@@ -12,7 +12,7 @@ export interface KeyOrigin {
 }
 
 /** What a called agent is told of the call that it answers. */
-export interface Called {
+export interface CallOrigin {
   /** The call's own idempotency key: 64 hex digits. */
   readonly key: string;
   /** An earlier run for the same call ended without an outcome; its `once` tools may have run. */
@@ -31,7 +31,7 @@ const LONGEST_CALLER = 300;
  */
 export function keyOrigin(
   run: KeyOrigin & { readonly parentId: string | undefined },
-  called: Called | undefined,
+  called: CallOrigin | undefined,
 ): KeyOrigin {
   const { namespace, workflowId, firstRunId, parentId } = run;
   if (called === undefined || parentId === undefined) return { namespace, workflowId, firstRunId };

@@ -14,7 +14,7 @@ export interface Limits extends LimitSet {
 }
 
 /** US dollars per million tokens. */
-export interface Price {
+export interface ModelPrice {
   readonly input: number;
   readonly cachedInput: number;
   readonly output: number;
@@ -72,7 +72,7 @@ export interface McpUsed {
   /** Hash of the definition before its servers were asked; absent until they are. */
   readonly unlisted?: string;
   /** Servers that could not be had, and that the run does without. */
-  readonly left?: readonly McpLeft[];
+  readonly left?: readonly McpOmission[];
 }
 
 export interface McpPolicy {
@@ -83,7 +83,7 @@ export interface McpPolicy {
   readonly startup?: 'best_effort';
 }
 
-export interface McpLeft {
+export interface McpOmission {
   readonly server: string;
   /** For people. */
   readonly message: string;
@@ -96,7 +96,7 @@ export type OnLimit = 'answer' | 'compose' | 'fail';
 export type ToolCalls = 'parallel' | 'sequential' | 'first';
 export type ToolChoice = 'auto' | 'required' | 'none';
 
-export interface Settings {
+export interface ModelSettings {
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
   /** Tools that the provider executes, in its own form; only with `api: 'responses'`. */
@@ -152,7 +152,7 @@ export interface AgentDefinition {
   readonly toolCalls: ToolCalls;
   readonly onLimit: OnLimit;
   readonly limits: Limits;
-  readonly settings: Settings;
+  readonly settings: ModelSettings;
   /** Absent: the defaults; null: never. */
   readonly compaction?: Compaction | null;
   /** What an answer has to be; absent: any text. */

@@ -4,12 +4,12 @@ import type {
   Compaction,
   LimitSet,
   Limits,
-  McpLeft,
+  McpOmission,
   McpOrigin,
   McpPolicy,
   McpUsed,
   OutputDefinition,
-  Settings,
+  ModelSettings,
   Tag,
   TagSet,
   TemplateUsed,
@@ -107,16 +107,16 @@ const mcpShape = fields<McpUsed>({
     }),
   ),
   unlisted: optional(text),
-  left: optional(list(fields<McpLeft>({ server: text, message: text }))),
+  left: optional(list(fields<McpOmission>({ server: text, message: text }))),
 });
 
-const known = fields<Pick<Settings, 'temperature' | 'maxOutputTokens' | 'nativeTools'>>({
+const known = fields<Pick<ModelSettings, 'temperature' | 'maxOutputTokens' | 'nativeTools'>>({
   temperature: optional(amount),
   maxOutputTokens: optional(amount),
   nativeTools: optional(list(jsonObject)),
 });
 const anySettings = table(json);
-const settingsShape: Shape<Settings> = (value, at) => anySettings(value, at) ?? known(value, at);
+const settingsShape: Shape<ModelSettings> = (value, at) => anySettings(value, at) ?? known(value, at);
 
 export const definitionShape = fields<AgentDefinition>({
   name: text,

@@ -1,5 +1,5 @@
 import type { CallResult } from '../calls/call-result.js';
-import type { Price } from '../definition/definition.js';
+import type { ModelPrice } from '../definition/definition.js';
 import { definitionShape, limitSetShape } from './definition.js';
 import type { Decision } from '../decisions.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
@@ -109,7 +109,7 @@ const turn = fields<Turn>({
 export const configShape = fields<RunConfig>({
   definition: definitionShape,
   limits: fields<EffectiveLimits>({ turn: limitSetShape, run: limitSetShape }),
-  price: nullable(fields<Price>({ input: amount, cachedInput: amount, output: amount })),
+  price: nullable(fields<ModelPrice>({ input: amount, cachedInput: amount, output: amount })),
   window: optional(amount),
   searchAttributes: list(text),
   contextBlob: optional(blobShape),

@@ -1,4 +1,4 @@
-import { checkCalled, type Called } from '../calls/idempotency.js';
+import { checkCalled, type CallOrigin } from '../calls/idempotency.js';
 import type { LimitName, LimitSet, Limits } from '../definition/definition.js';
 import type { Attachment, BlobRef } from '../transcript/messages.js';
 import { isObject, type Json, type JsonObject } from '../json.js';
@@ -37,7 +37,7 @@ export interface RunInput {
   /** Begin with the messages of another run. */
   readonly fork?: ForkInput;
   /** Set by a workflow that calls the agent; the run's idempotency keys derive from it. */
-  readonly called?: Called;
+  readonly called?: CallOrigin;
 }
 
 export interface ForkInput {

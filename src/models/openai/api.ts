@@ -1,48 +1,65 @@
-import type { Capabilities } from '../capabilities.js';
-import type { Tell } from '../deltas.js';
+import type { ModelCapabilities } from '../capabilities.js';
+import type { EmitDelta } from '../deltas.js';
 import type { ModelReply, ModelRequest } from '../model.js';
 import type { Variable } from './native-tools.js';
-import type { Sent } from './refusals.js';
-import type { ReplySource } from './chat/reply.js';
+import type { SentParameter } from './refusals.js';
 
-/** Gathers the events of a stream into the shape of an answer that was sent whole. */
-export interface StreamAssembly {
-  /** Takes any JSON value. Throws a `ModelError` for an event that says that the answer has failed. */
-  add(event: unknown): void;
-  /** True once the provider has given its reason to end: only then is the answer whole. */
-  isFinished(): boolean;
-  /** True when something was said or asked for, so that an end mark alone can make it whole. */
-  hasContent(): boolean;
-  /** Nothing of the answer is coming yet, or just now: a model may be silent for long before it speaks. */
-  isThinking(): boolean;
-  answer(): unknown;
-}
-
-/** A request as it goes out. */
-export interface PreparedRequest {
-  readonly body: { readonly stream?: true };
-  /** What of it a server may refuse. */
-  sent(): readonly Sent[];
-}
-
-/** Puts a request on the wire; what it refers to has been read by then. */
-export type Prepare = (request: ModelRequest, options: { stream: boolean }) => PreparedRequest;
-
-/** One of the protocols that OpenAI's client speaks. */
+/** One of the protocols that OpenAI's client speaks: Chat Completions or Responses. */
 export interface OpenAiApi {
   readonly path: string;
-  /** Reads once what the request refers to. Rejects with a `ModelError`. */
-  preparation(
+  /** Reads once what the request refers to, such as attachments. Rejects with a `ModelError`. */
+  prepare(
     request: ModelRequest,
-    known: {
-      readonly capabilities: Capabilities;
+    context: {
+      readonly capabilities: ModelCapabilities;
       readonly baseUrl: string;
       readonly variable: Variable;
     },
-  ): Promise<Prepare>;
-  /** True for a value that holds an answer, whatever else it holds. */
+  ): Promise<WriteRequest>;
+  /** Returns true for a value that holds an answer, whatever else it holds. */
   isAnswer(value: unknown): boolean;
-  /** An answer as the reply. Throws nothing but `ModelError`. */
+  /** Reads an answer as the reply. Throws a `ModelError` if it is unusable, and no other error. */
   read(value: unknown, source: ReplySource): ModelReply;
-  assemble(tell: Tell, source: ReplySource): StreamAssembly;
+  assemble(emit: EmitDelta, source: ReplySource): StreamAssembly;
+}
+
+/** Writes a request in the form of the wire, once what it refers to has been read. */
+export type WriteRequest = (request: ModelRequest, options: { stream: boolean }) => WrittenRequest;
+
+export interface WrittenRequest {
+  readonly body: { readonly stream?: true };
+  /** Returns the parameters of the body that a server may refuse. */
+  sent(): readonly SentParameter[];
+}
+
+/** Which call a reply or an error belongs to, for messages. */
+export interface CallPlace {
+  /** Without its query, which may hold a secret. */
+  readonly baseUrl: string;
+  readonly model: string;
+  /** False if only a placeholder was sent as the key. */
+  readonly hasKey: boolean;
+  /** Returns the Unix time in milliseconds. */
+  readonly now: () => number;
+}
+
+/** The HTTP response that a reply came in, and the call that it belongs to. */
+export interface ReplySource {
+  readonly headers: Headers;
+  readonly place: CallPlace;
+  /** The tool that executes the model's actions on a screen. */
+  readonly computer?: string;
+}
+
+/** Assembles the events of a stream into an answer as the API sends it without streaming. */
+export interface StreamAssembly {
+  /** Takes any JSON value. Throws a `ModelError` for an event that reports an error. */
+  add(event: unknown): void;
+  /** True once the provider has sent its finish reason: only then is the answer complete. */
+  isFinished(): boolean;
+  /** True once there is text or a call, so that an end mark alone can complete the answer. */
+  hasContent(): boolean;
+  /** True while no text or call is in progress: a model may be silent for long while it reasons. */
+  isThinking(): boolean;
+  answer(): unknown;
 }

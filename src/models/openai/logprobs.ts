@@ -1,5 +1,5 @@
 import { isObject } from '../../core/json.js';
-import type { Alternative, TokenLogprob } from '../model.js';
+import type { TokenAlternative, TokenLogprob } from '../model.js';
 
 /** Tokens whose alternatives are kept: decisions stand at the beginning of a reply. */
 export const MOST_LOGPROBS = 256;
@@ -10,14 +10,14 @@ function isLogprob(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value);
 }
 
-function alternative(token: unknown, logprob: unknown): Alternative | undefined {
+function alternative(token: unknown, logprob: unknown): TokenAlternative | undefined {
   if (typeof token !== 'string' || !isLogprob(logprob)) return undefined;
   // Rounding takes some servers a hair above certainty.
   return { token: token.slice(0, LONGEST_TOKEN), logprob: Math.min(logprob, 0) };
 }
 
 /** A list as OpenAI sends it, or an object from token to number as some servers do. */
-function alternativesOf(value: unknown): readonly Alternative[] {
+function alternativesOf(value: unknown): readonly TokenAlternative[] {
   const pairs: readonly (readonly [unknown, unknown])[] = Array.isArray(value)
     ? value.filter(isObject).map(({ token, logprob }) => [token, logprob] as const)
     : Object.entries(isObject(value) ? value : {});

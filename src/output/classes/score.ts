@@ -1,4 +1,4 @@
-import type { Alternative, TokenLogprob } from '../../models/model.js';
+import type { TokenAlternative, TokenLogprob } from '../../models/model.js';
 import { classOfToken, plain } from './classes.js';
 import { distribution, type Classification } from './distribution.js';
 
@@ -53,7 +53,7 @@ function goesOn({ token }: TokenLogprob, next: TokenLogprob | undefined): boolea
 }
 
 /** The token itself is sometimes missing among its alternatives, and never counts twice. */
-function alternativesAt({ token, logprob, top }: TokenLogprob): readonly Alternative[] {
+function alternativesAt({ token, logprob, top }: TokenLogprob): readonly TokenAlternative[] {
   const byToken = new Map(top.map((one) => [one.token, one.logprob]));
   if (!byToken.has(token)) byToken.set(token, logprob);
   return [...byToken].map(([text, value]) => ({ token: text, logprob: value }));

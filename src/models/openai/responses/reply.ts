@@ -1,8 +1,8 @@
 import { isObject, type JsonObject } from '../../../core/json.js';
 import { logprobsOf } from '../logprobs.js';
-import type { Finish, ModelReply } from '../../model.js';
+import type { FinishReason, ModelReply } from '../../model.js';
 import { replyToError } from '../answer.js';
-import { asFunctionCall, computerCall } from '../computer.js';
+import { asFunctionCall, computerCall } from './computer.js';
 import { requestIdOf } from '../errors.js';
 import { argumentsOf, unusable, type ReplySource } from '../chat/reply.js';
 import { BETWEEN_MESSAGES, keptItems, textOfMessage, type Item } from './items.js';
@@ -65,7 +65,7 @@ function callsIn(output: readonly Item[], source: ReplySource): ModelReply['call
     });
 }
 
-function finishOf({ status, value }: Answer, hasCalls: boolean): Finish {
+function finishOf({ status, value }: Answer, hasCalls: boolean): FinishReason {
   if (status === 'incomplete') {
     const details = value['incomplete_details'];
     const reason = isObject(details) ? details['reason'] : undefined;

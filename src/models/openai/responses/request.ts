@@ -1,13 +1,13 @@
 import { isObject, type Json, type JsonObject } from '../../../core/json.js';
-import { reducedBy, type Capabilities } from '../../capabilities.js';
+import { reduceCapabilities, type ModelCapabilities } from '../../capabilities.js';
 import type { ModelRequest, ModelTool } from '../../model.js';
 import { ModelError } from '../../model-error.js';
-import { truncationFor, withoutHandler, screenCalls, screenOutput } from '../computer.js';
+import { truncationFor, withoutHandler, screenCalls, screenOutput } from './computer.js';
 import { type Item, assistantItems } from './items.js';
 import { instructionsOf, schemaName, type Terms } from '../chat/request.js';
-import { isStrictSchema } from '../../strict-schema.js';
+import { isStrictSchema } from '../is-strict-schema.js';
 import type { PromptMessage } from '../../../core/transcript/messages.js';
-import { attachedPart, type AttachedData, type WirePart } from '../../attachments.js';
+import { attachedPart, type AttachedData, type WirePart } from '../attachment-parts.js';
 import type { Returning } from '../replayed-items.js';
 
 /** The body of `POST /responses`. Settings stand beside these fields under their own names. */
@@ -27,7 +27,7 @@ export interface ResponsesRequest {
 
 export interface ResponsesOptions extends Referred {
   readonly stream: boolean;
-  readonly capabilities: Capabilities;
+  readonly capabilities: ModelCapabilities;
   /** Tools that the provider executes, as they go out. */
   readonly native?: readonly Item[];
 }
@@ -144,7 +144,7 @@ export function responsesRequest(
 ): ResponsesRequest {
   const { without = [] } = request;
   refuseNotOurs(request.settings);
-  const terms: Terms = { takes: reducedBy(capabilities, without), without };
+  const terms: Terms = { takes: reduceCapabilities(capabilities, without), without };
   const instructions = instructionsOf(request, terms);
   const { kept, text } = wireSettings(request.settings, terms);
   const format = wireFormat(request, terms);
