@@ -1,61 +1,62 @@
+import { Context } from '@temporalio/activity';
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import type { Activities, SendMessageInput } from '../core/contract.js';
+import { sha256Hex } from '../core/digest.js';
+import type { AskReceipt } from '../core/inbox.js';
 import { redactJson } from '../secrets/redact-json.js';
 import { redact, redactMessage } from '../secrets/redact.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
-import { callModel } from './model/call-model.js';
-import type { Activities, SendMessageInput } from '../core/contract.js';
+import { askOrStartWorker } from '../updates/ask-or-start.js';
+import { askWorker } from '../updates/control.js';
+import { keepMessages } from './archive-messages.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { followRun } from './follow-run.js';
 import { forkMessages } from './fork-messages.js';
-import { keepMessages } from './archive-messages.js';
 import { loadAgent } from './load-agent.js';
+import { callModel } from './model/call-model.js';
 import { retrieveDocuments } from './retrieve-documents.js';
-import { checkBlob } from './storage.js';
+import { checkBlob } from './storage-faults.js';
 import { runFunction } from './tool/run-function.js';
 import { runTool } from './tool/run-tool.js';
-import { Context } from '@temporalio/activity';
-import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
-import { askOrStartWorker } from '../updates/ask-or-start.js';
-import { askWorker } from '../updates/control.js';
-import { sha256Hex } from '../core/digest.js';
-import type { AskReceipt } from '../core/inbox.js';
 
+/** Creates the activities of a worker. */
 export function createActivities(deps: ActivityDependencies): Activities {
   return {
-    loadAgent: presentable((input) => loadAgent(deps, input)),
-    callModel: presentable((input) => callModel(deps, input)),
-    runTool: presentable((input) => runTool(deps, input)),
-    retrieveDocuments: presentable((input) => retrieveDocuments(deps, input)),
-    keepMessages: presentable((input) => keepMessages(deps, input)),
-    forkMessages: presentable((input) => forkMessages(deps, input)),
-    runFunction: presentable((input) => runFunction(deps, input)),
-    checkBlob: presentable((input) => checkBlob(deps, input)),
-    askRun: presentable(askRun),
-    followRun: presentable(followRun),
+    loadAgent: withSafeErrors((input) => loadAgent(deps, input)),
+    callModel: withSafeErrors((input) => callModel(deps, input)),
+    runTool: withSafeErrors((input) => runTool(deps, input)),
+    retrieveDocuments: withSafeErrors((input) => retrieveDocuments(deps, input)),
+    keepMessages: withSafeErrors((input) => keepMessages(deps, input)),
+    forkMessages: withSafeErrors((input) => forkMessages(deps, input)),
+    runFunction: withSafeErrors((input) => runFunction(deps, input)),
+    checkBlob: withSafeErrors((input) => checkBlob(deps, input)),
+    askRun: withSafeErrors(askRun),
+    followRun: withSafeErrors(followRun),
   };
 }
 
 /**
- * What an activity throws goes into the history: bounded, redacted, and in whole characters (half a
- * one ends the worker's process). Cause and stack stay behind.
+ * Makes the errors of an activity safe for the history: bounded, redacted, in whole characters (half a
+ * character ends the worker's process), and without cause and stack.
  */
-function presentable<I, O>(activity: (input: I) => Promise<O>): (input: I) => Promise<O> {
+function withSafeErrors<I, O>(activity: (input: I) => Promise<O>): (input: I) => Promise<O> {
   return async (input) => {
     try {
       return await activity(input);
     } catch (error) {
-      throw error instanceof CancelledFailure ? redacted(error) : bare(error);
+      throw error instanceof CancelledFailure ? toSafeCancellation(error) : toSafeFailure(error);
     }
   };
 }
 
-/** The SDK knows a cancellation by its very object; that of user code may say anything. */
-function redacted(error: CancelledFailure): CancelledFailure {
+/** The SDK recognizes its own cancellation by identity, so it is replaced only if it holds a secret. */
+function toSafeCancellation(error: CancelledFailure): CancelledFailure {
   const message = redactMessage(error.message);
   return message === error.message ? error : new CancelledFailure(message);
 }
 
-function bare(error: unknown): ApplicationFailure {
+function toSafeFailure(error: unknown): ApplicationFailure {
   const { type, message } = normalizeError(error);
   const known = error instanceof ApplicationFailure ? error : null;
   const details = known?.details && redactJson(known.details);
@@ -67,17 +68,17 @@ function bare(error: unknown): ApplicationFailure {
     ...(details && { details }),
     ...(nextRetryDelay !== undefined && nextRetryDelay !== null && { nextRetryDelay }),
   });
-  // Where in perdure it was thrown says nothing to whom it concerns, and costs a kilobyte each time.
+  // A stack within perdure does not help the reader, and takes a kilobyte of history each time.
   failure.stack = '';
   return failure;
 }
 
-/** Shorter than an attempt of this activity, which Temporal retries when no answer comes. */
+/** Shorter than an attempt of this activity, which Temporal retries if it gets no answer. */
 const WITHIN_MS = 30_000;
-/** Ids of workflows may be longer than those of messages. */
+/** The limit for ids of messages; ids of workflows may be longer, and are then hashed. */
 const MAX_MESSAGE_ID_CHARACTERS = 200;
 
-/** Gives a run a message under an id of its own, so that an attempt that is repeated does no harm. */
+/** Sends a message to a run. The message has an id of its own, so the activity may be repeated. */
 async function askRun({ to, id, message, start }: SendMessageInput): Promise<AskReceipt> {
   const { client, info } = Context.current();
   const ask = { message, id: id.length > MAX_MESSAGE_ID_CHARACTERS ? sha256Hex(id) : id };
@@ -92,19 +93,19 @@ async function askRun({ to, id, message, start }: SendMessageInput): Promise<Ask
         }));
     return { turn, ...(duplicate && { duplicate }) };
   } catch (error) {
-    throw undelivered(error);
+    throw toUndelivered(error);
   }
 }
 
-/** A run that is over, or that there never was, does not come back; all else may pass. */
-function undelivered(error: unknown): unknown {
+/** Only a run that has ended, or never existed, is permanent; Temporal retries anything else. */
+function toUndelivered(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { cause } = error;
-  const final =
+  const isPermanent =
     cause instanceof WorkflowNotFoundError || cause instanceof WorkflowExecutionAlreadyStartedError;
   return ApplicationFailure.create({
     type: 'Undelivered',
     message: error.message,
-    nonRetryable: final,
+    nonRetryable: isPermanent,
   });
 }

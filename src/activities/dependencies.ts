@@ -4,11 +4,11 @@ import type { BlobStore } from '../storage/blob-store.js';
 import type { SegmentSize } from '../core/state.js';
 import type { LiveHub } from '../live/hub.js';
 import type { McpSessions } from '../mcp/sessions.js';
-import type { ModelCatalog } from '../models/catalog.js';
+import type { ModelCatalog } from '../models/model-catalog.js';
 import type { DefinitionCache } from './definitions.js';
 import type { TranscriptCache } from './model/transcript-cache.js';
 
-/** What the activities need of their worker. */
+/** What the worker provides to its activities. */
 export interface ActivityDependencies {
   readonly agents: AgentCatalog;
   readonly models: ModelCatalog;
@@ -17,13 +17,13 @@ export interface ActivityDependencies {
   readonly transcripts: TranscriptCache;
   readonly definitions: DefinitionCache;
   readonly mcp: McpSessions;
-  /** Absent: the engine's own. */
+  /** Size of a segment of the history; absent: the default of the engine. */
   readonly segment?: SegmentSize;
   /** Heartbeat timeout of model calls and retrievals in ms; absent: the default. */
   readonly heartbeatMs?: number;
-  /** Names of the search attributes that the namespace has; looked up once. */
+  /** Returns the names of the namespace's search attributes; they are looked up once. */
   readonly searchAttributes: () => Promise<readonly string[]>;
-  /** Where replies are told while they come; absent: nowhere. */
+  /** Streams replies in progress to readers; absent: replies are not streamed. */
   readonly live?: LiveHub;
   /** Aborts when the worker begins to shut down. */
   readonly stopping: AbortSignal;

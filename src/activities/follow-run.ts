@@ -1,68 +1,65 @@
 import { once } from 'node:events';
 import { Context } from '@temporalio/activity';
 import { WorkflowNotFoundError, type Client, type WorkflowHandle } from '@temporalio/client';
-import { ApplicationFailure } from '@temporalio/common';
-import { nextRunId, segmentFacts, type FollowOptions } from '../history/follow-history.js';
-import type { HistoryFact } from '../history/decode-event.js';
+import { nextRunId, segmentEvents, type FollowOptions } from '../history/follow-history.js';
+import type { HistoryEvent } from '../history/decode-event.js';
 import { outcomeOf } from '../history/projection/state.js';
-import { beginningOf } from '../history/segments.js';
+import { readSegmentStart } from '../history/segments.js';
 import { isObject } from '../core/json.js';
 import type { FollowRunInput, FollowRunResult } from '../core/contract.js';
+import { interruptionCause, retryFailure } from './failures.js';
 import { withHeartbeat } from './heartbeat.js';
 
 /**
- * Follows the run of a called agent that exists already, through all its segments, and returns its
- * outcome. When the call is canceled, it cancels the run and returns what the run then leaves.
+ * Follows the existing run of a called agent through all its segments, and returns its outcome. If the call
+ * is canceled, the activity ends the run as its parent-close policy says, and returns the outcome that
+ * follows. Throws a failure that Temporal retries if the activity is interrupted for another reason.
  */
 export async function followRun(input: FollowRunInput): Promise<FollowRunResult> {
   const context = Context.current();
-  return await withHeartbeat(
-    context,
-    () => undefined,
-    async () => {
-      const { client, cancellationSignal: signal } = context;
-      const handle = client.workflow.getHandle(input.run);
-      const found = await answering(context, handle, input);
-      if (typeof found !== 'string') return found;
-      const run = { id: input.run, runId: found };
-      // The worker's connection cannot break off a poll, so the wait is left; the poll ends by itself.
-      const left = once(signal, 'abort').then(() => null);
-      const end = signal.aborted
-        ? null
-        : await Promise.race([endOf(client, { ...run, signal }), left]);
-      if (end !== null && !signal.aborted) return end;
-      await letGo(context, handle, input);
-      return await endOf(client, { ...run, signal: new AbortController().signal });
-    },
-  );
+  return await withHeartbeat(context, async () => {
+    const { client, cancellationSignal: signal } = context;
+    const handle = client.workflow.getHandle(input.run);
+    const found = await findRun(context, handle, input);
+    if (typeof found !== 'string') return found;
+    const run = { id: input.run, runId: found };
+    // The worker's connection cannot cancel a long poll, so the poll is abandoned and ends by itself.
+    const interrupted = once(signal, 'abort').then(() => null);
+    const end = signal.aborted
+      ? null
+      : await Promise.race([waitForEnd(client, { ...run, signal }), interrupted]);
+    if (end !== null && !signal.aborted) return end;
+    await endFollowedRun(context, handle, input);
+    return await waitForEnd(client, { ...run, signal: new AbortController().signal });
+  });
 }
 
-/** Returns the run id where the run answers this call, else what it is instead. */
-async function answering(
+/** Returns the run id if the run answers this call, else the result that says what the run is instead. */
+async function findRun(
   { client, info }: Context,
   handle: WorkflowHandle,
   { run, key }: FollowRunInput,
 ): Promise<string | FollowRunResult> {
-  const described = await handle.describe().catch(goneOr);
-  const started = described && (await beginningOf(client, run, described.runId));
+  const described = await handle.describe().catch(nullIfNotFound);
+  const started = described && (await readSegmentStart(client, run, described.runId));
   if (!described || !started) return { type: 'lost' };
   const { input } = started;
   const called = isObject(input) ? input['called'] : undefined;
-  // The server says who the parent is; a key alone could be copied.
-  const isOurs =
+  // A key could be copied, so the parent that the server reports has to match, too.
+  const isOwn =
     isObject(called) &&
     called['key'] === key &&
     described.parentExecution?.workflowId === info.workflowExecution?.workflowId;
-  if (isOurs) return described.runId;
+  if (isOwn) return described.runId;
   return { type: 'other', running: described.status.name === 'RUNNING' };
 }
 
-/** Waits for the end of a run, over continue-as-new; `signal` ends the waiting. */
-async function endOf(client: Client, follow: FollowOptions): Promise<FollowRunResult> {
+/** Waits for the end of a run, across continue-as-new. `follow.signal` ends the wait. */
+async function waitForEnd(client: Client, follow: FollowOptions): Promise<FollowRunResult> {
   for (let runId: string | null = follow.runId; runId !== null;) {
-    let last: HistoryFact | undefined;
-    for await (const facts of segmentFacts(client, { ...follow, runId }, { only: 'end' })) {
-      last = facts.at(-1);
+    let last: HistoryEvent | undefined;
+    for await (const events of segmentEvents(client, { ...follow, runId }, { only: 'end' })) {
+      last = events.at(-1);
     }
     runId = nextRunId(last);
     if (runId !== null) continue;
@@ -73,33 +70,35 @@ async function endOf(client: Client, follow: FollowOptions): Promise<FollowRunRe
 }
 
 /**
- * Does to the run what its caller's end means for it. Throws where the activity ends for another
- * reason, such as a worker that shuts down: another attempt then follows the run.
+ * Cancels or terminates the run, as the end of its caller requires. Throws the cancellation if the run
+ * continues without its caller, and a failure that Temporal retries if the caller goes on: then another
+ * attempt follows the run.
  */
-async function letGo(
-  { client, info, cancellationSignal }: Context,
+async function endFollowedRun(
+  context: Context,
   handle: WorkflowHandle,
   { close }: FollowRunInput,
 ): Promise<void> {
-  const reason: unknown = cancellationSignal.reason;
-  const why = reason instanceof Error ? reason.message : '';
+  const { client, info, cancellationSignal } = context;
+  const cause = interruptionCause(context);
+  const isCanceled = cause === 'CANCELLED';
   const caller = info.workflowExecution?.workflowId ?? '';
-  const callerEnded = why === 'NOT_FOUND' && (await isOver(client, caller));
-  if (close === 'abandon' || (why !== 'CANCELLED' && !callerEnded)) {
-    if (why === 'CANCELLED') throw reason;
-    throw ApplicationFailure.create({ type: 'Retry', message: `no longer following: ${why}` });
+  const callerEnded = cause === 'NOT_FOUND' && (await isOver(client, caller));
+  if (close === 'abandon' || (!isCanceled && !callerEnded)) {
+    if (isCanceled) throw cancellationSignal.reason;
+    throw retryFailure(`no longer following: ${cause}`);
   }
   if (callerEnded && close === 'terminate') await handle.terminate('its caller ended');
   else await handle.cancel();
 }
 
-/** A caller that was reset has another run under the same id, which follows the agent itself. */
+/** A caller that was reset runs again under the same id, and follows the called agent itself. */
 async function isOver(client: Client, caller: string): Promise<boolean> {
-  const described = await client.workflow.getHandle(caller).describe().catch(goneOr);
+  const described = await client.workflow.getHandle(caller).describe().catch(nullIfNotFound);
   return described?.status.name !== 'RUNNING';
 }
 
-function goneOr(error: unknown): null {
+function nullIfNotFound(error: unknown): null {
   if (error instanceof WorkflowNotFoundError) return null;
   throw error;
 }

@@ -1,11 +1,10 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import type { ApplicationFailure } from '@temporalio/common';
 import type { Archive } from '../storage/archive.js';
 import { handOn } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { readAgentName, readLineage } from '../history/run-lineage.js';
 import { transcriptOf } from '../history/run-transcript.js';
-import type { ActivityProblem } from '../core/failure.js';
 import { artifactsBefore, promptBefore } from '../core/input/fork.js';
 import type { Message } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
@@ -17,68 +16,65 @@ import {
 } from '../core/transcript/transcript.js';
 import type { ForkMessagesInput, ForkMessagesResult } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { problemFailure } from './failures.js';
+import { formatChunk } from './model/prompt-chunk.js';
 import { withStorageMapping } from './storage-faults.js';
-import { writeChunk } from './model/prompt-chunk.js';
 import { NoRunError } from '../core/errors.js';
 
-/** What is pinned goes into the history, beside the rest that does not. */
+/** The limit for pinned messages, which are recorded in the history; the others are offloaded. */
 const PINNED_BYTES = 128 * 1024;
 
 /**
- * Keeps what the model of another run saw before message `at` as a part of a prompt, and what is attached
- * to it as this run's own. Fails with `ForkRefused` where there is no such run or message, where they
- * cannot be had any more, and where the run is another agent's that `forkFrom` does not name.
+ * Stores the messages that the model of another run saw before message `at` as a part of this run's prompt,
+ * and their attachments as this run's own. Throws `ForkRefused` if the run or the message does not exist,
+ * if messages are no longer available, or if `forkFrom` does not name the other run's agent.
  */
 export async function forkMessages(
   deps: Pick<ActivityDependencies, 'archive' | 'blobs'>,
   input: ForkMessagesInput,
 ): Promise<ForkMessagesResult> {
-  return await withStorageMapping(input, () => forked(deps, input));
+  return await withStorageMapping(input, () => copyMessages(deps, input));
 }
 
-async function forked(
+async function copyMessages(
   { archive, blobs }: Pick<ActivityDependencies, 'archive' | 'blobs'>,
   { run, at, agent, forkFrom = [] }: ForkMessagesInput,
 ): Promise<ForkMessagesResult> {
   const { client, info } = Context.current();
-  const owner = await readAgentName(client, run).catch(asRefused);
+  const owner = await readAgentName(client, run).catch(throwRefused);
   if (owner !== agent && !forkFrom.includes(owner)) {
     throw refused(
-      `fork.run: run "${visible(run)}" is of agent "${visible(owner)}", and agent "${agent}" may not take ` +
-        `its messages; name it in the option forkFrom of "${agent}" to allow that`,
+      `fork.run: run "${visible(run)}" belongs to agent "${visible(owner)}", whose messages agent ` +
+        `"${agent}" may not read; name it in the option forkFrom of "${agent}" to allow that`,
     );
   }
   const faults: unknown[] = [];
-  const watched = watchedArchive(archive, faults);
-  const told = await transcriptOf(client, run, { archive: watched }).catch(asRefused);
-  const { messages: said, total, ownFrom, runId } = told;
+  const watched = watchArchive(archive, faults);
+  const transcript = await transcriptOf(client, run, { archive: watched }).catch(throwRefused);
+  const { messages: all, total, ownFrom, runId } = transcript;
   const name = visible(run);
   if (total === 0) throw refused(`fork.run: run "${name}" has no messages; start a new run`);
   if (at !== undefined && at > total) {
     throw refused(`fork.at: ${at} is more than the ${total} messages of run "${name}"`);
   }
-  const {
-    messages: taken,
-    at: next,
-    needs,
-  } = promptBefore(said, { at: at ?? total, own: ownFrom });
-  if (told.completeFrom > needs) {
-    // What an archive that is down may have is not lost.
+  const { messages: taken, at: next, needs } = promptBefore(all, { at: at ?? total, own: ownFrom });
+  if (transcript.completeFrom > needs) {
+    // An archive that is down may still have the messages.
     if (faults.length > 0) throw faults[0];
     throw refused(
-      `fork.run: of the messages of "${name}" before ${told.completeFrom} some are missing: ` +
-        'neither the server nor the archive has them any more',
+      `fork.run: some messages of "${name}" before ${transcript.completeFrom} are missing: ` +
+        'neither the server nor the archive still has them',
     );
   }
   const to = info.workflowExecution?.workflowId ?? '';
-  const messages = await withAttachments(blobs, taken, {
+  const messages = await takeAttachments(blobs, taken, {
     owners: () => readLineage(client, run),
     to,
   });
-  const pinned = pinnedOf(messages);
-  const artifacts = artifactsBefore(told.artifacts ?? [], said, next);
+  const pinned = selectPinned(messages);
+  const artifacts = artifactsBefore(transcript.artifacts ?? [], all, next);
   return {
-    chunk: { blob: await blobs.put(writeChunk(messages)), count: messages.length },
+    chunk: { blob: await blobs.put(formatChunk(messages)), count: messages.length },
     head: messages.reduce((head, message) => chain(head, toPromptMessage(message)), FIRST_LINK),
     tokens: messages.reduce((sum, message) => sum + messageTokens(message), 0),
     next,
@@ -88,8 +84,8 @@ async function forked(
   };
 }
 
-/** Readers do without an archive that is down; here its errors are collected. */
-function watchedArchive(archive: Archive, faults: unknown[]): Archive {
+/** Wraps an archive to collect the errors that `transcriptOf` ignores. */
+function watchArchive(archive: Archive, faults: unknown[]): Archive {
   return {
     append: (run, messages) => archive.append(run, messages),
     read: (run, range) =>
@@ -100,7 +96,8 @@ function watchedArchive(archive: Archive, faults: unknown[]): Archive {
   };
 }
 
-function pinnedOf(messages: readonly Message[]): readonly Message[] {
+/** Returns the pinned messages, up to `PINNED_BYTES`. */
+function selectPinned(messages: readonly Message[]): readonly Message[] {
   let bytes = 0;
   return messages.filter((message) => {
     if (message.role !== 'user' || message.pinned !== true) return false;
@@ -109,14 +106,14 @@ function pinnedOf(messages: readonly Message[]): readonly Message[] {
   });
 }
 
-/** What is attached to messages becomes this run's. Rejects with a `BlobError` for what cannot be read. */
-async function withAttachments(
+/** Attaches the messages' attachments to this run. Rejects with a `BlobError` if one cannot be read. */
+async function takeAttachments(
   blobs: BlobStore,
   messages: readonly Message[],
   { owners, to }: { readonly owners: () => Promise<readonly string[]>; readonly to: string },
 ): Promise<readonly Message[]> {
   const isAttached = messages.some(
-    (one) => one.role === 'user' && one.attachments?.some((each) => 'blob' in each),
+    (message) => message.role === 'user' && message.attachments?.some((each) => 'blob' in each),
   );
   if (!isAttached) return messages;
   const from = await owners();
@@ -133,16 +130,10 @@ async function withAttachments(
   );
 }
 
-function asRefused(error: unknown): never {
+function throwRefused(error: unknown): never {
   throw error instanceof NoRunError ? refused(`fork.run: ${error.message}`) : error;
 }
 
 function refused(message: string): ApplicationFailure {
-  const problem: ActivityProblem = { type: 'failed', reason: 'input', message };
-  return ApplicationFailure.create({
-    type: 'ForkRefused',
-    nonRetryable: true,
-    message,
-    details: [problem],
-  });
+  return problemFailure({ type: 'failed', reason: 'input', message }, { type: 'ForkRefused' });
 }

@@ -1,18 +1,19 @@
 import type { Context } from '@temporalio/activity';
 import type { Json } from '../core/json.js';
 
-/** Each heartbeat that reaches the server is billed on Temporal Cloud: short work sends none. */
+/** Temporal Cloud bills each heartbeat that reaches the server, so short work sends none. */
 const FIRST_SHARE = 2 / 3;
 const NEXT_SHARE = 1 / 3;
 
 /**
- * Runs work while telling the server that it is alive, from two thirds of the heartbeat timeout on.
- * The beats come from the main loop on purpose: a blocked loop is detected as a lost worker.
+ * Runs work and sends heartbeats meanwhile, from two thirds of the heartbeat timeout on. Each heartbeat
+ * carries what `details` returns at that moment. The heartbeats come from the main event loop on purpose:
+ * a blocked loop is detected as a lost worker.
  */
 export async function withHeartbeat<T>(
   context: Context,
-  details: () => Json | undefined,
   work: () => Promise<T>,
+  details: () => Json | undefined = () => undefined,
 ): Promise<T> {
   const timeoutMs = context.info.heartbeatTimeoutMs;
   if (timeoutMs === undefined) return await work();

@@ -4,27 +4,28 @@ import { filledDefinition } from '../agents/agent-definition.js';
 import type { LoadedAgent } from '../agents/catalog.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { storeContext } from '../storage/context-text.js';
-import type { ActivityProblem } from '../core/failure.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import { renderTemplate } from '../prompts/render-template.js';
 import { effectiveLimits, withinBudget } from '../core/limits.js';
 import type { ContextRef } from '../core/transcript/messages.js';
 import { show } from '../core/text/format-value.js';
 import type { RunConfig } from '../core/state.js';
-import { nearestFirst } from '../tools/nearest.js';
+import { nearestFirst } from '../validation/nearest.js';
 import type { LoadAgentInput } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
-import { needingStorage } from './storage.js';
-import { withMcpTools } from './mcp-listing.js';
-import { searchDelayMs } from './search-delay.js';
+import { problemFailure, searchDelayMs } from './failures.js';
+import { listMcpTools } from './mcp-listing.js';
+import { withStorageMapping } from './storage-faults.js';
 
+/** A context up to this size may travel with every call, if the store is down. */
 const INLINE_CHARACTERS = 16_000;
-/** At most so many agent names are listed when a worker does not have the agent of a run. */
+/** How many agent names an error suggests. */
 const NEAREST = 3;
 
 /**
- * Gives all that a run pins at its start. Fails with `AgentUnknown` (another worker may know it),
- * `AgentRefused` (no worker can start it like this) or `AgentNeedsTime` (ask `patient`ly).
+ * Returns all that a run pins at its start. Throws `AgentUnknown` if another worker may have the agent,
+ * `AgentRefused` if no worker can start it with this input, and `AgentNeedsTime` if it has to be loaded
+ * with `patient`.
  */
 export async function loadAgent(
   deps: ActivityDependencies,
@@ -33,10 +34,10 @@ export async function loadAgent(
   const { agents, definitions, models, blobs, mcp, searchAttributes, segment, heartbeatMs } = deps;
   const loaded = agents.named(input.agent);
   if (loaded === undefined) throw unknownAgent(input, agents.names);
-  const definition = await complete({ mcp }, loaded, input);
-  if (definition.hash !== loaded.definition.hash) definitions.note(definition);
+  const definition = await createDefinition({ mcp }, loaded, input);
+  if (definition.hash !== loaded.definition.hash) definitions.add(definition);
   if (definition.model === '') {
-    throw refused(`agent "${definition.name}" names no model; give it one, or set PERDURE_MODEL`);
+    throw refused(`agent "${definition.name}" has no model; give it one, or set PERDURE_MODEL`);
   }
   const asked = effectiveLimits(definition.limits, input.limits);
   if (typeof asked === 'string') throw refused(asked);
@@ -44,11 +45,11 @@ export async function loadAgent(
   const { price, window } = models.resolve(definition.model);
   if (price === null && (isSet(limits.turn.costUsd) || isSet(limits.run.costUsd))) {
     throw refused(
-      `limits.costUsd: nobody knows the price of model "${definition.model}"; ` +
+      `limits.costUsd: the price of model "${definition.model}" is unknown; ` +
         'give `price` with the model in the config, or use limits.tokens',
     );
   }
-  const contextBlob = await needingStorage(input, () => keepContext(blobs, input));
+  const contextBlob = await withStorageMapping(input, () => offloadContext(blobs, input));
   return {
     definition,
     limits,
@@ -62,33 +63,35 @@ export async function loadAgent(
   };
 }
 
-/** The definition of this run; to ask MCP servers, there has to be time. */
-async function complete(
+/** Creates the definition of this run. Asking MCP servers for their tools takes time, so it needs `patient`. */
+async function createDefinition(
   deps: Pick<ActivityDependencies, 'mcp'>,
   loaded: LoadedAgent,
   input: LoadAgentInput,
 ): Promise<AgentDefinition> {
-  const definition = filled(loaded, input);
+  const definition = fillTemplate(loaded, input);
   if (loaded.agent.mcp.length === 0) return definition;
   if (input.patient !== true) {
     throw ApplicationFailure.create({
       type: 'AgentNeedsTime',
       nonRetryable: true,
-      message: 'its MCP servers have to be asked for their tools',
+      message: 'its MCP servers must be asked for their tools',
     });
   }
-  return await withMcpTools(deps, loaded, { definition, refuse: refused });
+  return await listMcpTools(deps, loaded, { definition, refuse: refused });
 }
 
-/** The definition of this run: where the instructions are a template, with its arguments. */
-function filled(
+/** Fills the instructions with the run's arguments, if they are a template. */
+function fillTemplate(
   { agent, definition }: LoadedAgent,
   { args = {} }: LoadAgentInput,
 ): AgentDefinition {
   const { template } = agent;
   if (template === null) {
     if (Object.keys(args).length === 0) return definition;
-    throw refused(`args: agent "${agent.name}" takes none; its instructions are no template`);
+    throw refused(
+      `args: agent "${agent.name}" takes none, because its instructions are not a template`,
+    );
   }
   try {
     const instructions = renderTemplate(template, args);
@@ -98,8 +101,8 @@ function filled(
   }
 }
 
-/** A small one may also travel with every call, should the store be down. */
-async function keepContext(
+/** Stores the run's context. Null if there is none, or if the store is down and the context is small. */
+async function offloadContext(
   blobs: BlobStore,
   { context, root = '' }: Pick<LoadAgentInput, 'context' | 'root'>,
 ): Promise<ContextRef | null> {
@@ -116,7 +119,7 @@ function isSet(limit: number | null | undefined): boolean {
   return limit !== undefined && limit !== null;
 }
 
-/** Retryable, for each attempt may reach a worker that has it; a probe has all the time there is. */
+/** Creates a failure that Temporal retries, because the next attempt may reach a worker that has the agent. */
 function unknownAgent(
   { agent, blocked }: LoadAgentInput,
   known: readonly string[],
@@ -127,21 +130,16 @@ function unknownAgent(
   const message =
     `agent: expected an agent of this worker, got ${show(agent)} (${list}); start a worker that ` +
     'has it, or cancel this run and start one with the right name';
-  const problem: ActivityProblem = { type: 'blocked', reason: 'agent_missing', message };
-  return ApplicationFailure.create({
-    type: 'AgentUnknown',
-    message,
-    details: [problem],
-    ...(blocked && { nextRetryDelay: searchDelayMs(Context.current().info.attempt) }),
-  });
+  return problemFailure(
+    { type: 'blocked', reason: 'agent_missing', message },
+    {
+      type: 'AgentUnknown',
+      isRetryable: true,
+      ...(blocked && { retryAfterMs: searchDelayMs(Context.current().info.attempt) }),
+    },
+  );
 }
 
 function refused(message: string): ApplicationFailure {
-  const problem: ActivityProblem = { type: 'failed', reason: 'input', message };
-  return ApplicationFailure.create({
-    type: 'AgentRefused',
-    nonRetryable: true,
-    message,
-    details: [problem],
-  });
+  return problemFailure({ type: 'failed', reason: 'input', message }, { type: 'AgentRefused' });
 }

@@ -2,35 +2,37 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { BlobError, type BlobStore } from '../storage/blob-store.js';
 import { cutText, fitText, kept, type FitOptions, type FittedText } from '../tools/result/cut.js';
 
-/** Waits before the store is asked again, in milliseconds. */
-const AGAIN_MS = [100, 500, 1_500];
+/** Waits before each further attempt to write, in milliseconds. */
+const RETRY_MS = [100, 500, 1_500];
 
 /**
- * Keeps a text that has already been paid for, or that tells of something that has happened. A store
- * that fails is asked again, the work behind the text is never done again for its sake: in the end
- * the head and the tail are kept, and say what is lost and why.
+ * Returns a text that fits the history, and offloads the whole text to the blob store if it is too large.
+ * The text has been paid for, or reports a side effect, so a store that stays down never causes the work
+ * to be repeated: then the head and the tail are returned, with a note on what is lost and why.
  */
-export async function keepText(
+export async function offloadText(
   text: string,
   store: BlobStore,
   options: FitOptions = {},
 ): Promise<FittedText> {
-  const end = await patiently(() => fitText(text, store, options));
-  if ('done' in end) return end.done;
-  return {
-    text: cutText(text, { lost: end.fault, keepBytes: kept(options.maxBytes ?? Infinity) }),
-  };
+  const stored = await retryStore(() => fitText(text, store, options));
+  if ('value' in stored) return stored.value;
+  const keepBytes = kept(options.maxBytes ?? Infinity);
+  return { text: cutText(text, { lost: stored.fault, keepBytes }) };
 }
 
-/** Asks a store again that fails, some times; then says how it failed. */
-export async function patiently<T>(
+/**
+ * Repeats work that fails with a `BlobError` up to three times, over about two seconds. Returns its value,
+ * or the message of the last error. Throws any other error at once.
+ */
+export async function retryStore<T>(
   work: () => Promise<T>,
-): Promise<{ readonly done: T } | { readonly fault: string }> {
+): Promise<{ readonly value: T } | { readonly fault: string }> {
   let fault = '';
-  for (const waitMs of [0, ...AGAIN_MS]) {
+  for (const waitMs of [0, ...RETRY_MS]) {
     if (waitMs > 0) await pause(waitMs);
     try {
-      return { done: await work() };
+      return { value: await work() };
     } catch (error) {
       if (!(error instanceof BlobError)) throw error;
       fault = error.message;

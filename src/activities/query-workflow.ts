@@ -1,71 +1,76 @@
 import { once } from 'node:events';
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
-import { ApplicationFailure } from '@temporalio/common';
+import type { ApplicationFailure } from '@temporalio/common';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Message } from '../core/transcript/messages.js';
 import type { PromptPage, TranscriptPage } from '../core/status.js';
 import type { PromptChunk } from '../core/transcript/transcript.js';
 import type { ActivityDependencies } from './dependencies.js';
+import { retryFailure } from './failures.js';
 import { readChunk } from './model/prompt-chunk.js';
 
-/** A query that is silent for so long waits in the queue of a worker that is gone. */
-const SILENT_MS = 500;
+/** A query without an answer for this long is in the queue of a worker that is gone. */
+const SILENCE_MS = 500;
 
-/**
- * What an activity may ask the workflow that scheduled it. The run id is named: a retried attempt
- * must not read the next segment. `stopping` aborts when the worker shuts down: an answer could
- * then take as long as the shutdown, while another worker has it at once.
- */
-export interface OwnWorkflow {
-  /** What was said, by number; of this segment only. */
-  said(from: number, to: number): Promise<readonly Message[]>;
-  /** What the model sees, by place in the prompt; what lies in chunks comes from the blob store. */
+/** The queries that an activity may send to the workflow that scheduled it. */
+export interface WorkflowQueries {
+  /** Returns messages by number, from `from` up to, but not including, `to`; of this segment only. */
+  messages(from: number, to: number): Promise<readonly Message[]>;
+  /**
+   * Returns what the model sees, by place in the prompt. Chunks come from the blob store; rejects with a
+   * `StoreFault` if one cannot be read.
+   */
   prompt(from: number, to: number): Promise<readonly Message[]>;
   definition(): Promise<AgentDefinition>;
 }
 
-export function ownWorkflow(
+/**
+ * Returns the queries to the workflow that scheduled an activity. They name the run id, because a retried
+ * attempt must not read the next segment. When `stopping` aborts, a query rejects to be retried: during
+ * the shutdown an answer could take long, while another worker has it at once.
+ */
+export function queryWorkflow(
   context: Context,
   { stopping, blobs }: Pick<ActivityDependencies, 'stopping' | 'blobs'>,
-): OwnWorkflow {
+): WorkflowQueries {
   const { client, info } = context;
   const execution = info.workflowExecution;
   if (execution === undefined) throw new Error('this activity was not scheduled by a workflow');
   const handle = client.workflow.getHandle(execution.workflowId, execution.runId);
-  const ask = <T>(query: string, ...input: unknown[]): Promise<T> =>
-    insistently(() => handle.query<T, unknown[]>(query, ...input), {
+  const query = <T>(name: string, ...input: unknown[]): Promise<T> =>
+    askTwice(() => handle.query<T, unknown[]>(name, ...input), {
       onSilence: () => resetSticky(client, info.namespace, execution),
       stopping,
     });
   return {
-    async said(from, to) {
+    async messages(from, to) {
       const messages: Message[] = [];
       for (let next = from; next < to; next = (messages.at(-1)?.n ?? to) + 1) {
-        const page = await ask<TranscriptPage>('transcript', { from: next, to, side: true });
+        const page = await query<TranscriptPage>('transcript', { from: next, to, side: true });
         if (page.messages.length === 0) break;
         messages.push(...page.messages);
       }
       return messages;
     },
     async prompt(from, to) {
-      const first = await ask<PromptPage>('prompt', { from, to });
-      const chunked = from < first.start ? await allOf(first.chunks, blobs) : [];
+      const first = await query<PromptPage>('prompt', { from, to });
+      const chunked = from < first.start ? await readChunks(first.chunks, blobs) : [];
       const messages = [...chunked.slice(from, to), ...first.messages];
       while (from + messages.length < to) {
-        const page = await ask<PromptPage>('prompt', { from: from + messages.length, to });
+        const page = await query<PromptPage>('prompt', { from: from + messages.length, to });
         if (page.messages.length === 0) break;
         messages.push(...page.messages);
       }
       return messages;
     },
-    definition: () => ask<AgentDefinition>('definition'),
+    definition: () => query<AgentDefinition>('definition'),
   };
 }
 
-async function allOf(
+async function readChunks(
   chunks: readonly PromptChunk[],
   blobs: BlobStore,
 ): Promise<readonly Message[]> {
@@ -73,18 +78,18 @@ async function allOf(
   return read.flat();
 }
 
-/** Asks, and asks again on a fresh queue when nobody answers; the first answer counts. */
-async function insistently<T>(
+/** Asks, and asks again on a fresh queue if there is no answer; the first answer counts. */
+async function askTwice<T>(
   ask: () => Promise<T>,
   on: { onSilence: () => Promise<void>; stopping: AbortSignal },
 ): Promise<T> {
-  if (on.stopping.aborted) throw shuttingDown();
+  if (on.stopping.aborted) throw shutdownFailure();
   const over = new AbortController();
-  const again = silence(over.signal).then(on.onSilence).then(ask);
+  const again = pause(SILENCE_MS, undefined, { signal: over.signal }).then(on.onSilence).then(ask);
   try {
     return await Promise.race([
       Promise.any([ask(), again]),
-      whenStopping(on.stopping, over.signal),
+      rejectWhenStopping(on.stopping, over.signal),
     ]);
   } catch (error) {
     throw error instanceof AggregateError ? (error.errors[0] ?? error) : error;
@@ -93,20 +98,13 @@ async function insistently<T>(
   }
 }
 
-async function silence(signal: AbortSignal): Promise<void> {
-  await setTimeout(SILENT_MS, undefined, { signal });
-}
-
-async function whenStopping(stopping: AbortSignal, signal: AbortSignal): Promise<never> {
+async function rejectWhenStopping(stopping: AbortSignal, signal: AbortSignal): Promise<never> {
   await once(stopping, 'abort', { signal });
-  throw shuttingDown();
+  throw shutdownFailure();
 }
 
-function shuttingDown(): ApplicationFailure {
-  return ApplicationFailure.create({
-    type: 'Retry',
-    message: 'this worker is shutting down; another one takes the call over',
-  });
+function shutdownFailure(): ApplicationFailure {
+  return retryFailure('this worker is shutting down; another one takes the call over');
 }
 
 async function resetSticky(

@@ -5,10 +5,11 @@ import type { Json } from '../core/json.js';
 import type { ContextRef } from '../core/transcript/messages.js';
 
 /**
- * The run's `context`, wherever it lies; null where it has none. Rejects with a `BlobError`, and for the
- * context of a run that is not this one's caller with a failure that no further attempt changes.
+ * Returns the run's `context`, inline or from the blob store; null if it has none. Rejects with a
+ * `BlobError`, or with a failure that is not retried if the context belongs to a run that is not a caller
+ * of this one.
  */
-export async function runContext(
+export async function readRunContext(
   input: { readonly context?: Json; readonly contextBlob?: ContextRef },
   blobs: BlobStore,
 ): Promise<Json> {

@@ -25,117 +25,126 @@ export type {
   RunToolResult,
 } from './guards/recorded.js';
 
+/** Input of the activity that loads the agent of a new run. */
 export interface LoadAgentInput {
   readonly agent: string;
   readonly limits: Limits;
-  /** Agents above the run. */
+  /** How many agents are above the run; absent for a run without a caller. */
   readonly depth?: number;
-  /** For instructions that are a template. */
+  /** Arguments for instructions that are a template. */
   readonly args?: JsonObject;
-  /** What the caller has left. */
+  /** What the caller has left of its limits. */
   readonly budget?: LimitSet;
-  /** Only handed over when it is too large to travel with every call. */
+  /** The run's context; present only if it is too large to travel with every call. */
   readonly context?: Json;
   /** With `context`: id of the run that owns it, the one above all its callers. */
   readonly root?: string;
-  /** There is time to ask the agent's MCP servers for their tools. */
+  /** The activity has time to ask the agent's MCP servers for their tools. */
   readonly patient?: true;
-  /** This is a probe of a blocked run: an agent that is missing, or a store that is down, is waited for. */
+  /** Why the run is blocked, if this is a probe; the same problem is then retried, not reported again. */
   readonly blocked?: AgentBlock;
 }
 
-/** Constant in size, however long the conversation: the prompt is named, not carried. */
+/** Input of a model call. Its size does not grow with the conversation: it names the prompt by digest. */
 export interface CallModelInput {
   /** How many canonical messages the prompt has. */
   readonly upTo: number;
-  /** Digest of the definition and of these messages as the model sees them. */
+  /** Digest of these messages as the model sees them. The definition has a hash of its own. */
   readonly head: string;
   /** Hash of the pinned definition. */
   readonly definition: string;
   readonly turn: number;
   readonly step: number;
+  /** The turn is at a limit: the model has to answer without calls. */
   readonly closing?: true;
-  /** Summarize the messages before this place in the prompt; this is no step. */
+  /** Place in the prompt: the messages before it are summarized. The call is then not a step. */
   readonly compact?: number;
-  /** Of a summary: tokens that the model reads at most, where somebody knows. */
+  /** For a summary: how many tokens the model reads at most; absent if unknown. */
   readonly window?: number;
   readonly maxOutputTokens?: number;
-  /** Where the run was forked; a part of the ids of its calls. */
+  /** Message number at which the run was forked; a part of the ids of its calls. */
   readonly fork?: number;
-  /** What the server has refused before in this run. */
+  /** Request parameters that the server has refused earlier in this run. */
   readonly without?: readonly string[];
-  /** Only for agents with a function that reads it. */
+  /** The run's context; present only for agents with a function that reads it. */
   readonly context?: Json;
   readonly contextBlob?: ContextRef;
-  /** This is a probe of a blocked run: the same trouble again is waited out, not reported again. */
+  /** Why the run is blocked, if this is a probe; the same problem is then retried, not reported again. */
   readonly blocked?: ModelBlock;
   /** The reply that an earlier call of this step has paid for and could not check (a `PaidReply`). */
   readonly paid?: Json;
 }
 
+/** Input of a tool call. */
 export interface RunToolInput {
+  /** Hash of the pinned definition. */
   readonly definition: string;
   readonly turn: number;
   readonly step: number;
   readonly call: ToolCall;
   /** The pinned effect of the tool. */
   readonly effect: Effect;
+  /** The idempotency key of the call. */
   readonly key: string;
   readonly context?: Json;
   readonly contextBlob?: ContextRef;
-  /** Only in a run that has artifacts. */
+  /** Present only in a run that has artifacts. */
   readonly artifacts?: CallArtifacts;
-  /** Of a tool of an MCP server that has changed: the form of it that a person has accepted. */
+  /** For a changed tool of an MCP server: the definition that a person has accepted. */
   readonly accepted?: string;
+  /** Why the run is blocked, if this is a probe. */
   readonly blocked?: ToolBlock;
-  /** Of a `once` tool: an earlier run for the same call may have executed it. */
+  /** For a `once` tool: an earlier activity may have executed this call. */
   readonly again?: true;
-  /** Only look whether this worker can execute the call; execute nothing. */
+  /** The activity only checks whether its worker could execute the call. */
   readonly find?: true;
 }
 
-/** A call whose outcome is unknown, to be looked up at its destination. */
+/** Input of `verify`, which finds out what became of a call with an unknown outcome. */
 export interface RunFunctionInput extends RunToolInput {
   readonly function: 'verify';
 }
 
-/** Names the prompt as a model call does. */
+/** Input of `retrieve`. It names the prompt as a model call does. */
 export interface RetrieveInput {
   readonly upTo: number;
   readonly head: string;
   readonly definition: string;
   readonly turn: number;
-  /** How many of the newest messages of the prompt are what the turn is about. */
+  /** How many of the newest messages of the prompt are the subject of the turn. */
   readonly asked: number;
   readonly context?: Json;
   readonly contextBlob?: ContextRef;
+  /** Why the run is blocked, if this is a probe. */
   readonly blocked?: ToolBlock;
 }
 
+/** Input of the activity that stores messages outside the history. */
 export interface KeepMessagesInput {
-  /** First execution run id: with namespace and workflow id it names the run for ever. */
+  /** First execution run id: with namespace and workflow id it identifies the run permanently. */
   readonly firstRunId: string;
-  /** Numbers of messages (first, and first not) that go to the archive. */
+  /** Numbers of the messages for the archive: the first one, and the first one that stays. */
   readonly archive: { readonly from: number; readonly to: number } | null;
-  /** Places in the prompt (first, and first not) that go to the blob store as one chunk. */
+  /** Places in the prompt that go to the blob store as one chunk: the first one, and the first that stays. */
   readonly chunk: { readonly from: number; readonly to: number } | null;
-  /** The run cannot go on without it: a store that is down blocks the run. */
+  /** The run cannot continue without this: a store that is down blocks the run. */
   readonly must?: true;
   /** This is a probe of a blocked run. */
   readonly blocked?: 'storage';
 }
 
+/** Input of the activity that sends a message to a run. */
 export interface SendMessageInput {
-  /** The run that gets it. */
+  /** The workflow id of the run that receives the message. */
   readonly to: string;
-  /** Of the message. */
+  /** The id of the message. */
   readonly id: string;
   readonly message: string;
-  /** What to start where there is no such run. */
+  /** The run to start if it does not exist. */
   readonly start?: RunInput;
 }
 
-/** Names the run of a called agent, and how to recognize it. */
+/** Identifies the run of a called agent. */
 export interface FollowRunInput {
   /** Its workflow id. */
   readonly run: string;
@@ -145,12 +154,15 @@ export interface FollowRunInput {
   readonly close: ParentClose;
 }
 
+/** Input of the activity that copies messages from another run. */
 export interface ForkMessagesInput {
+  /** The workflow id of the other run. */
   readonly run: string;
-  /** The agent of the run that begins with these messages, and those whose messages it may take beside its own. */
+  /** The agent of the new run. */
   readonly agent: string;
+  /** Other agents whose messages this agent may read. */
   readonly forkFrom?: readonly string[];
-  /** Number of the first message that is not taken; absent: all are. */
+  /** Number of the first message that is not copied; absent: all messages are copied. */
   readonly at?: number;
   /** This is a probe of a blocked run. */
   readonly blocked?: 'storage';
@@ -163,7 +175,10 @@ export interface CheckBlobInput {
   readonly work: string;
 }
 
-/** The seam between workflow and worker. Names and fields are recorded in histories: they are for ever. */
+/**
+ * The boundary between workflow and worker. Histories record the names and fields, so from the first release
+ * on they are permanent.
+ */
 export interface Activities {
   readonly loadAgent: (input: LoadAgentInput) => Promise<RunConfig>;
   readonly callModel: (input: CallModelInput) => Promise<RecordedReply>;

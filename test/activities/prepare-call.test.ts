@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { RunToolInput } from '../../src/core/contract.js';
 import type { ActivityDependencies } from '../../src/activities/dependencies.js';
 import type { PinnedAgent } from '../../src/activities/definitions.js';
-import { mcpTool } from '../../src/activities/tool/mcp-tool.js';
+import { findMcpTool } from '../../src/activities/tool/mcp-tool.js';
 import { prepareCall, type PreparedCall } from '../../src/activities/tool/prepare-call.js';
 import type { Effect } from '../../src/core/definition/definition.js';
 import { sha256Hex } from '../../src/core/digest.js';
@@ -30,13 +30,13 @@ const { definition } = config({ tools: [pinned] });
 /** Prepares a call of the pinned tool on a worker that has `tool` now. */
 async function prepare(
   tool: ReturnType<typeof look> | null,
-  given: unknown = { at: 'x' },
+  args: unknown = { at: 'x' },
 ): Promise<PreparedCall> {
   const tools = createToolRegistry(tool === null ? [] : [tool]);
   const found = { definition, tools, agent: undefined, current: false };
   const deps = { definitions: { find: async () => found } } as unknown as ActivityDependencies;
   const context = { info: { attempt: 1 } } as Context;
-  const json = JSON.stringify(given);
+  const json = JSON.stringify(args);
   const call = { id: 'call_1_1_0', name: 'look', arguments: json, digest: sha256Hex(json) };
   const input: RunToolInput = {
     definition: 'h',
@@ -49,7 +49,7 @@ async function prepare(
   return await prepareCall(deps, context, input);
 }
 
-describe('a pinned tool on a worker that has moved on', () => {
+describe('a pinned tool on a worker with newer code', () => {
   test.each([
     ['description', { description: 'looks again' }],
     ['timeout', { timeout: 1 }],
@@ -63,7 +63,7 @@ describe('a pinned tool on a worker that has moved on', () => {
       'input, by a further optional field',
       { input: z.object({ at: z.string(), by: z.string().optional() }) },
     ],
-  ])('is called as it was pinned when it has another %s', async (_field, rest) => {
+  ])('is called as it was pinned if it has another %s', async (_field, rest) => {
     const prepared = await prepare(look(rest));
     expect(prepared).toMatchObject({ ok: true, pinned, value: { at: 'x' } });
   });
@@ -83,14 +83,14 @@ describe('a pinned tool on a worker that has moved on', () => {
       'not as it is now',
     ],
     ['place: none', null, 'tool_missing', '"look"'],
-  ])('blocks the run when it has another %s', async (_what, tool, type, message) => {
+  ])('blocks the run if it has another %s', async (_what, tool, type, message) => {
     await expect(prepare(tool)).rejects.toMatchObject({
       type,
       message: expect.stringContaining(message),
     });
   });
 
-  test('refuses to the model what was wrong before and is wrong now', async () => {
+  test('refuses arguments that were wrong before and are wrong now', async () => {
     expect(
       await prepare(look({ input: z.object({ where: z.string() }) }), { at: 7 }),
     ).toMatchObject({
@@ -107,15 +107,15 @@ describe('a pinned tool of an MCP server', () => {
   if (listed === null) throw new Error('no tool');
   const first = usableTool(served({ look: 'read' }), listed);
   if (!first.ok) throw new Error(first.problem);
-  const wanted = { pinned: first.definition, accepted: undefined, resolve: '' };
+  const mcpCall = { pinned: first.definition, accepted: undefined, resolve: '' };
   const session = { listing: async () => [listed] };
   const deps = { mcp: { of: () => session } } as unknown as ActivityDependencies;
   const found = async (effects: Record<string, Effect>) => {
     const agent = { definition, agent: { mcp: [served(effects)] } };
-    return await mcpTool(deps, agent as unknown as PinnedAgent, wanted);
+    return await findMcpTool(deps, agent as unknown as PinnedAgent, mcpCall);
   };
 
-  test('blocks the run when the worker gives it another effect now, though its server says the same', async () => {
+  test('blocks the run if the worker now gives it another effect, though its server is unchanged', async () => {
     expect(await found({ look: 'read' })).toMatchObject({ ok: true });
     expect(await found({})).toMatchObject({
       ok: false,

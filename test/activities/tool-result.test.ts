@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { callArtifacts } from '../../src/activities/tool/call-artifacts.js';
-import { checkedEnding } from '../../src/activities/tool/validate-output.js';
-import { keepResult, writeResult } from '../../src/activities/tool/tool-result.js';
+import { openArtifacts } from '../../src/activities/tool/tool-context.js';
+import {
+  recordResult,
+  serializeResult,
+  validateResult,
+} from '../../src/activities/tool/tool-result.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import type { Effect } from '../../src/core/definition/definition.js';
@@ -31,11 +34,11 @@ function memory(): BlobStore {
 }
 
 describe('a result', () => {
-  test('that is an artifact is kept whatever its size; the model reads how it begins', async () => {
+  test('that is an artifact is stored at any size, and the model reads its beginning', async () => {
     const blobs = memory();
-    const written = await writeResult(artifact([1], { summary: 's' }), tool('read'));
-    const kept = await keepResult({}, written, blobs);
-    expect(kept).toEqual({
+    const serialized = await serializeResult(artifact([1], { summary: 's' }), tool('read'));
+    const recorded = await recordResult({}, serialized, blobs);
+    expect(recorded).toEqual({
       text: '[1]',
       artifact: {
         name: 'export_result',
@@ -47,15 +50,19 @@ describe('a result', () => {
   });
 
   test('of a tool that ends the turn is the answer, and an artifact beside it', async () => {
-    const written = await writeResult(artifact({ n: 1 }), tool('read'));
-    const kept = await keepResult({ ends: true }, written, memory());
-    expect(kept).toMatchObject({ text: '{"n":1}', output: { n: 1 }, artifact: { kind: /keys n/ } });
+    const serialized = await serializeResult(artifact({ n: 1 }), tool('read'));
+    const recorded = await recordResult({ ends: true }, serialized, memory());
+    expect(recorded).toMatchObject({
+      text: '{"n":1}',
+      output: { n: 1 },
+      artifact: { kind: /keys n/ },
+    });
   });
 
-  test('that no artifact can keep fails a read, and is told as it is where something was done', async () => {
+  test('that cannot be an artifact fails a read, and is an ordinary result of any other tool', async () => {
     const bytes = artifact({ file: Buffer.from([1]) });
-    await expect(writeResult(bytes, tool('read'))).rejects.toThrow(ToolError);
-    const { content, artifact: none } = await writeResult(bytes, tool('once'));
+    await expect(serializeResult(bytes, tool('read'))).rejects.toThrow(ToolError);
+    const { content, artifact: none } = await serializeResult(bytes, tool('once'));
     expect(content).toMatch(
       /^\[no artifact: the value holds 1 bytes.*\]\n\{"file":\{"type":"binary"/,
     );
@@ -63,59 +70,68 @@ describe('a result', () => {
     expect(warnings.at(-1)).toContain('Export: the value holds 1 bytes');
   });
 
-  test('is told without a name where the store stays down: what was done is done', async () => {
+  test('has no name if the store stays down, because the tool has already run', async () => {
     const down = {
       ...memory(),
       put: () => Promise.reject(new BlobError('unwritable', 'disk full')),
     };
-    const kept = await keepResult({}, await writeResult(artifact([1]), tool('once')), down);
-    expect(kept).not.toHaveProperty('artifact');
-    expect(kept.text).toMatch(/^\[no artifact\]\n.*disk full/s);
+    const recorded = await recordResult(
+      {},
+      await serializeResult(artifact([1]), tool('once')),
+      down,
+    );
+    expect(recorded).not.toHaveProperty('artifact');
+    expect(recorded.text).toMatch(/^\[no artifact\]\n.*disk full/s);
   });
 
-  test('that ends the turn and is not what the agent gives fails a read only', async () => {
-    const contract = z.object({ n: z.number().default(1) });
-    const given = { name: 't', contract, effect: 'read' } as const;
+  test('that ends the turn and does not fit the output of the agent fails a read only', async () => {
     const warn = (): void => undefined;
-    expect(await checkedEnding(given, {}, warn)).toEqual({ n: 1 });
-    await expect(checkedEnding(given, { n: 'x' }, warn)).rejects.toThrow('n: expected number');
+    const contract = z.object({ n: z.number().default(1) });
+    const read = { name: 't', effect: 'read' } as const;
+    expect(await validateResult(read, {}, { contract, warn })).toEqual({ n: 1 });
+    const wrong = validateResult(read, { n: 'x' }, { contract, warn });
+    await expect(wrong).rejects.toThrow('n: expected number');
     const large = { n: 1, more: 'x'.repeat(70_000) };
-    const loose = { ...given, contract: z.looseObject({}) };
-    await expect(checkedEnding(loose, large, warn)).rejects.toThrow('at most 65536 fit');
-    expect(await checkedEnding({ ...given, effect: 'once' }, { n: 'x' }, warn)).toEqual({ n: 'x' });
+    const tooLarge = validateResult(read, large, { contract: z.looseObject({}), warn });
+    await expect(tooLarge).rejects.toThrow('at most 65536 fit');
+    const once = { name: 't', effect: 'once' } as const;
+    expect(await validateResult(once, { n: 'x' }, { contract, warn })).toEqual({ n: 'x' });
   });
 });
 
-describe('what a call gets of the artifacts', () => {
+describe('the artifacts of a call', () => {
   const call = { id: 'c', name: 't', arguments: '{}', digest: '' };
 
-  test('is the value as it was, read by a schema where one is given', async () => {
+  test('return the stored value, parsed by a schema if one is given', async () => {
     const blobs = memory();
     const named = [
       { name: 'rows', blob: await blobs.put('[{"at":"2026-11-21"}]') },
       { name: 'note', blob: await blobs.put('[1'), text: true as const },
     ];
-    const { names, get } = await callArtifacts({ call, artifacts: { named } }, blobs);
+    const { names, get } = await openArtifacts({ call, artifacts: { named } }, blobs);
     expect(names).toEqual(['rows', 'note']);
     expect(await get('Rows')).toEqual([{ at: '2026-11-21' }]);
     expect(await get('note')).toBe('[1');
     const rows = await get('rows', z.array(z.object({ at: z.coerce.date() })));
     expect(rows[0]?.at.getUTCFullYear()).toBe(2026);
     const wrong = get('rows', z.object({}));
-    await expect(wrong).rejects.toThrow(/^artifact "rows" is not what this tool takes: /);
+    await expect(wrong).rejects.toThrow(/^artifact "rows" does not fit this tool: /);
     await expect(wrong).rejects.toThrow(ToolError);
   });
 
   test.each([
-    [{ call }, 'this run has none; only what a tool has kept as an artifact can be named'],
+    [
+      { call },
+      'this run has none; only values that a tool has returned as an artifact have a name',
+    ],
     [{ call, artifacts: {} }, 'among the arguments of this call; name it there'],
     [{ call, artifacts: { known: ['zzz', 'rows'] } }, 'there are rows, zzz'],
     [
       { call: { ...call, blob: { sha256: '', bytes: 70_000 } }, artifacts: { known: ['rows'] } },
       'among the 70000 bytes of arguments, which are too long to be searched; name it in a shorter',
     ],
-  ])('is an error with the cure where there is none: %#', async (input, message) => {
-    const missing = callArtifacts(input, memory()).then(({ get }) => get('row'));
+  ])('throw an error with the fix if the name is unknown: %#', async (input, message) => {
+    const missing = openArtifacts(input, memory()).then(({ get }) => get('row'));
     await expect(missing).rejects.toThrow(message);
     await expect(missing).rejects.toThrow('there is no artifact "row"');
   });

@@ -12,7 +12,7 @@ type Move =
   | {
       readonly type: 'step';
       readonly calls: number;
-      readonly here: boolean;
+      readonly isHere: boolean;
       readonly order: number;
     }
   | { readonly type: 'zombie-result' }
@@ -27,7 +27,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
     arbitrary: fc.record({
       type: fc.constant('step' as const),
       calls: fc.integer({ min: 0, max: 4 }),
-      here: fc.boolean(),
+      isHere: fc.boolean(),
       order: fc.nat(23),
     }),
   },
@@ -40,7 +40,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
 );
 
 describe('the transcript cache', () => {
-  test('serves the workflow’s transcript and nothing else, whatever happens around it', async () => {
+  test('serves only the transcript of the workflow, in any order of events', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(move, { maxLength: 40 }),
@@ -64,7 +64,7 @@ describe('the transcript cache', () => {
               const before = name();
               const { reply, results } = stepOf((serial += 1), each.calls);
               // Results finish in any order, on this worker or on another one.
-              if (each.here) {
+              if (each.isHere) {
                 cache.noteReply(before, reply);
                 for (const result of rotate(results, each.order)) cache.noteResult('r', result);
               }
@@ -99,7 +99,7 @@ describe('the transcript cache', () => {
     );
   });
 
-  test('refuses a transcript that is not the one it was told of', async () => {
+  test('refuses a transcript without the digest of the prompt', async () => {
     const cache = createTranscriptCache({ maxBytes: 1_000 });
     const other: PromptMessage[] = [{ role: 'user', text: 'something else' }];
     await expect(cache.prompt({ run: 'r', upTo: 1, head: 'x' }, async () => other)).rejects.toThrow(
@@ -107,7 +107,7 @@ describe('the transcript cache', () => {
     );
   });
 
-  test('forgets the runs used least when it is full, results without a place included', async () => {
+  test('evicts the runs used least recently when it is full, with their unplaced results', async () => {
     const cache = createTranscriptCache({ maxBytes: 200_000 });
     const user: PromptMessage = { role: 'user', text: 'u'.repeat(20_000) };
     const head = headOf([user]);
@@ -130,7 +130,7 @@ describe('the transcript cache', () => {
     expect(asked).toBe(45);
   });
 
-  test('asks for nothing that it has made itself', async () => {
+  test('fetches no message that this worker has made', async () => {
     const cache = createTranscriptCache({ maxBytes: 100_000 });
     const user: PromptMessage = { role: 'user', text: 'go' };
     const start = { run: 'r', upTo: 1, head: headOf([user]) };

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import {
-  asModelError,
+  toModelError,
   attemptReport,
   decideFailure,
   modelFailure,
   type FailedAttempt,
   type FailureDecision,
-} from '../../src/activities/failures.js';
+} from '../../src/activities/model/model-failures.js';
 import { ModelError, type ModelErrorDetails } from '../../src/models/model-error.js';
 
 function failure(details: Partial<ModelErrorDetails>): ModelError {
@@ -177,17 +177,17 @@ test('leaves only retries to Temporal, and gives the reason in the detail', () =
 
 test('takes whatever else a model throws for an error that may pass', () => {
   const error = failure({});
-  expect(asModelError(error)).toBe(error);
+  expect(toModelError(error)).toBe(error);
   // Of another copy of the package, as an adapter may bring it along.
   const details = { kind: 'quota', type: 'x' };
   const foreign = Object.assign(new Error('spent'), { name: 'ModelError', details });
-  expect(asModelError(foreign).details).toBe(details);
+  expect(toModelError(foreign).details).toBe(details);
   const odd = Object.assign(new Error('x'), { name: 'ModelError', details: { kind: 'odd' } });
-  expect(asModelError(odd).details).toEqual({ kind: 'retry', type: 'unexpected' });
-  expect(asModelError(new TypeError('oops'))).toMatchObject({
+  expect(toModelError(odd).details).toEqual({ kind: 'retry', type: 'unexpected' });
+  expect(toModelError(new TypeError('oops'))).toMatchObject({
     message: 'The model threw TypeError: oops',
     details: { kind: 'retry', type: 'unexpected' },
   });
-  expect(asModelError('boom').message).toBe('The model threw boom');
-  expect(asModelError(Object.create(null)).message).toBe('The model threw [object Object]');
+  expect(toModelError('boom').message).toBe('The model threw boom');
+  expect(toModelError(Object.create(null)).message).toBe('The model threw [object Object]');
 });

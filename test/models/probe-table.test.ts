@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decideFailure, type FailureDecision } from '../../src/activities/failures.js';
+import { decideFailure, type FailureDecision } from '../../src/activities/model/model-failures.js';
 import type { ModelErrorDetails } from '../../src/models/model-error.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import { reply, type Delivery, type Step } from '../../src/testing/steps.js';

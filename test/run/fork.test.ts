@@ -256,7 +256,7 @@ describe('a fork is refused', () => {
   test('where the run is of an agent that forkFrom does not name, whoever starts it', async () => {
     const id = await talk(['the secret is 4711']);
     requests = [];
-    const problem = `fork.run: run "${id}" is of agent "clerk", and agent "reader" may not take its messages`;
+    const problem = `fork.run: run "${id}" belongs to agent "clerk", whose messages agent "reader" may not read`;
     const { outcome } = await rig.run({ agent: 'reader', message: 'x', fork: { run: id } });
     expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
     expect(outcome.error).toContain(problem);

@@ -151,7 +151,7 @@ describe('a bad input fails at once, naming field, value and cure', () => {
     ],
     [
       { agent: 'brief', message: 'x', limits: { costUsd: 1 } },
-      'limits.costUsd: nobody knows the price',
+      'limits.costUsd: the price of model',
     ],
     [
       { agent: 'brief', message: 'x', massage: 'y' },

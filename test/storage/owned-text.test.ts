@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { runContext } from '../../src/activities/run-context.js';
+import { readRunContext } from '../../src/activities/run-context.js';
 import {
   attachedBytes,
   attachedText,
@@ -59,7 +59,7 @@ test('a context is read only as that of its own run, and nothing else is read as
   const blobs = await freshStore();
   const ref = await storeContext(blobs, { context: { tenant: 7 }, root: 'mine' });
   const read = (contextBlob: object) =>
-    runContext({ contextBlob: { ...ref, ...contextBlob } }, blobs);
+    readRunContext({ contextBlob: { ...ref, ...contextBlob } }, blobs);
   expect(await read({ root: 'mine' })).toEqual({ tenant: 7 });
   const secret = await blobs.put('{"secret":4711}');
   for (const foreign of [{}, { root: 'other' }, { ...secret, root: 'mine' }]) {

@@ -1,10 +1,10 @@
 import { describe, expect, test, vi } from 'vitest';
-import { storageFault } from '../../src/activities/storage.js';
+import { findStorageFault } from '../../src/activities/storage-faults.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { readFor, StoreFault, workerStore } from '../../src/storage/worker-store.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import { readAttachments } from '../../src/models/attachments.js';
-import { capabilitiesOf } from '../../src/models/capabilities.js';
+import { readAttachments } from '../../src/models/openai/attachment-parts.js';
+import { getCapabilities } from '../../src/models/known-models.js';
 import { makerOf, readStoredItems } from '../../src/models/openai/replayed-items.js';
 
 const FAST = { againMs: [1] };
@@ -70,7 +70,7 @@ describe('the store as a worker uses it', () => {
       );
       expect(failure).toBeInstanceOf(StoreFault);
       expect(failure).toMatchObject({ kind, sha256, message: expect.stringMatching(message) });
-      expect(storageFault(failure)).toMatchObject({ blob: sha256 });
+      expect(findStorageFault(failure)).toMatchObject({ blob: sha256 });
       expect(String(failure)).toContain(`the test cannot be read: blob ${sha256}`);
     },
   );
@@ -95,9 +95,9 @@ describe('what a model adapter cannot read is the fault of the storage', () => {
   test('for an attachment', async () => {
     const image = { type: 'image', mediaType: 'image/png', blob } as const;
     const messages = [{ role: 'user', text: '', attachments: [image] }] as const;
-    const all = { ...capabilitiesOf('gpt-4o', {}), images: true };
+    const all = { ...getCapabilities('gpt-4o', {}), images: true };
     const failure = await failureOf(() => readAttachments({ ...request, messages, files }, all));
-    expect(storageFault(failure)).toMatchObject({
+    expect(findStorageFault(failure)).toMatchObject({
       blob: sha256,
       message: expect.stringMatching(/attached image.*gone/),
     });
@@ -107,7 +107,7 @@ describe('what a model adapter cannot read is the fault of the storage', () => {
     const from = makerOf({ baseUrl: 'http://x', model: 'm' });
     const messages = [{ role: 'assistant', text: '', provider: { from, blob } }] as const;
     const failure = await failureOf(() => readStoredItems({ ...request, messages, files }, from));
-    expect(storageFault(failure)).toMatchObject({
+    expect(findStorageFault(failure)).toMatchObject({
       blob: sha256,
       message: expect.stringMatching(/wants back.*gone/),
     });

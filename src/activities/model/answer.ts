@@ -9,10 +9,10 @@ import { strictSchema } from '../../output/strict-schema.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import type { PinnedAgent } from '../definitions.js';
 
-/** An output above this size would fill the history; the model is asked for a shorter one. */
+/** A larger output would fill the history, so the model is asked for a shorter one. */
 const MAX_OUTPUT_BYTES = 128 * 1024;
 
-/** The form that a model is asked for, where the agent's answers have a schema. */
+/** Returns the schema that a model's answer should fit; undefined if the agent's output has none. */
 export function answerSchema({ output }: AgentDefinition): ResponseSchema | undefined {
   if (output?.type !== 'json') return undefined;
   const { name, schema } = output;
@@ -24,17 +24,17 @@ export function answerSchema({ output }: AgentDefinition): ResponseSchema | unde
 }
 
 /**
- * Judges an answer by the contract that the run has pinned, with the code that this worker has for
- * it. Undefined where the agent takes any text. Never rejects: the answer has been paid for.
+ * Checks an answer by the contract that the run has pinned, with this worker's code for it. Undefined if
+ * the agent takes any text. Never rejects, because the answer has been paid for.
  */
-export async function judgeAnswer(
+export async function checkAnswer(
   pinned: PinnedAgent,
   text: string,
   context: Json,
 ): Promise<ParsedAnswer | undefined> {
   let parsed: ParsedAnswer;
   try {
-    const parser = parserOf(pinned);
+    const parser = createAnswerParser(pinned);
     if (parser === null) return undefined;
     parsed = await parseAnswer(parser, text, { context });
   } catch (error) {
@@ -46,14 +46,21 @@ export async function judgeAnswer(
   return { ok: false, problem: `the answer has ${bytes} bytes, at most ${MAX_OUTPUT_BYTES} fit` };
 }
 
-/** The schema that every output of the agent has to fit; null where its contract is another one, or none. */
+/** Returns the zod schema of the agent's output; null if the output has another contract, or none. */
 export function contractSchema(pinned: PinnedAgent): z.ZodType | null {
-  const parser = pinned.definition.output?.type === 'json' ? parserOf(pinned) : null;
+  const parser = pinned.definition.output?.type === 'json' ? createAnswerParser(pinned) : null;
   return parser?.type === 'zod' ? parser.schema : null;
 }
 
-/** How an answer is read; null where it is any text, or a class. Throws for a schema that cannot be read. */
-export function parserOf({ definition, agent, current }: PinnedAgent): AnswerParser | null {
+/**
+ * Creates the parser of an agent's answers; null if an answer is any text, or a class. Throws if the pinned
+ * schema cannot be read.
+ */
+export function createAnswerParser({
+  definition,
+  agent,
+  current,
+}: PinnedAgent): AnswerParser | null {
   const { output } = definition;
   if (output === undefined) return null;
   const own = agent?.answer?.parser;
@@ -66,10 +73,10 @@ export function parserOf({ definition, agent, current }: PinnedAgent): AnswerPar
     case 'classes':
       return null;
     case 'function':
-      return own?.type === 'function' ? own : { type: 'function', parse: missing };
+      return own?.type === 'function' ? own : { type: 'function', parse: throwMissing };
   }
 }
 
-function missing(): never {
+function throwMissing(): never {
   throw new Error('this worker no longer has the function that reads the answers of this agent');
 }

@@ -5,20 +5,21 @@ import type { AttemptReport } from '../../core/report.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { readFor, StoreFault } from '../../storage/worker-store.js';
 import type { ModelReply } from '../../models/model.js';
-import { patiently } from '../offload-text.js';
+import { retryStore } from '../offload-text.js';
 
-const KEPT_REPORTS = 10;
-/** A larger reply lies in the blob store: a heartbeat may end up in the history. */
+/** Only the newest reports are passed on. */
+const MAX_REPORTS = 10;
+/** A larger reply goes to the blob store, because a heartbeat may end up in the history. */
 const INLINE_BYTES = 32 * 1024;
-/** The same where the store is down: better a large heartbeat than a second payment. */
-const INLINE_AT_MOST_BYTES = 192 * 1024;
+/** The limit while the store is down: a large heartbeat is better than a second payment. */
+const MAX_INLINE_BYTES = 192 * 1024;
 
 /** A reply that has been paid for, recorded before the author's code checks it. */
 export interface PaidReply {
   /** How many attempts have begun to check it. */
   readonly checks: number;
   readonly reply?: ModelReply;
-  /** The reply as JSON, where it is too large for a heartbeat. */
+  /** The reply as JSON, if it is too large for a heartbeat. */
   readonly blob?: BlobRef;
 }
 
@@ -29,56 +30,59 @@ export interface AttemptMemory {
 }
 
 /**
- * What the attempts before this one have left. `given`: the reply that a call before this one has paid
- * for, where a block came between the payment and the check.
+ * Reads what earlier attempts have passed on. The input's `paid` is the reply that an earlier call has paid
+ * for, if the run was blocked between the payment and the check.
  */
-export function memoryOf(
-  { heartbeatDetails: details }: Pick<Info, 'heartbeatDetails'>,
-  { paid: given }: { readonly paid?: unknown } = {},
+export function readMemory(
+  { heartbeatDetails }: Pick<Info, 'heartbeatDetails'>,
+  { paid: earlier }: { readonly paid?: unknown } = {},
 ): AttemptMemory {
-  const left: unknown = details;
-  const { reports, paid = given } = isObject(left) ? left : {};
+  const details: unknown = heartbeatDetails;
+  const { reports, paid = earlier } = isObject(details) ? details : {};
   return { reports: Array.isArray(reports) ? reports : [], paid: isPaid(paid) ? paid : null };
 }
 
-/** The memory as heartbeat details; undefined where there is nothing to remember. */
-export function asDetails({ reports, paid }: AttemptMemory): JsonObject | undefined {
+/** Returns the memory as heartbeat details, or undefined if it is empty. */
+export function toDetails({ reports, paid }: AttemptMemory): JsonObject | undefined {
   if (reports.length === 0 && paid === null) return undefined;
   return {
     ...(reports.length > 0 && {
-      reports: reports.slice(-KEPT_REPORTS).map((report) => ({ ...report })),
+      reports: reports.slice(-MAX_REPORTS).map((report) => ({ ...report })),
     }),
-    // A reply is JSON by its type, but not to the compiler.
+    // The compiler does not know that a reply is JSON.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     ...(paid && { paid: paid as unknown as JsonObject }),
   };
 }
 
 /**
- * A paid reply in the form that a heartbeat carries. Null where the blob store does not take it and it
- * is too large to do without: then the check is not protected.
+ * Returns a paid reply in the form that a heartbeat carries. Null if the reply is over 192 KiB and the blob
+ * store is down: then the check is not protected.
  */
-export async function paidReply(
+export async function toPaidReply(
   reply: ModelReply,
   { checks, blobs }: { readonly checks: number; readonly blobs: BlobStore },
 ): Promise<PaidReply | null> {
   const json = JSON.stringify(reply);
   const bytes = Buffer.byteLength(json);
   if (bytes <= INLINE_BYTES) return { checks, reply };
-  const kept = await patiently(() => blobs.put(json));
-  if ('done' in kept) return { checks, blob: kept.done };
-  return bytes <= INLINE_AT_MOST_BYTES ? { checks, reply } : null;
+  const stored = await retryStore(() => blobs.put(json));
+  if ('value' in stored) return { checks, blob: stored.value };
+  return bytes <= MAX_INLINE_BYTES ? { checks, reply } : null;
 }
 
 /**
- * The reply that an earlier attempt has paid for. Rejects with a `StoreFault` while the blob store cannot
- * be read: the run is blocked then, and the model is not asked again for the sake of a disk.
+ * Returns the reply that an earlier attempt has paid for. Rejects with a `StoreFault` if the blob store
+ * cannot be read: then the run is blocked, and the model is not called again.
  */
-export async function readPaid({ reply, blob }: PaidReply, blobs: BlobStore): Promise<ModelReply> {
+export async function readPaidReply(
+  { reply, blob }: PaidReply,
+  blobs: BlobStore,
+): Promise<ModelReply> {
   if (reply !== undefined) return reply;
   const { sha256 = '' } = blob ?? {};
-  const known = parseJson(await readFor('a reply that was paid for', { sha256 }, blobs));
-  if (isReply(known)) return known;
+  const stored = parseJson(await readFor('a reply that was paid for', { sha256 }, blobs));
+  if (isReply(stored)) return stored;
   const message = `a reply that was paid for cannot be read: blob ${sha256} is not a reply; restore it from a backup`;
   throw new StoreFault('damaged', message, { sha256 });
 }

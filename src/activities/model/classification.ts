@@ -14,7 +14,7 @@ import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../models/m
 
 type Classes = Extract<OutputDefinition, { type: 'classes' }>;
 
-/** The question for a class, after all that is to be classified. */
+/** Returns a request that asks for a class, after the messages that are to be classified. */
 export function classRequest(request: ModelRequest, { classes, samples }: Classes): ModelRequest {
   const question = { role: 'user', text: classifyInstruction(classes) } as const;
   const asked = { ...request, messages: [...request.messages, question] };
@@ -30,7 +30,10 @@ export function classRequest(request: ModelRequest, { classes, samples }: Classe
   return { ...asked, settings, logprobs: { top: alternativesFor(classes) } };
 }
 
-/** Asks for a class: once where the model tells probabilities, else as often as the agent says. */
+/**
+ * Asks for a class: once by the probabilities of tokens, or as often as the agent's `samples`. Throws a
+ * `ModelError` if the model returns no probabilities, or if half of the samples or more failed.
+ */
 export async function askForClass(
   model: Model,
   request: ModelRequest,
@@ -40,8 +43,8 @@ export async function askForClass(
     const reply = await model.call(request, { signal });
     if (reply.logprobs !== undefined || reply.finish === 'refused') return reply;
     throw new ModelError(
-      `model "${request.model}" tells no probabilities of tokens; use another one, or let it be ` +
-        'asked several times: classify(classes, { samples: 10 })',
+      `model "${request.model}" returns no token probabilities; use another model, or sample ` +
+        'several answers: classify(classes, { samples: 10 })',
       { kind: 'request', type: 'no_logprobs' },
     );
   }
@@ -49,15 +52,15 @@ export async function askForClass(
   const ends = await Promise.allSettled(times.map(() => model.call(request, { signal })));
   const replies = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []));
   const [first] = replies;
-  // Paid for is paid for: with most of the votes nothing is asked again for the sake of the others.
-  if (first === undefined || replies.length * 2 < ends.length) throw failureOf(ends);
-  const usage = sumOf(replies);
+  // The replies have been paid for: with most of the samples, the failed ones are not asked again.
+  if (first === undefined || replies.length * 2 < ends.length) throw firstFailure(ends);
+  const usage = sumUsage(replies);
   const text = JSON.stringify(replies.map((reply) => reply.text));
   const { usage: _, ...rest } = first;
   return { ...rest, finish: 'stop', text, ...(usage && { usage }) };
 }
 
-/** The reply in words, and what it says of each class. */
+/** Returns the reply with the best class as its text, and the probability of each class. */
 export function readClass(
   reply: ModelReply,
   { classes, samples }: Classes,
@@ -66,28 +69,28 @@ export function readClass(
   const scored =
     samples === undefined
       ? scoreClasses(classes, reply.logprobs ?? [])
-      : voteClasses(classes, answersIn(reply.text));
+      : voteClasses(classes, parseAnswers(reply.text));
   if (!scored.ok) {
     const problem = `${scored.problem} ${classifyReminder(classes)}`;
     return { reply: { ...reply, finish: 'stop' }, parsed: { ok: false, problem } };
   }
   const output: Json = { ...scored.classification };
-  const said = { ...reply, text: scored.classification.best, finish: 'stop' as const };
-  return { reply: said, parsed: { ok: true, output } };
+  const answer = { ...reply, text: scored.classification.best, finish: 'stop' as const };
+  return { reply: answer, parsed: { ok: true, output } };
 }
 
-function failureOf(ends: readonly PromiseSettledResult<unknown>[]): unknown {
+function firstFailure(ends: readonly PromiseSettledResult<unknown>[]): unknown {
   const failed = ends.find((end) => end.status === 'rejected');
   return failed?.reason ?? new Error('there are no samples');
 }
 
-function answersIn(text: string): readonly string[] {
+function parseAnswers(text: string): readonly string[] {
   const answers = parseJson(text);
-  return Array.isArray(answers) ? answers.filter((one) => typeof one === 'string') : [];
+  return Array.isArray(answers) ? answers.filter((answer) => typeof answer === 'string') : [];
 }
 
-/** Undefined where a provider said nothing for one of them: then it is estimated. */
-function sumOf(replies: readonly ModelReply[]): ModelUsage | undefined {
+/** Returns the usage of all replies. Undefined if one of them reports none: then it is estimated. */
+function sumUsage(replies: readonly ModelReply[]): ModelUsage | undefined {
   return replies.reduce<ModelUsage | undefined>(
     (sum, { usage }) =>
       sum && usage

@@ -1,33 +1,39 @@
 import { shownTools, withInvocations } from '../../core/catalog/catalog.js';
-import { COMPACTION_INSTRUCTIONS, renderForCompaction } from '../../core/text/compaction-text.js';
+import { COMPACTION_INSTRUCTIONS, renderForCompaction } from '../../core/compaction.js';
+import type { CallModelInput } from '../../core/contract.js';
 import type { AgentDefinition } from '../../core/definition/definition.js';
-import type { PromptMessage } from '../../core/transcript/messages.js';
+import type { BlobRef, PromptMessage } from '../../core/transcript/messages.js';
+import { ModelError } from '../../models/model-error.js';
 import type { ModelRequest } from '../../models/model.js';
 import { parametersOf } from '../../models/parameters.js';
+import { attachedText, NotAttachedError } from '../../storage/attached-text.js';
+import type { BlobStore } from '../../storage/blob-store.js';
 import { answerSchema } from './answer.js';
 import { classRequest } from './classification.js';
-import type { CallModelInput } from '../../core/contract.js';
+import type { Prompt } from './rebuild-prompt.js';
 import { decisionRequest } from './schema-decision.js';
 
-/** Of a model's window, for what is to be summarized. */
+/** The share of a model's window that the messages of a summary may fill. */
 const SUMMARY_SHARE = 0.7;
 const CHARACTERS_PER_TOKEN = 3;
-/** Where nobody knows the window: what was too long already shall not be again. */
-const UNKNOWN_ROOM = 200_000;
+/** Characters for the messages of a summary if the model's window is unknown. */
+const DEFAULT_CHARACTERS = 200_000;
+/** The shortest cut of one message. */
 const LEAST_CHARACTERS = 400;
 
-/** What a model is asked: a pure function of the definition, the prompt and the activity's input. */
-export function modelRequest(
-  definition: AgentDefinition,
-  messages: readonly PromptMessage[],
+/** Creates the request of a model call: a pure function of the prompt and the activity's input. */
+export function createModelRequest(
+  { blobs }: { readonly blobs: BlobStore },
+  { run, pinned: { definition }, messages }: Pick<Prompt, 'run' | 'pinned' | 'messages'>,
   input: CallModelInput,
 ): ModelRequest {
-  const request = { ...baseRequest(definition, messages, input), ...known(input) };
-  if (definition.output?.type === 'classes' && input.compact === undefined) {
-    return classRequest(request, definition.output);
-  }
-  const decides = definition.decide === 'schema' && input.compact === undefined;
-  return decides ? decisionRequest(request, definition) : request;
+  const parameters = parametersOf(input.without ?? []);
+  const request = {
+    ...baseRequest(definition, messages, input),
+    // What the server has refused earlier in this run is left out.
+    ...(parameters.length > 0 && { without: parameters }),
+  };
+  return withFiles(withOutputForm(request, definition, input), { run, blobs });
 }
 
 function baseRequest(
@@ -37,10 +43,11 @@ function baseRequest(
 ): ModelRequest {
   const { model, settings } = definition;
   if (input.compact !== undefined) {
+    const text = renderWithin(messages.slice(0, input.compact), input);
     return {
       model,
       instructions: COMPACTION_INSTRUCTIONS,
-      messages: [{ role: 'user', text: material(messages.slice(0, input.compact), input) }],
+      messages: [{ role: 'user', text }],
       tools: [],
       toolChoice: 'none',
       settings,
@@ -53,14 +60,26 @@ function baseRequest(
     messages: withInvocations(definition, messages),
     tools: shownTools(definition),
     toolChoice: input.closing ? 'none' : definition.toolChoice,
-    settings: capped(definition, input),
+    settings: capSettings(definition, input),
     ...(responseFormat && { responseFormat }),
   };
 }
 
-/** What is to be summarized, its long texts cut as far as is needed for the model to read them all. */
-function material(messages: readonly PromptMessage[], { window }: CallModelInput): string {
-  const room = window === undefined ? UNKNOWN_ROOM : window * SUMMARY_SHARE * CHARACTERS_PER_TOKEN;
+/** Returns the request for a class or for a decision as JSON, if the agent's replies have that form. */
+function withOutputForm(
+  request: ModelRequest,
+  definition: AgentDefinition,
+  { compact }: CallModelInput,
+): ModelRequest {
+  if (compact !== undefined) return request;
+  if (definition.output?.type === 'classes') return classRequest(request, definition.output);
+  return definition.decide === 'schema' ? decisionRequest(request, definition) : request;
+}
+
+/** Renders messages for a summary. Long texts are cut as far as needed for the model to read them all. */
+function renderWithin(messages: readonly PromptMessage[], { window }: CallModelInput): string {
+  const room =
+    window === undefined ? DEFAULT_CHARACTERS : window * SUMMARY_SHARE * CHARACTERS_PER_TOKEN;
   const whole = renderForCompaction(messages);
   if (whole.length <= room) return whole;
   const each = Math.max(LEAST_CHARACTERS, Math.floor(room / messages.length / 2));
@@ -69,7 +88,7 @@ function material(messages: readonly PromptMessage[], { window }: CallModelInput
   );
 }
 
-/** Three quarters from the beginning, the rest from the end. */
+/** Cuts a text to three quarters from its beginning and one quarter from its end. */
 function headAndTail(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const head = Math.floor(characters * 0.75);
@@ -77,14 +96,40 @@ function headAndTail(text: string, characters: number): string {
   return `${text.slice(0, head)}\n[… ${left} characters left out …]\n${text.slice(head - characters)}`;
 }
 
-function capped({ settings }: AgentDefinition, { maxOutputTokens }: CallModelInput) {
+function capSettings({ settings }: AgentDefinition, { maxOutputTokens }: CallModelInput) {
   if (maxOutputTokens === undefined) return settings;
   const most = Math.min(maxOutputTokens, settings.maxOutputTokens ?? Infinity);
   return { ...settings, maxOutputTokens: most };
 }
 
-/** What the server has refused before in this run is not tried again. */
-function known({ without = [] }: CallModelInput): Pick<ModelRequest, 'without'> {
-  const parameters = parametersOf(without);
-  return parameters.length === 0 ? {} : { without: parameters };
+/**
+ * Adds the function that reads blobs, if a message refers to one. The sender of a message chose its
+ * attachments, so they must be attached in this run. Workers made all other references.
+ */
+function withFiles(
+  request: ModelRequest,
+  { run, blobs }: { readonly run: string; readonly blobs: BlobStore },
+): ModelRequest {
+  const { messages } = request;
+  const hasReferences = messages.some((message) =>
+    message.role === 'assistant' ? message.provider?.blob : message.attachments,
+  );
+  if (!hasReferences) return request;
+  const attached = new Set(messages.flatMap(attachedHashes));
+  const files = async (blob: BlobRef): Promise<string> =>
+    attached.has(blob.sha256)
+      ? await attachedText(blobs, run, blob).catch(throwModelError)
+      : await blobs.get(blob);
+  return { ...request, files };
+}
+
+function attachedHashes(message: PromptMessage): readonly string[] {
+  if (message.role !== 'user') return [];
+  return (message.attachments ?? []).flatMap((each) => ('blob' in each ? each.blob.sha256 : []));
+}
+
+function throwModelError(error: unknown): never {
+  if (!(error instanceof NotAttachedError)) throw error;
+  const details = { kind: 'request', type: 'bad_attachment' } as const;
+  throw new ModelError(error.message, details, { cause: error });
 }

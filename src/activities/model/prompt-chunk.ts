@@ -4,12 +4,12 @@ import { parseJson } from '../../core/json.js';
 import type { Message } from '../../core/transcript/messages.js';
 import type { PromptChunk } from '../../core/transcript/transcript.js';
 
-/** A part of a prompt as it lies in the blob store: one JSON line per message. */
-export function writeChunk(messages: readonly Message[]): string {
+/** Returns a part of a prompt as it is stored in the blob store: one JSON line per message. */
+export function formatChunk(messages: readonly Message[]): string {
   return messages.map((message) => JSON.stringify(message)).join('\n');
 }
 
-/** Rejects when the blob is not to be had, or is not what the run says it is. */
+/** Reads a part of a prompt. Rejects with a `StoreFault` if the blob is unreadable or damaged. */
 export async function readChunk(
   { blob, count }: PromptChunk,
   blobs: BlobStore,

@@ -17,50 +17,50 @@ import { describeCall } from '../../tools/describe-call.js';
 import { readInvokedCall } from '../../tools/arguments/invoked-call.js';
 import { wellFormed } from '../../tools/utf8.js';
 import type { PinnedAgent } from '../definitions.js';
-import { pinnedInput, unchanged } from '../tool/pinned-input.js';
+import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
 
-/** A call with its arguments whole, before anything of it is kept elsewhere. */
+/** A call with its whole arguments as canonical JSON, before large ones are offloaded. */
 export type ReadCall = Omit<AskedCall, 'arguments' | 'blob'> & { readonly canonical: string };
 
-interface Reading {
-  /** Tools whose check may block are not checked any more: their calls count as not checkable. */
-  readonly givenUp: boolean;
+interface ReadOptions {
+  /** Tools whose check may block are no longer checked: each of their calls has a problem. */
+  readonly isGivenUp: boolean;
 }
 
 /**
- * A call as the model asked for it, checked and digested. One that came by `invoke_tool` is from here
- * on the call of the real tool: its effect, schema, key and summary are that tool's.
+ * Reads a call that the model asked for: checks and digests it. A call of `invoke_tool` becomes a call of the
+ * real tool, with that tool's effect, schema, key, and summary.
  */
 export async function readCall(
   asked: ModelReply['calls'][number],
   pinned: PinnedAgent,
-  how: Reading,
+  options: ReadOptions,
 ): Promise<ReadCall> {
-  // A name that no provider would take back must not spoil every later request.
+  // A name that providers refuse would make every later request fail.
   const name = asked.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
   const parsed = parseArguments(asked.arguments);
   if (!parsed.ok) {
-    // What is no JSON would be refused by servers that read it back; so it travels as a text.
+    // Servers that read the message back refuse invalid JSON, so it becomes a text within JSON.
     const canonical = JSON.stringify({ unreadable: wellFormed(asked.arguments.slice(0, 2_000)) });
     const digest = sha256Hex(wellFormed(asked.arguments));
     return { name, canonical, digest, problem: parsed.problem };
   }
   const { value } = parsed;
   if (name === INVOKE && hasCatalog(pinned.definition)) {
-    return await readInvoked(value, pinned, how);
+    return await readInvoked(value, pinned, options);
   }
-  return { ...told(name, value), ...(await checkCall(asked.name, value, pinned, how)) };
+  return { ...digestCall(name, value), ...(await checkCall(asked.name, value, pinned, options)) };
 }
 
-/** What cannot be made a call of a tool that there is stays as it was asked, with what is wrong. */
+/** Reads a call by `invoke_tool`. If it names no tool of the agent, it stays as it is, with a problem. */
 async function readInvoked(
   value: JsonObject,
   pinned: PinnedAgent,
-  how: Reading,
+  options: ReadOptions,
 ): Promise<ReadCall> {
   const invoked = readInvokedCall(value);
-  if (!invoked.ok) return { ...told(INVOKE, value), problem: invoked.problem };
+  if (!invoked.ok) return { ...digestCall(INVOKE, value), problem: invoked.problem };
   const { name } = invoked;
   if (!pinned.definition.tools.some((tool) => tool.name === name)) {
     const problem = CATALOG_NAMES.includes(name)
@@ -68,59 +68,62 @@ async function readInvoked(
           type: 'invalid_arguments',
           message: `Call ${name} by itself, without ${INVOKE}.`,
         } as const)
-      : missing(name, pinned);
-    return { ...told(INVOKE, value), problem };
+      : unknownToolProblem(name, pinned);
+    return { ...digestCall(INVOKE, value), problem };
   }
-  const checked = await checkCall(name, invoked.value, pinned, how);
-  return { ...told(name, invoked.value), ...checked, via: 'catalog' };
+  const checked = await checkCall(name, invoked.value, pinned, options);
+  return { ...digestCall(name, invoked.value), ...checked, via: 'catalog' };
 }
 
-function told(name: string, value: JsonObject): ReadCall {
+function digestCall(name: string, value: JsonObject): ReadCall {
   const canonical = canonicalJson(value);
   return { name, canonical, digest: sha256Hex(canonical) };
 }
 
-/** Judged by what the model was told: the pinned definition, whatever this worker has by now. */
+/** Checks a call by the pinned definition, which the model has seen, not by this worker's current tool. */
 async function checkCall(
   name: string,
   value: JsonObject,
   pinned: PinnedAgent,
-  { givenUp }: Reading,
+  { isGivenUp }: ReadOptions,
 ): Promise<Pick<AskedCall, 'problem' | 'summary'>> {
   const { definition, tools } = pinned;
   if (asksCatalog(definition, { name })) return checkQuestion(name, value, pinned);
   const known = definition.tools.find((tool) => tool.name === name);
-  if (known === undefined) return { problem: missing(name, pinned) };
-  if (givenUp && isSlowTool(known, pinned)) {
+  if (known === undefined) return { problem: unknownToolProblem(name, pinned) };
+  if (isGivenUp && isSlowTool(known, pinned)) {
     const message = `The arguments of ${name} could not be checked: ${CHECK_GIVEN_UP}.`;
     return { problem: { type: 'invalid_arguments', message } };
   }
-  const tool = unchanged(known, tools.get(name));
-  const checked = await checkArguments(tool ?? { name, input: pinnedInput(known) }, value);
+  const tool = ifUnchanged(known, tools.get(name));
+  const checked = await checkArguments(tool ?? { name, input: toPinnedInput(known) }, value);
   if (!checked.ok) return { problem: checked.problem };
   const summary = tool && (await describeCall(tool, checked.value));
   return summary === undefined ? {} : { summary };
 }
 
-/** The workflow answers it, but for a tool that there is not: which ones are near takes time to find out. */
+/**
+ * Checks a question about the catalog, which the workflow answers. An unknown tool is a problem here already,
+ * because finding the nearest names takes time.
+ */
 function checkQuestion(
   name: string,
   value: JsonObject,
   pinned: PinnedAgent,
 ): Pick<AskedCall, 'problem'> {
   const { definition } = pinned;
-  const wanted = name === SCHEMA ? nameAsked(value) : undefined;
-  const isMissing = wanted !== undefined && !definition.tools.some((tool) => tool.name === wanted);
-  if (isMissing) return { problem: missing(wanted, pinned) };
+  const asked = name === SCHEMA ? nameAsked(value) : undefined;
+  const isUnknown = asked !== undefined && !definition.tools.some((tool) => tool.name === asked);
+  if (isUnknown) return { problem: unknownToolProblem(asked, pinned) };
   const answer = answerQuestion(definition, name, value);
   return answer.ok ? {} : { problem: { type: 'invalid_arguments', message: answer.message } };
 }
 
-/** So many of a catalog could have been meant. */
+/** How many names of a catalog a problem suggests. */
 const NEAREST = 5;
 
-/** Names of tools, the nearest first. */
-function missing(name: string, { definition }: PinnedAgent): CallProblem {
+/** Describes a call of an unknown tool; it suggests names, the nearest first. */
+function unknownToolProblem(name: string, { definition }: PinnedAgent): CallProblem {
   const names = definition.tools.map((tool) => tool.name);
   if (!hasCatalog(definition)) return unknownTool(name, names);
   return unknownTool(name, names, { atMost: NEAREST, hint: ` ${DISCOVER} lists them.` });

@@ -1,28 +1,44 @@
 import type { Context, Info } from '@temporalio/activity';
-import type { PromptMessage } from '../../core/transcript/messages.js';
 import type { CallModelInput } from '../../core/contract.js';
+import type { Json } from '../../core/json.js';
+import type { PromptMessage } from '../../core/transcript/messages.js';
 import type { PinnedAgent } from '../definitions.js';
 import type { ActivityDependencies } from '../dependencies.js';
-import { ownWorkflow } from '../query-workflow.js';
+import { queryWorkflow } from '../query-workflow.js';
+import { readRunContext } from '../run-context.js';
 import type { PromptName } from './transcript-cache.js';
 
-/** The agent and the messages that an activity's input names: from this worker's memory, else from the run. */
+/** What an activity's input only names. */
+export interface Prompt {
+  /** The workflow id of the run; empty if a workflow did not schedule the activity. */
+  readonly run: string;
+  readonly pinned: PinnedAgent;
+  readonly name: PromptName;
+  readonly messages: readonly PromptMessage[];
+  /** The run's `context`, for the functions of its author. */
+  readonly userContext: Json;
+}
+
+/**
+ * Returns the agent, the messages, and the context that an activity's input names, from this worker's
+ * memory or else from the run. Rejects with a `StoreFault` if the blob store cannot be read.
+ */
 export async function rebuildPrompt(
   deps: ActivityDependencies,
   context: Context,
-  input: Pick<CallModelInput, 'definition' | 'upTo' | 'head'>,
-): Promise<{ pinned: PinnedAgent; name: PromptName; messages: readonly PromptMessage[] }> {
-  const own = ownWorkflow(context, deps);
-  const pinned = await deps.definitions.find(input.definition, () => own.definition());
-  const name: PromptName = {
-    run: runKey(context.info),
-    upTo: input.upTo,
-    head: input.head,
-  };
-  const messages = await deps.transcripts.prompt(name, (from, to) => own.prompt(from, to));
-  return { pinned, name, messages };
+  input: Pick<CallModelInput, 'definition' | 'upTo' | 'head' | 'context' | 'contextBlob'>,
+): Promise<Prompt> {
+  const queries = queryWorkflow(context, deps);
+  const pinned = await deps.definitions.find(input.definition, () => queries.definition());
+  const name = { run: runKey(context.info), upTo: input.upTo, head: input.head };
+  const messages = await deps.transcripts.prompt(name, (from, to) => queries.prompt(from, to));
+  // It is read before the model is paid, so that it cannot be missing when the reply is read.
+  const userContext = await readRunContext(input, deps.blobs);
+  const run = context.info.workflowExecution?.workflowId ?? '';
+  return { run, pinned, name, messages, userContext };
 }
 
+/** Returns the key of a run in this worker's memory: its namespace and workflow id. */
 export function runKey({ namespace, workflowExecution }: Info): string {
   return `${namespace}/${workflowExecution?.workflowId ?? ''}`;
 }

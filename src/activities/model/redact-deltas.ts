@@ -1,37 +1,40 @@
-import type { Delta } from '../../models/model.js';
+import type { ModelDelta } from '../../models/model.js';
 import { createStreamRedactor, type StreamRedactor } from '../../secrets/redact-stream.js';
 import { redact } from '../../secrets/redact.js';
 
-/** The deltas of one reply, without secrets, on their way to readers. */
+/** Removes secrets from the deltas of one reply on their way to readers. */
 export interface DeltaRedactor {
-  push(delta: Delta): void;
-  /** Sends what was kept back because it could have become a secret. */
+  push(delta: ModelDelta): void;
+  /** Emits the text that was held back because it could have become a secret. */
   end(): void;
 }
 
-/** A shorter end is sent before another part of the reply begins, so that the parts stay in order. */
-const LONGEST_UNTOLD = 4;
+/** A shorter rest is emitted before another part of the reply begins, so that the parts stay in order. */
+const LONGEST_HELD = 4;
 
 interface Part {
   readonly redactor: StreamRedactor;
   readonly emit: (text: string) => void;
 }
 
-/** A secret may be split over several deltas of the same part: of the text, the reasoning, or a call. */
-export function redactDeltas(emit: (delta: Delta) => void): DeltaRedactor {
+/**
+ * Creates the redactor of one reply, which calls `emit` with deltas without secrets. A secret may be split
+ * over several deltas of the same part: the text, the reasoning, or the arguments of one call.
+ */
+export function createDeltaRedactor(emit: (delta: ModelDelta) => void): DeltaRedactor {
   const parts = new Map<string, Part>();
   let current: Part | undefined;
 
-  const partOf = (delta: Delta): Part => {
-    const key = delta.type === 'call' ? `call ${delta.index}` : delta.type;
+  const findPart = (delta: ModelDelta): Part => {
+    const key = delta.kind === 'call' ? `call ${delta.index}` : delta.kind;
     const known = parts.get(key);
     if (known !== undefined) return known;
     const part: Part = {
       redactor: createStreamRedactor(),
       emit:
-        delta.type === 'call'
-          ? (text) => emit({ type: 'call', index: delta.index, arguments: text })
-          : (text) => emit({ type: delta.type, text }),
+        delta.kind === 'call'
+          ? (text) => emit({ kind: 'call', index: delta.index, text })
+          : (text) => emit({ kind: delta.kind, text }),
     };
     parts.set(key, part);
     return part;
@@ -43,15 +46,14 @@ export function redactDeltas(emit: (delta: Delta) => void): DeltaRedactor {
 
   return {
     push(delta) {
-      const part = partOf(delta);
-      if (current !== undefined && current !== part && current.redactor.held < LONGEST_UNTOLD) {
+      const part = findPart(delta);
+      if (current !== undefined && current !== part && current.redactor.held < LONGEST_HELD) {
         flush(current);
       }
       current = part;
-      const given = delta.type === 'call' ? (delta.arguments ?? '') : delta.text;
-      const text = part.redactor.push(given);
-      if (delta.type === 'call' && delta.name !== undefined) {
-        emit({ ...delta, name: redact(delta.name), arguments: text });
+      const text = part.redactor.push(delta.text);
+      if (delta.kind === 'call' && delta.name !== undefined) {
+        emit({ ...delta, name: redact(delta.name), text });
       } else if (text !== '') part.emit(text);
     },
     end() {

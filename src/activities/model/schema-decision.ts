@@ -7,13 +7,13 @@ import type { ParsedAnswer } from '../../core/reply.js';
 import type { ModelReply, ModelRequest, ResponseSchema } from '../../models/model.js';
 import { extractJson } from '../../output/extract-json.js';
 
-/** The action that is no tool: the turn's answer. */
+/** The action that gives the turn's answer instead of calling a tool. */
 const ANSWER = 'answer';
 
 /**
- * A request whose decision is JSON under a schema, for models and servers without tool calling: the
- * tools stand in the instructions, earlier calls and results in the messages, as texts. A pure
- * function of the request, so the prompt's beginning stays the same from step to step.
+ * Returns a request whose reply is a decision as JSON, for models and servers without tool calling. The
+ * instructions describe the tools, and earlier calls and results become texts. It is a pure function of
+ * the request, so the prompt's beginning stays the same from step to step.
  */
 export function decisionRequest(request: ModelRequest, definition: AgentDefinition): ModelRequest {
   const tools = request.toolChoice === 'none' ? [] : shownTools(definition);
@@ -21,9 +21,9 @@ export function decisionRequest(request: ModelRequest, definition: AgentDefiniti
   const names = new Map(request.messages.flatMap(callNames));
   return {
     ...rest,
-    instructions: `${request.instructions}\n\n${howToDecide(definition)}`,
+    instructions: `${request.instructions}\n\n${decisionInstructions(definition)}`,
     messages: request.messages.map((message, index) =>
-      isRefused(request.messages, index) ? message : written(message, { names, definition }),
+      isRefused(request.messages, index) ? message : toText(message, { names, definition }),
     ),
     tools: [],
     toolChoice: 'none',
@@ -31,7 +31,7 @@ export function decisionRequest(request: ModelRequest, definition: AgentDefiniti
   };
 }
 
-/** The reply as one with calls or an answer; `parsed` says what is wrong where it is no decision. */
+/** Returns a decision as a reply with a call or an answer. If it is not a decision, `parsed` has the problem. */
 export function readDecision(
   reply: ModelReply,
   definition: AgentDefinition,
@@ -47,18 +47,17 @@ export function readDecision(
   }
   const { action } = chosen;
   const answer = chosen['answer'];
-  // A tool may have this name too, and then its arguments tell that it is meant.
+  // A tool may have this name, too; then a decision without an answer means the tool.
   const isTool = answer === undefined && definition.tools.some(({ name }) => name === ANSWER);
   if (action === ANSWER && !isTool) {
     const text = typeof answer === 'string' ? answer : JSON.stringify(answer ?? '');
     return { reply: { ...reply, text, calls: [], finish: 'stop' } };
   }
-  const given = chosen['arguments'];
-  const call = { name: action, arguments: JSON.stringify(given ?? {}) };
+  const call = { name: action, arguments: JSON.stringify(chosen['arguments'] ?? {}) };
   return { reply: { ...reply, text: '', calls: [call], finish: 'calls' } };
 }
 
-function howToDecide(definition: AgentDefinition): string {
+function decisionInstructions(definition: AgentDefinition): string {
   const tools = shownTools(definition).map(
     ({ name, description, parameters }) =>
       `- ${name}: ${description}\n  arguments: ${JSON.stringify(parameters)}`,
@@ -104,8 +103,8 @@ function variant(action: string, rest: JsonObject): JsonObject {
   };
 }
 
-/** A message as the model itself would have written it, or as it can read it. */
-function written(
+/** Returns a message in the form in which the model decides: calls as decisions, results as texts. */
+function toText(
   message: PromptMessage,
   { names, definition }: { names: ReadonlyMap<string, string>; definition: AgentDefinition },
 ): PromptMessage {
@@ -120,21 +119,21 @@ function written(
       const [call] = message.calls ?? [];
       const decision =
         call === undefined
-          ? { action: ANSWER, answer: answerIn(message.text, definition) }
+          ? { action: ANSWER, answer: toAnswerValue(message.text, definition) }
           : { action: call.name, arguments: parseJson(call.arguments) };
       return { role: 'assistant', text: JSON.stringify({ decision }) };
     }
   }
 }
 
-/** What was no decision is shown as it was, not as one. */
+/** Returns whether a reply was not a decision. Such a reply is shown as it was. */
 function isRefused(messages: readonly PromptMessage[], index: number): boolean {
   const next = messages[index + 1];
   return next?.role === 'user' && next.text.startsWith(REPAIR_BEGINS);
 }
 
-/** Under a schema, the value; else the text. */
-function answerIn(text: string, { output }: AgentDefinition): unknown {
+/** Returns the value of an answer if the agent's output has a schema, else its text. */
+function toAnswerValue(text: string, { output }: AgentDefinition): unknown {
   return output?.type === 'json' ? (parseJson(text) ?? text) : text;
 }
 

@@ -6,28 +6,27 @@ import type { ToolDefinition } from '../../core/definition/definition.js';
 import type { ModelReply } from '../../models/model.js';
 import type { AnswerParser } from '../../output/parse-output.js';
 import { mayBeSlow } from '../../tools/arguments/slow-schema.js';
-import { parserOf } from './answer.js';
-import { asDetails, paidReply, type AttemptMemory } from './attempt-memory.js';
+import { createAnswerParser } from './answer.js';
+import { toDetails, toPaidReply, type AttemptMemory } from './attempt-memory.js';
 import type { CallModelInput } from '../../core/contract.js';
 import type { PinnedAgent } from '../definitions.js';
-import { pinnedInput, unchanged } from '../tool/pinned-input.js';
+import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 
-/** So many attempts may begin to check a reply; each that does not end has frozen a worker. */
-const MOST_CHECKS = 2;
-/** What the SDK takes to hand a heartbeat over to its core, which sends it from its own thread. */
+/** How many attempts may begin to check a reply: each check that does not end has frozen a worker. */
+const MAX_CHECKS = 2;
+/** Event loop turns until the SDK has passed a heartbeat to its core, which sends it from its own thread. */
 const HANDOVER_TICKS = 3;
 
-/** What the model and people read when a check was given up. */
-export const CHECK_GIVEN_UP = `the check took too long and was given up after ${MOST_CHECKS} attempts`;
+/** What the model and people read if a check was given up. */
+export const CHECK_GIVEN_UP = `the check took too long and was given up after ${MAX_CHECKS} attempts`;
 
 /**
- * Makes sure that a check which blocks this process, whatever happens to the attempt, does not have the
- * reply paid for once more: the reply is recorded in a heartbeat before the author's code sees it.
- * Where the check is provably cheap, nothing is done and nothing is sent.
+ * Records a reply in a heartbeat before the author's code checks it, so that a check that blocks this process
+ * does not cause a second payment. For a check that is provably cheap, it does nothing.
  *
- * Returns false where earlier attempts have begun the check often enough: it must not be run again.
+ * Returns false if earlier attempts have begun the check too often: then it must not be run again.
  */
-export async function mayCheck(
+export async function beginCheck(
   reply: ModelReply,
   memory: AttemptMemory,
   on: {
@@ -38,25 +37,27 @@ export async function mayCheck(
   },
 ): Promise<boolean> {
   const { pinned, input, context, blobs } = on;
-  if (!hasSlowCheck(reply, pinned, input)) return true;
+  if (!needsSlowCheck(reply, pinned, input)) return true;
   const checks = (memory.paid?.checks ?? 0) + 1;
-  if (checks > MOST_CHECKS) {
+  if (checks > MAX_CHECKS) {
     context.log.warn(`${CHECK_GIVEN_UP}; find what blocks in the agent's output or tools`);
     return false;
   }
   memory.paid =
-    memory.paid === null ? await paidReply(reply, { checks, blobs }) : { ...memory.paid, checks };
+    memory.paid === null ? await toPaidReply(reply, { checks, blobs }) : { ...memory.paid, checks };
   if (memory.paid === null) {
-    context.log.warn('the reply is too large to be recorded before its check: no blob store');
+    context.log.warn(
+      'the blob store is down and the reply is too large for a heartbeat: its check is not protected',
+    );
     return true;
   }
-  context.heartbeat(asDetails(memory));
+  context.heartbeat(toDetails(memory));
   for (let tick = 0; tick < HANDOVER_TICKS; tick += 1) await nextTick();
   return true;
 }
 
-/** Whether code of the author's, or a pattern, is to see this reply. */
-function hasSlowCheck(
+/** Returns whether code of the author, or a pattern, will check this reply. */
+function needsSlowCheck(
   { calls, text, finish }: ModelReply,
   pinned: PinnedAgent,
   { compact }: CallModelInput,
@@ -69,32 +70,32 @@ function hasSlowCheck(
     return tools.some((tool) => (isAny || asked.has(tool.name)) && isSlowTool(tool, pinned));
   }
   if (finish !== 'stop' && finish !== 'calls') return false;
-  if (hasSlowParser(pinned)) return true;
-  // The text itself may be calls.
+  if (isSlowAnswer(pinned)) return true;
+  // The text may be calls.
   const mayCall = decide === 'schema' || /^\s*(?:`|[{[])/.test(text);
   return mayCall && tools.some((tool) => isSlowTool(tool, pinned));
 }
 
-/** Whether reading an answer can block: a function of the author's, or a type that is not plain. */
-export function hasSlowParser(pinned: PinnedAgent): boolean {
-  const parser = parserIn(pinned);
+/** Returns whether reading an answer can block: by a function of the author, or by a type that is not plain. */
+export function isSlowAnswer(pinned: PinnedAgent): boolean {
+  const parser = findParser(pinned);
   return parser?.type === 'function' || (parser?.type === 'zod' && mayBeSlow(parser.schema));
 }
 
-/** Null also where the pinned schema cannot be read, which the check itself reports. */
-function parserIn(pinned: PinnedAgent): AnswerParser | null {
+/** Returns the parser of answers. Null also if the pinned schema cannot be read: the check reports that. */
+function findParser(pinned: PinnedAgent): AnswerParser | null {
   try {
-    return parserOf(pinned);
+    return createAnswerParser(pinned);
   } catch {
     return null;
   }
 }
 
-/** Whether checking or describing a call of this tool can block. Schemas of MCP servers run elsewhere. */
+/** Returns whether checking or describing a call of this tool can block. An MCP server checks its own. */
 export function isSlowTool(known: ToolDefinition, pinned: PinnedAgent): boolean {
   if (known.mcp !== undefined) return false;
-  const tool = unchanged(known, pinned.tools.get(known.name));
+  const tool = ifUnchanged(known, pinned.tools.get(known.name));
   if (tool?.kind !== undefined) return false;
   if (tool?.describe !== undefined) return true;
-  return mayBeSlow(tool?.input ?? pinnedInput(known));
+  return mayBeSlow(tool?.input ?? toPinnedInput(known));
 }

@@ -1,24 +1,29 @@
 import { LRUCache } from 'lru-cache';
 import type { PromptMessage } from '../../core/transcript/messages.js';
-import { chain, FIRST_LINK, promptOf } from '../../core/transcript/transcript.js';
+import { chain, FIRST_LINK, toPromptMessage } from '../../core/transcript/transcript.js';
 
-/** A prompt as the workflow names it. */
+/** The name by which the workflow refers to a prompt. */
 export interface PromptName {
   /** Namespace and workflow id. */
   readonly run: string;
+  /** The number of messages. */
   readonly upTo: number;
+  /** The digest over these messages. */
   readonly head: string;
 }
 
-/** Asks the workflow for the canonical messages from `from` up to, not including, `to`. */
+/** Queries the workflow for the canonical messages from `from` up to, but not including, `to`. */
 export type FetchMessages = (from: number, to: number) => Promise<readonly PromptMessage[]>;
 
 export interface TranscriptCache {
-  /** The messages of a prompt; asks the workflow only for what is missing here. */
+  /**
+   * Returns the messages of a prompt; fetches only what is missing here. Rejects if the fetched messages do
+   * not have the digest that the name gives.
+   */
   prompt(name: PromptName, fetch: FetchMessages): Promise<readonly PromptMessage[]>;
-  /** A message that this worker has made and the workflow will append at `name.upTo`. */
+  /** Adds a message that this worker has made, and that the workflow will append at `name.upTo`. */
   noteReply(name: PromptName, reply: PromptMessage): void;
-  /** A tool message that this worker has made; its place is known only when all of its batch are. */
+  /** Adds a tool message that this worker has made. Its place is known when its whole batch is here. */
   noteResult(run: string, result: PromptMessage & { role: 'tool' }): void;
 }
 
@@ -26,25 +31,26 @@ interface Entry {
   messages: PromptMessage[];
   /** `heads[n]` is the digest over the first n messages. */
   heads: string[];
-  /** Call id → result, until the prompt that holds it is asked for. */
-  readonly loose: Map<string, PromptMessage>;
+  /** Results by call id, until a prompt that includes them is requested. */
+  readonly unplaced: Map<string, PromptMessage>;
   bytes: number;
 }
 
 /**
- * Prompts kept in the worker's memory, least recently used runs first to go.
+ * Creates a cache of prompts in the worker's memory. At `maxBytes` it evicts the runs that were used least
+ * recently.
  *
- * Nothing in here is trusted: a prompt is served only when the digest over its messages equals the
- * one the workflow named. So a zombie attempt, a reset or a result that was recorded elsewhere can
- * cost a query, and can never put a wrong word into a prompt.
+ * A prompt is served only if the digest over its messages equals the one that the workflow gave. So an
+ * attempt that timed out, a reset, or a result that another worker recorded can only cost a query: a
+ * prompt is never wrong.
  */
 export function createTranscriptCache(options: { maxBytes: number }): TranscriptCache {
   const entries = new LRUCache<string, Entry>({
     maxSize: options.maxBytes,
     sizeCalculation: (entry) => Math.max(1, entry.bytes),
   });
-  const keep = (run: string, entry: Entry): void => {
-    // Setting the same object again would keep the size it had before.
+  const save = (run: string, entry: Entry): void => {
+    // If the same object is set again, the cache keeps its earlier size.
     entries.delete(run);
     entries.set(run, entry);
   };
@@ -52,9 +58,9 @@ export function createTranscriptCache(options: { maxBytes: number }): Transcript
   return {
     async prompt(name, fetch) {
       const entry = entries.get(name.run) ?? emptyEntry();
-      placeLoose(entry, name.upTo);
+      placeResults(entry, name.upTo);
       if (entry.heads[name.upTo] !== name.head) await complete(entry, name, fetch);
-      keep(name.run, entry);
+      save(name.run, entry);
       return entry.messages.slice(0, name.upTo);
     },
     noteReply(name, reply) {
@@ -62,59 +68,59 @@ export function createTranscriptCache(options: { maxBytes: number }): Transcript
       if (entry === undefined || entry.heads[name.upTo] !== name.head) return;
       truncate(entry, name.upTo);
       push(entry, reply);
-      keep(name.run, entry);
+      save(name.run, entry);
     },
     noteResult(run, result) {
       const entry = entries.get(run);
       if (entry === undefined) return;
-      const earlier = entry.loose.get(result.callId);
-      entry.loose.set(result.callId, promptOf(result));
+      const earlier = entry.unplaced.get(result.callId);
+      entry.unplaced.set(result.callId, toPromptMessage(result));
       entry.bytes += sizeOf(result) - (earlier === undefined ? 0 : sizeOf(earlier));
-      keep(run, entry);
+      save(run, entry);
     },
   };
 }
 
-/** Fetches the missing end; where that does not fit what is here, fetches it all. */
+/** Fetches the missing end of a prompt. If the digest then differs, fetches the whole prompt. */
 async function complete(entry: Entry, name: PromptName, fetch: FetchMessages): Promise<void> {
   const known = Math.min(entry.messages.length, name.upTo);
   if (known > 0 && known < name.upTo) {
     for (const message of await fetch(known, name.upTo)) push(entry, message);
-    forgetLoose(entry);
+    dropUnplaced(entry);
     if (entry.heads[name.upTo] === name.head) return;
   }
   const fresh = emptyEntry();
   for (const message of await fetch(0, name.upTo)) push(fresh, message);
   if (fresh.heads[name.upTo] !== name.head) {
     throw new Error(
-      `the transcript that ${name.run} tells (${fresh.messages.length} messages) does not have the digest it names`,
+      `transcript of ${name.run}: expected the digest ${name.head}, got another one for ${fresh.messages.length} messages`,
     );
   }
   Object.assign(entry, { messages: fresh.messages, heads: fresh.heads, bytes: fresh.bytes });
-  entry.loose.clear();
+  entry.unplaced.clear();
 }
 
-/** Puts the results of the last message's calls in their order, when all of them were made here. */
-function placeLoose(entry: Entry, upTo: number): void {
+/** Appends the results of the last message's calls in order, if all of them are here. */
+function placeResults(entry: Entry, upTo: number): void {
   const last = entry.messages.at(-1);
   if (entry.messages.length >= upTo || last?.role !== 'assistant') return;
-  const results = (last.calls ?? []).map((call) => entry.loose.get(call.id));
+  const results = (last.calls ?? []).map((call) => entry.unplaced.get(call.id));
   if (!results.every((result) => result !== undefined)) return;
-  forgetLoose(entry);
+  dropUnplaced(entry);
   for (const result of results) push(entry, result);
 }
 
-function forgetLoose(entry: Entry): void {
-  for (const result of entry.loose.values()) entry.bytes -= sizeOf(result);
-  entry.loose.clear();
+function dropUnplaced(entry: Entry): void {
+  for (const result of entry.unplaced.values()) entry.bytes -= sizeOf(result);
+  entry.unplaced.clear();
 }
 
 function emptyEntry(): Entry {
-  return { messages: [], heads: [FIRST_LINK], loose: new Map(), bytes: 0 };
+  return { messages: [], heads: [FIRST_LINK], unplaced: new Map(), bytes: 0 };
 }
 
 function push(entry: Entry, message: PromptMessage): void {
-  const prompt = promptOf(message);
+  const prompt = toPromptMessage(message);
   entry.heads.push(chain(entry.heads.at(-1) ?? '', prompt));
   entry.messages.push(prompt);
   entry.bytes += sizeOf(prompt);

@@ -80,10 +80,15 @@ async function execute(
   });
   switch (end.type) {
     case 'value':
-      if ('error' in end.value) return failed('tool_error', normalizeError(end.value.error).message);
+      if ('error' in end.value)
+        return failed('tool_error', normalizeError(end.value.error).message);
       return { ok: true, ...(await recordResult(pinned, end.value, deps.blobs)) };
     case 'thrown':
-      return onThrown(context, pinned, await toToolFault(deps, context, { pinned, error: end.error }));
+      return onThrown(
+        context,
+        pinned,
+        await toToolFault(deps, context, { pinned, error: end.error }),
+      );
     case 'timeout': {
       const message = `${name} did not end within ${timeoutMs} ms`;
       return effect === 'once' ? { ok: 'unknown', message } : failed('timeout', message);

@@ -1,4 +1,3 @@
-import type { ToolBlock } from '../../core/blocked.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { callTool } from '../../mcp/call-tool.js';
 import { effectOf, usableTool } from '../../mcp/listed-tool.js';
@@ -7,45 +6,38 @@ import { isGiven } from '../../mcp/server-tools.js';
 import { toolChange } from '../../mcp/tool-change.js';
 import { CallFault } from '../../tools/arguments/call-fault.js';
 import type { Tool } from '../../tools/tool.js';
-import { effectChanged } from './effect-changed.js';
 import type { PinnedAgent } from '../definitions.js';
 import type { ActivityDependencies } from '../dependencies.js';
-
-/** Why a call has to wait for somebody. */
-export interface ToolBlocked {
-  readonly reason: ToolBlock;
-  /** For people. */
-  readonly message: string;
-  /** The form that the tool has now, which a person may accept. */
-  readonly definition?: string;
-}
+import type { ToolBlocked } from '../failures.js';
+import { effectChangedMessage } from './pinned-tool.js';
 
 export type FoundTool =
   { readonly ok: true; readonly tool: Tool } | ({ readonly ok: false } & ToolBlocked);
 
-/** What only reads may be called by a list that is so old; before anything else the list is asked for anew. */
+/** A tool with effect `read` may be called by a list of this age; any other effect needs a fresh list. */
 const READ_AGE_MS = 60_000;
-/** A server that takes longer to start goes on starting; the call is tried again meanwhile. */
+/** A server that needs longer continues to start; meanwhile the call is retried. */
 const WAIT_MS = 8_000;
-/** Of a hash, for people to type. */
+/** How much of a hash people have to type. */
 const HASH_DIGITS = 16;
 
-interface Wanted {
+interface McpCall {
   readonly pinned: ToolDefinition;
+  /** The definition that a person has accepted in place of the pinned one. */
   readonly accepted: string | undefined;
-  /** What to type for a decision about the call, as far as it is known here. */
+  /** The beginning of the command that resolves the call. */
   readonly resolve: string;
 }
 
 /**
- * A tool of an MCP server for one call: the one that the run has pinned, and no other. Where the server
- * has changed it, or does not have it any more, that blocks the run. Rejects where the server cannot be
- * reached; nothing has happened then.
+ * Returns the tool of an MCP server that the run has pinned, or why the run is blocked: the server has
+ * changed the tool, or no longer has it. Rejects if the server cannot be reached; the call has not been
+ * made then.
  */
-export async function mcpTool(
+export async function findMcpTool(
   { mcp, blobs }: Pick<ActivityDependencies, 'mcp' | 'blobs'>,
   agent: PinnedAgent,
-  { pinned, accepted, resolve }: Wanted,
+  { pinned, accepted, resolve }: McpCall,
 ): Promise<FoundTool> {
   const origin = pinned.mcp;
   const server = agent.agent?.mcp.find(({ name }) => name === origin?.server);
@@ -56,39 +48,34 @@ export async function mcpTool(
   }
   const session = mcp.of(server);
   const maxAgeMs = pinned.effect === 'read' ? READ_AGE_MS : 0;
-  const listed = await session.listing({ maxAgeMs, waitMs: WAIT_MS }).catch(asBlock);
+  const listed = await session.listing({ maxAgeMs, waitMs: WAIT_MS }).catch(toBlock);
   if ('reason' in listed) return listed;
-  const now = listed.find(({ name }) => name === origin.tool);
-  if (now === undefined || !isGiven(server, now.name)) {
-    const why = now === undefined ? 'has no' : 'is not to give this agent its';
+  const current = listed.find(({ name }) => name === origin.tool);
+  if (current === undefined || !isGiven(server, current.name)) {
+    const why =
+      current === undefined ? 'no longer has' : 'is no longer configured to give this agent';
     return missing(
-      `MCP server "${server.name}" ${why} tool "${origin.tool}" any more; bring it back, or cancel the run`,
+      `MCP server "${server.name}" ${why} tool "${origin.tool}"; restore it, or cancel the run`,
     );
   }
-  const definition = now.hash.slice(0, HASH_DIGITS);
-  const isPinned = now.hash === origin.hash;
+  const definition = current.hash.slice(0, HASH_DIGITS);
+  const isPinned = current.hash === origin.hash;
   if (isPinned || definition === accepted) {
-    const effect = effectOf(server, now);
-    // Of a form that a person accepted, only what is pinned as the strictest may have another effect.
+    const effect = effectOf(server, current);
+    // In an accepted definition the effect may differ only if the pinned effect is the strictest one.
     if (effect !== pinned.effect && (isPinned || pinned.effect !== 'once')) {
-      return { ok: false, reason: 'tool_changed', message: effectChanged(pinned, effect) };
+      return changed({ message: effectChangedMessage(pinned, effect) });
     }
     return { ok: true, tool: callTool(pinned, session, blobs) };
   }
-  const usable = usableTool(server, now);
+  const usable = usableTool(server, current);
   const begin = `MCP server "${server.name}" has changed tool "${origin.tool}" since the run began`;
-  if (!usable.ok) {
-    return { ok: false, reason: 'tool_changed', message: `${begin}, and now ${usable.problem}` };
-  }
-  return {
-    ok: false,
-    reason: 'tool_changed',
-    ...offer(pinned, usable.definition, { begin, definition, resolve }),
-  };
+  if (!usable.ok) return changed({ message: `${begin}, and now ${usable.problem}` });
+  return changed(describeChange(pinned, usable.definition, { begin, definition, resolve }));
 }
 
-/** What a person has to mend blocks the run; anything else is tried again. */
-function asBlock(error: unknown): FoundTool & { readonly ok: false } {
+/** Returns the block for an error that only a person can fix. Throws any other error, to be retried. */
+function toBlock(error: unknown): FoundTool & { readonly ok: false } {
   if (error instanceof CallFault && error.kind === 'refused') {
     return { ok: false, reason: 'credentials', message: error.message };
   }
@@ -98,19 +85,26 @@ function asBlock(error: unknown): FoundTool & { readonly ok: false } {
   throw error;
 }
 
-/** What is dangerous now is not called under the promises of before: only a new definition holds for it. */
-function offer(
+/**
+ * Describes a changed tool. A person may accept the new definition, unless its effect is another one: a
+ * tool is never called under the guarantees of an effect that it no longer has.
+ */
+function describeChange(
   pinned: ToolDefinition,
-  now: ToolDefinition,
+  current: ToolDefinition,
   { begin, definition, resolve }: { begin: string; definition: string; resolve: string },
 ): Pick<ToolBlocked, 'message' | 'definition'> {
-  const change = `${begin}:\n${toolChange(pinned, now)}\n`;
-  if (pinned.effect !== 'once' && now.effect !== pinned.effect) {
-    const message = `${change}Its effect is another one, so it can only be taken with a new definition: start a new run, or cancel this one`;
+  const change = `${begin}:\n${toolChange(pinned, current)}\n`;
+  if (pinned.effect !== 'once' && current.effect !== pinned.effect) {
+    const message = `${change}Its effect has changed, so this run cannot use it; start a new run, or cancel this one`;
     return { message };
   }
-  const message = `${change}If that is as it should be, let the call go on with: ${resolve} --as accept --definition ${definition}`;
+  const message = `${change}If this change is intended, let the call continue with: ${resolve} --as accept --definition ${definition}`;
   return { message, definition };
+}
+
+function changed(problem: Pick<ToolBlocked, 'message' | 'definition'>): FoundTool {
+  return { ok: false, reason: 'tool_changed', ...problem };
 }
 
 function missing(message: string): FoundTool {

@@ -4,54 +4,49 @@ import { redactMessage } from '../../secrets/redact.js';
 import type { RunFunctionInput, RunFunctionResult } from '../../core/contract.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { withHeartbeat } from '../heartbeat.js';
-import { prepareCall } from './prepare-call.js';
-import { needingStorage } from '../storage.js';
-import { settleTool } from './run-bounded.js';
-import { keepResult, writeResult } from './tool-result.js';
+import { runBounded } from '../run-bounded.js';
+import { withStorageMapping } from '../storage-faults.js';
+import { prepareCall, type PreparedCall } from './prepare-call.js';
+import { recordResult, serializeResult, type SerializedResult } from './tool-result.js';
 
-/** Asks a tool's `verify` what became of a call. What it throws is tried again, then left to a person. */
+/** Calls a tool's `verify` for a call whose outcome is unknown. Temporal retries what it throws. */
 export async function runFunction(
   deps: ActivityDependencies,
   input: RunFunctionInput,
 ): Promise<RunFunctionResult> {
   const context = Context.current();
-  const warn = (message: string): void => context.log.warn(redactMessage(message));
-  return await withHeartbeat(
-    context,
-    () => undefined,
-    async () => {
-      const prepared = await needingStorage({}, () => prepareCall(deps, context, input));
-      if (!prepared.ok) return { happened: 'unknown', message: 'the arguments cannot be read' };
-      const { tool, pinned } = prepared;
-      const end = await settleTool(
-        async (signal) => {
-          const verification: unknown = await tool.verify?.(input.key, { signal });
-          const { name, effect } = pinned;
-          const about = { name, effect, signal, warn };
-          return { verification, written: await writeResult(resultIn(verification), about) };
-        },
-        {
-          name: `verify of tool "${pinned.name}"`,
-          timeoutMs: pinned.timeoutMs,
-          cancelled: context.cancellationSignal,
-        },
-      );
-      if (end.type === 'thrown') throw end.error;
-      if (end.type === 'cancelled') throw context.cancellationSignal.reason;
-      if (end.type === 'timeout') return { happened: 'unknown', message: 'verify took too long' };
-      const { verification, written } = end.value;
-      // Nothing but a clear no lets a destructive call be made again.
-      if (!isObject(verification) || typeof verification['happened'] !== 'boolean') {
-        return { happened: 'unknown', message: 'verify cannot tell' };
-      }
-      if (!verification['happened']) return { happened: false };
-      const { output: _, ...kept } = await keepResult(pinned, written, deps.blobs);
-      return { happened: true, result: { ok: true, ...kept } };
-    },
-  );
+  return await withHeartbeat(context, async () => {
+    const call = await withStorageMapping({}, () => prepareCall(deps, context, input));
+    if (!call.ok) return { happened: 'unknown', message: 'the arguments cannot be read' };
+    const { pinned } = call;
+    const end = await runBounded((signal) => verify(context, { ...call, key: input.key }, signal), {
+      name: `verify of tool "${pinned.name}"`,
+      timeoutMs: pinned.timeoutMs,
+      cancelled: context.cancellationSignal,
+    });
+    if (end.type === 'thrown') throw end.error;
+    if (end.type === 'cancelled') throw context.cancellationSignal.reason;
+    if (end.type === 'timeout') return { happened: 'unknown', message: 'verify took too long' };
+    const { verification, result } = end.value;
+    // Only a clear `false` lets a call with side effects be made again.
+    if (!isObject(verification) || typeof verification['happened'] !== 'boolean') {
+      return { happened: 'unknown', message: 'verify cannot tell' };
+    }
+    if (!verification['happened']) return { happened: false };
+    const { output: _, ...recorded } = await recordResult(pinned, result, deps.blobs);
+    return { happened: true, result: { ok: true, ...recorded } };
+  });
 }
 
-function resultIn(verification: unknown): unknown {
-  const result = isObject(verification) ? verification['result'] : undefined;
-  return result ?? 'It happened.';
+async function verify(
+  { log }: Context,
+  { tool, pinned, key }: Extract<PreparedCall, { ok: true }> & { readonly key: string },
+  signal: AbortSignal,
+): Promise<{ readonly verification: unknown; readonly result: SerializedResult }> {
+  const verification: unknown = await tool.verify?.(key, { signal });
+  const given = isObject(verification) ? verification['result'] : undefined;
+  const { name, effect } = pinned;
+  const warn = (message: string): void => log.warn(redactMessage(message));
+  const result = await serializeResult(given ?? 'It happened.', { name, effect, signal, warn });
+  return { verification, result };
 }

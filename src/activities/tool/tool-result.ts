@@ -1,55 +1,126 @@
+import type { z } from 'zod';
 import type { BlobStore } from '../../storage/blob-store.js';
-import type { ToolSuccess } from '../../core/calls/call-results.js';
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolSuccess } from '../../core/calls/call-result.js';
+import type { Effect, ToolDefinition } from '../../core/definition/definition.js';
 import { screenshotText } from '../../core/text/screenshot-text.js';
 import { parseJson, type Json } from '../../core/json.js';
 import type { ArtifactMade } from '../../core/transcript/messages.js';
+import { parseWithZod } from '../../output/parse-zod.js';
 import { isArtifact, standardName } from '../../tools/built-in/artifact.js';
 import { artifactValue } from '../../tools/artifact-value.js';
 import { redact } from '../../secrets/redact.js';
+import { guarded } from '../../tools/guard.js';
 import { cutText } from '../../tools/result/cut.js';
 import { normalizeResult } from '../../tools/result/normalize.js';
+import { toPlain } from '../../tools/result/plain.js';
 import { isScreenshot, type Screenshot } from '../../tools/built-in/screenshot.js';
 import { ToolError } from '../../tools/tool-error.js';
+import type { Tool } from '../../tools/tool.js';
 import { wellFormed } from '../../tools/utf8.js';
-import { keepText, patiently } from '../offload-text.js';
+import { offloadText, retryStore } from '../offload-text.js';
 
-/** What a tool gave, written down and not yet kept. */
-export interface WrittenResult {
+/** The largest inline output; a larger result is text by reference, and not typed. */
+const OUTPUT_BYTES = 64 * 1024;
+
+type Warn = (message: string) => void;
+
+/**
+ * Validates a tool's return value by the tool's `output` schema, and if the tool ends the turn also by
+ * the output `contract` of its agent. Returns what the schemas make of it. For a value that does not fit,
+ * a `read` throws a `ToolError`, which the model reads; any other tool has already had its side effect, so
+ * its value is returned as it is, with a warning.
+ */
+export async function validateResult(
+  tool: Pick<Tool, 'name' | 'output' | 'effect'>,
+  returned: unknown,
+  { contract, warn }: { readonly contract: z.ZodType | null; readonly warn: Warn },
+): Promise<unknown> {
+  if (isScreenshot(returned)) return returned;
+  const isNamed = isArtifact(returned);
+  let value = await validateOutput(tool, isNamed ? returned.value : returned, warn);
+  if (contract !== null) value = await validateTurnOutput({ ...tool, contract }, value, warn);
+  return isNamed ? { ...returned, value } : value;
+}
+
+async function validateOutput(
+  tool: Pick<Tool, 'name' | 'output' | 'effect'>,
+  returned: unknown,
+  warn: Warn,
+): Promise<unknown> {
+  const schema = tool.output;
+  if (schema === undefined) return returned;
+  const checked = await guarded(`output schema of tool "${tool.name}"`, () =>
+    schema.safeParseAsync(returned),
+  );
+  if (checked.ok && checked.value.success) return checked.value.data;
+  const fault = checked.ok ? checked.value.error?.message : checked.message;
+  const message = `the result of ${tool.name} does not fit its output schema: ${fault ?? ''}`;
+  return rejectOrWarn(tool.effect, { returned, message, warn });
+}
+
+/** Validates the result of a tool with `ends`, which becomes the typed output of the turn. */
+async function validateTurnOutput(
+  tool: { readonly name: string; readonly effect: Effect; readonly contract: z.ZodType },
+  returned: unknown,
+  warn: Warn,
+): Promise<unknown> {
+  const parsed = await parseWithZod(tool.contract, toPlain(returned));
+  const bytes = parsed.ok ? Buffer.byteLength(JSON.stringify(parsed.output)) : 0;
+  if (parsed.ok && bytes <= OUTPUT_BYTES) return parsed.output;
+  const fault = parsed.ok
+    ? `it has ${bytes} bytes as JSON, at most ${OUTPUT_BYTES} fit`
+    : parsed.problem;
+  const message = `the result of ${tool.name} cannot be the output of this agent: ${fault}`;
+  return rejectOrWarn(tool.effect, { returned, message, warn });
+}
+
+function rejectOrWarn(
+  effect: Effect,
+  { returned, message, warn }: { returned: unknown; message: string; warn: Warn },
+): unknown {
+  if (effect === 'read') throw new ToolError(message);
+  warn(message);
+  return returned;
+}
+
+/** A tool's result as text, before any of it is stored. */
+export interface SerializedResult {
   readonly content: string;
+  /** The tool returned a text; else `content` is JSON. */
   readonly isText: boolean;
   readonly artifact?: Omit<ArtifactMade, 'blob'> & { readonly head: string };
   readonly picture?: Pick<Screenshot, 'base64' | 'mediaType' | 'bytes'>;
 }
 
 /**
- * Writes down what a tool gave; streams are read here. What an artifact cannot keep fails a read, as
- * an error the model hears; a tool that has changed the world has its result told as it is.
+ * Serializes a tool's result; a stream is read here. For a value that cannot be an artifact, a `read`
+ * throws a `ToolError`; any other tool's value becomes an ordinary result, with a warning.
  */
-export async function writeResult(
-  given: unknown,
+export async function serializeResult(
+  result: unknown,
   tool: Pick<ToolDefinition, 'name' | 'effect'> & {
     readonly signal: AbortSignal;
-    readonly warn: (message: string) => void;
+    readonly warn: Warn;
   },
-): Promise<WrittenResult> {
+): Promise<SerializedResult> {
   const { signal } = tool;
-  if (isScreenshot(given))
-    return { content: wellFormed(redact(given.text)), isText: true, picture: given };
-  if (!isArtifact(given)) {
-    const content = await normalizeResult(given, { signal });
-    return { content, isText: typeof given === 'string' };
+  if (isScreenshot(result)) {
+    return { content: wellFormed(redact(result.text)), isText: true, picture: result };
   }
-  const { value, name = standardName(tool.name), summary } = given;
-  const written = await artifactValue(value, { signal });
-  if ('problem' in written) {
-    const message = `${tool.name}: ${written.problem}`;
+  if (!isArtifact(result)) {
+    const content = await normalizeResult(result, { signal });
+    return { content, isText: typeof result === 'string' };
+  }
+  const { value, name = standardName(tool.name), summary } = result;
+  const serialized = await artifactValue(value, { signal });
+  if ('problem' in serialized) {
+    const message = `${tool.name}: ${serialized.problem}`;
     if (tool.effect === 'read') throw new ToolError(message);
     tool.warn(message);
     const content = await normalizeResult(value, { signal });
-    return { content: `[no artifact: ${written.problem}]\n${content}`, isText: true };
+    return { content: `[no artifact: ${serialized.problem}]\n${content}`, isText: true };
   }
-  const { content, isText, kind, head } = written;
+  const { content, isText, kind, head } = serialized;
   const artifact = {
     name,
     kind,
@@ -60,32 +131,34 @@ export async function writeResult(
   return { content, isText, artifact };
 }
 
-/** Keeps what was written before it is reported: a result that cannot be kept is not there. */
-export async function keepResult(
+/**
+ * Returns a serialized result as the history records it; what is too large goes to the blob store first.
+ * Never throws a `BlobError`: the tool has run, so the result then says what could not be stored.
+ */
+export async function recordResult(
   { ends }: Pick<ToolDefinition, 'ends'>,
-  { content, isText, artifact: made, picture }: WrittenResult,
+  { content, isText, artifact: made, picture }: SerializedResult,
   blobs: BlobStore,
 ): Promise<ToolSuccess> {
-  if (picture !== undefined) return await withPicture(content, { picture, blobs });
-  if (made === undefined) return await ordinary(content, { typed: ends && !isText, blobs });
+  if (picture !== undefined) return await recordScreenshot(content, { picture, blobs });
+  if (made === undefined) return await recordText(content, { typed: ends && !isText, blobs });
   const { head, ...facts } = made;
-  const kept = await patiently(() => blobs.put(content));
-  if ('fault' in kept) {
-    // What the tool did is done; only its value is lost to later calls.
-    return { text: `[no artifact]\n${cutText(content, { lost: kept.fault })}` };
+  const stored = await retryStore(() => blobs.put(content));
+  if ('fault' in stored) {
+    return { text: `[no artifact]\n${cutText(content, { lost: stored.fault })}` };
   }
-  const artifact = { ...facts, blob: kept.done };
-  // What ends a turn is its answer, and remains an artifact for the next one.
-  const told = ends ? await ordinary(content, { typed: !isText, blobs }) : { text: head };
-  return { ...told, artifact };
+  const artifact = { ...facts, blob: stored.value };
+  // The result that ends a turn is its answer, and remains an artifact for the next turn.
+  const shown = ends ? await recordText(content, { typed: !isText, blobs }) : { text: head };
+  return { ...shown, artifact };
 }
 
-async function ordinary(
+async function recordText(
   content: string,
   { typed, blobs }: { typed: boolean | undefined; blobs: BlobStore },
 ): Promise<ToolSuccess> {
-  const { text, blob } = await keepText(content, blobs);
-  // Only where it becomes the run's output: everything else is recorded once, as text.
+  const { text, blob } = await offloadText(content, blobs);
+  // Only the run's output is recorded as a value, too; everything else is recorded once, as text.
   const output = typed && !blob ? parseJson(content) : undefined;
   return {
     text,
@@ -95,20 +168,20 @@ async function ordinary(
   };
 }
 
-/** The action has been done; where its picture cannot be kept, that is what the model is told. */
-async function withPicture(
+/** If the picture cannot be stored, the result tells the model so: the action itself has been done. */
+async function recordScreenshot(
   note: string,
-  { picture, blobs }: { picture: NonNullable<WrittenResult['picture']>; blobs: BlobStore },
+  { picture, blobs }: { picture: NonNullable<SerializedResult['picture']>; blobs: BlobStore },
 ): Promise<ToolSuccess> {
   const { base64, mediaType } = picture;
-  const kept = await patiently(() => blobs.put(base64));
-  if ('fault' in kept) {
-    const lost = `[the action was done; its screenshot could not be kept: ${kept.fault}]`;
-    return await ordinary(`${lost}\n${note}`, { typed: false, blobs });
+  const stored = await retryStore(() => blobs.put(base64));
+  if ('fault' in stored) {
+    const lost = `[the action was done; its screenshot could not be stored: ${stored.fault}]`;
+    return await recordText(`${lost}\n${note}`, { typed: false, blobs });
   }
-  const attachments = [{ type: 'image', blob: kept.done, mediaType }] as const;
+  const attachments = [{ type: 'image', blob: stored.value, mediaType }] as const;
   return {
-    ...(await ordinary(screenshotText(picture, note), { typed: false, blobs })),
+    ...(await recordText(screenshotText(picture, note), { typed: false, blobs })),
     attachments,
   };
 }

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { learnSecrets } from '../../src/secrets/known.js';
-import { keepDocuments, newDocuments } from '../../src/activities/record-documents.js';
+import { recordDocuments, selectDocuments } from '../../src/activities/record-documents.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
-import { keyOfDocument } from '../../src/core/text/document-text.js';
+import { parseDocumentKey } from '../../src/core/documents.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { wellFormed } from '../../src/tools/utf8.js';
@@ -14,24 +14,30 @@ const blobs: BlobStore = {
 };
 
 async function messagesFor(given: unknown, prompt: readonly PromptMessage[] = []) {
-  const documents = await keepDocuments(newDocuments(given, prompt), { blobs, readable: true });
+  const documents = await recordDocuments(selectDocuments(given, prompt), {
+    blobs,
+    readable: true,
+  });
   return documents.map((document) => ({ role: 'user', ...document }) as const);
 }
 
-describe('what retrieve gave', () => {
+describe('the result of retrieve', () => {
   test.each([
-    [undefined, 'it gave undefined; return an array of texts or { text, id?, source? }'],
-    ['a', 'it gave a text'],
-    [{ documents: [] }, 'it gave a value of type object'],
-    [[null], 'entry 0 of what it gave has null for its text'],
-    [['a', ['b']], 'entry 1 of what it gave has an array for its text'],
-    [['a', { text: 1 }], 'entry 1 of what it gave has a value of type number for its text'],
-    [[{ text: 'a', id: 7 }], 'id and source are texts, not a value of type number'],
+    [undefined, 'expected an array of strings or { text, id?, source? }, got undefined'],
+    ['a', 'got a string'],
+    [{ documents: [] }, 'got a value of type object'],
+    [[null], 'document 0: expected a string as text, got null'],
+    [['a', ['b']], 'document 1: expected a string as text, got an array'],
+    [['a', { text: 1 }], 'document 1: expected a string as text, got a value of type number'],
+    [
+      [{ text: 'a', id: 7 }],
+      'document 0: expected a string as id and source, got a value of type number',
+    ],
   ])('is refused when it is %j', (given, message) => {
-    expect(() => newDocuments(given, [])).toThrow(message);
+    expect(() => selectDocuments(given, [])).toThrow(message);
   });
 
-  test('is known again in a later turn, also where it is cut otherwise then', async () => {
+  test('is recognized in a later turn, even if it is cut differently then', async () => {
     const large = { text: 'z'.repeat(90_000), id: 'large' };
     const first = await messagesFor(['small', large]);
     expect(first).toHaveLength(2);
@@ -40,7 +46,7 @@ describe('what retrieve gave', () => {
     expect(changed[0]?.text).toContain('changed');
   });
 
-  test('never says that it ends before it does, and stays within its room', async () => {
+  test('never closes its own tag early, and stays within its size limit', async () => {
     const piece = fc.constantFrom(
       '</document>',
       '< / DOCUMENT >',
@@ -60,7 +66,7 @@ describe('what retrieve gave', () => {
         const messages = await messagesFor(given);
         expect(Buffer.byteLength(JSON.stringify(messages))).toBeLessThan(256 * 1024);
         for (const message of messages) {
-          expect(keyOfDocument(message.text)).not.toBeNull();
+          expect(parseDocumentKey(message.text)).not.toBeNull();
           expect(message.text.match(/<\s*\/?\s*document/gi)).toEqual(['<document', '</document']);
           expect(message.text.endsWith('\n</document>')).toBe(true);
           expect(wellFormed(message.text)).toBe(message.text);
@@ -72,33 +78,33 @@ describe('what retrieve gave', () => {
   });
 
   test.each(['"', '\\', '<', '\u2028', 'x', '"<document'])(
-    'never makes an event of the history too large, of whatever it is made: %j',
+    'never makes an event of the history too large: %j',
     async (mark) => {
       const each = Array.from({ length: 60 }, (_, n) => ({
         text: `${n} ${mark.repeat(20_000)}`,
         id: `${n} ${mark.repeat(500)}`,
         source: mark.repeat(900),
       }));
-      const kept = await keepDocuments(newDocuments(each, []), { blobs, readable: true });
+      const kept = await recordDocuments(selectDocuments(each, []), { blobs, readable: true });
       expect(kept).toHaveLength(50);
       expect(Buffer.byteLength(JSON.stringify(kept))).toBeLessThan(256 * 1024);
     },
   );
 
-  test('is told without the secrets of the worker', async () => {
+  test('is recorded without the secrets of the worker', async () => {
     process.env['DOCUMENT_TEST_TOKEN'] = 'canary-document-4711';
     learnSecrets({ env: process.env });
     try {
       const text = 'the key is canary-document-4711';
-      const told = JSON.stringify(await messagesFor([{ text, id: text, source: text }]));
-      expect(told).not.toContain('canary');
-      expect(told).toContain('the key is [redacted DOCUMENT_TEST_TOKEN]');
+      const recorded = JSON.stringify(await messagesFor([{ text, id: text, source: text }]));
+      expect(recorded).not.toContain('canary');
+      expect(recorded).toContain('the key is [redacted DOCUMENT_TEST_TOKEN]');
     } finally {
       delete process.env['DOCUMENT_TEST_TOKEN'];
     }
   });
 
-  test('is a copy in the history and a reference in the store when it is large', async () => {
+  test('is cut in the history and whole in the store if it is large', async () => {
     const [small, large] = await messagesFor(['s'.repeat(20_000), 'l'.repeat(120_000)]);
     expect(small?.blob).toBeUndefined();
     expect(large?.blob).toEqual({ sha256: sha256Hex('l'.repeat(120_000)), bytes: 120_000 });

@@ -1,0 +1,195 @@
+import { ApplicationFailure } from '@temporalio/common';
+import type { ModelBlock } from '../../core/blocked.js';
+import type { Json } from '../../core/json.js';
+import type { FailReason } from '../../core/outcome.js';
+import type { AttemptReport } from '../../core/report.js';
+import { isModelError, ModelError } from '../../models/model-error.js';
+import { LONGEST_WAIT_MS } from '../../models/openai/errors.js';
+import { sample } from '../../models/sample.js';
+import { redact, redactMessage } from '../../secrets/redact.js';
+import { wellFormed } from '../../tools/utf8.js';
+import { problemFailure } from '../failures.js';
+
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 30_000;
+/** A provider that fails for this long, over at least `PATIENCE_ATTEMPTS` attempts, blocks the run. */
+const PATIENCE_MS = 120_000;
+const PATIENCE_ATTEMPTS = 3;
+const EMPTY_ATTEMPTS = 3;
+const FIRST_PROBE_MS = 30_000;
+const LONGEST_PROBE_MS = 600_000;
+
+/** What follows a failed attempt. */
+export type FailureDecision =
+  | { readonly type: 'retry'; readonly delayMs: number }
+  | {
+      readonly type: 'blocked';
+      readonly reason: ModelBlock;
+      /** Milliseconds before the provider wants to be asked again; absent if it did not say. */
+      readonly probeAfterMs?: number;
+    }
+  | { readonly type: 'failed'; readonly reason: Extract<FailReason, 'context_too_long' | 'error'> };
+
+/** The position of an attempt in its activity. */
+export interface FailedAttempt {
+  /** Counted from 1. */
+  readonly attempt: number;
+  /** Milliseconds since the activity was first scheduled. */
+  readonly elapsedMs: number;
+  /** Why the run is already blocked, if this attempt is a probe. */
+  readonly blocked?: ModelBlock;
+  /** The number of empty replies, including this one; absent: all attempts count. */
+  readonly emptyReplies?: number;
+  /** Returns a number from 0 up to 1, for the jitter. */
+  readonly random: () => number;
+}
+
+/**
+ * Returns a wait that doubles with each attempt, of which half is random: many runs that failed together
+ * are not retried together.
+ */
+function backoffMs(attempt: FailedAttempt, first: number, longest: number): number {
+  const whole = Math.min(first * 2 ** (attempt.attempt - 1), longest);
+  return Math.round(whole * (0.5 + attempt.random() / 2));
+}
+
+function requestedWaitMs(error: ModelError): number {
+  return Math.min(error.details.retryAfterMs ?? 0, LONGEST_WAIT_MS);
+}
+
+function retryAfter(attempt: FailedAttempt, retryAfterMs: number): FailureDecision {
+  const delayMs = backoffMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS);
+  return { type: 'retry', delayMs: Math.max(delayMs, retryAfterMs) };
+}
+
+/** Decides about an attempt in a run that is not blocked. */
+function decideUnblocked(error: ModelError, attempt: FailedAttempt): FailureDecision {
+  const { kind } = error.details;
+  const retryAfterMs = requestedWaitMs(error);
+  const probe = retryAfterMs > 0 ? { probeAfterMs: retryAfterMs } : {};
+  switch (kind) {
+    case 'quota':
+    case 'credentials':
+    case 'model':
+      return { type: 'blocked', reason: kind, ...probe };
+    case 'context_too_long':
+      return { type: 'failed', reason: 'context_too_long' };
+    case 'request':
+      return { type: 'failed', reason: 'error' };
+    case 'empty':
+      return (attempt.emptyReplies ?? attempt.attempt) < EMPTY_ATTEMPTS
+        ? retryAfter(attempt, retryAfterMs)
+        : { type: 'failed', reason: 'error' };
+    case 'retry': {
+      const isExhausted = attempt.attempt >= PATIENCE_ATTEMPTS && attempt.elapsedMs >= PATIENCE_MS;
+      if (isExhausted || retryAfterMs > PATIENCE_MS) {
+        return { type: 'blocked', reason: 'provider', ...probe };
+      }
+      return retryAfter(attempt, retryAfterMs);
+    }
+  }
+}
+
+/**
+ * Decides what follows a failed attempt of a model call, as a function of its arguments. A probe of a
+ * blocked run is retried with longer waits; the workflow learns only of another reason to block, or of an
+ * end.
+ */
+export function decideFailure(error: ModelError, attempt: FailedAttempt): FailureDecision {
+  const decision = decideUnblocked(error, attempt);
+  if (attempt.blocked === undefined || decision.type === 'failed') return decision;
+  if (decision.type === 'blocked' && decision.reason !== attempt.blocked) return decision;
+  const delayMs = backoffMs(attempt, FIRST_PROBE_MS, LONGEST_PROBE_MS);
+  return { type: 'retry', delayMs: Math.max(delayMs, requestedWaitMs(error)) };
+}
+
+/** Returns the milliseconds before the next attempt; 0 if none follows, or if the time is not known. */
+function waitMs(decision: FailureDecision): number {
+  switch (decision.type) {
+    case 'retry':
+      return decision.delayMs;
+    case 'blocked':
+      return decision.probeAfterMs ?? 0;
+    case 'failed':
+      return 0;
+  }
+}
+
+/** Returns the report of a failed attempt. `at` is the Unix time in milliseconds. */
+export function attemptReport(
+  error: ModelError,
+  decision: FailureDecision,
+  { attempt, at }: { readonly attempt: number; readonly at: number },
+): AttemptReport {
+  const { type, status, requestId } = error.details;
+  return {
+    type: redact(type),
+    ...(status !== undefined && { status }),
+    attempt,
+    waitMs: waitMs(decision),
+    ...(requestId !== undefined && { requestId: redactMessage(requestId) }),
+    at,
+    message: toOneLine(error.message),
+  };
+}
+
+/** What the earlier attempts pass to the workflow. */
+interface Earlier {
+  readonly reports?: readonly AttemptReport[];
+  /** A reply that has been paid for, for the call after a block. */
+  readonly paid?: Json | undefined;
+}
+
+/**
+ * Creates the failure of an attempt, with the reports of all failed attempts. Its type is that of the
+ * newest report. Temporal retries a `retry`; the other two carry an `ActivityProblem` to the workflow.
+ */
+export function modelFailure(
+  decision: FailureDecision,
+  report: AttemptReport,
+  { reports: earlier = [], paid }: Earlier = {},
+): ApplicationFailure {
+  const { message, type } = report;
+  const reports = [...earlier, report];
+  switch (decision.type) {
+    case 'retry': {
+      const nextRetryDelay = decision.delayMs;
+      return ApplicationFailure.create({ message, type, details: [{ reports }], nextRetryDelay });
+    }
+    case 'failed':
+      return problemFailure({ ...decision, message, reports }, { type });
+    case 'blocked': {
+      const { reason, probeAfterMs } = decision;
+      const problem = {
+        type: 'blocked',
+        reason,
+        message,
+        ...(probeAfterMs !== undefined && { waitMs: probeAfterMs }),
+        ...(paid !== undefined && { paid }),
+        reports,
+      } as const;
+      return problemFailure(problem, { type });
+    }
+  }
+}
+
+/** Returns one line of at most 300 whole characters, without secrets. */
+function toOneLine(text: string): string {
+  return wellFormed(sample(text));
+}
+
+/** Returns the text of a thrown value. `String` itself throws for some objects. */
+function textOf(thrown: unknown): string {
+  if (thrown instanceof Error) return `${thrown.name}: ${thrown.message}`;
+  return typeof thrown === 'string' ? thrown : Object.prototype.toString.call(thrown);
+}
+
+/**
+ * Returns what a model threw as a `ModelError`. Anything else violates the contract of `Model`. It is
+ * retried and then blocks the run, because a paid run should survive a faulty adapter.
+ */
+export function toModelError(thrown: unknown): ModelError {
+  if (isModelError(thrown)) return thrown;
+  const message = `The model threw ${toOneLine(textOf(thrown))}`;
+  return new ModelError(message, { kind: 'retry', type: 'unexpected' });
+}

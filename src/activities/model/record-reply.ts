@@ -1,0 +1,240 @@
+import type { BlobStore } from '../../storage/blob-store.js';
+import { callableTools } from '../../core/catalog/catalog.js';
+import type { CallModelInput } from '../../core/contract.js';
+import type { Json } from '../../core/json.js';
+import type { AskedCall, ProviderItems, SafetyCheck } from '../../core/transcript/messages.js';
+import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../../core/reply.js';
+import { callsInContent } from '../../models/calls-in-content.js';
+import { estimateUsage } from '../../models/usage-estimate.js';
+import type { ModelReply, ModelRequest, ReplyCall } from '../../models/model.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
+import { wellFormed } from '../../tools/utf8.js';
+import type { PinnedAgent } from '../definitions.js';
+import { offloadText, retryStore } from '../offload-text.js';
+import { checkAnswer } from './answer.js';
+import { readClass } from './classification.js';
+import { readCall, type ReadCall } from './read-call.js';
+import { readDecision } from './schema-decision.js';
+import { CHECK_GIVEN_UP, isSlowAnswer } from './slow-check.js';
+
+/** Arguments above this size go to the blob store; the model sees a stand-in. */
+const INLINE_ARGUMENT_BYTES = 64 * 1024;
+/** The limit for all inline arguments of one message: no event of the history exceeds 256 KiB. */
+const INLINE_MESSAGE_BYTES = 128 * 1024;
+/** No provider permits as many calls in one message; further ones are dropped. */
+const MAX_CALLS = 128;
+/** The limit for the problems of all calls of one message. */
+const PROBLEM_CHARACTERS = 24_000;
+/** Each problem keeps this much of its message, even above the limit for all of them. */
+const LEAST_PROBLEM_CHARACTERS = 120;
+
+interface ReplySource {
+  readonly request: ModelRequest;
+  readonly pinned: PinnedAgent;
+  readonly blobs: BlobStore;
+  readonly input: CallModelInput;
+  /** The run's `context`, for the functions of its author. */
+  readonly userContext: Json;
+  /** A check that may block was begun too often, so it is not run again and counts as failed. */
+  readonly isGivenUp: boolean;
+}
+
+/** A reply, and what the agent's output made of it. */
+interface ReadReply {
+  readonly reply: ModelReply;
+  readonly parsed?: ParsedAnswer;
+}
+
+/**
+ * Returns a model's reply as the history records it: calls are checked and digested, large values are
+ * offloaded, and usage is estimated if the provider did not report it. User functions (refinements,
+ * descriptions) run here, for all calls at once. Whatever they do, the reply is recorded: it has been paid
+ * for.
+ */
+export async function recordReply(
+  original: ModelReply,
+  source: ReplySource,
+): Promise<RecordedReply> {
+  const decision = readSpecialForm(original, source);
+  const answer = decision.parsed ?? (await readAnswer(decision.reply, source));
+  // A text that fits the agent's contract is its answer, even if it looks like calls.
+  const isAnswer = decision.parsed !== undefined || answer?.ok === true;
+  const written = isAnswer ? null : await readWrittenCalls(decision.reply, source);
+  const reply = written === null ? decision.reply : { ...decision.reply, ...CALLS_ONLY };
+  const parsed = written === null ? answer : undefined;
+  const read = written ?? (await readCalls(reply.calls, source));
+  const dropped = reply.calls.length - read.length;
+  const note = dropped > 0 ? `\n[${dropped} further calls of this message were dropped]` : '';
+  // The provider's items belong to the original reply, not to one that was read in another form.
+  const hasItems = reply === original && source.input.compact === undefined;
+  const [fitted, calls, provider] = await Promise.all([
+    offloadText(reply.text + note, source.blobs),
+    recordCalls(read, source),
+    hasItems ? recordItems(original, source.blobs) : undefined,
+  ]);
+  const { requestId, dropped: droppedParameters = [] } = reply;
+  return {
+    text: fitted.text,
+    ...(fitted.blob && { blob: fitted.blob }),
+    ...(calls.length > 0 && { calls }),
+    ...(provider && { provider }),
+    ...(parsed && { parsed }),
+    finish: reply.finish,
+    usage: readUsage(original, source.request),
+    ...(droppedParameters.length > 0 && { dropped: droppedParameters }),
+    ...(requestId !== undefined && { requestId: requestId.slice(0, 200) }),
+  };
+}
+
+/** Reads a decision as JSON, or a class, if the agent's replies have that form. */
+function readSpecialForm(
+  reply: ModelReply,
+  { pinned: { definition }, input }: ReplySource,
+): ReadReply {
+  const { output, decide } = definition;
+  if (input.compact !== undefined) return { reply };
+  if (output?.type === 'classes') return readClass(reply, output);
+  return decide === 'schema' ? readDecision(reply, definition) : { reply };
+}
+
+/** Checks a reply that would end the turn by the agent's contract; undefined for any other reply. */
+async function readAnswer(
+  { text, calls, finish }: ModelReply,
+  { pinned, input, userContext, isGivenUp }: ReplySource,
+): Promise<ParsedAnswer | undefined> {
+  if (finish !== 'stop' || calls.length > 0 || input.compact !== undefined) return undefined;
+  if (isGivenUp && isSlowAnswer(pinned)) {
+    return { ok: false, problem: `The answer could not be checked: ${CHECK_GIVEN_UP}.` };
+  }
+  return await checkAnswer(pinned, text, userContext);
+}
+
+/** Replaces a text that was calls, because a model would read them twice. */
+const CALLS_ONLY = { text: '', calls: [], finish: 'calls' } as const;
+
+/**
+ * Reads calls that a model wrote as its answer, as some small models do. Null unless the agent decides by
+ * native calls, the whole text is calls, and each of them fits its tool.
+ */
+async function readWrittenCalls(
+  { text, calls, finish }: ModelReply,
+  { pinned, input, isGivenUp }: ReplySource,
+): Promise<readonly ReadCall[] | null> {
+  const { definition } = pinned;
+  const mayCall = definition.decide === undefined && definition.toolChoice !== 'none';
+  const isTurn = input.compact === undefined && input.closing === undefined;
+  if (!mayCall || !isTurn || finish !== 'stop' || calls.length > 0) return null;
+  const asked = callsInContent(text, callableTools(definition));
+  if (asked.length === 0 || asked.length > MAX_CALLS) return null;
+  const read = await Promise.all(asked.map((call) => readCall(call, pinned, { isGivenUp })));
+  return read.every(({ problem }) => problem === undefined) ? read : null;
+}
+
+async function readCalls(
+  asked: ModelReply['calls'],
+  { pinned, isGivenUp }: ReplySource,
+): Promise<readonly ReadCall[]> {
+  return await Promise.all(
+    asked.slice(0, MAX_CALLS).map(async (call) => ({
+      ...(await readCall(call, pinned, { isGivenUp })),
+      ...recordSafety(call),
+    })),
+  );
+}
+
+async function recordCalls(
+  read: readonly ReadCall[],
+  { blobs }: ReplySource,
+): Promise<readonly AskedCall[]> {
+  const calls: AskedCall[] = [];
+  let argumentRoom = INLINE_MESSAGE_BYTES;
+  let problemRoom = PROBLEM_CHARACTERS;
+  for (const { canonical, ...call } of read) {
+    const length = Math.max(problemRoom, LEAST_PROBLEM_CHARACTERS);
+    const problem = call.problem && {
+      ...call.problem,
+      message: call.problem.message.slice(0, length),
+    };
+    problemRoom -= problem?.message.length ?? 0;
+    const recorded = await recordArguments(canonical, { room: argumentRoom, blobs });
+    argumentRoom -= Buffer.byteLength(recorded.arguments);
+    calls.push({ ...call, ...(problem && { problem }), ...recorded });
+  }
+  return calls;
+}
+
+/** Offloads arguments that are too large. If the store is down, the call has a problem and is not made. */
+async function recordArguments(
+  canonical: string,
+  { room, blobs }: { room: number; blobs: BlobStore },
+): Promise<Pick<AskedCall, 'arguments' | 'blob' | 'problem'>> {
+  const bytes = Buffer.byteLength(canonical);
+  if (bytes <= Math.min(INLINE_ARGUMENT_BYTES, room)) return { arguments: canonical };
+  try {
+    const blob = await blobs.put(canonical);
+    const standIn = JSON.stringify({ omitted: `${blob.bytes} bytes, stored as ${blob.sha256}` });
+    return { arguments: standIn, blob };
+  } catch (error) {
+    const message = `not executed: its ${bytes} bytes of arguments could not be stored: ${normalizeError(error).message}`;
+    const standIn = JSON.stringify({ omitted: `${bytes} bytes` });
+    return { arguments: standIn, problem: { type: 'truncated', message } };
+  }
+}
+
+/** Reads the usage of a reply. A custom model may report anything, so only whole numbers count. */
+function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage {
+  const { usage } = reply;
+  const counts = usage && [usage.inputTokens, usage.outputTokens, usage.cachedTokens];
+  if (!counts?.every((count) => Number.isInteger(count) && count >= 0)) {
+    return { ...estimateUsage(request, reply), estimated: true };
+  }
+  const [inputTokens = 0, outputTokens = 0, cachedTokens = 0] = counts;
+  const reasoningTokens = usage?.reasoningTokens ?? 0;
+  const hasReasoning = Number.isInteger(reasoningTokens) && reasoningTokens > 0;
+  return { inputTokens, outputTokens, cachedTokens, ...(hasReasoning && { reasoningTokens }) };
+}
+
+/** Larger items go to the blob store: no event of the history exceeds 256 KiB. */
+const INLINE_ITEM_BYTES = 32 * 1024;
+/** Larger items are dropped, because they would be sent again with every request. */
+const MAX_ITEM_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Returns the items that the provider wants back with later requests. Undefined if there are none, or if
+ * they cannot be stored: later requests are then made without them.
+ */
+async function recordItems(
+  { provider }: ModelReply,
+  blobs: BlobStore,
+): Promise<ProviderItems | undefined> {
+  if (provider === undefined || provider.items.length === 0) return undefined;
+  const { from, items } = provider;
+  const json = JSON.stringify(items);
+  const bytes = Buffer.byteLength(json);
+  if (bytes <= INLINE_ITEM_BYTES) return { from, items };
+  if (bytes > MAX_ITEM_BYTES) return undefined;
+  const stored = await retryStore(() => blobs.put(json));
+  return 'value' in stored ? { from, blob: stored.value } : undefined;
+}
+
+/** Limits for the safety checks of one call. They are for people; the provider gets its own words back. */
+const MAX_CHECKS = 10;
+const WORD_CHARACTERS = 200;
+const MESSAGE_CHARACTERS = 600;
+
+/** Returns a provider's safety checks, cut for people. A call that has checks never loses all of them. */
+function recordSafety({ safety = [] }: ReplyCall): { safety?: readonly SafetyCheck[] } {
+  if (safety.length === 0) return {};
+  const shown = safety.slice(0, MAX_CHECKS).map(({ id, code, message }) => ({
+    id: cut(id, WORD_CHARACTERS),
+    ...(code !== undefined && { code: cut(code, WORD_CHARACTERS) }),
+    ...(message !== undefined && { message: cut(message, MESSAGE_CHARACTERS) }),
+  }));
+  const left = safety.length - shown.length;
+  const more = { id: 'more', message: `and ${left} further checks` };
+  return { safety: left > 0 ? [...shown, more] : shown };
+}
+
+function cut(text: string, characters: number): string {
+  return text.length <= characters ? wellFormed(text) : `${wellFormed(text.slice(0, characters))}…`;
+}

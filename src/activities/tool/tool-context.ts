@@ -1,0 +1,89 @@
+import type { Context } from '@temporalio/activity';
+import type { z } from 'zod';
+import { plainName, type ArtifactRef } from '../../core/artifacts/named-artifacts.js';
+import type { RunToolInput } from '../../core/contract.js';
+import type { Json } from '../../core/json.js';
+import type { BlobStore } from '../../storage/blob-store.js';
+import { readFor } from '../../storage/worker-store.js';
+import { guarded } from '../../tools/guard.js';
+import { nearestFirst } from '../../validation/nearest.js';
+import { ToolError } from '../../tools/tool-error.js';
+import type { CallArtifacts, ToolContext } from '../../tools/tool.js';
+import { createLog, toRunIds, toSafeDetails } from './user-function.js';
+
+/** Creates the context that a tool's `execute` receives. */
+export function createToolContext(
+  context: Context,
+  call: {
+    readonly input: RunToolInput;
+    readonly userContext: Json;
+    readonly artifacts: CallArtifacts;
+  },
+  signal: AbortSignal,
+): ToolContext {
+  const { info } = context;
+  const { input, userContext, artifacts } = call;
+  return {
+    artifacts,
+    signal,
+    idempotencyKey: input.key,
+    heartbeat: (details?: Json) => context.heartbeat(toSafeDetails(details)),
+    log: createLog(context),
+    run: { ...toRunIds(info), turn: input.turn, step: input.step },
+    call: { id: input.call.id, attempt: info.attempt },
+    context: userContext,
+  };
+}
+
+type ArtifactInput = Pick<RunToolInput, 'artifacts' | 'call'> &
+  Partial<Pick<RunToolInput, 'effect'>>;
+
+/**
+ * Returns the artifacts that a call may read. Each one is fetched when the tool asks for it. Those of a
+ * `once` tool are fetched before it is executed: after it has acted, a store that is down could no longer
+ * block the run. Rejects with a `StoreFault` if they cannot be read then.
+ */
+export async function openArtifacts(
+  input: ArtifactInput,
+  blobs: BlobStore,
+): Promise<CallArtifacts> {
+  const named = input.artifacts?.named ?? [];
+  const readContent = ({ name, blob }: ArtifactRef): Promise<string> =>
+    readFor(`artifact "${name}"`, blob, blobs);
+  const fetched = new Map<string, string>();
+  if (input.effect === 'once') {
+    for (const artifact of named) fetched.set(artifact.name, await readContent(artifact));
+  }
+  const get = async (name: string, schema?: z.ZodType): Promise<unknown> => {
+    const found = named.find((artifact) => artifact.name === plainName(name));
+    if (found === undefined) throw new ToolError(missingArtifactMessage(name, input));
+    const text = fetched.get(found.name) ?? (await readContent(found));
+    const value: unknown = found.text ? text : JSON.parse(text);
+    return schema === undefined ? value : await parseArtifact(schema, value, found.name);
+  };
+  return { names: named.map(({ name }) => name), get };
+}
+
+async function parseArtifact(schema: z.ZodType, value: unknown, name: string): Promise<unknown> {
+  const checked = await guarded('the schema of an artifact', () => schema.safeParseAsync(value));
+  if (checked.ok && checked.value.success) return checked.value.data;
+  const fault = checked.ok ? checked.value.error?.message : checked.message;
+  throw new ToolError(`artifact "${name}" does not fit this tool: ${fault ?? ''}`);
+}
+
+/** Tells the model which artifacts exist, the nearest names first, or why there is none. */
+function missingArtifactMessage(name: string, { artifacts, call }: ArtifactInput): string {
+  const problem = `there is no artifact ${JSON.stringify(name.slice(0, 100))}`;
+  if (artifacts === undefined) {
+    return `${problem}: this run has none; only values that a tool has returned as an artifact have a name`;
+  }
+  if (call.blob !== undefined) {
+    return `${problem} among the ${call.blob.bytes} bytes of arguments, which are too long to be searched; name it in a shorter call`;
+  }
+  const others = [
+    ...(artifacts.named ?? []).map((artifact) => artifact.name),
+    ...(artifacts.known ?? []),
+  ];
+  if (others.length === 0) return `${problem} among the arguments of this call; name it there`;
+  return `${problem}; there are ${nearestFirst(name, others).join(', ')}`;
+}
