@@ -4,9 +4,9 @@ import type { RunEvent } from './events.js';
 import {
   carriedBytes,
   jsonLength,
-  inboxFull,
-  turnFor,
-  turnOfMessage,
+  inboxProblem,
+  assignTurn,
+  findTurnOfMessage,
   type Ask,
   type AskReceipt,
 } from './inbox.js';
@@ -47,7 +47,7 @@ export function askRefusal(
   ask: Pick<Ask, 'message' | 'mode' | 'refresh' | 'pin' | 'attachments'>,
   id: string,
 ): string | null {
-  if (turnOfMessage(state.inbox, id) !== null) return null;
+  if (findTurnOfMessage(state.inbox, id) !== null) return null;
   const steer = ask.mode === 'steer';
   if (state.ending !== null) return `the run takes no more messages: it is ${state.ending}`;
   if (!state.open && (state.turn.outcome !== null || state.turn.closing !== null)) {
@@ -62,23 +62,23 @@ export function askRefusal(
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_IN_ALL) {
     return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay for good; send it without`;
   }
-  return inboxFull(state.inbox, {
+  return inboxProblem(state.inbox, {
     text: ask.message,
     ...(ask.attachments && { attachments: ask.attachments }),
   });
 }
 
 /** What becomes of a message that is taken: its receipt, and the event where it is new. */
-export function receive(
+export function acceptMessage(
   state: RunState,
   ask: Ask,
   id: string,
 ): { receipt: AskReceipt; event: RunEvent | null } {
-  const known = turnOfMessage(state.inbox, id);
+  const known = findTurnOfMessage(state.inbox, id);
   if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null };
   // A closing call is a turn's last word: what comes during it begins the next one.
   const current = inTurn(state) && state.turn.closing === null ? state.turn.number : 0;
-  const turn = turnFor(state.inbox, current, ask.mode ?? 'queue');
+  const turn = assignTurn(state.inbox, current, ask.mode ?? 'queue');
   const message = {
     id,
     text: ask.message,
@@ -95,7 +95,7 @@ export function receive(
  * What becomes of a message that came by signal: `message-received` or `message-refused`, null for one
  * that is here already. A signal may hold anything, so this never throws. `at`: Unix time in ms.
  */
-export function receiveSignal(state: RunState, value: unknown, at: number): RunEvent | null {
+export function acceptSignal(state: RunState, value: unknown, at: number): RunEvent | null {
   const id = idIn(value);
   const refused = (reason: string): RunEvent => ({
     type: 'message-refused',
@@ -108,7 +108,7 @@ export function receiveSignal(state: RunState, value: unknown, at: number): RunE
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
     const ask = value as Ask;
     const refusal = askRefusal(state, ask, id);
-    return refusal === null ? receive(state, ask, id).event : refused(refusal);
+    return refusal === null ? acceptMessage(state, ask, id).event : refused(refusal);
   } catch {
     return refused('the message cannot be read');
   }

@@ -18,7 +18,7 @@ import {
 import type { Pending, SafetyPending, UnknownPending } from './status.js';
 
 /** Blocked work as a segment hands it to the next one: there it is blocked on, for the same reason. */
-export interface Standing {
+export interface BlockedWork {
   /** Call id, `model`, `retrieve`, or `agent`. */
   readonly name: string;
   readonly reason: BlockedReason;
@@ -56,7 +56,7 @@ const safetyPending = fields<SafetyPending>({
   cure: text,
 });
 
-export const standingShape = fields<Standing>({
+export const blockedWorkShape = fields<BlockedWork>({
   name: text,
   reason: oneOf(...BLOCKED_REASONS),
   message: text,

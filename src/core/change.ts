@@ -7,12 +7,12 @@ export function withTurn(state: RunState, change: Partial<Turn>): RunState {
   return { ...state, turn: { ...state.turn, ...change } };
 }
 
-export function end(state: RunState, outcome: Outcome): RunState {
+export function endTurn(state: RunState, outcome: Outcome): RunState {
   return withTurn(state, { outcome });
 }
 
 /** Back to where the transcript stood before the side branch, which is kept for audit. */
-export function prune(state: RunState): RunState {
+export function dropRepairBranch(state: RunState): RunState {
   const { turn, transcript, compaction } = state;
   const { branch } = turn;
   if (!branch) return state;
@@ -33,7 +33,7 @@ export function prune(state: RunState): RunState {
 }
 
 /** Appends a message at the place where the run stands. */
-export function say(state: RunState, at: number, said: PromptMessage): RunState {
+export function appendMessage(state: RunState, at: number, said: PromptMessage): RunState {
   const { turn, transcript, compaction } = state;
   const place = { n: transcript.next, turn: turn.number, step: turn.spent.steps, at };
   const message: Message = { ...place, ...said };

@@ -1,17 +1,17 @@
-import { keptMessages, nextSegment } from './segments/carry.js';
+import { applyStoredMessages, beginSegment } from './segments/carry.js';
 import type { LimitSet, Limits } from './definition/definition.js';
 import type { PersonEvent, SegmentEvent } from './events.js';
-import { forked } from './input/fork.js';
+import { beginWithFork } from './input/fork.js';
 import { withDecision } from './decisions.js';
-import { put, refuse } from './inbox.js';
+import { addMessage, refuse } from './inbox.js';
 import { freshTurn, nothingSpent, type Ending, type RunConfig, type RunState } from './state.js';
 import { emptyTranscript, fixedTokens } from './transcript/transcript.js';
 
 /** What people say and decide, and the run's life beyond its turns. */
-export function control(state: RunState, event: PersonEvent | SegmentEvent): RunState {
+export function applyControlEvent(state: RunState, event: PersonEvent | SegmentEvent): RunState {
   switch (event.type) {
     case 'message-received':
-      return { ...state, inbox: put(state.inbox, event.message) };
+      return { ...state, inbox: addMessage(state.inbox, event.message) };
     case 'message-refused':
       return { ...state, inbox: refuse(state.inbox, event.refused) };
     case 'decided':
@@ -29,13 +29,13 @@ export function control(state: RunState, event: PersonEvent | SegmentEvent): Run
     case 'agent-loaded':
       return loaded(state, event.config);
     case 'forked':
-      return forked(state, event);
+      return beginWithFork(state, event);
     case 'agent-refreshed':
       return refreshed(state, event.config);
     case 'messages-kept':
-      return keptMessages(state, event);
+      return applyStoredMessages(state, event);
     case 'segment-begun':
-      return nextSegment(state);
+      return beginSegment(state);
   }
 }
 

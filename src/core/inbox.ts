@@ -76,12 +76,12 @@ export function emptyInbox(): Inbox {
 }
 
 /** The turn of a message that is here already. */
-export function turnOfMessage(inbox: Inbox, id: string): number | null {
+export function findTurnOfMessage(inbox: Inbox, id: string): number | null {
   return inbox.seen.find(([seen]) => seen === id)?.[1] ?? null;
 }
 
 /** The turn that a new message would get. `current`: the turn under way, 0 for none. */
-export function turnFor(inbox: Inbox, current: number, mode: AskMode): number {
+export function assignTurn(inbox: Inbox, current: number, mode: AskMode): number {
   if (mode === 'steer') {
     if (current > 0) return current;
     const [next] = inbox.waiting;
@@ -90,7 +90,7 @@ export function turnFor(inbox: Inbox, current: number, mode: AskMode): number {
   return inbox.lastTurn + 1;
 }
 
-export function put(inbox: Inbox, message: Incoming): Inbox {
+export function addMessage(inbox: Inbox, message: Incoming): Inbox {
   return {
     ...inbox,
     waiting: [...inbox.waiting, message],
@@ -114,12 +114,12 @@ export function take(inbox: Inbox, turn: number): { taken: readonly Incoming[]; 
 }
 
 /** Whether something waits for this turn. */
-export function waitsFor(inbox: Inbox, turn: number): boolean {
+export function hasMessagesFor(inbox: Inbox, turn: number): boolean {
   return inbox.waiting.some((message) => message.turn === turn);
 }
 
 /** @returns why a further message cannot be taken now, or null */
-export function inboxFull(
+export function inboxProblem(
   inbox: Inbox,
   coming: Pick<Incoming, 'text' | 'attachments'>,
 ): string | null {

@@ -29,7 +29,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** A text field of something that was recorded; empty where there is none. */
-export function textOf(value: Record<string, unknown>, key: string): string {
+export function textField(value: Record<string, unknown>, key: string): string {
   const text = value[key];
   return typeof text === 'string' ? text : '';
 }

@@ -26,11 +26,11 @@ export type ModelCallEnd =
     }
   | { readonly type: 'failed'; readonly reason: FailReason; readonly message: string }
   | { readonly type: 'interrupted'; readonly by: Interruption }
-  | Left;
+  | Deferred;
 
 /** The work is blocked and was left: the segment is full, and the run goes on in a new one. */
-interface Left {
-  readonly type: 'left';
+interface Deferred {
+  readonly type: 'deferred';
 }
 
 export type RetrievalEnd =
@@ -42,7 +42,7 @@ export type RetrievalEnd =
     }
   | { readonly type: 'failed'; readonly message: string }
   | { readonly type: 'interrupted'; readonly by: Interruption }
-  | Left;
+  | Deferred;
 
 /** A run in memory. People's words change it while work is in flight; so it is read anew each time. */
 export interface Run {
@@ -107,7 +107,7 @@ export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
         return action.outcome;
       case 'call-model': {
         const end = await effects.callModel(run.state, action);
-        if (end.type === 'left') break;
+        if (end.type === 'deferred') break;
         apply(run, modelEvent(end, effects.now()));
         if (end.type === 'replied' && end.interrupted !== undefined) {
           apply(run, brokenOff(end.interrupted, effects.now()));
@@ -184,7 +184,7 @@ function retrieved(run: Run, end: RetrievalEnd, at: number): void {
       return apply(run, { type: 'retrieval-failed', message: end.message });
     case 'interrupted':
       return apply(run, brokenOff(end.by, at));
-    case 'left':
+    case 'deferred':
   }
 }
 
@@ -224,13 +224,13 @@ async function compactNow(
   const call = { closing: false, maxOutputTokens, cut };
   const end = kept ? await effects.callModel(run.state, call) : null;
   const at = effects.now();
-  if (end?.type === 'left') return;
+  if (end?.type === 'deferred') return;
   if (end?.type === 'interrupted') return apply(run, brokenOff(end.by, at));
   const reply = end?.type === 'replied' ? end.reply : null;
   apply(run, { type: 'compacted', cut, reply, at });
 }
 
-function modelEvent(end: Exclude<ModelCallEnd, Left>, at: number): RunEvent {
+function modelEvent(end: Exclude<ModelCallEnd, Deferred>, at: number): RunEvent {
   switch (end.type) {
     case 'replied':
       return { type: 'model-replied', reply: end.reply, at };

@@ -1,11 +1,11 @@
-import { openCalls, waitsOf } from './calls/batch.js';
+import { openCalls, openWaits } from './calls/batch.js';
 import { segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
 import { CLOSING_INSTRUCTION } from './compose.js';
 import { askedMessages, retrievalDue } from './documents.js';
 import { closed, runCancelled, runStopped } from './make-outcome.js';
 import { estimateTokens } from './text/estimate.js';
-import { waitsFor } from './inbox.js';
+import { hasMessagesFor } from './inbox.js';
 import { limitReached, reserve } from './limits.js';
 import type { ToolCall } from './transcript/messages.js';
 import type { Outcome, StopReason } from './outcome.js';
@@ -42,7 +42,7 @@ export type Action =
 const MOST_CARRIED_RESULTS = 512 * 1024;
 
 /** A segment that is never full: for readers of a history, who follow where it leads. */
-export const ROOMY: SegmentFacts = {
+export const NEVER_FULL: SegmentFacts = {
   historyBytes: 0,
   historyEvents: 0,
   suggested: false,
@@ -50,7 +50,7 @@ export const ROOMY: SegmentFacts = {
 };
 
 /** The one decision of the loop. Pure. */
-export function nextAction(state: RunState, segment: SegmentFacts = ROOMY): Action {
+export function nextAction(state: RunState, segment: SegmentFacts = NEVER_FULL): Action {
   return inTurn(state) ? withinTurn(state, segment) : betweenTurns(state, segment);
 }
 
@@ -61,7 +61,7 @@ function withinTurn(state: RunState, segment: SegmentFacts): Action {
   // A side branch is short, and stays in one segment.
   if (!turn.branch && segmentFull(state, segment)) return { type: 'continue-as-new' };
   if (state.paused) return { type: 'await-resume' };
-  if (waitsFor(state.inbox, turn.number)) return { type: 'join-messages' };
+  if (hasMessagesFor(state.inbox, turn.number)) return { type: 'join-messages' };
   const { maxOutputTokens, refusedBy } = reserve(state);
   if (turn.closing !== null) {
     if (refusedBy !== null) return { type: 'end-at-limit', reason: turn.closing };
@@ -92,11 +92,11 @@ function withinBatch(
   const doubtful = open.find(({ safety }) => safety !== undefined);
   const next = sequential ? open.slice(0, 1) : open;
   const wanted = doubtful === undefined ? next : [doubtful];
-  const waits = waitsOf(state, batch, wanted);
+  const waits = openWaits(state, batch, wanted);
   // Nothing is in flight, so a new segment can take the batch over as it is.
   const leaves = segmentFull(state, segment) && isLight(batch);
   if (waits.length < wanted.length) {
-    if (leaves && (state.paused || segment.standing)) return { type: 'continue-as-new' };
+    if (leaves && (state.paused || segment.allBlocked)) return { type: 'continue-as-new' };
     if (state.paused) return { type: 'await-resume' };
     const waiting = new Set(waits.map(({ call }) => call.id));
     return { type: 'run-calls', calls: wanted.filter(({ id }) => !waiting.has(id)) };

@@ -1,35 +1,35 @@
 import { openBatch } from './calls/batch.js';
-import { end, prune, say, withTurn } from './change.js';
+import { appendMessage, dropRepairBranch, endTurn, withTurn } from './change.js';
 import { composeAnswer } from './compose.js';
 import { completed, failed, stopped } from './make-outcome.js';
-import { waitsFor } from './inbox.js';
+import { hasMessagesFor } from './inbox.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './transcript/messages.js';
-import { spoken, type ParsedAnswer, type RecordedReply } from './reply.js';
-import { settle } from './calls/complete-batch.js';
+import { toAssistantMessage, type ParsedAnswer, type RecordedReply } from './reply.js';
+import { completeBatch } from './calls/complete-batch.js';
 import { addReply } from './spend.js';
 import type { RunState } from './state.js';
 import { repairText } from './text/repair-text.js';
 
 /** A deciding call came back: an answer, or calls to execute. */
-export function decided(state: RunState, event: { reply: RecordedReply; at: number }): RunState {
+export function onReply(state: RunState, event: { reply: RecordedReply; at: number }): RunState {
   const { reply } = event;
   const clippedBy = reply.finish === 'length' ? reserve(state).clippedBy : null;
   const asking = (reply.calls ?? []).length > 0;
   // A repair is no step of its own: it is bounded by its attempts.
   const deciding = asking || !state.turn.branch;
   const paid = addReply(state, { reply, deciding });
-  const counted = asking ? prune(paid) : paid;
+  const counted = asking ? dropRepairBranch(paid) : paid;
   const step = counted.turn.spent.steps;
   const calls = (reply.calls ?? []).map((call, index): ToolCall => ({
     ...call,
     id: callId({ turn: counted.turn.number, step, index, fork: counted.forkedFrom?.at }),
     ...(reply.finish === 'length' && { problem: cutOff }),
   }));
-  const judged = judgedAnswer(counted, { reply, clippedBy });
-  if (judged !== null) return judge(counted, { reply, parsed: judged, at: event.at });
-  const said = say(withTurn(prune(counted), { clippedBy }), event.at, {
-    ...spoken(reply),
+  const parsed = answerToValidate(counted, { reply, clippedBy });
+  if (parsed !== null) return validateAnswer(counted, { reply, parsed, at: event.at });
+  const said = appendMessage(withTurn(dropRepairBranch(counted), { clippedBy }), event.at, {
+    ...toAssistantMessage(reply),
     ...(calls.length > 0 && { calls }),
   });
   if (calls.length > 0) {
@@ -38,22 +38,22 @@ export function decided(state: RunState, event: { reply: RecordedReply; at: numb
       batch,
       ...(refused !== null && { callsRefused: refused }),
     });
-    return settle(opened, event.at);
+    return completeBatch(opened, event.at);
   }
   if (clippedBy !== null) return said;
   // Somebody has said something meanwhile; the turn is over when that is answered too.
-  if (reply.finish === 'stop' && waitsFor(said.inbox, said.turn.number)) return said;
-  return end(said, answerEnd(said, reply));
+  if (reply.finish === 'stop' && hasMessagesFor(said.inbox, said.turn.number)) return said;
+  return endTurn(said, answerEnd(said, reply));
 }
 
 /** What is to be judged by the agent's contract: an answer that would end the turn. */
-function judgedAnswer(
+function answerToValidate(
   state: RunState,
   { reply, clippedBy }: { reply: RecordedReply; clippedBy: unknown },
 ): ParsedAnswer | null {
   const { parsed, finish, calls = [] } = reply;
   if (parsed === undefined || finish !== 'stop' || calls.length > 0) return null;
-  return clippedBy !== null || waitsFor(state.inbox, state.turn.number) ? null : parsed;
+  return clippedBy !== null || hasMessagesFor(state.inbox, state.turn.number) ? null : parsed;
 }
 
 const cutOff = {
@@ -94,16 +94,19 @@ const filteredHint = "the provider's content filter withheld the reply";
 const refusedHint = 'the model refused to answer';
 
 /** The closing call came back; calls in it are not executed, whatever the model says. */
-export function closed(state: RunState, event: { reply: RecordedReply; at: number }): RunState {
+export function onClosingReply(
+  state: RunState,
+  event: { reply: RecordedReply; at: number },
+): RunState {
   const reason = state.turn.closing ?? 'steps';
   const counted = addReply(state, { reply: event.reply, deciding: false });
   const usable = event.reply.finish !== 'filtered' && event.reply.text.trim() !== '';
-  if (!usable) return end(counted, stopped(counted, reason, composeAnswer(counted, reason)));
+  if (!usable) return endTurn(counted, stopped(counted, reason, composeAnswer(counted, reason)));
   const { text, blob } = event.reply;
-  const said = say(counted, event.at, spoken(event.reply));
+  const said = appendMessage(counted, event.at, toAssistantMessage(event.reply));
   const { parsed } = event.reply;
   const output = parsed?.ok ? { output: parsed.output } : {};
-  return end(said, { ...stopped(said, reason, text), ...(blob && { blob }), ...output });
+  return endTurn(said, { ...stopped(said, reason, text), ...(blob && { blob }), ...output });
 }
 
 /** Answers in all that a turn may give, where its agent does not say. */
@@ -113,7 +116,7 @@ const ATTEMPTS = 10;
  * An answer under contract: it ends the turn when it keeps to it. Else it opens, or goes on with, a
  * side branch in which the model is told what is wrong, as often as `attempts` allows.
  */
-function judge(
+function validateAnswer(
   state: RunState,
   { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
 ): RunState {
@@ -122,9 +125,9 @@ function judge(
   const counted = withTurn(state, { refusedAnswers: refused });
   if (parsed.ok || refused >= attempts) return accept(counted, { reply, parsed, at });
   const opened = openBranch(counted);
-  const answered = say(opened, at, { ...spoken(reply), side: true });
+  const answered = appendMessage(opened, at, { ...toAssistantMessage(reply), side: true });
   const text = repairText(parsed.problem, { attempt: refused, attempts });
-  return say(answered, at, { role: 'user', text, origin: 'perdure', side: true });
+  return appendMessage(answered, at, { role: 'user', text, origin: 'perdure', side: true });
 }
 
 function openBranch(state: RunState): RunState {
@@ -142,13 +145,13 @@ function accept(
   { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
 ): RunState {
   const { text, blob } = reply;
-  const said = say(prune(state), at, spoken(reply));
+  const said = appendMessage(dropRepairBranch(state), at, toAssistantMessage(reply));
   const answer = { reason: 'answer', answer: text, blob } as const;
-  if (parsed.ok) return end(said, completed(said, { ...answer, output: parsed.output }));
+  if (parsed.ok) return endTurn(said, completed(said, { ...answer, output: parsed.output }));
   if (state.config.definition.onInvalid === 'best_effort') {
     const outcome = completed(said, { ...answer, output: parsed.output });
-    return end(said, { ...outcome, issues: [parsed.problem] });
+    return endTurn(said, { ...outcome, issues: [parsed.problem] });
   }
   const message = `no answer kept to the contract: ${parsed.problem}`;
-  return end(said, failed(said, { reason: 'invalid_output', message, answer: text }));
+  return endTurn(said, failed(said, { reason: 'invalid_output', message, answer: text }));
 }

@@ -1,16 +1,16 @@
 import { nameArtifacts } from './artifacts/artifacts.js';
-import { fillBatch, waitsOver, wakes } from './calls/batch.js';
+import { fillBatch, finishedWaits, hasWakingMessage } from './calls/batch.js';
 import { refusal, type CallResult } from './calls/call-result.js';
-import { end, prune, say, withTurn } from './change.js';
+import { appendMessage, dropRepairBranch, endTurn, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
 import { CLOSING_INSTRUCTION, composeAnswer } from './compose.js';
-import { control } from './control.js';
+import { applyControlEvent } from './control.js';
 import { addDocuments } from './documents.js';
 import { cancelled, failed, stopped } from './make-outcome.js';
 import type { Interruption, RunEvent } from './events.js';
 import type { FailReason, StopReason } from './outcome.js';
-import { closed, decided } from './on-reply.js';
-import { settle, tellBatch } from './calls/complete-batch.js';
+import { onClosingReply, onReply } from './on-reply.js';
+import { completeBatch, closeBatch } from './calls/complete-batch.js';
 import { addSpent, countCalls } from './spend.js';
 import {
   freshTurn,
@@ -33,33 +33,33 @@ export function reduce(state: RunState, event: RunEvent): RunState {
     case 'documents-retrieved':
       return addDocuments(state, event);
     case 'retrieval-failed':
-      return end(state, failed(state, { reason: 'error', message: event.message }));
+      return endTurn(state, failed(state, { reason: 'error', message: event.message }));
     case 'model-replied':
-      return state.turn.closing === null ? decided(state, event) : closed(state, event);
+      return state.turn.closing === null ? onReply(state, event) : onClosingReply(state, event);
     case 'model-failed':
       return modelFailed(state, event);
     case 'call-finished':
       return takeResult(state, event.result);
     case 'calls-finished':
-      return settle(state, event.at);
+      return completeBatch(state, event.at);
     case 'time-passed':
       return timePassed(state, event.at);
     case 'interrupted':
       return inTurn(state) ? interrupted(state, event) : state;
     case 'closing-begun':
-      return say(withTurn(prune(state), { closing: event.reason }), event.at, {
+      return appendMessage(withTurn(dropRepairBranch(state), { closing: event.reason }), event.at, {
         role: 'user',
         text: CLOSING_INSTRUCTION,
         origin: 'perdure',
       });
     case 'limit-ended':
-      return limitEnded(prune(state), event.reason);
+      return limitEnded(dropRepairBranch(state), event.reason);
     case 'compacted':
       return compact(state, event);
     case 'turn-recorded':
       return recordTurn(state, event.at);
     default:
-      return control(state, event);
+      return applyControlEvent(state, event);
   }
 }
 
@@ -88,19 +88,20 @@ function newest(turns: readonly EndedTurn[]): readonly EndedTurn[] {
 
 function modelFailed(state: RunState, event: { reason: FailReason; message: string }): RunState {
   const { closing } = state.turn;
-  if (closing !== null) return end(state, stopped(state, closing, composeAnswer(state, closing)));
+  if (closing !== null)
+    return endTurn(state, stopped(state, closing, composeAnswer(state, closing)));
   // A repair has outgrown the model's window: it begins anew, with the attempts that are left.
-  if (event.reason === 'context_too_long' && state.turn.branch) return prune(state);
+  if (event.reason === 'context_too_long' && state.turn.branch) return dropRepairBranch(state);
   if (event.reason === 'context_too_long' && canCompact(state)) {
     return { ...state, compaction: { ...state.compaction, wanted: true } };
   }
-  return end(prune(state), failed(state, event));
+  return endTurn(dropRepairBranch(state), failed(state, event));
 }
 
 function timePassed(state: RunState, at: number): RunState {
-  const results = waitsOver(state, at);
-  const woken = wakes(state) ? withTurn(state, { wokenBy: state.inbox.count ?? 0 }) : state;
-  return settle(results.reduce(takeResult, woken), at);
+  const results = finishedWaits(state, at);
+  const woken = hasWakingMessage(state) ? withTurn(state, { wokenBy: state.inbox.count ?? 0 }) : state;
+  return completeBatch(results.reduce(takeResult, woken), at);
 }
 
 /** Records and counts one result. A call that has one already keeps it. */
@@ -120,20 +121,20 @@ function isOpen({ calls, results }: Batch, id: string): boolean {
 function interrupted(state: RunState, event: { by: Interruption; at: number }): RunState {
   const cancelling = event.by !== 'wallMs';
   const why = cancelling ? 'cancelled by a person' : 'broken off: the time limit was reached';
-  const told = tellBatch(prune(state), event.at, (call) =>
+  const told = closeBatch(dropRepairBranch(state), event.at, (call) =>
     refusal(call.id, { type: 'cancelled', message: why }),
   );
-  if (cancelling) return end(told, cancelled(told));
+  if (cancelling) return endTurn(told, cancelled(told));
   if (told.turn.closing === null) return withTurn(told, { deadlineReached: true });
-  return end(told, stopped(told, told.turn.closing, composeAnswer(told, told.turn.closing)));
+  return endTurn(told, stopped(told, told.turn.closing, composeAnswer(told, told.turn.closing)));
 }
 
 function limitEnded(state: RunState, reason: StopReason): RunState {
   if (state.config.definition.onLimit !== 'fail') {
-    return end(state, stopped(state, reason, composeAnswer(state, reason)));
+    return endTurn(state, stopped(state, reason, composeAnswer(state, reason)));
   }
   const message = `${reason}: the limit was reached, and this agent has onLimit "fail"`;
-  return end(state, { ...failed(state, { reason: 'limit', message }), limit: reason });
+  return endTurn(state, { ...failed(state, { reason: 'limit', message }), limit: reason });
 }
 
 /** What was said to the turn under way becomes part of the transcript, in the order in which it came. */
@@ -142,7 +143,7 @@ function joinMessages(state: RunState, at: number): RunState {
   if (taken.length === 0) return state;
   return taken.reduce<RunState>(
     (next, { id, text, pinned, attachments, by }) =>
-      say(next, at, {
+      appendMessage(next, at, {
         role: 'user',
         text,
         ...(attachments && { attachments }),
@@ -150,6 +151,6 @@ function joinMessages(state: RunState, at: number): RunState {
         ...(pinned && { pinned }),
         ...(by !== undefined && { by }),
       }),
-    { ...prune(state), inbox },
+    { ...dropRepairBranch(state), inbox },
   );
 }

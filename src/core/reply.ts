@@ -37,7 +37,7 @@ export interface RecordedReply {
 }
 
 /** The message that a reply becomes, its calls apart. */
-export function spoken({ text, blob, provider }: RecordedReply) {
+export function toAssistantMessage({ text, blob, provider }: RecordedReply) {
   const kept = { ...(blob && { blob }), ...(provider && { provider }) };
   return { role: 'assistant', text, ...kept } as const;
 }

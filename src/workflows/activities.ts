@@ -8,24 +8,24 @@ import type { ParentClose, ToolDefinition } from '../core/definition/definition.
 import { eventSummary } from '../core/text/markdown.js';
 import { HEARTBEAT_MS, type RunConfig } from '../core/state.js';
 
-// All timeouts and retries of the product stand here. Temporal is the only one that retries.
+// All timeouts and retries of activities. Only Temporal retries them.
 
-/** A model call: the worker's own clocks end it before, this is the backstop. */
+/** Backstop of a model call: the worker's own timeouts end the call earlier. */
 const MODEL_TIMEOUT_MS = 61 * 60_000;
-/** A closing call that does not come back in this time is given up for a composed answer. */
+/** After this time without a reply, a closing call is replaced by a composed answer. */
 const CLOSING_TIMEOUT_MS = 2 * 60_000;
-/** Beyond a tool's own timeout, which the worker enforces: room to report it. */
+/** Time beyond a tool's own timeout, in which the worker reports that timeout. */
 const TOOL_MARGIN_MS = 10_000;
-/** A tool that takes its worker down with it is not tried for ever. */
+/** Attempts of an activity whose worker is lost each time, for example because the tool crashes it. */
 const LOST_ATTEMPTS = 10;
 
-/** Argument-fed and quick, so it may run inside the first workflow task. */
+/** A local activity: it is quick and needs only its arguments, so it runs in the first workflow task. */
 export const loadAgentHere = proxyLocalActivities<Pick<Activities, 'loadAgent'>>({
   startToCloseTimeout: 2_000,
   retry: { maximumAttempts: 1 },
 }).loadAgent;
 
-/** For an agent that this worker does not know: another one may. After this time the run is blocked. */
+/** For an agent that this worker does not have, but another may. After this time the run is blocked. */
 export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>({
   allowEagerDispatch: false,
   startToCloseTimeout: 5_000,
@@ -33,7 +33,7 @@ export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>(
   retry: { initialInterval: 100, backoffCoefficient: 1.5, maximumInterval: 400 },
 }).loadAgent;
 
-/** For an agent that no worker seems to know: looked for without end, and without further events. */
+/** For an agent that no worker seems to have: retried indefinitely, without further events. */
 export const loadAgentSomeday = proxyActivities<Pick<Activities, 'loadAgent'>>({
   summary: 'find agent',
   allowEagerDispatch: false,
@@ -41,7 +41,7 @@ export const loadAgentSomeday = proxyActivities<Pick<Activities, 'loadAgent'>>({
   retry: { initialInterval: 2_000, backoffCoefficient: 2, maximumInterval: 30_000 },
 }).loadAgent;
 
-/** For an agent whose MCP servers have to be started or reached, and asked for their tools. */
+/** For an agent whose MCP servers have to be started or reached before they list their tools. */
 export const loadAgentPatiently = proxyActivities<Pick<Activities, 'loadAgent'>>({
   summary: 'list MCP tools',
   startToCloseTimeout: 10 * 60_000,
@@ -56,8 +56,8 @@ export const loadAgentPatiently = proxyActivities<Pick<Activities, 'loadAgent'>>
 }).loadAgent;
 
 /**
- * Short work on files. A store that is down is reported at once; what is retried here is a worker
- * that was lost, or a query that failed.
+ * Writes messages to the archive and to the blob store. A store that is down is reported at once; the
+ * retries are for a lost worker or a failed query.
  */
 export const { keepMessages } = proxyActivities<Pick<Activities, 'keepMessages'>>({
   summary: 'keep messages',
@@ -66,7 +66,7 @@ export const { keepMessages } = proxyActivities<Pick<Activities, 'keepMessages'>
   retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 10_000 },
 });
 
-/** Work on a store that is down, which a blocked run waits for: the worker sets the pace. */
+/** For a blocked run that waits for a store that is down. The activity waits, then fails to be retried. */
 const WAITING_FOR_STORAGE = {
   startToCloseTimeout: 60_000,
   retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 10_000 },
@@ -85,7 +85,7 @@ export const { checkBlob } = proxyActivities<Pick<Activities, 'checkBlob'>>({
   ...WAITING_FOR_STORAGE,
 });
 
-/** For an agent that is known, whose run's context the store did not take. */
+/** For an agent that a worker has, while the store refuses the run's context. */
 export const loadAgentBlocked = proxyActivities<Pick<Activities, 'loadAgent'>>({
   summary: 'load agent',
   startToCloseTimeout: 10 * 60_000,
@@ -94,7 +94,7 @@ export const loadAgentBlocked = proxyActivities<Pick<Activities, 'loadAgent'>>({
   retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 10_000 },
 }).loadAgent;
 
-/** At the end of a run: nobody waits long for an archive that is down. */
+/** At the end of a run: the outcome does not wait long for an archive that is down. */
 export const { keepMessages: keepMessagesBriefly } = proxyActivities<
   Pick<Activities, 'keepMessages'>
 >({
@@ -104,7 +104,7 @@ export const { keepMessages: keepMessagesBriefly } = proxyActivities<
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 2_000 },
 });
 
-/** At the end of a run that was cancelled: a write that is under way then goes on without the run. */
+/** At the end of a canceled run: a write in progress may finish after the run has ended. */
 export const { keepMessages: keepMessagesAtOnce } = proxyActivities<
   Pick<Activities, 'keepMessages'>
 >({
@@ -114,7 +114,7 @@ export const { keepMessages: keepMessagesAtOnce } = proxyActivities<
   retry: { initialInterval: 100, backoffCoefficient: 2, maximumInterval: 500 },
 });
 
-/** Reads a whole run and writes one blob, before the run that wants it says anything. */
+/** Reads a whole run and writes its messages into one blob, before the forked run starts its turn. */
 export const { forkMessages } = proxyActivities<Pick<Activities, 'forkMessages'>>({
   summary: 'fork',
   startToCloseTimeout: 60_000,
@@ -122,7 +122,7 @@ export const { forkMessages } = proxyActivities<Pick<Activities, 'forkMessages'>
   retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 },
 });
 
-/** A run that is busy, or whose worker is away, is given time; one that is over is not. */
+/** Retried while the run is busy or has no worker. A run that has ended is reported at once. */
 export const { askRun } = proxyActivities<Pick<Activities, 'askRun'>>({
   summary: 'send',
   startToCloseTimeout: 45_000,
@@ -130,10 +130,10 @@ export const { askRun } = proxyActivities<Pick<Activities, 'askRun'>>({
   retry: { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 60_000 },
 });
 
-/** A called agent may work, or wait for a person, for as long as it likes. */
+/** Five years: a called agent may work, or wait for a person, for any length of time. */
 const FOLLOW_TIMEOUT_MS = 5 * 365 * 24 * 60 * 60_000;
 
-/** `taskQueue` is where the called agent runs, if that is not the caller's queue. */
+/** Follows a called agent. `taskQueue` is the agent's queue if it differs from the caller's. */
 export function followActivity(options: {
   summary: string;
   close: ParentClose;
@@ -153,6 +153,7 @@ export function followActivity(options: {
   }).followRun;
 }
 
+/** A model call. `closing`: the call that ends a turn at a limit. */
 export function modelActivity(
   { heartbeatMs = HEARTBEAT_MS }: RunConfig,
   options: { summary: string; closing: boolean },
@@ -167,9 +168,10 @@ export function modelActivity(
   }).callModel;
 }
 
-/** Beyond the function's own time, which the worker keeps: to read the prompt and to keep the documents. */
+/** Time beyond the function's own timeout, to read the prompt and to offload the documents. */
 const RETRIEVE_MARGIN_MS = 60_000;
 
+/** A call of the agent's `retrieve` function. */
 export function retrieveActivity({ definition, heartbeatMs = HEARTBEAT_MS }: RunConfig) {
   const { timeoutMs } = definition.retrieve ?? { timeoutMs: 0 };
   return proxyActivities<Pick<Activities, 'retrieveDocuments'>>({
@@ -186,7 +188,7 @@ export function retrieveActivity({ definition, heartbeatMs = HEARTBEAT_MS }: Run
   }).retrieveDocuments;
 }
 
-/** `anywhere`: this worker could not execute it, so it is not handed the call back directly. */
+/** A tool call. `anywhere`: this worker could not execute it, so eager dispatch back to it is off. */
 export function toolActivity(tool: ToolDefinition, summary: string, anywhere = false) {
   return proxyActivities<Pick<Activities, 'runTool'>>({
     summary: eventSummary(summary),
@@ -207,8 +209,8 @@ export function toolActivity(tool: ToolDefinition, summary: string, anywhere = f
 }
 
 /**
- * Looks for a worker that has the tool of a blocked call, and executes nothing: so it is tried again
- * without end, whatever the tool's effect, and each attempt may reach another worker.
+ * Finds a worker that has the tool of a blocked call, and executes nothing. So it is retried
+ * indefinitely, whatever the tool's effect, and each attempt may reach another worker.
  */
 export function findActivity(summary: string) {
   return proxyActivities<Pick<Activities, 'runTool'>>({
@@ -221,6 +223,7 @@ export function findActivity(summary: string) {
   }).runTool;
 }
 
+/** A call of a tool's `verify` function. */
 export function functionActivity(tool: ToolDefinition, summary: string) {
   return proxyActivities<Pick<Activities, 'runFunction'>>({
     summary: eventSummary(summary),

@@ -1,9 +1,9 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { KeepMessagesInput } from '../core/contract.js';
-import { overflow } from '../core/segments/carry.js';
 import type { Interruption } from '../core/events.js';
-import { apply } from '../core/loop.js';
 import { isKept, type KeepMessagesResult } from '../core/guards/recorded.js';
+import { apply } from '../core/loop.js';
+import { countOverflow } from '../core/segments/carry.js';
 import { chunkedLength } from '../core/transcript/transcript.js';
 import {
   keepMessages,
@@ -11,64 +11,64 @@ import {
   keepMessagesBlocked,
   keepMessagesBriefly,
 } from './activities.js';
-import { mendInPlace } from './blocking.js';
-import { fitting } from './calls/recorded-result.js';
-import { inFlight, takeInterruption, type Session } from './run-context.js';
+import { checkedResult } from './activity-result.js';
+import { retryInSegment } from './blocking.js';
+import { inFlight, takeInterruption, type RunContext } from './run-context.js';
 
-/** A history this long has to be left soon: the server ends a run at 51,200 events or 50 MiB. */
-const MOST_EVENTS = 30_000;
-const MOST_BYTES = 30 * 1024 * 1024;
+/** A history this long has to end soon: the server ends a run at 51,200 events or 50 MiB. */
+const MAX_EVENTS = 30_000;
+const MAX_BYTES = 30 * 1024 * 1024;
 
 /**
- * Before a new segment, the archive has everything, and the older messages are in the blob store.
- * While there is room, a run whose store is down stays in its segment; then it is blocked, visibly.
- * @returns whether the segment can be left
+ * Before a new segment: archives all messages, and offloads the older ones to the blob store. A run
+ * whose store is down stays in its segment while there is room; after that, it is blocked visibly.
+ * Returns whether the segment can end.
  */
-export async function keepForSegment(session: Session): Promise<boolean> {
-  const { transcript } = session.state;
-  const count = overflow(session.state);
+export async function archiveForNextSegment(run: RunContext): Promise<boolean> {
+  const { transcript } = run.state;
+  const count = countOverflow(run.state);
   const from = chunkedLength(transcript);
-  const archive = archiveRange(session);
+  const archive = unarchivedRange(run);
   if (count === 0 && archive === null) return true;
   const chunk = count === 0 ? null : { from, to: from + count };
   const { historyLength, historySize } = workflowInfo();
-  const must = historyLength >= MOST_EVENTS || historySize >= MOST_BYTES;
-  const kept = await keep(session, { archive, chunk }, must);
+  const must = historyLength >= MAX_EVENTS || historySize >= MAX_BYTES;
+  const kept = await store(run, { archive, chunk }, must);
   if (kept === null) return false;
   const { blob } = kept;
   const stored = blob === undefined ? null : { blob, count };
-  apply(session, { type: 'messages-kept', archived: archive?.to ?? 0, chunk: stored });
+  apply(run, { type: 'messages-kept', archived: archive?.to ?? 0, chunk: stored });
   return true;
 }
 
 /**
- * Before a compaction takes them out of memory, the messages go to the archive, where there is one.
- * `must`: the run cannot go on without the compaction, and is blocked, visibly, while the archive is down.
+ * Before a compaction removes messages from memory: archives them if the run has an archive. `must`:
+ * the run cannot continue without the compaction, so it is blocked while the archive is down. Returns
+ * whether the messages are archived, or what interrupted the work.
  */
-export async function keepForArchive(
-  session: Session,
+export async function archiveForCompaction(
+  run: RunContext,
   must: boolean,
 ): Promise<boolean | Interruption> {
-  const archive = archiveRange(session);
+  const archive = unarchivedRange(run);
   if (archive === null) return true;
-  const kept = await keep(session, { archive, chunk: null }, must);
-  // What broke it off ends the turn; that of a segment's change is left for the work that follows.
-  if (kept === null) return takeInterruption(session) ?? false;
-  apply(session, { type: 'messages-kept', archived: archive.to, chunk: null });
+  const kept = await store(run, { archive, chunk: null }, must);
+  if (kept === null) return takeInterruption(run) ?? false;
+  apply(run, { type: 'messages-kept', archived: archive.to, chunk: null });
   return true;
 }
 
-/** @returns null where the store is down, or where it was broken off */
-async function keep(
-  session: Session,
-  what: Pick<KeepMessagesInput, 'archive' | 'chunk'>,
+/** Returns null if the store is down or the work was interrupted. */
+async function store(
+  run: RunContext,
+  messages: Pick<KeepMessagesInput, 'archive' | 'chunk'>,
   must: boolean,
 ): Promise<KeepMessagesResult | null> {
   const { firstExecutionRunId: firstRunId } = workflowInfo();
-  const { resumes } = session;
-  const input = { firstRunId, ...what };
+  const { resumes } = run;
+  const input = { firstRunId, ...messages };
   const attempt = async (blocked?: 'storage'): Promise<KeepMessagesResult> =>
-    fitting(
+    checkedResult(
       'keepMessages',
       isKept,
       await (must
@@ -76,31 +76,32 @@ async function keep(
         : keepMessages(input)),
     );
   try {
-    return await inFlight(session, () => attempt());
+    return await inFlight(run, () => attempt());
   } catch (error) {
     if (!must) return null;
-    const work = { name: 'archive', reasons: ['storage'], breakable: true, attempt } as const;
-    return await mendInPlace(session, work, { error, resumes }).catch(() => null);
+    const work = { name: 'archive', reasons: ['storage'], cancelable: true, attempt } as const;
+    return await retryInSegment(run, work, { error, resumes }).catch(() => null);
   }
 }
 
-/** At the end of the run. The history has them too, for as long as the server keeps it. */
-export async function archiveRest(session: Session): Promise<void> {
-  const archive = archiveRange(session);
+/** At the end of the run: archives the rest. If that fails, the history still has the messages. */
+export async function archiveAtEnd(run: RunContext): Promise<void> {
+  const archive = unarchivedRange(run);
   if (archive === null) return;
   try {
     const firstRunId = workflowInfo().firstExecutionRunId;
-    const isCancelled = session.state.ending === 'cancelled';
-    const keepNow = isCancelled ? keepMessagesAtOnce : keepMessagesBriefly;
-    fitting('keepMessages', isKept, await keepNow({ firstRunId, archive, chunk: null }));
-    apply(session, { type: 'messages-kept', archived: archive.to, chunk: null });
+    const isCanceled = run.state.ending === 'cancelled';
+    const activity = isCanceled ? keepMessagesAtOnce : keepMessagesBriefly;
+    checkedResult('keepMessages', isKept, await activity({ firstRunId, archive, chunk: null }));
+    apply(run, { type: 'messages-kept', archived: archive.to, chunk: null });
   } catch {
-    // The worker's log has the reason.
+    // The worker logs the reason.
   }
 }
 
-function archiveRange({ input, state }: Session): { from: number; to: number } | null {
-  const wanted = input.archive ?? state.open;
+/** The numbers of the messages that are not in the archive yet; null if there are none. */
+function unarchivedRange({ input, state }: RunContext): { from: number; to: number } | null {
+  const isArchived = input.archive ?? state.open;
   const { next } = state.transcript;
-  return wanted && next > state.archived ? { from: state.archived, to: next } : null;
+  return isArchived && next > state.archived ? { from: state.archived, to: next } : null;
 }

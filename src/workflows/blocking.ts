@@ -1,20 +1,20 @@
 import { isCancellation } from '@temporalio/workflow';
 import type { BlockedReason } from '../core/blocked.js';
 import type { Json } from '../core/json.js';
-import { problemOf } from './problem.js';
-import { inFlight, type Session } from './run-context.js';
-import { leave, LEFT, mustLeave, type Left, type LeftWork } from './standing.js';
-import { breakably, BROKEN, resumedSince, unpaused, untilReadable } from './waits.js';
+import { activityProblem } from './activity-result.js';
+import { CANCELED, resumedSince, runProbe, untilReadable, untilUnpaused } from './blocked-waits.js';
+import { defer, DEFERRED, mustDefer, type Deferred, type DeferredWork } from './blocked-work.js';
+import { inFlight, type RunContext } from './run-context.js';
 
-/** The first probe of a blocked run; then twice as long each time. */
+/** Delay of the first probe of a blocked run; each further one waits twice as long. */
 const FIRST_PROBE_MS = 30_000;
-/** Another worker may have what this one lacks, and looking there costs nothing. */
-const SEARCH_MS = 1_000;
-const LONGEST_PROBE_MS = 60 * 60_000;
+/** Delay of the first search for a worker: searching costs nothing, and another worker may be ready. */
+const FIRST_SEARCH_MS = 1_000;
+const MAX_PROBE_MS = 60 * 60_000;
 
 interface Block<B extends BlockedReason> {
   readonly reason: B;
-  /** Milliseconds before it is worth asking again. */
+  /** Milliseconds to wait at least before the next attempt. */
   readonly waitMs: number;
   /** SHA-256 of the blob that has to be readable first. */
   readonly blob?: string;
@@ -22,160 +22,163 @@ interface Block<B extends BlockedReason> {
   readonly paid?: Json;
 }
 
-/** A kind of work with the reasons that can block it. */
+/** Work that can be blocked, with the reasons that block it. */
 export interface Blockable<B extends BlockedReason, T> {
   /** Call id, `model`, `retrieve`, `agent`, `archive`, or `fork`. */
   readonly name: string;
   readonly reasons: readonly B[];
-  /** `resume` may break a probe off to ask at once; not where the probe may have begun to act. */
-  readonly breakable: boolean;
-  /** Looks for a worker that can do the work and does none of it: a probe begins with this. */
+  /** `resume` may cancel a probe; false if the probe may have begun to act. */
+  readonly cancelable: boolean;
+  /** Finds a worker that can do the work, and does none of it. A probe starts with this. */
   readonly find?: (blocked: B) => Promise<unknown>;
-  /** `blocked` marks a probe: the activity waits the same trouble out where it has retries. */
+  /** `blocked` marks a probe: the activity then waits for the same fault to pass, if it has retries. */
   readonly attempt: (blocked: B | undefined, paid: Json | undefined) => Promise<T>;
-  /** The segment is not changed while it is blocked: the next one could not take it up here. */
-  readonly stays?: true;
+  /** The work cannot be deferred to the next segment. */
+  readonly inPlace?: true;
 }
 
-/** Where blocked work begins: its first attempt failed, or a segment has left it so. */
-export type BlockedAt = { readonly error: unknown; readonly resumes: number } | LeftWork;
+/** Where blocked work starts: after a failed attempt, or where a segment deferred it. */
+export type BlockedAt = { readonly error: unknown; readonly resumes: number } | DeferredWork;
 
 /**
- * Retries work until it is no longer blocked. What can be fixed from outside blocks the run, visibly:
- * after a while a probe is scheduled, which Temporal retries without a further event of history (a
- * `once` tool has no retries, so only the search for a worker is retried), and `resume` makes the
- * next attempt at once. Returns `LEFT` where the segment is full: the next one goes on here.
+ * Retries work until it is no longer blocked. What can be fixed from outside blocks the run, visibly.
+ * After a delay, a probe is scheduled, which Temporal retries without further history events (a `once`
+ * tool has no retries, so only the search for a worker is retried). `resume` starts the next attempt at
+ * once. Returns `DEFERRED` if the segment is full; the next one continues here.
  *
- * A blob that cannot be read is waited for first, by an activity that only reads it. Work that holds
- * a paid reply is not left: before it is taken up, a message may join the prompt that was paid for.
+ * If a blob cannot be read, an activity that only reads it runs first. Work that holds a paid reply is
+ * not deferred, because a message could join the prompt that was paid for.
  *
- * Rejects with what is no block, and with the cancellation when the work is broken off.
+ * Rejects with any failure that is not a block, and with the cancellation if the run is interrupted.
  */
-export async function mend<B extends BlockedReason, T>(
-  session: Session,
+export async function retryUntilUnblocked<B extends BlockedReason, T>(
+  run: RunContext,
   work: Blockable<B, T>,
   from: BlockedAt,
-): Promise<T | Left> {
+): Promise<T | Deferred> {
   const { name } = work;
   let { resumes } = from;
-  let block = 'error' in from ? judge(session, work, from.error) : taken(work, from);
+  let block = 'error' in from ? classifyFailure(run, work, from.error) : deferredBlock(work, from);
   let probeMs = 'error' in from ? firstProbeMs(block) : from.probeMs;
   let paid = block?.paid;
-  let left = false;
-  // Each blob is asked for at once the first time, for that costs next to nothing. Where a worker
-  // can read it and the work still fails, they do not share one store: the pace of all blocks holds.
-  const asked = new Set<string>();
-  const still = (): string | null => (work.stays || paid !== undefined ? null : name);
-  const isOver = (): boolean => still() !== null && mustLeave(session, name);
-  const leaveNow = (): Left => {
-    left = true;
+  let deferred = false;
+  // Each blob is checked at once the first time, because that is cheap. If a worker can read it and the
+  // work still fails, the workers do not share one store, and the ordinary delays apply.
+  const checked = new Set<string>();
+  const deferrable = (): string | null => (work.inPlace || paid !== undefined ? null : name);
+  const hasToDefer = (): boolean => deferrable() !== null && mustDefer(run, name);
+  const deferNow = (): Deferred => {
+    deferred = true;
     const { blob } = block ?? {};
-    return leave(session, { name, probeMs, resumes, ...(blob !== undefined && { blob }) });
+    return defer(run, { name, probeMs, resumes, ...(blob !== undefined && { blob }) });
   };
   try {
     for (;;) {
       if (block !== null) {
         const { reason, blob } = block;
-        const isHasty = reason === 'storage' && !asked.has(blob ?? '');
-        asked.add(blob ?? '');
-        const waitMs = isHasty ? 0 : Math.max(probeMs, block.waitMs);
-        const since = { still: still(), resumes, waitMs };
-        const resumed = !isHasty && (await resumedSince(session, since));
-        if (!resumed && isOver()) return leaveNow();
+        const isImmediate = reason === 'storage' && !checked.has(blob ?? '');
+        checked.add(blob ?? '');
+        const waitMs = isImmediate ? 0 : Math.max(probeMs, block.waitMs);
+        const wait = { deferrable: deferrable(), resumes, waitMs };
+        const resumed = !isImmediate && (await resumedSince(run, wait));
+        if (!resumed && hasToDefer()) return deferNow();
         if (!resumed && blob !== undefined) {
-          await untilReadable(session, still(), { sha256: blob, work: name });
-          if (session.resumes === resumes && isOver()) return leaveNow();
+          await untilReadable(run, deferrable(), { sha256: blob, work: name });
+          if (run.resumes === resumes && hasToDefer()) return deferNow();
         }
         if (resumed || blob !== undefined) block = null;
       }
-      if (block === null) unblock(session, name);
-      if (session.state.paused && !(await unpaused(session, still()))) return leaveNow();
-      if (!isSearched(block)) probeMs = Math.min(2 * probeMs, LONGEST_PROBE_MS);
-      resumes = session.resumes;
+      if (block === null) unblock(run, name);
+      if (run.state.paused && !(await untilUnpaused(run, deferrable()))) return deferNow();
+      if (!isSearch(block)) probeMs = Math.min(2 * probeMs, MAX_PROBE_MS);
+      resumes = run.resumes;
       try {
         const done = await (block === null
-          ? inFlight(session, () => work.attempt(undefined, paid))
-          : probe(session, { ...work, reason: block.reason, paid, still: still() }));
-        if (done !== BROKEN) return done;
-        if (isOver()) return leaveNow();
+          ? inFlight(run, () => work.attempt(undefined, paid))
+          : probe(run, { ...work, reason: block.reason, paid, deferrable: deferrable() }));
+        if (done !== CANCELED) return done;
+        if (hasToDefer()) return deferNow();
         block = null;
       } catch (error) {
-        block = judge(session, work, error);
+        block = classifyFailure(run, work, error);
         paid = block?.paid ?? paid;
       }
     }
   } finally {
-    if (!left) unblock(session, name);
+    if (!deferred) unblock(run, name);
   }
 }
 
-/** Retries work that may not be left: while it is blocked, the run stays in its segment. */
-export async function mendInPlace<B extends BlockedReason, T>(
-  session: Session,
+/** Like `retryUntilUnblocked`, for work that cannot be deferred: the run stays in its segment. */
+export async function retryInSegment<B extends BlockedReason, T>(
+  run: RunContext,
   work: Blockable<B, T>,
-  from: Exclude<BlockedAt, LeftWork>,
+  from: Exclude<BlockedAt, DeferredWork>,
 ): Promise<T> {
-  const done = await mend(session, { ...work, stays: true }, from);
-  if (done === LEFT) throw new Error(`${work.name} was left`);
+  const done = await retryUntilUnblocked(run, { ...work, inPlace: true }, from);
+  if (done === DEFERRED) throw new Error(`${work.name} was deferred`);
   return done;
 }
 
 interface Probe<B extends BlockedReason, T> extends Blockable<B, T> {
   readonly reason: B;
   readonly paid: Json | undefined;
-  readonly still: string | null;
+  readonly deferrable: string | null;
 }
 
 async function probe<B extends BlockedReason, T>(
-  session: Session,
-  { find, attempt, breakable, reason, paid, still }: Probe<B, T>,
-): Promise<T | typeof BROKEN> {
+  run: RunContext,
+  { find, attempt, cancelable, reason, paid, deferrable }: Probe<B, T>,
+): Promise<T | typeof CANCELED> {
   if (find !== undefined) {
-    const found = await breakably(session, still, () => find(reason));
-    if (found === BROKEN) return BROKEN;
+    const found = await runProbe(run, deferrable, () => find(reason));
+    if (found === CANCELED) return CANCELED;
   }
-  if (breakable) return await breakably(session, still, () => attempt(reason, paid));
-  return await inFlight(session, () => attempt(reason, paid));
+  if (cancelable) return await runProbe(run, deferrable, () => attempt(reason, paid));
+  return await inFlight(run, () => attempt(reason, paid));
 }
 
 function firstProbeMs(block: Block<BlockedReason> | null): number {
-  return isSearched(block) ? SEARCH_MS : FIRST_PROBE_MS;
+  return isSearch(block) ? FIRST_SEARCH_MS : FIRST_PROBE_MS;
 }
 
-/** A worker is looked for: that is retried by Temporal, without an event for each try. */
-function isSearched(block: Block<BlockedReason> | null): boolean {
+/** Whether the probe searches for a worker. Temporal retries that without an event per attempt. */
+function isSearch(block: Block<BlockedReason> | null): boolean {
   return block?.reason === 'tool_missing' || block?.reason === 'agent_missing';
 }
 
-/** A block that a segment has left. */
-function taken<B extends BlockedReason, T>(
+/** The block with which a segment deferred the work; null if the work has no such reason any more. */
+function deferredBlock<B extends BlockedReason, T>(
   { reasons }: Blockable<B, T>,
-  { reason, blob }: LeftWork,
+  { reason, blob }: DeferredWork,
 ): Block<B> | null {
-  const known = reasons.find((one) => one === reason);
+  const known = reasons.find((each) => each === reason);
   if (known === undefined) return null;
   return { reason: known, waitMs: 0, ...(blob !== undefined && { blob }) };
 }
 
-/** Shows a block. @returns null where `resume` broke a probe off, so that it is asked again at once */
-function judge<B extends BlockedReason, T>(
-  session: Session,
+/**
+ * Returns the block that a failure means, and shows it. Returns null if `resume` has canceled a probe:
+ * the work is attempted at once. Throws the failure if it is not a block.
+ */
+function classifyFailure<B extends BlockedReason, T>(
+  run: RunContext,
   work: Blockable<B, T>,
   error: unknown,
 ): Block<B> | null {
-  if (session.interruption !== null) throw error;
-  if (isCancellation(error) && work.breakable) return null;
-  const problem = problemOf(error);
+  if (run.interruption !== null) throw error;
+  if (isCancellation(error) && work.cancelable) return null;
+  const problem = activityProblem(error);
   const reason = work.reasons.find((known) => known === problem?.reason);
   if (problem?.type !== 'blocked' || reason === undefined) throw error;
   const { message, reports, definition, blob, paid, waitMs = 0 } = problem;
-  session.blocked.set(work.name, {
+  run.blocked.set(work.name, {
     reason,
     message,
     ...(reports && { reports }),
     ...(definition !== undefined && { definition }),
   });
-  session.changed();
+  run.changed();
   return {
     reason,
     waitMs,
@@ -184,6 +187,6 @@ function judge<B extends BlockedReason, T>(
   };
 }
 
-function unblock(session: Session, name: string): void {
-  if (session.blocked.delete(name)) session.changed();
+function unblock(run: RunContext, name: string): void {
+  if (run.blocked.delete(name)) run.changed();
 }

@@ -1,31 +1,41 @@
-import { makeContinueAsNewFunc, workflowInfo } from '@temporalio/workflow';
+import {
+  allHandlersFinished,
+  condition,
+  makeContinueAsNewFunc,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { BlockedWork } from '../core/blocked-work.js';
+import { hasOwnHash, unloadedConfig } from '../core/definition/initial-config.js';
 import { byteLength } from '../core/inbox.js';
 import { isProblem, type RunInput } from '../core/input/input.js';
-import { readForm, SCHEMA } from '../core/segments/migrations.js';
+import { nextAction } from '../core/next-action.js';
 import { reduce } from '../core/reduce.js';
-import type { Standing } from '../core/standing.js';
+import { readForm, SCHEMA } from '../core/segments/migrations.js';
 import { initialState, type RunState } from '../core/state.js';
-import { hasOwnHash, unloadedConfig } from '../core/definition/initial-config.js';
 import type { agent } from './agent.js';
-import { inputFailure } from './load.js';
-import type { Session } from './run-context.js';
-import { standingOf } from './standing.js';
+import { archiveForNextSegment } from './archive-messages.js';
+import { deferredWork } from './blocked-work.js';
+import { startDeadlineTimer } from './deadline-timer.js';
+import { inputFailure } from './load-agent.js';
+import type { RunContext } from './run-context.js';
+import { postponeSegmentEnd, segmentFacts } from './segment-facts.js';
 
-/** An input over 2 MiB is refused by the server again and again. */
-const MOST_BYTES = 1.5 * 1024 * 1024;
-const SPARED_IDS = 100;
+/** The server refuses an input over 2 MiB, again and again. */
+const MAX_INPUT_BYTES = 1.5 * 1024 * 1024;
+/** Message ids that remain in a state that would be too large otherwise. */
+const MIN_IDS = 100;
 
-/** What a segment hands to the next one. Field names are recorded in histories: they are for ever. */
+/** What a segment passes to the next one. The field names are recorded in histories: never rename them. */
 export interface Carried {
   readonly schema: number;
   readonly state: RunState;
   /** The status that the search attributes show already. */
   readonly shown: string;
-  /** Blocked work, which goes on blocked in the next segment; absent where nothing is blocked. */
-  readonly blocked?: readonly Standing[];
+  /** Work that stays blocked in the next segment; absent if nothing is blocked. */
+  readonly blocked?: readonly BlockedWork[];
 }
 
-/** The state of a run that has heard its first message, if it was started with one, and loaded nothing yet. */
+/** Returns the state of a new run: its agent is not loaded; its first message, if any, is received. */
 export function firstState(input: RunInput): RunState {
   const { open = false, message: text, attachments } = input;
   const state = initialState(unloadedConfig(input.agent), { open, startedAt: Date.now() });
@@ -35,12 +45,12 @@ export function firstState(input: RunInput): RunState {
 }
 
 /**
- * Returns what the segment before has handed over; null in a run's first one. Throws the failure of a
- * run for a state that its starter gave, and for one that is malformed.
+ * Returns what the segment before has passed on; null in a run's first segment. Throws the failure of
+ * a run for a state that its starter gave, and for one that is malformed.
  *
- * A workflow of another type that continues as new into this one passes this check, as the server
- * does not say who wrote the state. It has to be complete, and its definition cannot borrow the hash
- * of a registered one.
+ * A workflow of another type that continues as new into this one passes this check, because the
+ * server does not say who wrote the state. Its state has to be complete, and its definition cannot
+ * take the hash of a registered one.
  */
 export function readCarried(value: unknown): Carried | null {
   if (value === undefined || value === null) return null;
@@ -58,40 +68,53 @@ export function readCarried(value: unknown): Carried | null {
 }
 
 /**
- * What goes over. Where it would be more than an input may be, which hangs a run for ever, it is what
- * can be spared that stays; null where even that is not enough.
+ * Continues the run in a new segment, between two steps: nothing is in flight, and no handler runs.
+ * If the messages cannot be archived, the run stays in its segment and tries again some steps later.
  */
-export function carry(session: Session): readonly [RunInput, Carried] | null {
-  const { message: _, attachments: __, context, ...input } = session.input;
-  const kept = session.state.config.contextBlob === undefined && context !== undefined;
-  const next: RunInput = { ...input, ...(kept && { context }) };
-  const state = reduce(session.state, { type: 'segment-begun' });
-  const blocked = standingOf(session);
-  for (const each of [state, spared(state)]) {
+export async function continueAsNew(run: RunContext): Promise<void> {
+  if (!(await archiveForNextSegment(run))) return postponeSegmentEnd(run);
+  run.leaving = true;
+  if (!allHandlersFinished()) await condition(allHandlersFinished);
+  run.leaving = false;
+  // A cancel may have arrived meanwhile.
+  if (nextAction(run.state, segmentFacts(run)).type !== 'continue-as-new') return;
+  run.deadlineTimer?.cancel();
+  const next = nextArguments(run);
+  if (next === null) {
+    postponeSegmentEnd(run);
+    return startDeadlineTimer(run);
+  }
+  const [input, carried] = next;
+  run.state = carried.state;
+  // Only here does a pinned run move to the newest build.
+  const move = makeContinueAsNewFunc<typeof agent>({ initialVersioningBehavior: 'AUTO_UPGRADE' });
+  await move(input, carried);
+}
+
+/**
+ * Returns the arguments of the next segment. If they would be larger than an input may be, the parts
+ * that the run can do without are left out; null if even that is not enough.
+ */
+function nextArguments(run: RunContext): readonly [RunInput, Carried] | null {
+  const { message: _, attachments: __, context, ...input } = run.input;
+  const hasContext = run.state.config.contextBlob === undefined && context !== undefined;
+  const next: RunInput = { ...input, ...(hasContext && { context }) };
+  const state = reduce(run.state, { type: 'segment-begun' });
+  const blocked = deferredWork(run);
+  for (const each of [state, reduced(state)]) {
     const carried: Carried = {
       schema: SCHEMA,
       state: each,
-      shown: session.shown,
+      shown: run.shown,
       ...(blocked.length > 0 && { blocked }),
     };
-    if (byteLength(JSON.stringify([next, carried])) <= MOST_BYTES) return [next, carried];
+    if (byteLength(JSON.stringify([next, carried])) <= MAX_INPUT_BYTES) return [next, carried];
   }
   return null;
 }
 
-/** Without the outcomes of earlier turns, and with fewer ids of messages. */
-function spared(state: RunState): RunState {
-  const seen = state.inbox.seen.slice(-SPARED_IDS);
+/** The state without the outcomes of earlier turns, and with fewer message ids. */
+function reduced(state: RunState): RunState {
+  const seen = state.inbox.seen.slice(-MIN_IDS);
   return { ...state, recent: [], inbox: { ...state.inbox, seen } };
-}
-
-/** Ends this segment and begins the next; returns only by its exception. */
-export async function handOver(
-  session: Session,
-  [next, carried]: readonly [RunInput, Carried],
-): Promise<never> {
-  session.state = carried.state;
-  // The one place where a pinned run moves to the newest build.
-  const move = makeContinueAsNewFunc<typeof agent>({ initialVersioningBehavior: 'AUTO_UPGRADE' });
-  return await move(next, carried);
 }

@@ -1,28 +1,28 @@
 import { CancellationScope, sleep } from '@temporalio/workflow';
-import { deadlineOf } from '../core/deadline.js';
+import { nextDeadline } from '../core/limits.js';
 import { apply } from '../core/loop.js';
 import { inTurn } from '../core/state.js';
-import { interrupt, type Session } from './run-context.js';
+import { interrupt, type RunContext } from './run-context.js';
 
-/** A hundred years. */
-const FARTHEST_MS = 100 * 365 * 24 * 60 * 60_000;
+/** A hundred years in ms. */
+const MAX_TIMER_MS = 100 * 365 * 24 * 60 * 60_000;
 
-/** Sets the clock to the nearest deadline, of the turn or of the run; without one there is no timer. */
-export function startClock(session: Session): void {
-  session.clock?.cancel();
-  session.clock = null;
-  const deadline = deadlineOf(session.state);
+/** Starts the timer for the nearest deadline, of the turn or of the run, in place of the one before. */
+export function startDeadlineTimer(run: RunContext): void {
+  run.deadlineTimer?.cancel();
+  run.deadlineTimer = null;
+  const deadline = nextDeadline(run.state);
   if (deadline === null) return;
   const leftMs = deadline.at - Date.now();
-  // The server refuses a timer that it cannot count, and a run does not live that long.
-  if (!(leftMs <= FARTHEST_MS)) return;
+  // The server refuses a longer timer, and no run lasts that long.
+  if (!(leftMs <= MAX_TIMER_MS)) return;
   const scope = new CancellationScope();
-  session.clock = scope;
+  run.deadlineTimer = scope;
   scope
     .run(async () => {
       await sleep(Math.max(1, leftMs));
-      if (deadline.of === 'run') apply(session, { type: 'ending', by: 'wallMs' });
-      if (inTurn(session.state)) interrupt(session, 'wallMs');
+      if (deadline.of === 'run') apply(run, { type: 'ending', by: 'wallMs' });
+      if (inTurn(run.state)) interrupt(run, 'wallMs');
     })
     .catch(() => undefined);
 }

@@ -1,75 +1,74 @@
 import { CancellationScope, condition, sleep } from '@temporalio/workflow';
-import { wakes } from '../core/calls/batch.js';
+import { hasWakingMessage } from '../core/calls/batch.js';
 import { apply, type Effects } from '../core/loop.js';
 import { nextAction, type Action } from '../core/next-action.js';
-import { startClock } from './deadline-timer.js';
-import { reloadAgent } from './load.js';
+import { archiveForCompaction } from './archive-messages.js';
+import { forgetBlockedWork } from './blocked-work.js';
+import { runCalls } from './calls/run-calls.js';
+import { continueAsNew } from './continue-as-new.js';
+import { startDeadlineTimer } from './deadline-timer.js';
+import { reloadAgent } from './load-agent.js';
 import { callModel } from './model-call.js';
-import { continueAsNew } from './next-segment.js';
-import { keepForArchive } from './archive-messages.js';
-import { rememberTurn } from './visibility.js';
 import { retrieve } from './retrieval.js';
-import { takeInterruption, unlessInterrupted, type Session } from './run-context.js';
-import { forgetStanding } from './standing.js';
+import { takeInterruption, unlessInterrupted, type RunContext } from './run-context.js';
 import { segmentFacts } from './segment-facts.js';
-import { runCalls } from './calls/tool-calls.js';
+import { recordTurnMemo } from './visibility.js';
 
-/** A run that was started for a message which never came (it was refused) does not wait for ever. */
+/** An open run without a message ends after this time: the message that started it may be refused. */
 const FIRST_MESSAGE_MS = 60 * 60_000;
 
-/** What the loop does in the world. */
-export function effects(session: Session): Effects {
+/** Returns the effects of the loop: activities, timers, conditions, and the memo. */
+export function effects(run: RunContext): Effects {
   return {
     now: () => Date.now(),
-    segment: () => segmentFacts(session),
-    callModel: (state, call) => callModel(session, state, call),
-    retrieve: (state, asked) => retrieve(session, state, asked),
-    runCalls: (state, calls, finished) => runCalls(session, state, { calls, finished }),
-    awaitTime: (until) => awaiting(session, 'await-time', () => untilTimeOrMessage(session, until)),
-    awaitChange: (action) => awaiting(session, action.type, () => untilChange(session, action)),
+    segment: () => segmentFacts(run),
+    callModel: (state, call) => callModel(run, state, call),
+    retrieve: (state, asked) => retrieve(run, state, asked),
+    runCalls: (state, calls, finished) => runCalls(run, state, { calls, finished }),
+    awaitTime: (until) => awaiting(run, 'await-time', () => untilTimeOrMessage(run, until)),
+    awaitChange: (action) => awaiting(run, action.type, () => untilChange(run, action)),
     recordTurn: (turn, outcome) => {
-      // What would have broken this turn off, or stood in its way, is not the next one's.
-      takeInterruption(session);
-      forgetStanding(session);
-      startClock(session);
-      rememberTurn(session, turn, outcome);
-      if (!session.state.open) session.changed();
+      // Neither an interruption nor a block of this turn carries over to the next one.
+      takeInterruption(run);
+      forgetBlockedWork(run);
+      startDeadlineTimer(run);
+      recordTurnMemo(run, turn, outcome);
+      if (!run.state.open) run.changed();
     },
-    turnBegun: () => startClock(session),
-    continueAsNew: () => continueAsNew(session),
-    refreshAgent: () => reloadAgent(session),
-    keepMessages: (must) => keepForArchive(session, must),
+    turnBegun: () => startDeadlineTimer(run),
+    continueAsNew: () => continueAsNew(run),
+    refreshAgent: () => reloadAgent(run),
+    keepMessages: (must) => archiveForCompaction(run, must),
     observe: () => undefined,
   };
 }
 
-/** Shows what the run waits for while it does. */
+/** Shows what the run waits for, for as long as it waits. */
 async function awaiting(
-  session: Session,
+  run: RunContext,
   what: Action['type'],
   wait: () => Promise<unknown>,
 ): ReturnType<typeof unlessInterrupted> {
-  session.awaiting = what;
-  session.changed();
+  run.awaiting = what;
+  run.changed();
   try {
-    return await unlessInterrupted(session, wait);
+    return await unlessInterrupted(run, wait);
   } finally {
-    session.awaiting = null;
+    run.awaiting = null;
   }
 }
 
-async function untilChange(session: Session, action: Action): Promise<void> {
-  const changed = (): boolean =>
-    nextAction(session.state, segmentFacts(session)).type !== action.type;
-  if (action.type !== 'await-message' || session.state.inbox.lastTurn > 0) {
+async function untilChange(run: RunContext, action: Action): Promise<void> {
+  const changed = (): boolean => nextAction(run.state, segmentFacts(run)).type !== action.type;
+  if (action.type !== 'await-message' || run.state.inbox.lastTurn > 0) {
     return await condition(changed);
   }
   const came = await condition(changed, FIRST_MESSAGE_MS);
-  if (!came) apply(session, { type: 'ending', by: 'closed' });
+  if (!came) apply(run, { type: 'ending', by: 'closed' });
 }
 
-async function untilTimeOrMessage(session: Session, until: number): Promise<void> {
-  const woken = (): boolean => wakes(session.state);
+async function untilTimeOrMessage(run: RunContext, until: number): Promise<void> {
+  const woken = (): boolean => hasWakingMessage(run.state);
   const waitMs = until - Date.now();
   if (woken() || waitMs <= 0) return;
   const summary = `wait until ${new Date(until).toISOString()}`;

@@ -1,4 +1,4 @@
-// Every export of this file becomes a workflow type; their names are for ever.
+// Each export of this file is a workflow type. The names are recorded in histories: never rename them.
 export { agent } from './agent.js';
 export { probe } from './probe.js';
 export { send } from './send.js';

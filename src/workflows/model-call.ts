@@ -1,24 +1,23 @@
-import type { CallModelInput } from '../core/contract.js';
 import { MODEL_BLOCKS, type ModelBlock } from '../core/blocked.js';
+import type { CallModelInput } from '../core/contract.js';
+import { isReply } from '../core/guards/recorded.js';
 import type { Json } from '../core/json.js';
 import type { ModelCall, ModelCallEnd } from '../core/loop.js';
-import { isReply } from '../core/guards/recorded.js';
 import type { RecordedReply } from '../core/reply.js';
 import type { RunState } from '../core/state.js';
 import { stepSummary } from '../core/text/summaries.js';
 import { promptLength } from '../core/transcript/transcript.js';
 import { modelActivity } from './activities.js';
-import { mend, type BlockedAt } from './blocking.js';
-import { messageOf, problemOf } from './problem.js';
-import { fitting } from './calls/recorded-result.js';
-import { inFlight, takeInterruption, type Session } from './run-context.js';
-import { LEFT, takeUp } from './standing.js';
+import { activityProblem, checkedResult, failureMessage } from './activity-result.js';
+import { DEFERRED, takeDeferred } from './blocked-work.js';
+import { retryUntilUnblocked, type BlockedAt } from './blocking.js';
+import { inFlight, takeInterruption, type RunContext } from './run-context.js';
 
 const NAME = 'model';
 
-/** The loop's `callModel`: one activity with a constant-size input. */
+/** The loop's `callModel`: one activity, whose input does not grow with the conversation. */
 export async function callModel(
-  session: Session,
+  run: RunContext,
   state: RunState,
   call: ModelCall,
 ): Promise<ModelCallEnd> {
@@ -26,40 +25,40 @@ export async function callModel(
   const summary =
     call.cut === undefined ? stepSummary(state, closing) : `summarize ${call.cut} messages`;
   const activity = modelActivity(state.config, { summary, closing });
-  const input = modelInput(session, call);
-  const { resumes } = session;
-  const stood = takeUp(session, NAME);
-  session.doing.set(NAME, `${state.config.definition.model}, ${summary}`);
-  session.changed();
+  const input = modelInput(run, call);
+  const { resumes } = run;
+  const deferred = takeDeferred(run, NAME);
+  run.doing.set(NAME, `${state.config.definition.model}, ${summary}`);
+  run.changed();
   try {
-    if (stood !== undefined && !closing)
-      return await blockedCall(session, { activity, input }, stood);
-    // Awaited here and not in a layer of its own: each promise of a step costs replay time.
-    const reply = await inFlight(session, () => activity(input));
-    return replied(session, fitting('callModel', isReply, reply));
+    if (deferred !== undefined && !closing)
+      return await blockedCall(run, { activity, input }, deferred);
+    // Awaited here, not in a function of its own: each promise of a step makes replay slower.
+    const reply = await inFlight(run, () => activity(input));
+    return replied(run, checkedResult('callModel', isReply, reply));
   } catch (error) {
-    if (closing) return failedCall(session, error);
-    return await blockedCall(session, { activity, input }, { error, resumes });
+    if (closing) return failedCall(run, error);
+    return await blockedCall(run, { activity, input }, { error, resumes });
   } finally {
-    session.doing.delete(NAME);
+    run.doing.delete(NAME);
   }
 }
 
 /** Never rejects. */
 async function blockedCall(
-  session: Session,
+  run: RunContext,
   { activity, input }: { activity: ReturnType<typeof modelActivity>; input: CallModelInput },
   from: BlockedAt,
 ): Promise<ModelCallEnd> {
   const work = {
     name: NAME,
     reasons: MODEL_BLOCKS,
-    breakable: true,
+    cancelable: true,
     attempt: async (blocked: ModelBlock | undefined, paid: Json | undefined) =>
-      fitting(
+      checkedResult(
         'callModel',
         isReply,
-        // What a blocked call has paid for, the next one takes in place of asking again.
+        // The activity checks a reply that is paid for already, instead of calling the model again.
         await activity({
           ...input,
           ...(blocked !== undefined && { blocked }),
@@ -67,27 +66,27 @@ async function blockedCall(
         }),
       ),
   };
-  return await mend(session, work, from).then(
-    (reply): ModelCallEnd => (reply === LEFT ? { type: 'left' } : replied(session, reply)),
-    (failure: unknown) => failedCall(session, failure),
+  return await retryUntilUnblocked(run, work, from).then(
+    (reply): ModelCallEnd => (reply === DEFERRED ? { type: 'deferred' } : replied(run, reply)),
+    (failure: unknown) => failedCall(run, failure),
   );
 }
 
-function replied(session: Session, reply: RecordedReply): ModelCallEnd {
-  const interrupted = takeInterruption(session);
+function replied(run: RunContext, reply: RecordedReply): ModelCallEnd {
+  const interrupted = takeInterruption(run);
   return { type: 'replied', reply, ...(interrupted !== null && { interrupted }) };
 }
 
-/** A closing call has a rung below it, and an end is an end; neither waits for anybody. */
-function failedCall(session: Session, error: unknown): ModelCallEnd {
-  const by = takeInterruption(session);
+/** A failed closing call is not retried: the loop composes the answer instead. */
+function failedCall(run: RunContext, error: unknown): ModelCallEnd {
+  const by = takeInterruption(run);
   if (by !== null) return { type: 'interrupted', by };
-  const problem = problemOf(error);
+  const problem = activityProblem(error);
   if (problem?.type === 'failed') return problem;
-  return { type: 'failed', reason: 'error', message: problem?.message ?? messageOf(error) };
+  return { type: 'failed', reason: 'error', message: problem?.message ?? failureMessage(error) };
 }
 
-function modelInput({ state, input }: Session, call: ModelCall): CallModelInput {
+function modelInput({ state, input }: RunContext, call: ModelCall): CallModelInput {
   const { definition, contextBlob, window } = state.config;
   const { context } = input;
   const reads = definition.decide === 'function' || definition.output?.type === 'function';

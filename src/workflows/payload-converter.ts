@@ -2,8 +2,8 @@ import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@t
 import { unreadable } from '../core/input/input.js';
 
 /**
- * Temporal's own converter, but what cannot be read becomes a value that says so. Thrown here, the
- * error would make the workflow task retry for ever; as a value it fails the run with a clear text.
+ * Temporal's default converter, except that an unreadable payload becomes a value that says so. An
+ * exception would make the workflow task retry indefinitely; the value fails the run with a clear text.
  */
 export const payloadConverter: PayloadConverter = {
   toPayload: (value) => defaultPayloadConverter.toPayload(value),
@@ -12,7 +12,7 @@ export const payloadConverter: PayloadConverter = {
     try {
       return defaultPayloadConverter.fromPayload(payload);
     } catch (error) {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the door checks what it gets
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the input is checked later
       return unreadable(error instanceof Error ? error.message : String(error)) as T;
     }
   },

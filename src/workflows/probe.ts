@@ -1,4 +1,4 @@
-/** Ends at once: who starts it learns within a workflow task whether a worker is alive on the queue. */
+/** Workflow type `probe`: ends at once. Its end shows that a worker polls the task queue. */
 export async function probe(): Promise<string> {
   return 'alive';
 }

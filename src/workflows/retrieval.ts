@@ -1,77 +1,77 @@
-import type { RetrieveInput, RetrieveResult } from '../core/contract.js';
 import { TOOL_BLOCKS, type ToolBlock } from '../core/blocked.js';
-import type { RetrievalEnd } from '../core/loop.js';
+import type { RetrieveInput, RetrieveResult } from '../core/contract.js';
 import { isRetrieved } from '../core/guards/recorded.js';
+import type { RetrievalEnd } from '../core/loop.js';
 import type { RunState } from '../core/state.js';
 import { promptLength } from '../core/transcript/transcript.js';
 import { retrieveActivity } from './activities.js';
-import { mend, type BlockedAt } from './blocking.js';
-import { messageOf, problemOf } from './problem.js';
-import { fitting } from './calls/recorded-result.js';
-import { inFlight, takeInterruption, type Session } from './run-context.js';
-import { LEFT, takeUp } from './standing.js';
+import { activityProblem, checkedResult, failureMessage } from './activity-result.js';
+import { DEFERRED, takeDeferred } from './blocked-work.js';
+import { retryUntilUnblocked, type BlockedAt } from './blocking.js';
+import { inFlight, takeInterruption, type RunContext } from './run-context.js';
 
 const NAME = 'retrieve';
 
-/** The loop's `retrieve`: one activity with a constant-size input. */
+/** The loop's `retrieve`: one activity, whose input does not grow with the conversation. */
 export async function retrieve(
-  session: Session,
+  run: RunContext,
   state: RunState,
   asked: number,
 ): Promise<RetrievalEnd> {
   const activity = retrieveActivity(state.config);
-  const input = retrieveInput(session, asked);
-  const { resumes } = session;
-  const stood = takeUp(session, NAME);
-  session.doing.set(NAME, NAME);
-  session.changed();
+  const input = retrieveInput(run, asked);
+  const { resumes } = run;
+  const deferred = takeDeferred(run, NAME);
+  run.doing.set(NAME, NAME);
+  run.changed();
   try {
-    if (stood !== undefined) return await blockedRetrieval(session, { activity, input }, stood);
-    const found = await inFlight(session, () => activity(input));
-    return retrieved(session, fitting('retrieveDocuments', isRetrieved, found));
+    if (deferred !== undefined) return await blockedRetrieval(run, { activity, input }, deferred);
+    const found = await inFlight(run, () => activity(input));
+    return retrieved(run, checkedResult('retrieveDocuments', isRetrieved, found));
   } catch (error) {
-    return await blockedRetrieval(session, { activity, input }, { error, resumes });
+    return await blockedRetrieval(run, { activity, input }, { error, resumes });
   } finally {
-    session.doing.delete(NAME);
+    run.doing.delete(NAME);
   }
 }
 
 /** Never rejects. */
 async function blockedRetrieval(
-  session: Session,
+  run: RunContext,
   { activity, input }: { activity: ReturnType<typeof retrieveActivity>; input: RetrieveInput },
   from: BlockedAt,
 ): Promise<RetrievalEnd> {
   const work = {
     name: NAME,
     reasons: TOOL_BLOCKS,
-    breakable: true,
+    cancelable: true,
     attempt: async (blocked: ToolBlock | undefined) =>
-      fitting(
+      checkedResult(
         'retrieveDocuments',
         isRetrieved,
         await activity(blocked === undefined ? input : { ...input, blocked }),
       ),
   };
-  return await mend(session, work, from).then(
-    (result): RetrievalEnd => (result === LEFT ? { type: 'left' } : retrieved(session, result)),
-    (failure: unknown) => failed(session, failure),
+  return await retryUntilUnblocked(run, work, from).then(
+    (result): RetrievalEnd => (result === DEFERRED ? { type: 'deferred' } : retrieved(run, result)),
+    (failure: unknown) => failedRetrieval(run, failure),
   );
 }
 
-function retrieved(session: Session, { documents }: RetrieveResult): RetrievalEnd {
-  const interrupted = takeInterruption(session);
+function retrieved(run: RunContext, { documents }: RetrieveResult): RetrievalEnd {
+  const interrupted = takeInterruption(run);
   return { type: 'retrieved', documents, ...(interrupted !== null && { interrupted }) };
 }
 
-/** An answer without its sources is not what the author asked for: the turn ends. */
-function failed(session: Session, error: unknown): RetrievalEnd {
-  const by = takeInterruption(session);
+/** A failed retrieval ends the turn, because its author does not want an answer without sources. */
+function failedRetrieval(run: RunContext, error: unknown): RetrievalEnd {
+  const by = takeInterruption(run);
   if (by !== null) return { type: 'interrupted', by };
-  return { type: 'failed', message: problemOf(error)?.message ?? `retrieve: ${messageOf(error)}` };
+  const message = activityProblem(error)?.message ?? `retrieve: ${failureMessage(error)}`;
+  return { type: 'failed', message };
 }
 
-function retrieveInput({ state, input }: Session, asked: number): RetrieveInput {
+function retrieveInput({ state, input }: RunContext, asked: number): RetrieveInput {
   const { definition, contextBlob } = state.config;
   const { context } = input;
   return {

@@ -3,25 +3,25 @@ import {
   workflowInfo,
   type ChildWorkflowOptions,
 } from '@temporalio/workflow';
-import { calledId } from '../core/calls/called.js';
+import { calledId } from '../core/calls/idempotency.js';
 import type { ParentClose } from '../core/definition/definition.js';
 import { sha256Hex } from '../core/digest.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/outcome.js';
-import { endOfChild, runCalled } from './calls/called-run.js';
+import { toChildEnd, runChildOnce } from './calls/run-child-once.js';
 
 const NAME = 'agent';
 
 /**
- * Runs an agent from a workflow of your own and gives its outcome as a value, whatever the status:
- * a limit, a refusal, or a failed turn is not an exception.
+ * Runs an agent from a workflow of your own. Returns its outcome whatever the status: a limit, a
+ * refusal, or a failed turn is not an exception.
  *
- * After a reset of your workflow, the same call (the first with this input, the second, and so on)
- * is the same run: it is followed if it exists, and its idempotency keys stay the
- * same if it has to run again. Other runs that hold a `workflowId` of yours are left alone.
+ * After a reset of your workflow, the same call (the first with this input, the second, and so on) is
+ * the same run: an existing run is followed, and one that has to run again keeps its idempotency keys.
+ * Other runs that have a `workflowId` of yours are left alone.
  *
- * Rejects with the `ChildWorkflowFailure` when the run left no outcome (it was terminated), and when
- * your own workflow is canceled.
+ * Rejects with the `ChildWorkflowFailure` of a run that left no outcome because it was terminated, and
+ * when your own workflow is canceled.
  *
  * @example
  * const outcome = await runAgent({ agent: 'researcher', message: 'find the cause' });
@@ -36,12 +36,12 @@ export async function runAgent(
   const { namespace, workflowId, originalExecutionRunId } = workflowInfo();
   const { called: _, ...given } = input;
   const call = JSON.stringify([options.workflowId ?? null, given]);
-  // The original run id is that of the segment's start: unlike the run id, a reset does not change it.
-  const place = [namespace, workflowId, originalExecutionRunId, call, timesCalled(call)];
-  const key = sha256Hex(JSON.stringify(place));
+  // The id of the original execution: unlike the run id, it survives a reset.
+  const callPlace = [namespace, workflowId, originalExecutionRunId, call, timesCalled(call)];
+  const key = sha256Hex(JSON.stringify(callPlace));
   const close = closeOf(options.parentClosePolicy);
   try {
-    return await runCalled(
+    return await runChildOnce(
       given,
       { key, close, summary: `agent ${input.agent}` },
       {
@@ -50,7 +50,7 @@ export async function runAgent(
       },
     );
   } catch (error) {
-    const { outcome } = endOfChild(error);
+    const { outcome } = toChildEnd(error);
     if (!(error instanceof ChildWorkflowFailure) || outcome === null) throw error;
     return outcome;
   }

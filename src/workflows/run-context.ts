@@ -1,5 +1,5 @@
 import { CancellationScope } from '@temporalio/workflow';
-import type { Resolution } from '../core/calls/call-results.js';
+import type { Resolution } from '../core/calls/call-result.js';
 import type { Interruption } from '../core/events.js';
 import type { RunInput } from '../core/input/input.js';
 import { apply, type Run } from '../core/loop.js';
@@ -7,50 +7,57 @@ import type { Action } from '../core/next-action.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
 import type { Blocked, Pending } from '../core/status.js';
-import type { LeftWork } from './standing.js';
+import type { DeferredWork } from './blocked-work.js';
 
-/** What a run holds beside its state: what is in flight and what people have said meanwhile. */
-export interface Session extends Run {
+/** What the workflow holds beside the run's state: the work in flight and the decisions about it. */
+export interface RunContext extends Run {
   readonly input: RunInput;
   state: RunState;
-  /** Call id, or `model` → what is being done, for people. */
+  /** Call id, or the name of other work such as `model`, to a line that describes it for people. */
   readonly doing: Map<string, string>;
-  /** Call id, or `model` → why it stands still. */
+  /** Name of blocked work to the reason. */
   readonly blocked: Map<string, Blocked>;
+  /** Call id to the decision that a person has to make about it. */
   readonly pending: Map<string, Pending>;
+  /** Call id to the decision that a person has made. */
   readonly resolutions: Map<string, Resolution>;
-  /** Counts `resume`: who waits compares. */
+  /** Counts `resume`: blocked work compares it with an earlier count. */
   resumes: number;
   interruption: Interruption | null;
-  /** Of all work in flight; an interruption cancels it. One for many calls, for a scope is dear. */
+  /**
+   * The scope of all work in flight; an interruption cancels it. All calls share one scope, because a
+   * scope per call makes replay slower.
+   */
   scope: CancellationScope;
-  /** Of probes only: `resume` breaks them off, so that the call is made at once. */
+  /** The scopes of probes; `resume` cancels them, so that the work is attempted at once. */
   readonly probes: Set<CancellationScope>;
-  /** The deadline's timer. */
-  clock: CancellationScope | null;
-  /** What the run waits for between its steps and turns. */
+  /** The scope of the deadline timer; null while no deadline is set. */
+  deadlineTimer: CancellationScope | null;
+  /** What the run waits for between steps and turns; null while it works. */
   awaiting: Action['type'] | null;
-  /** Who waits for a turn's outcome; all are let go before the segment ends. */
+  /** Number of `outcome` updates in progress; all of them are released before the segment ends. */
   waiters: number;
+  /** The segment ends: `outcome` updates answer `pending`. */
   leaving: boolean;
-  /** A segment that could not be left is tried to be left again from this step, or this time, on. */
+  /** A segment that could not end is tried again from this step, or from this Unix time in ms. */
   stayUntil: { readonly step: number; readonly at: number };
-  /** By the name of the work: blocked, and at a point where it can be left for a new segment. */
-  readonly still: Set<string>;
-  /** Blocked work that was left, until it is taken up again in this segment or the next. */
-  readonly left: Map<string, LeftWork>;
-  /** The run's own end. */
+  /** Names of blocked work that waits where it can be deferred to the next segment. */
+  readonly deferrable: Set<string>;
+  /** Blocked work that was deferred, by name, until this segment or the next one takes it up. */
+  readonly deferred: Map<string, DeferredWork>;
+  /** The outcome of the whole run; null until it has ended. */
   ended: Outcome | null;
   /** The status that the search attributes show. */
   shown: string;
-  /** Told when something that people see has changed. */
+  /** Publishes the status; called after each change that people can see. */
   changed: () => void;
 }
 
-export function createSession(
+/** Creates the context of a segment. `shown`: the status that the search attributes show. */
+export function createRunContext(
   input: RunInput,
   { state, shown }: { state: RunState; shown: string },
-): Session {
+): RunContext {
   return {
     input,
     state,
@@ -62,68 +69,73 @@ export function createSession(
     interruption: null,
     scope: new CancellationScope(),
     probes: new Set(),
-    clock: null,
+    deadlineTimer: null,
     awaiting: null,
     waiters: 0,
     leaving: false,
     stayUntil: { step: 0, at: 0 },
-    still: new Set(),
-    left: new Map(),
+    deferrable: new Set(),
+    deferred: new Map(),
     ended: null,
     shown,
     changed: () => undefined,
   };
 }
 
-const RANK: readonly Interruption[] = ['wallMs', 'cancelTurn', 'cancel'];
+/** From the weakest to the strongest. */
+const STRENGTH: readonly Interruption[] = ['wallMs', 'cancelTurn', 'cancel'];
 
-/** Breaks off the work in flight. A cancel of the run outranks all else and is never taken back. */
-export function interrupt(session: Session, by: Interruption): void {
-  const { interruption } = session;
-  if (interruption === null || RANK.indexOf(by) > RANK.indexOf(interruption)) {
-    session.interruption = by;
+/** Cancels the work in flight. A stronger interruption replaces a weaker one, never the reverse. */
+export function interrupt(run: RunContext, by: Interruption): void {
+  const { interruption } = run;
+  if (interruption === null || STRENGTH.indexOf(by) > STRENGTH.indexOf(interruption)) {
+    run.interruption = by;
   }
-  if (by === 'cancel') apply(session, { type: 'ending', by: 'cancelled' });
-  session.scope.cancel();
+  if (by === 'cancel') apply(run, { type: 'ending', by: 'cancelled' });
+  run.scope.cancel();
 }
 
-/** Takes note of an interruption; but for the run's own cancel it is spent by it, so that work can follow. */
-export function takeInterruption(session: Session): Interruption | null {
-  const by = session.interruption;
+/**
+ * Returns the interruption, or null, and clears it so that new work can start. A cancel of the whole
+ * run is not cleared.
+ */
+export function takeInterruption(run: RunContext): Interruption | null {
+  const by = run.interruption;
   if (by !== null && by !== 'cancel') {
-    session.interruption = null;
-    session.scope = new CancellationScope();
+    run.interruption = null;
+    run.scope = new CancellationScope();
   }
   return by;
 }
 
-/** Runs work that an interruption cancels. The loop around it never is. */
-export function inFlight<T>(session: Session, work: () => Promise<T>): Promise<T> {
-  return session.scope.run(work);
+/** Runs work that an interruption cancels. The loop itself is never canceled. */
+export function inFlight<T>(run: RunContext, work: () => Promise<T>): Promise<T> {
+  return run.scope.run(work);
 }
 
-/** Waits for what an interruption may break off. @returns by what it was */
+/** Waits for `wait`. Returns the interruption that canceled the wait, or null. */
 export async function unlessInterrupted(
-  session: Session,
+  run: RunContext,
   wait: () => Promise<unknown>,
 ): Promise<Interruption | null> {
   try {
-    await inFlight(session, wait);
+    await inFlight(run, wait);
     return null;
   } catch (error) {
-    const by = takeInterruption(session);
+    const by = takeInterruption(run);
     if (by === null) throw error;
     return by;
   }
 }
 
-export function resume(session: Session): void {
-  if (session.state.paused) apply(session, { type: 'paused', paused: false });
-  tryAgain(session);
+/** Resumes a paused run, and attempts all blocked work at once. */
+export function resume(run: RunContext): void {
+  if (run.state.paused) apply(run, { type: 'paused', paused: false });
+  retryBlocked(run);
 }
 
-/** What is blocked is tried again at once. */
-export function tryAgain(session: Session): void {
-  session.resumes += 1;
-  for (const probe of session.probes) probe.cancel();
+/** Attempts all blocked work at once. */
+export function retryBlocked(run: RunContext): void {
+  run.resumes += 1;
+  for (const probe of run.probes) probe.cancel();
 }

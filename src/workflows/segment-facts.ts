@@ -1,29 +1,30 @@
 import { workflowInfo } from '@temporalio/workflow';
+import { NEVER_FULL } from '../core/next-action.js';
 import type { SegmentFacts } from '../core/segments/carry.js';
-import { ROOMY } from '../core/next-action.js';
-import type { Session } from './run-context.js';
+import type { RunContext } from './run-context.js';
 
-/** Steps after which a segment that could not be left is tried to be left again. */
-const PATIENCE_STEPS = 10;
-/** The same for a run that makes no steps, such as one that is blocked; milliseconds. */
-const PATIENCE_MS = 10 * 60_000;
+/** A segment that could not end is tried again after this many steps … */
+const RETRY_AFTER_STEPS = 10;
+/** … or after this time in ms, for a run that makes no steps because it is blocked. */
+const RETRY_AFTER_MS = 10 * 60_000;
 
-export function segmentFacts(session: Session): SegmentFacts {
-  // What somebody has broken off would be forgotten by a new segment.
-  if (session.interruption !== null) return ROOMY;
-  const { step, at } = session.stayUntil;
-  if (session.state.total.steps < step && Date.now() < at) return ROOMY;
+/** Returns what the decision on a new segment depends on. */
+export function segmentFacts(run: RunContext): SegmentFacts {
+  // A new segment would lose an interruption.
+  if (run.interruption !== null) return NEVER_FULL;
+  const { step, at } = run.stayUntil;
+  if (run.state.total.steps < step && Date.now() < at) return NEVER_FULL;
   const info = workflowInfo();
   return {
     historyBytes: info.historySize,
     historyEvents: info.historyLength,
     suggested: info.continueAsNewSuggested || info.targetWorkerDeploymentVersionChanged,
-    ...(session.left.size > 0 && { standing: true as const }),
+    ...(run.deferred.size > 0 && { allBlocked: true as const }),
   };
 }
 
-/** The segment could not be left; that is tried again later. */
-export function stay(session: Session): void {
-  const step = session.state.total.steps + PATIENCE_STEPS;
-  session.stayUntil = { step, at: Date.now() + PATIENCE_MS };
+/** Postpones the end of a segment that cannot end now. */
+export function postponeSegmentEnd(run: RunContext): void {
+  const step = run.state.total.steps + RETRY_AFTER_STEPS;
+  run.stayUntil = { step, at: Date.now() + RETRY_AFTER_MS };
 }

@@ -1,24 +1,25 @@
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow';
 import { askProblem } from '../core/ask.js';
+import { isReceipt } from '../core/guards/recorded.js';
 import type { AskReceipt } from '../core/inbox.js';
 import { isProblem, parseRunInput, show, type RunInput } from '../core/input/input.js';
 import { isObject } from '../core/json.js';
-import { isReceipt } from '../core/guards/recorded.js';
 import { askRun } from './activities.js';
-import { fitting } from './calls/recorded-result.js';
+import { checkedResult } from './activity-result.js';
 
 /** The one argument of workflow type `send`. */
 export interface SendInput {
   /** Id of an open run. */
   readonly to: string;
   readonly message: string;
-  /** What to start where there is no run of that id; it has to be open, and without a message. */
+  /** Input of the run to start if there is none with that id; it has to be open, without a message. */
   readonly start?: RunInput;
 }
 
 /**
- * Workflow type `send`: gives an open run one message, for schedules. Its own workflow id is the id of
- * the message, so whatever is tried again stays one message. Ends when the run has it.
+ * Workflow type `send`: sends an open run one message, for schedules. The message's id is the workflow
+ * id, so a retry never sends a second message. Ends when the run has accepted the message. Fails with
+ * `SendRefused` if the input is invalid.
  */
 export async function send(input: unknown): Promise<AskReceipt> {
   const problem = sendProblem(input);
@@ -28,19 +29,20 @@ export async function send(input: unknown): Promise<AskReceipt> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
   const { to, message, start } = input as SendInput;
   const id = workflowInfo().workflowId;
-  return fitting('askRun', isReceipt, await askRun({ to, id, message, ...(start && { start }) }));
+  const receipt = await askRun({ to, id, message, ...(start && { start }) });
+  return checkedResult('askRun', isReceipt, receipt);
 }
 
 function sendProblem(value: unknown): string | null {
   if (!isObject(value)) {
-    return `input: ${show(value)} is no object; give {"to": "run id", "message": "text"}`;
+    return `input: expected an object, got ${show(value)}; give {"to": "run id", "message": "text"}`;
   }
   const { to, message, start } = value;
-  if (typeof to !== 'string' || to === '') return `to: ${show(to)} is no id of a run`;
+  if (typeof to !== 'string' || to === '') return `to: expected the id of a run, got ${show(to)}`;
   const problem = askProblem({ message });
   if (problem !== null || start === undefined) return problem;
   const parsed = parseRunInput(start);
   if (isProblem(parsed)) return `start.${parsed.problem}`;
   if (parsed.open === true && parsed.message === undefined) return null;
-  return 'start: has to have "open": true and no message; the message is sent to it';
+  return 'start: expected "open": true and no message, because the message is sent to the run';
 }

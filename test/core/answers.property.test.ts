@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { receive } from '../../src/core/ask.js';
-import { overflow } from '../../src/core/segments/carry.js';
+import { acceptMessage } from '../../src/core/ask.js';
+import { countOverflow } from '../../src/core/segments/carry.js';
 import type { AgentDefinition, Limits } from '../../src/core/definition/definition.js';
 import type { Interruption } from '../../src/core/events.js';
 import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
@@ -12,7 +12,7 @@ import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { initialState, inTurn } from '../../src/core/state.js';
-import { chain, FIRST_LINK, promptLength, promptOf } from '../../src/core/transcript/transcript.js';
+import { chain, FIRST_LINK, promptLength, toPromptMessage } from '../../src/core/transcript/transcript.js';
 import { asks, config, says, SHORT } from '../support/scripts.js';
 
 /** An answer as the activity records it: it keeps to the contract, or the model is told why not. */
@@ -111,7 +111,7 @@ async function play(given: Scenario): Promise<Told> {
 
   const say = (mode: 'steer' | 'queue', pin: boolean): void => {
     const id = `m${(counts.asked += 1)}`;
-    const { event } = receive(run.state, { message: `text of ${id}`, id, mode, pin }, id);
+    const { event } = acceptMessage(run.state, { message: `text of ${id}`, id, mode, pin }, id);
     if (event !== null) apply(run, event);
   };
   const disturb = (): void => {
@@ -144,16 +144,16 @@ async function play(given: Scenario): Promise<Told> {
     const older = transcript.chunks.flatMap(({ blob }) => blobs.get(blob.sha256) ?? []);
     const prompt = [...older, ...transcript.messages];
     expect(prompt).toHaveLength(promptLength(transcript));
-    const head = prompt.reduce((link, message) => chain(link, promptOf(message)), FIRST_LINK);
+    const head = prompt.reduce((link, message) => chain(link, toPromptMessage(message)), FIRST_LINK);
     expect(transcript.head).toBe(head);
     expect(turn.refusedAnswers ?? 0).toBeLessThanOrEqual(attempts ?? 10);
     const side = prompt.filter((message) => message.role !== 'tool' && message.side);
-    const canonical = prompt.filter((message) => !side.includes(message)).map(promptOf);
+    const canonical = prompt.filter((message) => !side.includes(message)).map(toPromptMessage);
     if (turn.branch) {
       // A branch grows at the end and leaves what stood before it alone.
       expect(side).toEqual(transcript.messages.slice(turn.branch.messages));
       expect(canonical).toEqual(trunk);
-      expect(prompt.slice(0, canonical.length).map(promptOf)).toEqual(trunk);
+      expect(prompt.slice(0, canonical.length).map(toPromptMessage)).toEqual(trunk);
     } else expect(side).toEqual([]);
     trunk = canonical;
   };
@@ -216,7 +216,7 @@ async function play(given: Scenario): Promise<Told> {
     turnBegun: () => undefined,
     continueAsNew: async () => {
       archive();
-      const count = overflow(run.state, 300);
+      const count = countOverflow(run.state, 300);
       const sha256 = sha256Hex(`blob ${blobs.size}`);
       if (count > 0) blobs.set(sha256, run.state.transcript.messages.slice(0, count));
       const chunk = count === 0 ? null : { blob: { sha256, bytes: 1 }, count };

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { takeArtifacts } from '../../src/core/artifacts/artifacts.js';
-import { succeededCall } from '../../src/core/calls/call-results.js';
-import type { CallResult } from '../../src/core/calls/calls.js';
+import { succeededCall, type CallResult } from '../../src/core/calls/call-result.js';
 import { artifactsBefore } from '../../src/core/input/fork.js';
 import { parseJson } from '../../src/core/json.js';
 import type { Artifact, ArtifactMade, Message } from '../../src/core/transcript/messages.js';

@@ -6,7 +6,7 @@ import type { AgentDefinition, ToolDefinition } from '../../src/core/definition/
 import type { JsonObject } from '../../src/core/json.js';
 import { canonicalJson, isObject, type Json } from '../../src/core/json.js';
 import type { PromptMessage, ToolCall } from '../../src/core/transcript/messages.js';
-import { fixedTokens, promptOf } from '../../src/core/transcript/transcript.js';
+import { fixedTokens, toPromptMessage } from '../../src/core/transcript/transcript.js';
 import { readInvokedCall } from '../../src/tools/arguments/invoked-call.js';
 import { composeAnswer } from '../../src/core/compose.js';
 import { reduce } from '../../src/core/reduce.js';
@@ -211,7 +211,7 @@ describe('a prompt with a catalog', () => {
         const asked = { tool: 'look', arguments: given } as JsonObject;
         const read = readInvokedCall(asked);
         if (!read.ok) throw new Error(read.problem.message);
-        const recorded = promptOf(called(read.value, 'catalog'));
+        const recorded = toPromptMessage(called(read.value, 'catalog'));
         const once = callIn(withInvocations(exposed(TOOLS), [recorded]));
         expect(once.name).toBe('invoke_tool');
         expect(once.arguments).toBe(canonicalJson(asked));

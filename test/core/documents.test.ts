@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { renderForCompaction } from '../../src/core/text/compaction-text.js';
-import { documentKey, documentText } from '../../src/core/text/document-text.js';
+import { renderForCompaction } from '../../src/core/compaction.js';
+import { documentKey, documentText } from '../../src/core/documents.js';
 import type { RetrievalEnd } from '../../src/core/loop.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';

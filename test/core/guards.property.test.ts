@@ -6,7 +6,7 @@ import { checkLimits, isProblem, parseRunInput } from '../../src/core/input/inpu
 import { NewerStateError, readForm, SCHEMA } from '../../src/core/segments/migrations.js';
 import { reduce } from '../../src/core/reduce.js';
 import { problemText, show } from '../../src/core/text/format-value.js';
-import type { Standing } from '../../src/core/standing.js';
+import type { BlockedWork } from '../../src/core/blocked-work.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { hasOwnHash, unloadedConfig } from '../../src/core/definition/initial-config.js';
 import { rangeProblem } from '../../src/core/transcript/pages.js';
@@ -36,7 +36,7 @@ const STATE: RunState = JSON.parse(
     reduce(begun(config()), { type: 'model-replied', reply: asks(['look'], ['pay']), at: 1 }),
   ),
 );
-const BLOCKED: readonly Standing[] = [
+const BLOCKED: readonly BlockedWork[] = [
   {
     name: 'call_1_1_0',
     reason: 'tool_changed',

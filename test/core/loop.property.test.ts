@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { errorText, type CallResult } from '../../src/core/calls/calls.js';
+import { errorText, type CallResult } from '../../src/core/calls/call-result.js';
 import type { LimitSet } from '../../src/core/definition/definition.js';
 import type { ModelCallEnd } from '../../src/core/loop.js';
 import { runTurn, type Given } from '../support/turn.js';

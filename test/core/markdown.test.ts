@@ -8,7 +8,7 @@ import {
   workflowSummary,
 } from '../../src/core/text/markdown.js';
 import { callSummary, visible } from '../../src/core/text/summaries.js';
-import { summaryOf } from '../../src/updates/start.js';
+import { runSummary } from '../../src/updates/start.js';
 
 type Node = ReturnType<typeof fromMarkdown>['children'][number] | ReturnType<typeof fromMarkdown>;
 
@@ -127,7 +127,7 @@ describe('text that others wrote, in the summaries of the UI', () => {
   });
 
   test('is text in the summary that a run is listed by', () => {
-    const { types } = read(summaryOf({ agent: 'desk', message: HOSTILE.join(' ') }));
+    const { types } = read(runSummary({ agent: 'desk', message: HOSTILE.join(' ') }));
     expect(types).toEqual(['root', 'paragraph', 'text']);
     const call = {
       id: 'c',

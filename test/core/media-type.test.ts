@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mediaTypeOf } from '../../src/core/text/media-type.js';
+import { detectMediaType } from '../../src/core/text/media-type.js';
 
 test.each([
   ['image/png', '89504e470d0a1a0a0000000d'],
@@ -14,5 +14,5 @@ test.each([
   [null, '3c73766720786d6c6e733d22'],
   [null, ''],
 ])('tells %s by the bytes %s', (expected, hex) => {
-  expect(mediaTypeOf(Uint8Array.from(Buffer.from(hex, 'hex')))).toBe(expected);
+  expect(detectMediaType(Uint8Array.from(Buffer.from(hex, 'hex')))).toBe(expected);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { CallResult } from '../../src/core/calls/calls.js';
+import type { CallResult } from '../../src/core/calls/call-result.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { askProblem, askRefusal, receive } from '../../src/core/ask.js';
+import { askProblem, askRefusal, acceptMessage } from '../../src/core/ask.js';
 import { childBudget } from '../../src/core/calls/child.js';
-import { deadlineOf } from '../../src/core/deadline.js';
-import { MAX_WAITING, REMEMBERED_IDS, turnOfMessage } from '../../src/core/inbox.js';
+import { nextDeadline } from '../../src/core/limits.js';
+import { MAX_WAITING, REMEMBERED_IDS, findTurnOfMessage } from '../../src/core/inbox.js';
 import { parseRunInput } from '../../src/core/input/input.js';
 import { migrate } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
@@ -22,7 +22,7 @@ const open = (rest = {}): RunState => initialState({ ...config(), ...rest }, { o
 
 function told(state: RunState, ...texts: readonly string[]): RunState {
   return texts.reduce((before, text) => {
-    const { event } = receive(before, { message: text }, text);
+    const { event } = acceptMessage(before, { message: text }, text);
     return event === null ? before : reduce(before, event);
   }, state);
 }
@@ -59,8 +59,8 @@ describe('a message', () => {
     for (let n = 0; n < REMEMBERED_IDS - 1; n += 1) {
       state = reduce(told(state, `m${n}`), { type: 'turn-begun', at: 0 });
     }
-    expect(turnOfMessage(state.inbox, 'first')).toBe(1);
-    expect(turnOfMessage(told(state, 'one more').inbox, 'first')).toBeNull();
+    expect(findTurnOfMessage(state.inbox, 'first')).toBe(1);
+    expect(findTurnOfMessage(told(state, 'one more').inbox, 'first')).toBeNull();
   });
 
   test('that is known is taken again also by a run that takes no more', () => {
@@ -82,14 +82,14 @@ describe('the end of an open run', () => {
 
 describe('a new agent', () => {
   test('is taken before the turn of the message that asks for it, and only then', () => {
-    const { event } = receive(open(), { message: 'x', refresh: true }, 'x');
+    const { event } = acceptMessage(open(), { message: 'x', refresh: true }, 'x');
     const waiting = event === null ? open() : reduce(open(), event);
     expect(nextAction(waiting).type).toBe('refresh-agent');
     const definition = { ...config().definition, instructions: 'be long', hash: 'new' };
     const fresh = { ...config(), definition };
     const state = reduce(waiting, { type: 'agent-refreshed', config: fresh });
     // Steered to the message that waits, it belongs to the same turn, which takes the agent once.
-    const joined = receive(
+    const joined = acceptMessage(
       told(open(), 'first'),
       { message: 'x', mode: 'steer', refresh: true },
       'x',
@@ -112,17 +112,17 @@ describe('deadlines', () => {
 
   test('of a turn count from its beginning, those of a run from its own', () => {
     const idle = at({ ...open(), startedAt: 1_000 });
-    expect(deadlineOf(idle)).toEqual({ at: 1_250, of: 'run' });
+    expect(nextDeadline(idle)).toEqual({ at: 1_250, of: 'run' });
     const busy = reduce(told(idle, 'a'), { type: 'turn-begun', at: 1_020 });
-    expect(deadlineOf(busy)).toEqual({ at: 1_120, of: 'turn' });
+    expect(nextDeadline(busy)).toEqual({ at: 1_120, of: 'turn' });
     const late = reduce(told(idle, 'a'), { type: 'turn-begun', at: 1_200 });
-    expect(deadlineOf(late)).toEqual({ at: 1_250, of: 'run' });
+    expect(nextDeadline(late)).toEqual({ at: 1_250, of: 'run' });
     const over = reduce(busy, { type: 'interrupted', by: 'wallMs', at: 1_120 });
-    expect(deadlineOf(over)).toEqual({ at: 1_250, of: 'run' });
+    expect(nextDeadline(over)).toEqual({ at: 1_250, of: 'run' });
   });
 
   test('are none where no time is set', () => {
-    expect(deadlineOf(open())).toBeNull();
+    expect(nextDeadline(open())).toBeNull();
   });
 });
 
@@ -190,7 +190,7 @@ describe('a run’s input', () => {
 
 test('an answer that came while somebody steered is not the end of the turn', () => {
   const state = reduce(told(open(), 'a'), { type: 'turn-begun', at: 0 });
-  const { event } = receive(state, { message: 'b', mode: 'steer' }, 'b');
+  const { event } = acceptMessage(state, { message: 'b', mode: 'steer' }, 'b');
   const steered = event === null ? state : reduce(state, event);
   const answered = reduce(steered, { type: 'model-replied', reply: says('x'), at: 0 });
   expect(nextAction(answered).type).toBe('join-messages');

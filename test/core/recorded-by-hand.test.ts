@@ -2,9 +2,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readFact, type HistoryFact } from '../../src/history/decode-event.js';
+import { decodeEvent, type HistoryEvent } from '../../src/history/decode-event.js';
 import { createProjector } from '../../src/history/projection.js';
-import { stepTeller } from '../../src/history/emit-steps.js';
+import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Activities } from '../../src/core/contract.js';
 import { fitsActivity, isReply } from '../../src/core/guards/recorded.js';
@@ -16,7 +16,7 @@ const NAMES = (await readdir(FOLDER)).filter((name) => name.endsWith('.json'));
 const HISTORIES = await Promise.all(
   NAMES.map(async (name) => {
     const json = JSON.parse(await readFile(new URL(name, FOLDER), 'utf8'));
-    return (historyFromJSON(json).events ?? []).map(readFact);
+    return (historyFromJSON(json).events ?? []).map(decodeEvent);
   }),
 );
 
@@ -41,12 +41,12 @@ const harm = fc.record({
 });
 
 function harmed(
-  facts: readonly HistoryFact[],
+  facts: readonly HistoryEvent[],
   { fact, path, by }: { fact: number; path: readonly number[]; by: unknown },
 ) {
   const results = facts.filter((one) => 'result' in one || 'failure' in one || 'carried' in one);
   const chosen = results[fact % results.length];
-  return facts.map((one): HistoryFact => {
+  return facts.map((one): HistoryEvent => {
     if (one !== chosen) return one;
     if (one.type === 'failed') {
       const details = [damaged(one.failure.details[0], path, by)];
@@ -80,7 +80,7 @@ describe('a history in which somebody has recorded a result by hand', () => {
       fc.property(harm, ({ history, ...what }) => {
         const facts = harmed(HISTORIES[history] ?? [], what);
         const projector = createProjector();
-        const tell = stepTeller('r');
+        const tell = createStepEmitter('r');
         for (const fact of facts) {
           projector.push(fact);
           tell(fact);

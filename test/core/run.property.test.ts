@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { receive } from '../../src/core/ask.js';
-import { overflow } from '../../src/core/segments/carry.js';
+import { acceptMessage } from '../../src/core/ask.js';
+import { countOverflow } from '../../src/core/segments/carry.js';
 import type { Interruption } from '../../src/core/events.js';
 import type { Ask } from '../../src/core/inbox.js';
 import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
@@ -11,7 +11,7 @@ import { readForm, SCHEMA } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { initialState, inTurn, type EndedTurn } from '../../src/core/state.js';
-import { chain, FIRST_LINK, promptLength, promptOf } from '../../src/core/transcript/transcript.js';
+import { chain, FIRST_LINK, promptLength, toPromptMessage } from '../../src/core/transcript/transcript.js';
 import { asks, config, says, TOOLS, toolDefinition, SHORT } from '../support/scripts.js';
 
 /** What people do while something is in flight. */
@@ -102,7 +102,7 @@ async function play(given: Scenario): Promise<Told> {
   const say = (mode: Ask['mode'], { pin, again }: { pin: boolean; again: boolean }): void => {
     const id = again && counts.serial > 0 ? `m${counts.serial}` : `m${(counts.serial += 1)}`;
     const ask = { message: `text of ${id}`, id, ...(mode && { mode }), pin };
-    const { receipt, event } = receive(run.state, ask, id);
+    const { receipt, event } = acceptMessage(run.state, ask, id);
     expect(receipt.turn).toBe(accepted.get(id) ?? receipt.turn);
     accepted.set(id, receipt.turn);
     if (event !== null) apply(run, event);
@@ -129,14 +129,14 @@ async function play(given: Scenario): Promise<Told> {
     hear();
     const prompt = promptNow();
     expect(prompt).toHaveLength(promptLength(run.state.transcript));
-    const head = prompt.reduce((link, message) => chain(link, promptOf(message)), FIRST_LINK);
+    const head = prompt.reduce((link, message) => chain(link, toPromptMessage(message)), FIRST_LINK);
     expect(run.state.transcript.head).toBe(head);
     expectWhole(prompt);
     const shown = new Set(prompt.map(({ n }) => n));
     for (const message of said.values()) {
-      const stays = message.role === 'user' && !message.origin;
+      const isKeptVerbatim = message.role === 'user' && !message.origin;
       const now = inTurn(run.state) && message.turn === run.state.turn.number;
-      if (stays && (message.pinned || now)) expect(shown).toContain(message.n);
+      if (isKeptVerbatim && (message.pinned || now)) expect(shown).toContain(message.n);
     }
   };
 
@@ -178,7 +178,7 @@ async function play(given: Scenario): Promise<Told> {
     turnBegun: () => undefined,
     continueAsNew: async () => {
       hear();
-      const count = overflow(run.state, 500);
+      const count = countOverflow(run.state, 500);
       const sha256 = sha256Hex(`blob ${blobs.size}`);
       if (count > 0) blobs.set(sha256, run.state.transcript.messages.slice(0, count));
       const chunk = count === 0 ? null : { blob: { sha256, bytes: 1 }, count };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { receive, receiveSignal } from '../../src/core/ask.js';
+import { acceptMessage, acceptSignal } from '../../src/core/ask.js';
 import { checkBy, REMEMBERED_DECISIONS } from '../../src/core/decisions.js';
 import { REMEMBERED_REFUSALS, type Ask } from '../../src/core/inbox.js';
 import { unreadable } from '../../src/core/input/input.js';
@@ -12,7 +12,7 @@ const open = (): RunState => initialState(unloadedConfig('a'), { open: true });
 /** The state after signals with these arguments, one by one. */
 function signaled(state: RunState, ...values: readonly unknown[]): RunState {
   return values.reduce<RunState>((next, value) => {
-    const event = receiveSignal(next, value, 7);
+    const event = acceptSignal(next, value, 7);
     return event === null ? next : reduce(next, event);
   }, state);
 }
@@ -22,8 +22,8 @@ describe('a message by signal', () => {
     const ask: Ask = { message: 'hello', id: 'm', by: 'ann' };
     const bySignal = signaled(open(), ask);
     expect(bySignal.inbox.waiting).toEqual([{ id: 'm', text: 'hello', turn: 1, by: 'ann' }]);
-    expect(receive(bySignal, ask, 'm').receipt).toEqual({ turn: 1, duplicate: true });
-    const { event } = receive(open(), ask, 'm');
+    expect(acceptMessage(bySignal, ask, 'm').receipt).toEqual({ turn: 1, duplicate: true });
+    const { event } = acceptMessage(open(), ask, 'm');
     const byUpdate = event === null ? open() : reduce(open(), event);
     expect(byUpdate).toEqual(bySignal);
     expect(signaled(byUpdate, ask, ask)).toEqual(byUpdate);

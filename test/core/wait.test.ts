@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { waitedText, waitProblem, waitUntil } from '../../src/core/wait.js';
+import { waitedText, waitProblem, waitUntil } from '../../src/core/calls/wait.js';
 
 const NOW = Date.parse('2027-01-10T12:00:00Z');
 const DAY_MS = 86_400_000;

@@ -81,7 +81,7 @@ function planCall(state: RunState, place: Place): Plan {
     if (told < LISTED_CHARACTERS) return answer(lists());
     return answer(notExecuted(call, 'the answers are too long for one message; ask in the next'));
   }
-  const tool = toolOf(state, call.name);
+  const tool = findTool(state, call.name);
   if (tool === undefined) {
     return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
   }
@@ -112,7 +112,7 @@ function earlierCall({ turn }: RunState, call: ToolCall): string | null {
 export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
   const seen = new Set<string>();
   return batch.calls.filter((call, index) => {
-    const tool = toolOf(state, call.name);
+    const tool = findTool(state, call.name);
     const guarded = tool !== undefined && guardsRepeats(tool) && !call.problem;
     const twin = guarded && seen.has(signature(call));
     if (guarded) seen.add(signature(call));
@@ -127,29 +127,29 @@ export interface OpenWait {
 }
 
 /** The waits among these calls, and when each is over. */
-export function waitsOf(
+export function openWaits(
   state: RunState,
   batch: Batch,
   calls: readonly ToolCall[],
 ): readonly OpenWait[] {
   return calls.flatMap((call) => {
-    if (toolOf(state, call.name)?.kind !== 'wait') return [];
+    if (findTool(state, call.name)?.kind !== 'wait') return [];
     const until = waitUntil(call.arguments, batch.at);
     return { call, until: typeof until === 'number' ? until : batch.at };
   });
 }
 
 /** Whether a message waits that has not woken this turn before: each does so once. */
-export function wakes({ inbox, turn }: RunState): boolean {
+export function hasWakingMessage({ inbox, turn }: RunState): boolean {
   return inbox.waiting.length > 0 && (inbox.count ?? 0) > (turn.wokenBy ?? 0);
 }
 
 /** The results of the waits that are over: their time has come, or a message has. */
-export function waitsOver(state: RunState, at: number): readonly CallResult[] {
+export function finishedWaits(state: RunState, at: number): readonly CallResult[] {
   const { batch } = state.turn;
   if (batch === null) return [];
-  const woken = wakes(state);
-  return waitsOf(state, batch, openCalls(state, batch)).flatMap(({ call, until }) => {
+  const woken = hasWakingMessage(state);
+  return openWaits(state, batch, openCalls(state, batch)).flatMap(({ call, until }) => {
     const over = until <= at;
     if (!over && !woken) return [];
     const text = waitedText(call.arguments, !over);
@@ -165,33 +165,18 @@ export function fillBatch(batch: Batch, result: CallResult): Batch {
   return { ...batch, results };
 }
 
-/** Gives each call without a result one: a twin its first's, the others what `missing` says. */
-export function completeBatch(
-  batch: Batch,
-  missing: (call: ToolCall) => CallResult,
-): readonly CallResult[] {
-  const firsts = new Map<string, CallResult>();
-  return batch.calls.map((call, index) => {
-    const own = batch.results[index] ?? null;
-    const twin = firsts.get(signature(call));
-    const result = own ?? (twin === undefined ? missing(call) : asTwin(call, twin));
-    if (own !== null && !firsts.has(signature(call))) firsts.set(signature(call), own);
-    return result;
-  });
-}
-
 export function notExecuted(call: ToolCall, reason: string): CallResult {
   return refusal(call.id, { type: 'not_executed', message: `not executed: ${reason}` });
 }
 
-export function toolOf(state: RunState, name: string): ToolDefinition | undefined {
+export function findTool(state: RunState, name: string): ToolDefinition | undefined {
   return state.config.definition.tools.find((tool) => tool.name === name);
 }
 
 /** Whether the call would start an agent below the deepest level that is allowed. */
 function tooDeep(state: RunState, call: ToolCall): boolean {
   const { limits, depth = 0 } = state.config;
-  if (toolOf(state, call.name)?.kind !== 'agent') return false;
+  if (findTool(state, call.name)?.kind !== 'agent') return false;
   const deepest = Math.min(limits.turn.depth ?? DEEPEST, limits.run.depth ?? DEEPEST, DEEPEST);
   return depth >= deepest;
 }
@@ -208,18 +193,12 @@ export function guardsRepeats(tool: ToolDefinition): boolean {
 function listsOf(state: RunState, call: ToolCall): (() => CallResult) | null {
   const { artifacts = [], config } = state;
   if (asksCatalog(config.definition, call)) return () => catalogAnswer(config.definition, call);
-  if (toolOf(state, call.name)?.kind !== 'artifacts') return null;
+  if (findTool(state, call.name)?.kind !== 'artifacts') return null;
   return () => ({ id: call.id, ok: true, text: artifactList(artifacts), executed: false });
 }
 
 function answer(result: CallResult): Plan {
   return { type: 'answer', result };
-}
-
-function asTwin(call: ToolCall, first: CallResult): CallResult {
-  const what = first.executed ? ', which was executed once' : '';
-  const text = `[identical to ${first.id}${what}]\n${first.text}`;
-  return { ...first, id: call.id, text, executed: false };
 }
 
 function fromRecord(call: ToolCall, state: RunState, earlierId: string): CallResult {

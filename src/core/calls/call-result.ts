@@ -93,7 +93,7 @@ export function succeededCall(
 }
 
 /** The text was made on the worker, as an error for the model. */
-export function refusedCall(call: ToolCall, text: string): CallResult {
+export function toolErrorCall(call: ToolCall, text: string): CallResult {
   return { id: call.id, ok: false, text, executed: true };
 }
 
@@ -101,7 +101,7 @@ export function failedCall(
   call: ToolCall,
   error: { type: CallErrorType; message: string },
 ): CallResult {
-  return refusedCall(call, errorText(error));
+  return toolErrorCall(call, errorText(error));
 }
 
 export function cancelledCall(call: ToolCall, tool: ToolDefinition): CallResult {

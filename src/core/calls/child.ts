@@ -1,9 +1,9 @@
 import { errorText, type CallResult } from './call-result.js';
-import { deadlineOf } from '../deadline.js';
+import { nextDeadline } from '../limits.js';
 import type { LimitSet } from '../definition/definition.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Outcome } from '../outcome.js';
-import { toolOf } from './batch.js';
+import { findTool } from './batch.js';
 import type { RunState } from '../state.js';
 
 /** The caller keeps this share of its time, to answer with what its agents have found. */
@@ -23,7 +23,8 @@ export interface ChildEnd {
  */
 export function childBudget(state: RunState, now: number): LimitSet {
   const { turn, total, config } = state;
-  const calls = turn.batch?.calls.filter(({ name }) => toolOf(state, name)?.kind === 'agent') ?? [];
+  const calls =
+    turn.batch?.calls.filter(({ name }) => findTool(state, name)?.kind === 'agent') ?? [];
   const among = Math.max(1, calls.length);
   const tokens = least([
     left(config.limits.turn.tokens, tokensOf(turn.spent.usage)),
@@ -35,7 +36,7 @@ export function childBudget(state: RunState, now: number): LimitSet {
   ]);
   const own = state.transcript.tokens + OWN_TOKENS;
   const ownCost = ((config.price?.input ?? 0) * own) / 1e6;
-  const deadline = deadlineOf(state);
+  const deadline = nextDeadline(state);
   return {
     ...(tokens !== null && { tokens: Math.max(1, Math.floor((tokens - own) / among)) }),
     ...(money !== null && { costUsd: Math.max(1e-9, (money - ownCost) / among) }),

@@ -1,9 +1,9 @@
 import { nameArtifacts } from '../artifacts/artifacts.js';
-import { completeBatch, guardsRepeats, notExecuted, openCalls, toolOf } from './batch.js';
+import { guardsRepeats, notExecuted, openCalls, findTool } from './batch.js';
 import { asksCatalog } from '../catalog/catalog.js';
 import { shortSignature, signature } from './idempotency.js';
 import type { CallResult } from './call-result.js';
-import { end, say, withTurn } from '../change.js';
+import { appendMessage, endTurn, withTurn } from '../change.js';
 import { sha256Hex } from '../digest.js';
 import { completed } from '../make-outcome.js';
 import type { ToolCall } from '../transcript/messages.js';
@@ -13,7 +13,7 @@ import type { Batch, RunState, Turn } from '../state.js';
 const REMEMBERED = 1_000;
 
 /** Closes the batch when nothing of it is left to execute. */
-export function settle(state: RunState, at: number): RunState {
+export function completeBatch(state: RunState, at: number): RunState {
   const { batch } = state.turn;
   if (batch === null) return state;
   const ended = endingCall(state, batch);
@@ -21,9 +21,9 @@ export function settle(state: RunState, at: number): RunState {
   // Only a sequential batch has calls left when its ending call succeeds; they are not wanted any more.
   const parallel = state.config.definition.toolCalls === 'parallel';
   if (ended !== null && parallel && openCalls(state, batch).length > 0) return state;
-  const told = tellBatch(state, at, (call) => notExecuted(call, 'the turn ended before it'));
+  const told = closeBatch(state, at, (call) => notExecuted(call, 'the turn ended before it'));
   if (ended === null) return told;
-  return end(
+  return endTurn(
     told,
     completed(told, { reason: 'tool', answer: ended.text, blob: ended.blob, output: ended.output }),
   );
@@ -31,7 +31,7 @@ export function settle(state: RunState, at: number): RunState {
 
 function endingCall(state: RunState, batch: Batch): CallResult | null {
   const index = batch.calls.findIndex(
-    (call, at) => toolOf(state, call.name)?.ends === true && batch.results[at]?.ok === true,
+    (call, at) => findTool(state, call.name)?.ends === true && batch.results[at]?.ok === true,
   );
   return batch.results[index] ?? null;
 }
@@ -40,7 +40,7 @@ function endingCall(state: RunState, batch: Batch): CallResult | null {
  * Closes the open batch: its results go into the transcript in call order, `missing` gives one to each
  * call that has none, and the turn remembers what the guards need. Without a batch nothing changes.
  */
-export function tellBatch(
+export function closeBatch(
   state: RunState,
   at: number,
   missing: (call: ToolCall) => CallResult,
@@ -48,13 +48,13 @@ export function tellBatch(
   const named = nameArtifacts(state, state.turn.batch?.calls.length);
   const { batch } = named.turn;
   if (batch === null) return state;
-  const results = completeBatch(batch, missing);
+  const results = resultsWithMissing(batch, missing);
   let next: RunState = withTurn(named, { batch: null });
   results.forEach((result, index) => {
     const call = batch.calls[index];
     if (call === undefined) return;
     next = withTurn(next, remember(next, call, result));
-    next = say(next, at, {
+    next = appendMessage(next, at, {
       role: 'tool',
       text: result.text,
       ...(result.blob && { blob: result.blob }),
@@ -67,10 +67,31 @@ export function tellBatch(
   return withTurn(next, { failedSteps: allFailed ? next.turn.failedSteps + 1 : 0 });
 }
 
+/** Gives each call without a result one: a twin its first's, the others what `missing` says. */
+function resultsWithMissing(
+  batch: Batch,
+  missing: (call: ToolCall) => CallResult,
+): readonly CallResult[] {
+  const firsts = new Map<string, CallResult>();
+  return batch.calls.map((call, index) => {
+    const own = batch.results[index] ?? null;
+    const twin = firsts.get(signature(call));
+    const result = own ?? (twin === undefined ? missing(call) : asTwin(call, twin));
+    if (own !== null && !firsts.has(signature(call))) firsts.set(signature(call), own);
+    return result;
+  });
+}
+
+function asTwin(call: ToolCall, first: CallResult): CallResult {
+  const what = first.executed ? ', which was executed once' : '';
+  const text = `[identical to ${first.id}${what}]\n${first.text}`;
+  return { ...first, id: call.id, text, executed: false };
+}
+
 function remember(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
   // Who asks the catalog the same again and again makes no progress either.
   if (result.ok && asksCatalog(state.config.definition, call)) return sameRead(state, call, result);
-  const tool = toolOf(state, call.name);
+  const tool = findTool(state, call.name);
   if (tool === undefined || !result.executed) return { sameRead: null };
   if (tool.effect !== 'read') {
     if (!result.ok || !guardsRepeats(tool)) return { sameRead: null };

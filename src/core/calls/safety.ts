@@ -31,7 +31,7 @@ function safetyCure(run: string, { id }: ToolCall): string {
 }
 
 /** @returns null for `retry`: a person acknowledges the checks, and the call is executed */
-export function settledSafety(call: ToolCall, { as }: Resolution): CallResult | null {
+export function safetyResult(call: ToolCall, { as }: Resolution): CallResult | null {
   if (as === 'retry') return null;
   return refusal(call.id, {
     type: 'abandoned',

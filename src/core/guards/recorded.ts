@@ -151,7 +151,7 @@ const retrieved = fields<RetrieveResult>({
   ),
 });
 
-const forked = fields<ForkMessagesResult>({
+const beginWithFork = fields<ForkMessagesResult>({
   chunk: chunkShape,
   head: hex(32),
   tokens: amount,
@@ -179,7 +179,7 @@ export const isFunctionResult = guard(functionResult);
 export const isRunConfig = guard(configShape);
 export const isRetrieved = guard(retrieved);
 export const isKept = guard(fields<KeepMessagesResult>({ blob: optional(blobShape) }));
-export const isForked = guard(forked);
+export const isForked = guard(beginWithFork);
 export const isFollowed = guard(followed);
 export const isReceipt = guard(fields<AskReceipt>({ turn: count, duplicate: optional(yes) }));
 export const isReport = guard(reportShape);
@@ -207,6 +207,6 @@ export function fitsActivity(activity: string, value: unknown): boolean {
 }
 
 /** What people read of a recorded result that is none of its activity. */
-export function misfit(activity: string, value: unknown): string {
+export function misfitMessage(activity: string, value: unknown): string {
   return `${activity}: expected a result of this activity, got ${show(value)}; it was completed by hand`;
 }

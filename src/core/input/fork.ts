@@ -16,7 +16,7 @@ export interface Forked {
 }
 
 /** Nothing has been said yet; what is said goes on with the numbers of the other run. */
-export function forked(state: RunState, given: Forked): RunState {
+export function beginWithFork(state: RunState, given: Forked): RunState {
   const { from, chunk, head, tokens, pinned, artifacts } = given;
   const { transcript, compaction } = state;
   const all = transcript.tokens + tokens;

@@ -1,7 +1,7 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Message } from '../transcript/messages.js';
 import type { BlobRef } from '../transcript/messages.js';
-import { stays } from '../compaction.js';
+import { isKeptVerbatim } from '../compaction.js';
 import { SEGMENT, type RunState } from '../state.js';
 
 /** Newest messages that go over by value, in bytes of JSON; the older ones go to the blob store. */
@@ -20,7 +20,7 @@ export interface SegmentFacts {
   /** The segment cannot be left now. */
   readonly postponed?: true;
   /** What is left to do is blocked, and can be left to a new segment as it stands. */
-  readonly standing?: true;
+  readonly allBlocked?: true;
 }
 
 /** Also a run that is only looked at and asked: the server takes so many events, and 2,000 updates. */
@@ -43,21 +43,21 @@ export function segmentFull(state: RunState, facts: SegmentFacts): boolean {
  * How many of the oldest messages in memory go to the blob store before the run goes on elsewhere.
  * A call and its results stay on one side, so that a later compaction can cut between the two.
  */
-export function overflow(
+export function countOverflow(
   { transcript, turn }: RunState,
   inlineBytes: number = INLINE_BYTES,
 ): number {
   // The calls of an open batch stay with the results that are still to come.
   const messages = turn.batch === null ? transcript.messages : transcript.messages.slice(0, -1);
   let bytes = 0;
-  let count = 1 + messages.findLastIndex((message) => (bytes += bytesOf(message)) > inlineBytes);
+  let count = 1 + messages.findLastIndex((message) => (bytes += messageBytes(message)) > inlineBytes);
   while (count > 0 && messages[count]?.role === 'tool') count -= 1;
-  const inline = messages.slice(count).reduce((sum, message) => sum + bytesOf(message), 0);
+  const inline = messages.slice(count).reduce((sum, message) => sum + messageBytes(message), 0);
   return inline > MOST_INLINE_BYTES ? messages.length : count;
 }
 
 /** The state with the oldest messages in a chunk and everything before `archived` in the archive. */
-export function keptMessages(
+export function applyStoredMessages(
   state: RunState,
   kept: { archived: number; chunk: { blob: BlobRef; count: number } | null },
 ): RunState {
@@ -82,8 +82,8 @@ function aside(state: RunState, gone: readonly Message[]): readonly Message[] {
   const kept: Message[] = [];
   let bytes = 0;
   for (const message of [...state.transcript.keptAside, ...gone]) {
-    if (!stays(state, message)) continue;
-    bytes += bytesOf(message);
+    if (!isKeptVerbatim(state, message)) continue;
+    bytes += messageBytes(message);
     if (bytes > ASIDE_BYTES) break;
     kept.push(message);
   }
@@ -91,7 +91,7 @@ function aside(state: RunState, gone: readonly Message[]): readonly Message[] {
 }
 
 /** The same run at the beginning of a new segment. */
-export function nextSegment(state: RunState): RunState {
+export function beginSegment(state: RunState): RunState {
   const { pruned: _, ...transcript } = state.transcript;
   return {
     ...state,
@@ -101,6 +101,6 @@ export function nextSegment(state: RunState): RunState {
   };
 }
 
-export function bytesOf(message: Message): number {
+export function messageBytes(message: Message): number {
   return utf8ToBytes(JSON.stringify(message)).length;
 }

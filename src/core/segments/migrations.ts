@@ -1,7 +1,7 @@
 import { isObject } from '../json.js';
 import { fields, count, list, optional, text } from '../guards/shape.js';
 import { show } from '../text/format-value.js';
-import { standingShape, type Standing } from '../blocked-work.js';
+import { blockedWorkShape, type BlockedWork } from '../blocked-work.js';
 import { stateShape } from '../guards/state.js';
 import type { RunState } from '../state.js';
 
@@ -12,7 +12,7 @@ export interface AnyCarried {
   readonly schema: number;
   readonly state: RunState;
   readonly shown: string;
-  readonly blocked?: readonly Standing[];
+  readonly blocked?: readonly BlockedWork[];
 }
 
 /** The guard of this version's form. Whoever adds a step below also changes this. */
@@ -20,7 +20,7 @@ const carriedShape = fields<AnyCarried>({
   schema: count,
   state: stateShape,
   shown: text,
-  blocked: optional(list(standingShape)),
+  blocked: optional(list(blockedWorkShape)),
 });
 
 /** From each older form to the next; a form, once released, stays readable. */

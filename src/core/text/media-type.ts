@@ -17,11 +17,11 @@ const MAGIC: readonly (readonly [MediaType, readonly (readonly [number, string])
   ['application/pdf', [[0, '%PDF-']]],
 ];
 
-/** How many bytes `mediaTypeOf` looks at. */
+/** How many bytes `detectMediaType` looks at. */
 export const MAGIC_BYTES = 12;
 
 /** What the bytes are, whatever a name or a header says of them; null where nobody can tell. */
-export function mediaTypeOf(bytes: Uint8Array): MediaType | null {
+export function detectMediaType(bytes: Uint8Array): MediaType | null {
   const head = String.fromCharCode(...bytes.subarray(0, MAGIC_BYTES));
   const found = MAGIC.find(([, marks]) => marks.every(([at, mark]) => head.startsWith(mark, at)));
   return found?.[0] ?? null;

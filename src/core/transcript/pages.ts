@@ -1,4 +1,4 @@
-import { bytesOf } from '../segments/carry.js';
+import { messageBytes } from '../segments/carry.js';
 import { isObject } from '../json.js';
 import { isSide, type Message } from './messages.js';
 import type { Outcome } from '../outcome.js';
@@ -62,7 +62,7 @@ export function rangeProblem(
 function fitting(wanted: readonly Message[]): readonly Message[] {
   let bytes = 0;
   const end = wanted.findIndex((message, index) => {
-    bytes += bytesOf(message);
+    bytes += messageBytes(message);
     return index > 0 && bytes > PAGE_BYTES;
   });
   return end === -1 ? wanted : wanted.slice(0, end);

@@ -65,7 +65,7 @@ export function append(transcript: Transcript, message: Message): Transcript {
     ...transcript,
     next: transcript.next + 1,
     messages: [...transcript.messages, message],
-    head: chain(transcript.head, promptOf(message)),
+    head: chain(transcript.head, toPromptMessage(message)),
     tokens: transcript.tokens + messageTokens(message),
   };
 }
@@ -99,7 +99,7 @@ function itemTokens({ items = [], blob }: ProviderItems): number {
 export const FIRST_LINK = chain('perdure', null);
 
 /** What the model sees of a message; built key by key, because the digest covers the order of keys. */
-export function promptOf(message: PromptMessage): PromptMessage {
+export function toPromptMessage(message: PromptMessage): PromptMessage {
   switch (message.role) {
     case 'user':
       return message.attachments === undefined

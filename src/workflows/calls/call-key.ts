@@ -1,11 +1,10 @@
 import { workflowInfo } from '@temporalio/workflow';
-import { keyOrigin } from '../../core/calls/called.js';
-import { idempotencyKey } from '../../core/calls/calls.js';
+import { idempotencyKey, keyOrigin } from '../../core/calls/idempotency.js';
 import type { RunInput } from '../../core/input/input.js';
-import type { ToolCall } from '../../core/transcript/messages.js';
 import type { RunState } from '../../core/state.js';
+import type { ToolCall } from '../../core/transcript/messages.js';
 
-/** Returns the idempotency key of one call of the turn's batch. */
+/** Returns the idempotency key of one call of the open batch. */
 export function callKey({ called }: RunInput, { turn }: RunState, call: ToolCall): string {
   const { namespace, workflowId, firstExecutionRunId: firstRunId, parent } = workflowInfo();
   const origin = keyOrigin(

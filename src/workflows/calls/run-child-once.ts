@@ -15,12 +15,11 @@ import type { Outcome } from '../../core/outcome.js';
 import { isFollowed, isOutcome } from '../../core/guards/recorded.js';
 import { followActivity } from '../activities.js';
 import type { agent } from '../agent.js';
-import { messageOf } from '../problem.js';
-import { fitting } from './recorded-result.js';
+import { checkedResult, failureMessage } from '../activity-result.js';
 
 /** One call of an agent. */
 export interface AgentCall {
-  /** The call's idempotency key, from which the agent's own keys derive. */
+  /** The call's idempotency key; the keys of the called agent derive from it. */
   readonly key: string;
   readonly close: ParentClose;
   /** One line for people. */
@@ -28,15 +27,16 @@ export interface AgentCall {
 }
 
 /**
- * Runs an agent as a child, at most once for a call. After a reset the child may exist already: then
- * an activity follows that run and gives its outcome. Where that run ended without an outcome, the
+ * Runs an agent as a child workflow, at most once per call. After a reset, the child may exist already:
+ * then an activity follows that run and returns its outcome. If that run ended without an outcome, the
  * agent runs again under the same idempotency keys.
  *
  * Rejects with the `ChildWorkflowFailure` of a child that failed, was canceled, or left no outcome,
- * with the `ApplicationFailure` of `fitting` for a result that is no outcome (a workflow of any code may
- * have the id), and with `WorkflowExecutionAlreadyStartedError` where a run of another origin holds the id.
+ * with the `ApplicationFailure` of `checkedResult` for a result that is not an outcome (a workflow of
+ * any code may have the id), and with `WorkflowExecutionAlreadyStartedError` if a run of another origin
+ * has the id.
  */
-export async function runCalled(
+export async function runChildOnce(
   input: RunInput,
   { key, close, summary }: AgentCall,
   options: ChildWorkflowOptions & { readonly workflowId: string },
@@ -53,11 +53,11 @@ export async function runCalled(
         workflowIdReusePolicy,
         args: [{ ...input, called: { key, ...(again && { again }) } }],
       });
-      return fitting('agent', isOutcome, outcome);
+      return checkedResult('agent', isOutcome, outcome);
     } catch (error) {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       const followed = await follow({ run: options.workflowId, key, close });
-      const found = fitting('followRun', isFollowed, followed);
+      const found = checkedResult('followRun', isFollowed, followed);
       if (found.type === 'ended') return found.outcome;
       if (found.type === 'other' && found.running) throw error;
       again ||= found.type === 'lost';
@@ -66,13 +66,13 @@ export async function runCalled(
   }
 }
 
-/** Returns how a child that rejected ended: its outcome travels in the failure's details. */
-export function endOfChild(error: unknown): ChildEnd {
+/** Returns how a failed child ended; its outcome is in the details of the failure. */
+export function toChildEnd(error: unknown): ChildEnd {
   const wrapped = error instanceof ChildWorkflowFailure || error instanceof ActivityFailure;
   const cause = wrapped ? error.cause : error;
   const details =
     cause instanceof ApplicationFailure || cause instanceof CancelledFailure ? cause.details : [];
   const [first] = details ?? [];
-  const message = cause instanceof Error ? cause.message : messageOf(error);
+  const message = cause instanceof Error ? cause.message : failureMessage(error);
   return { outcome: isOutcome(first) ? first : null, message };
 }

@@ -1,45 +1,49 @@
 import { ChildWorkflowCancellationType, workflowInfo } from '@temporalio/workflow';
-import { cancelledCall, refusedCall } from '../../core/calls/call-results.js';
-import { calledId } from '../../core/calls/called.js';
-import { errorText, type CallResult } from '../../core/calls/calls.js';
+import {
+  cancelledCall,
+  toolErrorCall,
+  errorText,
+  type CallResult,
+} from '../../core/calls/call-result.js';
+import { calledId } from '../../core/calls/idempotency.js';
 import { childBudget, childResult, type ChildEnd } from '../../core/calls/child.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { sha256Hex } from '../../core/digest.js';
 import type { RunInput } from '../../core/input/input.js';
-import { isObject, parseJson, textOf } from '../../core/json.js';
+import { isObject, parseJson, textField } from '../../core/json.js';
 import { workflowSummary } from '../../core/text/markdown.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { RunState } from '../../core/state.js';
 import { callSummary } from '../../core/text/summaries.js';
 import { callKey } from './call-key.js';
-import { endOfChild, runCalled } from './called-run.js';
-import { inFlight, type Session } from '../run-context.js';
+import { toChildEnd, runChildOnce } from './run-child-once.js';
+import { inFlight, type RunContext } from '../run-context.js';
 
-/** Runs one call of an agent as a child run. Never rejects, however the child ends. */
-export async function runChild(
-  session: Session,
+/** Executes one call of an agent as a child run. Never rejects, however the child ends. */
+export async function executeAgentCall(
+  run: RunContext,
   state: RunState,
   { call, tool }: { call: ToolCall; tool: ToolDefinition },
 ): Promise<CallResult> {
   const { agent: name = '', parentClose = 'request_cancel' } = tool.calls ?? {};
   if (call.blob !== undefined) {
-    const message = `${call.blob.bytes} bytes are too much for a message; put the text into a file and name the file`;
-    return refusedCall(call, errorText({ type: 'invalid_arguments', message }));
+    const message = `message: ${call.blob.bytes} bytes are too many; put the text into a file and name the file`;
+    return toolErrorCall(call, errorText({ type: 'invalid_arguments', message }));
   }
   const given = parseJson(call.arguments);
   const { contextBlob } = state.config;
-  const { context } = session.input;
+  const { context } = run.input;
   const input: RunInput = {
     agent: name,
-    message: isObject(given) ? textOf(given, 'message') : '',
+    message: isObject(given) ? textField(given, 'message') : '',
     depth: (state.config.depth ?? 0) + 1,
     budget: childBudget(state, Date.now()),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
-  const key = callKey(session.input, state, call);
+  const key = callKey(run.input, state, call);
   const { workflowId } = workflowInfo();
-  const end = await inFlight(session, () =>
-    runCalled(
+  const end = await inFlight(run, () =>
+    runChildOnce(
       input,
       { key, close: parentClose, summary: callSummary(call) },
       {
@@ -52,10 +56,10 @@ export async function runChild(
         staticSummary: workflowSummary(callSummary(call)),
       },
     ),
-  ).then((outcome): ChildEnd => ({ outcome, message: '' }), endOfChild);
+  ).then((outcome): ChildEnd => ({ outcome, message: '' }), toChildEnd);
   const result = childResult(call, end);
   const { status } = end.outcome ?? {};
-  if (session.interruption === null || status === 'completed' || status === 'stopped') {
+  if (run.interruption === null || status === 'completed' || status === 'stopped') {
     return result;
   }
   return { ...cancelledCall(call, tool), ...(result.usage && { usage: result.usage }) };
