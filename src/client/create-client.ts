@@ -4,7 +4,8 @@ import { fileArchive } from '../storage/file-archive.js';
 import { fileBlobStore } from '../storage/file-blob-store.js';
 import { homeOf } from '../storage/home.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
-import { CHANNEL_OPTIONS, connectionTarget } from '../temporal/connection.js';
+import { locateTarget, unreachable } from '../server/locate-target.js';
+import { CHANNEL_OPTIONS } from '../temporal/connection.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
@@ -34,7 +35,7 @@ import { listRuns } from './list.js';
 import { describeRun, readRun } from '../history/read-run.js';
 import { waitForResult } from './result.js';
 import { agentName, createRunInput } from '../updates/run-input.js';
-import { transcriptOf } from '../history/run-transcript.js';
+import { readTranscript } from '../history/run-transcript.js';
 import { createSchedules } from './schedule/schedule.js';
 import { newRunId, startRun } from '../updates/start.js';
 import { toRunStatus } from './status.js';
@@ -46,9 +47,9 @@ const CONNECT_MS = 5_000;
 /** Connects, and rejects where no server answers. */
 export async function openClient(options: ClientOptions): Promise<PerdureClient> {
   const { env = process.env } = options;
-  const { client, disconnect } = await connected(options, env);
-  const taskQueue = resolveTaskQueue(options, env);
   const home = options.home ?? homeOf(env);
+  const { client, disconnect } = await connect(options, { env, home });
+  const taskQueue = resolveTaskQueue(options, env);
   const archive = options.archive ?? fileArchive(join(home, 'archive'));
   const blobs = options.blobs ?? fileBlobStore(join(home, 'blobs'));
   const feeds = createRunStreams(client, {
@@ -75,7 +76,7 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
       return outcome as Outcome<Output>;
     },
     status: async (run) => toRunStatus(await readRun(client, idOf(run)), Date.now()),
-    transcript: (run, range = {}) => transcriptOf(client, idOf(run), { ...range, archive }),
+    transcript: (run, range = {}) => readTranscript(client, idOf(run), { ...range, archive }),
     events: (run, wanted = {}) => ({
       [Symbol.asyncIterator]: () => followEvents(client, idOf(run), wanted),
     }),
@@ -102,13 +103,13 @@ interface Connected {
   readonly disconnect: () => Promise<void>;
 }
 
-async function connected(
+async function connect(
   options: ClientOptions,
-  env: Readonly<Record<string, string | undefined>>,
+  place: { readonly env: Readonly<Record<string, string | undefined>>; readonly home: string },
 ): Promise<Connected> {
   if (options.client !== undefined)
     return { client: options.client, disconnect: async () => undefined };
-  const target = connectionTarget(options, env);
+  const target = await locateTarget(options, place);
   try {
     const connection = await Connection.connect({
       ...target.options,
@@ -118,10 +119,7 @@ async function connected(
     const client = new Client({ connection, namespace: target.namespace });
     return { client, disconnect: () => connection.close() };
   } catch (error) {
-    const message =
-      `no Temporal server answers at ${target.address}; start one (npx perdure dev), ` +
-      'or give `address` or TEMPORAL_ADDRESS';
-    throw new Error(message, { cause: error });
+    throw unreachable(target.address, error);
   }
 }
 

@@ -3,7 +3,10 @@ import type { NativeConnectionOptions } from '@temporalio/worker';
 import { learnSecrets } from '../secrets/known.js';
 
 export interface ConnectionSettings {
-  /** `host:port`; default TEMPORAL_ADDRESS, else the profile's, else 127.0.0.1:7233. */
+  /**
+   * `host:port`; default TEMPORAL_ADDRESS, else the profile's, else the running server of PERDURE_HOME,
+   * else this user's at 127.0.0.1:7233.
+   */
   readonly address?: string | undefined;
   readonly namespace?: string | undefined;
 }
@@ -21,18 +24,27 @@ export const CHANNEL_OPTIONS = {
   channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024 },
 };
 
-const DEFAULT_ADDRESS = '127.0.0.1:7233';
+export const DEFAULT_ADDRESS = '127.0.0.1:7233';
 
-export function connectionTarget(
-  settings: ConnectionSettings,
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): ConnectionTarget {
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Returns the address that the settings, the environment, or a profile name; null if none does. */
+export function namedAddress(settings: ConnectionSettings, env: Environment): string | null {
+  return settings.address ?? loadConfig(env).connectionOptions.address ?? null;
+}
+
+function loadConfig(env: Environment): ReturnType<typeof loadClientConnectConfig> {
   const set = Object.entries(env).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
   );
-  const { connectionOptions, namespace } = loadClientConnectConfig({
-    overrideEnvVars: Object.fromEntries(set),
-  });
+  return loadClientConnectConfig({ overrideEnvVars: Object.fromEntries(set) });
+}
+
+export function connectionTarget(
+  settings: ConnectionSettings,
+  env: Environment = process.env,
+): ConnectionTarget {
+  const { connectionOptions, namespace } = loadConfig(env);
   const address = settings.address ?? connectionOptions.address ?? DEFAULT_ADDRESS;
   const { apiKey } = connectionOptions;
   // It may stand in a profile, not in the environment.

@@ -2,7 +2,8 @@ import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@t
 import type { Config } from '../config.js';
 import { homeOf } from '../storage/home.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
-import { connectionTarget, type ConnectionSettings } from '../temporal/connection.js';
+import { locateTarget, unreachable } from '../server/locate-target.js';
+import type { ConnectionSettings } from '../temporal/connection.js';
 import {
   deploymentFault,
   pinnedTo,
@@ -88,12 +89,13 @@ async function start(
   options: WorkerOptions,
 ): Promise<{ worker: RunningWorker; connection: NativeConnection }> {
   const { config, env = process.env } = options;
-  const target = connectionTarget(
+  const home = homeOf(env);
+  const target = await locateTarget(
     {
       address: options.address ?? config.address,
       namespace: options.namespace ?? config.namespace,
     },
-    env,
+    { env, home },
   );
   const { address, namespace } = target;
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
@@ -103,11 +105,12 @@ async function start(
   const place = wish === false ? null : resolveLiveOptions(wish, env);
   const hub = createLiveHub();
   const parts = workerParts(config, { ...options, ...(place && { hub }) });
-  const connection = await NativeConnection.connect(target.options);
+  const connection = await NativeConnection.connect(target.options).catch((error: unknown) => {
+    throw unreachable(address, error);
+  });
   let plane: LiveServer | null = null;
   const release = options.containStrayErrors === true ? contain() : () => undefined;
   try {
-    const home = homeOf(env);
     const hosts = readLiveHosts(env);
     plane = place && (await openPlane(place, { hub, target, taskQueue, home, hosts }));
     const worker = await Worker.create({

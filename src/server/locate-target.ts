@@ -1,0 +1,60 @@
+import { resolve } from 'node:path';
+import { NoServerError } from '../core/errors.js';
+import {
+  connectionTarget,
+  DEFAULT_ADDRESS,
+  namedAddress,
+  type ConnectionSettings,
+  type ConnectionTarget,
+} from '../temporal/connection.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Returns how a program reaches the server that the command uses for the same PERDURE_HOME: the one
+ * that the settings, TEMPORAL_ADDRESS, or a profile name; else the running server of `home`; else this
+ * user's at 127.0.0.1:7233. Starts none. Throws a `NoServerError` that says where it looked.
+ */
+export async function locateTarget(
+  settings: ConnectionSettings,
+  { env, home }: { readonly env: Environment; readonly home: string },
+): Promise<ConnectionTarget> {
+  if (namedAddress(settings, env) !== null) return connectionTarget(settings, env);
+  // Only programs that name no server have to look for one.
+  const { findServer } = await import('./locate-server.js');
+  const notes: string[] = [];
+  const found = await findServer({ home, env, note: (line) => notes.push(line) });
+  if (found === null) throw new NoServerError(noneFound(home, { env, notes }));
+  const { namespace } = connectionTarget(settings, env);
+  // Keys and TLS of the environment are for a server that somebody names.
+  const unnamed = Object.entries(env).filter(([name]) => !name.startsWith('TEMPORAL_'));
+  return connectionTarget({ address: found.address, namespace }, Object.fromEntries(unnamed));
+}
+
+/** The error for a server that does not answer where it was named or found. */
+export function unreachable(address: string, cause: unknown): NoServerError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new NoServerError(
+    `no Temporal server answers at ${address} (${why}). Start it, or name another one with ` +
+      '`address` or TEMPORAL_ADDRESS.',
+    { cause },
+  );
+}
+
+function noneFound(
+  home: string,
+  { env, notes }: { readonly env: Environment; readonly notes: readonly string[] },
+): string {
+  const atDefault =
+    env['PERDURE_SERVER'] === 'own'
+      ? `${DEFAULT_ADDRESS} is not used (PERDURE_SERVER=own)`
+      : `none of this user that it may use answers at ${DEFAULT_ADDRESS}`;
+  const tried =
+    `TEMPORAL_ADDRESS is not set, no server is running for PERDURE_HOME ${resolve(home)}, and ` +
+    atDefault;
+  const noted = notes.map((line) => ` ${line}`).join('');
+  return (
+    `no Temporal server was found: ${tried}. Start one with \`npx perdure dev\`, or name one with ` +
+    `\`address\` or TEMPORAL_ADDRESS.${noted}`
+  );
+}
