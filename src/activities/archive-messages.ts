@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { ArchiveError, type Archive, type ArchivedRun } from '../storage/archive.js';
 import { within } from '../storage/within.js';
-import type { KeepMessagesInput, KeepMessagesResult } from '../core/contract.js';
+import type { ArchiveMessagesInput, ArchiveMessagesResult } from '../core/contract.js';
 import type { Message } from '../core/transcript/messages.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { formatChunk } from './model/prompt-chunk.js';
@@ -17,10 +17,10 @@ const ARCHIVE_LIMIT_MS = 12_000;
  * the prompt. Both stores are idempotent, so the activity may be repeated. If a store is down, the failure
  * blocks the run if `must` is set; otherwise the run continues, and archives later.
  */
-export async function keepMessages(
+export async function archiveMessages(
   deps: ActivityDependencies,
-  input: KeepMessagesInput,
-): Promise<KeepMessagesResult> {
+  input: ArchiveMessagesInput,
+): Promise<ArchiveMessagesResult> {
   try {
     return await storeMessages(deps, input);
   } catch (error) {
@@ -35,8 +35,8 @@ export async function keepMessages(
 
 async function storeMessages(
   deps: ActivityDependencies,
-  { firstRunId, archive, chunk }: KeepMessagesInput,
-): Promise<KeepMessagesResult> {
+  { firstRunId, archive, chunk }: ArchiveMessagesInput,
+): Promise<ArchiveMessagesResult> {
   const context = Context.current();
   const { namespace, workflowExecution } = context.info;
   const queries = queryWorkflow(context, deps);

@@ -9,7 +9,7 @@ import { redact, redactMessage } from '../secrets/redact.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import { askOrStartWorker } from '../updates/ask-or-start.js';
 import { askWorker } from '../updates/control.js';
-import { keepMessages } from './archive-messages.js';
+import { archiveMessages } from './archive-messages.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { followRun } from './follow-run.js';
 import { forkMessages } from './fork-messages.js';
@@ -27,7 +27,7 @@ export function createActivities(deps: ActivityDependencies): Activities {
     callModel: withSafeErrors((input) => callModel(deps, input)),
     runTool: withSafeErrors((input) => runTool(deps, input)),
     retrieveDocuments: withSafeErrors((input) => retrieveDocuments(deps, input)),
-    keepMessages: withSafeErrors((input) => keepMessages(deps, input)),
+    archiveMessages: withSafeErrors((input) => archiveMessages(deps, input)),
     forkMessages: withSafeErrors((input) => forkMessages(deps, input)),
     runFunction: withSafeErrors((input) => runFunction(deps, input)),
     checkBlob: withSafeErrors((input) => checkBlob(deps, input)),

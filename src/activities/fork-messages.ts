@@ -4,7 +4,7 @@ import type { Archive } from '../storage/archive.js';
 import { handOn } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { readAgentName, readLineage } from '../history/run-lineage.js';
-import { transcriptOf } from '../history/run-transcript.js';
+import { readTranscript } from '../history/run-transcript.js';
 import { artifactsBefore, promptBefore } from '../core/input/fork.js';
 import type { Message } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
@@ -50,7 +50,7 @@ async function copyMessages(
   }
   const faults: unknown[] = [];
   const watched = watchArchive(archive, faults);
-  const transcript = await transcriptOf(client, run, { archive: watched }).catch(throwRefused);
+  const transcript = await readTranscript(client, run, { archive: watched }).catch(throwRefused);
   const { messages: all, total, ownFrom, runId } = transcript;
   const name = visible(run);
   if (total === 0) throw refused(`fork.run: run "${name}" has no messages; start a new run`);
@@ -84,7 +84,7 @@ async function copyMessages(
   };
 }
 
-/** Wraps an archive to collect the errors that `transcriptOf` ignores. */
+/** Wraps an archive to collect the errors that `readTranscript` ignores. */
 function watchArchive(archive: Archive, faults: unknown[]): Archive {
   return {
     append: (run, messages) => archive.append(run, messages),

@@ -1,4 +1,4 @@
-import { attributed, StrayError } from '../tools/stray-errors.js';
+import { runAttributed, StrayError } from '../tools/stray-errors.js';
 
 /** How a bounded function ended. */
 export type BoundedResult<T> =
@@ -85,7 +85,7 @@ async function runToEnd<T>(
 ): Promise<BoundedResult<T>> {
   const { signal } = abort;
   try {
-    return { type: 'value', value: await attributed(bounds.name, () => run(signal)) };
+    return { type: 'value', value: await runAttributed(bounds.name, () => run(signal)) };
   } catch (error) {
     // What a function throws after it was aborted does not show what it had done before.
     if (signal.aborted) return interrupted(bounds.cancelled);

@@ -24,7 +24,7 @@ export interface StorageFault {
   readonly blob?: string;
 }
 
-/** Returns the storage fault behind an error, or null if the storage did not cause it. */
+/** Returns the storage fault behind an error, or null if there is none. */
 export function findStorageFault(thrown: unknown): StorageFault | null {
   const fault = causesOf(thrown).find(
     (error): error is StoreFault | ArchiveError =>

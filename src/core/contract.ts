@@ -8,7 +8,7 @@ import type { CallArtifacts } from './artifacts/named-artifacts.js';
 import type {
   FollowRunResult,
   ForkMessagesResult,
-  KeepMessagesResult,
+  ArchiveMessagesResult,
   RetrieveResult,
   RunFunctionResult,
   RunToolResult,
@@ -19,7 +19,7 @@ import type { RunConfig } from './state.js';
 export type {
   FollowRunResult,
   ForkMessagesResult,
-  KeepMessagesResult,
+  ArchiveMessagesResult,
   RetrieveResult,
   RunFunctionResult,
   RunToolResult,
@@ -75,16 +75,16 @@ export interface CallModelInput {
   readonly paid?: Json;
 }
 
-/** Input of a tool call. */
+/** Input of `runTool`. */
 export interface RunToolInput {
   /** Hash of the pinned definition. */
   readonly definition: string;
   readonly turn: number;
   readonly step: number;
   readonly call: ToolCall;
-  /** The pinned effect of the tool. */
+  /** The tool's effect in the pinned definition. */
   readonly effect: Effect;
-  /** The idempotency key of the call. */
+  /** The call's idempotency key. */
   readonly key: string;
   readonly context?: Json;
   readonly contextBlob?: ContextRef;
@@ -120,7 +120,7 @@ export interface RetrieveInput {
 }
 
 /** Input of the activity that stores messages outside the history. */
-export interface KeepMessagesInput {
+export interface ArchiveMessagesInput {
   /** First execution run id: with namespace and workflow id it identifies the run permanently. */
   readonly firstRunId: string;
   /** Numbers of the messages for the archive: the first one, and the first one that stays. */
@@ -168,10 +168,10 @@ export interface ForkMessagesInput {
   readonly blocked?: 'storage';
 }
 
-/** A blob that the run needs and that could not be read. */
+/** Input of `checkBlob`: a blob that the run needs and that could not be read. */
 export interface CheckBlobInput {
   readonly sha256: string;
-  /** The work that waits for it: a call id, `model`, or `retrieve`. */
+  /** The work that waits for the blob: a call id, `model`, or `retrieve`. */
   readonly work: string;
 }
 
@@ -184,7 +184,7 @@ export interface Activities {
   readonly callModel: (input: CallModelInput) => Promise<RecordedReply>;
   readonly runTool: (input: RunToolInput) => Promise<RunToolResult>;
   readonly retrieveDocuments: (input: RetrieveInput) => Promise<RetrieveResult>;
-  readonly keepMessages: (input: KeepMessagesInput) => Promise<KeepMessagesResult>;
+  readonly archiveMessages: (input: ArchiveMessagesInput) => Promise<ArchiveMessagesResult>;
   readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
   readonly forkMessages: (input: ForkMessagesInput) => Promise<ForkMessagesResult>;
   readonly checkBlob: (input: CheckBlobInput) => Promise<void>;

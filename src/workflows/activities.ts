@@ -59,7 +59,7 @@ export const loadAgentPatiently = proxyActivities<Pick<Activities, 'loadAgent'>>
  * Writes messages to the archive and to the blob store. A store that is down is reported at once; the
  * retries are for a lost worker or a failed query.
  */
-export const { keepMessages } = proxyActivities<Pick<Activities, 'keepMessages'>>({
+export const { archiveMessages } = proxyActivities<Pick<Activities, 'archiveMessages'>>({
   summary: 'keep messages',
   startToCloseTimeout: 30_000,
   scheduleToCloseTimeout: 60_000,
@@ -72,8 +72,8 @@ const WAITING_FOR_STORAGE = {
   retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 10_000 },
 } as const;
 
-export const { keepMessages: keepMessagesBlocked } = proxyActivities<
-  Pick<Activities, 'keepMessages'>
+export const { archiveMessages: archiveMessagesBlocked } = proxyActivities<
+  Pick<Activities, 'archiveMessages'>
 >({ summary: 'keep messages', ...WAITING_FOR_STORAGE });
 
 export const { forkMessages: forkMessagesBlocked } = proxyActivities<
@@ -95,8 +95,8 @@ export const loadAgentBlocked = proxyActivities<Pick<Activities, 'loadAgent'>>({
 }).loadAgent;
 
 /** At the end of a run: the outcome does not wait long for an archive that is down. */
-export const { keepMessages: keepMessagesBriefly } = proxyActivities<
-  Pick<Activities, 'keepMessages'>
+export const { archiveMessages: archiveMessagesBriefly } = proxyActivities<
+  Pick<Activities, 'archiveMessages'>
 >({
   summary: 'archive',
   startToCloseTimeout: 5_000,
@@ -105,8 +105,8 @@ export const { keepMessages: keepMessagesBriefly } = proxyActivities<
 });
 
 /** At the end of a canceled run: a write in progress may finish after the run has ended. */
-export const { keepMessages: keepMessagesAtOnce } = proxyActivities<
-  Pick<Activities, 'keepMessages'>
+export const { archiveMessages: archiveMessagesAtOnce } = proxyActivities<
+  Pick<Activities, 'archiveMessages'>
 >({
   summary: 'archive',
   startToCloseTimeout: 5_000,

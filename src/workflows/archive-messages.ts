@@ -1,15 +1,15 @@
 import { workflowInfo } from '@temporalio/workflow';
-import type { KeepMessagesInput } from '../core/contract.js';
+import type { ArchiveMessagesInput } from '../core/contract.js';
 import type { Interruption } from '../core/events.js';
-import { isKept, type KeepMessagesResult } from '../core/guards/recorded.js';
+import { isKept, type ArchiveMessagesResult } from '../core/guards/recorded.js';
 import { apply } from '../core/loop.js';
 import { countOverflow } from '../core/segments/carry.js';
 import { chunkedLength } from '../core/transcript/transcript.js';
 import {
-  keepMessages,
-  keepMessagesAtOnce,
-  keepMessagesBlocked,
-  keepMessagesBriefly,
+  archiveMessages,
+  archiveMessagesAtOnce,
+  archiveMessagesBlocked,
+  archiveMessagesBriefly,
 } from './activities.js';
 import { checkedResult } from './activity-result.js';
 import { retryInSegment } from './blocking.js';
@@ -61,19 +61,19 @@ export async function archiveForCompaction(
 /** Returns null if the store is down or the work was interrupted. */
 async function store(
   run: RunContext,
-  messages: Pick<KeepMessagesInput, 'archive' | 'chunk'>,
+  messages: Pick<ArchiveMessagesInput, 'archive' | 'chunk'>,
   must: boolean,
-): Promise<KeepMessagesResult | null> {
+): Promise<ArchiveMessagesResult | null> {
   const { firstExecutionRunId: firstRunId } = workflowInfo();
   const { resumes } = run;
   const input = { firstRunId, ...messages };
-  const attempt = async (blocked?: 'storage'): Promise<KeepMessagesResult> =>
+  const attempt = async (blocked?: 'storage'): Promise<ArchiveMessagesResult> =>
     checkedResult(
-      'keepMessages',
+      'archiveMessages',
       isKept,
       await (must
-        ? keepMessagesBlocked({ ...input, must, ...(blocked && { blocked }) })
-        : keepMessages(input)),
+        ? archiveMessagesBlocked({ ...input, must, ...(blocked && { blocked }) })
+        : archiveMessages(input)),
     );
   try {
     return await inFlight(run, () => attempt());
@@ -91,8 +91,8 @@ export async function archiveAtEnd(run: RunContext): Promise<void> {
   try {
     const firstRunId = workflowInfo().firstExecutionRunId;
     const isCanceled = run.state.ending === 'cancelled';
-    const activity = isCanceled ? keepMessagesAtOnce : keepMessagesBriefly;
-    checkedResult('keepMessages', isKept, await activity({ firstRunId, archive, chunk: null }));
+    const activity = isCanceled ? archiveMessagesAtOnce : archiveMessagesBriefly;
+    checkedResult('archiveMessages', isKept, await activity({ firstRunId, archive, chunk: null }));
     apply(run, { type: 'messages-kept', archived: archive.to, chunk: null });
   } catch {
     // The worker logs the reason.

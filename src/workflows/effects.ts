@@ -38,7 +38,7 @@ export function effects(run: RunContext): Effects {
     turnBegun: () => startDeadlineTimer(run),
     continueAsNew: () => continueAsNew(run),
     refreshAgent: () => reloadAgent(run),
-    keepMessages: (must) => archiveForCompaction(run, must),
+    archiveMessages: (must) => archiveForCompaction(run, must),
     observe: () => undefined,
   };
 }

@@ -229,7 +229,7 @@ async function play(given: Scenario): Promise<Told> {
     },
     refreshAgent: async () => null,
     retrieve: async () => ({ type: 'retrieved', documents: [] }),
-    keepMessages: async () => {
+    archiveMessages: async () => {
       archive();
       return true;
     },

@@ -68,7 +68,7 @@ const WRONG: Readonly<Record<Exclude<keyof Activities, 'checkBlob'>, unknown>> =
   runTool: { ok: true, text: 'x', blob: { ...BLOB, bytes: -1 } },
   runFunction: { happened: true, result: { ok: true } },
   retrieveDocuments: { documents: [{ text: 'x', source: 1 }] },
-  keepMessages: { blob: { ...BLOB, sha256: 'a' } },
+  archiveMessages: { blob: { ...BLOB, sha256: 'a' } },
   forkMessages: { chunk: { blob: BLOB, count: 1 }, head: 'x', tokens: 1, next: 1, from: {} },
   askRun: { turn: 'x' },
   followRun: { type: 'ended', outcome: { status: 'completed', reason: 'answer' } },

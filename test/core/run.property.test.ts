@@ -193,7 +193,7 @@ async function play(given: Scenario): Promise<Told> {
     },
     refreshAgent: async () => null,
     retrieve: async () => ({ type: 'retrieved', documents: [] }),
-    keepMessages: async () => true,
+    archiveMessages: async () => true,
     observe: hear,
   };
   say('queue', { pin: false, again: false });

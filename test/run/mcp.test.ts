@@ -97,7 +97,7 @@ async function run(
 }
 
 const results = ({ projection }: Ended): readonly string[] =>
-  projection.said.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
+  projection.messages.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
 
 describe('tools of an MCP server over stdio', () => {
   test('stand in the pinned definition under prefixed names, sorted, with `once` where nobody said else', async () => {
@@ -269,7 +269,7 @@ describe('an MCP server that changes a tool', () => {
     ]);
     const status = await blocked(handle);
     expect(status.reason).toBe('tool_missing');
-    expect(status.message).toContain('MCP server "desk" has no tool "send" any more');
+    expect(status.message).toContain('MCP server "desk" no longer has tool "send"');
     await offer(shrinking, [listed('send')]);
     await resumeRun(rig.client, handle.workflowId);
     expect(results(await rig.end(handle))).toEqual(['{"to":"a"}']);

@@ -18,7 +18,7 @@ function quietEffects(given: Given): Effects {
     continueAsNew: async () => undefined,
     refreshAgent: async () => null,
     retrieve: async () => ({ type: 'retrieved', documents: [] }),
-    keepMessages: async () => true,
+    archiveMessages: async () => true,
     observe: () => undefined,
     ...given,
   };

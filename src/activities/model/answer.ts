@@ -17,8 +17,7 @@ export function answerSchema({ output }: AgentDefinition): ResponseSchema | unde
   if (output?.type !== 'json') return undefined;
   const { name, schema } = output;
   const instruction =
-    'When you answer, answer with JSON only, nothing beside it, under this JSON schema:\n' +
-    JSON.stringify(schema);
+    'When you answer, answer only with JSON that fits this JSON schema:\n' + JSON.stringify(schema);
   const strict = strictSchema(schema);
   return { name, schema: strict.ok ? strict.schema : schema, instruction };
 }

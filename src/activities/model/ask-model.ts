@@ -9,7 +9,7 @@ import type { Model, ModelContext, ModelReply, ModelRequest } from '../../models
 import { redactJson, redactJsonText } from '../../secrets/redact-json.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
-import { attributed } from '../../tools/stray-errors.js';
+import { runAttributed } from '../../tools/stray-errors.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { runBoundedOrThrow } from '../run-bounded.js';
 import { askForClass } from './classification.js';
@@ -126,7 +126,7 @@ function toModel(
     async call({ instructions, messages, tools }, { signal }) {
       try {
         const input = { instructions, messages, tools, closing, context, signal };
-        return toReply(await attributed('the decide function', () => decide(input)));
+        return toReply(await runAttributed('the decide function', () => decide(input)));
       } catch (error) {
         if (isModelError(error)) throw error;
         signal.throwIfAborted();

@@ -63,7 +63,7 @@ function decisionInstructions(definition: AgentDefinition): string {
       `- ${name}: ${description}\n  arguments: ${JSON.stringify(parameters)}`,
   );
   return [
-    'Decide what to do next. Reply with JSON only, nothing beside it: either call one tool, with',
+    'Decide what to do next. Reply only with JSON: either call one tool, with',
     '{"decision": {"action": "<name of the tool>", "arguments": {…}}}',
     'or end with {"decision": {"action": "answer", "answer": …}}.',
     tools.length === 0 ? 'There are no tools.' : 'The tools:',

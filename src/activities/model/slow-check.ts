@@ -91,7 +91,10 @@ function findParser(pinned: PinnedAgent): AnswerParser | null {
   }
 }
 
-/** Returns whether checking or describing a call of this tool can block. An MCP server checks its own. */
+/**
+ * Returns whether checking or describing a call of this tool can block this process. The schema of an MCP
+ * server cannot: it is checked in another thread.
+ */
 export function isSlowTool(known: ToolDefinition, pinned: PinnedAgent): boolean {
   if (known.mcp !== undefined) return false;
   const tool = ifUnchanged(known, pinned.tools.get(known.name));

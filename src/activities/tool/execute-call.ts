@@ -28,7 +28,7 @@ import {
   type SerializedResult,
 } from './tool-result.js';
 
-/** Error types whose names tell a model nothing. */
+/** Error types whose names are of no use to a model. */
 const PLAIN_ERRORS = ['Error', 'ToolError', 'CallFault', 'StrayError'];
 
 /** A prepared call with all that its execution needs. */

@@ -30,7 +30,7 @@ export async function runFunction(
     const { verification, result } = end.value;
     // Only a clear `false` lets a call with side effects be made again.
     if (!isObject(verification) || typeof verification['happened'] !== 'boolean') {
-      return { happened: 'unknown', message: 'verify cannot tell' };
+      return { happened: 'unknown', message: 'verify returned no clear answer' };
     }
     if (!verification['happened']) return { happened: false };
     const { output: _, ...recorded } = await recordResult(pinned, result, deps.blobs);

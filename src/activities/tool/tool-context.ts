@@ -71,7 +71,7 @@ async function parseArtifact(schema: z.ZodType, value: unknown, name: string): P
   throw new ToolError(`artifact "${name}" does not fit this tool: ${fault ?? ''}`);
 }
 
-/** Tells the model which artifacts exist, the nearest names first, or why there is none. */
+/** Explains to the model which artifacts exist, the nearest names first, or why there is none. */
 function missingArtifactMessage(name: string, { artifacts, call }: ArtifactInput): string {
   const problem = `there is no artifact ${JSON.stringify(name.slice(0, 100))}`;
   if (artifacts === undefined) {

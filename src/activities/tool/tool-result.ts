@@ -6,7 +6,7 @@ import { screenshotText } from '../../core/text/screenshot-text.js';
 import { parseJson, type Json } from '../../core/json.js';
 import type { ArtifactMade } from '../../core/transcript/messages.js';
 import { parseWithZod } from '../../output/parse-zod.js';
-import { isArtifact, standardName } from '../../tools/built-in/artifact.js';
+import { isArtifact, defaultArtifactName } from '../../tools/built-in/artifact.js';
 import { artifactValue } from '../../tools/artifact-value.js';
 import { redact } from '../../secrets/redact.js';
 import { guarded } from '../../tools/guard.js';
@@ -111,7 +111,7 @@ export async function serializeResult(
     const content = await normalizeResult(result, { signal });
     return { content, isText: typeof result === 'string' };
   }
-  const { value, name = standardName(tool.name), summary } = result;
+  const { value, name = defaultArtifactName(tool.name), summary } = result;
   const serialized = await artifactValue(value, { signal });
   if ('problem' in serialized) {
     const message = `${tool.name}: ${serialized.problem}`;

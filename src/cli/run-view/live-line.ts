@@ -76,7 +76,7 @@ function stepOf(state: Projection['state']): string {
 function doing(flying: readonly InFlight[], model: string): string {
   const names = flying.map(({ call, activity, summary, input }) => {
     if (call !== null) return callSummary(call);
-    if (activity === 'keepMessages') return 'keeping older messages';
+    if (activity === 'archiveMessages') return 'keeping older messages';
     if (activity === 'checkBlob') return 'waiting for the blob store';
     if (activity !== 'callModel') return visible(summary || activity);
     return 'compact' in input ? visible(`summarising, ${model}`) : visible(model);

@@ -56,7 +56,7 @@ export interface RetrieveResult {
   readonly documents: readonly RetrievedDocument[];
 }
 
-export interface KeepMessagesResult {
+export interface ArchiveMessagesResult {
   /** The chunk: JSON lines of messages. */
   readonly blob?: BlobRef;
 }
@@ -178,7 +178,7 @@ export const isToolResult = guard(toolResult);
 export const isFunctionResult = guard(functionResult);
 export const isRunConfig = guard(configShape);
 export const isRetrieved = guard(retrieved);
-export const isKept = guard(fields<KeepMessagesResult>({ blob: optional(blobShape) }));
+export const isKept = guard(fields<ArchiveMessagesResult>({ blob: optional(blobShape) }));
 export const isForked = guard(beginWithFork);
 export const isFollowed = guard(followed);
 export const isReceipt = guard(fields<AskReceipt>({ turn: count, duplicate: optional(yes) }));
@@ -195,7 +195,7 @@ const GUARDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map<
   ['runTool', isToolResult],
   ['runFunction', isFunctionResult],
   ['retrieveDocuments', isRetrieved],
-  ['keepMessages', isKept],
+  ['archiveMessages', isKept],
   ['forkMessages', isForked],
   ['followRun', isFollowed],
   ['askRun', isReceipt],
