@@ -93,7 +93,7 @@ test('a decision as JSON under a schema calls the tool or answers, and nothing e
   const { outcome, projection } = await run('home', 'It is dark in the kitchen.');
   // Or it never came to an end of its JSON: a typed end as well.
   expect(['answer', 'tool', 'steps', 'truncated']).toContain(outcome.reason);
-  const calls = projection.said.flatMap((one) =>
+  const calls = projection.messages.flatMap((one) =>
     one.role === 'assistant' ? (one.calls ?? []) : [],
   );
   for (const { problem } of calls) expect(problem).toBeUndefined();

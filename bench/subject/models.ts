@@ -35,7 +35,7 @@ export const speakingModel: Model = {
     const said: string[] = [];
     const say = (text: string): void => {
       said.push(text);
-      context.onDelta?.({ type: 'text', text });
+      context.onDelta?.({ kind: 'text', text });
     };
     await pause(FIRST_WORD_MS);
     say(`${performance.timeOrigin + performance.now()} `);

@@ -51,15 +51,15 @@ export function createAssembly(onDelta: ModelContext['onDelta']): Assembly {
       if (piece['error'] !== undefined) throw unusable('stream_error', stringOf(piece['error']));
       const message = fieldsOf(piece['message']);
       const thought = stringOf(message['thinking']);
-      if (thought !== '') tell({ type: 'reasoning', text: thought });
+      if (thought !== '') tell({ kind: 'reasoning', text: thought });
       const said = stringOf(message['content']);
       text += said;
-      if (said !== '') tell({ type: 'text', text: said });
+      if (said !== '') tell({ kind: 'text', text: said });
       const asked: readonly unknown[] = Array.isArray(message['tool_calls'])
         ? message['tool_calls']
         : [];
       for (const call of asked.map(callOf)) {
-        tell({ type: 'call', index: calls.length, ...call });
+        tell({ kind: 'call', index: calls.length, name: call.name, text: call.arguments });
         calls.push(call);
       }
       if (piece['done'] === true) last = piece;

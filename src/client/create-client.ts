@@ -6,6 +6,7 @@ import { homeOf } from '../storage/home.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget, unreachable } from '../server/locate-target.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
+import { assertOneSdk } from '../temporal/sdk.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
@@ -46,6 +47,7 @@ const CONNECT_MS = 5_000;
 
 /** Connects, and rejects where no server answers. */
 export async function openClient(options: ClientOptions): Promise<PerdureClient> {
+  assertOneSdk();
   const { env = process.env } = options;
   const home = options.home ?? homeOf(env);
   const { client, disconnect } = await connect(options, { env, home });

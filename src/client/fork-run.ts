@@ -61,10 +61,10 @@ export async function forkRun<Output>(
 /** What the agent was given beside the message; a later segment need not have all of it. */
 async function settingsOf(
   client: Client,
-  { id, runId, facts, view }: RunReading,
+  { id, runId, events, view }: RunReading,
   blobs: BlobStore,
 ): Promise<object> {
-  const [newest] = facts;
+  const [newest] = events;
   if (newest?.type !== 'started') return {};
   const first = await readSegmentStart(client, id, newest.firstRunId || runId);
   const { input } = first ?? newest;

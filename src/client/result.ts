@@ -57,8 +57,8 @@ async function outcomeOfTask(
   if (turn !== undefined && turn > 1) throw noTurn(task.id, turn, 1);
   for (let runId: string | null = task.runId; runId !== null;) {
     let next: string | null = null;
-    for await (const facts of segmentEvents(client, { ...task, runId }, { only: 'end' })) {
-      const last = facts.at(-1);
+    for await (const events of segmentEvents(client, { ...task, runId }, { only: 'end' })) {
+      const last = events.at(-1);
       next = nextRunId(last);
       if (last?.type !== 'ended' || next !== null) continue;
       return outcomeOf(last) ?? endOfRun(await readRun(client, task.id))?.outcome ?? null;
@@ -95,13 +95,13 @@ function endOfTurn({ state, turns }: Projection, turn: number): Outcome | null {
 }
 
 async function earlier(client: Client, run: RunReading, turn: number): Promise<Outcome> {
-  let before = previousRunId(run.facts);
-  while (before !== '') {
-    const segment = await readSegment(client, run.id, before);
+  let previous = previousRunId(run.events);
+  while (previous !== '') {
+    const segment = await readSegment(client, run.id, previous);
     if (segment === null) break;
     const outcome = endOfTurn(segment.view, turn);
     if (outcome !== null) return outcome;
-    before = segment.before;
+    previous = segment.previousRunId;
   }
   throw new ResultLostError(
     `turn ${turn} of run ${visible(run.id)} is over, and the server does not keep that part of its ` +

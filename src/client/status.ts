@@ -20,7 +20,7 @@ import type { RunReading } from '../history/read-run.js';
  * answers for runs that cannot be asked any more. `now`: Unix time in ms.
  */
 export function toRunStatus(run: RunReading, now: number): RunStatus {
-  const { id, runId, view, facts } = run;
+  const { id, runId, view, events } = run;
   const { state } = view;
   const end = endOfRun(run);
   const [blocked] = view.blocked.values();
@@ -42,7 +42,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
     usage: (state?.total ?? nothingSpent(null)).usage,
     pending: pendingOf(run),
     doing: currentActivity({ view, work }, now),
-    reports: failedAttempts(facts, work),
+    reports: failedAttempts(events, work),
     outcome: end?.outcome ?? state?.turn.outcome ?? null,
     ...(state?.forkedFrom && { forkedFrom: state.forkedFrom }),
     ...(state?.config.definition.mcp?.left && { left: state.config.definition.mcp.left }),
@@ -64,7 +64,7 @@ function statusName(run: RunReading): RunStatusName {
 }
 
 /** The calls that only a person can settle. */
-function pendingOf({ id, view, facts }: RunReading): readonly Pending[] {
+function pendingOf({ id, view, events }: RunReading): readonly Pending[] {
   return [...view.blocked]
     .filter(([, { reason }]) => needsPerson(reason))
     .flatMap(([callId, { reason }]) => {
@@ -76,20 +76,20 @@ function pendingOf({ id, view, facts }: RunReading): readonly Pending[] {
         call: callId,
         tool: call.name,
         arguments: call.arguments,
-        idempotencyKey: keyOf(facts, callId),
+        idempotencyKey: keyOf(events, callId),
         cure: `perdure resolve ${id} ${callId} --as happened|retry|abandon [--result JSON]`,
       } as const;
     });
 }
 
 /** The key under which the call went to its destination: what a person looks it up by. */
-function keyOf(facts: RunReading['facts'], callId: string): string {
-  const scheduled = facts.findLast(
-    (fact) =>
-      fact.type === 'scheduled' &&
-      isObject(fact.input) &&
-      isObject(fact.input['call']) &&
-      fact.input['call']['id'] === callId,
+function keyOf(events: RunReading['events'], callId: string): string {
+  const scheduled = events.findLast(
+    (event) =>
+      event.type === 'scheduled' &&
+      isObject(event.input) &&
+      isObject(event.input['call']) &&
+      event.input['call']['id'] === callId,
   );
   return scheduled?.type === 'scheduled' && isObject(scheduled.input)
     ? textField(scheduled.input, 'key')

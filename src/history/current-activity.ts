@@ -2,10 +2,10 @@ import { callSummary, visible } from '../core/text/summaries.js';
 import type { PendingActivity, PendingWork } from './pending-work.js';
 import type { InFlight, Projection } from './projection.js';
 
-/** A task that a living worker has not taken after this time waits for a worker. */
+/** A task that no worker has taken after this time is shown as waiting for a worker. */
 const TAKEN_WITHIN_MS = 1_000;
 
-/** What is being done at `now`, for people: `read_file src/a.ts (3 s, attempt 2)`; null for nothing. */
+/** Returns what the run is doing at `now`, such as `read_file src/a.ts (3 s, attempt 2)`; null for nothing. */
 export function currentActivity(
   { view, work }: { readonly view: Projection; readonly work: PendingWork },
   now: number,
@@ -13,22 +13,21 @@ export function currentActivity(
   if (view.ended !== null) return null;
   const model = view.state?.config.definition.model ?? '';
   const each = [...view.inFlight.values()].map(
-    (flying) =>
-      `${what(flying, model)} (${how(flying, work.activities.get(flying.activityId), now)})`,
+    (one) => `${nameOf(one, model)} (${progressOf(one, work.activities.get(one.activityId), now)})`,
   );
   if (each.length > 0) return each.join(', ');
   const waitsMs = now - (work.workflowDueAt ?? now);
   return waitsMs < TAKEN_WITHIN_MS ? null : `waits for a worker (${seconds(waitsMs)})`;
 }
 
-function what({ activity, call, summary }: InFlight, model: string): string {
+function nameOf({ activity, call, summary }: InFlight, model: string): string {
   if (activity === 'callModel') return visible(`${model}, ${summary}`);
   if (summary !== '') return visible(summary);
   return call === null ? visible(activity) : callSummary(call);
 }
 
-function how(flying: InFlight, pending: PendingActivity | undefined, now: number): string {
-  if (pending === undefined) return seconds(now - flying.at);
+function progressOf(one: InFlight, pending: PendingActivity | undefined, now: number): string {
+  if (pending === undefined) return seconds(now - one.at);
   const { attempt, startedAt, dueAt, paused } = pending;
   const again = attempt > 1 ? [`attempt ${attempt}`] : [];
   if (startedAt !== null) return [seconds(now - startedAt), ...again].join(', ');

@@ -1,14 +1,16 @@
 import { nameInCalledId } from '../core/calls/idempotency.js';
 import { isOutcome, misfitMessage } from '../core/guards/recorded.js';
-import type { RawEvent, HistoryEvent } from './decode-event.js';
-import { readFailure, readFirst } from './payloads.js';
+import type { EventBody, HistoryEvent, RawEvent } from './decode-event.js';
+import { decodeFailure, decodeFirst } from './payloads.js';
 
-type ChildFact = Extract<HistoryEvent, { type: 'child-started' | 'child-ended' | 'child-existed' }>;
-type Told<F = ChildFact> = F extends ChildFact ? Omit<F, 'id' | 'at'> : never;
+type ChildEvent = Extract<
+  HistoryEvent,
+  { type: 'child-started' | 'child-ended' | 'child-existed' }
+>;
 
-/** What an event tells of an agent that the run has called, if it does. */
-export function decodeChildEvent(event: RawEvent): Told | null {
-  const initiated = event.startChildWorkflowExecutionInitiatedEventAttributes;
+/** Decodes an event of the run of a called agent; null for all other events. */
+export function decodeChildEvent(raw: RawEvent): EventBody<ChildEvent> | null {
+  const initiated = raw.startChildWorkflowExecutionInitiatedEventAttributes;
   if (initiated) {
     const child = initiated.workflowId ?? '';
     return { type: 'child-started', call: nameInCalledId(child), child };
@@ -20,7 +22,7 @@ export function decodeChildEvent(event: RawEvent): Told | null {
     childWorkflowExecutionTerminatedEventAttributes: terminated,
     childWorkflowExecutionTimedOutEventAttributes: timedOut,
     startChildWorkflowExecutionFailedEventAttributes: notStarted,
-  } = event;
+  } = raw;
   if (notStarted)
     return { type: 'child-existed', call: nameInCalledId(notStarted.workflowId ?? '') };
   const ended = completed ?? failed ?? cancelled ?? terminated ?? timedOut;
@@ -32,19 +34,19 @@ export function decodeChildEvent(event: RawEvent): Told | null {
     cancelled: Boolean(cancelled),
   } as const;
   if (completed) {
-    const result = readFirst(completed.result?.payloads);
+    const result = decodeFirst(completed.result?.payloads);
     return { ...end, result, message: isOutcome(result) ? '' : misfitMessage('agent', result) };
   }
-  if (cancelled) return { ...end, result: readFirst(cancelled.details?.payloads), message: '' };
+  if (cancelled) return { ...end, result: decodeFirst(cancelled.details?.payloads), message: '' };
   if (failed) {
-    const { details, message } = readFailure(failed.failure);
+    const { details, message } = decodeFailure(failed.failure);
     return { ...end, result: details[0] ?? null, message };
   }
-  return { ...end, result: null, message: fate({ terminated, timedOut }) };
+  return { ...end, result: null, message: endMessage({ terminated, timedOut }) };
 }
 
-/** Returns the SDK's own words, which the workflow reads too. */
-function fate(event: { terminated: unknown; timedOut: unknown }): string {
+/** Returns the message of the SDK, which the workflow reads too. */
+function endMessage(event: { terminated: unknown; timedOut: unknown }): string {
   if (event.terminated) return 'Workflow execution terminated';
   return event.timedOut ? 'Workflow execution timed out' : '';
 }

@@ -1,33 +1,40 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { isObject, textField } from '../core/json.js';
 import { decodeChildEvent } from './decode-child-event.js';
-import { read, readAll, readFailure, readFirst, type EventFailure } from './payloads.js';
+import {
+  decodePayload,
+  decodeFields,
+  decodeFailure,
+  decodeFirst,
+  type EventFailure,
+} from './payloads.js';
 
 export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
+/** An event as Temporal's API gives it. */
 export type RawEvent = NonNullable<History['events']>[number];
-/** A recorded event, as far as a run's story needs it. `at`: Unix time in ms, by the server. */
+/** A decoded event, as far as projecting a run needs it. `at`: Unix time in ms, by the server. */
 export type HistoryEvent = { readonly id: number; readonly at: number } & (
   | {
       readonly type: 'started';
       readonly workflowType: string;
       readonly input: unknown;
-      /** What the segment before has handed over; null in a run's first one. */
+      /** What the previous segment carried over; null in the first segment. */
       readonly carried: unknown;
-      /** Run ids of the segment before, and of the first one; empty where there is none before. */
-      readonly before: string;
+      /** Run id of the previous segment; empty in the first one. */
+      readonly previousRunId: string;
       readonly firstRunId: string;
     }
   | {
       readonly type: 'local';
       readonly activity: string;
       readonly result: unknown;
-      /** Absent where it did not fail. */
+      /** Absent if it did not fail. */
       readonly failure?: EventFailure;
     }
   | {
       readonly type: 'scheduled';
       readonly activity: string;
-      /** What the server lists a pending activity by. */
+      /** The id under which the server lists the activity while it is pending. */
       readonly activityId: string;
       readonly input: unknown;
       readonly summary: string;
@@ -41,19 +48,19 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly updateId: string;
       readonly input: unknown;
     }
-  /** Somebody sent something that the server recorded, whether a worker was there or not. */
+  /** The server recorded a signal. A worker need not have been there. */
   | { readonly type: 'signal'; readonly name: string; readonly input: unknown }
-  /** What a turn has left in the memo. */
+  /** The workflow changed its memo, as it does at the end of a turn. */
   | { readonly type: 'memo'; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly type: 'child-started'; readonly call: string; readonly child: string }
-  /** The server has a run of this id already; the caller follows it, or starts it once more. */
+  /** The server has a run with this id already. The caller follows it, or starts it again. */
   | { readonly type: 'child-existed'; readonly call: string }
   | {
       readonly type: 'child-ended';
-      /** The id of the call that it was. */
+      /** The id of the call that started the child. */
       readonly call: string;
       readonly cancelled: boolean;
-      /** Its outcome, however it ended; null where it left none. */
+      /** Its outcome, however it ended; null if it left none. */
       readonly result: unknown;
       readonly message: string;
     }
@@ -64,13 +71,13 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly how: EndedHow;
       readonly result: unknown;
       readonly failure?: EventFailure;
-      /** What is handed over to the next segment, where there is one. */
+      /** What is carried over to the next segment, if there is one. */
       readonly carried?: unknown;
     }
-  /** The workflow begins to look at what has happened, and has done so. */
+  /** A worker starts and completes a workflow task, in which the workflow processes new events. */
   | { readonly type: 'task-started' }
   | { readonly type: 'task-completed' }
-  /** Something that the workflow did, and that changes nothing here. */
+  /** A command of the workflow that does not change the projection. */
   | { readonly type: 'command' }
   | { readonly type: 'other' }
 );
@@ -78,23 +85,22 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
 export type EndedHow =
   'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out' | 'continued';
 
-type Told = HistoryEvent extends infer F
-  ? F extends HistoryEvent
-    ? Omit<F, 'id' | 'at'>
-    : never
-  : never;
+/** A history event without the fields that all events share. */
+export type EventBody<E = HistoryEvent> = E extends HistoryEvent ? Omit<E, 'id' | 'at'> : never;
 
-/** Reads one event of a Temporal history. Payloads that cannot be read become null, never a throw. */
-export function decodeEvent(event: RawEvent): HistoryEvent {
-  const at = Number(event.eventTime?.seconds ?? 0) * 1_000 + (event.eventTime?.nanos ?? 0) / 1e6;
-  return { id: Number(event.eventId ?? 0), at, ...(tell(event) ?? { type: 'other' }) };
+/** Decodes one event of a Temporal history. Never throws: a payload that cannot be read becomes null. */
+export function decodeEvent(raw: RawEvent): HistoryEvent {
+  const at = Number(raw.eventTime?.seconds ?? 0) * 1_000 + (raw.eventTime?.nanos ?? 0) / 1e6;
+  return { id: Number(raw.eventId ?? 0), at, ...(decodeBody(raw) ?? { type: 'other' }) };
 }
 
-function tell(event: RawEvent): Told | null {
-  return activityFact(event) ?? decodeChildEvent(event) ?? runFact(event) ?? endFact(event);
+function decodeBody(raw: RawEvent): EventBody | null {
+  return (
+    decodeActivityEvent(raw) ?? decodeChildEvent(raw) ?? decodeRunEvent(raw) ?? decodeEndEvent(raw)
+  );
 }
 
-function activityFact(event: RawEvent): Told | null {
+function decodeActivityEvent(raw: RawEvent): EventBody | null {
   const {
     activityTaskScheduledEventAttributes: scheduled,
     activityTaskStartedEventAttributes: started,
@@ -102,19 +108,19 @@ function activityFact(event: RawEvent): Told | null {
     activityTaskFailedEventAttributes: failed,
     activityTaskTimedOutEventAttributes: timedOut,
     activityTaskCanceledEventAttributes: cancelled,
-  } = event;
+  } = raw;
   if (scheduled) {
     return {
       type: 'scheduled',
       activity: scheduled.activityType?.name ?? '',
       activityId: scheduled.activityId ?? '',
-      input: readFirst(scheduled.input?.payloads),
-      summary: summaryOf(event),
+      input: decodeFirst(scheduled.input?.payloads),
+      summary: decodeSummary(raw),
     };
   }
   if (started) return null;
   if (completed) {
-    const result = readFirst(completed.result?.payloads);
+    const result = decodeFirst(completed.result?.payloads);
     return { type: 'completed', scheduled: Number(completed.scheduledEventId), result };
   }
   const broken = failed ?? timedOut;
@@ -122,98 +128,98 @@ function activityFact(event: RawEvent): Told | null {
     return {
       type: 'failed',
       scheduled: Number(broken.scheduledEventId),
-      failure: readFailure(broken.failure),
+      failure: decodeFailure(broken.failure),
     };
   }
   return cancelled ? { type: 'cancelled', scheduled: Number(cancelled.scheduledEventId) } : null;
 }
 
-function summaryOf(event: RawEvent): string {
-  const summary = read(event.userMetadata?.summary);
+function decodeSummary(raw: RawEvent): string {
+  const summary = decodePayload(raw.userMetadata?.summary);
   return typeof summary === 'string' ? summary : '';
 }
 
-function runFact(event: RawEvent): Told | null {
-  const started = event.workflowExecutionStartedEventAttributes;
+function decodeRunEvent(raw: RawEvent): EventBody | null {
+  const started = raw.workflowExecutionStartedEventAttributes;
   if (started) {
     const workflowType = started.workflowType?.name ?? '';
-    const before = started.continuedExecutionRunId ?? '';
+    const previousRunId = started.continuedExecutionRunId ?? '';
     const [input, carried] = started.input?.payloads ?? [];
     return {
       type: 'started',
       workflowType,
-      input: read(input),
-      carried: before === '' ? null : read(carried),
-      before,
+      input: decodePayload(input),
+      carried: previousRunId === '' ? null : decodePayload(carried),
+      previousRunId,
       firstRunId: started.firstExecutionRunId ?? '',
     };
   }
-  if (isCommand(event)) return { type: 'command' };
-  if (event.workflowTaskStartedEventAttributes) return { type: 'task-started' };
-  if (event.workflowTaskCompletedEventAttributes) return { type: 'task-completed' };
-  const marker = event.markerRecordedEventAttributes;
+  if (isCommand(raw)) return { type: 'command' };
+  if (raw.workflowTaskStartedEventAttributes) return { type: 'task-started' };
+  if (raw.workflowTaskCompletedEventAttributes) return { type: 'task-completed' };
+  const marker = raw.markerRecordedEventAttributes;
   if (marker?.markerName === 'core_local_activity') {
-    const data = readFirst(marker.details?.['data']?.payloads);
+    const data = decodeFirst(marker.details?.['data']?.payloads);
     const activity = isObject(data) ? textField(data, 'activity_type') : '';
-    const result = readFirst(marker.details?.['result']?.payloads);
-    const failure = marker.failure && { failure: readFailure(marker.failure) };
+    const result = decodeFirst(marker.details?.['result']?.payloads);
+    const failure = marker.failure && { failure: decodeFailure(marker.failure) };
     return { type: 'local', activity, result, ...failure };
   }
   const { input: update, meta } =
-    event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? {};
+    raw.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? {};
   if (update) {
     const { name, args } = update;
     const updateId = meta?.updateId ?? '';
-    return { type: 'update', name: name ?? '', updateId, input: readFirst(args?.payloads) };
+    return { type: 'update', name: name ?? '', updateId, input: decodeFirst(args?.payloads) };
   }
-  const signal = event.workflowExecutionSignaledEventAttributes;
+  const signal = raw.workflowExecutionSignaledEventAttributes;
   if (signal) {
     const { signalName, input: sent } = signal;
-    return { type: 'signal', name: signalName ?? '', input: readFirst(sent?.payloads) };
+    return { type: 'signal', name: signalName ?? '', input: decodeFirst(sent?.payloads) };
   }
-  const memo = event.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields;
-  if (memo) return { type: 'memo', fields: readAll(memo) };
-  if (event.workflowExecutionCancelRequestedEventAttributes) return { type: 'cancel-requested' };
-  return event.timerFiredEventAttributes ? { type: 'timer-fired' } : null;
+  const memo = raw.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields;
+  if (memo) return { type: 'memo', fields: decodeFields(memo) };
+  if (raw.workflowExecutionCancelRequestedEventAttributes) return { type: 'cancel-requested' };
+  return raw.timerFiredEventAttributes ? { type: 'timer-fired' } : null;
 }
 
-function isCommand(event: RawEvent): boolean {
+function isCommand(raw: RawEvent): boolean {
   return Boolean(
-    event.timerStartedEventAttributes ??
-    event.timerCanceledEventAttributes ??
-    event.activityTaskCancelRequestedEventAttributes ??
-    event.upsertWorkflowSearchAttributesEventAttributes,
+    raw.timerStartedEventAttributes ??
+    raw.timerCanceledEventAttributes ??
+    raw.activityTaskCancelRequestedEventAttributes ??
+    raw.upsertWorkflowSearchAttributesEventAttributes,
   );
 }
 
-function endFact(event: RawEvent): Told | null {
-  const completed = event.workflowExecutionCompletedEventAttributes;
+function decodeEndEvent(raw: RawEvent): EventBody | null {
+  const completed = raw.workflowExecutionCompletedEventAttributes;
   if (completed) {
-    return { type: 'ended', how: 'completed', result: readFirst(completed.result?.payloads) };
+    return { type: 'ended', how: 'completed', result: decodeFirst(completed.result?.payloads) };
   }
-  const failed = event.workflowExecutionFailedEventAttributes;
+  const failed = raw.workflowExecutionFailedEventAttributes;
   if (failed) {
-    const failure = readFailure(failed.failure);
+    const failure = decodeFailure(failed.failure);
     return { type: 'ended', how: 'failed', result: failure.details[0] ?? null, failure };
   }
-  const cancelled = event.workflowExecutionCanceledEventAttributes;
+  const cancelled = raw.workflowExecutionCanceledEventAttributes;
   if (cancelled) {
-    return { type: 'ended', how: 'cancelled', result: readFirst(cancelled.details?.payloads) };
+    return { type: 'ended', how: 'cancelled', result: decodeFirst(cancelled.details?.payloads) };
   }
-  if (event.workflowExecutionTerminatedEventAttributes) {
+  if (raw.workflowExecutionTerminatedEventAttributes) {
     return { type: 'ended', how: 'terminated', result: null };
   }
-  if (event.workflowExecutionTimedOutEventAttributes) {
+  if (raw.workflowExecutionTimedOutEventAttributes) {
     return { type: 'ended', how: 'timed-out', result: null };
   }
-  const continued = event.workflowExecutionContinuedAsNewEventAttributes;
+  const continued = raw.workflowExecutionContinuedAsNewEventAttributes;
   const [, carried] = continued?.input?.payloads ?? [];
   return continued
     ? {
         type: 'ended',
         how: 'continued',
         result: continued.newExecutionRunId,
-        carried: read(carried),
+        carried: decodePayload(carried),
       }
     : null;
 }

@@ -8,42 +8,42 @@ import type {
 import type { Outcome, Usage } from '../core/outcome.js';
 
 /**
- * A durable step of a run, as its history tells it. The same history gives the same steps, so a
- * reader that was away goes on by the `offset` of the last one that it has dealt with.
+ * A durable step of a run, derived from its history. The same history always gives the same steps, so a
+ * reader can resume after the `offset` of the last step that it has processed.
  */
 export type DurableEvent = DurableStep & {
-  /** Where this stands in the run: a text to hand back, not to be read. */
+  /** The step's place in the run, to pass back as `from`. Its format may change. */
   readonly offset: string;
   /** Unix time in ms, by the server. */
   readonly at: number;
 };
 
-/** `usage`: what the model call cost; absent where the history tells only of what came of it. */
+/** `usage`: what the model call cost; absent if this segment does not show the call. */
 export type DurableStep =
   | { readonly type: 'run-started'; readonly agent: string; readonly open: boolean }
-  /** The run goes on in a new segment of history, the `segment`th. */
+  /** The run continues in a new segment; `segment` is its number, from 1. */
   | { readonly type: 'segment-begun'; readonly segment: number; readonly runId: string }
   | { readonly type: 'turn-begun'; readonly turn: number }
-  /** Said by a person, by the engine, or a document that was found (`origin`). */
+  /** A message of a person or of the engine, or a retrieved document (see `origin`). */
   | { readonly type: 'message-said'; readonly message: UserMessage }
-  /** A step: its text, and in `calls` what the model asked for. */
+  /** A step: the text of the model's reply, and the calls that it requests. */
   | {
       readonly type: 'model-replied';
       readonly message: AssistantMessage;
       readonly usage?: Usage;
     }
-  /** An answer that did not keep to its contract, and what the model was told of it; never in the prompt of a later step. */
+  /** An answer that violates its contract, with the message to the model. Later prompts omit both. */
   | {
       readonly type: 'answer-refused';
       readonly message: AssistantMessage;
       readonly problem: string;
       readonly usage?: Usage;
     }
-  /** Handed to a worker or to another agent; a call that needs neither is only finished. */
+  /** A call was passed to a worker or to another agent. Other calls are only finished. */
   | { readonly type: 'call-begun'; readonly turn: number; readonly call: ToolCall }
-  /** Told in call order when all calls of the step have ended. */
+  /** Emitted in call order when all calls of the step have ended. */
   | { readonly type: 'call-finished'; readonly tool: string; readonly message: ToolMessage }
-  /** The model reads this summary in place of what it stands for. */
+  /** The model reads this summary in place of the messages that it replaces. */
   | {
       readonly type: 'transcript-compacted';
       readonly message: UserMessage;
@@ -59,9 +59,9 @@ export type DurableStep =
   | { readonly type: 'work-unblocked'; readonly on: string }
   | { readonly type: 'run-paused' }
   | { readonly type: 'run-resumed' }
-  /** Nothing is to be done until then; `until`: Unix time in ms. */
+  /** The run has nothing to do until then; `until`: Unix time in ms. */
   | { readonly type: 'wait-begun'; readonly for: 'message' }
   | { readonly type: 'wait-begun'; readonly for: 'time'; readonly until: number }
   | { readonly type: 'turn-ended'; readonly turn: number; readonly outcome: Outcome }
-  /** `reason`: the outcome's; `terminated` or `timed_out` where Temporal ended the run. */
+  /** `reason`: the outcome's reason; `terminated` or `timed_out` if Temporal ended the run. */
   | { readonly type: 'run-ended'; readonly reason: string; readonly outcome: Outcome };

@@ -1,17 +1,17 @@
 import { nextAction } from '../core/next-action.js';
 import type { RunState } from '../core/state.js';
-import { carriedState } from './projection/carried-state.js';
-import { endOfRun } from './end-of-run.js';
 import type { HistoryEvent } from './decode-event.js';
-import { createProjector, type BlockedSince, type Projection } from './projection.js';
 import type { DurableStep } from './durable-events.js';
+import { endOfRun } from './end-of-run.js';
 import { messageSteps, type MessageProgress } from './message-steps.js';
+import { createProjector, type BlockedSince, type Projection } from './projection.js';
+import { carriedState } from './projection/carried-state.js';
 
-/** Takes the facts of one segment in order and gives the steps that each of them tells of. */
-export type StepEmitter = (fact: HistoryEvent) => readonly DurableStep[];
+/** Takes the events of one segment in order, and returns the steps that each of them adds. */
+export type StepEmitter = (event: HistoryEvent) => readonly DurableStep[];
 
-/** What has been told already. */
-interface Told extends MessageProgress {
+/** What has been emitted so far. */
+interface Emitted extends MessageProgress {
   readonly blocked: ReadonlyMap<string, BlockedSince>;
   readonly paused: boolean;
   readonly wait: WaitBegun | null;
@@ -19,129 +19,141 @@ interface Told extends MessageProgress {
 
 type WaitBegun = Extract<DurableStep, { type: 'wait-begun' }>;
 
-const NOTHING: Told = { next: 0, turn: 0, ended: 0, blocked: new Map(), paused: false, wait: null };
-/** What is scheduled only within a turn that has truly begun. */
-const WORK: readonly string[] = ['callModel', 'retrieveDocuments', 'runTool', 'runFunction'];
+const NOTHING: Emitted = {
+  next: 0,
+  turn: 0,
+  ended: 0,
+  blocked: new Map(),
+  paused: false,
+  wait: null,
+};
+/** Activities that are scheduled only within a turn that has begun. */
+const TURN_WORK: readonly string[] = ['callModel', 'retrieveDocuments', 'runTool', 'runFunction'];
 
 /**
- * Tells a segment as steps, by what each fact changes in the retold run. A pure function of the facts,
- * so whoever begins at the segment's start hears the same.
+ * Creates the emitter of a segment: it turns each event into steps by what the event changes in the
+ * projected run. It is a pure function of the events, so every reader of a segment gets the same steps.
  *
- * A turn that should begin is told when something shows that it has: the run may as well go on in a
- * new segment first, and then it begins there. What is handed over says how far a segment came.
+ * A turn is emitted as begun only when an event proves that it has: until then the run may continue in
+ * a new segment, and the turn begins there. The carried state shows how far a segment came.
  */
 export function createStepEmitter(runId: string): StepEmitter {
   const projector = createProjector();
   const begunCalls = new Set<string>();
-  let told = NOTHING;
-  return (fact) => {
-    const begun = fact.type === 'started' ? carriedState(fact.carried) : null;
-    if (begun !== null) told = toldIn(begun);
-    projector.push(fact);
-    const view = projector.settled();
-    const over = fact.type === 'ended' ? carriedState(fact.carried) : null;
-    const said = messageSteps(
-      over === null ? view : handedOver(view, over),
-      told,
-      reached(fact, view),
+  let emitted = NOTHING;
+  return (event) => {
+    const carriedIn = event.type === 'started' ? carriedState(event.carried) : null;
+    if (carriedIn !== null) emitted = emittedIn(carriedIn);
+    projector.push(event);
+    const view = projector.processed();
+    const carriedOut = event.type === 'ended' ? carriedState(event.carried) : null;
+    const messages = messageSteps(
+      carriedOut === null ? view : withCarried(view, carriedOut),
+      emitted,
+      provenTurn(event, view),
     );
-    const now: Told = { ...(over === null ? toldBy(view) : toldIn(over)), ...said.told };
-    const steps = [
-      ...opening(fact, view, { begun, runId }),
-      ...unblocked(told, now, view),
-      ...said.steps,
-      ...callBegun(fact, view, begunCalls),
-      ...changes(told, now, view),
+    const before = emitted;
+    emitted = {
+      ...(carriedOut === null ? emittedBy(view) : emittedIn(carriedOut)),
+      ...messages.progress,
+    };
+    return [
+      ...startSteps(event, view, { carriedIn, runId }),
+      ...unblockedSteps(before, emitted, view),
+      ...messages.steps,
+      ...callSteps(event, view, begunCalls),
+      ...changeSteps(before, emitted, view),
     ];
-    told = now;
-    return steps;
   };
 }
 
-/** The turn that has begun for certain; 0 where the fact does not say. */
-function reached(fact: HistoryEvent, { state }: Projection): number {
-  if (fact.type === 'memo') return Number(fact.fields['turn'] ?? 0);
-  if (fact.type === 'ended') return carriedState(fact.carried)?.turn.number ?? 0;
-  const isWork = fact.type === 'scheduled' && WORK.includes(fact.activity);
+/** Returns the turn that an event proves to have begun; 0 if the event proves none. */
+function provenTurn(event: HistoryEvent, { state }: Projection): number {
+  if (event.type === 'memo') return Number(event.fields['turn'] ?? 0);
+  if (event.type === 'ended') return carriedState(event.carried)?.turn.number ?? 0;
+  const isWork = event.type === 'scheduled' && TURN_WORK.includes(event.activity);
   return isWork ? (state?.turn.number ?? 0) : 0;
 }
 
-/** What was said, as far as a segment came: no event tells of what the run did just before it left. */
-function handedOver(
-  { said, turns, paid }: Projection,
+/** Adds the messages of the carried state: no event shows what the run did just before it continued. */
+function withCarried(
+  { messages, turns, usageByMessage }: Projection,
   state: RunState,
-): Pick<Projection, 'said' | 'turns' | 'paid'> {
-  const { next, messages } = state.transcript;
-  const known = new Map([...said, ...messages].map((message) => [message.n, message]));
+): Pick<Projection, 'messages' | 'turns' | 'usageByMessage'> {
+  const { next, messages: carried } = state.transcript;
+  const known = new Map([...messages, ...carried].map((message) => [message.n, message]));
   const all = [...known.values()].filter(({ n }) => n < next);
-  return { said: all.toSorted((one, other) => one.n - other.n), turns, paid };
+  return { messages: all.toSorted((one, other) => one.n - other.n), turns, usageByMessage };
 }
 
-function toldBy({ state, blocked, ended }: Projection): Told {
+function emittedBy({ state, blocked, ended }: Projection): Emitted {
   if (state === null) return { ...NOTHING, blocked };
   const isIdle = blocked.size === 0 && ended === null;
-  const told = toldIn(state);
-  return { ...told, blocked, wait: isIdle ? told.wait : null };
+  const emitted = emittedIn(state);
+  return { ...emitted, blocked, wait: isIdle ? emitted.wait : null };
 }
 
-function toldIn(state: RunState): Told {
+function emittedIn(state: RunState): Emitted {
   const { transcript, turn, paused } = state;
-  const said = { next: transcript.next, turn: turn.number, ended: 0 };
-  return { ...NOTHING, ...said, paused, wait: waitOf(state) };
+  const progress = { next: transcript.next, turn: turn.number, ended: 0 };
+  return { ...NOTHING, ...progress, paused, wait: waitIn(state) };
 }
 
-function waitOf(state: RunState): WaitBegun | null {
-  // Whether it waits here or in a new segment makes no difference to a reader.
+function waitIn(state: RunState): WaitBegun | null {
+  // For a reader, a wait in a new segment is the same wait.
   const action = nextAction(state);
   if (action.type === 'await-message') return { type: 'wait-begun', for: 'message' };
   if (action.type !== 'await-time') return null;
   return { type: 'wait-begun', for: 'time', until: action.until };
 }
 
-function opening(
-  fact: HistoryEvent,
+function startSteps(
+  event: HistoryEvent,
   { input }: Projection,
-  { begun, runId }: { begun: RunState | null; runId: string },
+  { carriedIn, runId }: { carriedIn: RunState | null; runId: string },
 ): readonly DurableStep[] {
-  if (fact.type !== 'started') return [];
-  if (begun !== null) return [{ type: 'segment-begun', segment: begun.segments, runId }];
+  if (event.type !== 'started') return [];
+  if (carriedIn !== null) return [{ type: 'segment-begun', segment: carriedIn.segments, runId }];
   return [{ type: 'run-started', agent: input?.agent ?? '', open: input?.open === true }];
 }
 
-/** A probe of a blocked call is no second beginning. */
-function callBegun(
-  fact: HistoryEvent,
+/** Emits the start of a call once: the probe of a blocked call is not another start. */
+function callSteps(
+  event: HistoryEvent,
   { state, inFlight }: Projection,
   begunCalls: Set<string>,
 ): readonly DurableStep[] {
-  const flying = inFlight.get(fact.id);
-  if (!flying?.call || flying.activity === 'runFunction') return [];
-  if (begunCalls.has(flying.call.id)) return [];
-  begunCalls.add(flying.call.id);
-  return [{ type: 'call-begun', turn: state?.turn.number ?? 0, call: flying.call }];
+  const work = inFlight.get(event.id);
+  if (!work?.call || work.activity === 'runFunction') return [];
+  if (begunCalls.has(work.call.id)) return [];
+  begunCalls.add(work.call.id);
+  return [{ type: 'call-begun', turn: state?.turn.number ?? 0, call: work.call }];
 }
 
-/** Whatever was in the way of a run that ends, its end says. */
-function unblocked(before: Told, now: Told, { ended }: Projection): readonly DurableStep[] {
+/** Emits nothing for a run that has ended: its end says what blocked it. */
+function unblockedSteps(
+  before: Emitted,
+  now: Emitted,
+  { ended }: Projection,
+): readonly DurableStep[] {
   if (ended !== null) return [];
-  const freed = [...before.blocked.keys()].filter((on) => !now.blocked.has(on));
-  return freed.map((on) => ({ type: 'work-unblocked', on }));
+  const unblocked = [...before.blocked.keys()].filter((on) => !now.blocked.has(on));
+  return unblocked.map((on) => ({ type: 'work-unblocked', on }));
 }
 
-function changes(before: Told, now: Told, view: Projection): readonly DurableStep[] {
+function changeSteps(before: Emitted, now: Emitted, view: Projection): readonly DurableStep[] {
   const end = endOfRun({ view, terminatedWhy: '' });
   if (end !== null) return [{ type: 'run-ended', ...end }];
   const blocked = [...now.blocked].filter(([on, { reason }]) => {
     return before.blocked.get(on)?.reason !== reason;
   });
-  const waits = now.wait !== null && JSON.stringify(now.wait) !== JSON.stringify(before.wait);
+  const isNewWait = JSON.stringify(now.wait) !== JSON.stringify(before.wait);
   return [
-    ...blocked.map(([on, why]) => {
-      const { reason, message } = why;
+    ...blocked.map(([on, { reason, message }]) => {
       return { type: 'work-blocked', on, reason, message } as const;
     }),
     ...(now.paused && !before.paused ? [{ type: 'run-paused' } as const] : []),
     ...(before.paused && !now.paused ? [{ type: 'run-resumed' } as const] : []),
-    ...(waits && now.wait !== null ? [now.wait] : []),
+    ...(now.wait !== null && isNewWait ? [now.wait] : []),
   ];
 }

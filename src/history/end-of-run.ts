@@ -4,14 +4,14 @@ import { nothingSpent } from '../core/state.js';
 import type { EndedEvent } from './projection.js';
 import type { RunReading } from './read-run.js';
 
-/** How a run ended: in two words as everywhere, or over the head of the workflow. */
+/** How a run ended, by itself or by Temporal. */
 export interface EndOfRun {
-  /** The outcome's reason; `terminated` or `timed_out` where Temporal ended it. */
+  /** The outcome's reason; `terminated` or `timed_out` if Temporal ended the run. */
   readonly reason: string;
   readonly outcome: Outcome;
 }
 
-/** Null for a run that lives on, also in a further segment. */
+/** Returns null for a run that goes on, also in a further segment. */
 export function endOfRun(run: Pick<RunReading, 'view' | 'terminatedWhy'>): EndOfRun | null {
   const { ended, state } = run.view;
   if (ended === null || ended.how === 'continued') return null;
@@ -36,8 +36,8 @@ function outsideReason({ how }: EndedEvent): string {
 
 function messageOf({ how, failure }: EndedEvent, why: string): string {
   if (failure !== undefined) return failure.message;
-  const said = why === '' ? '' : `: ${why}`;
-  if (how === 'terminated') return `the workflow was terminated from outside${said}`;
-  if (how === 'timed-out') return 'the time that Temporal gave the whole workflow is over';
+  const suffix = why === '' ? '' : `: ${why}`;
+  if (how === 'terminated') return `the workflow was terminated from outside${suffix}`;
+  if (how === 'timed-out') return 'the workflow exceeded its execution timeout';
   return `the workflow ended (${how}) without an outcome`;
 }

@@ -10,17 +10,17 @@ import { isNotFound, oldestKeptSegment } from './segments.js';
 import { createStepEmitter } from './emit-steps.js';
 
 export interface EventsOptions {
-  /** The `offset` of the last event that is known; default: all that the server still keeps. */
+  /** The `offset` of the last known event; default: all events that the server still keeps. */
   readonly from?: string;
-  /** Ends the iteration; the run does not notice. */
+  /** Ends the iteration. The run is not affected. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * The durable steps of a run, those that were and those to come, through all its segments, by the
- * history's long poll: it needs no worker. Ends after `run-ended`. With `from`, exactly the events
- * behind that one. Rejects with a `NoRunError`, and with an `InputError` for an offset that there is
- * not, or not any more.
+ * Yields the durable events of a run, past and future, through all its segments. It follows the history
+ * by long polling and needs no worker. Ends after `run-ended`. With `from`, yields exactly the events
+ * after that one. Rejects with a `NoRunError`, and with an `InputError` for an offset that does not
+ * exist or is no longer kept.
  */
 export async function* followEvents(
   client: Client,
@@ -30,53 +30,53 @@ export async function* followEvents(
   const after = from === undefined ? null : readOffset(from);
   const { runId: newest } = await describeRun(client, id);
   const first = after?.runId ?? (await oldestKeptSegment(client, id, newest));
-  for await (const { runId, events } of followSteps(client, { id, runId: first, signal })) {
-    for (const event of events) {
-      if (after?.runId !== runId || isAfter(readOffset(event.offset), after)) yield event;
+  for await (const { runId, steps } of followSteps(client, { id, runId: first, signal })) {
+    for (const step of steps) {
+      if (after?.runId !== runId || isAfter(readOffset(step.offset), after)) yield step;
     }
   }
 }
 
-/** A fact of a history with the durable steps that it tells of. */
+/** A history event with the durable events that it adds. */
 export interface EventSteps {
-  /** Of the segment. */
+  /** Run id of the segment. */
   readonly runId: string;
-  readonly fact: HistoryEvent;
-  readonly events: readonly DurableEvent[];
+  readonly event: HistoryEvent;
+  readonly steps: readonly DurableEvent[];
 }
 
-/** The facts of a run from one segment on, as `followEvents` follows them. */
+/** Yields the history events of a run from one segment on, as `followEvents` follows them. */
 export async function* followSteps(
   client: Client,
   { id, runId: first, signal }: FollowOptions,
 ): AsyncGenerator<EventSteps, void, undefined> {
   for (let runId: string | null = first; runId !== null;) {
     const segment: string = runId;
-    const tell = createStepEmitter(segment);
+    const emit = createStepEmitter(segment);
     let last: HistoryEvent | undefined;
-    for await (const fact of segmentOf(client, { id, runId: segment, signal })) {
-      last = fact;
-      const events = tell(fact).map((step, index) => ({
+    for await (const event of followSegment(client, { id, runId: segment, signal })) {
+      last = event;
+      const steps = emit(event).map((step, index) => ({
         ...step,
-        offset: writeOffset({ runId: segment, event: fact.id, index }),
-        at: fact.at,
+        offset: writeOffset({ runId: segment, event: event.id, index }),
+        at: event.at,
       }));
-      yield { runId: segment, fact, events };
+      yield { runId: segment, event, steps };
     }
     if (signal.aborted) return;
     runId = nextRunId(last);
   }
 }
 
-async function* segmentOf(
+async function* followSegment(
   client: Client,
   segment: FollowOptions,
 ): AsyncGenerator<HistoryEvent, void, undefined> {
   try {
-    for await (const facts of segmentEvents(client, segment)) yield* facts;
+    for await (const events of segmentEvents(client, segment)) yield* events;
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    const message = `from: the server keeps no such part of run ${visible(segment.id)}, or not any more; leave it out`;
+    const message = `from: the server does not keep this part of run ${visible(segment.id)}; leave it out`;
     throw new InputError(message, { cause: error });
   }
 }

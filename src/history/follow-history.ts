@@ -2,29 +2,29 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type Client } from '@temporalio/client';
 import { decodeEvent, type RawEvent, type HistoryEvent } from './decode-event.js';
 
-/** What is followed: one segment of a run. */
+/** The segment of a run that is followed. */
 export interface FollowOptions {
   readonly id: string;
-  /** The segment; the first one to begin with where all are followed. */
+  /** Run id of the segment; of the first one if all are followed. */
   readonly runId: string;
-  /** Ends the following; the run does not notice. */
+  /** Stops following. The run is not affected. */
   readonly signal: AbortSignal;
 }
 
-/** A server that restarts is back within this time; after it, it is taken for gone. */
+/** A server that restarts is back within this time. After it, following fails. */
 const SILENCE_MS = 60_000;
 const PAUSE_MS = 1_000;
-/** The server answers a poll after 20 s at the latest, news or not; after this the connection is dead. */
+/** The server answers a poll within 20 s, also without new events. After this time, the connection is dead. */
 const POLL_MS = 40_000;
-/** Codes of gRPC: invalid argument, not found, permission denied, unimplemented, unauthenticated. */
+/** gRPC codes: invalid argument, not found, permission denied, unimplemented, unauthenticated. */
 const FINAL: readonly number[] = [3, 5, 7, 12, 16];
-/** As Temporal's API numbers the filters of a history. */
+/** Temporal's number of the history filter `CLOSE_EVENT`. */
 const CLOSE_EVENT = 2;
 
 /**
- * The facts of one segment, page by page, waiting for those to come by the history's long poll, which
- * needs no worker and disturbs nobody. Ends with the segment, or when the signal aborts; rejects
- * when the server stays away. `only: 'end'`: nothing but the last fact, however long the history.
+ * Yields the events of one segment, page by page, and waits for future ones by long polling, which needs
+ * no worker. Ends with the segment, or when the signal aborts. Rejects if the server stays unreachable.
+ * `only: 'end'`: yields only the last event, however long the history is.
  */
 export async function* segmentEvents(
   client: Client,
@@ -32,7 +32,7 @@ export async function* segmentEvents(
   { only }: { readonly only?: 'end' } = {},
 ): AsyncGenerator<readonly HistoryEvent[], void, undefined> {
   let token: Uint8Array | undefined;
-  let heardAt = Date.now();
+  let answeredAt = Date.now();
   let seen = 0;
   for (;;) {
     let page: Page;
@@ -40,14 +40,14 @@ export async function* segmentEvents(
       page = await nextPage(client, segment, { token, only });
     } catch (error) {
       if (segment.signal.aborted) return;
-      if (!mayPass(error) || Date.now() - heardAt > SILENCE_MS) throw error;
+      if (!isTransient(error) || Date.now() - answeredAt > SILENCE_MS) throw error;
       await pause(PAUSE_MS, undefined, { signal: segment.signal }).catch(() => undefined);
-      // From the start again: a server that was restarted need not know its old tokens.
+      // Starts again from the beginning: a restarted server may not know its old tokens.
       token = undefined;
       continue;
     }
-    heardAt = Date.now();
-    const fresh = page.events.map(decodeEvent).filter((fact) => fact.id > seen);
+    answeredAt = Date.now();
+    const fresh = page.events.map(decodeEvent).filter((event) => event.id > seen);
     seen = fresh.at(-1)?.id ?? seen;
     if (fresh.length > 0) yield fresh;
     if (page.token === undefined || segment.signal.aborted) return;
@@ -55,10 +55,10 @@ export async function* segmentEvents(
   }
 }
 
-/** The segment that follows one with this last fact; null where the run has ended. */
-export function nextRunId(fact: HistoryEvent | undefined | null): string | null {
-  if (fact?.type !== 'ended' || fact.how !== 'continued') return null;
-  return typeof fact.result === 'string' ? fact.result : null;
+/** Returns the run id of the next segment, given the last event of one; null if the run has ended. */
+export function nextRunId(last: HistoryEvent | undefined | null): string | null {
+  if (last?.type !== 'ended' || last.how !== 'continued') return null;
+  return typeof last.result === 'string' ? last.result : null;
 }
 
 interface Page {
@@ -72,7 +72,7 @@ async function nextPage(
   { id, runId, signal }: FollowOptions,
   { token, only }: { token: Uint8Array | undefined; only: 'end' | undefined },
 ): Promise<Page> {
-  const page = await cancelledBy(client, signal, () =>
+  const page = await callWithSignal(client, signal, () =>
     client.workflowService.getWorkflowExecutionHistory({
       namespace: client.options.namespace,
       execution: { workflowId: id, runId },
@@ -88,8 +88,8 @@ async function nextPage(
   };
 }
 
-/** The SDK leaves its listener on the signal, so each call has one of its own. */
-async function cancelledBy<T>(
+/** The SDK never removes its listener from the signal, so each call gets its own signal. */
+async function callWithSignal<T>(
   { connection }: Client,
   signal: AbortSignal,
   call: () => Promise<T>,
@@ -107,7 +107,7 @@ async function cancelledBy<T>(
   }
 }
 
-/** A run that is not there does not come back; a server that is away may. */
-function mayPass(error: unknown): boolean {
+/** Whether another try may succeed: an unreachable server may come back, a missing run does not. */
+function isTransient(error: unknown): boolean {
   return isGrpcServiceError(error) && !FINAL.includes(error.code);
 }

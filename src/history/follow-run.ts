@@ -6,14 +6,14 @@ export type { FollowOptions } from './follow-history.js';
 
 /** A run as of its newest event. */
 export interface FollowedRun {
-  /** Of the segment that is told of. */
+  /** Run id of the segment that the view shows. */
   readonly runId: string;
   readonly view: Projection;
 }
 
 /**
- * Follows a run through its segments by the history's long poll, which needs no worker and disturbs
- * nobody. Ends with the run, or when the signal aborts; rejects when the server stays away.
+ * Follows a run through its segments by long polling its history, which needs no worker. Ends with the
+ * run, or when the signal aborts. Rejects if the server stays unreachable.
  */
 export async function* followRun(
   client: Client,
@@ -21,8 +21,8 @@ export async function* followRun(
 ): AsyncGenerator<FollowedRun, void, undefined> {
   for (let runId: string | null = first; runId !== null;) {
     const projector = createProjector();
-    for await (const facts of segmentEvents(client, { id, runId, signal })) {
-      for (const fact of facts) projector.push(fact);
+    for await (const events of segmentEvents(client, { id, runId, signal })) {
+      for (const event of events) projector.push(event);
       yield { runId, view: projector.view() };
     }
     if (signal.aborted) return;

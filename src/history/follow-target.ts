@@ -2,32 +2,32 @@ import type { EndedTurn } from '../core/state.js';
 import { inTurn } from '../core/state.js';
 import type { Projection } from './projection.js';
 
-/** How far a run is followed: to its own end, or to that of one turn. */
+/** How far a run is followed: to its own end, or to the end of one turn. */
 export type FollowTarget = 'end' | { readonly turn: number };
 
 export type Reached =
   | { readonly type: 'run-ended' }
   | { readonly type: 'turn-ended'; readonly ended: EndedTurn }
-  /** The turn ended so long ago that the run does not remember how. */
+  /** The turn ended so long ago that the run no longer has its outcome. */
   | { readonly type: 'forgotten'; readonly turn: number };
 
-/** What somebody who follows a run up to there has come to; null: it goes on. */
-export function reached(view: Projection, until: FollowTarget): Reached | null {
-  const over = until === 'end' ? null : endOfTurn(view, until.turn);
-  if (over !== null) return over;
-  // A run that ends before a turn has begun ends that turn, too.
+/** Returns how a run has reached the target; null while it has not. */
+export function reached(view: Projection, target: FollowTarget): Reached | null {
+  const turnEnd = target === 'end' ? null : endOfTurn(view, target.turn);
+  if (turnEnd !== null) return turnEnd;
+  // A run that ends before a turn has begun ends that turn too.
   return view.ended === null || view.ended.how === 'continued' ? null : { type: 'run-ended' };
 }
 
 function endOfTurn({ turns, state }: Projection, turn: number): Reached | null {
-  const ended = [...turns, ...(state?.recent ?? [])].find((over) => over.turn === turn);
+  const ended = [...turns, ...(state?.recent ?? [])].find((one) => one.turn === turn);
   if (ended !== undefined) return { type: 'turn-ended', ended };
   return (state?.turn.number ?? 0) > turn ? { type: 'forgotten', turn } : null;
 }
 
 /**
- * What there is to follow in a run as it stands: the turn under way, else the next one, else the run's
- * end where that is near. Null for an open run that waits for a message.
+ * Returns what to follow in a run as it is now: the current turn, else the next one, else the end of a
+ * run that is ending. Returns null for an open run that waits for a message.
  */
 export function nextTarget(view: Projection): FollowTarget | null {
   const { state, input, cancelRequested } = view;

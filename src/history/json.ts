@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { History } from './decode-event.js';
 
-/** The parts of the SDK's dependencies that are needed here; they have no types of their own. */
+/** The parts of the SDK's dependencies that are used here; they have no types of their own. */
 interface ProtoJson {
   readonly fromJson: (type: object, json: object, options: object) => unknown;
   readonly toJson: (type: object, message: unknown) => unknown;
@@ -13,17 +13,17 @@ interface MessageType {
   readonly fromObject: (value: object) => unknown;
 }
 
-// A newer server or SDK may have written fields that this one does not know.
+// A newer server or SDK may have written fields that this version does not know.
 const READ_OPTIONS = { ignoreUnknownFields: true };
 
-/** A history as `historyToJson` and Temporal's own tools write it, parsed. Throws for what is none. */
+/** Parses a history as `historyToJson` and Temporal's tools write it. Throws if it is not a history. */
 export function historyFromJson(json: { readonly events: readonly unknown[] }): History {
   const { protoJson, type } = proto();
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that is what `type` describes
   return protoJson.fromJson(type, json, READ_OPTIONS) as History;
 }
 
-/** The history as JSON text, as Temporal's own tools read it. */
+/** Writes a history as JSON text that Temporal's tools can read. */
 export function historyToJson(history: History): string {
   const { protoJson, type } = proto();
   return JSON.stringify(protoJson.toJson(type, type.fromObject(history)), null, 2);
@@ -32,9 +32,8 @@ export function historyToJson(history: History): string {
 let loaded: { readonly protoJson: ProtoJson; readonly type: MessageType } | undefined;
 
 /**
- * The SDK's own functions for this mix two copies of protobufjs wherever npm has installed several,
- * as it does in a fresh project (`type must be a Type`). So here everything comes from the copy that
- * the message types were made with.
+ * Loads protobufjs and the message types from one copy. The SDK's own functions mix two copies if npm
+ * has installed several, as in a new project, and then fail with `type must be a Type`.
  */
 function proto(): NonNullable<typeof loaded> {
   if (loaded !== undefined) return loaded;

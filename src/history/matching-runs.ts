@@ -1,22 +1,22 @@
 import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import type { History } from './decode-event.js';
 
-/** A run as it stands: its newest segment with all that is recorded of it. */
+/** A run with the history of its newest segment. */
 export interface MatchingRun {
   readonly id: string;
   readonly runId: string;
   readonly history: History;
 }
 
-/** What matched and is no run to look at; filled while the runs are read. */
+/** What matched the query and was skipped, counted while the runs are read. */
 export interface SkipCounts {
-  /** Workflows that are no agents, by their type. */
+  /** Workflows that are not agents, by type. */
   readonly others: Map<string, number>;
-  /** Segments that have been continued; the run itself is another one. */
+  /** Segments that were continued; the run matches by its newest segment. */
   earlier: number;
-  /** Deleted, or past its retention, since the server listed it. */
+  /** Runs that were deleted, or whose retention ended, after the server listed them. */
   gone: number;
-  /** There are more than were asked for. */
+  /** More runs match than were requested. */
   more: boolean;
 }
 
@@ -25,26 +25,26 @@ export function createSkipCounts(): SkipCounts {
 }
 
 /**
- * The runs of agents that a visibility query finds, at most `limit` of them, each with its history.
- * The next one is fetched when it is asked for. Rejects where the server refuses the query.
+ * Yields the runs of agents that a visibility query finds, at most `limit`, each with its history. Each
+ * history is fetched when it is needed. Rejects if the server refuses the query.
  */
 export async function* matchingRuns(
   client: Client,
   { query, limit }: { readonly query: string; readonly limit: number },
-  passedOver: SkipCounts,
+  skipped: SkipCounts,
 ): AsyncGenerator<MatchingRun, void, undefined> {
   let found = 0;
   for await (const { type, status, workflowId: id, runId } of client.workflow.list({ query })) {
     if (type !== 'agent') {
-      passedOver.others.set(type, (passedOver.others.get(type) ?? 0) + 1);
+      skipped.others.set(type, (skipped.others.get(type) ?? 0) + 1);
     } else if (status.name === 'CONTINUED_AS_NEW') {
-      passedOver.earlier += 1;
+      skipped.earlier += 1;
     } else if (found === limit) {
-      passedOver.more = true;
+      skipped.more = true;
       return;
     } else {
       const history = await historyOf(client, { id, runId });
-      if (history === null) passedOver.gone += 1;
+      if (history === null) skipped.gone += 1;
       else {
         found += 1;
         yield { id, runId, history };

@@ -1,24 +1,25 @@
 import type { Message } from '../core/transcript/messages.js';
-import type { Projection } from './projection.js';
 import type { DurableStep } from './durable-events.js';
+import type { Projection } from './projection.js';
 
+/** How far the messages and turns of a segment have been emitted. */
 export interface MessageProgress {
   /** Number of the next message. */
   readonly next: number;
   readonly turn: number;
-  /** Turns that have ended in this segment. */
+  /** How many turns have ended in this segment. */
   readonly ended: number;
 }
 
-/** What was said since, with the ends and beginnings of turns in between, up to turn `reached`. */
+/** Returns new messages as steps, with the starts and ends of turns in between, up to turn `upTo`. */
 export function messageSteps(
-  { said, turns, paid }: Pick<Projection, 'said' | 'turns' | 'paid'>,
+  { messages, turns, usageByMessage }: Pick<Projection, 'messages' | 'turns' | 'usageByMessage'>,
   before: MessageProgress,
-  reached: number,
-): { readonly steps: readonly DurableStep[]; readonly told: MessageProgress } {
-  const upTo = Math.max(before.turn, reached);
-  const fresh = said.filter(({ n, turn }) => n >= before.next && turn <= upTo);
-  const ends = turns.slice(before.ended).filter(({ turn }) => turn <= upTo);
+  upTo: number,
+): { readonly steps: readonly DurableStep[]; readonly progress: MessageProgress } {
+  const lastTurn = Math.max(before.turn, upTo);
+  const fresh = messages.filter(({ n, turn }) => n >= before.next && turn <= lastTurn);
+  const ends = turns.slice(before.ended).filter(({ turn }) => turn <= lastTurn);
   const touched = [...new Set([...fresh, ...ends].map(({ turn }) => turn))];
   const steps = touched
     .toSorted((one, other) => one - other)
@@ -26,14 +27,14 @@ export function messageSteps(
       ...(turn > before.turn ? [{ type: 'turn-begun', turn } as const] : []),
       ...fresh
         .filter((message) => message.turn === turn)
-        .flatMap((message) => step(message, { said, paid })),
+        .flatMap((message) => toSteps(message, { messages, usageByMessage })),
       ...ends
         .filter((end) => end.turn === turn)
         .map(({ outcome }) => ({ type: 'turn-ended', turn, outcome }) as const),
     ]);
   return {
     steps,
-    told: {
+    progress: {
       next: (fresh.at(-1)?.n ?? before.next - 1) + 1,
       turn: Math.max(before.turn, ...touched),
       ended: before.ended + ends.length,
@@ -41,35 +42,35 @@ export function messageSteps(
   };
 }
 
-function step(
+function toSteps(
   message: Message,
-  { said, paid }: Pick<Projection, 'said' | 'paid'>,
+  { messages, usageByMessage }: Pick<Projection, 'messages' | 'usageByMessage'>,
 ): readonly DurableStep[] {
-  const cost = paid.get(message.n);
+  const cost = usageByMessage.get(message.n);
   const usage = cost && { usage: cost };
   switch (message.role) {
     case 'user':
-      // What the model is told of a refused answer is told with the answer.
+      // The message that explains a refused answer is part of the step of that answer.
       if (message.side) return [];
       return message.compacts === undefined
         ? [{ type: 'message-said', message }]
         : [{ type: 'transcript-compacted', message, ...usage }];
     case 'assistant':
       return message.side
-        ? [{ type: 'answer-refused', message, problem: problemOf(message.n, said), ...usage }]
+        ? [{ type: 'answer-refused', message, problem: findProblem(message.n, messages), ...usage }]
         : [{ type: 'model-replied', message, ...usage }];
     case 'tool':
-      return [{ type: 'call-finished', tool: findTool(message.callId, said), message }];
+      return [{ type: 'call-finished', tool: findTool(message.callId, messages), message }];
   }
 }
 
-/** What the model was told of the answer with this number: it is said right behind it. */
-function problemOf(answer: number, said: readonly Message[]): string {
-  return said.find(({ n }) => n === answer + 1)?.text ?? '';
+/** Returns the message to the model about a refused answer, which directly follows the answer. */
+function findProblem(answer: number, messages: readonly Message[]): string {
+  return messages.find(({ n }) => n === answer + 1)?.text ?? '';
 }
 
-function findTool(callId: string, said: readonly Message[]): string {
-  for (const message of said.toReversed()) {
+function findTool(callId: string, messages: readonly Message[]): string {
+  for (const message of messages.toReversed()) {
     const call = message.role === 'assistant' && message.calls?.find(({ id }) => id === callId);
     if (call) return call.name;
   }

@@ -1,7 +1,7 @@
 import { show } from '../core/input/input.js';
 import { InputError } from '../core/errors.js';
 
-/** A place in a run's history: the `index`th step that event `event` of a segment tells of. */
+/** A place in a run's history: one of the steps that event `event` of a segment adds. */
 export interface Offset {
   readonly runId: string;
   readonly event: number;
@@ -13,16 +13,18 @@ export function writeOffset({ runId, event, index }: Offset): string {
   return `${runId}:${event}:${index}`;
 }
 
-/** Throws an `InputError` for what is no offset. */
+/** Parses what `writeOffset` wrote. Throws an `InputError` for any other text. */
 export function readOffset(text: string): Offset {
   const [, runId, event, index] = /^([\w-]{1,64}):(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
   if (runId === undefined) {
-    throw new InputError(`from: ${show(text)} is no offset; give the one of an event, or none`);
+    throw new InputError(
+      `from: expected the offset of an event, got ${show(text)}; leave it out for all events`,
+    );
   }
   return { runId, event: Number(event), index: Number(index) };
 }
 
-/** Whether `one` comes after `other`, in the same segment. */
+/** Whether `one` comes after `other`; both are of the same segment. */
 export function isAfter(one: Offset, other: Offset): boolean {
   return one.event > other.event || (one.event === other.event && one.index > other.index);
 }

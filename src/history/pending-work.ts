@@ -10,34 +10,35 @@ type RawActivity = NonNullable<
 >;
 type RawFailure = NonNullable<RawActivity['lastFailure']>;
 
-/** As Temporal's API numbers the states of pending activities and workflow tasks. */
+/** Temporal's numbers of the states of pending activities and workflow tasks. */
 const SCHEDULED = 1;
 const STARTED = 2;
 const CANCEL_REQUESTED = 3;
 
-/** An activity that has not ended, as the server sees it; all times are Unix time in ms. */
+/** An activity that has not ended, as the server shows it. All times are Unix time in ms. */
 export interface PendingActivity {
   readonly activityId: string;
   /** From 1. */
   readonly attempt: number;
-  /** When a worker took this attempt up; null while none has. */
+  /** When a worker took this attempt; null while none has. */
   readonly startedAt: number | null;
-  /** When this attempt could be taken up: in the future while the server waits before trying again. */
+  /** When this attempt is available to workers; in the future while the server delays a retry. */
   readonly dueAt: number;
-  /** By an operator. */
+  /** Whether an operator has paused it. */
   readonly paused: boolean;
-  /** What its failed attempts have left behind. */
+  /** The reports of its failed attempts. */
   readonly reports: readonly AttemptReport[];
 }
 
 /** What a run waits for. */
 export interface PendingWork {
-  /** By activity id. */
+  /** Pending activities by id. */
   readonly activities: ReadonlyMap<string, PendingActivity>;
-  /** Since when the workflow itself waits for a worker; null when it does not. Unix time in ms. */
+  /** Since when the workflow itself waits for a worker, in Unix time in ms; null if it does not. */
   readonly workflowDueAt: number | null;
 }
 
+/** Returns the pending work in the description of a run. */
 export function pendingWork({ raw }: WorkflowExecutionDescription): PendingWork {
   const activities = (raw.pendingActivities ?? []).map(readActivity);
   const task = raw.pendingWorkflowTask;
@@ -59,16 +60,16 @@ function readActivity(raw: RawActivity): PendingActivity {
     paused: raw.paused ?? false,
     reports: [
       ...reportsIn(raw.heartbeatDetails?.payloads),
-      ...failures(raw.lastFailure).flatMap(({ applicationFailureInfo }) =>
+      ...causeChain(raw.lastFailure).flatMap(({ applicationFailureInfo }) =>
         reportsIn(applicationFailureInfo?.details?.payloads),
       ),
     ],
   };
 }
 
-/** A timeout carries the failure of the attempt before as its cause. */
-function failures(failure: RawFailure | null | undefined): readonly RawFailure[] {
-  return failure ? [failure, ...failures(failure.cause)] : [];
+/** A timeout has the failure of the previous attempt as its cause. */
+function causeChain(failure: RawFailure | null | undefined): readonly RawFailure[] {
+  return failure ? [failure, ...causeChain(failure.cause)] : [];
 }
 
 function reportsIn(payloads: readonly Payload[] | null | undefined): readonly AttemptReport[] {
@@ -81,7 +82,7 @@ function reportsIn(payloads: readonly Payload[] | null | undefined): readonly At
   });
 }
 
-/** The reports in what an activity recorded; none where it recorded something else. */
+/** Returns the reports in the result or failure of an activity; none if it holds something else. */
 export function reportsOf(recorded: unknown): readonly AttemptReport[] {
   const reports: unknown = isObject(recorded) ? recorded['reports'] : null;
   return Array.isArray(reports) ? reports.filter(isReport) : [];

@@ -4,7 +4,7 @@ import type { Outcome, Usage } from '../core/outcome.js';
 import type { EndedTurn, RunState } from '../core/state.js';
 import type { HistoryEvent } from './decode-event.js';
 import {
-  copyOf,
+  copyProjectionState,
   emptyProjectionState,
   type BlockedSince,
   type EndedEvent,
@@ -13,80 +13,86 @@ import {
 } from './projection/state.js';
 import { applyHistoryEvent } from './projection/apply-event.js';
 
-export { outcomeOf, type BlockedSince, type EndedEvent, type InFlight } from './projection/state.js';
+export {
+  outcomeOf,
+  type BlockedSince,
+  type EndedEvent,
+  type InFlight,
+} from './projection/state.js';
 
-/** A run as its history tells it. */
+/** A run as its history shows it. */
 export interface Projection {
   /** Null until the agent is loaded. */
   readonly state: RunState | null;
   readonly input: RunInput | null;
-  /** All that was said, as far as these events tell: in the first segment from the beginning. */
-  readonly said: readonly Message[];
-  /** What the model calls of this segment cost, by number of the message that each brought. */
-  readonly paid: ReadonlyMap<number, Usage>;
+  /** All messages in these events: in the first segment from the beginning. */
+  readonly messages: readonly Message[];
+  /** What the model calls of this segment cost, by the number of the message that each produced. */
+  readonly usageByMessage: ReadonlyMap<number, Usage>;
   /** Turns that have ended in this segment, oldest first. */
   readonly turns: readonly EndedTurn[];
-  /** By the id of the scheduling event, which is the activity's id too. */
+  /** Activities in flight, by the id of the event that scheduled them. */
   readonly inFlight: ReadonlyMap<number, InFlight>;
-  /** Call id, or `model` → why it stands still. */
+  /** Why work is blocked, by call id or by the kind of work, such as `model`. */
   readonly blocked: ReadonlyMap<string, BlockedSince>;
   readonly ended: EndedEvent | null;
-  /** The run's own outcome, once it has ended; null where it left none. */
+  /** The run's own outcome, once it has ended; null if it left none. */
   readonly outcome: Outcome | null;
   readonly cancelRequested: boolean;
   /** Unix time in ms; null before the first event. */
   readonly startedAt: number | null;
-  /** Id of the newest event told; 0 before the first. */
+  /** Id of the newest event; 0 before the first. */
   readonly lastEvent: number;
 }
 
-/** Takes the events of a history one by one, in order, and shows the run as of then. */
+/** Takes the events of a history one by one, in order, and projects the run as of then. */
 export interface Projector {
-  push(fact: HistoryEvent): void;
-  /** A snapshot: later events do not change it. What the workflow has yet to look at is told ahead. */
+  push(event: HistoryEvent): void;
+  /** Returns a snapshot, including events that the workflow has yet to process. */
   view(): Projection;
-  /** A snapshot of what the workflow has looked at: nothing in it is taken back by what comes later. */
-  settled(): Projection;
+  /** Returns a snapshot of what the workflow has processed. Later events take nothing of it back. */
+  processed(): Projection;
 }
 
 /**
- * Retells a run from its history with the same reducer that the workflow uses, so it works while no
- * worker is up. It only reads: where a history holds something unknown, that is passed over.
+ * Creates a projector, which applies a history to the reducer that the workflow uses. It needs no
+ * worker, and it skips what it cannot interpret.
  *
- * What happened before a workflow task (an activity ended) is told after what people said in it: an
- * update, which the history has behind it, or a signal. In this order the workflow hears of them.
+ * Events before a workflow task, such as the end of an activity, are applied after the messages that
+ * the task brings: updates, which the history has after them, and signals. The workflow processes them
+ * in this order.
  */
 export function createProjector(): Projector {
-  const told = emptyProjectionState();
+  const projection = emptyProjectionState();
   const held: HistoryEvent[] = [];
-  let looked = false;
+  let isTaskCompleted = false;
   const release = (): void => {
-    for (const fact of held.splice(0)) applyHistoryEvent(told, fact);
-    looked = false;
+    for (const event of held.splice(0)) applyHistoryEvent(projection, event);
+    isTaskCompleted = false;
   };
   return {
-    push(fact) {
-      told.lastEvent = fact.id;
-      if (fact.type === 'task-completed') looked = true;
-      if (looked && (OPENING.includes(fact.type) || isNews(fact))) release();
-      if (isNews(fact)) {
-        held.push(fact);
+    push(event) {
+      projection.lastEvent = event.id;
+      if (event.type === 'task-completed') isTaskCompleted = true;
+      if (isTaskCompleted && (NEXT_TASK.includes(event.type) || isHeld(event))) release();
+      if (isHeld(event)) {
+        held.push(event);
         return;
       }
-      if (!TRANSPARENT.includes(fact.type)) release();
-      applyHistoryEvent(told, fact);
+      if (!NEUTRAL.includes(event.type)) release();
+      applyHistoryEvent(projection, event);
     },
     view() {
-      const ahead = copyOf(told);
-      for (const fact of held) applyHistoryEvent(ahead, fact);
-      return shown(ahead, told.lastEvent);
+      const ahead = copyProjectionState(projection);
+      for (const event of held) applyHistoryEvent(ahead, event);
+      return snapshot(ahead, projection.lastEvent);
     },
-    settled: () => shown(copyOf(told), told.lastEvent),
+    processed: () => snapshot(copyProjectionState(projection), projection.lastEvent),
   };
 }
 
-/** What a workflow task is begun for, and therefore hears of behind the words of people. */
-const NEWS: readonly HistoryEvent['type'][] = [
+/** Events that cause a workflow task, so the workflow processes them after the messages. */
+const HELD: readonly HistoryEvent['type'][] = [
   'completed',
   'failed',
   'cancelled',
@@ -95,10 +101,10 @@ const NEWS: readonly HistoryEvent['type'][] = [
   'cancel-requested',
   'timer-fired',
 ];
-/** What stands behind everything that the workflow task before it dealt with. */
-const OPENING: readonly HistoryEvent['type'][] = ['task-started', 'signal'];
-/** What may stand between the news and the moment at which the workflow has heard of them. */
-const TRANSPARENT: readonly HistoryEvent['type'][] = [
+/** Events after everything that the previous workflow task processed. */
+const NEXT_TASK: readonly HistoryEvent['type'][] = ['task-started', 'signal'];
+/** Events that may come between a held event and the moment at which the workflow processes it. */
+const NEUTRAL: readonly HistoryEvent['type'][] = [
   'update',
   'signal',
   'task-started',
@@ -106,20 +112,20 @@ const TRANSPARENT: readonly HistoryEvent['type'][] = [
   'other',
 ];
 
-function isNews(fact: HistoryEvent): boolean {
-  return NEWS.includes(fact.type);
+function isHeld(event: HistoryEvent): boolean {
+  return HELD.includes(event.type);
 }
 
-function shown(told: ProjectionState, lastEvent: number): Projection {
-  const { state, input, said, paid, turns, inFlight, blocked } = told;
-  const { ended, outcome, cancelRequested, startedAt } = told;
-  const seen = { state, input, said, paid, turns, inFlight, blocked };
-  return { ...seen, ended, outcome, cancelRequested, startedAt, lastEvent };
+function snapshot(projection: ProjectionState, lastEvent: number): Projection {
+  const { state, input, messages, usageByMessage, turns, inFlight, blocked } = projection;
+  const { ended, outcome, cancelRequested, startedAt } = projection;
+  const work = { state, input, messages, usageByMessage, turns, inFlight, blocked };
+  return { ...work, ended, outcome, cancelRequested, startedAt, lastEvent };
 }
 
-/** The run as all of these events tell it. */
-export function project(facts: Iterable<HistoryEvent>): Projection {
+/** Returns the run as of the last of these events. */
+export function project(events: Iterable<HistoryEvent>): Projection {
   const projector = createProjector();
-  for (const fact of facts) projector.push(fact);
+  for (const event of events) projector.push(event);
   return projector.view();
 }

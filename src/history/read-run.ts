@@ -9,62 +9,66 @@ import { decodeEvent, type History, type HistoryEvent } from './decode-event.js'
 import { project, type Projection } from './projection.js';
 import { NoRunError } from '../core/errors.js';
 
-/** A run as the server knows it at this moment; no worker is asked. */
+/** A run as the server knows it at this moment. */
 export interface RunReading {
   readonly id: string;
-  /** Of the newest segment. */
+  /** Run id of the newest segment. */
   readonly runId: string;
   readonly taskQueue: string;
-  /** As the input names it; empty where the input names none. */
+  /** The agent's name from the input; empty if the input names none. */
   readonly agent: string;
   readonly description: WorkflowExecutionDescription;
   readonly history: History;
-  readonly facts: readonly HistoryEvent[];
+  /** The decoded events of `history`. */
+  readonly events: readonly HistoryEvent[];
   readonly view: Projection;
-  /** Why somebody terminated it; empty where nobody did, or said. */
+  /** The reason given for its termination; empty if it was not terminated or no reason was given. */
   readonly terminatedWhy: string;
 }
 
-/** The description of a run. Rejects with a `NoRunError`. */
+/** Describes a run without reading its history. Rejects with a `NoRunError`. */
 export async function describeRun(
   client: Client,
   id: string,
 ): Promise<WorkflowExecutionDescription> {
-  const description = await client.workflow.getHandle(id).describe().catch(asNoRun(id));
+  const description = await client.workflow.getHandle(id).describe().catch(rethrowNotFound(id));
   if (description.type === 'agent') return description;
   throw new NoRunError(
-    `"${visible(id)}" is a workflow of type "${visible(description.type)}", no run of an agent of perdure`,
+    `"${visible(id)}" is a workflow of type "${visible(description.type)}", not a run of perdure`,
   );
 }
 
-/** Reads a run's description and its whole history. Rejects with a `NoRunError`. */
+/** Reads the description of a run and the history of its newest segment. Rejects with a `NoRunError`. */
 export async function readRun(client: Client, id: string): Promise<RunReading> {
   const description = await describeRun(client, id);
   const { runId, taskQueue } = description;
-  const history = await client.workflow.getHandle(id, runId).fetchHistory().catch(asNoRun(id));
-  const events = history.events ?? [];
-  const facts = events.map(decodeEvent);
-  const last = events.at(-1)?.workflowExecutionTerminatedEventAttributes;
+  const history = await client.workflow
+    .getHandle(id, runId)
+    .fetchHistory()
+    .catch(rethrowNotFound(id));
+  const raw = history.events ?? [];
+  const events = raw.map(decodeEvent);
+  const last = raw.at(-1)?.workflowExecutionTerminatedEventAttributes;
   return {
     id,
     runId,
     taskQueue,
-    agent: agentOf(facts),
+    agent: agentName(events),
     description,
     history,
-    facts,
-    view: project(facts),
+    events,
+    view: project(events),
     terminatedWhy: last?.reason ?? '',
   };
 }
 
-/** The agent that a run's first event asks for; empty where it names none. */
-function agentOf([started]: readonly HistoryEvent[]): string {
+/** Returns the agent that a run's first event names; empty if it names none. */
+function agentName([started]: readonly HistoryEvent[]): string {
   if (started?.type !== 'started' || !isObject(started.input)) return '';
   return textField(started.input, 'agent');
 }
 
-function asNoRun(id: string): (error: unknown) => never {
+function rethrowNotFound(id: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
     throw new NoRunError(`there is no run "${visible(id)}"`, { cause: error });

@@ -3,14 +3,14 @@ import { isObject, textField } from '../core/json.js';
 import { describeRun, readRun, type RunReading } from './read-run.js';
 import { readSegmentStart } from './segments.js';
 
-/** The agent that a run was started for; empty where its input names none. Rejects with a `NoRunError`. */
+/** Returns the name of a run's agent; empty if its input names none. Rejects with a `NoRunError`. */
 export async function readAgentName(client: Client, id: string): Promise<string> {
   const { runId } = await describeRun(client, id);
   const { input } = (await readSegmentStart(client, id, runId)) ?? {};
   return isObject(input) ? textField(input, 'agent') : '';
 }
 
-/** A run, the run that it was forked from, and so on. A run that the server has forgotten ends the list. */
+/** Returns a run, the run that it was forked from, and so on, up to a run that the server does not keep. */
 export async function readLineage(client: Client, id: string): Promise<readonly string[]> {
   const lineage: string[] = [];
   for (let run: string | undefined = id; run !== undefined && !lineage.includes(run);) {

@@ -10,105 +10,104 @@ import { NoRunError } from '../core/errors.js';
 
 export interface RunTranscript extends TranscriptPage {
   /**
-   * From this number on nothing is missing up to the end of the range; the range's own beginning
-   * where all of it is there. What the server does not keep and no archive has is missing.
+   * From this number on, the range is complete; the start of the range if nothing is missing. Messages
+   * are missing if neither the server nor the archive keeps them.
    */
   readonly completeFrom: number;
-  /** The run's own messages begin here; those before it are of the run that it was forked from. */
+  /** The number of the run's own first message. Earlier ones are of the run that it was forked from. */
   readonly ownFrom: number;
-  /** Of the first segment: an id may be given to another run when the server has forgotten this one. */
+  /** Run id of the first segment. When the server forgets a run, another one may get the same id. */
   readonly runId: string;
-  /** What tools have made and later calls can name, oldest first; absent where there is nothing. */
+  /** The artifacts that tools have created, oldest first; absent if there are none. */
   readonly artifacts?: readonly Artifact[];
 }
 
-type Wish = TranscriptRange & { readonly archive: Archive };
+type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
 
 /**
- * What was said in a run, by number, through all its segments: from the history, and from the archive
- * what the server does not keep any more. A summary that was made for the model stands where it was
- * made, with `compacts`. Answers that were refused have numbers too, which are left out unless `side`
- * asks for them. Before the messages of a run that was forked stand those of the other one, as it has
- * them. Needs no worker. Rejects with a `NoRunError`.
+ * Reads the messages of a run through all its segments: from the history, and from the archive those
+ * that the server no longer keeps. A summary for the model stands where it was made, with `compacts`.
+ * Refused answers have numbers too; they are omitted unless `side` is set. The messages of a forked run
+ * begin with those of its source. Needs no worker. Rejects with a `NoRunError`.
  */
-export async function transcriptOf(
+export async function readTranscript(
   client: Client,
   id: string,
-  { archive, side = false, ...range }: Wish,
+  { archive, side = false, ...range }: TranscriptRequest,
 ): Promise<RunTranscript> {
   const run = await readRun(client, id);
   const { transcript, forkedFrom, artifacts } = run.view.state ?? {};
   const total = transcript?.next ?? 0;
-  const wanted = { from: Math.max(0, range.from ?? 0), to: Math.min(range.to ?? total, total) };
+  const bounds = { from: Math.max(0, range.from ?? 0), to: Math.min(range.to ?? total, total) };
   const ownFrom = forkedFrom?.at ?? 0;
   const found = new Map<number, Message>();
   await addOwn(
     found,
     { client, archive, run },
-    { ...wanted, from: Math.max(wanted.from, ownFrom) },
+    { ...bounds, from: Math.max(bounds.from, ownFrom) },
   );
-  if (forkedFrom !== undefined && wanted.from < ownFrom) {
-    const before = { from: wanted.from, to: Math.min(wanted.to, ownFrom) };
-    add(found, await messagesOfSource(client, forkedFrom, { ...before, archive }));
+  if (forkedFrom !== undefined && bounds.from < ownFrom) {
+    const before = { from: bounds.from, to: Math.min(bounds.to, ownFrom) };
+    add(found, await readSource(client, forkedFrom, { ...before, archive }));
   }
   return {
     messages: [...found.values()]
       .filter((message) => side || !isSide(message))
-      .filter(({ n }) => n >= wanted.from && n < wanted.to)
+      .filter(({ n }) => n >= bounds.from && n < bounds.to)
       .toSorted((one, other) => one.n - other.n),
     total,
-    completeFrom: gapIn(found, wanted)?.to ?? wanted.from,
+    completeFrom: gapIn(found, bounds)?.to ?? bounds.from,
     ownFrom,
-    runId: firstOf(run).firstRunId,
+    runId: startOf(run).firstRunId,
     ...(artifacts && { artifacts }),
   };
 }
 
-/** What a run has said itself. */
+/** Adds the run's own messages, newest segment first. */
 async function addOwn(
   found: Map<number, Message>,
   { client, archive, run }: { client: Client; archive: Archive; run: RunReading },
-  wanted: Stretch,
+  bounds: Range,
 ): Promise<void> {
-  add(found, run.view.said);
-  let { before } = firstOf(run);
-  while (before !== '' && gapIn(found, wanted) !== null) {
-    const segment = await readSegment(client, run.id, before);
+  add(found, run.view.messages);
+  let { previousRunId } = startOf(run);
+  while (previousRunId !== '' && gapIn(found, bounds) !== null) {
+    const segment = await readSegment(client, run.id, previousRunId);
     if (segment === null) break;
-    add(found, segment.view.said);
-    before = segment.before;
+    add(found, segment.view.messages);
+    ({ previousRunId } = segment);
   }
-  const gap = gapIn(found, wanted);
-  if (gap !== null) add(found, await archived(client, archive, { run, gap }));
+  const gap = gapIn(found, bounds);
+  if (gap !== null) add(found, await readArchive(client, archive, { run, gap }));
 }
 
-/** A younger run of the same id has nothing to do with it. */
-async function messagesOfSource(
+/** Returns none if the id now belongs to a newer run. */
+async function readSource(
   client: Client,
   { run, runId }: ForkPoint,
-  wish: Wish,
+  request: TranscriptRequest,
 ): Promise<readonly Message[]> {
   try {
-    if (firstOf(await readRun(client, run)).firstRunId !== runId) return [];
-    return (await transcriptOf(client, run, { ...wish, side: true })).messages;
+    if (startOf(await readRun(client, run)).firstRunId !== runId) return [];
+    return (await readTranscript(client, run, { ...request, side: true })).messages;
   } catch (error) {
     if (error instanceof NoRunError) return [];
     throw error;
   }
 }
 
-interface Stretch {
+interface Range {
   readonly from: number;
   readonly to: number;
 }
 
-/** What a newer segment has told is not told again. */
+/** Adds messages; those of a newer segment, added before, are kept. */
 function add(found: Map<number, Message>, messages: readonly Message[]): void {
   for (const message of messages) if (!found.has(message.n)) found.set(message.n, message);
 }
 
-/** From the first number that is not there to behind the last one. */
-function gapIn(found: ReadonlyMap<number, Message>, { from, to }: Stretch): Stretch | null {
+/** Returns the range from the first missing number to the last one; null if none is missing. */
+function gapIn(found: ReadonlyMap<number, Message>, { from, to }: Range): Range | null {
   let end = to;
   while (end > from && found.has(end - 1)) end -= 1;
   let begin = from;
@@ -116,18 +115,21 @@ function gapIn(found: ReadonlyMap<number, Message>, { from, to }: Stretch): Stre
   return begin === end ? null : { from: begin, to: end };
 }
 
-function firstOf({ facts: [started] }: RunReading): { before: string; firstRunId: string } {
-  return started?.type === 'started' ? started : { before: '', firstRunId: '' };
+function startOf({ events: [started] }: RunReading): {
+  previousRunId: string;
+  firstRunId: string;
+} {
+  return started?.type === 'started' ? started : { previousRunId: '', firstRunId: '' };
 }
 
-async function archived(
+async function readArchive(
   client: Client,
   archive: Archive,
-  { run, gap }: { run: RunReading; gap: Stretch },
+  { run, gap }: { run: RunReading; gap: Range },
 ): Promise<readonly Message[]> {
   const { namespace } = client.options;
   try {
-    const place = { namespace, id: run.id, firstRunId: firstOf(run).firstRunId };
+    const place = { namespace, id: run.id, firstRunId: startOf(run).firstRunId };
     return await archive.read(place, gap);
   } catch (error) {
     if (error instanceof ArchiveError) return [];

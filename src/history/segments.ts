@@ -3,17 +3,17 @@ import { decodeEvent, type HistoryEvent } from './decode-event.js';
 import { project, type Projection } from './projection.js';
 import type { EventOf } from './projection/state.js';
 
-/** A segment of a run that was left behind. */
+/** An earlier segment of a run. */
 export interface Segment {
   readonly view: Projection;
-  /** Run id of the segment before; empty in the first one. */
-  readonly before: string;
+  /** Run id of the previous segment; empty in the first one. */
+  readonly previousRunId: string;
 }
 
-/** Of gRPC: there is no such thing, or there cannot be one, as the server finds of an id that is none. */
-const NOT_THERE: readonly (number | null)[] = [5, 3];
+/** gRPC codes not found and invalid argument, which the server uses for an id that cannot exist. */
+const NOT_FOUND: readonly (number | null)[] = [5, 3];
 
-/** A whole segment; null where the server does not keep it any more. */
+/** Reads a whole segment; null if the server no longer keeps it. */
 export async function readSegment(
   client: Client,
   id: string,
@@ -21,20 +21,20 @@ export async function readSegment(
 ): Promise<Segment | null> {
   try {
     const { events } = await client.workflow.getHandle(id, runId).fetchHistory();
-    const facts = (events ?? []).map(decodeEvent);
-    return { view: project(facts), before: previousRunId(facts) };
+    const decoded = (events ?? []).map(decodeEvent);
+    return { view: project(decoded), previousRunId: previousRunId(decoded) };
   } catch (error) {
     if (isNotFound(error)) return null;
     throw error;
   }
 }
 
-/** Run id of the segment before the one that these facts begin; empty in a run's first one. */
+/** Returns the run id of the previous segment, given the events of one; empty for the first segment. */
 export function previousRunId([started]: readonly HistoryEvent[]): string {
-  return started?.type === 'started' ? started.before : '';
+  return started?.type === 'started' ? started.previousRunId : '';
 }
 
-/** How a segment began; null where the server does not keep it any more. */
+/** Reads the first event of a segment; null if the server no longer keeps it. */
 export async function readSegmentStart(
   client: Client,
   id: string,
@@ -46,28 +46,32 @@ export async function readSegmentStart(
       execution: { workflowId: id, runId },
       maximumPageSize: 1,
     });
-    const [fact] = (history?.events ?? []).map(decodeEvent);
-    return fact?.type === 'started' ? fact : null;
+    const [event] = (history?.events ?? []).map(decodeEvent);
+    return event?.type === 'started' ? event : null;
   } catch (error) {
     if (isNotFound(error)) return null;
     throw error;
   }
 }
 
-/** The first segment of the run that the server still keeps. `runId`: of any one that it does. */
-export async function oldestKeptSegment(client: Client, id: string, runId: string): Promise<string> {
+/** Returns the run id of the oldest segment that the server keeps. `runId`: of any segment that it keeps. */
+export async function oldestKeptSegment(
+  client: Client,
+  id: string,
+  runId: string,
+): Promise<string> {
   const first = (await readSegmentStart(client, id, runId))?.firstRunId ?? '';
   if (first !== '' && (await readSegmentStart(client, id, first)) !== null) return first;
   for (let kept = runId; ;) {
-    const before = (await readSegmentStart(client, id, kept))?.before ?? '';
-    if (before === '' || (await readSegmentStart(client, id, before)) === null) return kept;
-    kept = before;
+    const previous = (await readSegmentStart(client, id, kept))?.previousRunId ?? '';
+    if (previous === '' || (await readSegmentStart(client, id, previous)) === null) return kept;
+    kept = previous;
   }
 }
 
-/** The server has no such segment. */
+/** Whether the error says that the server has no such segment. */
 export function isNotFound(error: unknown): boolean {
   if (error instanceof WorkflowNotFoundError) return true;
   const code: number | null = isGrpcServiceError(error) ? error.code : null;
-  return NOT_THERE.includes(code);
+  return NOT_FOUND.includes(code);
 }

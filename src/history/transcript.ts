@@ -1,35 +1,35 @@
 import type { BlobStore } from '../storage/blob-store.js';
 import type { BlobRef, Message, ToolCall } from '../core/transcript/messages.js';
 
-/** A stretch of a transcript, both ends from 0: the first message wanted, the first not wanted. */
+/** A range of message numbers, from 0: `from` is the first one included, `to` the first one excluded. */
 export interface MessageRange {
   readonly from?: number | undefined;
   readonly to?: number | undefined;
 }
 
 export interface TranscriptRange extends MessageRange {
-  /** Side branches too: the answers that were refused, and what the model was told of them. */
+  /** Whether to include side branches: refused answers, and the messages to the model about them. */
   readonly side?: boolean | undefined;
 }
 
 /**
- * The same messages with each text that lies in the blob store in full. `onMissing` hears of those
- * that cannot be had here; they stay as the model saw them, by head and tail.
+ * Returns the messages with the full texts from the blob store. A text that cannot be read stays as the
+ * model saw it, shortened to head and tail; `onMissing` is called with the reason.
  */
 export async function withFullText(
   messages: readonly Message[],
   blobs: BlobStore,
   onMissing: (why: string) => void,
 ): Promise<readonly Message[]> {
-  return await Promise.all(messages.map(async (message) => await whole(message)));
+  return await Promise.all(messages.map(async (message) => await expand(message)));
 
-  async function whole(message: Message): Promise<Message> {
+  async function expand(message: Message): Promise<Message> {
     const text = await textOf(message, message.text);
     if (message.role !== 'assistant' || message.calls === undefined) return { ...message, text };
-    return { ...message, text, calls: await Promise.all(message.calls.map(wholeCall)) };
+    return { ...message, text, calls: await Promise.all(message.calls.map(expandCall)) };
   }
 
-  async function wholeCall(call: ToolCall): Promise<ToolCall> {
+  async function expandCall(call: ToolCall): Promise<ToolCall> {
     return { ...call, arguments: await textOf(call, call.arguments) };
   }
 

@@ -1,15 +1,15 @@
 import { nextAction } from '../core/next-action.js';
 import type { Projection } from './projection.js';
 
-/** What a living run waits for. */
+/** What an open run waits for. */
 export type Waiting =
   | { readonly type: 'message' }
-  /** For `resume`. */
+  /** The run is paused and waits for `resume`. */
   | { readonly type: 'paused' }
   /** `until`: Unix time in ms. */
   | { readonly type: 'time'; readonly until: number };
 
-/** What the run waits for, blocks apart; null while it works, and before it has begun. */
+/** Returns what a run waits for, other than blocked work; null while it works and before it starts. */
 export function waitingFor({ state, inFlight, ended }: Projection): Waiting | null {
   if (state === null || ended !== null || inFlight.size > 0) return null;
   const action = nextAction(state);

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isLoopback, type ListenSettings } from './live-options.js';
 import { verifyToken, type TokenScope } from './run-token.js';
 
-/** Why a request is not served. */
+/** Why a request is refused. */
 export interface Refusal {
   readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 503;
   readonly message: string;
@@ -11,22 +11,26 @@ export interface Refusal {
 }
 
 /**
- * Who may ask at all, and for what. A page in a browser can have requests made to this machine under a
- * name of its own (DNS rebinding), or from its own origin: the headers show both.
+ * Returns what a request may read, or why it is refused. Checks Host and Origin first: a web page can
+ * make a browser send requests to this machine under a name of its own (DNS rebinding) or from its own
+ * origin.
  */
-export function admissionOf(
+export function authorize(
   { headers }: Pick<IncomingMessage, 'headers'>,
   { host, token }: Pick<ListenSettings, 'host' | 'token'>,
 ): TokenScope | Refusal {
-  const named = headers.host ?? '';
-  if (isLoopback(host) && !isLoopback(nameIn(named))) {
-    return { status: 403, message: 'Host is not this machine: ask by 127.0.0.1 or localhost' };
-  }
-  const { origin } = headers;
-  if (origin !== undefined && !isOf(origin, named)) {
+  const requested = headers.host ?? '';
+  if (isLoopback(host) && !isLoopback(withoutPort(requested))) {
     return {
       status: 403,
-      message: 'Origin is another one: pages of other sites may not read runs',
+      message: 'Host: expected this machine; send the request to 127.0.0.1 or localhost',
+    };
+  }
+  const { origin } = headers;
+  if (origin !== undefined && !isOriginOf(origin, requested)) {
+    return {
+      status: 403,
+      message: 'Origin: expected the origin of this server; pages of other sites may not read runs',
     };
   }
   if (token === '') return { type: 'all' };
@@ -35,17 +39,16 @@ export function admissionOf(
     verifyToken(given, token) ?? {
       status: 401,
       message:
-        'give the token of PERDURE_LIVE_TOKEN, or a token of this run that has not expired: ' +
-        'Authorization: Bearer …',
+        'Authorization: expected "Bearer" with the token of PERDURE_LIVE_TOKEN, or with a token of ' +
+        'this run that has not expired',
     }
   );
 }
 
-/** Without the port. */
-function nameIn(host: string): string {
+function withoutPort(host: string): string {
   return host.replace(/:\d+$/, '');
 }
 
-function isOf(origin: string, host: string): boolean {
+function isOriginOf(origin: string, host: string): boolean {
   return URL.canParse(origin) && new URL(origin).host === host.toLowerCase();
 }

@@ -4,23 +4,23 @@ import type { Duplex } from 'node:stream';
 import type { Refusal } from './admission.js';
 import type { LiveLimits } from './live-limits.js';
 
-/** Seconds after which a reader that was turned away may come back. */
+/** Seconds after which a refused reader may try again. */
 const RETRY_AFTER = 5;
 
-/** Who is connected, counted against the limits. */
+/** The connections of a server, counted against its limits. */
 export interface Connections {
-  /** Lets a connection read a stream until it is closed. Returns why it may not, else null. */
+  /** Lets a connection read a stream until it is closed. Returns null, or why it is refused. */
   admit(socket: Socket): Refusal | null;
 }
 
 /**
- * Keeps the connections of a server within its limits. A connection on which no stream is read costs
- * nobody else a place: of those, the newest stay, so that idle ones cannot keep readers out.
+ * Keeps the connections of a server within its limits. Connections that read no stream are counted
+ * separately, and only the newest of them stay, so that idle ones cannot keep readers out.
  */
 export function guardConnections(server: Server, limits: LiveLimits): Connections {
   const waiting = new Set<Socket>();
   const reading = new Set<Duplex>();
-  const byClient = new Map<string, number>();
+  const streamsByClient = new Map<string, number>();
 
   server.on('connection', (socket) => {
     waiting.add(socket);
@@ -30,7 +30,7 @@ export function guardConnections(server: Server, limits: LiveLimits): Connection
     waiting.delete(oldest);
     oldest.destroy();
   });
-  // A second request on a connection that is being read would wait for the end of the stream.
+  // A second request on the connection of a stream would wait for the end of the stream.
   server.on('dropRequest', (_request, socket) => {
     if (reading.has(socket)) socket.destroy();
   });
@@ -38,30 +38,30 @@ export function guardConnections(server: Server, limits: LiveLimits): Connection
   return {
     admit(socket) {
       const client = clientOf(socket);
-      const own = byClient.get(client) ?? 0;
+      const own = streamsByClient.get(client) ?? 0;
       if (reading.size >= limits.streams) {
-        const message = `${limits.streams} streams are read at once, and no more; try again later`;
+        const message = `streams: at most ${limits.streams} at once; try again later`;
         return { status: 503, message, retryAfter: RETRY_AFTER };
       }
       if (own >= limits.streamsPerClient) {
-        const message = `one client reads ${limits.streamsPerClient} streams at once at most; close some`;
+        const message = `streams: at most ${limits.streamsPerClient} per client at once; close some`;
         return { status: 429, message, retryAfter: RETRY_AFTER };
       }
       waiting.delete(socket);
       reading.add(socket);
-      byClient.set(client, own + 1);
+      streamsByClient.set(client, own + 1);
       socket.once('close', () => {
         reading.delete(socket);
-        const left = (byClient.get(client) ?? 1) - 1;
-        if (left > 0) byClient.set(client, left);
-        else byClient.delete(client);
+        const left = (streamsByClient.get(client) ?? 1) - 1;
+        if (left > 0) streamsByClient.set(client, left);
+        else streamsByClient.delete(client);
       });
       return null;
     },
   };
 }
 
-/** The address, without what one machine may choose freely: the lower half of an IPv6 address. */
+/** Returns the address without the part that one machine may choose: the lower half of an IPv6 address. */
 function clientOf({ remoteAddress = '' }: Socket): string {
   const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/, '').replace(/%.*$/, '');
   if (!isIPv6(address)) return address;

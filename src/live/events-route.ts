@@ -1,18 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError } from '@temporalio/client';
 import { InputError, NoRunError } from '../core/errors.js';
-import { visibleJson } from '../core/text/hidden.js';
 import { show } from '../core/text/format-value.js';
+import { visibleJson } from '../core/text/hidden.js';
 import type { Refusal } from './admission.js';
-import type { RunStreams, OpenedStream } from './run-streams.js';
-import { liveResponse } from './live-response.js';
 import type { Exchange, Route } from './http-server.js';
+import { liveResponse } from './live-response.js';
+import type { OpenedStream, RunStreams } from './run-streams.js';
 import type { StreamEvent } from './stream-events.js';
 
-/** A reader whose line broke comes back after so many milliseconds. */
+/** Milliseconds after which a browser reconnects when its connection broke. */
 const RETRY_MS = 1_000;
 const PACKET_UNITS = 64 * 1024;
-/** Of gRPC: the server says that what it was asked about cannot be. */
+/** gRPC code: the server says that a request can never succeed. */
 const INVALID_ARGUMENT = 3;
 const UNAVAILABLE: Refusal = {
   status: 503,
@@ -21,25 +21,25 @@ const UNAVAILABLE: Refusal = {
 };
 
 /**
- * A run's stream as server-sent events: `data` is one event as JSON, `id` its position, which
+ * Serves a run's stream as server-sent events: `data` is one event as JSON, `id` its position, which
  * `Last-Event-ID` or `?after=` brings back.
  */
-export function eventsRoute(feeds: () => Promise<RunStreams>): Route {
-  /** Most readers get the very same events, so each is written down once. */
-  const written = new WeakMap<StreamEvent, string>();
-  const textOf = (event: StreamEvent): string => {
-    const known = written.get(event);
+export function eventsRoute(streams: () => Promise<RunStreams>): Route {
+  /** Most readers get the same event objects, so each is serialized once. */
+  const serialized = new WeakMap<StreamEvent, string>();
+  const serialize = (event: StreamEvent): string => {
+    const known = serialized.get(event);
     if (known !== undefined) return known;
     const { position, ...data } = event;
     const text = `id: ${position}\ndata: ${visibleJson(data)}\n\n`;
-    written.set(event, text);
+    serialized.set(event, text);
     return text;
   };
   return async (exchange) => {
     const { response } = exchange;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
-    const opened = await openInTime(feeds, exchange, gone.signal);
+    const opened = await openInTime(streams, exchange, gone.signal);
     if ('status' in opened) return opened;
     if (gone.signal.aborted) {
       opened.close();
@@ -47,18 +47,18 @@ export function eventsRoute(feeds: () => Promise<RunStreams>): Route {
     }
     if (opened.isPast) {
       opened.close();
-      // Tells a browser not to come back.
+      // Status 204 stops a browser from reconnecting.
       response.writeHead(204).end();
       return null;
     }
     const live = liveResponse(exchange, {
       type: 'text/event-stream',
-      signOfLife: ':\n\n',
+      keepAlive: ':\n\n',
     });
     try {
       await live.write(`retry: ${RETRY_MS}\n\n`);
       for await (const batch of opened.batches) {
-        for (const text of packets(batch.map((event) => textOf(event)))) await live.write(text);
+        for (const text of packets(batch.map((event) => serialize(event)))) await live.write(text);
       }
     } catch (error) {
       if (!live.gone.aborted) throw error;
@@ -70,7 +70,7 @@ export function eventsRoute(feeds: () => Promise<RunStreams>): Route {
   };
 }
 
-/** What may be sent in one go: of a slow reader no more waits in memory than that, or one event. */
+/** Joins texts to packets, so that no more than one packet, or one event, waits for a slow reader. */
 function* packets(texts: readonly string[]): Generator<string> {
   let packet = '';
   for (const text of texts) {
@@ -83,30 +83,30 @@ function* packets(texts: readonly string[]): Generator<string> {
   if (packet !== '') yield packet;
 }
 
-/** Finds the run for as long as a reader may be kept waiting. */
+/** Opens the stream, or returns a refusal after `openMs`. */
 async function openInTime(
-  feeds: () => Promise<RunStreams>,
+  streams: () => Promise<RunStreams>,
   { asked: { id, after }, limits: { openMs } }: Exchange,
   signal: AbortSignal,
 ): Promise<OpenedStream | Refusal> {
-  const opening = feeds().then((all) => openStream(all, id, { after, signal }));
+  const opening = streams().then((all) => openStream(all, id, { after, signal }));
   const late = new AbortController();
   const timeout = pause(openMs, null, { signal: late.signal }).catch(() => null);
   const opened = await Promise.race([opening, timeout]);
   late.abort();
   if (opened !== null) return opened;
-  // It may be found yet, when nobody waits for it any more.
-  opening.then((one) => 'close' in one && one.close()).catch(() => undefined);
+  // It may still open after the refusal was sent.
+  opening.then((stream) => 'close' in stream && stream.close()).catch(() => undefined);
   return UNAVAILABLE;
 }
 
 async function openStream(
-  feeds: RunStreams,
+  streams: RunStreams,
   id: string,
   options: { readonly after: string; readonly signal: AbortSignal },
 ): Promise<OpenedStream | Refusal> {
   try {
-    return await feeds.open(id, options);
+    return await streams.open(id, options);
   } catch (error) {
     if (error instanceof NoRunError) return { status: 404, message: error.message };
     if (error instanceof InputError) return { status: 400, message: error.message };

@@ -2,13 +2,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { hostname } from 'node:os';
 import { visibleJson } from '../core/text/hidden.js';
 import { visible } from '../core/text/summaries.js';
-import { admissionOf, type Refusal } from './admission.js';
+import { authorize, type Refusal } from './admission.js';
 import { guardConnections, type Connections } from './connections.js';
 import { defaultLimits, type LiveLimits } from './live-limits.js';
 import { isLoopback, type ListenSettings } from './live-options.js';
 import { show } from '../core/text/format-value.js';
 
-/** What a route is called with. */
+/** A request, with what a route needs to answer it. */
 export interface Exchange {
   readonly asked: LiveRequest;
   readonly request: IncomingMessage;
@@ -16,50 +16,50 @@ export interface Exchange {
   readonly limits: LiveLimits;
 }
 
-/** Answers a request about a run. Returns why it does not, before anything was sent, else null. */
+/** Answers a request about a run. Returns null, or a refusal if nothing was sent yet. */
 export type Route = (exchange: Exchange) => Promise<Refusal | null>;
 
 export interface LiveHttpServer {
-  /** By which others reach it. */
+  /** The address for other processes. */
   readonly url: string;
-  /** Breaks off what is being read. */
+  /** Closes all connections, also those that are being read. */
   close(): Promise<void>;
 }
 
-/** How often the server looks for connections that have taken too long. */
-const LOOK_MS = 1_000;
+/** How often the server checks for connections that are too slow. */
+const CHECK_EVERY_MS = 1_000;
 
-/** Serves `GET /runs/:id/:route`. Rejects where it cannot listen, with the place in the message. */
+/** Serves `GET /runs/:id/:route`. Rejects if it cannot listen; the message names the address. */
 export async function startHttpServer(
-  place: ListenSettings,
+  settings: ListenSettings,
   routes: Readonly<Record<string, Route>>,
 ): Promise<LiveHttpServer> {
-  const limits = { ...defaultLimits(), ...place.limits };
+  const limits = { ...defaultLimits(), ...settings.limits };
   const server = createServer({
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
-    connectionsCheckingInterval: Math.min(LOOK_MS, limits.headersMs),
+    connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, limits.headersMs),
   });
-  // A connection has one request: a stream ends with it, and an answer too.
+  // Each connection serves one request and ends with its response.
   server.maxRequestsPerSocket = 1;
   const connections = guardConnections(server, limits);
   server.on('request', (request, response) => {
     response.shouldKeepAlive = false;
-    answer({ place, routes, limits, connections }, { request, response }).catch(() =>
+    respond({ settings, routes, limits, connections }, { request, response }).catch(() =>
       response.destroy(),
     );
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => {
-      const at = `${place.host}:${place.port}`;
-      reject(new Error(`the live view cannot be served at ${at}: ${cause.message}`, { cause }));
+      const at = `${settings.host}:${settings.port}`;
+      reject(new Error(`live streams cannot be served at ${at}: ${cause.message}`, { cause }));
     });
-    server.listen(place.port, place.host, resolve);
+    server.listen(settings.port, settings.host, resolve);
   });
   const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : place.port;
+  const port = typeof address === 'object' && address !== null ? address.port : settings.port;
   return {
-    url: `http://${reachable(place.host)}:${port}`,
+    url: `http://${publicHost(settings.host)}:${port}`,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -68,8 +68,8 @@ export async function startHttpServer(
   };
 }
 
-interface Serving {
-  readonly place: ListenSettings;
+interface ServerContext {
+  readonly settings: ListenSettings;
   readonly routes: Readonly<Record<string, Route>>;
   readonly limits: LiveLimits;
   readonly connections: Connections;
@@ -77,8 +77,8 @@ interface Serving {
 
 type Http = Pick<Exchange, 'request' | 'response'>;
 
-async function answer(serving: Serving, { request, response }: Http): Promise<void> {
-  const refusal = await served(serving, { request, response });
+async function respond(context: ServerContext, { request, response }: Http): Promise<void> {
+  const refusal = await serve(context, { request, response });
   if (refusal === null || response.destroyed) return;
   const { status, message, retryAfter } = refusal;
   response.writeHead(status, {
@@ -90,17 +90,17 @@ async function answer(serving: Serving, { request, response }: Http): Promise<vo
   response.end(`${visibleJson({ error: message })}\n`);
 }
 
-/** Returns why a request is not served; null where it is. Nothing of a run is looked at before. */
-async function served(
-  { place, routes, limits, connections }: Serving,
+/** Returns null if the request is served, or why it is refused. Reads nothing of a run before that. */
+async function serve(
+  { settings, routes, limits, connections }: ServerContext,
   { request, response }: Http,
 ): Promise<Refusal | null> {
-  const scope = admissionOf(request, place);
+  const scope = authorize(request, settings);
   if ('status' in scope) return scope;
-  const asked = readRequest(request, Object.keys(routes));
+  const asked = parseRequest(request, Object.keys(routes));
   if ('status' in asked) return asked;
   if (scope.type === 'run') {
-    // As of a run that is not there, so that nobody finds out which there are.
+    // The same response as for a missing run, so that a token does not reveal which runs exist.
     if (scope.id !== asked.id) {
       return { status: 404, message: `there is no run "${visible(asked.id)}"` };
     }
@@ -112,41 +112,41 @@ async function served(
   return (await routes[asked.route]?.({ asked, request, response, limits })) ?? null;
 }
 
-/** Who listens everywhere is reached by the machine's name. */
-function reachable(host: string): string {
+/** Returns the host for URLs: the name of the machine if the server listens on all addresses. */
+function publicHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return hostname();
   return host.includes(':') && !isLoopback(host) ? `[${host}]` : host.replace(/^::1$/, '[::1]');
 }
 
-/** What a reader asks for: `GET /runs/:id/:route?after=…`. */
+/** A parsed request: `GET /runs/:id/:route?after=…`. */
 interface LiveRequest {
   readonly id: string;
   readonly route: string;
-  /** The position behind which to begin; empty where none is given. */
+  /** The position to begin after; empty if none is given. */
   readonly after: string;
 }
 
-/** Reads a request, or says what is wrong with it. `routes`: the names there are. */
-function readRequest(
+/** Parses a request, or returns why it is invalid. `routes`: the names of all routes. */
+function parseRequest(
   { method, headers, url = '' }: Pick<IncomingMessage, 'method' | 'headers' | 'url'>,
   routes: readonly string[],
 ): LiveRequest | Refusal {
   if (method !== 'GET') return { status: 405, message: `method: expected GET, got ${method}` };
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) {
-    return bad('body: expected none; a GET has no body here');
+    return bad('body: expected none, got one; send GET without a body');
   }
   if (!url.startsWith('/') || !URL.canParse(url, 'http://localhost')) {
     return bad(`path: expected /runs/:id/${routes.join(' or ')}, got ${show(url)}`);
   }
   const { pathname, search, searchParams } = new URL(url, 'http://localhost');
-  const [, written = '', route = ''] = /^\/runs\/([^/]+)\/(\w+)$/.exec(pathname) ?? [];
+  const [, encoded = '', route = ''] = /^\/runs\/([^/]+)\/(\w+)$/.exec(pathname) ?? [];
   if (!routes.includes(route)) {
     const known = routes.map((one) => `/runs/:id/${one}`);
-    return { status: 404, message: `there is only ${known.join(' and ')}` };
+    return { status: 404, message: `path: expected ${known.join(' or ')}, got ${show(pathname)}` };
   }
-  const id = decoded(written);
-  if (id === null) return bad(`id: expected percent-encoded UTF-8, got ${show(written)}`);
-  if (decoded(search) === null) {
+  const id = decode(encoded);
+  if (id === null) return bad(`id: expected percent-encoded UTF-8, got ${show(encoded)}`);
+  if (decode(search) === null) {
     return bad(`query: expected percent-encoded UTF-8, got ${show(search)}`);
   }
   const unknown = [...searchParams.keys()].find((name) => name !== 'after');
@@ -154,12 +154,12 @@ function readRequest(
   const [after = '', ...more] = searchParams.getAll('after');
   if (more.length > 0) return bad('after: expected one position, got several');
   const last = headers['last-event-id'];
-  // Browsers repeat the address with their first request, and add how far they have come since.
+  // A browser that reconnects repeats the URL and adds its last position as a header.
   return { id, route, after: typeof last === 'string' && last !== '' ? last : after };
 }
 
-/** Null for what is no percent-encoding of UTF-8. */
-function decoded(text: string): string | null {
+/** Returns null if the text is not percent-encoded UTF-8. */
+function decode(text: string): string | null {
   try {
     return decodeURIComponent(text);
   } catch {

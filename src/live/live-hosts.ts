@@ -2,8 +2,10 @@ import { hostname } from 'node:os';
 import { isLoopback } from './live-options.js';
 import type { LiveWorker } from './worker-files.js';
 
-/** Names of the machines, beside this one, whose workers may be read: PERDURE_LIVE_HOSTS. */
-export function readLiveHosts(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+/** Returns PERDURE_LIVE_HOSTS: the machines, besides this one, whose workers may be read. */
+export function readLiveHosts(
+  env: Readonly<Record<string, string | undefined>>,
+): readonly string[] {
   return (env['PERDURE_LIVE_HOSTS'] ?? '')
     .split(',')
     .map((host) => host.trim().toLowerCase())
@@ -11,8 +13,8 @@ export function readLiveHosts(env: Readonly<Record<string, string | undefined>>)
 }
 
 /**
- * The address at which a worker may be asked, and given its token: on this machine where it says that it
- * runs here, or a machine that the user has named. Null where it may not.
+ * Returns the URL at which a worker may be read and sent its token: on this machine if the worker says
+ * that it runs here, or on a machine that the user has named. Returns null for any other address.
  */
 export function reachableUrl(
   { url, host }: Pick<LiveWorker, 'url' | 'host'>,
@@ -20,7 +22,7 @@ export function reachableUrl(
 ): string | null {
   const {
     protocol,
-    hostname: named,
+    hostname: name,
     port,
     username,
     password,
@@ -31,8 +33,8 @@ export function reachableUrl(
   const rest = `${username}${password}${search}${hash}`;
   if (protocol !== 'http:' || rest !== '' || pathname !== '/') return null;
   const isHere = host === hostname();
-  if (isLoopback(named)) return isHere ? new URL(url).origin : null;
-  // It serves all addresses of this machine: the nearest one cannot lead anywhere else.
-  if (isHere && named === hostname().toLowerCase()) return `http://127.0.0.1:${port || '80'}`;
-  return hosts.includes(named) ? new URL(url).origin : null;
+  if (isLoopback(name)) return isHere ? new URL(url).origin : null;
+  // The worker listens on all addresses of this machine; the loopback address cannot lead elsewhere.
+  if (isHere && name === hostname().toLowerCase()) return `http://127.0.0.1:${port || '80'}`;
+  return hosts.includes(name) ? new URL(url).origin : null;
 }

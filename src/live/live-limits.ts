@@ -1,47 +1,47 @@
 import { readFileSync } from 'node:fs';
 
-/** What readers may take of a worker at most. */
+/** Limits on what readers may use of a worker. */
 export interface LiveLimits {
-  /** Streams that are read at once, by all clients. */
+  /** Streams open at once, of all clients. */
   readonly streams: number;
-  /** Streams that one client reads at once. A client is an address; of IPv6, a /64 network. */
+  /** Streams open at once per client. A client is an IPv4 address or an IPv6 /64 network. */
   readonly streamsPerClient: number;
-  /** Connections that have not asked for a stream yet. With one more, the oldest is closed. */
+  /** Connections that have not requested a stream yet. With one more, the oldest is closed. */
   readonly waiting: number;
-  /** Milliseconds in which the headers of a request have to arrive. */
+  /** Milliseconds within which the headers of a request must arrive. */
   readonly headersMs: number;
-  /** Milliseconds in which a whole request has to arrive. */
+  /** Milliseconds within which a whole request must arrive. */
   readonly requestMs: number;
-  /** Milliseconds in which a run has to be found for a reader; after it the answer is 503. */
+  /** Milliseconds within which the run must be found; otherwise the response is 503. */
   readonly openMs: number;
-  /** Milliseconds in which a reader has to take what was sent; after it the connection is closed. */
+  /** Milliseconds within which a reader must take what was sent; otherwise it is disconnected. */
   readonly stalledMs: number;
 }
 
 const TIMES = { headersMs: 5_000, requestMs: 10_000, openMs: 15_000, stalledMs: 60_000 };
-const MOST_STREAMS = 512;
-const MOST_WAITING = 256;
-const LEAST = 16;
+const MAX_STREAMS = 512;
+const MAX_WAITING = 256;
+const MIN_SHARE = 16;
 
 /**
- * The limits where none are given. Readers get at most three of eight file descriptors that the process
- * may open: the rest is for Temporal, models, and tools.
+ * Returns the default limits. Readers get at most three eighths of the file descriptors that the
+ * process may open; the rest is for Temporal, models, and tools.
  */
 export function defaultLimits(descriptors: number = descriptorLimit()): LiveLimits {
-  const streams = share(descriptors / 4, MOST_STREAMS);
+  const streams = share(descriptors / 4, MAX_STREAMS);
   return {
     streams,
     streamsPerClient: Math.ceil(streams / 2),
-    waiting: share(descriptors / 8, MOST_WAITING),
+    waiting: share(descriptors / 8, MAX_WAITING),
     ...TIMES,
   };
 }
 
-function share(part: number, most: number): number {
-  return Math.max(LEAST, Math.min(most, Math.floor(part)));
+function share(part: number, max: number): number {
+  return Math.max(MIN_SHARE, Math.min(max, Math.floor(part)));
 }
 
-/** Infinity where the system does not say: Node raises its own limit as far as it may. */
+/** Returns Infinity if the system does not say: Node raises its own limit as far as it may. */
 function descriptorLimit(): number {
   try {
     const [, soft = ''] =

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import type { Exchange } from './http-server.js';
 
-/** Proxies and readers take a connection for dead that is silent for a minute or so. */
-const SIGN_OF_LIFE_MS = 15_000;
+/** Proxies and readers close a connection that is silent for about a minute. */
+const KEEP_ALIVE_MS = 15_000;
 
-/** An answer that goes on for as long as somebody reads it. */
+/** A response that goes on for as long as it is read. */
 export interface LiveResponse {
   /** Aborts when the reader is gone. */
   readonly gone: AbortSignal;
@@ -14,12 +14,12 @@ export interface LiveResponse {
 }
 
 /**
- * Begins the answer. `signOfLife` is sent now and then; readers pass over it. A reader that does not take
- * what was sent within `stalledMs` is cut off, and comes back where it was or not at all.
+ * Begins a response. `keepAlive` is sent regularly; readers ignore it. A reader that does not take what
+ * was sent within `stalledMs` is disconnected; it may come back at its position.
  */
 export function liveResponse(
   { request, response, limits }: Exchange,
-  { type, signOfLife }: { readonly type: string; readonly signOfLife: string },
+  { type, keepAlive }: { readonly type: string; readonly keepAlive: string },
 ): LiveResponse {
   const gone = new AbortController();
   if (response.destroyed) {
@@ -37,14 +37,14 @@ export function liveResponse(
     'x-content-type-options': 'nosniff',
   });
   request.socket.setNoDelay(true);
-  response.write(signOfLife);
-  const beating = setInterval(() => {
-    if (!response.writableNeedDrain) response.write(signOfLife);
-  }, SIGN_OF_LIFE_MS);
-  // What cannot be sent any more, its closing tells.
+  response.write(keepAlive);
+  const timer = setInterval(() => {
+    if (!response.writableNeedDrain) response.write(keepAlive);
+  }, KEEP_ALIVE_MS);
+  // An error is followed by `close`.
   response.on('error', () => undefined);
   response.once('close', () => {
-    clearInterval(beating);
+    clearInterval(timer);
     gone.abort();
   });
   return {

@@ -1,27 +1,27 @@
 import { hostname } from 'node:os';
 import { Client, Connection } from '@temporalio/client';
+import { visibleJson } from '../core/text/hidden.js';
 import { CHANNEL_OPTIONS, type ConnectionTarget } from '../temporal/connection.js';
 import { eventsRoute } from './events-route.js';
-import { createRunStreams, type RunStreams } from './run-streams.js';
+import { startHttpServer, type Route } from './http-server.js';
 import type { LiveHub } from './hub.js';
 import type { ListenSettings } from './live-options.js';
-import { startHttpServer, type Route } from './http-server.js';
+import { liveResponse } from './live-response.js';
 import { liveWorkers } from './live-workers.js';
 import type { LiveSource } from './run-stream.js';
+import { createRunStreams, type RunStreams } from './run-streams.js';
 import { announce } from './worker-files.js';
-import { visibleJson } from '../core/text/hidden.js';
-import { liveResponse } from './live-response.js';
 
-/** What a worker shows of the replies that come in on it. */
+/** Serves the streams of runs to other processes, from one worker. */
 export interface LiveServer {
-  /** By which others reach it. */
+  /** The address for other processes. */
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** Serves, and makes itself known in PERDURE_HOME. It reads no run before somebody asks for one. */
+/** Starts to serve and announces the worker in PERDURE_HOME. Connects to Temporal at the first request. */
 export async function startLiveServer(
-  place: ListenSettings,
+  settings: ListenSettings,
   {
     hub,
     target,
@@ -33,24 +33,24 @@ export async function startLiveServer(
     readonly target: ConnectionTarget;
     readonly taskQueue: string;
     readonly home: string;
-    /** Machines, beside this one, whose workers may be read. */
+    /** The machines, besides this one, whose workers may be read. */
     readonly hosts?: readonly string[];
   },
 ): Promise<LiveServer> {
-  let reading: Promise<{ feeds: RunStreams; connection: Connection }> | undefined;
-  const open = async (): Promise<{ feeds: RunStreams; connection: Connection }> => {
+  let opened: Promise<{ streams: RunStreams; connection: Connection }> | undefined;
+  const open = async (): Promise<{ streams: RunStreams; connection: Connection }> => {
     const connection = Connection.lazy({ ...target.options, ...CHANNEL_OPTIONS });
     const client = new Client({ connection, namespace: target.namespace });
     const sources = [hubSource(hub), liveWorkers(home, { except: server.url, hosts })];
-    return { feeds: createRunStreams(client, { sources }), connection };
+    return { streams: createRunStreams(client, { sources }), connection };
   };
-  const server = await startHttpServer(place, {
-    events: eventsRoute(async () => (await (reading ??= open())).feeds),
+  const server = await startHttpServer(settings, {
+    events: eventsRoute(async () => (await (opened ??= open())).streams),
     deltas: deltasRoute(hub),
   });
-  const self = { url: server.url, token: place.token, pid: process.pid, host: hostname() };
+  const self = { url: server.url, token: settings.token, pid: process.pid, host: hostname() };
   const { namespace } = target;
-  const unsay = await announce(home, { ...self, namespace, taskQueue }).catch(
+  const withdraw = await announce(home, { ...self, namespace, taskQueue }).catch(
     async (error: unknown) => {
       await server.close();
       throw error;
@@ -59,32 +59,32 @@ export async function startLiveServer(
   return {
     url: server.url,
     async close() {
-      await unsay();
+      await withdraw();
       await server.close();
-      await (await reading)?.connection.close();
+      await (await opened)?.connection.close();
     },
   };
 }
 
 export type StartLiveServer = typeof startLiveServer;
 
-/** What comes in on this very worker. */
+/** The source of the deltas of this worker. */
 function hubSource(hub: LiveHub): LiveSource {
-  return ({ id }, { frame, signal }) => {
+  return ({ id }, { batch, signal }) => {
     const watch = hub.watch(id, () => {
-      for (const one of watch.take()) frame(one);
+      for (const taken of watch.take()) batch(taken);
     });
     signal.addEventListener('abort', () => watch.close(), { once: true });
-    for (const one of watch.take()) frame(one);
+    for (const taken of watch.take()) batch(taken);
   };
 }
 
-/** What comes in on this worker, as JSON lines; for other processes, which put it in order. */
+/** Serves the deltas of this worker as JSON lines, one batch each, to processes that merge them. */
 export function deltasRoute(hub: LiveHub): Route {
   return async (exchange) => {
     const live = liveResponse(exchange, {
       type: 'application/x-ndjson',
-      signOfLife: '\n',
+      keepAlive: '\n',
     });
     let wake: (() => void) | undefined;
     const watch = hub.watch(exchange.asked.id, () => wake?.());
@@ -92,9 +92,9 @@ export function deltasRoute(hub: LiveHub): Route {
     try {
       while (!live.gone.aborted) {
         const woken = new Promise<void>((resolve) => (wake = resolve));
-        const frames = watch.take();
-        if (frames.length === 0) await woken;
-        else await live.write(frames.map((frame) => `${visibleJson(frame)}\n`).join(''));
+        const batches = watch.take();
+        if (batches.length === 0) await woken;
+        else await live.write(batches.map((batch) => `${visibleJson(batch)}\n`).join(''));
       }
     } catch (error) {
       if (!live.gone.aborted) throw error;

@@ -1,5 +1,5 @@
 import { get, type IncomingMessage } from 'node:http';
-import { isObject, parseJson, textOf } from '../core/json.js';
+import { isObject, parseJson, textField } from '../core/json.js';
 import type { LiveAttempt } from './attempt.js';
 import type { Delta, DeltaBatch } from './delta.js';
 import type { LiveWorker } from './worker-files.js';
@@ -62,8 +62,8 @@ function parseAttempt(json: Record<string, unknown>): LiveAttempt | null {
   const [attempt, turn, step] = [json['attempt'], json['turn'], json['step']];
   if (!isCount(attempt) || !isCount(turn) || !isCount(step)) return null;
   return {
-    segment: textOf(json, 'segment'),
-    activity: textOf(json, 'activity'),
+    segment: textField(json, 'segment'),
+    activity: textField(json, 'activity'),
     attempt,
     turn,
     step,
@@ -73,7 +73,7 @@ function parseAttempt(json: Record<string, unknown>): LiveAttempt | null {
 function parseDelta(json: unknown): Delta | null {
   if (!isObject(json) || !isCount(json['offset'])) return null;
   const { offset, kind, index, name } = json;
-  const text = textOf(json, 'text');
+  const text = textField(json, 'text');
   if (kind === 'text' || kind === 'reasoning') return { kind, text, offset };
   if (kind !== 'call' || !isCount(index)) return null;
   return { kind, text, index, ...(typeof name === 'string' && { name }), offset };

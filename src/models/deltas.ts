@@ -1,33 +1,35 @@
-import type { Delta, ModelContext, ModelReply } from './model.js';
+import type { ModelContext, ModelDelta, ModelReply } from './model.js';
 
-/** Tells a piece of a reply; never throws. */
-export type Tell = (delta: Delta) => void;
+/** Emits one delta of a reply in progress; never throws. */
+export type EmitDelta = (delta: ModelDelta) => void;
 
-/** For calls that nobody watches. */
-export const untold: Tell = () => {};
+export const ignoreDeltas: EmitDelta = () => {};
 
 /**
- * Who watches, in a form that cannot cost the reply: one that throws is told no more, and what an
- * asynchronous one rejects with is dropped.
+ * Wraps the listener of a call so that it cannot fail the call: after the first time that it throws, or
+ * that its promise rejects, it gets no more deltas.
  */
-export function tellSafely(onDelta: ModelContext['onDelta']): Tell {
-  if (onDelta === undefined) return untold;
-  let isFit = true;
+export function createEmitter(onDelta: ModelContext['onDelta']): EmitDelta {
+  if (onDelta === undefined) return ignoreDeltas;
+  let hasFailed = false;
   return (delta) => {
-    if (!isFit) return;
+    if (hasFailed) return;
     try {
-      const given: unknown = onDelta(delta);
-      if (given instanceof Promise) given.catch(() => void (isFit = false));
+      const result: unknown = onDelta(delta);
+      if (result instanceof Promise) result.catch(() => void (hasFailed = true));
     } catch {
-      isFit = false;
+      hasFailed = true;
     }
   };
 }
 
-/** Tells a reply that came in one piece. */
-export function tellWhole({ text, calls }: Pick<ModelReply, 'text' | 'calls'>, tell: Tell): void {
-  if (text !== '') tell({ type: 'text', text });
-  for (const [index, { name, arguments: args }] of calls.entries()) {
-    tell({ type: 'call', index, name, arguments: args });
+/** Emits a reply that did not arrive as a stream. */
+export function emitReply(
+  { text, calls }: Pick<ModelReply, 'text' | 'calls'>,
+  emit: EmitDelta,
+): void {
+  if (text !== '') emit({ kind: 'text', text });
+  for (const [index, call] of calls.entries()) {
+    emit({ kind: 'call', index, name: call.name, text: call.arguments });
   }
 }

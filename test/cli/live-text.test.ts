@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { palette } from '../../src/cli/format/output.js';
 import { createLiveText } from '../../src/cli/run-view/live-text.js';
-import type { DeltaEvent, StreamEvent } from '../../src/live/stream-events.js';
+import type { StreamEvent } from '../../src/live/stream-events.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { builtProgram } from '../support/built-program.js';
@@ -14,11 +14,18 @@ import { commandLine } from '../support/command.js';
 type Live = Exclude<StreamEvent, { offset: string }>;
 
 const place = { turn: 1, step: 1, attempt: 1, position: '' };
-const delta = (kind: DeltaEvent['kind'], text: string, rest: Partial<DeltaEvent> = {}): Live => ({
+const delta = (kind: 'text' | 'reasoning', text: string): Live => ({
   type: 'delta',
   ...place,
   offset: 0,
   kind,
+  text,
+});
+const callDelta = (text: string, rest: { index: number; name?: string }): Live => ({
+  type: 'delta',
+  ...place,
+  offset: 0,
+  kind: 'call',
   text,
   ...rest,
 });
@@ -67,19 +74,26 @@ describe('what a model is saying', () => {
     writing.hear(delta('reasoning', 'let me see'));
     expect(writing.lines(80)).toEqual(['│ let me see']);
     writing.hear(delta('text', 'I look.'));
-    writing.hear(delta('call', '', { index: 0, name: 'read_file' }));
-    writing.hear(delta('call', '{"path":"sr', { index: 0 }));
-    writing.hear(delta('call', 'c/a.ts"}', { index: 0 }));
+    writing.hear(callDelta('', { index: 0, name: 'read_file' }));
+    writing.hear(callDelta('{"path":"sr', { index: 0 }));
+    writing.hear(callDelta('c/a.ts"}', { index: 0 }));
     expect(writing.lines(80)).toEqual(['│ I look.', '│ read_file {"path":"src/a.ts"}']);
     expect(writing.lines(30)[1]).toMatch(/^│ read_file … .*a\.ts"}$/);
   });
 
   test('is never obeyed by the terminal, however it is split', () => {
-    const check = (cuts: readonly number[], kind: DeltaEvent['kind'], columns: number): void => {
+    const check = (
+      cuts: readonly number[],
+      kind: 'text' | 'reasoning' | 'call',
+      columns: number,
+    ): void => {
       const writing = createLiveText(paint);
       let from = 0;
       for (const to of [...cuts.toSorted((one, other) => one - other), HOSTILE.length]) {
-        writing.hear(delta(kind, HOSTILE.slice(from, to), { name: HOSTILE.slice(from, to) }));
+        const text = HOSTILE.slice(from, to);
+        writing.hear(
+          kind === 'call' ? callDelta(text, { index: 0, name: text }) : delta(kind, text),
+        );
         from = to;
         for (const line of writing.lines(columns)) expect(line).not.toMatch(OBEYED);
       }

@@ -129,7 +129,7 @@ describe('a summary for the model', () => {
 
   test('is told in a line, without its words', () => {
     const tell = createStepLines(paint, cures);
-    expect(tell(view(opened(), { said: [summary] }))).toEqual([
+    expect(tell(view(opened(), { messages: [summary] }))).toEqual([
       'from here on a summary stands for messages 0 to 3',
     ]);
   });

@@ -20,7 +20,7 @@ test('the bot answers from what it finds, and is given each document once in a c
   expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'Three days (terms.md).' });
   await handle.executeUpdate(closeUpdate, { args: [{}] });
   const { projection } = await rig.end(handle);
-  const found = projection.said.flatMap((one) =>
+  const found = projection.messages.flatMap((one) =>
     one.role === 'user' && one.origin === 'retrieved' ? [one.document?.id] : [],
   );
   expect(found).toEqual(['returns', 'kettle']);

@@ -1,25 +1,30 @@
 import { describe, expect, test } from 'vitest';
-import type { HistoryEvent } from '../../src/history/decode-event.js';
-import { createProjector } from '../../src/history/projection.js';
 import type { Ask } from '../../src/core/inbox.js';
+import type { EventBody } from '../../src/history/decode-event.js';
+import { createProjector } from '../../src/history/projection.js';
 import { config, says } from '../support/scripts.js';
 
-type Told<F = HistoryEvent> = F extends HistoryEvent ? Omit<F, 'id' | 'at'> : never;
-
 const input = { agent: 'test', message: 'go', open: true };
-const begin: readonly Told[] = [
-  { type: 'started', workflowType: 'agent', input, carried: null, before: '', firstRunId: 'r' },
+const begin: readonly EventBody[] = [
+  {
+    type: 'started',
+    workflowType: 'agent',
+    input,
+    carried: null,
+    previousRunId: '',
+    firstRunId: 'r',
+  },
   { type: 'local', activity: 'loadAgent', result: config() },
   { type: 'scheduled', activity: 'callModel', activityId: '3', input: { upTo: 1 }, summary: '' },
 ];
-const replied: Told = { type: 'completed', scheduled: 3, result: says('first') };
-const steered: Told = {
+const replied: EventBody = { type: 'completed', scheduled: 3, result: says('first') };
+const steered: EventBody = {
   type: 'update',
   name: 'ask',
   updateId: 'u1',
   input: { message: 'also', mode: 'steer' } satisfies Ask,
 };
-const again: Told = {
+const calledAgain: EventBody = {
   type: 'scheduled',
   activity: 'callModel',
   activityId: '9',
@@ -27,42 +32,42 @@ const again: Told = {
   summary: '',
 };
 
-function project(facts: readonly Told[]): ReturnType<typeof createProjector> {
+function push(events: readonly EventBody[]): ReturnType<typeof createProjector> {
   const projector = createProjector();
-  facts.forEach((fact, index) => projector.push({ ...fact, id: index + 1, at: index }));
+  events.forEach((event, index) => projector.push({ ...event, id: index + 1, at: index }));
   return projector;
 }
 
-const texts = (facts: readonly Told[]): readonly string[] =>
-  project(facts)
+const texts = (events: readonly EventBody[]): readonly string[] =>
+  push(events)
     .view()
-    .said.map(({ text }) => text);
+    .messages.map(({ text }) => text);
 
-describe('what the history has behind an event, and the workflow hears before it', () => {
-  const task: readonly Told[] = [{ type: 'task-started' }, { type: 'task-completed' }];
+describe('an update that the history has after an event, and the workflow processes before it', () => {
+  const task: readonly EventBody[] = [{ type: 'task-started' }, { type: 'task-completed' }];
 
-  test('joins the turn that would else have ended with the reply', () => {
-    const facts = [...begin, replied, ...task, steered, again];
-    expect(texts(facts)).toEqual(['go', 'first', 'also']);
-    expect(project(facts).view().turns).toEqual([]);
+  test('joins the turn that would otherwise have ended with the reply', () => {
+    const events = [...begin, replied, ...task, steered, calledAgain];
+    expect(texts(events)).toEqual(['go', 'first', 'also']);
+    expect(push(events).view().turns).toEqual([]);
   });
 
-  test('begins a turn of its own when the workflow had looked at the reply before', () => {
-    const memo: Told = { type: 'memo', fields: { turn: 1, status: 'completed', reason: 'answer' } };
-    const facts = [...begin, replied, ...task, memo, ...task, steered, again];
-    expect(texts(facts)).toEqual(['go', 'first', 'also']);
-    expect(
-      project(facts)
-        .view()
-        .turns.map(({ turn }) => turn),
-    ).toEqual([1]);
-    expect(project(facts).view().state?.turn.number).toBe(2);
+  test('begins a new turn if the workflow had processed the reply before', () => {
+    const memo: EventBody = {
+      type: 'memo',
+      fields: { turn: 1, status: 'completed', reason: 'answer' },
+    };
+    const events = [...begin, replied, ...task, memo, ...task, steered, calledAgain];
+    expect(texts(events)).toEqual(['go', 'first', 'also']);
+    const view = push(events).view();
+    expect(view.turns.map(({ turn }) => turn)).toEqual([1]);
+    expect(view.state?.turn.number).toBe(2);
   });
 
-  test('is not foreseen: a reply that nobody has looked at yet is told ahead, and is not settled', () => {
-    const projector = project([...begin, replied]);
+  test('is not anticipated: an unprocessed reply is in the view only', () => {
+    const projector = push([...begin, replied]);
     expect(projector.view().turns).toHaveLength(1);
-    expect(projector.settled().turns).toEqual([]);
-    expect(projector.settled().inFlight.size).toBe(1);
+    expect(projector.processed().turns).toEqual([]);
+    expect(projector.processed().inFlight.size).toBe(1);
   });
 });

@@ -2,62 +2,62 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createAttemptLog } from '../../src/live/attempt-log.js';
 import type { LiveAttempt } from '../../src/live/attempt.js';
+import { lengthOf, type Delta } from '../../src/live/delta.js';
 import { createLiveHub } from '../../src/live/hub.js';
-import { pieceOf, unitsOf, type PlacedPiece } from '../../src/live/delta.js';
-import type { Delta } from '../../src/models/model.js';
+import type { ModelDelta } from '../../src/models/model.js';
 
 const attempt: LiveAttempt = { segment: 's', activity: '1', attempt: 1, turn: 1, step: 1 };
-const text = (said: string): Delta => ({ type: 'text', text: said });
+const textDelta = (text: string): ModelDelta => ({ kind: 'text', text });
 
-function textOf(pieces: readonly PlacedPiece[]): string {
-  return pieces.map((piece) => piece.text).join('');
+function textOf(deltas: readonly Delta[]): string {
+  return deltas.map((delta) => delta.text).join('');
 }
 
 describe('a hub', () => {
-  test('wakes a watcher with the first piece, and then not with each', async () => {
+  test('wakes a watcher with the first delta, and not with each later one', async () => {
     const hub = createLiveHub();
     let woken = 0;
     const watch = hub.watch('run', () => (woken += 1));
     const writer = hub.begin('run', attempt);
-    expect(watch.take()).toEqual([{ attempt, pieces: [] }]);
+    expect(watch.take()).toEqual([{ attempt, deltas: [] }]);
     woken = 0;
-    writer.push(text('a'));
+    writer.push(textDelta('a'));
     expect(woken).toBe(1);
-    for (const letter of 'bcdef') writer.push(text(letter));
+    for (const letter of 'bcdef') writer.push(textDelta(letter));
     expect(woken).toBe(1);
-    expect(watch.take().map(({ pieces }) => textOf(pieces))).toEqual(['abcdef']);
-    writer.push(text('g'));
+    expect(watch.take().map(({ deltas }) => textOf(deltas))).toEqual(['abcdef']);
+    writer.push(textDelta('g'));
     writer.end();
-    expect(watch.take().map(({ pieces }) => textOf(pieces))).toEqual(['g']);
+    expect(watch.take().map(({ deltas }) => textOf(deltas))).toEqual(['g']);
     expect(watch.take()).toEqual([]);
     watch.close();
   });
 
-  test('tells a watcher that comes late all that is being said, and nothing that has ended', () => {
+  test('gives a late watcher all replies in progress, and none that has ended', () => {
     const hub = createLiveHub();
     hub.begin('run', { ...attempt, activity: '0' }).end();
     const writer = hub.begin('run', attempt);
-    writer.push(text('so far'));
-    hub.begin('other', attempt).push(text('elsewhere'));
+    writer.push(textDelta('so far'));
+    hub.begin('other', attempt).push(textDelta('elsewhere'));
     const watch = hub.watch('run', () => undefined);
-    expect(watch.take().map(({ pieces }) => textOf(pieces))).toEqual(['so far']);
+    expect(watch.take().map(({ deltas }) => textOf(deltas))).toEqual(['so far']);
     writer.end();
     watch.close();
   });
 
-  test('keeps the end of a reply for a watcher that takes late, not of many replies', () => {
+  test('keeps the newest ended replies for a watcher that takes late', () => {
     const hub = createLiveHub();
     const watch = hub.watch('run', () => undefined);
     for (let activity = 0; activity < 20; activity += 1) {
       const writer = hub.begin('run', { ...attempt, activity: `${activity}` });
-      writer.push(text(`${activity}`));
+      writer.push(textDelta(`${activity}`));
       writer.end();
     }
-    expect(watch.take().map(({ pieces }) => textOf(pieces))).toEqual(['16', '17', '18', '19']);
+    expect(watch.take().map(({ deltas }) => textOf(deltas))).toEqual(['16', '17', '18', '19']);
     watch.close();
   });
 
-  test('does not let a watcher that throws cost the reply', () => {
+  test('protects the reply from a watcher that throws', () => {
     const hub = createLiveHub();
     const broken = hub.watch('run', () => {
       throw new Error('broken');
@@ -65,7 +65,7 @@ describe('a hub', () => {
     let woken = 0;
     const other = hub.watch('run', () => (woken += 1));
     const writer = hub.begin('run', attempt);
-    writer.push(text('a'));
+    writer.push(textDelta('a'));
     writer.end();
     expect(woken).toBeGreaterThan(0);
     broken.close();
@@ -73,55 +73,54 @@ describe('a hub', () => {
   });
 });
 
-const delta: fc.Arbitrary<Delta> = fc.oneof(
+const modelDelta: fc.Arbitrary<ModelDelta> = fc.oneof(
   fc.record({
-    type: fc.constantFrom('text' as const, 'reasoning' as const),
+    kind: fc.constantFrom('text' as const, 'reasoning' as const),
     text: fc.string({ unit: 'binary', maxLength: 12 }),
   }),
   fc.record(
     {
-      type: fc.constant('call' as const),
+      kind: fc.constant('call' as const),
       index: fc.nat(2),
       name: fc.string({ maxLength: 4 }),
-      arguments: fc.string({ maxLength: 12 }),
+      text: fc.string({ maxLength: 12 }),
     },
-    { requiredKeys: ['type', 'index'] },
+    { requiredKeys: ['kind', 'index', 'text'] },
   ),
 );
 
-/** What was said, part by part of the reply, units of names apart. */
-function parts(pieces: readonly { kind: string; index?: number; name?: string; text: string }[]) {
-  const said = new Map<string, string>();
-  for (const { kind, index = 0, name = '', text: piece } of pieces) {
+/** Returns the joined text of each part of the reply, names included. */
+function parts(deltas: readonly ModelDelta[]) {
+  const texts = new Map<string, string>();
+  for (const { kind, index = 0, name = '', text } of deltas) {
     const part = `${kind}${index}`;
-    said.set(part, `${said.get(part) ?? ''}${name}${piece}`);
+    texts.set(part, `${texts.get(part) ?? ''}${name}${text}`);
   }
-  return Object.fromEntries([...said].filter(([, all]) => all !== ''));
+  return Object.fromEntries([...texts].filter(([, all]) => all !== ''));
 }
 
-describe('what is kept of an attempt', () => {
-  test('is all that was said, from any offset, in pieces that follow each other', () => {
-    const check = (deltas: readonly Delta[], share: number): void => {
+describe('the log of an attempt', () => {
+  test('returns all text from any offset, in deltas that continue each other', () => {
+    const check = (deltas: readonly ModelDelta[], share: number): void => {
       const log = createAttemptLog();
-      for (const one of deltas) log.push(pieceOf(one));
-      const all = log.since(0);
-      expect(parts(all)).toEqual(parts(deltas.map((one) => pieceOf(one))));
-      const rest = log.since(Math.floor(log.end * share));
-      let next = Math.floor(log.end * share);
-      for (const piece of rest) {
-        expect(piece.offset).toBe(next);
-        next += unitsOf(piece);
+      for (const delta of deltas) log.push(delta);
+      expect(parts(log.since(0))).toEqual(parts(deltas));
+      const start = Math.floor(log.end * share);
+      let next = start;
+      for (const delta of log.since(start)) {
+        expect(delta.offset).toBe(next);
+        next += lengthOf(delta);
       }
       expect(next).toBe(log.end);
     };
-    fc.assert(fc.property(fc.array(delta), fc.double({ min: 0, max: 1, noNaN: true }), check));
+    fc.assert(fc.property(fc.array(modelDelta), fc.double({ min: 0, max: 1, noNaN: true }), check));
   });
 
-  test('is taken over by somebody else, whatever comes twice or overlaps', () => {
-    const check = (deltas: readonly Delta[], cuts: readonly number[]): void => {
+  test('can be copied by deltas that repeat and overlap', () => {
+    const check = (deltas: readonly ModelDelta[], cuts: readonly number[]): void => {
       const [log, copy] = [createAttemptLog(), createAttemptLog()];
-      for (const one of deltas) log.push(pieceOf(one));
-      // Names are told whole, so nobody goes on in the middle of one.
+      for (const delta of deltas) log.push(delta);
+      // Names are sent whole, so no reader resumes in the middle of one.
       const starts = log.since(0).map(({ offset }) => offset);
       for (const cut of [0, ...cuts]) {
         const known = starts.filter((start) => start <= copy.end);
@@ -131,13 +130,12 @@ describe('what is kept of an attempt', () => {
       expect(parts(copy.since(0))).toEqual(parts(log.since(0)));
       expect(copy.end).toBe(log.end);
     };
-    fc.assert(fc.property(fc.array(delta), fc.array(fc.nat(50), { maxLength: 6 }), check));
+    fc.assert(fc.property(fc.array(modelDelta), fc.array(fc.nat(50), { maxLength: 6 }), check));
   });
 
-  test('is the newest part of what is very long', () => {
+  test('keeps the newest part of a very long text', () => {
     const log = createAttemptLog(10_000);
-    for (let piece = 0; piece < 100; piece += 1)
-      log.push({ kind: 'text', text: 'x'.repeat(1_000) });
+    for (let count = 0; count < 100; count += 1) log.push(textDelta('x'.repeat(1_000)));
     const kept = log.since(0);
     const [first] = kept;
     expect(first?.offset).toBeGreaterThan(70_000);

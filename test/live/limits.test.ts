@@ -29,19 +29,19 @@ async function serve(limits: object = {}, token = ''): Promise<{ url: string; hu
   return { url: server.url, hub };
 }
 
-/** A bare connection; what the server sends is gathered until it closes. */
+/** Opens a bare connection, and collects what the server sends until it closes. */
 async function open(url: string): Promise<{ socket: Socket; all: Promise<string> }> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   sockets.push(socket);
   socket.on('error', () => undefined);
-  let said = '';
-  socket.setEncoding('utf8').on('data', (text: string) => (said += text));
-  const all = once(socket, 'close').then(() => said);
+  let received = '';
+  socket.setEncoding('utf8').on('data', (text: string) => (received += text));
+  const all = once(socket, 'close').then(() => received);
   await once(socket, 'connect');
   return { socket, all };
 }
 
-/** What the server answers to these very bytes, until it closes the connection. */
+/** Sends exactly these bytes, and returns what the server answers until it closes the connection. */
 async function raw(url: string, bytes: string): Promise<string> {
   const { socket, all } = await open(url);
   socket.write(bytes);
@@ -54,7 +54,7 @@ async function status(url: string, headers: Readonly<Record<string, string>> = {
   return [response.statusCode, error] as const;
 }
 
-/** Begins to read, and gives the answer's first word. */
+/** Begins to read a stream, and returns the status. */
 async function read(url: string): Promise<{ status: number; close: () => void }> {
   const response = await request(`${url}/runs/r/deltas`);
   response.on('error', () => undefined);
@@ -70,7 +70,7 @@ describe('the live port', () => {
     ({ url } = await serve({ streams: 3, streamsPerClient: 2, waiting: 4, headersMs: 150 }));
   });
 
-  test('answers 429 to a client with too many streams, and lets it back in when one is closed', async () => {
+  test('answers 429 to a client with too many streams until it closes one', async () => {
     const [one, two, three] = [await read(url), await read(url), await read(url)];
     expect([one.status, two.status, three.status]).toEqual([200, 200, 429]);
     one.close();
@@ -80,16 +80,16 @@ describe('the live port', () => {
     for (const each of [two, again]) each.close();
   });
 
-  test('answers 503 where too many are read at all', async () => {
+  test('answers 503 if there are too many streams of all clients', async () => {
     const { url: other } = await serve({ streams: 1, streamsPerClient: 5 });
     const first = await read(other);
     const [code, text] = await status(`${other}/runs/r/deltas`);
     expect([first.status, code]).toEqual([200, 503]);
-    expect(text).toContain('1 streams are read at once');
+    expect(text).toContain('streams: at most 1 at once');
     first.close();
   });
 
-  test('closes the oldest of the connections that ask for nothing, and serves who asks', async () => {
+  test('closes the oldest of the connections without a request, and serves requests', async () => {
     const { url: patient } = await serve({ waiting: 3 });
     const idle = [await open(patient), await open(patient), await open(patient)];
     const asking = await read(patient);
@@ -100,7 +100,7 @@ describe('the live port', () => {
     asking.close();
   });
 
-  test('closes connections whose headers do not come, or come byte by byte', async () => {
+  test('closes connections whose headers do not arrive, or arrive byte by byte', async () => {
     const [silent, slow] = [await open(url), await open(url)];
     slow.socket.write('GET /runs/r/deltas HTTP/1.1\r\nHost: local');
     const dripping = setInterval(() => slow.socket.write('x'), 20);
@@ -110,12 +110,12 @@ describe('the live port', () => {
   });
 
   test.each([
-    ['a header without end', `${HEAD}X: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
-    ['an address without end', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n\r\n`, 431],
-    ['what is no HTTP', 'hello\r\n\r\n', 400],
+    ['an endless header', `${HEAD}X: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    ['an endless path', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n\r\n`, 431],
+    ['text that is not HTTP', 'hello\r\n\r\n', 400],
     ['a body', `${HEAD}Content-Length: 5\r\n\r\nhello`, 400],
-    ['a body of any length', `${HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
-    ['an empty address', 'GET // HTTP/1.1\r\nHost: localhost\r\n\r\n', 400],
+    ['a chunked body', `${HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+    ['an empty path', 'GET // HTTP/1.1\r\nHost: localhost\r\n\r\n', 400],
     ['a proxy request', 'GET http://x/runs/r/deltas HTTP/1.1\r\nHost: localhost\r\n\r\n', 400],
     ['another method', 'POST /runs/r/deltas HTTP/1.1\r\nHost: localhost\r\n\r\n', 405],
     ['no host', 'GET /runs/r/deltas HTTP/1.0\r\n\r\n', 403],
@@ -123,7 +123,7 @@ describe('the live port', () => {
     expect(await raw(url, bytes)).toMatch(new RegExp(`^HTTP/1\\.1 ${code} `));
   });
 
-  test('closes a tunnel, and takes an upgrade for what it is: a request', async () => {
+  test('closes a tunnel, and treats an upgrade as a plain request', async () => {
     expect(await raw(url, 'CONNECT x:1 HTTP/1.1\r\nHost: localhost\r\n\r\n')).toBe('');
     const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
     const { socket, all } = await open(url);
@@ -133,7 +133,7 @@ describe('the live port', () => {
     expect(await all).toMatch(/^HTTP\/1\.1 200 OK/);
   });
 
-  test('answers one request of a connection: what is sent behind it ends a stream', async () => {
+  test('answers one request per connection: a second one ends a stream', async () => {
     const refused = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
     const answers = (await raw(url, refused.repeat(500))).match(/HTTP\/1\.1 \d+/g);
     expect(answers).toEqual(['HTTP/1.1 404']);
@@ -147,12 +147,12 @@ describe('the live port', () => {
     ['/runs/r/deltas?after=%ZZ', 'query: expected percent-encoded UTF-8'],
     ['/runs/r/deltas?from=1', 'query: expected after=POSITION, got "from"'],
     ['/runs/r/deltas?after=a&after=b', 'after: expected one position'],
-  ])('answers 400 to %s, and says why', async (path, why) => {
+  ])('answers 400 to %s, with the reason', async (path, why) => {
     const [code, text] = await status(`${url}${path}`);
     expect([code, text]).toEqual([400, expect.stringContaining(why)]);
   });
 
-  test('cuts off a reader that takes nothing, and gives its place to another', async () => {
+  test('disconnects a reader that takes nothing, and gives its place to another', async () => {
     const { url: other, hub } = await serve({ streams: 1, streamsPerClient: 1, stalledMs: 100 });
     const writer = hub.begin('r', attempt);
     const { socket } = await open(other);
@@ -164,12 +164,12 @@ describe('the live port', () => {
       return next.status;
     };
     while ((await code()) !== 503);
-    // More than the kernel keeps for a connection; of a reply itself a hub keeps the newest part.
-    while ((await code()) !== 200) writer.push({ type: 'text', text: 'x'.repeat(512 * 1024) });
+    // This is more than the kernel buffers for a connection. A hub keeps only the newest part of a reply.
+    while ((await code()) !== 200) writer.push({ kind: 'text', text: 'x'.repeat(512 * 1024) });
     expect(socket.bytesRead).toBeLessThan(64 * 1024 * 1024);
   });
 
-  test('gets limits that fit the process, and none that are no numbers', () => {
+  test('has limits that fit the process, and rejects limits that are not numbers', () => {
     expect(defaultLimits(2_048)).toMatchObject({
       streams: 512,
       streamsPerClient: 256,
@@ -181,10 +181,10 @@ describe('the live port', () => {
   });
 });
 
-describe('a token of a run', () => {
+describe('a run token', () => {
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-  test('reads that run and no other, which is as one that is not there', async () => {
+  test('reads that run only; any other run looks like a missing one', async () => {
     const { url } = await serve({}, SECRET);
     const token = runToken({ run: 'run/of ü', token: SECRET });
     const mine = await request(
@@ -209,7 +209,7 @@ describe('a token of a run', () => {
     expect((await status(`${url}/runs/r/deltas`, bearer(token)))[0]).toBe(401);
   });
 
-  test('is void where anything of it is changed, and cannot be made with a short secret', () => {
+  test('is invalid if any part of it is changed, and cannot be created with a short secret', () => {
     const token = runToken({ run: 'a', token: SECRET });
     expect(verifyToken(token, SECRET)).toMatchObject({ type: 'run', id: 'a' });
     const [kind = '', id = '', expires = '', seal = ''] = token.split('.');

@@ -1,30 +1,31 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { EventSteps } from '../../src/history/follow-events.js';
 import type { HistoryEvent } from '../../src/history/decode-event.js';
 import type { DurableEvent, DurableStep } from '../../src/history/durable-events.js';
+import type { EventSteps } from '../../src/history/follow-events.js';
 import { createAttemptLog } from '../../src/live/attempt-log.js';
-import { createStreamRing } from '../../src/live/stream-ring.js';
 import { BEGINNING, readPosition } from '../../src/live/position.js';
-import { createTeller, durableItem } from '../../src/live/stream-cursor.js';
+import { createStreamCursor } from '../../src/live/stream-cursor.js';
+import { durableEntry } from '../../src/live/stream-entries.js';
 import { createStreamMerger } from '../../src/live/stream-merger.js';
+import { createStreamRing } from '../../src/live/stream-ring.js';
 import { createListener } from '../support/listener.js';
 
-/** What happens next in a run of the test, or to who reads it. */
+/** What happens next to the run of the test, or to its reader. */
 type Move =
   | { readonly type: 'say'; readonly text: string }
-  /** Tells it again from some place on, as a worker does whose line broke. */
+  /** The worker sends deltas again from an offset on, as after a lost connection. */
   | { readonly type: 'repeat'; readonly from: number }
   | { readonly type: 'retry' }
   | { readonly type: 'reply' }
   | { readonly type: 'fail' }
   | { readonly type: 'person' }
-  /** Of an attempt that is over. */
+  /** A delta of an attempt that is over. */
   | { readonly type: 'zombie' }
-  | { readonly type: 'read'; readonly items: number }
+  | { readonly type: 'read'; readonly entries: number }
   | { readonly type: 'come-back' };
 
-const move: fc.Arbitrary<Move> = fc.oneof(
+const anyMove: fc.Arbitrary<Move> = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.record({
@@ -33,7 +34,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('repeat' as const), from: fc.nat(20) }) },
-  { weight: 6, arbitrary: fc.record({ type: fc.constant('read' as const), items: fc.nat(12) }) },
+  { weight: 6, arbitrary: fc.record({ type: fc.constant('read' as const), entries: fc.nat(12) }) },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -48,15 +49,15 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   },
 );
 
-/** A run, made step by step as a history and workers tell of one. */
-function createRun(ringItems: number) {
-  const ring = createStreamRing({ items: ringItems, units: 1_000_000 });
+/** Creates a run that moves as its history and its workers would show it. */
+function createRun(ringEntries: number) {
+  const ring = createStreamRing({ entries: ringEntries, units: 1_000_000 });
   const history: DurableEvent[] = [];
   const replies: string[] = [];
-  /** Which attempt each reply is of. */
+  /** The number of the attempt that produced each reply. */
   const attempts: number[] = [];
-  const intake = createStreamMerger((items) => {
-    for (const item of items) ring.push(item);
+  const merger = createStreamMerger((entries) => {
+    for (const entry of entries) ring.push(entry);
   });
   let events = 0;
   let step = 0;
@@ -65,12 +66,12 @@ function createRun(ringItems: number) {
   let log = createAttemptLog();
   let over: { readonly activity: string; readonly attempt: number } | null = null;
   const place = () => ({ segment: 's', activity: `${step}`, attempt, turn: 1, step });
-  const fact = (told: object, steps: readonly DurableStep[]): void => {
+  const addEvent = (body: object, steps: readonly DurableStep[]): void => {
     events += 1;
-    const known = { id: events, at: 0, ...told } as HistoryEvent;
+    const event = { id: events, at: 0, ...body } as HistoryEvent;
     const durable = steps.map((one, index) => ({ ...one, offset: `s:${events}:${index}`, at: 0 }));
     history.push(...durable);
-    intake.take({ runId: 's', fact: known, events: durable } satisfies EventSteps);
+    merger.addEvent({ runId: 's', event, steps: durable } satisfies EventSteps);
   };
   const message = (text: string, role: string): never =>
     ({ n: events, turn: 1, step, at: 0, role, text }) as never;
@@ -78,54 +79,54 @@ function createRun(ringItems: number) {
     step += 1;
     attempt = 1;
     log = createAttemptLog();
-    fact({ type: 'scheduled', activity: 'callModel', activityId: `${step}` }, []);
+    addEvent({ type: 'scheduled', activity: 'callModel', activityId: `${step}` }, []);
     scheduled = events;
-    intake.hear({ attempt: place(), pieces: [] });
+    merger.addDeltas({ attempt: place(), deltas: [] });
   };
   const end = (type: 'completed' | 'failed', steps: readonly DurableStep[]): void => {
     over = { activity: `${step}`, attempt };
-    fact({ type, scheduled, result: null, failure: null }, []);
-    fact({ type: 'command' }, steps);
+    addEvent({ type, scheduled, result: null, failure: null }, []);
+    addEvent({ type: 'command' }, steps);
     begin();
   };
-  fact({ type: 'started' }, [{ type: 'run-started', agent: 'a', open: true }]);
+  addEvent({ type: 'started' }, [{ type: 'run-started', agent: 'a', open: true }]);
   begin();
   return {
     ring,
     history,
     replies,
     attempts,
-    intake,
-    do(made: Move): void {
-      switch (made.type) {
+    merger,
+    do(move: Move): void {
+      switch (move.type) {
         case 'say': {
           const before = log.end;
-          log.push({ kind: 'text', text: made.text });
-          intake.hear({ attempt: place(), pieces: log.since(before) });
+          log.push({ kind: 'text', text: move.text });
+          merger.addDeltas({ attempt: place(), deltas: log.since(before) });
           return;
         }
         case 'repeat':
-          intake.hear({ attempt: place(), pieces: log.since(Math.min(made.from, log.end)) });
+          merger.addDeltas({ attempt: place(), deltas: log.since(Math.min(move.from, log.end)) });
           return;
         case 'retry':
           over = { activity: `${step}`, attempt };
           attempt += 1;
           log = createAttemptLog();
-          intake.hear({ attempt: place(), pieces: [] });
+          merger.addDeltas({ attempt: place(), deltas: [] });
           return;
         case 'zombie':
           if (over !== null) {
-            const pieces = [{ kind: 'text' as const, text: 'from the dead', offset: 0 }];
-            intake.hear({ attempt: { ...place(), ...over }, pieces });
+            const deltas = [{ kind: 'text' as const, text: 'from the dead', offset: 0 }];
+            merger.addDeltas({ attempt: { ...place(), ...over }, deltas });
           }
           return;
         case 'person':
-          fact({ type: 'update' }, [{ type: 'message-said', message: message('hi', 'user') }]);
+          addEvent({ type: 'update' }, [{ type: 'message-said', message: message('hi', 'user') }]);
           return;
         case 'reply': {
           const text = log
             .since(0)
-            .map((piece) => piece.text)
+            .map((delta) => delta.text)
             .join('');
           replies.push(text);
           attempts.push(attempt);
@@ -141,71 +142,71 @@ function createRun(ringItems: number) {
   };
 }
 
-/** Reads as `readStream` does, with the list of durable events in the place of the history. */
-function createReader({ ring, history, intake }: ReturnType<typeof createRun>) {
+/** Creates a reader that reads as `readStream` does, with a list of durable events as the history. */
+function createReader({ ring, history, merger }: ReturnType<typeof createRun>) {
   const listener = createListener();
-  let teller = createTeller(BEGINNING, intake.kept);
-  let next = ring.behind(null);
-  const hear = (events: ReturnType<typeof teller.tell>): void => {
+  let cursor = createStreamCursor(BEGINNING, merger.kept);
+  let next = ring.after(null);
+  const receive = (events: ReturnType<typeof cursor.advance>): void => {
     for (const event of events) listener.hear(event);
   };
   const catchUp = (): number | null => {
     for (;;) {
-      const { durable } = teller.position;
-      const found = ring.behind(durable);
+      const { durable } = cursor.position;
+      const found = ring.after(durable);
       if (found !== null) return found;
       const place = durable === null ? -1 : history.findIndex(({ offset }) => offset === durable);
       const event = history[place + 1];
       if (event === undefined) return null;
-      hear(teller.tell(durableItem(event)));
+      receive(cursor.advance(durableEntry(event)));
     }
   };
   return {
     listener,
-    read(items: number): void {
-      for (let read = 0; read < items; read += 1) {
+    read(entries: number): void {
+      for (let read = 0; read < entries; read += 1) {
         if (next === null || next < ring.start) {
-          if (next !== null) hear(teller.overtaken());
+          if (next !== null) receive(cursor.skipLost());
           next = catchUp();
         }
-        const item = next === null ? undefined : ring.at(next);
-        if (item === undefined || next === null) return;
+        const entry = next === null ? undefined : ring.at(next);
+        if (entry === undefined || next === null) return;
         next += 1;
-        hear(teller.tell(item));
+        receive(cursor.advance(entry));
       }
     },
     comeBack(): void {
       const position = listener.events.at(-1)?.position;
       if (position === undefined) return;
-      teller = createTeller(readPosition(position), intake.kept);
-      next = ring.behind(teller.position.durable);
+      cursor = createStreamCursor(readPosition(position), merger.kept);
+      next = ring.after(cursor.position.durable);
     },
   };
 }
 
-test('whoever reads, however slowly, and comes back wherever, ends with the text that is durable', () => {
-  const check = (moves: readonly Move[], ringItems: number): void => {
-    const run = createRun(ringItems);
+test('a reader ends with the durable text, however slowly it reads and wherever it comes back', () => {
+  const check = (moves: readonly Move[], ringEntries: number): void => {
+    const run = createRun(ringEntries);
     const reader = createReader(run);
-    for (const made of moves) {
-      if (made.type === 'read') reader.read(made.items);
-      else if (made.type === 'come-back') reader.comeBack();
-      else run.do(made);
+    for (const move of moves) {
+      if (move.type === 'read') reader.read(move.entries);
+      else if (move.type === 'come-back') reader.comeBack();
+      else run.do(move);
     }
     run.do({ type: 'reply' });
     reader.read(10_000);
     const { listener } = reader;
     expect(listener.replies).toEqual(run.replies);
     expect(listener.spoken).toBe('');
-    // What was heard of a reply is a part of it, from its beginning, unless a gap was told. A reader that
-    // was overtaken by a retry and the reply at once may have heard of an earlier attempt only.
-    for (const [index, heard] of listener.heard.entries()) {
+    // The deltas of a reply are a beginning of it unless there was a gap. A reader that both a retry and
+    // the reply overtook may have received deltas of an earlier attempt only.
+    for (const [index, received] of listener.heard.entries()) {
       const isOfReply = listener.attempts[index] === run.attempts[index];
-      if (isOfReply && !heard.includes('[…]')) {
-        expect(run.replies[index]?.startsWith(heard)).toBe(true);
+      if (isOfReply && !received.includes('[…]')) {
+        expect(run.replies[index]?.startsWith(received)).toBe(true);
       }
     }
   };
   const size = fc.integer({ min: 1, max: 40 });
-  fc.assert(fc.property(fc.array(move, { maxLength: 60 }), size, check), { numRuns: 500 });
+  fc.assert(fc.property(fc.array(anyMove, { maxLength: 60 }), size, check), { numRuns: 500 });
 });

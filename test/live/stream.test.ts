@@ -23,13 +23,13 @@ afterAll(async () => {
   await rig.close();
 });
 
-/** Resolves when the listener has heard so much of a reply. */
-function heard(listener: Listener, text: string): () => boolean {
+/** Returns whether the listener has received exactly this text of a reply. */
+function hasText(listener: Listener, text: string): () => boolean {
   return () => listener.spoken === text;
 }
 
 describe('the stream of a run', () => {
-  test('tells what a model says before it is durable, in its place among the durable events', async () => {
+  test('has the deltas of a reply before it is durable, in order with the durable events', async () => {
     const [rest, end] = [gate(), gate()];
     talker.on('early', async ({ say, request }) => {
       if (request.messages.length > 1) return 'slept';
@@ -64,7 +64,7 @@ describe('the stream of a run', () => {
     expect(listener.replies).toEqual(['I sleep first', 'slept']);
   });
 
-  test('tells a reader that comes late what was said before', async () => {
+  test('gives a late reader the text of the reply so far', async () => {
     const rest = gate();
     talker.on('late', async ({ say }) => {
       for (const word of ['one ', 'two ', 'three']) say(word);
@@ -73,17 +73,17 @@ describe('the stream of a run', () => {
     });
     const run = await client.start('talker', { message: 'late' });
     const early = createListener();
-    await listen(client.stream(run), early, heard(early, 'one two three'));
+    await listen(client.stream(run), early, hasText(early, 'one two three'));
     const late = createListener();
-    await listen(client.stream(run), late, heard(late, 'one two three'));
+    await listen(client.stream(run), late, hasText(late, 'one two three'));
     const now = createListener();
-    await listen(client.stream(run, { after: 'now' }), now, heard(now, 'one two three'));
+    await listen(client.stream(run, { after: 'now' }), now, hasText(now, 'one two three'));
     expect(now.events.map(({ type }) => type)).toEqual(['delta']);
     rest.release();
     await client.result(run);
   });
 
-  test('goes on behind a position in the middle of a reply, without gaps or doubles', async () => {
+  test('resumes after a position in the middle of a reply, without gaps or duplicates', async () => {
     const [second, third] = [gate(), gate()];
     talker.on('resumed', async ({ say }) => {
       say('first ');
@@ -95,13 +95,13 @@ describe('the stream of a run', () => {
     });
     const run = await client.start('talker', { message: 'resumed' });
     const listener = createListener();
-    await listen(client.stream(run), listener, heard(listener, 'first '));
+    await listen(client.stream(run), listener, hasText(listener, 'first '));
     const { position: after = '' } = listener.events.at(-1) ?? {};
     second.release();
-    // Somebody else sees to it that there is more than this reader has heard.
+    // Another reader waits until there is more text than this reader has.
     const other = createListener();
-    await listen(client.stream(run), other, heard(other, 'first second '));
-    await listen(client.stream(run, { after }), listener, heard(listener, 'first second '));
+    await listen(client.stream(run), other, hasText(other, 'first second '));
+    await listen(client.stream(run, { after }), listener, hasText(listener, 'first second '));
     third.release();
     const again = listener.events.at(-1)?.position ?? '';
     await listen(client.stream(run, { after: again }), listener);
@@ -116,12 +116,12 @@ describe('the stream of a run', () => {
     expect(none.events).toEqual([]);
   });
 
-  test('takes back what a failed attempt has said', async () => {
+  test('takes back the deltas of a failed attempt', async () => {
     const [first, second] = [gate(), gate()];
     talker.on('twice', async ({ say, number }) => {
       say(`attempt ${number}`);
       await (number === 1 ? first : second).wait();
-      if (number === 1) throw new ModelError('broken off', { kind: 'retry', type: 'cut' });
+      if (number === 1) throw new ModelError('interrupted', { kind: 'retry', type: 'cut' });
       return 'attempt 2';
     });
     const run = await client.start('talker', { message: 'twice' });
@@ -131,8 +131,8 @@ describe('the stream of a run', () => {
       if (listener.spoken === 'attempt 1') first.release();
       if (listener.spoken === 'attempt 2') second.release();
     }
-    const told = listener.events.filter(({ type }) => type === 'delta' || type === 'superseded');
-    expect(told).toMatchObject([
+    const live = listener.events.filter(({ type }) => type === 'delta' || type === 'superseded');
+    expect(live).toMatchObject([
       { type: 'delta', attempt: 1, text: 'attempt 1' },
       { type: 'superseded', turn: 1, step: 1, attempt: 1 },
       { type: 'delta', attempt: 2, text: 'attempt 2' },
@@ -140,7 +140,7 @@ describe('the stream of a run', () => {
     expect(listener.heard).toEqual(listener.replies);
   });
 
-  test('takes back what was said by a call that came to nothing', async () => {
+  test('takes back the deltas of a call that failed', async () => {
     const rest = gate();
     talker.on('nothing', async ({ say }) => {
       say('I refuse to');
@@ -158,20 +158,20 @@ describe('the stream of a run', () => {
     expect(listener.spoken).toBe('');
   });
 
-  test('tells the arguments of calls and what the model thinks apart from its text', async () => {
-    const heardAll = gate();
+  test('separates call arguments and reasoning from text', async () => {
+    const allReceived = gate();
     talker.on('kinds', async ({ request, onDelta }) => {
       if (request.messages.length > 1) return 'done';
-      onDelta?.({ type: 'reasoning', text: 'hm' });
-      onDelta?.({ type: 'call', index: 0, name: 'wait' });
-      onDelta?.({ type: 'call', index: 0, arguments: '{"seconds"' });
-      onDelta?.({ type: 'call', index: 0, arguments: ':1}' });
-      await heardAll.wait();
+      onDelta?.({ kind: 'reasoning', text: 'hm' });
+      onDelta?.({ kind: 'call', index: 0, name: 'wait', text: '' });
+      onDelta?.({ kind: 'call', index: 0, text: '{"seconds"' });
+      onDelta?.({ kind: 'call', index: 0, text: ':1}' });
+      await allReceived.wait();
       return callTool('wait', { seconds: 1 });
     });
     const run = await client.start('talker', { message: 'kinds' });
     const { events } = await listen(client.stream(run), createListener(), (event) => {
-      if (event.type === 'delta' && event.text.endsWith(':1}')) heardAll.release();
+      if (event.type === 'delta' && event.text.endsWith(':1}')) allReceived.release();
       return false;
     });
     const deltas = events.filter((event) => event.type === 'delta');
@@ -182,7 +182,7 @@ describe('the stream of a run', () => {
     expect(deltas.find(({ name }) => name !== undefined)).toMatchObject({ name: 'wait', index: 0 });
   });
 
-  test('is followed once, however many read it, and no more when they have left', async () => {
+  test('is followed once for all readers, and no longer when they have left', async () => {
     const rest = gate();
     talker.on('many', async () => {
       await rest.wait();
@@ -190,27 +190,27 @@ describe('the stream of a run', () => {
     });
     const run = await client.start('talker', { message: 'many' });
     let sources = 0;
-    const feeds = createRunStreams(rig.client, { sources: [() => void (sources += 1)] });
+    const streams = createRunStreams(rig.client, { sources: [() => void (sources += 1)] });
     const over = new AbortController();
     const begun = await Promise.all(
       Array.from({ length: 50 }, async () => {
-        const { batches } = await feeds.open(run.id, { signal: over.signal });
+        const { batches } = await streams.open(run.id, { signal: over.signal });
         expect((await batches.next()).value).toMatchObject([{ type: 'run-started' }]);
         return batches;
       }),
     );
-    expect([feeds.size, sources]).toEqual([1, 1]);
-    // One leaves by itself, the others are told to.
+    expect([streams.size, sources]).toEqual([1, 1]);
+    // One leaves by itself, the others by their signal.
     await begun.shift()?.return();
-    expect(feeds.size).toBe(1);
+    expect(streams.size).toBe(1);
     over.abort();
     for (const events of begun) for await (const event of events) expect(event).toBeDefined();
-    expect(feeds.size).toBe(0);
+    expect(streams.size).toBe(0);
     rest.release();
     await client.result(run);
   });
 
-  test('is what is durable where no worker tells more, and ends with the signal', async () => {
+  test('has only durable events if no worker serves deltas, and ends with the signal', async () => {
     const other = await createRig();
     const reader = await clientOf(other);
     talker.on('mute', async ({ onDelta }) => typeof onDelta);
@@ -222,7 +222,7 @@ describe('the stream of a run', () => {
       listener.hear(event);
       if (event.type === 'wait-begun') over.abort();
     }
-    // Not even asked to tell.
+    // The model is not even asked for deltas.
     expect(listener.replies).toEqual(['undefined']);
     expect(listener.events.some(({ type }) => type === 'delta')).toBe(false);
     await reader.close(run);
@@ -230,22 +230,22 @@ describe('the stream of a run', () => {
     await other.close();
   });
 
-  test('refuses what is no position, and a run that there is not', async () => {
+  test('rejects for an invalid position, and for a run that does not exist', async () => {
     const read = (id: string, after = ''): Promise<Listener> =>
       listen(client.stream(id, { after }), createListener());
     await expect(read('no-such-run')).rejects.toThrow('there is no run');
-    await expect(read('x', 'nonsense')).rejects.toThrow('is no offset');
-    await expect(read('x', 'a:1:0~b')).rejects.toThrow('is no position');
+    await expect(read('x', 'nonsense')).rejects.toThrow('from: expected the offset of an event');
+    await expect(read('x', 'a:1:0~b')).rejects.toThrow('after: expected the position of an event');
     talker.on('short', async () => 'short');
     const run = await client.start('talker', { message: 'short' });
     await client.result(run);
     const gone = `${crypto.randomUUID()}:1:0`;
-    await expect(read(run.id, gone)).rejects.toThrow('the server keeps no such part of run');
+    await expect(read(run.id, gone)).rejects.toThrow('the server does not keep this part of run');
   });
 });
 
 describe('a run that is watched', () => {
-  test('has the same history as one that nobody can watch', async () => {
+  test('has the same history as a run without readers', async () => {
     const other = await createRig();
     await other.worker([talker.agent], { models: { talk: talker.model } });
     talker.on('same', async ({ say, request }) => {
@@ -265,9 +265,9 @@ describe('a run that is watched', () => {
     const types = (end: typeof watched): unknown =>
       end?.history.events?.map(({ eventType }) => eventType);
     expect(types(watched)).toEqual(types(alone));
-    const said = (end: typeof watched): unknown =>
-      end?.projection.said.map((message) => ({ ...message, at: 0 }));
-    expect(said(watched)).toEqual(said(alone));
+    const messages = (end: typeof watched): unknown =>
+      end?.projection.messages.map((message) => ({ ...message, at: 0 }));
+    expect(messages(watched)).toEqual(messages(alone));
     await other.close();
   });
 });

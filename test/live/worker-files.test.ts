@@ -9,8 +9,8 @@ import { readLiveHosts, reachableUrl } from '../../src/live/live-hosts.js';
 import { announce, createWorkerFinder, type LiveWorker } from '../../src/live/worker-files.js';
 import { portOf } from '../support/port-of.js';
 
-/** Whoever asks it is remembered, with the token. */
-const asked: string[] = [];
+/** The requests that the server got, with their tokens. */
+const requests: string[] = [];
 let server: Server;
 let url: string;
 let home: string;
@@ -18,14 +18,14 @@ const homes: string[] = [];
 
 beforeAll(async () => {
   server = createServer((request, response) => {
-    asked.push(`${request.url} ${request.headers.authorization}`);
+    requests.push(`${request.url} ${request.headers.authorization}`);
     response.writeHead(302, { location: 'http://127.0.0.1:9/elsewhere' }).end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${portOf(server)}`;
 });
 beforeEach(async () => {
-  asked.length = 0;
+  requests.length = 0;
   home = await mkdtemp(join(tmpdir(), 'perdure-live-'));
   homes.push(home);
 });
@@ -39,11 +39,11 @@ function worker(rest: Partial<LiveWorker> = {}): LiveWorker {
   return { ...place, url, token: 'secret', pid: process.pid, host: hostname(), ...rest };
 }
 
-/** A file as a worker writes it, but for `mode`. */
-async function plant(told: unknown, { mode = 0o600, name = `1-${randomUUID()}.json` } = {}) {
+/** Writes a file as a worker does, except for `mode`. */
+async function plant(content: unknown, { mode = 0o600, name = `1-${randomUUID()}.json` } = {}) {
   const file = join(home, 'live', name);
   await mkdir(join(home, 'live'), { recursive: true, mode: 0o700 });
-  await writeFile(file, typeof told === 'string' ? told : JSON.stringify(told));
+  await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content));
   await chmod(file, mode);
   return file;
 }
@@ -51,14 +51,14 @@ async function plant(told: unknown, { mode = 0o600, name = `1-${randomUUID()}.js
 const found = async () => (await createWorkerFinder(home)()).map(({ file }) => file);
 
 describe('the files of workers', () => {
-  test('are taken as a worker writes them', async () => {
-    const unsay = await announce(home, worker());
+  test('count as a worker writes them', async () => {
+    const withdraw = await announce(home, worker());
     expect(await found()).toHaveLength(1);
-    await unsay();
+    await withdraw();
     expect(await found()).toEqual([]);
   });
 
-  test('are passed over where others could have written them, or they came with a repository', async () => {
+  test('are ignored if another user could have written them, or if they came with a repository', async () => {
     await plant(worker(), { mode: 0o644 });
     await plant(worker(), { mode: 0o620 });
     await symlink(
@@ -69,7 +69,7 @@ describe('the files of workers', () => {
     expect(await found()).toEqual([]);
   });
 
-  test('are passed over in a folder that is open to others, or a link, until a worker closes it', async () => {
+  test('are ignored in a folder that is open to other users, or a link, until a worker makes it private', async () => {
     const file = await plant(worker());
     const folder = join(home, 'live');
     expect(await found()).toEqual([file]);
@@ -83,9 +83,9 @@ describe('the files of workers', () => {
     await expect(announce(home, worker())).rejects.toThrow('and no link; remove it');
   });
 
-  test('may be rubbish, long, or many', async () => {
-    for (const rubbish of ['', '{"url":', 'null', '[]', '{"url":"x"}', ' '.repeat(20_000)]) {
-      await plant(rubbish);
+  test('may be malformed, long, or many', async () => {
+    for (const text of ['', '{"url":', 'null', '[]', '{"url":"x"}', ' '.repeat(20_000)]) {
+      await plant(text);
     }
     await plant({ ...worker(), pid: 0 });
     await plant({ ...worker(), pid: -1 });
@@ -106,23 +106,23 @@ describe('the token of a worker', () => {
     ['this machine', { url: 'http://127.0.0.1:1' }, 'http://127.0.0.1:1'],
     ['this machine, by IPv6', { url: 'http://[::1]:1' }, 'http://[::1]:1'],
     ['this machine, by its name', { url: `http://${here}:1` }, 'http://127.0.0.1:1'],
-    ['a machine that the user has named', { url: 'http://team:1', host: 'x' }, 'http://team:1'],
+    ['a machine in PERDURE_LIVE_HOSTS', { url: 'http://team:1', host: 'x' }, 'http://team:1'],
     ['another machine', { url: 'http://evil.example:1' }, null],
     ['another machine that says it is here', { url: 'http://10.1.2.3:1', host: here }, null],
-    ['the own machine of another worker', { url: 'http://127.0.0.1:1', host: 'x' }, null],
-    ['a name that looks alike', { url: 'http://127.0.0.1.evil.example:1' }, null],
-    ['an address with a user', { url: 'http://127.0.0.1@evil.example:1' }, null],
-    ['a user of this machine', { url: 'http://a:b@127.0.0.1:1' }, null],
-    ['a page of this machine', { url: 'http://127.0.0.1:1/admin?x=' }, null],
+    ['loopback of another machine', { url: 'http://127.0.0.1:1', host: 'x' }, null],
+    ['a look-alike name', { url: 'http://127.0.0.1.evil.example:1' }, null],
+    ['an address with a user name', { url: 'http://127.0.0.1@evil.example:1' }, null],
+    ['this machine with a user name', { url: 'http://a:b@127.0.0.1:1' }, null],
+    ['a path on this machine', { url: 'http://127.0.0.1:1/admin?x=' }, null],
     ['another protocol', { url: 'https://127.0.0.1:1' }, null],
     ['a file', { url: 'file:///etc/passwd' }, null],
-  ])('goes to %s only as it may', (_, told, expected) => {
+  ])('is sent to %s only if allowed', (_, rest, expected) => {
     const hosts = readLiveHosts({ PERDURE_LIVE_HOSTS: ' Team, other ' });
-    expect(reachableUrl(worker(told), hosts)).toBe(expected);
-    if (expected === 'http://team:1') expect(reachableUrl(worker(told), [])).toBeNull();
+    expect(reachableUrl(worker(rest), hosts)).toBe(expected);
+    if (expected === 'http://team:1') expect(reachableUrl(worker(rest), [])).toBeNull();
   });
 
-  test('is sent to the worker that wrote the file, and does not follow a redirection', async () => {
+  test('is sent only to the worker that wrote the file, and not to the target of a redirect', async () => {
     await plant(worker({ host: 'elsewhere', token: 'one' }));
     await plant(worker({ token: 'two' }), { mode: 0o644 });
     await plant(worker({ taskQueue: 'another', token: 'three' }));
@@ -130,9 +130,9 @@ describe('the token of a worker', () => {
     const over = new AbortController();
     const answered = new Promise((resolve) => server.once('request', resolve));
     const run = { id: 'r', taskQueue: 'q', namespace: 'n' };
-    liveWorkers(home)(run, { frame: () => undefined, signal: over.signal });
+    liveWorkers(home)(run, { batch: () => undefined, signal: over.signal });
     await answered;
     over.abort();
-    expect(new Set(asked)).toEqual(new Set(['/runs/r/deltas Bearer four']));
+    expect(new Set(requests)).toEqual(new Set(['/runs/r/deltas Bearer four']));
   });
 });

@@ -91,7 +91,7 @@ function modelCalls({ history }: Ended): number {
 }
 
 const said = ({ projection }: Ended): readonly string[] =>
-  projection.said.map((message) => {
+  projection.messages.map((message) => {
     const side = message.role !== 'tool' && message.side === true;
     return `${message.n} ${message.role}${side ? ' aside' : ''}: ${message.text}`;
   });

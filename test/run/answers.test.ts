@@ -76,7 +76,7 @@ describe('an answer under contract', () => {
       'Ann is 40',
       '{"name": "Ann", "age": 40}',
     ]);
-    const side = projection.said.filter((m) => m.role !== 'tool' && m.side);
+    const side = projection.messages.filter((m) => m.role !== 'tool' && m.side);
     expect(side).toHaveLength(4);
   });
 

@@ -125,7 +125,7 @@ async function run(
 }
 
 function textsOf({ projection }: Pick<Ended, 'projection'>): readonly string[] {
-  return projection.said.filter(({ role }) => role === 'tool').map(({ text }) => text);
+  return projection.messages.filter(({ role }) => role === 'tool').map(({ text }) => text);
 }
 
 /** Bytes of the results that the runs of a tool have put into the history. */
@@ -280,7 +280,7 @@ describe('a run that goes on', () => {
     await handle.result();
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(segments.length).toBeGreaterThan(2);
-    const said = segments.flatMap(({ view }) => view.said);
+    const said = segments.flatMap(({ view }) => view.messages);
     expect(said.some((one) => one.role === 'user' && one.compacts !== undefined)).toBe(true);
     expect(said.findLast(({ role }) => role === 'tool')?.text).toBe('300 rows, the last 299');
     const ends = [fork, before].map(({ id }) => rig.end(rig.client.workflow.getHandle(id)));

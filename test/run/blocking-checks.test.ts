@@ -97,7 +97,7 @@ describe('a check that blocks its worker beyond the heartbeat timeout', () => {
       reply.text('I could not'),
     );
     expect(outcome).toMatchObject({ status: 'completed', answer: 'I could not' });
-    expect(projection.said[2]?.text).toMatch(/could not be checked: the check took too long/);
+    expect(projection.messages[2]?.text).toMatch(/could not be checked: the check took too long/);
     expect(requests('conversation-b')).toBe(2);
     expect(await checks('note-b')).toBe(2);
   });

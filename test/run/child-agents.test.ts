@@ -92,7 +92,7 @@ describe('an agent that calls another', () => {
     const { outcome, projection } = await rig.run({ agent: 'chief', message: 'fail' });
     expect(outcome.answer).toContain('agent_failed');
     expect(outcome.answer).toContain('refused');
-    expect(projection.said.at(-1)?.text).toBe(outcome.answer);
+    expect(projection.messages.at(-1)?.text).toBe(outcome.answer);
   });
 
   test('takes its limits from what the caller has left', async () => {
@@ -134,7 +134,7 @@ describe('an agent that calls another', () => {
     const { outcome, projection } = await rig.end(handle);
     door.release();
     expect(outcome).toMatchObject({ status: 'cancelled' });
-    expect(projection.said.at(-1)?.text).toContain('cancelled');
+    expect(projection.messages.at(-1)?.text).toContain('cancelled');
     expect((await child.describe()).status.name).toBe('CANCELLED');
   });
 

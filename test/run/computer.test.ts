@@ -178,7 +178,7 @@ test('actions are calls of the handler, screenshots go back with the pending ite
     { type: 'computer_call_output', output: { image_url: shown(3) } },
     { role: 'user' },
   ]);
-  expect(projection.said.filter(({ role }) => role === 'tool')).toMatchObject([
+  expect(projection.messages.filter(({ role }) => role === 'tool')).toMatchObject([
     {
       text: '[screenshot: image/png, 100.0 kB]\nshot 1',
       attachments: [{ mediaType: 'image/png' }],

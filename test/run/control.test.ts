@@ -177,7 +177,7 @@ describe('a turn', () => {
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
     // What was in flight has ended, and the history tells it while the run still stands.
     const { events } = await handle.fetchHistory();
-    expect(project((events ?? []).map(decodeEvent)).said).toHaveLength(3);
+    expect(project((events ?? []).map(decodeEvent)).messages).toHaveLength(3);
     await handle.executeUpdate(resumeUpdate, { args: [{}] });
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed', steps: 4 });
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: later' });
@@ -214,8 +214,8 @@ describe('a run', () => {
     await handle.cancel();
     const { outcome, projection } = await rig.end(handle);
     expect(outcome).toMatchObject({ status: 'cancelled' });
-    expect(projection.said.at(-1)).toMatchObject({ role: 'tool' });
-    expect(projection.said.at(-1)?.text).toContain('cancelled');
+    expect(projection.messages.at(-1)).toMatchObject({ role: 'tool' });
+    expect(projection.messages.at(-1)?.text).toContain('cancelled');
   });
 
   test('keeps the agent it has when another is deployed, until a message asks for the new one', async () => {

@@ -96,7 +96,7 @@ describe('a deploy in mid-run', () => {
     expect(outcome).toMatchObject({ status: 'completed', reason: 'answer', toolCalls: 1 });
     // One attempt, not five; broken, not out of time.
     expect(executions).toBe(1);
-    expect(projection.said.find(({ role }) => role === 'tool')?.text).toContain('broken');
+    expect(projection.messages.find(({ role }) => role === 'tool')?.text).toContain('broken');
   });
 
   test.each([

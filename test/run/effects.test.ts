@@ -194,7 +194,7 @@ describe('resolve', () => {
       });
     await expect(resolve('x'.repeat(40_000))).rejects.toMatchObject({
       cause: expect.objectContaining({
-        message: expect.stringContaining('40002 characters of JSON'),
+        message: expect.stringContaining('of JSON, got 40002'),
       }),
     });
     await resolve('small');

@@ -92,7 +92,7 @@ describe('a run that is forked', () => {
     expect(outcome).toMatchObject({ status: 'completed', answer: 'done: and now?', steps: 1 });
     expect(prompt).toEqual(prompts(messages));
     expect(prompt).toHaveLength(4);
-    expect(projection.said.map(({ n, turn, text }) => [n, turn, text])).toEqual([
+    expect(projection.messages.map(({ n, turn, text }) => [n, turn, text])).toEqual([
       [4, 1, 'and now?'],
       [5, 1, 'done: and now?'],
     ]);

@@ -65,7 +65,7 @@ async function run(rig: Rig, ...replies: readonly Step[]): Promise<Ended> {
 }
 
 const results = ({ projection }: Ended): readonly string[] =>
-  projection.said.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
+  projection.messages.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
 
 async function http(
   files: Parameters<typeof httpFixture>[0],

@@ -126,8 +126,8 @@ describe('a once tool whose outcome is unknown', () => {
       { call: 'call_9_9_9', as: 'retry' },
       'call: "call_9_9_9" does not wait for a decision; waiting: call_1_1_0',
     ],
-    [{ call: 'call_1_1_0', as: 'maybe' }, 'as: "maybe" is none of happened, retry, abandon'],
-    ['nonsense', 'resolve takes {call, as, result?}'],
+    [{ call: 'call_1_1_0', as: 'maybe' }, 'as: expected one of happened, retry, abandon, accept; got "maybe"'],
+    ['nonsense', 'resolve: expected {call, as, result?}, got "nonsense"'],
   ])('refuses %j with a reason', async (resolution, reason) => {
     const { handle } = await parked('ask');
     await expect(resolve(handle, resolution)).rejects.toMatchObject({

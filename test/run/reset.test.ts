@@ -190,7 +190,7 @@ describe('a caller that is reset while its agent runs', () => {
     await again.cancel();
     const { outcome, projection } = await rig.end(again);
     expect(outcome.status).toBe('cancelled');
-    expect(projection.said.at(-1)?.text).toContain('cancelled');
+    expect(projection.messages.at(-1)?.text).toContain('cancelled');
     expect((await child.describe()).status.name).toBe('CANCELLED');
     hold.release();
   });

@@ -156,7 +156,7 @@ test('a run whose model does not think costs what it costs in the other API', as
   script();
   const other = await rig.run({ agent: 'reader', message: 'Read.' });
   const repliesOf = ({ projection }: typeof one) =>
-    projection.said.map((message) => ({ ...message, at: 0 }));
+    projection.messages.map((message) => ({ ...message, at: 0 }));
   expect(repliesOf(one)).toEqual(repliesOf(other));
   expect(one.history.events).toHaveLength(other.history.events?.length ?? 0);
 });

@@ -167,7 +167,7 @@ describe('documents that an agent retrieves', () => {
       ...Array.from({ length: 60 }, (_, index) => `${index} ${long}`),
     ];
     const ended = await rig.run({ agent: 'tooled', message: 'x' });
-    const documents = documentsIn(ended.projection.said);
+    const documents = documentsIn(ended.projection.messages);
     expect(documents).toHaveLength(50);
     const [first, second] = documents;
     expect(first?.text.match(/<\/?document/g)).toEqual(['<document', '</document']);
@@ -183,7 +183,7 @@ describe('documents that an agent retrieves', () => {
   test('are named no tool to read on with where the agent has none', async () => {
     find = () => ['y'.repeat(70_000)];
     const { projection } = await rig.run({ agent: 'bot', message: 'x' });
-    const [document] = documentsIn(projection.said);
+    const [document] = documentsIn(projection.messages);
     expect(document?.text).toMatch(/\n\[… \d+ of 70000 bytes omitted …\]\n/);
     expect(document?.blob?.bytes).toBe(70_000);
   });
@@ -205,7 +205,7 @@ describe('a retrieval that fails', () => {
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error', steps: 0 });
     expect(outcome.error).toContain(message);
     expect(asked).toHaveLength(3);
-    expect(projection.said).toHaveLength(1);
+    expect(projection.messages).toHaveLength(1);
     expect(requests()).toHaveLength(0);
   });
 
@@ -216,7 +216,7 @@ describe('a retrieval that fails', () => {
     };
     const { outcome, projection } = await rig.run({ agent: 'bot', message: 'x' });
     expect(outcome).toMatchObject({ status: 'completed' });
-    expect(bodies(projection.said)).toEqual(['found']);
+    expect(bodies(projection.messages)).toEqual(['found']);
   });
 
   test('by taking too long ends the turn', async () => {
@@ -227,7 +227,7 @@ describe('a retrieval that fails', () => {
   test('by never settling is tried again', async () => {
     const { projection } = await rig.run({ agent: 'once', message: 'x' });
     expect(hangs).toBe(2);
-    expect(bodies(projection.said)).toEqual(['came late']);
+    expect(bodies(projection.messages)).toEqual(['came late']);
   });
 });
 
@@ -253,7 +253,7 @@ describe('a retrieval in flight', () => {
     expect(await outcomeOf(handle, 2)).toMatchObject({ status: 'completed' });
     await client.close(handle.workflowId);
     const { projection } = await rig.end(handle);
-    expect(bodies(projection.said)).toEqual(['of two']);
+    expect(bodies(projection.messages)).toEqual(['of two']);
     expect(projection.turns.map(({ outcome }) => outcome.status)).toEqual([
       'cancelled',
       'completed',
@@ -289,7 +289,7 @@ describe('a retrieval in flight', () => {
     });
     held.release();
     expect(outcome).toMatchObject({ status: 'stopped', reason: 'wallMs', answer: 'answered' });
-    expect(documentsIn(projection.said)).toEqual([]);
+    expect(documentsIn(projection.messages)).toEqual([]);
   });
 });
 
@@ -315,7 +315,7 @@ test('a worker that cannot retrieve blocks the run, until one can', async () => 
   expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed' });
   await client.close(handle.workflowId);
   const { projection } = await own.end(handle);
-  expect(bodies(projection.said)).toEqual(['found']);
+  expect(bodies(projection.messages)).toEqual(['found']);
   await own.close();
 });
 

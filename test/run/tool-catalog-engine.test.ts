@@ -57,7 +57,7 @@ const invoke = (tool: string, given: JsonObject, prompt = 10): Step =>
     usage: { prompt_tokens: prompt, completion_tokens: 5, total_tokens: prompt + 5 },
   });
 const results = ({ projection }: Ended): readonly string[] =>
-  projection.said.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
+  projection.messages.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
 
 async function run(steps: readonly Step[], window?: number): Promise<Ended> {
   stub.script(...steps);
@@ -118,7 +118,7 @@ describe('what is invoked by way of a catalog', () => {
     expect(JSON.stringify(after?.messages)).toContain('three texts were measured');
     expect(after?.messages.filter(({ role }) => role === 'assistant')).toHaveLength(2);
     expect(JSON.stringify(after?.messages)).toContain('"name":"invoke_tool"');
-    const said = ended.projection.said.flatMap((message: Message) =>
+    const said = ended.projection.messages.flatMap((message: Message) =>
       message.role === 'assistant' ? (message.calls ?? []) : [],
     );
     expect(said.map(({ name }) => name)).toEqual(['size', 'size', 'size', 'size']);

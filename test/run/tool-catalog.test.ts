@@ -86,7 +86,7 @@ const invoke = (name: string, given: JsonObject | string): Step =>
 const shown = ({ body }: StubRequest): readonly string[] =>
   (body['tools'] as { function: { name: string } }[]).map((each) => each.function.name);
 const results = ({ projection }: Ended): readonly string[] =>
-  projection.said.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
+  projection.messages.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
 const result = (ended: Ended, nth: number): unknown => JSON.parse(results(ended)[nth] ?? 'null');
 const scheduled = ({ history }: Ended, type: string): number =>
   (history.events ?? []).filter(

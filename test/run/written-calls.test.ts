@@ -69,7 +69,7 @@ async function run(agent: string, ...said: readonly (Step | object | string)[]):
 let serial = 0;
 
 const results = ({ projection }: Ended): readonly string[] =>
-  projection.said.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
+  projection.messages.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
 
 describe('calls that a model writes as its answer', () => {
   test.each<[string, unknown, readonly string[]]>([
@@ -144,7 +144,7 @@ describe('calls that a model writes as its answer', () => {
     const native = reply.calls([{ name: 'today', arguments: {} }], { text: JSON.stringify(call) });
     const ended = await run('tools', native, 'done');
     expect(results(ended)).toEqual(['Monday']);
-    expect(ended.projection.said[1]).toMatchObject({ text: JSON.stringify(call) });
+    expect(ended.projection.messages[1]).toMatchObject({ text: JSON.stringify(call) });
   });
 
   test('are none in the closing call', async () => {
@@ -182,6 +182,6 @@ describe('an answer under contract', () => {
       steps: 2,
     });
     expect(results(ended)).toEqual(['saw x']);
-    expect(ended.projection.said.filter((one) => one.role !== 'tool' && one.side)).toHaveLength(2);
+    expect(ended.projection.messages.filter((one) => one.role !== 'tool' && one.side)).toHaveLength(2);
   });
 });

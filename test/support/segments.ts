@@ -9,7 +9,7 @@ export interface Segment {
   readonly runId: string;
   readonly history: History;
   readonly view: Projection;
-  /** Of the history as the server counts it, in bytes of its events' JSON. */
+  /** The size of the history as the server counts it: the bytes of its events as JSON. */
   readonly bytes: number;
 }
 
@@ -20,24 +20,24 @@ export async function segmentsOf(client: Client, id: string): Promise<readonly S
   while (runId !== undefined && runId !== '') {
     const history: History = await client.workflow.getHandle(id, runId).fetchHistory();
     replayLater(history, id);
-    const facts = (history.events ?? []).map(decodeEvent);
+    const events = (history.events ?? []).map(decodeEvent);
     const bytes = Buffer.byteLength(JSON.stringify(history.events));
-    segments.unshift({ runId, history, view: project(facts), bytes });
+    segments.unshift({ runId, history, view: project(events), bytes });
     await keepHistory(history, ` back ${segments.length}`);
-    const [started] = facts;
-    runId = started?.type === 'started' ? started.before : undefined;
+    const [started] = events;
+    runId = started?.type === 'started' ? started.previousRunId : undefined;
   }
   return segments;
 }
 
-/** Everything that was said, in order of its number; fails when two segments tell it differently. */
+/** Returns all messages in order of their numbers. Throws if two segments disagree about one. */
 export function saidIn(segments: readonly Segment[]): readonly Message[] {
   const all = new Map<number, Message>();
   for (const { view } of segments) {
-    for (const message of view.said) {
+    for (const message of view.messages) {
       const before = all.get(message.n);
       if (before !== undefined && before.text !== message.text) {
-        throw new Error(`message ${message.n} is told in two ways`);
+        throw new Error(`message ${message.n} differs between segments`);
       }
       all.set(message.n, message);
     }
@@ -45,7 +45,7 @@ export function saidIn(segments: readonly Segment[]): readonly Message[] {
   return [...all.values()].toSorted((one, other) => one.n - other.n);
 }
 
-/** Outcomes of all turns, by their number. */
+/** Returns the outcomes of all turns, in order. */
 export function turnsIn(segments: readonly Segment[]): Projection['turns'] {
   return segments.flatMap(({ view }) => view.turns);
 }

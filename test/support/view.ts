@@ -1,14 +1,14 @@
 import type { Projection } from '../../src/history/projection.js';
 import type { RunState } from '../../src/core/state.js';
 
-/** A run as a follower has it, in nothing but its state; what was said, by number. */
+/** Returns the projection of a run in a given state, with its messages in order. */
 export function viewOf(state: RunState | null, rest: Partial<Projection> = {}): Projection {
-  const said = state?.transcript.messages ?? [];
+  const messages = state?.transcript.messages ?? [];
   return {
     state,
     input: { agent: 'test', message: 'go' },
-    said: said.toSorted((one, other) => one.n - other.n),
-    paid: new Map(),
+    messages: messages.toSorted((one, other) => one.n - other.n),
+    usageByMessage: new Map(),
     turns: [],
     inFlight: new Map(),
     blocked: new Map(),

@@ -11,12 +11,12 @@ import { EXIT, type ExitCode } from '../exit-codes.js';
 import { palette, type Palette } from '../format/output.js';
 import { formatCount, formatDuration, formatUsage } from '../format/format.js';
 
-/** A run that is over. */
+/** A run that has ended. */
 export interface EndedRun {
   readonly id: string;
   readonly runId: string;
   readonly view: Projection;
-  /** Why somebody terminated it, where that is known. */
+  /** Why the run was terminated, if that is known. */
   readonly terminatedWhy?: string;
 }
 
@@ -27,53 +27,53 @@ const CODES: Readonly<Record<Outcome['status'], ExitCode>> = {
   failed: EXIT.failed,
 };
 
-/** Prints how a run ended: with `--json` one line, else the answer as data and the rest as talk. */
+/** Reports how a run ended: with `--json` one line of data, else the answer as data and a message. */
 export async function reportEnd(context: CliContext, run: EndedRun): Promise<ExitCode> {
   const { id, runId, view } = run;
   const end = endOfRun({ terminatedWhy: '', ...run });
   if (end === null) throw new Error(`run ${visible(id)} has not ended`);
   const { outcome } = end;
-  // A segment's first event is not the run's.
-  const begunAt = view.state?.startedAt || view.startedAt;
-  const tookMs = view.ended && begunAt !== null ? view.ended.at - begunAt : 0;
-  return await report(context, { outcome, tookMs, title: '', told: { ...outcome, id, runId } });
+  // The first event of a later segment is not the start of the run.
+  const startedAt = view.state?.startedAt || view.startedAt;
+  const tookMs = view.ended && startedAt !== null ? view.ended.at - startedAt : 0;
+  return await report(context, { outcome, tookMs, title: '', line: { ...outcome, id, runId } });
 }
 
-/** A turn of a run that lives on. */
+/** An ended turn of a run that continues. */
 export interface ReportedTurn extends EndedTurn {
   readonly id: string;
   readonly runId: string;
   readonly view: Projection;
-  /** Of the message that the turn answers, where this command sent it. */
+  /** The id of the message that the turn answers, if this command sent it. */
   readonly messageId?: string | undefined;
 }
 
-/** Prints how a turn ended, like the end of a run. */
-export async function reportTurn(context: CliContext, over: ReportedTurn): Promise<ExitCode> {
-  const { id, runId, view, turn, outcome, messageId } = over;
-  const times = view.said.filter((message) => message.turn === turn).map(({ at }) => at);
+/** Reports how a turn ended, in the form of `reportEnd`. */
+export async function reportTurn(context: CliContext, ended: ReportedTurn): Promise<ExitCode> {
+  const { id, runId, view, turn, outcome, messageId } = ended;
+  const times = view.messages.filter((message) => message.turn === turn).map(({ at }) => at);
   const tookMs = times.length === 0 ? 0 : Math.max(...times) - Math.min(...times);
-  const told = { ...outcome, id, runId, turn, ...(messageId !== undefined && { messageId }) };
-  return await report(context, { outcome, tookMs, title: `turn ${turn} `, told });
+  const line = { ...outcome, id, runId, turn, ...(messageId !== undefined && { messageId }) };
+  return await report(context, { outcome, tookMs, title: `turn ${turn} `, line });
 }
 
 interface Report {
   readonly outcome: Outcome;
   readonly tookMs: number;
-  /** Before the word that says how it ended. */
+  /** Text before the status. */
   readonly title: string;
-  /** For `--json`. */
-  readonly told: object;
+  /** The line for `--json`. */
+  readonly line: object;
 }
 
-async function report(context: CliContext, given: Report): Promise<ExitCode> {
-  const { outcome, told } = given;
-  context.note(endLine(given, palette(context.color)));
+async function report(context: CliContext, result: Report): Promise<ExitCode> {
+  const { outcome, line } = result;
+  context.note(endLine(result, palette(context.color)));
   if (context.options.json) {
-    context.out(JSON.stringify(told));
+    context.out(JSON.stringify(line));
   } else {
-    const answer = readable(await wholeAnswer(context, outcome), outcome);
-    // Whoever needs each character as the model wrote it takes `--json`.
+    const answer = formatAnswer(await fullAnswer(context, outcome), outcome);
+    // Programs that need every character as the model wrote it use `--json`.
     if (answer !== null) context.out(printable(answer));
   }
   return CODES[outcome.status];
@@ -81,7 +81,7 @@ async function report(context: CliContext, given: Report): Promise<ExitCode> {
 
 function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
   const { status, reason, steps, toolCalls, usage, error } = outcome;
-  const word = `${title}${status === reason ? status : `${status} (${reason})`}`;
+  const text = `${title}${status === reason ? status : `${status} (${reason})`}`;
   const color = {
     completed: paint.green,
     failed: paint.red,
@@ -90,19 +90,19 @@ function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
   };
   const figures = [formatCount(steps, 'step'), formatCount(toolCalls, 'call'), formatUsage(usage), formatDuration(tookMs)];
   return [
-    color[status](error === undefined ? word : `${word}: ${visible(error)}`),
+    color[status](error === undefined ? text : `${text}: ${visible(error)}`),
     paint.dim(figures.join(' · ')),
   ].join(' · ');
 }
 
-/** What a tool gave is data; people read it with a line for each part of it. */
-function readable(answer: string | null, { reason }: Outcome): string | null {
+/** Indents the JSON that a tool returned as the answer. */
+function formatAnswer(answer: string | null, { reason }: Outcome): string | null {
   const value = answer === null || reason !== 'tool' ? null : parseJson(answer);
   return typeof value === 'object' && value !== null ? JSON.stringify(value, null, 2) : answer;
 }
 
-/** A large answer lies in the blob store; where that is elsewhere, its head and tail must do. */
-async function wholeAnswer(context: CliContext, outcome: Outcome): Promise<string | null> {
+/** Reads a large answer from the blob store. Falls back to its head and tail if the store is elsewhere. */
+async function fullAnswer(context: CliContext, outcome: Outcome): Promise<string | null> {
   const { answer, blob } = outcome;
   if (blob === undefined) return answer;
   const { fileBlobStore } = await import('../../storage/file-blob-store.js');
@@ -110,7 +110,7 @@ async function wholeAnswer(context: CliContext, outcome: Outcome): Promise<strin
     return await fileBlobStore(join(context.home, 'blobs')).get(blob);
   } catch (error) {
     context.note(
-      `The answer is shown in part: ${error instanceof Error ? error.message : String(error)}`,
+      `The answer is truncated: ${error instanceof Error ? error.message : String(error)}`,
     );
     return answer;
   }

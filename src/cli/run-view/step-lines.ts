@@ -8,39 +8,39 @@ import { waitingFor } from '../../history/waiting-for.js';
 import { formatDateTime } from '../format/format-time.js';
 
 const NAMED_CALLS = 3;
-/** Lines about the past when a run is joined late. */
+/** The number of lines about the past of a joined run. */
 const EARLIER_LINES = 5;
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 type ToolMessage = Extract<Message, { role: 'tool' }>;
 
-/** Tells what has newly become durable, and what the run has come to wait for, one line each. */
+/** Returns a line for each newly recorded step and for each new reason to wait. */
 export type StepLines = (view: Projection) => readonly string[];
 
-/** What to type for what stands still. */
+/** The commands that fix a waiting run. */
 export interface Fixes {
-  /** For a call that a person has to decide about, with the decisions there are. */
-  readonly settle: (call: string, decisions: string) => string;
-  /** For what has been mended; null where that is told otherwise. */
+  /** Returns the command for a call that needs a person's decision. */
+  readonly resolve: (call: string, decisions: string) => string;
+  /** The command to resume; null if it is shown elsewhere. */
   readonly resume: string | null;
 }
 
-/** A teller remembers what it has told: ask it with each view of one run, in order. */
-export function createStepLines(paint: Palette, cures: Fixes): StepLines {
-  const waitLinesOf = createWaitLines(paint, cures.resume);
-  let told = -1;
+/** Creates the function to call with each view of one run, in order. It remembers what it has returned. */
+export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
+  const waitLines = createWaitLines(paint, fixes.resume);
+  let shown = -1;
   let segment = 0;
   let blockedSince = 0;
   return (view) => {
     const lines: string[] = [];
-    for (const [at, { n }] of view.said.entries()) {
-      if (n <= told) continue;
-      const line = messageLine(view.said, at, paint);
+    for (const [at, { n }] of view.messages.entries()) {
+      if (n <= shown) continue;
+      const line = progressLine(view.messages, at, paint);
       if (line === undefined) break;
       if (line !== null) lines.push(line);
-      told = n;
+      shown = n;
     }
-    lines.push(...waitLinesOf(view));
+    lines.push(...waitLines(view));
     // A new segment counts its events from 1 again.
     if (view.state !== null && view.state.segments !== segment) {
       segment = view.state.segments;
@@ -50,43 +50,43 @@ export function createStepLines(paint: Palette, cures: Fixes): StepLines {
     blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
     for (const [name, { reason, message }] of blocks) {
       lines.push(paint.yellow(`blocked (${reason}): ${visible(message)}`));
-      const cure = fixFor(name, reason, cures);
-      if (cure !== null) lines.push(cure);
+      const fix = fixFor(name, reason, fixes);
+      if (fix !== null) lines.push(fix);
     }
     return lines;
   };
 }
 
-function fixFor(name: string, reason: BlockedReason, { settle, resume }: Fixes): string | null {
+function fixFor(name: string, reason: BlockedReason, { resolve, resume }: Fixes): string | null {
   if (reason === 'outcome_unknown') {
-    return `Find out whether ${name} happened, and say it with: ${settle(name, 'happened|retry|abandon')}`;
+    return `Find out whether ${name} happened, and resolve it with: ${resolve(name, 'happened|retry|abandon')}`;
   }
   if (reason === 'safety_check') {
-    return `Look whether ${name} may be done, and say it with: ${settle(name, 'retry|abandon')}`;
+    return `Decide whether ${name} may be executed, and resolve it with: ${resolve(name, 'retry|abandon')}`;
   }
-  return resume === null ? null : `It is tried again now and then; at once with: ${resume}`;
+  return resume === null ? null : `It is retried automatically; retry at once with: ${resume}`;
 }
 
-/** @returns null where there is nothing to say, undefined while the step is not complete */
-function messageLine(
+/** Returns null if a message needs no line, and undefined while its step is incomplete. */
+function progressLine(
   messages: readonly Message[],
   at: number,
   paint: Palette,
 ): string | null | undefined {
   const message = messages[at];
-  if (message?.role === 'user') return saidLine(message, messages[at - 1], paint);
+  if (message?.role === 'user') return messageLine(message, messages[at - 1], paint);
   if (message?.role !== 'assistant' || message.calls === undefined) return null;
   const results = messages
     .slice(at + 1, at + 1 + message.calls.length)
     .filter((result) => result.role === 'tool');
   if (results.length < message.calls.length) return undefined;
-  const begunAt = messages[at - 1]?.at ?? message.at;
+  const startedAt = messages[at - 1]?.at ?? message.at;
   const endedAt = results.at(-1)?.at ?? message.at;
   return [
     paint.bold(`step ${message.step}`),
     visible(callsOf(message)),
     resultsOf(results, paint),
-    paint.dim(formatDuration(endedAt - begunAt)),
+    paint.dim(formatDuration(endedAt - startedAt)),
   ].join(' · ');
 }
 
@@ -106,25 +106,25 @@ function resultsOf(results: readonly ToolMessage[], paint: Palette): string {
   return `${size} · ${paint.red(`${errors.length} failed, the first: ${first}`)}`;
 }
 
-/** What the engine tells a model of a failed call, in short. */
+/** Shortens the error of a failed call that the engine sends to the model; null if the call succeeded. */
 function errorOf(text: string): string | null {
   const [, type, message] =
     /^\{"error":\{"type":"(\w+)","message":"((?:[^"\\]|\\.){0,80})/.exec(text) ?? [];
   return type === undefined ? null : visible(message ? `${type}: ${message}` : type);
 }
 
-/** What a run that is joined late has told before: the end of it. */
-export function recent(lines: readonly string[], paint: Palette): readonly string[] {
+/** Returns the last lines about the past of a joined run. */
+export function lastLines(lines: readonly string[], paint: Palette): readonly string[] {
   const earlier = lines.length - EARLIER_LINES;
   if (earlier <= 0) return lines;
   return [paint.dim(`… ${formatCount(earlier, 'earlier line')}`), ...lines.slice(-EARLIER_LINES)];
 }
 
 /**
- * What people and the engine have said to the model, in a line; null where there is nothing to tell.
- * `before`: the message before it, where that is known.
+ * Returns the line for a message to the model from a person or the engine; null if it needs none.
+ * `before` is the previous message, if known.
  */
-function saidLine(
+function messageLine(
   message: UserMessage,
   before: Message | undefined,
   paint: Palette,
@@ -132,11 +132,11 @@ function saidLine(
   const { compacts, document, origin, side, turn, text } = message;
   if (compacts !== undefined) {
     const { from, to } = compacts;
-    return paint.dim(`from here on a summary stands for messages ${from} to ${to}`);
+    return paint.dim(`a summary replaces messages ${from} to ${to} from here on`);
   }
   if (side) return paint.yellow(refusedLine(text));
   if (origin === 'perdure') {
-    return paint.yellow('a limit is reached: one last call, for an answer from what is there');
+    return paint.yellow('limit reached: one last model call for an answer');
   }
   if (origin === 'retrieved') {
     const name = document?.source ?? document?.id ?? 'a document';
@@ -147,11 +147,11 @@ function saidLine(
   if (before !== undefined && before.turn === turn) {
     return `joins turn ${turn} · ${visible(text)}`;
   }
-  // Whoever starts a run knows what they have said.
+  // The caller knows the first message.
   return turn === 1 ? null : `${paint.bold(`turn ${turn}`)} · ${visible(text)}`;
 }
 
-/** What the model is told of an answer that was refused: the attempt and what is wrong, in a line. */
+/** Shortens the message about a refused answer to its attempt and its problem. */
 function refusedLine(text: string): string {
   const [, attempt = '', rest = text] =
     /^Your answer was not accepted \(attempt (\d+ of \d+)\)\.\n\n(.*)$/s.exec(text) ?? [];
@@ -159,35 +159,35 @@ function refusedLine(text: string): string {
   return visible(`answer refused${attempt === '' ? '' : `, attempt ${attempt}`}: ${problem}`);
 }
 
-/** Tells what a run has come to wait for, one line each. */
+/** Returns a line for each new reason to wait. */
 type WaitLines = (view: Projection) => readonly string[];
 
 /**
- * A teller remembers what it has told: ask it with each view of one run, in order. `resume`: what
- * to type for a run that is paused; null where that is told otherwise.
+ * Creates the function to call with each view of one run, in order. `resume` is the command for a
+ * paused run; null if it is shown elsewhere.
  */
 function createWaitLines(paint: Palette, resume: string | null): WaitLines {
   let paused = false;
-  let toldUntil = 0;
+  let shownUntil = 0;
   return (view) => {
     const { state } = view;
     if (state === null || view.ended !== null) return [];
     const lines: string[] = [];
     if (state.paused !== paused) {
       paused = state.paused;
-      lines.push(paint.yellow(paused ? pausedText(view) : 'it goes on'));
-      if (paused && resume !== null) lines.push(`Let it go on with: ${resume}`);
+      lines.push(paint.yellow(paused ? pausedText(view) : 'resumed'));
+      if (paused && resume !== null) lines.push(`Resume it with: ${resume}`);
     }
     const standing = waitingFor(view);
-    if (standing?.type === 'time' && standing.until !== toldUntil) {
-      toldUntil = standing.until;
-      lines.push(`waiting until ${formatDateTime(toldUntil)}; a message wakes it`);
+    if (standing?.type === 'time' && standing.until !== shownUntil) {
+      shownUntil = standing.until;
+      lines.push(`waiting until ${formatDateTime(shownUntil)}; a message wakes it`);
     }
     return lines;
   };
 }
 
 function pausedText({ inFlight }: Projection): string {
-  const rest = inFlight.size === 0 ? '' : 'what is in flight ends, ';
+  const rest = inFlight.size === 0 ? '' : 'calls in flight end, ';
   return `paused: ${rest}nothing more is started`;
 }

@@ -9,10 +9,10 @@ import type { StreamEvent } from '../../live/stream-events.js';
 import type { CliContext } from '../context.js';
 import type { Hosting } from '../hosting/hosting.js';
 import { palette } from '../format/output.js';
-import { nextCommandFor } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
 import { openScreen } from './screen.js';
 import { runHeader } from '../reports/run-header.js';
-import { createStepLines, recent, type Fixes } from './step-lines.js';
+import { createStepLines, lastLines, type Fixes } from './step-lines.js';
 import { startTicker } from './ticker.js';
 import { createLiveText } from './live-text.js';
 import { NoServerError } from '../../core/errors.js';
@@ -20,24 +20,24 @@ import { NoServerError } from '../../core/errors.js';
 export interface Watch {
   readonly id: string;
   readonly runId: string;
-  /** Of the run, wherever the command's own options point. */
+  /** The task queue of the run, which may differ from the one in the options. */
   readonly taskQueue: string;
   readonly hosting: Hosting;
-  /** Settles when somebody works on the queue, or nobody can. */
+  /** Resolves when a worker serves the queue; rejects if none can. */
   readonly ready: Promise<void>;
   readonly interrupt: AbortSignal;
-  /** Leave when the run stands still until somebody does something. */
+  /** Stop watching when the run waits for a person. */
   readonly leaveWhenWaiting: boolean;
   readonly until: FollowTarget;
-  /** The run as it was when it was joined; null for one that has just been started. */
+  /** The run as it was when the command joined it; null for a run that was just started. */
   readonly joined: Projection | null;
-  /** The past of a run that is joined is known; it is not told again. */
+  /** Do not show the past of a joined run again. */
   readonly knowsPast?: boolean;
-  /** Blocks up to this event of the segment that was joined are being tried again. */
+  /** Blocks up to this event of the joined segment are being retried. */
   readonly retriedUpTo: number;
 }
 
-/** How the watching ended; `last` is null when not even the start was seen. */
+/** How watching ended. `last` is null if not even the start of the run was read. */
 export type WatchEnd =
   | { readonly type: 'ended'; readonly last: FollowedRun }
   | { readonly type: 'waiting'; readonly last: FollowedRun }
@@ -45,8 +45,8 @@ export type WatchEnd =
   | { readonly type: 'interrupted'; readonly last: FollowedRun | null };
 
 /**
- * Shows a run's progress until it, or the turn that is followed, ends, until it waits, or somebody
- * interrupts. Rejects when the server stays away or the own worker dies.
+ * Shows a run's progress until the run or the followed turn ends, until it waits, or until an
+ * interrupt. Throws if the server stays unavailable or our worker dies.
  */
 export async function watchRun(
   context: CliContext,
@@ -56,13 +56,13 @@ export async function watchRun(
   const paint = palette(context.color);
   const screen = await openScreen(context);
   const header = runHeader(await context.server(), watch.id, paint);
-  const tell = createStepLines(paint, await fixesFor(context, watch));
+  const stepLines = createStepLines(paint, await fixesFor(context, watch));
   const broken = new AbortController();
   const giveUp = (error: unknown): void => broken.abort(error);
   watch.ready.catch(giveUp);
   const { id, runId, interrupt, hosting, joined } = watch;
   let last: FollowedRun | null = joined && { runId, view: joined };
-  const writing = createLiveText(paint);
+  const liveText = createLiveText(paint);
   const ticker = startTicker(context, client, {
     ...watch,
     screen,
@@ -70,31 +70,31 @@ export async function watchRun(
     header,
     giveUp,
     view: () => last?.view ?? null,
-    writing,
+    liveText,
   });
-  const left = new AbortController();
+  const closed = new AbortController();
   const faults = AbortSignal.any([broken.signal, hosting.died]);
   const signal = AbortSignal.any([interrupt, faults]);
   try {
     if (joined !== null) {
       header.show(joined, screen);
-      const past = tell(upTo(watch.until, joined));
-      for (const line of watch.knowsPast ? [] : recent(past, paint)) screen.line(line);
+      const past = stepLines(upTo(watch.until, joined));
+      for (const line of watch.knowsPast ? [] : lastLines(past, paint)) screen.line(line);
     }
     if (context.isTty) {
-      const hear = (event: StreamEvent): void => {
-        if (writing.hear(event)) ticker.draw();
+      const onEvent = (event: StreamEvent): void => {
+        if (liveText.add(event)) ticker.draw();
       };
-      void readAlong(context, client, { id, signal: left.signal, hear });
+      void subscribe(context, client, { id, signal: closed.signal, onEvent });
     }
     for await (const followed of followRun(client, { id, runId, signal })) {
       const { view } = followed;
-      // A history is told from its beginning.
+      // The history is read from its beginning.
       if (followed.runId === runId && view.lastEvent < (joined?.lastEvent ?? 0)) continue;
       last = followed;
       header.show(view, screen);
-      for (const line of tell(upTo(watch.until, view))) screen.line(line);
-      ticker.heard();
+      for (const line of stepLines(upTo(watch.until, view))) screen.line(line);
+      ticker.onProgress();
       const end = await endOfWatch(context, watch, followed);
       if (end !== null) return end;
     }
@@ -103,16 +103,16 @@ export async function watchRun(
   } catch (error) {
     throw isGrpcServiceError(error) ? await serverGone(context, watch, error) : error;
   } finally {
-    left.abort();
+    closed.abort();
     ticker.stop();
     screen.close();
   }
 }
 
-/** What is said in later turns than the one that is followed is not of interest. */
+/** Leaves out the messages of turns after the one that is followed. */
 function upTo(until: FollowTarget, view: Projection): Projection {
   if (until === 'end') return view;
-  return { ...view, said: view.said.filter(({ turn }) => turn <= until.turn) };
+  return { ...view, messages: view.messages.filter(({ turn }) => turn <= until.turn) };
 }
 
 async function endOfWatch(
@@ -129,7 +129,7 @@ async function endOfWatch(
     case 'forgotten': {
       const read = await nextCommandFor(context, watch, ['transcript', watch.id]);
       throw new Error(
-        `turn ${end.turn} of run ${visible(watch.id)} is long over, and the run does not remember its outcome; what was said: ${read}`,
+        `turn ${end.turn} of run ${visible(watch.id)} ended long ago, and the run no longer keeps its outcome; read its messages with: ${read}`,
       );
     }
     case undefined:
@@ -137,10 +137,10 @@ async function endOfWatch(
   }
 }
 
-/** Whether the run stands still until somebody does something that nobody is known to have done. */
+/** Whether the run waits for a person: it is paused, or blocked by something that is not being retried. */
 function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
-  const tried = runId === watch.runId ? watch.retriedUpTo : 0;
-  if ([...view.blocked.values()].some(({ since }) => since > tried)) return true;
+  const retriedUpTo = runId === watch.runId ? watch.retriedUpTo : 0;
+  if ([...view.blocked.values()].some(({ since }) => since > retriedUpTo)) return true;
   return waitingFor(view)?.type === 'paused';
 }
 
@@ -148,8 +148,8 @@ async function fixesFor(context: CliContext, watch: Watch): Promise<Fixes> {
   const { id, leaveWhenWaiting } = watch;
   const resolving = await nextCommandFor(context, watch, ['resolve', id, 'CALL', '--as']);
   return {
-    // The choice is for reading, so it is not quoted.
-    settle: (call, decisions) => resolving.replace(' CALL --as', ` ${call} --as ${decisions}`),
+    // The placeholders are for reading, so they are not quoted.
+    resolve: (call, decisions) => resolving.replace(' CALL --as', ` ${call} --as ${decisions}`),
     resume: leaveWhenWaiting ? null : await nextCommandFor(context, watch, ['resume', id]),
   };
 }
@@ -158,23 +158,23 @@ async function serverGone(context: CliContext, watch: Watch, cause: Error): Prom
   const { address } = await context.server();
   const next = await nextCommandFor(context, watch, ['attach', watch.id]);
   const message =
-    `The Temporal server at ${address} does not answer any more (${cause.message}). ` +
-    `What the run has recorded is kept there; when the server is back: ${next}`;
+    `The Temporal server at ${address} no longer answers (${cause.message}). ` +
+    `It keeps everything that the run has recorded. When the server is back, run: ${next}`;
   return new NoServerError(message, { cause });
 }
 
-/** Tells what is said in a run from now on, as far as its workers let others read along; never rejects. */
-async function readAlong(
+/** Subscribes to the live stream of a run, as far as its workers serve it. Never throws. */
+async function subscribe(
   { home, env }: Pick<CliContext, 'home' | 'env'>,
   client: Client,
   {
     id,
     signal,
-    hear,
+    onEvent,
   }: {
     readonly id: string;
     readonly signal: AbortSignal;
-    readonly hear: (event: StreamEvent) => void;
+    readonly onEvent: (event: StreamEvent) => void;
   },
 ): Promise<void> {
   try {
@@ -186,8 +186,8 @@ async function readAlong(
     const feeds = createRunStreams(client, {
       sources: [liveWorkers(home, { hosts: readLiveHosts(env) })],
     });
-    for await (const event of feeds.read(id, { after: 'now', signal })) hear(event);
+    for await (const event of feeds.read(id, { after: 'now', signal })) onEvent(event);
   } catch {
-    // Whoever follows the run itself tells what is wrong.
+    // The caller follows the run itself and reports what is wrong.
   }
 }

@@ -1,81 +1,98 @@
 import { parseProblem } from '../../core/failure.js';
+import { textField } from '../../core/json.js';
 import { isProblem, parseRunInput } from '../../core/input/input.js';
 import { reduce } from '../../core/reduce.js';
-import { isRunConfig } from '../../core/guards/recorded.js';
+import { isRunConfig, type ForkMessagesResult } from '../../core/guards/recorded.js';
 import { initialState, type RunConfig } from '../../core/state.js';
 import { isLoaded } from '../../core/definition/initial-config.js';
 import { readCarried } from './carried-state.js';
-import { personSaid } from './people.js';
-import type { EventOf, ProjectionState } from './state.js';
-import { tell } from './emit.js';
+import { applyPersonEvent } from './people.js';
+import type { EventOf, InFlight, ProjectionState } from './state.js';
+import { emit } from './emit.js';
 
-/** A segment begins, with what the one before has handed over. */
-export function started(told: ProjectionState, { id, input, carried }: EventOf<'started'>): void {
+/** A segment starts, with the state that the previous one carried over. */
+export function started(
+  projection: ProjectionState,
+  { id, input, carried }: EventOf<'started'>,
+): void {
   const parsed = parseRunInput(input, { continued: carried !== null });
-  told.input = isProblem(parsed) ? null : parsed;
+  projection.input = isProblem(parsed) ? null : parsed;
   const form = readCarried(carried);
   if (form === null) return;
   const { state, blocked = [] } = form;
   for (const { name, reason, message, definition } of blocked) {
     const offered = definition !== undefined && { definition };
-    told.blocked.set(name, { reason, message, since: id, ...offered });
+    projection.blocked.set(name, { reason, message, since: id, ...offered });
   }
   if (!isLoaded(state)) {
-    told.unloaded = state;
+    projection.unloaded = state;
     return;
   }
-  told.state = state;
-  told.said.push(...told.state.transcript.messages);
-  told.said.sort((one, other) => one.n - other.n);
+  projection.state = state;
+  projection.messages.push(...projection.state.transcript.messages);
+  projection.messages.sort((one, other) => one.n - other.n);
 }
 
-/** The agent is pinned: what was said before is taken now. */
-export function loaded(told: ProjectionState, config: RunConfig, at: number): void {
-  told.blocked.clear();
-  if (told.unloaded === null) begun(told, config, at);
-  else told.state = reduce(told.unloaded, { type: 'agent-loaded', config });
-  for (const fact of told.early.splice(0)) personSaid(told, fact);
-  if (told.cancelRequested) tell(told, { type: 'ending', by: 'cancelled' });
+/** The agent is pinned, so the messages that came before are applied now. */
+export function loaded(projection: ProjectionState, config: RunConfig, at: number): void {
+  projection.blocked.clear();
+  if (projection.unloaded === null) begun(projection, config, at);
+  else projection.state = reduce(projection.unloaded, { type: 'agent-loaded', config });
+  for (const event of projection.earlyMessages.splice(0)) applyPersonEvent(projection, event);
+  if (projection.cancelRequested) emit(projection, { type: 'ending', by: 'cancelled' });
 }
 
-/** The run's first segment, with the message that it was started with. */
-function begun(told: ProjectionState, config: RunConfig, at: number): void {
-  const { open = false, message: text, attachments } = told.input ?? {};
-  told.state = initialState(config, { open, startedAt: told.startedAt ?? at });
+/** Starts the first segment of a run with the message of its input. */
+function begun(projection: ProjectionState, config: RunConfig, at: number): void {
+  const { open = false, message: text, attachments } = projection.input ?? {};
+  projection.state = initialState(config, { open, startedAt: projection.startedAt ?? at });
   if (text === undefined) return;
   const message = { id: '', text, turn: 1, ...(attachments && { attachments }) };
-  tell(told, { type: 'message-received', message });
+  emit(projection, { type: 'message-received', message });
 }
 
-/** The worker of the first workflow task has loaded the agent, or said why it could not. */
-export function local(told: ProjectionState, { result, failure, at }: EventOf<'local'>): void {
-  told.notHere = parseProblem(failure?.details);
-  if (isRunConfig(result)) loadedAgain(told, result, at);
+/** The worker of the first workflow task loaded the agent, or reported why it could not. */
+export function local(
+  projection: ProjectionState,
+  { result, failure, at }: EventOf<'local'>,
+): void {
+  projection.localLoadProblem = parseProblem(failure?.details);
+  if (isRunConfig(result)) agentLoaded(projection, result, at);
 }
 
-/** The agent was loaded, at the beginning of the run or before a turn that asked for it. */
-export function loadedAgain(told: ProjectionState, config: RunConfig, at: number): void {
-  if (told.state === null) return loaded(told, config, at);
-  tell(told, { type: 'agent-refreshed', config });
+/** The agent was loaded, at the start of the run or before a turn that requested it. */
+export function agentLoaded(projection: ProjectionState, config: RunConfig, at: number): void {
+  if (projection.state === null) return loaded(projection, config, at);
+  emit(projection, { type: 'agent-refreshed', config });
 }
 
 /**
- * An agent that no worker knows, or has loaded in time, is waited for, and so is a store that does not
- * take the run's context. Where a run only asked for a newer form of its agent, it keeps the one it has.
+ * The agent could not be loaded. The run waits for a worker that knows the agent, and for a store that
+ * accepts the run's context. A run that only requested a newer form of its agent keeps the one it has.
  */
-export function notLoaded(
-  told: ProjectionState,
+export function agentNotLoaded(
+  projection: ProjectionState,
   { id, failure }: Pick<EventOf<'failed'>, 'id' | 'failure'>,
 ): void {
   const { timedOut, message: lost } = failure;
-  // Where no other worker has answered in time, the answer of the first one holds.
-  const problem = parseProblem(failure.details) ?? (timedOut ? told.notHere : null);
+  // If no other worker answers in time, the answer of the first worker counts.
+  const problem = parseProblem(failure.details) ?? (timedOut ? projection.localLoadProblem : null);
   const isBlocked = problem === null ? timedOut : problem.type === 'blocked';
   const reason = problem?.type === 'blocked' ? problem.reason : 'agent_missing';
-  if (told.state !== null && !(isBlocked && reason === 'storage')) {
-    told.blocked.delete('agent');
-    tell(told, { type: 'agent-refreshed', config: null });
+  if (projection.state !== null && !(isBlocked && reason === 'storage')) {
+    projection.blocked.delete('agent');
+    emit(projection, { type: 'agent-refreshed', config: null });
   } else if (isBlocked) {
-    told.blocked.set('agent', { reason, message: problem?.message ?? lost, since: id });
+    projection.blocked.set('agent', { reason, message: problem?.message ?? lost, since: id });
   }
+}
+
+/** The messages of another run were taken over before the first turn. */
+export function forkedFrom(
+  projection: ProjectionState,
+  { input }: InFlight,
+  { next, pinned = [], from: read, ...taken }: ForkMessagesResult,
+): void {
+  const from = { run: textField(input, 'run'), runId: read.runId, at: next };
+  emit(projection, { type: 'forked', ...taken, from, pinned });
 }

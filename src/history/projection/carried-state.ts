@@ -2,8 +2,8 @@ import { readForm, type AnyCarried } from '../../core/segments/migrations.js';
 import type { RunState } from '../../core/state.js';
 
 /**
- * What one segment hands to the next. Null where there is nothing, or where what was handed over
- * cannot be read: any starter can put anything there, and a newer version another form.
+ * Returns what one segment carries over to the next. Null if there is nothing, or if it cannot be read:
+ * any starter can write anything there, and a newer version may use another form.
  */
 export function readCarried(carried: unknown): AnyCarried | null {
   try {
@@ -14,7 +14,7 @@ export function readCarried(carried: unknown): AnyCarried | null {
   }
 }
 
-/** The state that one segment hands to the next; null where it cannot be read. */
+/** Returns the state that one segment carries over to the next; null if it cannot be read. */
 export function carriedState(carried: unknown): RunState | null {
   return readCarried(carried)?.state ?? null;
 }

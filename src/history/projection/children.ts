@@ -4,51 +4,55 @@ import { childResult, type ChildEnd } from '../../core/calls/child.js';
 import { textField } from '../../core/json.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { isOutcome, type FollowRunResult } from '../../core/guards/recorded.js';
-import { settle, toolFor } from './calls.js';
+import { finishCall, toolFor } from './calls.js';
 import type { EventOf, InFlight, ProjectionState } from './state.js';
-import { callsRunning, interrupt, tell } from './emit.js';
+import { hasCallsInFlight, interrupt, emit } from './emit.js';
 
-/** An agent that was called works; shown among the calls in flight. */
-export function childStarted(told: ProjectionState, fact: EventOf<'child-started'>): void {
-  const call = callIn(told, fact.call);
-  const { id, at, child } = fact;
+/** A called agent has started. Its run is in flight like a call. */
+export function childStarted(projection: ProjectionState, event: EventOf<'child-started'>): void {
+  const call = callIn(projection, event.call);
+  const { id, at, child } = event;
   const summary = child;
-  told.inFlight.set(id, { activity: 'agent', activityId: '', summary, call, input: {}, at });
+  projection.inFlight.set(id, { activity: 'agent', activityId: '', summary, call, input: {}, at });
 }
 
-/** The child has ended, or the server refused to start it. */
-export function childGone(told: ProjectionState, call: string): void {
-  for (const [id, flying] of told.inFlight) {
-    if (flying.activity === 'agent' && flying.call?.id === call) told.inFlight.delete(id);
+/** The child run has ended, or the server refused to start it. */
+export function removeChild(projection: ProjectionState, call: string): void {
+  for (const [id, inFlight] of projection.inFlight) {
+    if (inFlight.activity === 'agent' && inFlight.call?.id === call) projection.inFlight.delete(id);
   }
 }
 
-export function childEnded(told: ProjectionState, fact: EventOf<'child-ended'>): void {
-  childGone(told, fact.call);
-  const outcome = isOutcome(fact.result) ? fact.result : null;
-  answered(told, fact, { outcome, message: fact.message });
+export function childEnded(projection: ProjectionState, event: EventOf<'child-ended'>): void {
+  removeChild(projection, event.call);
+  const outcome = isOutcome(event.result) ? event.result : null;
+  finishAgentCall(projection, event, { outcome, message: event.message });
 }
 
-/** An activity has followed a run that was there already; without an outcome the agent runs again. */
+/** An activity followed a run that existed before. Without an outcome, the agent runs again. */
 export function childFollowed(
-  told: ProjectionState,
+  projection: ProjectionState,
   { done, result, at }: { done: InFlight; result: FollowRunResult; at: number },
 ): void {
   if (result.type === 'ended') {
     const { outcome } = result;
-    const fact = { call: followed(done), cancelled: outcome.status === 'cancelled', at };
-    answered(told, fact, { outcome, message: '' });
+    const event = { call: followed(done), cancelled: outcome.status === 'cancelled', at };
+    finishAgentCall(projection, event, { outcome, message: '' });
   } else if (result.type === 'other' && result.running) {
-    childNotFollowed(told, { done, message: 'Workflow execution already started', at });
+    childFollowFailed(projection, { done, message: 'Workflow execution already started', at });
   }
 }
 
-/** The run of a called agent cannot be followed: its call fails with this message. */
-export function childNotFollowed(
-  told: ProjectionState,
+/** The run of a called agent cannot be followed, so its call fails with this message. */
+export function childFollowFailed(
+  projection: ProjectionState,
   { done, message, at }: { done: InFlight; message: string; at: number },
 ): void {
-  answered(told, { call: followed(done), cancelled: false, at }, { outcome: null, message });
+  finishAgentCall(
+    projection,
+    { call: followed(done), cancelled: false, at },
+    { outcome: null, message },
+  );
 }
 
 /** Returns the call that the followed run answers. */
@@ -56,23 +60,23 @@ function followed({ input }: InFlight): string {
   return nameInCalledId(textField(input, 'run'));
 }
 
-function answered(
-  told: ProjectionState,
-  fact: Pick<EventOf<'child-ended'>, 'call' | 'cancelled' | 'at'>,
+function finishAgentCall(
+  projection: ProjectionState,
+  event: Pick<EventOf<'child-ended'>, 'call' | 'cancelled' | 'at'>,
   end: ChildEnd,
 ): void {
-  const call = callIn(told, fact.call);
-  const tool = call && toolFor(told, call);
+  const call = callIn(projection, event.call);
+  const tool = call && toolFor(projection, call);
   if (call === null || !tool) return;
   const result = childResult(call, end);
-  const withTurn = told.cancelRequested || told.cancelTurnRequested;
-  if (!fact.cancelled || !withTurn) return settle(told, result, fact.at);
+  const withTurn = projection.cancelRequested || projection.cancelTurnRequested;
+  if (!event.cancelled || !withTurn) return finishCall(projection, result, event.at);
   const { usage } = result;
   const cancelled = { ...cancelledCall(call, tool), ...(usage && { usage }) };
-  tell(told, { type: 'call-finished', result: cancelled });
-  if (!callsRunning(told)) interrupt(told, fact.at);
+  emit(projection, { type: 'call-finished', result: cancelled });
+  if (!hasCallsInFlight(projection)) interrupt(projection, event.at);
 }
 
-function callIn(told: ProjectionState, id: string): ToolCall | null {
-  return told.state?.turn.batch?.calls.find((call) => call.id === id) ?? null;
+function callIn(projection: ProjectionState, id: string): ToolCall | null {
+  return projection.state?.turn.batch?.calls.find((call) => call.id === id) ?? null;
 }

@@ -2,31 +2,37 @@ import type { RunEvent } from '../../core/events.js';
 import { reduce } from '../../core/reduce.js';
 import type { ProjectionState } from './state.js';
 
-/** The state after one more event, and what was said by it. */
-export function tell(told: ProjectionState, event: RunEvent): void {
-  if (told.state === null) return;
-  const { next } = told.state.transcript;
-  told.state = reduce(told.state, event);
-  const { messages } = told.state.transcript;
-  // Only a compaction inserts before the end, one message.
+/** Applies a run event to the state, and collects the messages that it adds. */
+export function emit(projection: ProjectionState, event: RunEvent): void {
+  if (projection.state === null) return;
+  const { next } = projection.state.transcript;
+  projection.state = reduce(projection.state, event);
+  const { messages } = projection.state.transcript;
+  // Only a compaction inserts before the end, and only one message.
   const fresh = messages.slice(
-    event.type === 'compacted' ? 0 : -(told.state.transcript.next - next),
+    event.type === 'compacted' ? 0 : -(projection.state.transcript.next - next),
   );
-  if (told.state.transcript.next > next) told.said.push(...fresh.filter(({ n }) => n >= next));
+  if (projection.state.transcript.next > next)
+    projection.messages.push(...fresh.filter(({ n }) => n >= next));
 }
 
-/** The work of the turn was broken off, by whatever the events before have shown. */
-export function interrupt(told: ProjectionState, at: number): void {
-  if (told.state === null || told.state.turn.outcome !== null) return;
-  const by = told.cancelRequested ? 'cancel' : told.cancelTurnRequested ? 'cancelTurn' : 'wallMs';
-  // What stood still is broken off with the rest, and nobody waits for it any more.
-  told.blocked.clear();
-  for (const result of told.brokenProbes.values()) tell(told, { type: 'call-finished', result });
-  told.brokenProbes.clear();
-  tell(told, { type: 'interrupted', by, at });
+/** The work of the turn was interrupted. The events before show by what. */
+export function interrupt(projection: ProjectionState, at: number): void {
+  if (projection.state === null || projection.state.turn.outcome !== null) return;
+  const by = projection.cancelRequested
+    ? 'cancel'
+    : projection.cancelTurnRequested
+      ? 'cancelTurn'
+      : 'wallMs';
+  // Blocked work is interrupted too, so nothing is blocked any more.
+  projection.blocked.clear();
+  for (const result of projection.canceledProbes.values())
+    emit(projection, { type: 'call-finished', result });
+  projection.canceledProbes.clear();
+  emit(projection, { type: 'interrupted', by, at });
 }
 
 /** Whether a call of the open batch is in flight. */
-export function callsRunning({ inFlight }: ProjectionState): boolean {
+export function hasCallsInFlight({ inFlight }: ProjectionState): boolean {
   return [...inFlight.values()].some(({ call }) => call !== null);
 }

@@ -5,47 +5,50 @@ import type { Ask } from '../../core/inbox.js';
 import { isObject, textField } from '../../core/json.js';
 import { callResolved, toolAccepted } from './calls.js';
 import type { EventOf, ProjectionState } from './state.js';
-import { tell } from './emit.js';
+import { emit } from './emit.js';
 
 /**
- * What people said and decided: updates that the workflow has accepted, so they are well formed, and
- * signals, which hold anything.
+ * Applies messages and decisions. Updates are well formed, because the workflow has accepted them;
+ * signals may hold anything.
  */
-export function personSaid(told: ProjectionState, fact: EventOf<'update' | 'signal'>): void {
-  if (fact.type === 'signal') return signaled(told, fact);
-  if (fact.name === 'ask') return asked(told, fact);
-  if (decidedBefore(told.state?.decisions, fact.updateId) !== undefined) return;
-  const decision = decisionOf(told, fact);
+export function applyPersonEvent(
+  projection: ProjectionState,
+  event: EventOf<'update' | 'signal'>,
+): void {
+  if (event.type === 'signal') return signaled(projection, event);
+  if (event.name === 'ask') return asked(projection, event);
+  if (decidedBefore(projection.state?.decisions, event.updateId) !== undefined) return;
+  const decision = decisionOf(projection, event);
   if (decision === null) return;
-  decided(told, fact);
-  tell(told, { type: 'decided', decision });
+  decided(projection, event);
+  emit(projection, { type: 'decided', decision });
 }
 
-function decided(told: ProjectionState, fact: EventOf<'update'>): void {
-  switch (fact.name) {
+function decided(projection: ProjectionState, event: EventOf<'update'>): void {
+  switch (event.name) {
     case 'resolve':
-      toolAccepted(told, fact);
-      return callResolved(told, fact);
+      toolAccepted(projection, event);
+      return callResolved(projection, event);
     case 'cancelTurn':
-      told.cancelTurnRequested = true;
+      projection.cancelTurnRequested = true;
       return;
     case 'pause':
-      return tell(told, { type: 'paused', paused: true });
+      return emit(projection, { type: 'paused', paused: true });
     case 'resume':
-      return tell(told, { type: 'paused', paused: false });
+      return emit(projection, { type: 'paused', paused: false });
     case 'close':
-      return tell(told, { type: 'ending', by: 'closed' });
+      return emit(projection, { type: 'ending', by: 'closed' });
     case 'setLimits':
-      return limitsSet(told, fact.input);
+      return limitsSet(projection, event.input);
     default:
   }
 }
 
-function limitsSet(told: ProjectionState, input: unknown): void {
+function limitsSet(projection: ProjectionState, input: unknown): void {
   if (!isObject(input)) return;
   const { by: _, ...limits } = input;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
-  tell(told, { type: 'limits-set', limits: limits as unknown as Limits });
+  emit(projection, { type: 'limits-set', limits: limits as unknown as Limits });
 }
 
 const DECISIONS: readonly string[] = [
@@ -57,8 +60,11 @@ const DECISIONS: readonly string[] = [
   'close',
 ] satisfies readonly DecisionName[];
 
-/** The decision as the workflow has put it on record; null for other updates. */
-function decisionOf(told: ProjectionState, { name, updateId, input }: EventOf<'update'>): Decision | null {
+/** Returns the decision as the workflow recorded it; null for other updates. */
+function decisionOf(
+  projection: ProjectionState,
+  { name, updateId, input }: EventOf<'update'>,
+): Decision | null {
   if (!DECISIONS.includes(name)) return null;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one of the names above
   const what = name as DecisionName;
@@ -67,35 +73,35 @@ function decisionOf(told: ProjectionState, { name, updateId, input }: EventOf<'u
   return {
     what,
     id: updateId,
-    at: told.taskAt,
+    at: projection.taskAt,
     ...(by !== '' && { by }),
-    ...(what === 'cancelTurn' && { turn: told.state?.turn.number ?? 0 }),
+    ...(what === 'cancelTurn' && { turn: projection.state?.turn.number ?? 0 }),
     ...(what === 'resolve' && { call: textField(given, 'call'), as: textField(given, 'as') }),
   };
 }
 
-function signaled(told: ProjectionState, { name, input, at }: EventOf<'signal'>): void {
-  if (told.state === null || name !== 'message') return;
-  const event = acceptSignal(told.state, input, at);
-  if (event?.type === 'message-refused') told.unseenRefusals += 1;
-  if (event !== null) tell(told, event);
+function signaled(projection: ProjectionState, { name, input, at }: EventOf<'signal'>): void {
+  if (projection.state === null || name !== 'message') return;
+  const event = acceptSignal(projection.state, input, at);
+  if (event?.type === 'message-refused') projection.unseenRefusals += 1;
+  if (event !== null) emit(projection, event);
 }
 
-/** What came by signal since the task before is refused when the workflow looks at it: now. */
-export function taskBegun(told: ProjectionState, at: number): void {
-  told.taskAt = at;
-  const { state, unseenRefusals } = told;
+/** A workflow task starts. Messages by signal since the last task are refused at this time. */
+export function taskStarted(projection: ProjectionState, at: number): void {
+  projection.taskAt = at;
+  const { state, unseenRefusals } = projection;
   const refused = state?.inbox.refused;
   if (state === null || refused === undefined || unseenRefusals === 0) return;
   const seen = refused.length - unseenRefusals;
   const dated = refused.map((one, index) => (index < seen ? one : { ...one, at }));
-  told.state = { ...state, inbox: { ...state.inbox, refused: dated } };
+  projection.state = { ...state, inbox: { ...state.inbox, refused: dated } };
 }
 
-function asked(told: ProjectionState, { input, updateId }: EventOf<'update'>): void {
-  if (told.state === null || !isObject(input)) return;
+function asked(projection: ProjectionState, { input, updateId }: EventOf<'update'>): void {
+  if (projection.state === null || !isObject(input)) return;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
   const ask = input as unknown as Ask;
-  const { event } = acceptMessage(told.state, ask, ask.id ?? updateId);
-  if (event !== null) tell(told, event);
+  const { event } = acceptMessage(projection.state, ask, ask.id ?? updateId);
+  if (event !== null) emit(projection, event);
 }

@@ -4,18 +4,18 @@ import type { ToolCall } from '../../core/transcript/messages.js';
 import { safetyMessage, safetyResult } from '../../core/calls/safety.js';
 import type { ProjectionState } from './state.js';
 
-/** No event of its own says that a call waits for a person: the reply that asked for it does. */
-export function safetyAsked(told: ProjectionState, since: number): void {
-  const asked = doubtful(told);
-  for (const [id, { reason }] of told.blocked) {
-    if (reason === 'safety_check' && id !== asked?.id) told.blocked.delete(id);
+/** Blocks a call that waits for a person. No event shows this; the reply that requested the call does. */
+export function safetyAsked(projection: ProjectionState, since: number): void {
+  const asked = openSafetyCheck(projection);
+  for (const [id, { reason }] of projection.blocked) {
+    if (reason === 'safety_check' && id !== asked?.id) projection.blocked.delete(id);
   }
-  if (asked === undefined || told.blocked.has(asked.id) || told.state?.paused) return;
+  if (asked === undefined || projection.blocked.has(asked.id) || projection.state?.paused) return;
   const message = safetyMessage(asked);
-  told.blocked.set(asked.id, { reason: 'safety_check', message, since });
+  projection.blocked.set(asked.id, { reason: 'safety_check', message, since });
 }
 
-function doubtful({ state, ended, acknowledged }: ProjectionState): ToolCall | undefined {
+function openSafetyCheck({ state, ended, acknowledged }: ProjectionState): ToolCall | undefined {
   const batch = state?.turn.batch;
   if (!state || !batch || ended !== null) return undefined;
   if (!batch.calls.some(({ safety }) => safety !== undefined)) return undefined;
@@ -23,14 +23,17 @@ function doubtful({ state, ended, acknowledged }: ProjectionState): ToolCall | u
   return first !== undefined && acknowledged.has(first.id) ? undefined : first;
 }
 
-/** @returns the call's result where there is one now, null where it is executed; undefined: not asked */
-export function safetyResult(
-  told: ProjectionState,
+/**
+ * Returns the call's result if the decision gives one; null if the call is executed; undefined if no
+ * safety check was open.
+ */
+export function safetyResolution(
+  projection: ProjectionState,
   call: ToolCall,
   resolution: Resolution,
 ): CallResult | null | undefined {
-  if (call.safety === undefined || told.acknowledged.has(call.id)) return undefined;
+  if (call.safety === undefined || projection.acknowledged.has(call.id)) return undefined;
   const result = safetyResult(call, resolution);
-  if (result === null) told.acknowledged.add(call.id);
+  if (result === null) projection.acknowledged.add(call.id);
   return result;
 }

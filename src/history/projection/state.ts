@@ -14,13 +14,13 @@ export interface InFlight {
   readonly activityId: string;
   readonly summary: string;
   readonly call: ToolCall | null;
-  /** What the activity was given. */
+  /** The input of the activity. */
   readonly input: Readonly<Record<string, unknown>>;
-  /** Unix time in ms of its scheduling. */
+  /** When it was scheduled: Unix time in ms. */
   readonly at: number;
 }
 
-/** Why something stands still, and since which event of the history. */
+/** Why work is blocked, and since which event of the history. */
 export interface BlockedSince extends Blocked {
   readonly since: number;
 }
@@ -29,35 +29,35 @@ export type EventOf<T extends HistoryEvent['type']> = Extract<HistoryEvent, { ty
 
 export type EndedEvent = EventOf<'ended'>;
 
-/** What is known of a run after some of its events. */
+/** The state of a projection after some of the events; mutable. */
 export interface ProjectionState {
   state: RunState | null;
-  /** Null until the first event, and for one that is no run's. */
+  /** Null until the first event, and if that event is not of a run. */
   input: RunInput | null;
-  /** All that the events tell to have been said, by number; a state forgets what was summarized. */
-  readonly said: Message[];
-  /** By number of the message that it brought: what the model call cost. */
-  readonly paid: Map<number, Usage>;
+  /** All messages in the events, by number. The run state drops those that were summarized. */
+  readonly messages: Message[];
+  /** What a model call cost, by the number of the message that it produced. */
+  readonly usageByMessage: Map<number, Usage>;
   /** Turns that have ended in this segment. */
   readonly turns: EndedTurn[];
   cancelTurnRequested: boolean;
-  /** When the newest workflow task began, by which the workflow's clock goes; Unix time in ms. */
+  /** When the newest workflow task started, which is the workflow's clock: Unix time in ms. */
   taskAt: number;
-  /** Messages that were refused and that no workflow task has looked at yet. */
+  /** Refused messages that no workflow task has processed yet. */
   unseenRefusals: number;
   /** Messages that came before the agent was loaded. */
-  readonly early: EventOf<'update' | 'signal'>[];
+  readonly earlyMessages: EventOf<'update' | 'signal'>[];
   readonly inFlight: Map<number, InFlight>;
   readonly blocked: Map<string, BlockedSince>;
-  /** Of calls that failed before their tool was entered, should they be given up. */
+  /** Results of calls that failed before their tool started, in case they are abandoned. */
   readonly notStarted: Map<string, CallResult>;
-  /** By call: its result if the probe that was broken off was broken off for good. */
-  readonly brokenProbes: Map<string, CallResult>;
-  /** Why the worker of the workflow task itself could not load the agent. */
-  notHere: ActivityProblem | null;
-  /** What a run without an agent has handed over to this segment. */
+  /** Results of calls whose probe was canceled, in case the turn was interrupted. */
+  readonly canceledProbes: Map<string, CallResult>;
+  /** Why the worker of the first workflow task could not load the agent. */
+  localLoadProblem: ActivityProblem | null;
+  /** The carried state of a run whose agent was not loaded yet. */
   unloaded: RunState | null;
-  /** Calls that a person has let be executed in spite of the provider's doubts. */
+  /** Calls that a person allowed although the provider asked for a safety check. */
   readonly acknowledged: Set<string>;
   ended: EndedEvent | null;
   /** The run's own outcome, once it has ended. */
@@ -71,18 +71,18 @@ export function emptyProjectionState(): ProjectionState {
   return {
     state: null,
     input: null,
-    said: [],
-    paid: new Map(),
+    messages: [],
+    usageByMessage: new Map(),
     turns: [],
     cancelTurnRequested: false,
     taskAt: 0,
     unseenRefusals: 0,
-    early: [],
+    earlyMessages: [],
     inFlight: new Map(),
     blocked: new Map(),
     notStarted: new Map(),
-    brokenProbes: new Map(),
-    notHere: null,
+    canceledProbes: new Map(),
+    localLoadProblem: null,
     unloaded: null,
     acknowledged: new Set(),
     ended: null,
@@ -93,23 +93,23 @@ export function emptyProjectionState(): ProjectionState {
   };
 }
 
-/** A copy that can be told more without the other hearing of it. */
-export function copyOf(told: ProjectionState): ProjectionState {
+/** Returns a copy that can be changed independently. */
+export function copyProjectionState(projection: ProjectionState): ProjectionState {
   return {
-    ...told,
-    said: [...told.said],
-    paid: new Map(told.paid),
-    turns: [...told.turns],
-    early: [...told.early],
-    inFlight: new Map(told.inFlight),
-    blocked: new Map(told.blocked),
-    notStarted: new Map(told.notStarted),
-    brokenProbes: new Map(told.brokenProbes),
-    acknowledged: new Set(told.acknowledged),
+    ...projection,
+    messages: [...projection.messages],
+    usageByMessage: new Map(projection.usageByMessage),
+    turns: [...projection.turns],
+    earlyMessages: [...projection.earlyMessages],
+    inFlight: new Map(projection.inFlight),
+    blocked: new Map(projection.blocked),
+    notStarted: new Map(projection.notStarted),
+    canceledProbes: new Map(projection.canceledProbes),
+    acknowledged: new Set(projection.acknowledged),
   };
 }
 
-/** The outcome as the workflow itself recorded it, whichever way it ended. */
+/** Returns the outcome that the workflow recorded, however it ended; null if it recorded none. */
 export function outcomeOf({ result }: EndedEvent): Outcome | null {
   return isOutcome(result) ? result : null;
 }

@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { SdkVersionError } from '../core/errors.js';
+
+/** The packages of the SDK that keep state or classes of their own. */
+const SDK_MODULE =
+  /^(.*[\\/]@temporalio[\\/](?:activity|client|common|worker|workflow))[\\/]lib[\\/]index\.js$/;
+
+const own = createRequire(import.meta.url);
+
+/** Returns the version of Temporal's SDK that perdure runs with. */
+export function sdkVersion(): string {
+  return versionAt(dirnameOf(own.resolve('@temporalio/worker')));
+}
+
+/**
+ * Throws a `SdkVersionError` if this process has loaded a package of the SDK from two places. A copy
+ * does not recognize what the other one made, and the tasks of a run would fail without end.
+ */
+export function assertOneSdk(loaded: readonly string[] = Object.keys(own.cache)): void {
+  const first = new Map<string, string>();
+  for (const folder of loaded.flatMap((path) => SDK_MODULE.exec(path)?.[1] ?? [])) {
+    const name = folder.slice(folder.lastIndexOf('@temporalio'));
+    const other = first.get(name);
+    if (other !== undefined && other !== folder) throw twoCopies(name, [other, folder]);
+    first.set(name, folder);
+  }
+}
+
+/**
+ * Throws a `SdkVersionError` if a workflows file gets another copy of `@temporalio/workflow` than
+ * perdure: a bundle of both would hold two.
+ */
+export function assertSameSdk(workflowsPath: string): void {
+  const name = '@temporalio/workflow';
+  const theirs = resolveFrom(workflowsPath, name);
+  const ours = own.resolve(name);
+  if (theirs !== null && theirs !== ours) {
+    throw twoCopies(name, [dirnameOf(ours), dirnameOf(theirs)]);
+  }
+}
+
+/** Null if the file's own bundler has to find it. */
+function resolveFrom(file: string, name: string): string | null {
+  try {
+    return createRequire(file).resolve(name);
+  } catch {
+    return null;
+  }
+}
+
+function twoCopies(name: string, folders: readonly string[]): SdkVersionError {
+  const places = folders.map((folder) => `${folder} (${versionAt(folder)})`);
+  return new SdkVersionError(
+    `Temporal's SDK is installed twice: expected one copy of ${name}, got ${places.join(' and ')}. ` +
+      'Install one version of all @temporalio packages that perdure supports as a peer, then run ' +
+      '`npm dedupe`; `npm ls @temporalio/common` shows who brings which.',
+  );
+}
+
+/** The folder of a package, from the path of its main module. */
+function dirnameOf(main: string): string {
+  return SDK_MODULE.exec(main)?.[1] ?? main;
+}
+
+function versionAt(folder: string): string {
+  try {
+    const manifest: unknown = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
+    if (typeof manifest === 'object' && manifest !== null && 'version' in manifest) {
+      return String(manifest.version);
+    }
+  } catch {
+    // The path alone has to do.
+  }
+  return 'unknown version';
+}
