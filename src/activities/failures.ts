@@ -57,7 +57,7 @@ export interface ToolBlocked {
   readonly definition?: string;
 }
 
-/** Creates the failure that blocks the run because of a tool, or of another function of its agent. */
+/** Creates the failure that blocks the run because of a tool, or because its agent lacks a function. */
 export function blockedToolFailure(
   { info: { attempt } }: Context,
   { blocked }: { readonly blocked?: ToolBlock },

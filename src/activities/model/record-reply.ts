@@ -2,31 +2,22 @@ import type { BlobStore } from '../../storage/blob-store.js';
 import { callableTools } from '../../core/catalog/catalog.js';
 import type { CallModelInput } from '../../core/contract.js';
 import type { Json } from '../../core/json.js';
-import type { AskedCall, ProviderItems, SafetyCheck } from '../../core/transcript/messages.js';
+import type { ProviderItems } from '../../core/transcript/messages.js';
 import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../../core/reply.js';
 import { callsInContent } from '../../models/calls-in-content.js';
 import { estimateUsage } from '../../models/usage-estimate.js';
-import type { ModelReply, ModelRequest, ReplyCall } from '../../models/model.js';
-import { normalizeError } from '../../tools/result/normalize-error.js';
-import { wellFormed } from '../../tools/utf8.js';
+import type { ModelReply, ModelRequest } from '../../models/model.js';
 import type { PinnedAgent } from '../definitions.js';
 import { offloadText, retryStore } from '../offload-text.js';
 import { checkAnswer } from './answer.js';
 import { readClass } from './classification.js';
 import { readCall, type ReadCall } from './read-call.js';
+import { recordCalls, recordSafety } from './record-calls.js';
 import { readDecision } from './schema-decision.js';
 import { CHECK_GIVEN_UP, isSlowAnswer } from './slow-check.js';
 
-/** Arguments above this size go to the blob store; the model sees a stand-in. */
-const INLINE_ARGUMENT_BYTES = 64 * 1024;
-/** The limit for all inline arguments of one message: no event of the history exceeds 256 KiB. */
-const INLINE_MESSAGE_BYTES = 128 * 1024;
 /** No provider permits as many calls in one message; further ones are dropped. */
 const MAX_CALLS = 128;
-/** The limit for the problems of all calls of one message. */
-const PROBLEM_CHARACTERS = 24_000;
-/** Each problem keeps this much of its message, even above the limit for all of them. */
-const LEAST_PROBLEM_CHARACTERS = 120;
 
 interface ReplySource {
   readonly request: ModelRequest;
@@ -69,7 +60,7 @@ export async function recordReply(
   const hasItems = reply === original && source.input.compact === undefined;
   const [fitted, calls, provider] = await Promise.all([
     offloadText(reply.text + note, source.blobs),
-    recordCalls(read, source),
+    recordCalls(read, source.blobs),
     hasItems ? recordItems(original, source.blobs) : undefined,
   ]);
   const { requestId, dropped: droppedParameters = [] } = reply;
@@ -142,45 +133,6 @@ async function readCalls(
   );
 }
 
-async function recordCalls(
-  read: readonly ReadCall[],
-  { blobs }: ReplySource,
-): Promise<readonly AskedCall[]> {
-  const calls: AskedCall[] = [];
-  let argumentRoom = INLINE_MESSAGE_BYTES;
-  let problemRoom = PROBLEM_CHARACTERS;
-  for (const { canonical, ...call } of read) {
-    const length = Math.max(problemRoom, LEAST_PROBLEM_CHARACTERS);
-    const problem = call.problem && {
-      ...call.problem,
-      message: call.problem.message.slice(0, length),
-    };
-    problemRoom -= problem?.message.length ?? 0;
-    const recorded = await recordArguments(canonical, { room: argumentRoom, blobs });
-    argumentRoom -= Buffer.byteLength(recorded.arguments);
-    calls.push({ ...call, ...(problem && { problem }), ...recorded });
-  }
-  return calls;
-}
-
-/** Offloads arguments that are too large. If the store is down, the call has a problem and is not made. */
-async function recordArguments(
-  canonical: string,
-  { room, blobs }: { room: number; blobs: BlobStore },
-): Promise<Pick<AskedCall, 'arguments' | 'blob' | 'problem'>> {
-  const bytes = Buffer.byteLength(canonical);
-  if (bytes <= Math.min(INLINE_ARGUMENT_BYTES, room)) return { arguments: canonical };
-  try {
-    const blob = await blobs.put(canonical);
-    const standIn = JSON.stringify({ omitted: `${blob.bytes} bytes, stored as ${blob.sha256}` });
-    return { arguments: standIn, blob };
-  } catch (error) {
-    const message = `not executed: its ${bytes} bytes of arguments could not be stored: ${normalizeError(error).message}`;
-    const standIn = JSON.stringify({ omitted: `${bytes} bytes` });
-    return { arguments: standIn, problem: { type: 'truncated', message } };
-  }
-}
-
 /** Reads the usage of a reply. A custom model may report anything, so only whole numbers count. */
 function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage {
   const { usage } = reply;
@@ -215,26 +167,4 @@ async function recordItems(
   if (bytes > MAX_ITEM_BYTES) return undefined;
   const stored = await retryStore(() => blobs.put(json));
   return 'value' in stored ? { from, blob: stored.value } : undefined;
-}
-
-/** Limits for the safety checks of one call. They are for people; the provider gets its own words back. */
-const MAX_CHECKS = 10;
-const WORD_CHARACTERS = 200;
-const MESSAGE_CHARACTERS = 600;
-
-/** Returns a provider's safety checks, cut for people. A call that has checks never loses all of them. */
-function recordSafety({ safety = [] }: ReplyCall): { safety?: readonly SafetyCheck[] } {
-  if (safety.length === 0) return {};
-  const shown = safety.slice(0, MAX_CHECKS).map(({ id, code, message }) => ({
-    id: cut(id, WORD_CHARACTERS),
-    ...(code !== undefined && { code: cut(code, WORD_CHARACTERS) }),
-    ...(message !== undefined && { message: cut(message, MESSAGE_CHARACTERS) }),
-  }));
-  const left = safety.length - shown.length;
-  const more = { id: 'more', message: `and ${left} further checks` };
-  return { safety: left > 0 ? [...shown, more] : shown };
-}
-
-function cut(text: string, characters: number): string {
-  return text.length <= characters ? wellFormed(text) : `${wellFormed(text.slice(0, characters))}…`;
 }

@@ -79,16 +79,15 @@ async function execute(
     cancelled: context.cancellationSignal,
   });
   switch (end.type) {
-    case 'value':
-      if ('error' in end.value)
-        return failed('tool_error', normalizeError(end.value.error).message);
-      return { ok: true, ...(await recordResult(pinned, end.value, deps.blobs)) };
-    case 'thrown':
-      return onThrown(
-        context,
-        pinned,
-        await toToolFault(deps, context, { pinned, error: end.error }),
-      );
+    case 'value': {
+      const { value } = end;
+      if ('error' in value) return failed('tool_error', normalizeError(value.error).message);
+      return { ok: true, ...(await recordResult(pinned, value, deps.blobs)) };
+    }
+    case 'thrown': {
+      const error = await toToolFault(deps, context, { pinned, error: end.error });
+      return onThrown(context, pinned, error);
+    }
     case 'timeout': {
       const message = `${name} did not end within ${timeoutMs} ms`;
       return effect === 'once' ? { ok: 'unknown', message } : failed('timeout', message);

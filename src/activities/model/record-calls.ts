@@ -1,0 +1,77 @@
+import type { AskedCall, SafetyCheck } from '../../core/transcript/messages.js';
+import type { ReplyCall } from '../../models/model.js';
+import type { BlobStore } from '../../storage/blob-store.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
+import { wellFormed } from '../../tools/utf8.js';
+import type { ReadCall } from './read-call.js';
+
+/** Arguments above this size go to the blob store; the model sees a stand-in. */
+const INLINE_ARGUMENT_BYTES = 64 * 1024;
+/** The limit for all inline arguments of one message: no event of the history exceeds 256 KiB. */
+const INLINE_MESSAGE_BYTES = 128 * 1024;
+/** The limit for the problems of all calls of one message. */
+const PROBLEM_CHARACTERS = 24_000;
+/** Each problem keeps this much of its message, even above the limit for all of them. */
+const LEAST_PROBLEM_CHARACTERS = 120;
+
+/** Returns the calls of a message as the history records them, with large arguments in the blob store. */
+export async function recordCalls(
+  read: readonly ReadCall[],
+  blobs: BlobStore,
+): Promise<readonly AskedCall[]> {
+  const calls: AskedCall[] = [];
+  let argumentRoom = INLINE_MESSAGE_BYTES;
+  let problemRoom = PROBLEM_CHARACTERS;
+  for (const { canonical, ...call } of read) {
+    const length = Math.max(problemRoom, LEAST_PROBLEM_CHARACTERS);
+    const problem = call.problem && {
+      ...call.problem,
+      message: call.problem.message.slice(0, length),
+    };
+    problemRoom -= problem?.message.length ?? 0;
+    const recorded = await recordArguments(canonical, { room: argumentRoom, blobs });
+    argumentRoom -= Buffer.byteLength(recorded.arguments);
+    calls.push({ ...call, ...(problem && { problem }), ...recorded });
+  }
+  return calls;
+}
+
+/** Offloads arguments that are too large. If the store is down, the call has a problem and is not made. */
+async function recordArguments(
+  canonical: string,
+  { room, blobs }: { room: number; blobs: BlobStore },
+): Promise<Pick<AskedCall, 'arguments' | 'blob' | 'problem'>> {
+  const bytes = Buffer.byteLength(canonical);
+  if (bytes <= Math.min(INLINE_ARGUMENT_BYTES, room)) return { arguments: canonical };
+  try {
+    const blob = await blobs.put(canonical);
+    const standIn = JSON.stringify({ omitted: `${blob.bytes} bytes, stored as ${blob.sha256}` });
+    return { arguments: standIn, blob };
+  } catch (error) {
+    const message = `not executed: its ${bytes} bytes of arguments could not be stored: ${normalizeError(error).message}`;
+    const standIn = JSON.stringify({ omitted: `${bytes} bytes` });
+    return { arguments: standIn, problem: { type: 'truncated', message } };
+  }
+}
+
+/** Limits for the safety checks of one call. They are for people; the provider gets its own words back. */
+const MAX_CHECKS = 10;
+const WORD_CHARACTERS = 200;
+const MESSAGE_CHARACTERS = 600;
+
+/** Returns a provider's safety checks, cut for people. A call that has checks never loses all of them. */
+export function recordSafety({ safety = [] }: ReplyCall): { safety?: readonly SafetyCheck[] } {
+  if (safety.length === 0) return {};
+  const shown = safety.slice(0, MAX_CHECKS).map(({ id, code, message }) => ({
+    id: cut(id, WORD_CHARACTERS),
+    ...(code !== undefined && { code: cut(code, WORD_CHARACTERS) }),
+    ...(message !== undefined && { message: cut(message, MESSAGE_CHARACTERS) }),
+  }));
+  const left = safety.length - shown.length;
+  const more = { id: 'more', message: `and ${left} further checks` };
+  return { safety: left > 0 ? [...shown, more] : shown };
+}
+
+function cut(text: string, characters: number): string {
+  return text.length <= characters ? wellFormed(text) : `${wellFormed(text.slice(0, characters))}…`;
+}
