@@ -6,7 +6,10 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY src src
-RUN npm run build && npm prune --omit=dev --ignore-scripts
+# Without the list of development tools, what is a peer dependency too stays.
+RUN npm run build \
+  && npm pkg delete devDependencies \
+  && npm prune --ignore-scripts
 
 FROM node:22.23.1-bookworm-slim@sha256:6c74791e557ce11fc957704f6d4fe134a7bc8d6f5ca4403205b2966bd488f6b3
 # Temporal's client takes the authorities that it trusts from the system.

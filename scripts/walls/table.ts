@@ -56,7 +56,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     room: 'temporal',
-    rooms: ['secrets'],
+    rooms: ['core', 'secrets'],
     packages: [NODE, CLIENT, COMMON, WORKER, '@temporalio/envconfig'],
     why: 'Connections, task queues, and search attributes: what any Temporal program needs.',
   },
@@ -99,7 +99,7 @@ export const WALLS: readonly Wall[] = [
   {
     room: 'models',
     rooms: ['core', 'secrets', 'validation', 'tools'],
-    packages: [NODE, 'openai', 'zod'],
+    packages: [NODE, 'openai', 'zod', 'eventsource-parser'],
     why: 'The only importer of `openai`; a model knows nothing of the engine that calls it.',
   },
   {

@@ -1,20 +1,33 @@
-import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
+import { isObject, parseJson } from '../core/json.js';
+import { sdkVersion } from '../temporal/sdk.js';
 import { WORKFLOW_MODULES } from './workflow-modules.js';
 
 /** Made by the build; absent when perdure runs from its sources. */
 const PREBUILT = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));
+/** Says with which version of the SDK the bundle was made. */
+const PREBUILT_BY = new URL('../workflow-bundle.json', import.meta.url);
 
 const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
 
 let bundled: Promise<WorkflowBundle> | undefined;
 
-/** The workflow code for workers: the prebuilt bundle (0.3 s to ready), else bundled once per process (2 s). */
+/**
+ * Returns the workflow code for workers: the prebuilt bundle (0.3 s to ready) if the installed SDK is
+ * the one that made it, else a bundle made once per process (2 s).
+ */
 export async function workflowCode(): Promise<WorkflowBundle | { codePath: string }> {
-  if (existsSync(PREBUILT)) return { codePath: PREBUILT };
+  if ((await prebuiltBy()) === sdkVersion()) return { codePath: PREBUILT };
   bundled ??= bundleWorkflows();
   return await bundled;
+}
+
+/** Returns the version of the SDK that made the prebuilt bundle; null if there is no such bundle. */
+async function prebuiltBy(): Promise<unknown> {
+  const record = parseJson(await readFile(PREBUILT_BY, 'utf8').catch(() => ''));
+  return isObject(record) ? record['sdk'] : null;
 }
 
 export async function bundleWorkflows(): Promise<WorkflowBundle> {

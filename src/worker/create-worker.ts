@@ -4,6 +4,7 @@ import { homeOf } from '../storage/home.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget, unreachable } from '../server/locate-target.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
+import { assertOneSdk } from '../temporal/sdk.js';
 import {
   deploymentFault,
   pinnedTo,
@@ -88,6 +89,7 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
 async function start(
   options: WorkerOptions,
 ): Promise<{ worker: RunningWorker; connection: NativeConnection }> {
+  assertOneSdk();
   const { config, env = process.env } = options;
   const home = homeOf(env);
   const target = await locateTarget(

@@ -22,7 +22,12 @@ export function perdurePlugin({ agents, models, ...options }: PluginOptions): Pe
   return {
     name: NAME,
     async configureWorker(given) {
-      const { workerParts } = await import('./parts.js');
+      const [{ workerParts }, { assertOneSdk, assertSameSdk }] = await Promise.all([
+        import('./parts.js'),
+        import('../temporal/sdk.js'),
+      ]);
+      assertOneSdk();
+      if (given.workflowsPath !== undefined) assertSameSdk(given.workflowsPath);
       const { activities, stop, close } = workerParts(config, options);
       parts.set(activities.loadAgent, { stop, close });
       return {

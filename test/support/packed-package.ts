@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readdir, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -68,19 +68,30 @@ async function ended(
 /** The tarball that would be published, made of the sources as they are now. */
 async function pack(folder: string): Promise<string> {
   const built = dirname(dirname(await builtProgram()));
+  for (const part of (await ownManifest()).files) {
+    if (part !== 'bin' && part !== 'dist') {
+      await cp(join(repository, part), join(built, part), { recursive: true });
+    }
+  }
   await npm(built, 'pack', '--ignore-scripts', '--pack-destination', folder);
   const [tarball] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
   if (tarball === undefined) throw new Error('npm has packed nothing');
   return tarball;
 }
 
+interface Manifest {
+  readonly files: readonly string[];
+  readonly devDependencies: Readonly<Record<string, string>>;
+}
+
+async function ownManifest(): Promise<Manifest> {
+  return JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'));
+}
+
 async function manifest(tarball: string): Promise<object> {
-  const { default: own } = await import(join(repository, 'package.json'), {
-    with: { type: 'json' },
-  });
-  const versions = own as Record<'dependencies' | 'devDependencies', Record<string, string>>;
-  const beside = BESIDE.map((name) => [name, versions.dependencies[name]]);
-  const tools = ['typescript', '@types/node'].map((name) => [name, versions.devDependencies[name]]);
+  const { devDependencies: versions } = await ownManifest();
+  const beside = BESIDE.map((name) => [name, versions[name]]);
+  const tools = ['typescript', '@types/node'].map((name) => [name, versions[name]]);
   return {
     private: true,
     type: 'module',

@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto';
+import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, inject, test, type TestContext } from 'vitest';
+import { freshProject, NoRegistryError, type FreshProject } from '../support/packed-package.js';
+
+const sources = fileURLToPath(new URL('./own-worker', import.meta.url));
+const address = inject('temporalAddress');
+let project: FreshProject | null = null;
+let missing = '';
+
+beforeAll(async () => {
+  project = await freshProject(sources).catch((error: unknown) => {
+    if (!(error instanceof NoRegistryError)) throw error;
+    missing = error.message;
+    return null;
+  });
+});
+afterAll(async () => {
+  if (project !== null) await rm(project.folder, { recursive: true, force: true });
+});
+
+/** The project, unless no registry could be asked for its dependencies. */
+function installed({ skip }: Pick<TestContext, 'skip'>): FreshProject {
+  if (project === null) return skip(missing);
+  return project;
+}
+
+describe('the installed package', () => {
+  test('adds agents to a worker of a fresh project: types, workflows, a run and its replay', async (context) => {
+    const { compile, run, folder } = installed(context);
+    const queue = `own-${randomUUID()}`;
+    expect(await compile()).toEqual([]);
+    const printed = JSON.parse(await run('node', 'dist/main.js', address, queue));
+    expect(printed.outcome).toMatchObject({
+      status: 'completed',
+      answer: 'It is 42.',
+      steps: 2,
+      toolCalls: 1,
+    });
+    expect(printed.greeting).toBe('HELLO YOU');
+    // The project's own workflows keep their stack traces.
+    expect(printed.stack).toContain('workflows');
+
+    const history = await run('perdure', 'export', `${queue}-agent`, '--address', address);
+    await writeFile(join(folder, 'run.json'), history);
+    expect(await run('perdure', 'replay', 'run.json')).toMatch(/^ok +run\.json · \d+ events\n$/);
+  });
+
+  test('makes a bundle of its own where the SDK is not the one of the prebuilt bundle', async (context) => {
+    const { run, folder } = installed(context);
+    const record = join(folder, 'node_modules/perdure/dist/workflow-bundle.json');
+    const sdk = await readFile(record, 'utf8');
+    expect(JSON.parse(sdk)).toEqual({ sdk: expect.stringMatching(/^\d+\.\d+\.\d+$/) });
+    const bundle = join(folder, 'node_modules/perdure/dist/workflow-bundle.js');
+    const code = await readFile(bundle, 'utf8');
+    await writeFile(record, JSON.stringify({ sdk: '0.0.1' }));
+    await writeFile(bundle, 'throw new Error("the prebuilt bundle was used")');
+    try {
+      expect(await run('perdure', 'replay', 'run.json')).toMatch(/^ok +run\.json/);
+    } finally {
+      await writeFile(record, sdk);
+      await writeFile(bundle, code);
+    }
+  });
+
+  test('refuses to start with two copies of the SDK, and names both', async (context) => {
+    const { run, folder } = installed(context);
+    const nested = join(folder, 'node_modules/perdure/node_modules/@temporalio');
+    for (const name of ['workflow', 'activity']) {
+      const from = join(folder, 'node_modules/@temporalio', name);
+      await cp(from, join(nested, name), { recursive: true });
+    }
+    try {
+      const failed = run('node', 'dist/main.js', address, `two-${randomUUID()}`);
+      const error = String(await failed.catch((thrown: unknown) => thrown));
+      expect(error).toContain('SdkVersionError');
+      expect(error).toContain(join(folder, 'node_modules/@temporalio'));
+      expect(error).toContain(nested);
+    } finally {
+      await rm(nested, { recursive: true });
+    }
+  });
+
+  test('brings each entry point, and a configuration may import them all', async (context) => {
+    const { run, folder } = installed(context);
+    const manifest = JSON.parse(
+      await readFile(join(folder, 'node_modules/perdure/package.json'), 'utf8'),
+    );
+    const entries = Object.keys(manifest.exports).map((path) => path.replace(/^\./, 'perdure'));
+    const imports = entries
+      .filter((name) => !name.endsWith('.json'))
+      .map((name, index) => `import * as e${index} from '${name}';`);
+    await writeFile(join(folder, 'entries.mjs'), imports.join('\n'));
+    await run('node', 'entries.mjs');
+    const config = [
+      ...imports,
+      "import { defineAgent, defineConfig } from 'perdure';",
+      "import { today } from 'perdure/tools';",
+      "const a = defineAgent({ name: 'a', instructions: 'x', tools: [today()] });",
+      'export default defineConfig({ agents: [a] });',
+    ];
+    await writeFile(join(folder, 'perdure.config.ts'), config.join('\n'));
+    const listed = await run('perdure', 'list', '--json', '--address', address);
+    expect(Array.isArray(JSON.parse(listed))).toBe(true);
+  });
+
+  test('has docs, examples, and source maps that need no other file', async (context) => {
+    const root = join(installed(context).folder, 'node_modules/perdure');
+    const files = await readdir(root, { recursive: true });
+    expect(files).toContain(join('docs', 'mcp.md'));
+    expect(files).toContain(join('examples', 'classifier', 'perdure.config.ts'));
+    const maps = files.filter((path) => path.endsWith('.js.map'));
+    expect(maps.length).toBeGreaterThan(200);
+    for (const path of maps) {
+      const { sources: names, sourcesContent: texts = [] } = JSON.parse(
+        await readFile(join(root, path), 'utf8'),
+      );
+      expect(texts.filter((text: unknown) => typeof text === 'string')).toHaveLength(names.length);
+    }
+  });
+});
