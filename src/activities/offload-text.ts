@@ -1,6 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { BlobError, type BlobStore } from '../storage/blob-store.js';
-import { cutText, fitText, kept, type FitOptions, type FittedText } from '../tools/result/cut.js';
+import {
+  cutText,
+  fitText,
+  keptBytes,
+  type FitOptions,
+  type FittedText,
+} from '../tools/result/cut.js';
 
 /** Waits before each further attempt to write, in milliseconds. */
 const RETRY_MS = [100, 500, 1_500];
@@ -17,7 +23,7 @@ export async function offloadText(
 ): Promise<FittedText> {
   const stored = await retryStore(() => fitText(text, store, options));
   if ('value' in stored) return stored.value;
-  const keepBytes = kept(options.maxBytes ?? Infinity);
+  const keepBytes = keptBytes(options.maxBytes ?? Infinity);
   return { text: cutText(text, { lost: stored.fault, keepBytes }) };
 }
 

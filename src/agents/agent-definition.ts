@@ -14,7 +14,7 @@ import type { Tool } from '../tools/tool.js';
 import { catalogEntryOf } from './catalog-entry.js';
 import type { Agent } from './agent.js';
 
-/** The agent as data, with its content hash: what a run pins at its start. */
+/** Returns the agent as data with its content hash, which a run pins at its start. */
 export function toAgentDefinition(
   agent: Agent,
   resolved: { model: string; tools: readonly Tool[] },
@@ -30,7 +30,7 @@ export function toAgentDefinition(
     limits: agent.limits,
     settings: agent.settings,
     ...(agent.compaction !== undefined && { compaction: agent.compaction }),
-    // Only what is not the default, so that an agent without them has the hash that it always had.
+    // Defaults are left out, so that an agent without these options keeps its hash.
     ...(agent.answer && { output: agent.answer.definition }),
     ...(agent.attempts !== null && { attempts: agent.attempts }),
     ...(agent.onInvalid === 'best_effort' && { onInvalid: agent.onInvalid }),
@@ -44,19 +44,19 @@ export function toAgentDefinition(
   return withHash(content);
 }
 
-/** Listed are an agent's own tools; what the engine adds is told of where it is needed. */
+/** Returns a tool as data. A catalog lists the agent's own tools, not those that the engine adds. */
 function pinned(tool: Tool, { toolExposure, tools, settings }: Agent): ToolDefinition {
   const isScreen = tool.name === computerHandler(settings);
   const definition: ToolDefinition = {
     ...toToolDefinition(tool),
-    // The same click twice is two clicks.
+    // Two equal clicks are two actions.
     ...(isScreen && { repeat: 'allow' }),
   };
   const isListed = toolExposure === 'catalog' && tools.get(tool.name) === tool;
   return isListed ? { ...definition, catalog: catalogEntryOf(tool) } : definition;
 }
 
-/** The definition of a run whose instructions are a template filled in with its arguments. */
+/** Returns the definition of a run whose instructions are a template, filled in with its arguments. */
 export function filledDefinition(
   definition: AgentDefinition,
   filled: { instructions: string; template: string },
@@ -67,8 +67,8 @@ export function filledDefinition(
 }
 
 /**
- * The definition of a run whose MCP servers have been asked. `unlisted`: the hash of the agent's own.
- * Throws where two tools share a name.
+ * Returns the definition of a run whose MCP servers have listed their tools. `unlisted` is the hash of
+ * the definition without them. Throws an `Error` if two tools share a name.
  */
 export function listedDefinition(
   definition: AgentDefinition,
@@ -82,7 +82,7 @@ export function listedDefinition(
   if (twice !== undefined) {
     throw new Error(
       `agent "${content.name}": two tools are named "${twice.name}", one of them of MCP server ` +
-        `"${serverOf(listed.tools, twice.name)}"; rename the other one, or leave this one out by denyTools`,
+        `"${serverOf(listed.tools, twice.name)}"; rename the other one, or exclude this one with denyTools`,
     );
   }
   const servers = content.mcp?.servers ?? [];
@@ -90,7 +90,7 @@ export function listedDefinition(
   return withHash({ ...content, tools, mcp });
 }
 
-/** A server is a category of its own. */
+/** Returns the tool with its catalog entry; each server is a category of its own. */
 function inCatalog(tool: ToolDefinition): ToolDefinition {
   const { summary, actions } = catalogEntryOf(tool);
   return { ...tool, catalog: { summary, category: tool.mcp?.server ?? 'other', actions } };
@@ -111,7 +111,7 @@ function policyOf({ name, allowTools, denyTools, effects, startup }: McpServer):
 }
 
 function withHash(content: Omit<AgentDefinition, 'hash'>): AgentDefinition {
-  // A worker's secret in instructions would enter the history of every run; the hash is of what is pinned.
+  // A worker's secret in instructions would enter the history of every run. The hash covers the pinned form.
   const safe = redactJson(content);
   return { ...safe, hash: definitionHash(safe) };
 }

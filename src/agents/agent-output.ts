@@ -5,21 +5,24 @@ import { outputSchema } from '../output/output-schema.js';
 import type { Classes } from '../output/classes/classify.js';
 import type { AnswerParser, ParseFunction } from '../output/parse-output.js';
 
-/** What an answer has to be: a zod type, tags, or a function that reads it or throws. */
+/**
+ * What an answer has to be: a zod type, `tags({…})`, `classify([…])`, or a function that parses the
+ * answer or throws.
+ */
 export type AgentOutput<Output> =
   | z.ZodType<Output>
   | (TagSet & Typed<Output>)
   | (Pick<Classes, 'classes' | 'samples'> & Typed<Output>)
   | ((...given: Parameters<ParseFunction>) => Output | Promise<Output>);
 
-/** The contract of an agent's answers: as data to pin, and as the code that judges. */
+/** The contract of an agent's answers: as data to pin, and as the code that validates. */
 export interface AnswerContract {
   readonly definition: OutputDefinition;
-  /** Null where the engine itself judges. */
+  /** Null if the engine validates without user code, as for classes. */
   readonly parser: AnswerParser | null;
 }
 
-/** Throws with the value at fault and the cure. */
+/** Returns the contract of an agent's `output`. Throws an `Error` if `output` is of none of its types. */
 export function answerContract(agent: string, output: AgentOutput<unknown>): AnswerContract {
   if (typeof output === 'function') {
     return { definition: { type: 'function' }, parser: { type: 'function', parse: output } };
@@ -38,7 +41,7 @@ export function answerContract(agent: string, output: AgentOutput<unknown>): Ans
     return { definition: { type: 'classes', ...output }, parser: null };
   }
   throw new Error(
-    `agent "${agent}": output must be a zod type, tags({…}), classify([…]) or a function, not ${typeof output}`,
+    `agent "${agent}": output: expected a zod type, tags({…}), classify([…]), or a function, got ${typeof output}`,
   );
 }
 

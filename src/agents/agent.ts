@@ -18,86 +18,93 @@ import type { AgentOutput, AnswerContract } from './agent-output.js';
 import type { DecideFunction } from './decide-function.js';
 import type { RetrieveFunction, RetrieveOptions, Retriever } from './retriever.js';
 
-/** What an author writes. */
+/** What an author passes to `defineAgent`. */
 export interface AgentOptions<Output = Json> {
   /** Letters, digits, `_`, `-` and `.`, at most 64 characters; unique on a worker. */
   readonly name: string;
-  /** The system message; as a template, each run gives its arguments. */
+  /** The system message; if it is a template, each run gives the arguments. */
   readonly instructions: string | Template;
-  /** An entry of `models` in the config, else a name for the OpenAI adapter; absent: PERDURE_MODEL. */
+  /** An entry of `models` in the config, else a name for the OpenAI adapter; default: PERDURE_MODEL. */
   readonly model?: string;
   readonly tools?: readonly Tool[];
-  /** MCP servers whose tools the agent gets, as `mcpServer` made them. */
+  /** MCP servers, made by `mcpServer`, whose tools the agent gets. */
   readonly mcp?: readonly McpServer[];
   /** Agents that this one may call like tools; each call is a run of its own. */
   readonly agents?: readonly (Agent | CalledAgent)[];
   /**
-   * Names of agents whose runs a run of this one may begin with (`fork`), beside its own. Its model then
-   * reads what was said in them, so name only agents whose runs may be read by whoever runs this one.
+   * Names of further agents whose runs this agent may fork; it may always fork its own. Its model then
+   * reads their messages, so name only agents whose runs every user of this agent may read.
    */
   readonly forkFrom?: readonly string[];
-  /** For other agents: what this one does and when to call it. */
+  /** For other agents that call this one: what it does and when to call it. */
   readonly description?: string;
-  /** Default `auto`. */
+  /** Whether the model may, must, or must not call tools; default `auto`. */
   readonly toolChoice?: ToolChoice;
   /** What to do with several calls in one message; default `parallel`, at most 5 at once. */
   readonly toolCalls?: ToolCalls;
-  /** Per turn, and in `run` for the whole run; default 50 steps and 200 calls per turn. */
+  /** Limits per turn, and in `run` for the whole run; default 50 steps and 200 calls per turn. */
   readonly limits?: Limits;
   /** How a turn ends at a limit; default `answer`. */
   readonly onLimit?: OnLimit;
+  /** Sampling and other parameters; most reach the provider unchanged. */
   readonly settings?: ModelSettings;
-  /** What an answer has to be; what does not keep to it goes back to the model, with the reason. */
+  /** What an answer has to be; an invalid answer goes back to the model with the reason. */
   readonly output?: AgentOutput<Output>;
-  /** Answers in all that a turn may give until one keeps to `output`; default 10. */
+  /** How many answers a turn may give in all until one fits `output`; default 10. */
   readonly attempts?: number;
-  /** How a turn ends when none did: without output (default), or with the last as it is. */
+  /** How a turn ends if no answer fits: without output (default), or with the last answer unchanged. */
   readonly onInvalid?: OnInvalid;
   /**
-   * How the next step is decided: by native tool calls (default), by JSON under a schema, for models
-   * and servers without those, or by a function of yours in place of a model.
+   * How the next step is decided: by native tool calls (default), by JSON under a schema (for models
+   * and servers without tool calls), or by your function in place of a model.
    */
   readonly decide?: 'tools' | 'schema' | DecideFunction;
-  /** What text without a call is, where the agent has tools: the answer (default), or a failure. */
+  /** What text without a call means if the agent has tools: the answer (default), or a failure. */
   readonly onPlainText?: 'respond' | 'fail';
   /**
-   * What the model is shown of the tools: all schemas (default), or in place of them three tools with
-   * which it finds the others, reads their schemas and calls them. Worth it from about ten tools on.
+   * What the model sees of the tools: all schemas (default), or three tools with which it finds the
+   * others, reads their schemas, and calls them. The catalog pays off from about ten tools.
    */
   readonly toolExposure?: 'all' | 'catalog';
   /**
-   * Finds documents for each turn, which the model reads as messages behind what was asked. A function of
-   * the worker: `({ query, messages, limit }, { context, signal, run, log }) => [text, …]`.
+   * Finds documents for each turn; the model reads them as messages after the user's. The worker runs
+   * it: `({ query, messages, limit }, { context, signal, run, log }) => [text, …]`.
    */
   readonly retrieve?: RetrieveFunction | RetrieveOptions;
-  /** When a long conversation is summarized; shares of the model's window, default 0.75 and 0.25. */
+  /**
+   * When a long conversation is summarized and how much of it stays, as shares of the model's window;
+   * default 0.75 and 0.25. False: never.
+   */
   readonly compaction?: Partial<Compaction> | false;
 }
 
-/** An agent as a tool of another, with what is particular to that. */
+/** An agent as a tool of another one, with the options of that tool. */
 export interface CalledAgent {
   readonly agent: Agent;
   /** The tool's name; default: the agent's, with `_` for dots. */
   readonly as?: string;
   /** Default: the agent's own. */
   readonly description?: string;
-  /** What becomes of the called run when its caller ends first; default `request_cancel`. */
+  /** What happens to the called run if its caller ends first; default `request_cancel`. */
   readonly parentClose?: ParentClose;
 }
 
-/** An agent as `defineAgent` made it: checked, defaults filled in. */
+/** An agent made by `defineAgent`: checked, with defaults filled in. */
 export interface Agent<Output = unknown> extends Typed<Output> {
   readonly name: string;
   readonly instructions: string;
-  /** Where the instructions are a template; they are then its text. */
+  /** The template if the instructions are one, else null; `instructions` is then its text. */
   readonly template: Template | null;
+  /** Null if any text is an answer. */
   readonly answer: AnswerContract | null;
+  /** Null: the default. */
   readonly attempts: number | null;
   readonly onInvalid: OnInvalid;
   readonly decide: 'tools' | 'schema' | DecideFunction;
   readonly onPlainText: 'respond' | 'fail';
   readonly toolExposure: 'all' | 'catalog';
   readonly retrieve: Retriever | null;
+  /** Null: the worker's default model. */
   readonly model: string | null;
   readonly tools: ToolRegistry;
   readonly toolChoice: ToolChoice;
@@ -106,10 +113,10 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly limits: Limits;
   readonly onLimit: OnLimit;
   readonly settings: ModelSettings;
-  /** Null: never; absent: the defaults. */
+  /** Null: never; absent: the default shares. */
   readonly compaction?: Compaction | null;
   readonly description: string;
   readonly mcp: readonly McpServer[];
-  /** The agents that it calls; a worker that has the one has the others. */
+  /** The agents that it calls; a worker that serves this agent serves them too. */
   readonly agents: readonly Agent[];
 }

@@ -3,10 +3,10 @@ import type { CatalogEntry } from '../core/definition/definition.js';
 import type { Tool } from '../tools/tool.js';
 
 const SUMMARY_CHARACTERS = 160;
-/** Up to a full stop behind which another sentence begins, or to the end of the paragraph. */
+/** Matches up to the end of the first sentence or of the paragraph. */
 const SENTENCE = /^.+?(?:[.!?](?=\s+\p{Lu})|(?=\n\s*\n)|$)/su;
 
-/** How a tool is listed: as its author says, else by what its description begins with. */
+/** Returns a tool's entry in the catalog: the author's, or one made of the start of its description. */
 export function catalogEntryOf({
   catalog,
   description,
@@ -23,19 +23,19 @@ export function catalogEntryOf({
   return { summary, category: 'other', actions: [effect === 'read' ? 'read' : 'write'] };
 }
 
-/** Throws where an agent cannot show its tools as a catalog. */
+/** Throws an `Error` if an agent cannot show its tools as a catalog. */
 export function refuseCatalog(
   agent: string,
   { decide, names }: { readonly decide: unknown; readonly names: readonly string[] },
 ): void {
   if (typeof decide === 'function') {
     throw new Error(
-      `agent "${agent}": toolExposure "catalog" is for models; a decide function is given all tools: leave it out`,
+      `agent "${agent}": toolExposure "catalog" is for models; a decide function gets all tools, leave it out`,
     );
   }
   const taken = names.find((name) => CATALOG_NAMES.includes(name));
   if (taken === undefined) return;
   throw new Error(
-    `agent "${agent}": with toolExposure "catalog" the name "${taken}" is the engine's own; rename that tool`,
+    `agent "${agent}": with toolExposure "catalog" the engine itself uses the name "${taken}"; rename that tool`,
   );
 }

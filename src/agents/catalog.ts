@@ -4,27 +4,29 @@ import type { Tool } from '../tools/tool.js';
 import { toAgentDefinition } from './agent-definition.js';
 import type { Agent } from './agent.js';
 
-/** An agent as this worker has it now: the data to pin, and the code behind it. */
+/** An agent as this worker has it now: the data to pin, and its code. */
 export interface LoadedAgent {
   readonly definition: AgentDefinition;
   readonly tools: ToolRegistry;
   readonly agent: Agent;
 }
 
+/** The agents that a worker serves. */
 export interface AgentCatalog {
-  /** By the agent's name. */
+  /** Finds an agent by its name. */
   named(name: string): LoadedAgent | undefined;
-  /** By the content hash of the definition; undefined when this worker has moved on. */
+  /** Finds an agent by the content hash of its definition; undefined if this worker has another version. */
   hashed(hash: string): LoadedAgent | undefined;
+  /** All names, sorted. */
   readonly names: readonly string[];
 }
 
-/** A definition is pinned in the history of every run. */
+/** The history of every run holds its definition. */
 const MAX_DEFINITION_BYTES = 256 * 1024;
 
 /**
- * The agents of a worker. `builtIn` tools (such as `read_result`) are given to each agent that has
- * tools. Throws when two agents share a name.
+ * Makes the catalog of a worker's agents and of those that they call. Each agent that has tools also
+ * gets the `builtIn` ones, such as `read_result`. Throws an `Error` if two agents share a name.
  */
 export function createAgentCatalog(
   agents: readonly Agent[],
@@ -33,7 +35,7 @@ export function createAgentCatalog(
   const byName = new Map<string, LoadedAgent>();
   for (const agent of withCalled(agents)) {
     if (byName.has(agent.name)) {
-      throw new Error(`two agents are named "${agent.name}"; rename one of them`);
+      throw new Error(`agents: expected different names, got "${agent.name}" twice; rename one`);
     }
     const own = agent.tools.tools;
     const none = own.length === 0 && agent.mcp.length === 0;
@@ -52,7 +54,7 @@ export function createAgentCatalog(
   };
 }
 
-/** The agents and, once each, those that they call. */
+/** Returns the agents and those that they call, each one once. */
 function withCalled(agents: readonly Agent[]): readonly Agent[] {
   const all = new Set<Agent>();
   const add = (agent: Agent): void => {
@@ -64,7 +66,7 @@ function withCalled(agents: readonly Agent[]): readonly Agent[] {
   return [...all];
 }
 
-/** Throws where a definition is too large to be pinned. */
+/** Throws an `Error` if a definition is too large to be pinned. */
 export function refuseLarge(definition: AgentDefinition): void {
   const bytes = Buffer.byteLength(JSON.stringify(definition));
   if (bytes <= MAX_DEFINITION_BYTES) return;
@@ -73,6 +75,6 @@ export function refuseLarge(definition: AgentDefinition): void {
       `more than ${MAX_DEFINITION_BYTES}; shorten the instructions, or let a tool read them` +
       (definition.mcp === undefined
         ? ''
-        : ', or take fewer tools of its MCP servers by allowTools'),
+        : ', or take fewer tools of its MCP servers with allowTools'),
   );
 }

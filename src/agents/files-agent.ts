@@ -18,15 +18,16 @@ const STANDARD_MODEL = 'gpt-4.1-mini';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a person permits the agent `files`. By default it only reads, and reads no secrets. */
+/** What the built-in agent `files` may do. By default it only reads, and reads no secrets. */
 export interface FilePermissions {
   readonly write?: boolean;
-  /** Patterns of names that are refused otherwise. */
+  /** Patterns of names that it may write although they are refused by default. */
   readonly allowWrite?: readonly string[];
+  /** Patterns of names that it may read although they are refused by default. */
   readonly allowRead?: readonly string[];
 }
 
-/** The agent that is there without a configuration: it answers questions about the files below `root`. */
+/** Makes the agent that exists without a configuration: it answers questions about the files below `root`. */
 export function filesAgent(
   root: string,
   env: Environment,
@@ -35,19 +36,19 @@ export function filesAgent(
   return defineAgent({
     name: 'files',
     instructions: `${INSTRUCTIONS}\n${write ? WRITING : READING}`,
-    model: modelAtHand(env),
+    model: defaultModel(env),
     tools: fileTools({ root, write, allowWrite, allowRead, deny: homeBelow(root, env) }),
   });
 }
 
-/** The pattern of PERDURE_HOME where it lies below the root: it has tokens, and all that runs said. */
+/** Returns the pattern of PERDURE_HOME if it lies below the root: it holds tokens and messages of runs. */
 function homeBelow(root: string, env: Environment): readonly string[] {
   const path = relative(realPath(root), realPath(resolve(root, homeOf(env))));
   const isBelow = path !== '' && path !== '..' && !path.startsWith(`..${sep}`);
   return isBelow ? [`./${path.split(sep).join('/')}`] : [];
 }
 
-/** Itself where it does not exist yet. */
+/** Returns the real path, or the path itself if it does not exist. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);
@@ -56,8 +57,8 @@ function realPath(path: string): string {
   }
 }
 
-/** Without a key the demo model, which says what it is. */
-function modelAtHand(env: Environment): string {
+/** Returns PERDURE_MODEL, a standard model if a provider is configured, or the demo model. */
+function defaultModel(env: Environment): string {
   const named = env['PERDURE_MODEL']?.trim();
   if (named) return named;
   const hasProvider = Boolean(env['OPENAI_API_KEY']?.trim() || env['OPENAI_BASE_URL']?.trim());

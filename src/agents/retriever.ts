@@ -1,26 +1,27 @@
 import type { Json, JsonObject } from '../core/json.js';
 import type { PromptMessage } from '../core/transcript/messages.js';
 
-/** What a turn is about. */
+/** What a retriever searches for. */
 export interface RetrieveQuery {
-  /** What was said to begin the turn. */
+  /** The message that began the turn. */
   readonly query: string;
-  /** The conversation so far, those words included. */
+  /** The conversation so far, with that message. */
   readonly messages: readonly PromptMessage[];
-  /** Documents that are taken at most; further ones are left out. */
+  /** The most documents that are used; further ones are dropped. */
   readonly limit: number;
 }
 
+/** What a retriever receives beside the query. */
 export interface RetrieveContext {
   /** The run's `context`. */
   readonly context: Json;
-  /** Aborts when the time is up or the turn is cancelled. */
+  /** Aborts when the time is up or the turn is canceled. */
   readonly signal: AbortSignal;
   readonly run: { readonly id: string; readonly runId: string; readonly turn: number };
   readonly log: (message: string, fields?: JsonObject) => void;
 }
 
-/** A text, or one with the id by which it is known again and where it is from. */
+/** A text, optionally with an id that identifies it in later turns and its source. */
 export type FoundDocument =
   | string
   | {
@@ -30,20 +31,22 @@ export type FoundDocument =
     };
 
 /**
- * Finds documents for a turn, best first. It runs on the worker, once per turn, before the first model
- * call. What it throws is tried again, and ends the turn as `failed` in the end.
+ * Finds documents for a turn, best first. The worker runs it once per turn, before the first model
+ * call. If it throws, it is retried; the turn ends as `failed` after the last attempt.
  */
 export type RetrieveFunction = (
   query: RetrieveQuery,
   context: RetrieveContext,
 ) => readonly FoundDocument[] | Promise<readonly FoundDocument[]>;
 
+/** A retriever with options. */
 export interface RetrieveOptions {
   readonly find: RetrieveFunction;
   /** Milliseconds that one attempt may take; default 30,000. */
   readonly timeout?: number;
 }
 
+/** A retriever made by `createRetriever`, with defaults filled in. */
 export interface Retriever {
   readonly find: RetrieveFunction;
   readonly timeoutMs: number;
@@ -51,7 +54,7 @@ export interface Retriever {
 
 const TIMEOUT_MS = 30_000;
 
-/** Makes a retriever of checked options. */
+/** Makes a retriever from checked options. */
 export function createRetriever(given: RetrieveFunction | RetrieveOptions): Retriever {
   const { find, timeout = TIMEOUT_MS } = typeof given === 'function' ? { find: given } : given;
   return { find, timeoutMs: timeout };

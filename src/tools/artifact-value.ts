@@ -10,18 +10,19 @@ const HEAD_BYTES = 500;
 const KEYS = 12;
 const KIND_CHARACTERS = 200;
 
-/** A value as an artifact keeps it. */
+/** A value in the form in which an artifact stores it. */
 export interface ArtifactValue {
   readonly content: string;
   readonly isText: boolean;
-  /** For the model: what it is, and how it begins. */
+  /** For the model: what the value is, in one line. */
   readonly kind: string;
+  /** For the model: how the value begins. */
   readonly head: string;
 }
 
 /**
- * Writes a value down so that nothing of it is lost but its form; a stream is read first. Secrets are
- * redacted, as in every result. Where something would be lost the answer says what, and what to do.
+ * Serializes a value completely; a stream is read first. Secrets are redacted, as in every result.
+ * Returns a problem with the fix if a part of the value would be lost.
  */
 export async function artifactValue(
   value: unknown,
@@ -32,7 +33,7 @@ export async function artifactValue(
   if ('lost' in whole) {
     return {
       problem:
-        `the value holds ${whole.lost}, which an artifact cannot keep; give plain data, bytes as ` +
+        `the value holds ${whole.lost}, which an artifact cannot store; give plain data, bytes as ` +
         'base64 text, or write a file and give its path',
     };
   }
@@ -42,7 +43,7 @@ export async function artifactValue(
   return { content, isText, kind: kindOf(plain), head: headBytes(content, HEAD_BYTES) };
 }
 
-/** `array of 300 objects with keys id, euros`. */
+/** Describes a value in one line, such as `array of 300 objects, the first with keys id, euros`. */
 export function kindOf(value: Json): string {
   return wellFormed(redact(described(value)).slice(0, KIND_CHARACTERS));
 }
@@ -69,7 +70,7 @@ function keysOf(value: object): string {
     : shown.join(', ');
 }
 
-/** A key may hold anything; in a list of artifacts it stands in a line. */
+/** Returns a key as it may stand in a line of a list; keys may hold any characters. */
 function printable(key: string): string {
   return /^[\w.-]+$/u.test(key) ? key : JSON.stringify(key.slice(0, 40));
 }

@@ -19,38 +19,45 @@ const DEFAULT_TIMEOUT_MS = 120_000;
 const DEFAULT_HEARTBEAT_MS = 10_000;
 const DEFAULT_ATTEMPTS = 3;
 
-/** What an author writes. `Input` and `Output` are the zod schemas; their types reach the functions. */
+/** What an author passes to `defineTool`. The types of both schemas reach the functions. */
 export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType> {
   /** Letters, digits, `_` and `-`, at most 64 characters; unique in an agent. */
   readonly name: string;
   /** For the model: what the tool does and when to use it. */
   readonly description: string;
+  /** The schema of the arguments. */
   readonly input: Input;
-  /** `read` changes nothing, `keyed` honors the idempotency key, `once` must never happen twice. */
+  /**
+   * The side effect: `read` changes nothing, `keyed` is idempotent (the destination honors the
+   * idempotency key), `once` must never happen twice.
+   */
   readonly effect: Effect;
+  /** The schema of the result; default: any value. */
   readonly output?: Output;
+  /** Whether a person has to approve a call; this version supports only `never`, the default. */
   readonly approval?: 'never' | 'always' | ApprovalPredicate<z.output<Input>>;
-  /** Milliseconds one execution may take; 120,000 by default. */
+  /** Milliseconds that one execution may take; default 120,000. */
   readonly timeout?: number;
-  /** Milliseconds after which a silent worker is taken for dead; 10,000 by default. */
+  /** Milliseconds without a heartbeat after which a worker counts as dead; default 10,000. */
   readonly heartbeat?: number;
-  /** Executions in all before a throwing tool is reported to the model; 3 by default, always 1 for `once`. */
+  /** Executions in all before the model reads an error that the tool throws; default 3, always 1 for `once`. */
   readonly retry?: { readonly attempts?: number };
-  /** A success ends the turn and its result is the answer. */
+  /** True: a success ends the turn, and its result is the answer. */
   readonly ends?: boolean;
-  /** `allow`: an identical call that has already succeeded is executed again. */
+  /** `allow`: an identical call that has already succeeded is executed again, not answered from memory. */
   readonly repeat?: 'allow';
   /** For agents with `toolExposure: 'catalog'`; default: the description's first sentence, category `other`. */
   readonly catalog?: CatalogEntry;
-  /** For people: "refund 40 € to order 17". */
+  /** Describes a call to people, such as "refund 40 € to order 17". */
   describe?(input: z.output<Input>): string;
-  /** Only for `once`: settles an unknown outcome without a person. */
+  /** Only for `once`: resolves an unknown outcome without a person. */
   verify?(
     idempotencyKey: string,
     context: { readonly signal: AbortSignal },
   ): Verification | Promise<Verification>;
+  /** Reverts a call that succeeded. */
   undo?(input: z.output<Input>, result: z.output<Output>): void | Promise<void>;
-  /** What it gives is told to the model, as text or JSON; `artifact(value)` is kept and named instead. */
+  /** Executes a call. The model reads the result as text or JSON, or the name of an `artifact(value)`. */
   execute(
     input: z.output<Input>,
     context: ToolContext,
@@ -58,10 +65,23 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
 }
 
 /**
- * Makes a tool of a plain function. Arguments that the definition does not name are refused, unless
- * `input` is a loose object.
+ * Makes a tool from a function. Arguments that `input` does not name are refused, unless it is a loose
+ * object.
  *
- * Throws when the definition cannot work, with the value at fault and what would be right.
+ * Throws an `Error` if the definition cannot work, with a line `field: expected X, got Y; fix` for each
+ * fault.
+ *
+ * @example
+ * ```ts
+ * const refund = defineTool({
+ *   name: 'refund',
+ *   description: 'Refunds an order.',
+ *   effect: 'keyed',
+ *   input: z.object({ order: z.string(), euros: z.number().positive() }),
+ *   execute: async ({ order, euros }, { idempotencyKey }) =>
+ *     await shop.refund(order, { euros, idempotencyKey }),
+ * });
+ * ```
  */
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodType = z.ZodType>(
   options: ToolOptions<Input, Output>,
@@ -109,7 +129,7 @@ function parametersOf(name: string, input: z.ZodObject): Tool['parameters'] {
   }
 }
 
-/** Functions stay bound to the author's object, so that `this` is what the author wrote. */
+/** Returns the optional parts. Functions stay bound to the author's object, which is their `this`. */
 function optionalParts<Input extends z.ZodObject, Output extends z.ZodType>(
   options: ToolOptions<Input, Output>,
 ): Partial<Tool> {
@@ -127,10 +147,8 @@ function optionalParts<Input extends z.ZodObject, Output extends z.ZodType>(
 }
 
 /**
- * The JSON schema of a tool's arguments, as the model sees it: what it does not name is refused,
- * unless the object is loose.
- *
- * Throws an error that names each path which JSON schema cannot express.
+ * Returns the JSON schema of a tool's arguments as the model sees it: unnamed keys are refused, unless
+ * the object is loose. Throws an `Error` that names each path that JSON schema cannot express.
  */
 function argumentsSchema(input: z.ZodObject): JsonObject {
   const schema = writtenSchema(input, 'input');

@@ -6,8 +6,8 @@ import { headBytes } from './utf8.js';
 const MAX_BYTES = 200;
 
 /**
- * What a call is about, in one line for people; absent when the tool has no `describe` or when it
- * fails, for a faulty description must not keep a call from being made.
+ * Describes a call to people in one line of at most 200 bytes. Returns undefined if the tool has no
+ * `describe` or if it fails, because a faulty description must not prevent a call.
  */
 export async function describeCall(
   tool: Pick<Tool, 'name' | 'describe'>,

@@ -28,7 +28,7 @@ export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
   };
 }
 
-/** Whether a value was made by `defineTool`. */
+/** Returns whether a value was made by `defineTool`. */
 export function isTool(value: unknown): value is Tool {
   return isObject(value) && typeof value['execute'] === 'function' && 'parameters' in value;
 }

@@ -1,24 +1,24 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { normalizeError } from './result/normalize-error.js';
 
-/** A call of a user's function, as the owner of all that it starts. */
+/** A call of a user's function, which owns everything that it starts. */
 interface Owner {
-  /** As people know it: `tool "refund"`. */
+  /** The name in messages, such as `tool "refund"`. */
   readonly name: string;
   readonly parent: Owner | undefined;
   /** Fails the call; null once it has ended. */
   fail: ((error: StrayError) => void) | null;
-  /** Whether an error after the end has been logged; a timer may throw for hours. */
-  isNoted: boolean;
+  /** Whether an error after the end has been logged; only the first one is, as a timer may throw for hours. */
+  isLogged: boolean;
 }
 
 const owners = new AsyncLocalStorage<Owner>();
-/** How many workers want it: without any, nothing is tracked and nothing is caught. */
-let wanted = 0;
-let note: (message: string) => void = () => undefined;
+/** How many workers contain errors: without any, nothing is tracked and nothing is caught. */
+let containers = 0;
+let log: (message: string) => void = () => undefined;
 
 /**
- * An error that a user's function raised outside the promise that it returned: a promise that nobody
+ * An error that a user's function raised outside the promise that it returned: a promise that was not
  * awaited was rejected, or a timer, a listener, or a callback threw.
  */
 export class StrayError extends Error {
@@ -26,20 +26,20 @@ export class StrayError extends Error {
 }
 
 /**
- * Runs a user's function. Rejects with a `StrayError`, which names it, when something that it started
- * raises an error that nobody handles before the function has ended; later ones are only logged.
- * Without `containStrayErrors` it just runs the function.
+ * Runs a user's function. Rejects with a `StrayError`, which names the function, if something that it
+ * started raises an unhandled error before the function has ended; later errors are only logged.
+ * Without `containStrayErrors` it only runs the function.
  */
-export async function attributed<T>(name: string, run: () => T | Promise<T>): Promise<T> {
-  if (wanted === 0) return await run();
-  const owner: Owner = { name, parent: owners.getStore(), fail: null, isNoted: false };
+export async function runAttributed<T>(name: string, run: () => T | Promise<T>): Promise<T> {
+  if (containers === 0) return await run();
+  const owner: Owner = { name, parent: owners.getStore(), fail: null, isLogged: false };
   const stray = new Promise<never>((_, reject) => {
     owner.fail = reject;
   });
   try {
     const running = owners.run(owner, async () => {
       const value = await run();
-      // Node speaks of a rejection that nobody handles only when the microtasks are done.
+      // Node reports an unhandled rejection only after all microtasks.
       await new Promise((resolve) => setImmediate(resolve));
       return value;
     });
@@ -50,80 +50,79 @@ export async function attributed<T>(name: string, run: () => T | Promise<T>): Pr
 }
 
 /**
- * From now on an error that belongs to a running function of a user fails that function instead of
- * ending the process; one that comes after its end is logged by `log`. Any other error has the fate
- * that it has without this, after a line on stderr. Gives what ends it; counted, so that several
- * workers may want it.
+ * Makes an unhandled error of a running user function fail that function instead of ending the process.
+ * Errors after its end go to `write`. Any other error ends the process as usual, after a line on stderr.
+ * Returns the function that stops this; calls are counted, so several workers may contain errors.
  */
-export function containStrayErrors(log: (message: string) => void): () => void {
-  note = log;
-  wanted += 1;
-  if (wanted === 1) {
+export function containStrayErrors(write: (message: string) => void): () => void {
+  log = write;
+  containers += 1;
+  if (containers === 1) {
     process.on('unhandledRejection', onRejection);
     process.on('uncaughtException', onException);
   }
-  let isOver = false;
+  let hasStopped = false;
   return () => {
-    if (isOver) return;
-    isOver = true;
-    wanted -= 1;
-    if (wanted === 0) letGo();
+    if (hasStopped) return;
+    hasStopped = true;
+    containers -= 1;
+    if (containers === 0) removeListeners();
   };
 }
 
-function letGo(): void {
+function removeListeners(): void {
   process.off('unhandledRejection', onRejection);
   process.off('uncaughtException', onException);
 }
 
 function onRejection(reason: unknown): void {
-  if (blame(reason, 'a promise that nobody awaited was rejected')) return;
-  // Other listeners have been asked, too; without any, Node would throw.
+  if (failOwner(reason, 'a promise that was not awaited was rejected')) return;
+  // Other listeners handle it too; without any, Node would throw.
   if (process.listenerCount('unhandledRejection') > 1 || !rejectionsThrow()) return;
   throw reason instanceof Error
     ? reason
-    : new Error(`a promise was rejected, and nobody handled it: ${normalizeError(reason).message}`);
+    : new Error(`a promise was rejected without a handler: ${normalizeError(reason).message}`);
 }
 
 function onException(error: unknown): void {
-  if (blame(error, 'a timer, a listener, or a callback threw')) return;
+  if (failOwner(error, 'a timer, a listener, or a callback threw')) return;
   if (process.listenerCount('uncaughtException') > 1) return;
   const { message } = normalizeError(error);
-  // Not by the log: it may write later than the process lives.
-  console.error(`The process ends, for an error that belongs to no tool: ${message}`);
-  letGo();
-  // Nobody is there to catch it any more: Node ends the process as it always does.
+  // The log may write only after the process has ended.
+  console.error(`The process ends because of an error that belongs to no tool: ${message}`);
+  removeListeners();
+  // Without a listener, Node ends the process as usual.
   process.nextTick(() => {
     throw error;
   });
 }
 
-/** Whether the error belongs to a function, which then has been failed, or the error logged. */
-function blame(error: unknown, how: string): boolean {
+/** Fails the function that owns the error, or logs the error; returns false if no function owns it. */
+function failOwner(error: unknown, how: string): boolean {
   const owner = owners.getStore();
   if (owner === undefined) return false;
   const { message } = normalizeError(error);
   const text = `${owner.name}: ${how}: ${message}`;
-  const failing = stillRunning(owner);
-  if (failing !== null) {
-    note(`${text}; the call fails`);
-    failing(new StrayError(text, { cause: error }));
-  } else if (!owner.isNoted) {
-    owner.isNoted = true;
-    note(`${text}; its call had ended before. Await what it starts, or catch its errors`);
+  const fail = innermostFail(owner);
+  if (fail !== null) {
+    log(`${text}; the call fails`);
+    fail(new StrayError(text, { cause: error }));
+  } else if (!owner.isLogged) {
+    owner.isLogged = true;
+    log(`${text}; its call had ended before. Await what it starts, or catch its errors`);
   }
   return true;
 }
 
-/** The innermost call around the error that has not ended. */
-function stillRunning(owner: Owner): Owner['fail'] {
+/** Returns `fail` of the innermost call around the error that has not ended, or null. */
+function innermostFail(owner: Owner): Owner['fail'] {
   for (let at: Owner | undefined = owner; at !== undefined; at = at.parent) {
     if (at.fail !== null) return at.fail;
   }
   return null;
 }
 
-/** Whether Node would end the process for a rejection that nobody handles. */
+/** Returns whether Node would end the process because of an unhandled rejection. */
 function rejectionsThrow(): boolean {
   const flags = [...process.execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ');
   const mode = /--unhandled-rejections[= ]([a-z-]+)/.exec(flags)?.[1] ?? 'throw';

@@ -1,7 +1,7 @@
 import type { ToolDefinition } from '../core/definition/definition.js';
 import type { Tool } from './tool.js';
 
-/** The part of a tool that is data: pinned at the start of a run and shown to the model. */
+/** Returns the part of a tool that is data: a run pins it at its start, and the model sees it. */
 export function toToolDefinition(tool: Tool): ToolDefinition {
   return {
     name: tool.name,

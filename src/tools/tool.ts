@@ -3,21 +3,24 @@ import type { CatalogEntry, Effect, ToolDefinition } from '../core/definition/de
 import type { Json, JsonObject } from '../core/json.js';
 import type { Artifact } from './built-in/artifact.js';
 
-/** What a tool's functions are handed beside the arguments. */
+/** What a tool's functions receive beside the arguments. `perdure/testing` makes one for unit tests. */
 export interface ToolContext {
-  /** The same in every attempt of this call; hand it to the destination of a `keyed` tool. */
+  /** The same in every attempt of this call; pass it to the destination of a `keyed` tool. */
   readonly idempotencyKey: string;
-  /** Aborts when the call is cancelled or its time is over. */
+  /** Aborts when the call is canceled or its time is up. */
   readonly signal: AbortSignal;
-  /** Tells the engine that a long call is alive. Optional: it is also told while the event loop runs. */
+  /** Reports that a long call is alive. Optional: the engine also does so while the event loop runs. */
   heartbeat(details?: Json): void;
+  /** Writes to the worker's log; secrets are redacted. */
   log(message: string, fields?: JsonObject): void;
   readonly run: {
     /** The workflow id. */
     readonly id: string;
     /** The Temporal run id of the segment that made the call. */
     readonly runId: string;
+    /** From 1. */
     readonly turn: number;
+    /** From 1 in each turn. */
     readonly step: number;
   };
   readonly call: {
@@ -25,23 +28,21 @@ export interface ToolContext {
     /** From 1. */
     readonly attempt: number;
   };
-  /** The run's `context`: known to user functions, never to the model. */
+  /** The run's `context`: user functions receive it, the model never does. */
   readonly context: Json;
-  /** What earlier calls have handed over with `artifact`. */
+  /** The artifacts of earlier calls. */
   readonly artifacts: CallArtifacts;
 }
 
 /**
- * The artifacts of the run, as far as this call may read them: those that its arguments name, by a
- * text that is the name from end to end, or that a default in its `input` names. An agent that is
- * called has none of its caller's.
+ * The artifacts of the run that this call may read: those whose name is one of the texts in its
+ * arguments or of the defaults in its `input`. A called agent cannot read its caller's artifacts.
  */
 export interface CallArtifacts {
   readonly names: readonly string[];
   /**
-   * The whole value, as JSON gives it back; with a schema, what that makes of it. Rejects with a
-   * `ToolError` that names those there are, where there is none of this name, or where it does not
-   * fit the schema.
+   * Returns the whole value as parsed JSON, or, with a schema, what the schema parses it to. Rejects
+   * with a `ToolError` if there is no artifact of this name, or if it does not fit the schema.
    */
   readonly get: {
     (name: string): Promise<unknown>;
@@ -49,20 +50,20 @@ export interface CallArtifacts {
   };
 }
 
-/** What an approval predicate knows: the call has no place in the run yet. */
+/** What an approval predicate receives: the call has no place in the run yet. */
 export type ApprovalContext = Pick<ToolContext, 'run' | 'context'>;
 
-/** Written as a method, so that a predicate of one tool's input still is one of any tool. */
+/** Declared as a method, so that a predicate of one tool's input is assignable to that of any tool. */
 export type ApprovalPredicate<Input> = {
   decide(input: Input, context: ApprovalContext): boolean | Promise<boolean>;
 }['decide'];
 
-/** What became of a call whose outcome is unknown; undefined when it cannot be told, so a person decides. */
+/** Whether a call of unknown outcome has happened; undefined if it stays unknown, so a person decides. */
 export type Verification =
   { readonly happened: true; readonly result?: unknown } | { readonly happened: false } | undefined;
 
 /**
- * A tool as `defineTool` made it: checked, defaults filled in, input type erased.
+ * A tool made by `defineTool`: checked, with defaults filled in and its input type erased.
  *
  * `executeParsed`, `describe`, and `undo` receive only values that `input` has parsed.
  */
@@ -80,7 +81,7 @@ export interface Tool {
   readonly approval?: 'never' | 'always' | ApprovalPredicate<unknown>;
   readonly ends?: true;
   readonly repeat?: 'allow';
-  /** A call that the workflow answers itself; `execute` is never called. Only built-in tools have it. */
+  /** The kind of a built-in tool whose calls the workflow executes itself; else absent. */
   readonly kind?: 'wait' | 'agent' | 'artifacts';
   /** The agent behind a tool of kind `agent`. */
   readonly calls?: ToolDefinition['calls'];

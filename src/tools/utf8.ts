@@ -1,4 +1,4 @@
-/** The longest start of `text` that fits `maxBytes` of UTF-8, never half a character. */
+/** Returns the longest start of `text` that fits `maxBytes` of UTF-8, cut between characters. */
 export function headBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text.slice(0, maxBytes));
   if (bytes.length <= maxBytes) return text.slice(0, maxBytes);
@@ -7,7 +7,7 @@ export function headBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** The longest end of `text` that fits `maxBytes` of UTF-8, never half a character. */
+/** Returns the longest end of `text` that fits `maxBytes` of UTF-8, cut between characters. */
 export function tailBytes(text: string, maxBytes: number): string {
   if (maxBytes <= 0) return '';
   const bytes = Buffer.from(text.slice(-maxBytes));
@@ -17,12 +17,12 @@ export function tailBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', start);
 }
 
-/** Whether a byte lies inside a UTF-8 character, i.e. is not its first. */
+/** Returns whether a byte is inside a UTF-8 character, that is, not its first byte. */
 export function isContinuation(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }
 
-/** Replaces halves of surrogate pairs: they have no UTF-8 form, so no file or provider keeps them. */
+/** Replaces lone surrogates, which have no UTF-8 form, so that files and providers keep the text. */
 export function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }

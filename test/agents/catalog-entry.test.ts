@@ -88,7 +88,7 @@ describe('the entry of a tool in the catalog', () => {
 describe('an agent with a catalog', () => {
   test('has no tool by a name of the catalog, and no decide function', () => {
     const taken = tool('x', { name: 'invoke_tool' });
-    expect(() => agent({ tools: [taken] })).toThrow(/"invoke_tool" is the engine's own; rename/);
+    expect(() => agent({ tools: [taken] })).toThrow(/the engine itself uses the name "invoke_tool"; rename/);
     expect(() => agent({ tools: [taken], toolExposure: 'all' })).not.toThrow();
     expect(() => agent({ decide: () => ({ answer: '' }) })).toThrow(/"catalog" is for models/);
     expect(() => agent({ toolExposure: 'some' as 'all' })).toThrow(

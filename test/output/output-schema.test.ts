@@ -83,7 +83,7 @@ describe('outputSchema', () => {
   it('names each path that JSON cannot express', () => {
     const type = z.object({ due: z.date(), n: z.array(z.object({ id: z.bigint() })) });
     expect(() => outputSchema(type)).toThrow(
-      '`output` has what JSON cannot express: "due" (date), "n[].id" (bigint)',
+      '`output` has parts that JSON cannot express: "due" (date), "n[].id" (bigint)',
     );
     expect(() => outputSchema(z.map(z.string(), z.string()))).toThrow('"(the whole output)" (map)');
   });

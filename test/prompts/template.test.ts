@@ -57,7 +57,7 @@ describe('template', () => {
     [['__proto__'], 'the argument "__proto__" is not possible'],
     [[7], 'the argument 7 is not possible'],
     ['name', '`args` must be a list of names, or a z.object'],
-    [z.object({ at: z.date() }), '`args` has what JSON cannot express: "at" (date)'],
+    [z.object({ at: z.date() }), '`args` has parts that JSON cannot express: "at" (date)'],
   ])('refuses the arguments %j', (args, message) => {
     expect(() => Reflect.apply(template, undefined, ['', { args }]) as unknown).toThrow(message);
   });

@@ -79,7 +79,7 @@ test('read_result gives results of tools, and neither attachments nor contexts',
   expect(await callTool(tool, { ref: result.sha256 })).toContain('a long result');
   for (const { sha256: ref } of [attached.blob, context]) {
     await expect(callTool(tool, { ref, offset: 100 })).rejects.toThrow(
-      'this is no result of a tool',
+      'ref: expected the reference of a tool result',
     );
   }
 });

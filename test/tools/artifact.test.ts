@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { learnSecrets } from '../../src/secrets/known.js';
 import { answer } from '../../src/tools/built-in/answer.js';
-import { artifact, isArtifact, standardName } from '../../src/tools/built-in/artifact.js';
+import { artifact, isArtifact, defaultArtifactName } from '../../src/tools/built-in/artifact.js';
 import { artifactValue, kindOf } from '../../src/tools/artifact-value.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -26,7 +26,7 @@ describe('artifact', () => {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as JavaScript would
       const make = (): unknown => artifact(1, { name: name as string });
       expect(make).toThrow(ToolError);
-      expect(make).toThrow(/is not possible: use 1 to 64 of a-z, 0-9, "_" and "-"/);
+      expect(make).toThrow(/artifact: name: expected 1 to 64 of a-z, 0-9, "_" and "-", got /);
     },
   );
 
@@ -65,8 +65,8 @@ describe('artifact', () => {
   });
 
   test('has the name of its tool, in the letters that a name may have', () => {
-    expect(standardName('loadOrders')).toBe('loadorders_result');
-    expect(standardName('X'.repeat(64))).toHaveLength(55);
+    expect(defaultArtifactName('loadOrders')).toBe('loadorders_result');
+    expect(defaultArtifactName('X'.repeat(64))).toHaveLength(55);
   });
 });
 
@@ -98,13 +98,13 @@ describe('the value of an artifact', () => {
   });
 
   test.each([
-    [{ file: Buffer.from([0, 1]) }, '2 bytes that are no text'],
+    [{ file: Buffer.from([0, 1]) }, '2 bytes that are not text'],
     [[() => 1], 'a function'],
     [{ later: Promise.resolve(1) }, 'something promise'],
     [Array.from({ length: 1_000_001 }, () => 0), 'more than 1000000 values'],
   ])('is refused where something would be lost: %#', async (value, lost) => {
     expect(await artifactValue(value)).toEqual({
-      problem: expect.stringContaining(`holds ${lost}, which an artifact cannot keep; give plain`),
+      problem: expect.stringContaining(`holds ${lost}, which an artifact cannot store; give plain`),
     });
   });
 

@@ -205,7 +205,9 @@ describe('the JSON schema of the arguments', () => {
     ['an optional', z.object({ o: z.date().optional() }), '"o" (date)'],
   ])('names the path of what JSON cannot express: %s', (_label, input, expected) => {
     expect(() => schemaOf(input)).toThrow(expected);
-    expect(() => schemaOf(input)).toThrow('tool "lookup": `input` has what JSON cannot express');
+    expect(() => schemaOf(input)).toThrow(
+      'tool "lookup": `input` has parts that JSON cannot express',
+    );
   });
 
   it('names all such paths at once', () => {

@@ -247,12 +247,12 @@ describe('normalizeResult of streams', () => {
       }
     }
     const text = await normalizeResult(endless());
-    expect(text).toContain('[the stream goes on; reading stopped after 8388608 bytes]');
+    expect(text).toContain('[the stream continues; reading stopped after 8388608 bytes]');
     await vi.waitFor(() => expect(isClosed).toBe(true));
   });
 
   it('stops a stream of endlessly many small values', async () => {
-    expect(await normalizeResult(ones())).toContain('"[the stream goes on; reading stopped');
+    expect(await normalizeResult(ones())).toContain('"[the stream continues; reading stopped');
   });
 
   it('stops at the abort of its signal, even while the stream is silent', async () => {
@@ -263,7 +263,7 @@ describe('normalizeResult of streams', () => {
       await new Promise(() => {});
     }
     expect(await normalizeResult(silent(), { signal: cancel.signal })).toBe(
-      'first\n[the stream was cancelled here]',
+      'first\n[the stream was canceled here]',
     );
   });
 });

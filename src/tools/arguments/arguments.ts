@@ -7,15 +7,16 @@ import { nearestFirst } from '../../validation/nearest.js';
 
 const MAX_NAMES = 40;
 
+/** The arguments of a call as an object, or the problem that the model reads. */
 export type ParsedArguments =
   | { readonly ok: true; readonly value: JsonObject }
   | { readonly ok: false; readonly problem: CallProblem };
 
 /**
- * Reads the arguments of a call as a model wrote them.
+ * Parses the arguments of a call as a model wrote them.
  *
- * Empty text is an empty object, and an object that was encoded twice is accepted: both are habits of
- * small models. What could reach a prototype, or is nested deeper than 64 levels, is refused.
+ * Empty text becomes an empty object, and an object that was encoded twice is accepted: small models
+ * often write both. Keys that could reach a prototype, and nesting deeper than 64 levels, are refused.
  */
 export function parseArguments(text: string): ParsedArguments {
   if (text.trim() === '') return { ok: true, value: {} };
@@ -31,7 +32,7 @@ export function parseArguments(text: string): ParsedArguments {
   return { ok: true, value };
 }
 
-/** The problem of a call to a tool that the agent does not have. `hint` follows the names. */
+/** Returns the problem of a call to a tool that the agent does not have. `hint` follows the names. */
 export function unknownTool(
   name: string,
   known: readonly string[],
@@ -40,8 +41,11 @@ export function unknownTool(
   const shown = nearestFirst(name, known).slice(0, atMost);
   const more = known.length > shown.length ? `, and ${known.length - shown.length} more` : '';
   const tools = known.length === 0 ? 'there are no tools; answer in text' : shown.join(', ') + more;
-  const asked = JSON.stringify(name.slice(0, 100));
-  return { type: 'unknown_tool', message: `There is no tool ${asked}. Tools: ${tools}.${hint}` };
+  const requested = JSON.stringify(name.slice(0, 100));
+  return {
+    type: 'unknown_tool',
+    message: `There is no tool ${requested}. Tools: ${tools}.${hint}`,
+  };
 }
 
 type Parsed =

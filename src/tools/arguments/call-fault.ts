@@ -1,9 +1,9 @@
 /**
- * What a tool throws that stands for a destination elsewhere, when that could not be reached.
+ * Thrown by a tool that calls another system, such as an MCP server, if that system failed.
  *
- * - `unsent`: nothing has happened, the call may be made again, whatever its effect
- * - `refused`: so it is too, but no other attempt will get through: the key is not right
- * - `unanswered`: it was sent and may have happened; nobody here can tell
+ * - `unsent`: nothing has happened; the call may be repeated, whatever its effect
+ * - `refused`: nothing has happened, but no retry will succeed: the credentials are wrong
+ * - `unanswered`: the call was sent and may have happened; the outcome is unknown
  */
 export class CallFault extends Error {
   override readonly name = 'CallFault';

@@ -6,15 +6,16 @@ import { headBytes } from '../utf8.js';
 
 const MAX_MESSAGE_BYTES = 4_000;
 
+/** The parsed arguments, or the problem that the model reads. */
 export type CheckedArguments =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: CallProblem };
 
 /**
- * Checks parsed arguments against the tool's `input`; the value is what `execute` is to be given.
+ * Checks arguments against the tool's `input` and returns the value for `executeParsed`.
  *
- * Contract: never rejects, and takes at most `limitMs` (5 s by default) of waiting: a refinement that
- * throws or hangs is reported as a problem.
+ * Never rejects, and waits at most `limitMs` (5 s by default): a refinement that throws or hangs is
+ * reported as a problem.
  */
 export async function checkArguments(
   tool: Pick<Tool, 'name' | 'input'>,

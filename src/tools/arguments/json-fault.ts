@@ -8,29 +8,29 @@ const SAMPLE_AROUND = 30;
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma' | 'end';
 type Scanned = { readonly ok: boolean; readonly at: number };
 
-/** How far a JSON value reaches that begins at a given place. */
+/** How far a JSON value reaches from where it begins. */
 export interface ScannedValue {
   readonly complete: boolean;
-  /** Behind the last character of a complete value, else the first character that is wrong. */
+  /** The offset after a complete value, else of the first wrong character. */
   readonly at: number;
-  /** Keys with their colons that were read. */
+  /** How many keys were read with their colons. */
   readonly keys: number;
-  /** What would be right at the fault, for `describeExpected`. */
+  /** What would have been right at the fault, for `describeExpected`. */
   readonly expected: Expected | 'closing quote';
   /** The bracket that is open at the fault. */
   readonly inside: string | undefined;
 }
 
 /**
- * Where a text stops being JSON, as an offset in UTF-16 units; `text.length` when it only ends too
- * early. The messages of `JSON.parse` name no position in half of the cases, and differ by version.
+ * Returns the offset in UTF-16 units where a text stops being JSON; `text.length` if it only ends too
+ * early. The messages of `JSON.parse` lack the position in half of the cases, and differ by version.
  */
 export function jsonFaultPosition(text: string): number {
   const { complete, at } = scanJsonValue(text, matchAt(SPACE, text, 0));
   return complete ? at + matchAt(SPACE, text, at) : at;
 }
 
-/** The fault with a short sample of the text around it; `ending` begins the sentence on a text that is cut. */
+/** Describes the fault with a short sample of the text; `ending` begins the sentence about a cut text. */
 export function describeFault(
   text: string,
   position: number,
@@ -44,7 +44,7 @@ export function describeFault(
     : `character ${JSON.stringify(text[position])} at position ${position} is wrong, in ${around}`;
 }
 
-/** Reads one JSON value from `start` on, and nothing behind it. Takes time in proportion to what it reads. */
+/** Scans one JSON value from `start` and nothing after it, in time proportional to the value. */
 export function scanJsonValue(text: string, start: number): ScannedValue {
   const open: string[] = [];
   let expected: Expected = 'value';
@@ -82,7 +82,7 @@ export function scanJsonValue(text: string, start: number): ScannedValue {
   return { complete: false, at, keys, expected, inside: open.at(-1) };
 }
 
-/** What would have been right where a value breaks off. */
+/** Describes what would have been right where a value breaks off. */
 export function describeExpected({ expected, inside }: ScannedValue): string {
   switch (expected) {
     case 'closing quote':
@@ -111,7 +111,7 @@ function closes(character: string, expected: Expected, inside: string | undefine
   return character === ']' && inside === '[' && (expected === 'comma' || expected === 'value or ]');
 }
 
-/** Piece by piece: one expression for a whole string exhausts the engine's stack on long ones. */
+/** Scans in parts: one expression for the whole string would exhaust the stack on long strings. */
 function scanString(text: string, start: number): Scanned {
   if (text[start] !== '"') return { ok: false, at: start };
   let at = start + 1;

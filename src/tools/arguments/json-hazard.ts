@@ -3,10 +3,10 @@ import { isObject } from '../../core/json.js';
 const MAX_DEPTH = 64;
 
 /**
- * What makes parsed JSON unfit for use, though it is JSON: keys that could reach a prototype, more
- * than 64 levels, a number beyond what a number can hold. Undefined when there is nothing of it.
+ * Describes why parsed JSON is unsafe to use: keys that could reach a prototype, more than 64 levels,
+ * or a number beyond the range of a double. Returns undefined if it is safe.
  *
- * Walks without recursion: the depth of the text is the model's choice, that of our stack is not.
+ * Walks without recursion, because the model chooses the depth and the stack is limited.
  */
 export function findHazard(root: unknown): string | undefined {
   const waiting: { readonly value: unknown; readonly depth: number }[] = [

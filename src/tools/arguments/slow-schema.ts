@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Kinds of zod types whose check is zod's own code, in proportion to the value. */
+/** Kinds of zod types that zod's own code checks in time proportional to the value. */
 const PLAIN = new Set(
   (
     'any array boolean default enum intersection int literal never nonoptional null nullable ' +
@@ -13,7 +13,7 @@ const PLAIN_CHECKS = new Set(
     'string_format'
   ).split(' '),
 );
-/** String formats whose patterns zod makes itself; other patterns have to be among `z.regexes`. */
+/** String formats whose patterns zod generates; other patterns have to be among `z.regexes`. */
 const OWN_FORMATS = new Set(
   'date datetime ends_with guid includes lowercase starts_with time uppercase uuid'.split(' '),
 );
@@ -22,14 +22,14 @@ const OWN_PATTERNS: ReadonlySet<unknown> = new Set(Object.values(z.regexes));
 const known = new WeakMap<object, boolean>();
 
 /**
- * Whether checking a value against this type can block the process: it has code of its author
- * (refinements, transforms, error maps), a pattern, or refers to itself, which makes unions
- * exponential in the depth of the value. False only where the check is provably cheap.
+ * Returns whether checking a value against this type can block the process: the type has code of its
+ * author (refinements, transforms, error maps) or a pattern, or it refers to itself, which makes
+ * unions exponential in the depth of the value. False only if the check is provably cheap.
  */
 export function mayBeSlow(type: z.core.$ZodType): boolean {
   const before = known.get(type);
   if (before !== undefined) return before;
-  // A type that is met again while it is being walked refers to itself.
+  // A type that comes up again during its own walk refers to itself.
   known.set(type, true);
   const slow = hasSlowPart(type);
   known.set(type, slow);
@@ -44,11 +44,11 @@ function hasSlowPart({ _zod: { def } }: z.core.$ZodType): boolean {
 
 function isSlowCheck(def: object): boolean {
   const { check, format, pattern, error, fn, ...others } = fieldsOf(def);
-  // `fn`: the author's own format.
+  // `fn` is a format of the author.
   if (error !== undefined || fn !== undefined) return true;
   if (check === undefined) return false;
   if (typeof check !== 'string' || !PLAIN_CHECKS.has(check)) return true;
-  // `hostname` and `protocol` of a URL.
+  // Such as `hostname` and `protocol` of a URL.
   if (Object.values(others).some(isForeignPattern)) return true;
   if (!isForeignPattern(pattern)) return false;
   return typeof format !== 'string' || !OWN_FORMATS.has(format);
@@ -58,7 +58,7 @@ function isForeignPattern(value: unknown): boolean {
   return value instanceof RegExp && !OWN_PATTERNS.has(value);
 }
 
-/** The types inside of a type: a property's, an element's, an alternative's. */
+/** Returns the types inside a type: those of properties, elements, and alternatives. */
 function partsOf(def: object): readonly z.core.$ZodType[] {
   const { shape, items, options, ...others } = fieldsOf(def);
   const lists = [shape, items, options].flatMap((each) =>
@@ -67,7 +67,7 @@ function partsOf(def: object): readonly z.core.$ZodType[] {
   return [...lists, ...Object.values(others)].filter(isType);
 }
 
-/** Without the value of a default, which is a getter that may be its author's code. */
+/** Returns all fields but the value of a default, a getter that may run code of the author. */
 function fieldsOf(def: object): Record<string, unknown> {
   const names = Object.keys(def).filter((name) => name !== 'defaultValue');
   return Object.fromEntries(names.map((name) => [name, Reflect.get(def, name)]));

@@ -3,7 +3,7 @@ import { isObject } from '../../core/json.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import { normalizeError } from '../result/normalize-error.js';
 
-/** Kinds of zod schemas that no JSON value can satisfy, or whose JSON form would be a guess. */
+/** Kinds of zod schemas that no JSON value satisfies, or whose JSON form is ambiguous. */
 const INEXPRESSIBLE = new Set([
   'bigint',
   'custom',
@@ -20,15 +20,15 @@ const INEXPRESSIBLE = new Set([
   'void',
 ]);
 
-/** Keywords whose keys are names chosen by the author: their order is kept. */
+/** Keywords whose keys are names that the author chose; their order is kept. */
 const NAMED = new Set(['properties', '$defs', 'patternProperties']);
 
 /**
- * The JSON schema of what is to be written, i.e. before transforms and with defaults left optional.
- * Keywords are sorted, properties keep the order of the definition, so one definition always gives
- * one text. `field` is what the author calls the schema.
+ * Returns the JSON schema of what a model writes: before transforms, and with defaults left optional.
+ * Keywords are sorted and properties keep the order of the definition, so a definition always gives
+ * the same text. `field` is the author's name of the schema.
  *
- * Throws an error that names each path which JSON schema cannot express.
+ * Throws an `Error` that names each path that JSON schema cannot express.
  */
 export function writtenSchema(type: z.ZodType, field: string): JsonObject {
   const refused: string[] = [];
@@ -48,7 +48,7 @@ export function writtenSchema(type: z.ZodType, field: string): JsonObject {
   return orderedKeywords(asData(rest));
 }
 
-/** Catches kinds that a later zod adds. */
+/** Throws for kinds that a later version of zod may add. */
 function assertExpressible(type: z.ZodType, field: string): void {
   try {
     z.toJSONSchema(type, { io: 'input' });
@@ -60,12 +60,12 @@ function assertExpressible(type: z.ZodType, field: string): void {
 
 function inexpressible(field: string, what: string): string {
   return (
-    `\`${field}\` has what JSON cannot express: ${what}. What is written is JSON: use strings, ` +
-    'numbers, booleans, enums, arrays and objects (a date as z.iso.datetime(), a bigint as a string)'
+    `\`${field}\` has parts that JSON cannot express: ${what}. Models write JSON: use strings, ` +
+    'numbers, booleans, enums, arrays, and objects (a date as z.iso.datetime(), a bigint as a string)'
   );
 }
 
-/** `["properties","a","items"]` → `a[]`. */
+/** Writes a path in a JSON schema as in code: `["properties", "a", "items"]` becomes `a[]`. */
 export function schemaPath(path: readonly (string | number)[]): string {
   const steps = path.map((step, index) => {
     const named = NAMED.has(String(path[index - 1]));
@@ -77,13 +77,13 @@ export function schemaPath(path: readonly (string | number)[]): string {
   return steps.join('').replace(/^\./, '');
 }
 
-/** What zod writes is JSON, but its type allows more. */
+/** Returns the schema as JSON: zod's result is JSON, but its type allows more. */
 function asData(schema: object): JsonObject {
   const data: unknown = JSON.parse(JSON.stringify(schema));
   return isJsonObject(data) ? data : {};
 }
 
-/** Keywords sorted, at every level; names of properties and definitions keep their order. */
+/** Sorts keywords at every level; names of properties and definitions keep their order. */
 export function orderedKeywords(schema: JsonObject): JsonObject {
   const sorted = Object.keys(schema)
     .toSorted()

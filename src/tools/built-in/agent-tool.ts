@@ -4,7 +4,7 @@ import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 
-/** An agent as another one calls it. */
+/** An agent as a tool of another one. */
 export interface AgentToolOptions {
   /** The agent's own name. */
   readonly agent: string;
@@ -12,13 +12,13 @@ export interface AgentToolOptions {
   readonly as?: string;
   /** For the model: what the agent does and when to call it. */
   readonly description: string;
-  /** What becomes of it when its caller ends first; default `request_cancel`. */
+  /** What happens to its run if the caller ends first; default `request_cancel`. */
   readonly parentClose?: ParentClose;
 }
 
 /**
- * A tool that is an agent: a call is a child run with limits of its own, taken from what the caller
- * has left. Nothing of it is executed on the worker of the caller.
+ * Makes a tool that is an agent: a call is a child run with limits of its own, at most those that the
+ * caller has left. The workflow starts it; the caller's worker executes nothing.
  */
 export function agentTool({ agent, as, description, parentClose }: AgentToolOptions): Tool {
   const tool = defineTool({
@@ -29,7 +29,7 @@ export function agentTool({ agent, as, description, parentClose }: AgentToolOpti
       message: z
         .string()
         .min(1)
-        .describe('what it shall do; it sees nothing else of this conversation'),
+        .describe('the task; the agent sees nothing else of this conversation'),
     }),
     describe: ({ message }) => `${agent}: ${message}`,
     execute: () => {

@@ -2,15 +2,22 @@ import { z } from 'zod';
 import { defineTool } from '../define-tool.js';
 import type { Tool } from '../tool.js';
 
+/** Options of the tool `answer`. */
 export interface AnswerOptions {
-  /** What the answer is; default: a text. With an object its keys are the tool's arguments. */
+  /** The type of the answer; default: a text. The keys of an object are the tool's arguments. */
   readonly output?: z.ZodType;
 }
 
 /**
- * A tool that ends the turn with an answer: for agents with `toolChoice: 'required'`, and for models
- * that call better than they write. For `output` of an agent give the same schema here and there: the
- * agent's gives the outcome its type, and what ends a turn has to fit both.
+ * Makes a tool that ends the turn with an answer: for agents with `toolChoice: 'required'`, and for
+ * models that call tools better than they write. If the agent has an `output`, give both the same
+ * schema: the agent's types the outcome, and the answer has to fit both.
+ *
+ * @example
+ * ```ts
+ * const city = z.object({ name: z.string(), people: z.int() });
+ * defineAgent({ name: 'atlas', instructions: '…', tools: [answer({ output: city })], output: city });
+ * ```
  */
 export function answer({ output }: AnswerOptions = {}): Tool {
   const common = {

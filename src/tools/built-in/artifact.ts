@@ -7,47 +7,53 @@ import { wellFormed } from '../utf8.js';
 const ARTIFACT: unique symbol = Symbol.for('perdure.artifact');
 const NAME = /^[a-z0-9_-]{1,64}$/;
 const MAX_SUMMARY_CHARACTERS = 300;
-/** The default name with its ending stays within what a name may have. */
+/** Leaves room for the ending of a default name. */
 const TOOL_CHARACTERS = 48;
 
-/** What `artifact` makes of a value. */
+/** A value returned by `artifact`. */
 export interface Artifact<Value = unknown> {
   readonly [ARTIFACT]: true;
   readonly value: Value;
   readonly name?: string;
   readonly summary?: string;
-  /** Called only where it lies inside another value, in whose place a note then stands. */
+  /** Returns the note that stands for an artifact inside another value. */
   toJSON(): string;
 }
 
+/** Options of `artifact`. */
 export interface ArtifactOptions {
   /**
-   * By which the model hands it on: 1 to 64 of a–z, 0–9, `_` and `-`; default: the tool's name with
-   * `_result`. A name that means another value already gets a number: values never change.
+   * The name with which the model passes the artifact on: 1 to 64 of a–z, 0–9, `_` and `-`; default: the
+   * tool's name with `_result`. Values never change: a name that is taken by another value gets a number.
    */
   readonly name?: string;
-  /** For the model, one line of at most 300 characters: what it is, beyond its shape. */
+  /** For the model, one line of at most 300 characters: what the value is, beyond its shape. */
   readonly summary?: string;
 }
 
 /**
- * Returned by a tool, keeps a value whole and by reference: it goes to the blob store, whatever its
- * size, and the model reads its name, its shape and how it begins. A later call whose arguments name
- * it gets it with `context.artifacts.get(name)`; it lives as long as the run.
+ * Makes a tool's result an artifact: the whole value goes to the blob store, whatever its size, and the
+ * model reads its name, its shape, and its start. A later call whose arguments contain the name gets the
+ * value with `context.artifacts.get(name)`. The artifact lives as long as the run.
  *
- * The value becomes JSON (dates as text, maps as objects); a text stays a text. Throws a `ToolError`
- * for a name that is not possible, and for what is no value: the model may have chosen the name.
+ * The value becomes JSON (dates as text, maps as objects); a text stays a text. Throws a `ToolError` if
+ * the name is invalid, which the model may have chosen, or if the value is undefined or a promise.
+ *
+ * @example
+ * ```ts
+ * execute: async ({ month }) =>
+ *   artifact(await ordersOf(month), { name: `orders_${month}`, summary: 'all orders of the month' }),
+ * ```
  */
 export function artifact<Value>(value: Value, options: ArtifactOptions = {}): Artifact<Value> {
   const { name, summary } = options;
   if (name !== undefined && (typeof name !== 'string' || !NAME.test(name))) {
     throw new ToolError(
-      `artifact name ${JSON.stringify(name)?.slice(0, 100)} is not possible: ` +
-        'use 1 to 64 of a-z, 0-9, "_" and "-"',
+      `artifact: name: expected 1 to 64 of a-z, 0-9, "_" and "-", got ${JSON.stringify(name)?.slice(0, 100)}`,
     );
   }
   if (summary !== undefined && typeof summary !== 'string') {
-    throw new ToolError(`artifact: \`summary\` must be a text, not ${typeof summary}`);
+    throw new ToolError(`artifact: summary: expected a string, got ${typeof summary}`);
   }
   const fault = faultOf(value);
   if (fault !== null) throw new ToolError(`artifact: ${fault}`);
@@ -61,19 +67,19 @@ export function artifact<Value>(value: Value, options: ArtifactOptions = {}): Ar
   };
 }
 
-/** Before it is cut: of a secret not even the beginning shall stay. */
+/** Redacts before it cuts, so that not even the start of a secret remains. */
 function lineOf(summary: string): string {
   const line = redact(summary).replaceAll(/\s+/g, ' ').trim();
   return wellFormed(line.slice(0, MAX_SUMMARY_CHARACTERS));
 }
 
-/** By the mark, not by the class: a project may have the package twice. */
+/** Recognizes artifacts of every copy of the package that a project may have. */
 export function isArtifact(value: unknown): value is Artifact {
   return typeof value === 'object' && value !== null && ARTIFACT in value;
 }
 
-/** The name of an artifact whose author gave it none. */
-export function standardName(tool: string): string {
+/** Returns the default name of an artifact of this tool. */
+export function defaultArtifactName(tool: string): string {
   return `${tool.toLowerCase().slice(0, TOOL_CHARACTERS)}_result`;
 }
 

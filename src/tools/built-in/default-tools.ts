@@ -5,9 +5,14 @@ import { today } from './today.js';
 import type { Tool } from '../tool.js';
 
 /**
- * The tools that an agent working with artifacts wants: `answer`, `list_artifacts`, `return_artifact`
- * and `today`, then those given. A name that is given already is not added, so your own tool of that
- * name, or `today({ timeZone })`, takes its place, and doing it twice adds nothing.
+ * Returns the standard tools of an agent that works with artifacts (`answer`, `list_artifacts`,
+ * `return_artifact`, and `today`), then the given tools. A given tool replaces the standard one of its
+ * name, so calling it twice adds nothing.
+ *
+ * @example
+ * ```ts
+ * defineAgent({ name: 'analyst', instructions: '…', tools: defaultTools([queryOrders]) });
+ * ```
  */
 export function defaultTools(tools: readonly Tool[] = []): readonly Tool[] {
   const given = new Set(tools.map(({ name }) => name));

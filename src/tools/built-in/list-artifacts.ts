@@ -4,13 +4,13 @@ import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 
 /**
- * A tool that tells an agent which artifacts there are: name, shape, size, and the call that made each.
- * The workflow answers it from its state; nothing is executed, and it counts as no tool call.
+ * Makes a tool that lists a run's artifacts: name, shape, size, and the call that made each one. The
+ * workflow answers it from its state; it executes nothing and does not count as a tool call.
  */
 export function listArtifacts(): Tool {
   const tool = defineTool({
     name: 'list_artifacts',
-    description: 'Lists the artifacts: what tools have kept, by the name to hand on.',
+    description: 'Lists the artifacts that tools have stored, by the names to pass on.',
     effect: 'read',
     repeat: 'allow',
     input: z.object({}),

@@ -10,16 +10,16 @@ import { isContinuation } from '../utf8.js';
 
 const PAGE_BYTES = 32 * 1024;
 
-/** The built-in tool that pages through text which was too large to be shown. */
+/** Makes the built-in tool that pages through text that was too large to show. */
 export function readResultTool(store: BlobStore): Tool {
   return defineTool({
     name: 'read_result',
     description:
-      'Reads a part of a text that was too large to show in full. `ref` and `offset` stand where ' +
-      'the text was cut; offsets and lengths are bytes.',
+      'Reads a part of a text that was too large to show in full. The note where the text was cut ' +
+      'has `ref` and `offset`; offsets and lengths are bytes.',
     effect: 'read',
     input: z.object({
-      ref: z.string().describe('the 64 hex digits that stand in the note where the text was cut'),
+      ref: z.string().describe('the 64 hex digits in the note where the text was cut'),
       offset: z.int().min(0).default(0).describe('first byte, from 0'),
       length: z.int().min(1).max(PAGE_BYTES).default(PAGE_BYTES).describe('bytes, at most 32768'),
     }),
@@ -36,20 +36,20 @@ export function readResultTool(store: BlobStore): Tool {
   });
 }
 
-/** The store without attachments and contexts: a model has no other way to those of another run. */
+/** Returns the store without attachments and contexts, so that a model cannot read those of other runs. */
 function results(store: BlobStore): Pick<BlobStore, 'get'> {
   return {
     async get(ref) {
       const text = await store.get(ref);
       if (!isOwned(text)) return text;
       throw new ToolError(
-        'ref: this is no result of a tool; copy it from the note where one was cut',
+        'ref: expected the reference of a tool result; copy it from the note where one was cut',
       );
     },
   };
 }
 
-/** A wrong reference is the model's error; storage that fails is worth another attempt. */
+/** Turns a wrong reference into the model's error; other errors of the store are retried. */
 function explain(error: unknown): never {
   if (error instanceof BlobError && error.kind === 'invalid') {
     throw new ToolError(`${error.message}; copy it from the note where the text was cut`);
@@ -60,7 +60,7 @@ function explain(error: unknown): never {
 /** A part of a stored text. All numbers are UTF-8 bytes of the whole text. */
 interface BlobPage {
   readonly text: string;
-  /** Where the page really begins: never inside a character. */
+  /** Where the page begins: never inside a character. */
   readonly offset: number;
   /** Where the next page begins; absent at the end. */
   readonly nextOffset?: number;
@@ -68,16 +68,16 @@ interface BlobPage {
 }
 
 /**
- * Reads at most `length` bytes from `offset` on. Both ends move back to the start of a character, so
- * pages that follow `nextOffset` give the whole text, each byte once; a character larger than `length`
- * is still given whole.
+ * Reads at most `length` bytes from `offset`. Both ends move back to the start of a character, so pages
+ * that follow `nextOffset` return each byte of the text once. A character larger than `length` is
+ * returned whole.
  */
 async function readBlobPage(
   store: Pick<BlobStore, 'get'>,
   ref: Pick<BlobRef, 'sha256'>,
   { offset, length }: { readonly offset: number; readonly length: number },
 ): Promise<BlobPage> {
-  const bytes = Buffer.from(await readFor('a text that was too large to be shown', ref, store));
+  const bytes = Buffer.from(await readFor('a text that was too large to show', ref, store));
   const start = characterStart(bytes, Math.min(offset, bytes.length));
   const cut = characterStart(bytes, Math.min(start + length, bytes.length));
   const end = cut > start ? cut : characterEnd(bytes, start);

@@ -3,16 +3,16 @@ import { defineTool } from '../define-tool.js';
 import type { Tool } from '../tool.js';
 
 /**
- * A tool that ends the turn with an artifact: its value is the outcome's `output`, or, where it is
- * larger than 64 KiB, the answer's head and tail with a reference to the whole. A name that there is
- * not is an error which lists the others, and the turn goes on.
+ * Makes a tool that ends the turn with an artifact: its value is the outcome's `output`, or, above
+ * 64 KiB, the answer's head and tail with a reference to the whole value. For an unknown name the call
+ * fails with a list of the artifacts, and the turn continues.
  */
 export function returnArtifact(): Tool {
   return defineTool({
     name: 'return_artifact',
     description:
-      'Hands an artifact over as the result and ends the work: for a table, a file or an object ' +
-      'that was asked for, instead of writing it out.',
+      'Returns an artifact as the result and ends the work: for a requested table, file, or object, ' +
+      'instead of writing it out.',
     effect: 'read',
     ends: true,
     input: z.object({ name: z.string().describe('the name of the artifact, exactly') }),

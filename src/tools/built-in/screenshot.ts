@@ -4,29 +4,36 @@ import { ToolError } from '../tool-error.js';
 /** The same in every copy of the package that a worker may have loaded. */
 const SCREENSHOT: unique symbol = Symbol.for('perdure.screenshot');
 
-/** A picture goes out again with every later request. */
-const MOST_BYTES = 4 * 1024 * 1024;
+/** Every later request sends the picture again. */
+const MAX_BYTES = 4 * 1024 * 1024;
 const DATA_URL = /^data:image\/[\w.+-]+;base64,([A-Za-z0-9+/]+={0,2})$/;
 
-/** What `screenshot` makes of a picture. */
+/** A picture returned by `screenshot`. */
 export interface Screenshot {
   readonly [SCREENSHOT]: true;
-  /** As it is kept. */
   readonly base64: string;
   readonly mediaType: string;
-  /** Of the picture. */
+  /** The size of the picture, not of its base64 form. */
   readonly bytes: number;
-  /** For the model, beside the picture. */
+  /** A text for the model beside the picture, or empty. */
   readonly text: string;
-  /** Called only where it lies inside another value, in whose place a note then stands. */
+  /** Returns the note that stands for a screenshot inside another value. */
   toJSON(): string;
 }
 
 /**
- * Returned by a tool that acts on a screen, shows the model how the screen looks now. The picture (PNG,
- * JPEG, GIF or WebP, at most 4 MiB; bytes, or a `data:` URL) goes to the blob store, history and
- * transcript have a line that says so. Models see it where the tool is the `handler` of their computer
- * use. Throws a `ToolError` for what is no such picture.
+ * Makes a picture the result of a tool that acts on a screen. The picture (PNG, JPEG, GIF, or WebP, at
+ * most 4 MiB, as bytes or as a `data:` URL) goes to the blob store; history and transcript hold a line
+ * about it. Models see it if the tool is the `handler` of their computer use. Throws a `ToolError` if
+ * the value is not such a picture.
+ *
+ * @example
+ * ```ts
+ * execute: async (action) => {
+ *   await perform(action);
+ *   return screenshot(await page.screenshot());
+ * },
+ * ```
  */
 export function screenshot(
   picture: Uint8Array | string,
@@ -35,11 +42,11 @@ export function screenshot(
   const bytes = typeof picture === 'string' ? decoded(picture) : picture;
   const mediaType = detectMediaType(bytes);
   if (mediaType === null || !mediaType.startsWith('image/')) {
-    throw new ToolError('screenshot: that is no PNG, JPEG, GIF or WebP');
+    throw new ToolError('screenshot: expected a PNG, JPEG, GIF, or WebP, got something else');
   }
-  if (bytes.length > MOST_BYTES) {
+  if (bytes.length > MAX_BYTES) {
     throw new ToolError(
-      `screenshot: ${bytes.length} bytes are more than ${MOST_BYTES}; make it smaller, or a JPEG`,
+      `screenshot: expected at most ${MAX_BYTES} bytes, got ${bytes.length}; make it smaller, or a JPEG`,
     );
   }
   return {
@@ -52,7 +59,7 @@ export function screenshot(
   };
 }
 
-/** By the mark, not by the class: a project may have the package twice. */
+/** Recognizes screenshots of every copy of the package that a project may have. */
 export function isScreenshot(value: unknown): value is Screenshot {
   return typeof value === 'object' && value !== null && SCREENSHOT in value;
 }
@@ -60,5 +67,7 @@ export function isScreenshot(value: unknown): value is Screenshot {
 function decoded(url: string): Uint8Array {
   const base64 = DATA_URL.exec(url)?.[1];
   if (base64 !== undefined) return Buffer.from(base64, 'base64');
-  throw new ToolError('screenshot: give bytes, or a text that begins with data:image/png;base64,');
+  throw new ToolError(
+    'screenshot: expected bytes, or a text that begins with data:image/png;base64,',
+  );
 }

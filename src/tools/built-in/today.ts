@@ -4,8 +4,13 @@ import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 
 /**
- * A tool that tells an agent the date and the time: nothing else does, for a clock in the prompt would
- * change it with every call. `timeZone`: an IANA name; default: the worker's.
+ * Makes a tool that returns the current date and time; the prompt has no clock, because it would change
+ * with every call. `timeZone` is an IANA name; default: the worker's. Throws an `Error` if it is unknown.
+ *
+ * @example
+ * ```ts
+ * defineAgent({ name: 'planner', instructions: '…', tools: [today({ timeZone: 'Europe/Berlin' })] });
+ * ```
  */
 export function today(options: { readonly timeZone?: string } = {}): Tool {
   const standard = options.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -27,7 +32,7 @@ export function today(options: { readonly timeZone?: string } = {}): Tool {
   });
 }
 
-/** `Saturday 2026-11-21 17:05 in Europe/Berlin (GMT+01:00)`. */
+/** Formats a time such as `Saturday 2026-11-21 17:05 in Europe/Berlin (GMT+01:00)`. */
 function dateIn(timeZone: string, at: Date): string {
   const parts = new Intl.DateTimeFormat('en-CA', {
     timeZone,

@@ -7,14 +7,19 @@ import type { Tool } from '../tool.js';
 const MAX_REASON_CHARACTERS = 500;
 
 /**
- * A tool with which an agent waits, for a while or until a moment. The run's workflow waits with a
- * durable timer: no worker is held, and neither a crash nor a deploy loses it.
+ * Makes a tool with which an agent waits, for some time or until a moment. The run's workflow waits with
+ * a durable timer: it occupies no worker and survives crashes and deploys.
+ *
+ * @example
+ * ```ts
+ * defineAgent({ name: 'watcher', instructions: 'Check every hour.', tools: [checkStock, wait()] });
+ * ```
  */
 export function wait(): Tool {
   const tool = defineTool({
     name: 'wait',
     description:
-      'Waits and then goes on. Give either `seconds` or `until`, at most 366 days ahead. ' +
+      'Waits, then continues. Give either `seconds` or `until`, at most 366 days ahead. ' +
       'Ends early when a message arrives.',
     effect: 'read',
     repeat: 'allow',
@@ -31,7 +36,7 @@ export function wait(): Tool {
           .string()
           .max(MAX_REASON_CHARACTERS)
           .optional()
-          .describe('for people: what is waited for'),
+          .describe('for people: the reason for waiting'),
       })
       .superRefine((value, context) => {
         const problem = waitProblem(value);
@@ -43,8 +48,8 @@ export function wait(): Tool {
     },
     execute: () => {
       throw new ToolError(
-        'wait is done by the workflow, not on a worker; the workflow code here is older than the ' +
-          'tool: deploy both from one version of perdure',
+        'the workflow waits, not the worker; the workflow code here is older than the tool: deploy ' +
+          'both from one version of perdure',
       );
     },
   });

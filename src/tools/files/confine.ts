@@ -7,13 +7,13 @@ import { withFolders } from './open-folder.js';
 
 /** A place inside the root. */
 export interface Place {
-  /** The path as the model wrote it: the only one for messages. */
-  readonly asked: string;
-  /** Without symbolic links, inside the root. */
+  /** The path as the model wrote it, which messages use. */
+  readonly requested: string;
+  /** The absolute path without symbolic links, inside the root. */
   readonly real: string;
-  /** From the root, with `/`; `.` for the root itself. */
+  /** The path from the root, with `/`; `.` for the root itself. */
   readonly relative: string;
-  /** The same before links were followed: how the model named it. */
+  /** The path from the root before links were followed. */
   readonly lexical: string;
   /** The root without symbolic links. */
   readonly root: string;
@@ -22,49 +22,51 @@ export interface Place {
 interface Located {
   readonly root: string;
   readonly lexical: string;
-  /** Where the part that exists really lies. */
+  /** The real path of the part that exists. */
   readonly real: string;
   /** The names below `real` that do not exist. */
   readonly missing: readonly string[];
 }
 
 /**
- * The existing place that `asked` names, after all symbolic links.
+ * Returns the existing place that `requested` names, after all symbolic links.
  *
- * Throws a `ToolError` unless it lies inside the root. Whether something outside exists is not told.
+ * Throws a `ToolError` unless it lies inside the root. The error does not reveal what exists outside.
  */
-export async function resolveExisting(root: string, asked: string): Promise<Place> {
-  const located = await locate(root, asked);
-  if (located.missing.length === 0) return placeAt(asked, located);
+export async function resolveExisting(root: string, requested: string): Promise<Place> {
+  const located = await locate(root, requested);
+  if (located.missing.length === 0) return placeAt(requested, located);
   const name = located.missing[0] ?? '';
   const siblings = await namesIn(located).catch(() => []);
   const names = nearestFirst(name, siblings).slice(0, 10).map(quote);
   const folder = relativeTo(located.root, located.real);
-  const holds = names.length === 0 ? 'nothing' : names.join(', ');
+  const content = names.length === 0 ? 'nothing' : names.join(', ');
   throw new ToolError(
-    `${quote(asked)} does not exist; in ${quote(folder)} there is ${holds}${siblings.length > 10 ? ', …' : ''}`,
+    `${quote(requested)} does not exist; in ${quote(folder)} there is ${content}${siblings.length > 10 ? ', …' : ''}`,
   );
 }
 
 /**
- * The place where `asked` is to be written; it and its folders need not exist.
+ * Returns the place where `requested` is to be written; it and its folders need not exist.
  *
- * Throws a `ToolError` unless its nearest existing folder lies inside the root, and when the name
- * itself is a symbolic link, wherever that leads.
+ * Throws a `ToolError` unless its nearest existing folder lies inside the root, and if the name itself
+ * is a symbolic link, wherever it leads.
  */
-export async function resolveTarget(root: string, asked: string): Promise<Place> {
-  const folder = await locate(root, path.posix.dirname(asked) || '.', asked);
-  const real = path.join(folder.real, ...folder.missing, path.basename(asked));
-  if (!isInside(folder.root, real) || real === folder.root) throw outside(asked);
+export async function resolveTarget(root: string, requested: string): Promise<Place> {
+  const folder = await locate(root, path.posix.dirname(requested) || '.', requested);
+  const real = path.join(folder.real, ...folder.missing, path.basename(requested));
+  if (!isInside(folder.root, real) || real === folder.root) throw outside(requested);
   const stats = await lstat(real).catch(() => undefined);
   if (stats?.isSymbolicLink()) {
-    throw new ToolError(`${quote(asked)} is a symbolic link; write to the file it names instead`);
+    throw new ToolError(
+      `${quote(requested)} is a symbolic link; write to the file it names instead`,
+    );
   }
-  const lexical = path.posix.join(folder.lexical, path.basename(asked));
-  return { asked, real, relative: relativeTo(folder.root, real), lexical, root: folder.root };
+  const lexical = path.posix.join(folder.lexical, path.basename(requested));
+  return { requested, real, relative: relativeTo(folder.root, real), lexical, root: folder.root };
 }
 
-/** What lies in the folder that was found, unless something else has taken its place. */
+/** Returns the names in the folder that was found. Rejects if something else has taken its place. */
 async function namesIn({ root, real }: Located): Promise<readonly string[]> {
   return await withFolders(root, async (folders) => {
     const folder = await folders.open(relativeTo(root, real));
@@ -74,22 +76,22 @@ async function namesIn({ root, real }: Located): Promise<readonly string[]> {
   });
 }
 
-async function locate(root: string, wanted: string, asked = wanted): Promise<Located> {
-  refuseOddCharacters(asked);
+async function locate(root: string, target: string, requested = target): Promise<Located> {
+  refuseOddCharacters(requested);
   const realRoot = await realpath(root).catch((error: unknown) => {
     throw new Error(
-      `the root folder ${root} of the file tools cannot be used; create it or name another`,
+      `the root folder ${root} of the file tools cannot be used; create it, or name another one`,
       {
         cause: error,
       },
     );
   });
-  const absolute = path.resolve(realRoot, fromConfiguredRoot(root, wanted));
-  if (!isInside(realRoot, absolute)) throw outside(asked);
-  const { real, missing } = await nearestExisting(absolute, asked);
+  const absolute = path.resolve(realRoot, fromConfiguredRoot(root, target));
+  if (!isInside(realRoot, absolute)) throw outside(requested);
+  const { real, missing } = await nearestExisting(absolute, requested);
   if (!isInside(realRoot, real)) {
     throw new ToolError(
-      `${quote(asked)} leads out of the folder that these tools may use, through a symbolic link`,
+      `${quote(requested)} leads out of the folder that these tools may use, through a symbolic link`,
     );
   }
   return { root: realRoot, lexical: relativeTo(realRoot, absolute), real, missing };
@@ -97,46 +99,47 @@ async function locate(root: string, wanted: string, asked = wanted): Promise<Loc
 
 async function nearestExisting(
   absolute: string,
-  asked: string,
+  requested: string,
 ): Promise<{ readonly real: string; readonly missing: string[] }> {
   const missing: string[] = [];
   for (let current = absolute; ; current = path.dirname(current)) {
     try {
       return { real: await realpath(current), missing };
     } catch (error) {
-      if (!isNotFound(error)) throw fileError(asked, error);
+      if (!isNotFound(error)) throw fileError(requested, error);
       const dangling = await lstat(current).catch(() => undefined);
-      if (dangling) throw new ToolError(`${quote(asked)} goes through a symbolic link to nothing`);
+      if (dangling)
+        throw new ToolError(`${quote(requested)} goes through a symbolic link to nothing`);
       missing.unshift(path.basename(current));
     }
   }
 }
 
-/** An absolute path below the root as it was configured is as good as one below its real path. */
-function fromConfiguredRoot(root: string, wanted: string): string {
-  const fromRoot = path.isAbsolute(wanted) ? path.relative(root, wanted) : '..';
+/** Makes an absolute path below the root as configured relative, since the root may be a link. */
+function fromConfiguredRoot(root: string, target: string): string {
+  const fromRoot = path.isAbsolute(target) ? path.relative(root, target) : '..';
   return fromRoot === '..' || fromRoot.startsWith('../') || path.isAbsolute(fromRoot)
-    ? wanted
+    ? target
     : fromRoot;
 }
 
-function refuseOddCharacters(asked: string): void {
-  if (asked.includes('\0'))
-    throw new ToolError(`${quote(asked)} holds a NUL character; no path does`);
-  if (asked.includes('\\') && path.sep !== '\\') {
-    const cure = quote(asked.replaceAll('\\', '/'));
-    throw new ToolError(`${quote(asked)} has backslashes; separate folders with "/": ${cure}`);
+function refuseOddCharacters(requested: string): void {
+  if (requested.includes('\0'))
+    throw new ToolError(`${quote(requested)} has a NUL character, which no path may have`);
+  if (requested.includes('\\') && path.sep !== '\\') {
+    const fix = quote(requested.replaceAll('\\', '/'));
+    throw new ToolError(`${quote(requested)} has backslashes; separate folders with "/": ${fix}`);
   }
 }
 
-function outside(asked: string): ToolError {
+function outside(requested: string): ToolError {
   return new ToolError(
-    `${quote(asked)} is outside the folder that these tools may use; give a path relative to it, such as "README.md"`,
+    `${quote(requested)} is outside the folder that these tools may use; give a path relative to it, such as "README.md"`,
   );
 }
 
-function placeAt(asked: string, { root, lexical, real }: Located): Place {
-  return { asked, real, relative: relativeTo(root, real), lexical, root };
+function placeAt(requested: string, { root, lexical, real }: Located): Place {
+  return { requested, real, relative: relativeTo(root, real), lexical, root };
 }
 
 function relativeTo(root: string, real: string): string {

@@ -1,4 +1,4 @@
-/** Names that package managers, builds, editors, hosts of code, and interpreters execute or obey. */
+/** Names of files that package managers, builds, editors, code hosts, and interpreters execute or obey. */
 const NAMES: ReadonlySet<string> = new Set(
   `
   package.json package.yaml package.json5 package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml pnpm-workspace.yaml bun.lock
@@ -29,7 +29,7 @@ const NAMES: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 
-/** The same with endings or beginnings of any kind. */
+/** Forms of such names with variable parts. */
 const FORMS: readonly RegExp[] = [
   // perdure.config.*, vite.config.*, vitest.live.config.*, karma.conf.*; tsconfig.build.json.
   /(^|[.-])(config|conf|workspace|setup|rc)\.([cm]?[jt]sx?|jsonc?|json5|ya?ml|toml)$/,
@@ -45,7 +45,7 @@ const FORMS: readonly RegExp[] = [
   /\.lockb?$/,
 ];
 
-/** Code, scripts, programs, and files of projects that a click or a build opens as such. */
+/** Endings of code, scripts, programs, and project files that a click or a build opens. */
 const ENDINGS: ReadonlySet<string> = new Set(
   `
   ts mts cts tsx js mjs cjs jsx vue svelte astro coffee node wasm
@@ -62,20 +62,20 @@ const ENDINGS: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 
-/** Folders whose content is executed, or loaded, without being named. */
+/** Folders whose content programs execute or load without naming it. */
 const FOLDERS: ReadonlySet<string> = new Set(
   'node_modules bower_components site-packages dist-packages __pycache__ venv hooks githooks git-hooks'.split(
     ' ',
   ),
 );
 
-/** A short name that old Windows file systems give a longer one: `PACKAG~1.JSO`. */
+/** A short name on old Windows file systems, such as `PACKAG~1.JSO`. */
 const SHORT_NAME = /^[^.~]{1,7}~\d{1,4}(\.[^.]{0,3})?$/;
 
 /**
- * Why a tool that writes for a model leaves a name alone; null where it need not. `name` is a plain
- * name. What is refused is what some program executes, loads, or obeys: whoever may write it decides
- * what happens on this machine.
+ * Returns why a tool must not write a name for a model, or null if it may. `name` is a plain name.
+ * Refused are names that some program executes, loads, or obeys: writing such a file controls what
+ * happens on this machine.
  */
 export function executedAs(name: string, kind: 'file' | 'folder'): string | null {
   if (name === '') return 'its name has no visible characters';

@@ -1,4 +1,6 @@
 import path from 'node:path';
+import { z } from 'zod';
+import { checkOptions, type OptionSchemas } from '../../validation/check-options.js';
 import type { Tool } from '../tool.js';
 import { listFilesTool } from './list-files.js';
 import { nameGuard } from './name-guard.js';
@@ -10,28 +12,41 @@ import { writeFileTool } from './write-file.js';
 const DEFAULT_MAX_FILE_BYTES = 16 * 1024 * 1024;
 const DEFAULT_SKIP = ['.git', '.perdure', 'node_modules'];
 
+const patterns = z.array(z.string()).optional();
+
+const fileToolsOptions = z.strictObject({
+  root: z.string().min(1, 'expected the folder that the tools are confined to'),
+  write: z.boolean().optional(),
+  maxFileBytes: z.int().min(1).optional(),
+  skip: z.array(z.string()).optional(),
+  allowRead: patterns,
+  allowWrite: patterns,
+  deny: patterns,
+} satisfies OptionSchemas<FileToolsOptions>);
+
+/** Options of `fileTools`. */
 export interface FileToolsOptions {
-  /** The folder that the tools are confined to; relative to the process's folder. */
+  /** The folder that the tools are confined to, relative to the process's working directory. */
   readonly root: string;
-  /** Adds `write_file`. Default false: the tools only read. */
+  /** Whether to add `write_file`; default false: the tools only read. */
   readonly write?: boolean;
-  /** Bytes up to which a file is searched, counted to its end, and written; 16 MiB by default. */
+  /** The largest file, in bytes, that is searched, counted to its end, or written; default 16 MiB. */
   readonly maxFileBytes?: number;
   /**
-   * Names of folders that are not entered unless they are named as path, and never written to; by
-   * default `.git` (its hooks are programs), `node_modules` and perdure's own `.perdure`.
+   * Names of folders that are entered only if `path` names them, and never written to; default `.git`
+   * (its hooks are programs), `node_modules`, and perdure's own `.perdure`.
    */
   readonly skip?: readonly string[];
   /**
-   * Patterns, such as `.env.example`, of files that may be read although their names say that they
-   * hold secrets (`.env*`, keys, `.npmrc`, `.git/config`, the state of perdure). Default: none.
+   * Patterns, such as `.env.example`, of files that may be read although their names suggest secrets
+   * (`.env*`, keys, `.npmrc`, `.git/config`, the state of perdure). Default: none.
    */
   readonly allowRead?: readonly string[];
   /**
-   * Patterns, such as `src/**` or `package.json`, of files that may be written although their names
-   * say that programs execute or obey them: code, scripts, settings of tools, lock files, and what
-   * begins with a dot. Whoever writes them decides what happens on this machine. A pattern without
-   * `/` allows a name in any folder, not the folder; dots have to be written. Default: none.
+   * Patterns, such as `src/**` or `package.json`, of files that may be written although programs
+   * execute or obey files of these names: code, scripts, settings of tools, lock files, and names that
+   * begin with a dot. Writing them controls what happens on this machine. A pattern without `/` allows a
+   * name in any folder, not the folder itself; a wildcard does not match a leading dot. Default: none.
    */
   readonly allowWrite?: readonly string[];
   /** Patterns of paths that are neither read nor written, whatever else is allowed. Default: none. */
@@ -39,26 +54,22 @@ export interface FileToolsOptions {
 }
 
 /**
- * `list_files`, `read_file` and `search_text`, with `write` also `write_file`, confined to one folder.
+ * Makes the tools `list_files`, `read_file`, and `search_text`, with `write` also `write_file`, confined
+ * to one folder.
  *
- * Contract: no path, symbolic link or special file leads out of `root`, makes a tool hang, or shows
- * what is outside; a folder that is replaced by a link meanwhile does not either. Nothing is written
- * that a program executes, and no secret is read, unless it is allowed. Throws when an option is not
- * possible; whether `root` exists is seen at each call.
+ * No path, symbolic link, or special file leads out of `root`, makes a tool hang, or shows what is
+ * outside, not even if a link replaces a folder during a call. The tools write nothing that a program
+ * executes, and read no secrets, unless the options allow it. Throws an `Error` if an option is invalid;
+ * each call checks whether `root` exists.
  *
  * @example
- * fileTools({ root: 'notes', write: true })
+ * ```ts
+ * fileTools({ root: 'notes', write: true });
+ * ```
  */
 export function fileTools(options: FileToolsOptions): readonly Tool[] {
+  checkOptions('fileTools', { schema: fileToolsOptions, options });
   const { root, maxFileBytes = DEFAULT_MAX_FILE_BYTES, skip = DEFAULT_SKIP } = options;
-  if (typeof root !== 'string' || root === '') {
-    throw new Error('fileTools needs `root`, the folder that the tools are confined to');
-  }
-  if (!Number.isInteger(maxFileBytes) || maxFileBytes < 1) {
-    throw new Error(
-      `fileTools: \`maxFileBytes\` must be a whole number from 1, not ${maxFileBytes}`,
-    );
-  }
   const { allowRead = [], allowWrite = [], deny = [], write = false } = options;
   const settings: FileToolSettings = {
     root: path.resolve(root),

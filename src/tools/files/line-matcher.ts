@@ -2,40 +2,44 @@ import { Script, createContext } from 'node:vm';
 import { isObject } from '../../core/json.js';
 import { ToolError } from '../tool-error.js';
 
-/** Milliseconds that all matching of one search may take, and that the event loop stands still at once. */
+/** Milliseconds that the matching of one search may take in all. */
 const BUDGET_MS = 2_000;
+/** Milliseconds that the matching may block the event loop at once. */
 const RUN_MS = 500;
 const LINES_PER_RUN = 2_000;
 const MAX_LINE = 10_000;
 
+/** A line that matches. */
 export interface LineMatch {
   /** From 0. */
   readonly line: number;
-  /** Where in the line, in UTF-16 units. */
+  /** The offset of the match in the line, in UTF-16 units. */
   readonly column: number;
 }
 
+/** Finds the lines that match. */
 export type LineMatcher = (lines: readonly string[]) => LineMatch[];
 
+/** Makes a matcher for a literal text. */
 export function literalMatcher(
   query: string,
   options: { readonly ignoreCase: boolean },
 ): LineMatcher {
   const fold = (text: string): string => (options.ignoreCase ? text.toLowerCase() : text);
-  const wanted = fold(query);
+  const folded = fold(query);
   return (lines) =>
     lines.flatMap((text, line) => {
-      const column = fold(text).indexOf(wanted);
+      const column = fold(text).indexOf(folded);
       return column === -1 ? [] : [{ line, column }];
     });
 }
 
 /**
- * A matcher for a regular expression that a model wrote. Expressions such as `(a+)+$` can take longer
- * than the age of the universe and cannot be stopped from the same thread's code, so they run under the
- * engine's own time limit: 0.5 s for 2,000 lines, 2 s for one search. Lines are matched up to their 10,000th character.
+ * Makes a matcher for a regular expression that a model wrote. Expressions such as `(a+)+$` take
+ * exponential time and cannot be stopped by code of the same thread, so V8 runs them with a time limit:
+ * 0.5 s for 2,000 lines, 2 s for one search. Lines are matched up to their 10,000th character.
  *
- * Throws a `ToolError` when it is no expression, and the matcher does when the time is over.
+ * Throws a `ToolError` if the expression is invalid; the matcher throws one when the time is up.
  */
 export function regexMatcher(
   query: string,
@@ -82,7 +86,7 @@ function runLimited(
     });
     return Array.isArray(columns) ? columns.map(Number) : [];
   } catch (error) {
-    // No `instanceof`: the error is of the script's own realm.
+    // `instanceof` does not work, because the error is from the script's own realm.
     if (!isObject(error) || error['code'] !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
     throw new ToolError(
       `the regular expression ${JSON.stringify(query)} takes too long; ` +

@@ -2,29 +2,31 @@ import { isContinuation } from '../utf8.js';
 
 const NEWLINE = 10;
 
+/** Which lines a window takes. */
 export interface WindowLimits {
-  /** First line wanted, from 1. */
+  /** The first line, from 1. */
   readonly from: number;
   readonly maxLines: number;
-  /** Bytes after which no further line is begun; the first line is taken even when it is longer. */
+  /** Bytes after which no further line is taken; the first line is taken even if it is longer. */
   readonly maxBytes: number;
-  /** Bytes that are kept of a first line that is longer still. */
+  /** The most bytes that are kept of the first line. */
   readonly maxLineBytes: number;
 }
 
+/** Some lines of a text. */
 export interface LineWindow {
   readonly bytes: Buffer;
-  /** Lines in the window. */
+  /** The number of lines in the window. */
   readonly lines: number;
-  /** Lines in all, as far as the chunks went. */
+  /** The number of lines in all chunks. */
   readonly total: number;
-  /** Bytes that were left out of the only line of the window. */
+  /** The bytes that are missing from the only line of the window. */
   readonly omittedBytes: number;
 }
 
 /**
- * Takes some whole lines out of a stream of bytes and counts all lines. A last line without a newline
- * counts. Give it chunks until `isFull` when the total does not matter.
+ * Collects some whole lines of a stream of bytes and counts all lines, including a last one without a
+ * newline. If the total does not matter, add chunks until `isFull`.
  */
 export function lineWindow(limits: WindowLimits): {
   add(chunk: Buffer): void;
@@ -40,11 +42,11 @@ export function lineWindow(limits: WindowLimits): {
   let isMidLine = false;
   let isFull = false;
 
-  const takePiece = (piece: Buffer): void => {
-    currentBytes += piece.length;
+  const takePart = (part: Buffer): void => {
+    currentBytes += part.length;
     if (lines > 0 && keptBytes + currentBytes > limits.maxBytes) isFull = true;
-    // A byte more than is kept shows whether a character goes on there.
-    else if (currentBytes - piece.length <= limits.maxLineBytes) current.push(piece);
+    // One byte more than is kept shows whether a character continues there.
+    else if (currentBytes - part.length <= limits.maxLineBytes) current.push(part);
   };
   const endLine = (): void => {
     if (isFull) return;
@@ -60,11 +62,11 @@ export function lineWindow(limits: WindowLimits): {
       for (let at = 0; at < chunk.length;) {
         const newline = chunk.indexOf(NEWLINE, at);
         const end = newline === -1 ? chunk.length : newline + 1;
-        const isWanted = line >= limits.from && !isFull;
-        if (isWanted) takePiece(chunk.subarray(at, end));
+        const isInWindow = line >= limits.from && !isFull;
+        if (isInWindow) takePart(chunk.subarray(at, end));
         isMidLine = newline === -1;
         if (!isMidLine) {
-          if (isWanted) endLine();
+          if (isInWindow) endLine();
           line += 1;
         }
         at = end;
@@ -85,7 +87,7 @@ export function lineWindow(limits: WindowLimits): {
   };
 }
 
-/** At most `maxBytes` from the start, without half a character at the end. */
+/** Returns at most `maxBytes` from the start, cut between characters. */
 function characterHead(bytes: Buffer, maxBytes: number): Buffer {
   let end = Math.min(maxBytes, bytes.length);
   while (end > 0 && isContinuation(bytes[end])) end -= 1;

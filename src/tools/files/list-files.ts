@@ -18,7 +18,7 @@ interface Sized {
   readonly bytes: number | undefined;
 }
 
-/** Names what is in a folder, with true counts even where not all names are shown. */
+/** Makes the tool that lists a folder, with true counts even if not all names are shown. */
 export function listFilesTool(settings: FileToolSettings): Tool {
   return defineTool({
     name: 'list_files',
@@ -67,27 +67,27 @@ function matching(entries: readonly Entry[], pattern: string | undefined): reado
   return entries.filter(({ relative, kind }) => kind !== 'folder' && matches(relative));
 }
 
-/** A pattern that is no pattern is the model's error. */
+/** Compiles a pattern. Throws a `ToolError` for the model if it is invalid. */
 export function matcherOf(pattern: string): (path: string) => boolean {
   try {
     return globMatcher(pattern);
   } catch (error) {
     throw new ToolError(
-      `${quote(pattern)}: ${error instanceof Error ? error.message : 'no pattern'}`,
+      `${quote(pattern)}: ${error instanceof Error ? error.message : 'invalid pattern'}`,
     );
   }
 }
 
-/** By name, sizes are looked up only for what is shown. */
+/** Sorts the entries and adds sizes; sorted by name, only the shown entries need theirs. */
 async function withSizes(
   root: string,
   entries: readonly Entry[],
   sort: 'name' | 'size',
 ): Promise<Sized[]> {
-  const wanted =
+  const selected =
     sort === 'size' ? entries.filter(({ kind }) => kind === 'file') : entries.slice(0, MAX_SHOWN);
-  const sizes = await sizesOf(root, wanted);
-  const sized = wanted.map((entry, index) => ({ entry, bytes: sizes[index] }));
+  const sizes = await sizesOf(root, selected);
+  const sized = selected.map((entry, index) => ({ entry, bytes: sizes[index] }));
   return sort === 'name' ? sized : sized.toSorted((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0));
 }
 

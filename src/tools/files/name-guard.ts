@@ -4,20 +4,21 @@ import { executedAs } from './executed-names.js';
 import { quote } from './fs-error.js';
 import { globMatcher } from './glob.js';
 
+/** The rules of a `NameGuard`. */
 export interface NameRules {
-  /** Patterns of paths that may be read although their names say that they hold secrets. */
+  /** Patterns of paths that may be read although their names suggest secrets. */
   readonly allowRead: readonly string[];
   /** Patterns of paths that may be written although tools execute files of their names. */
   readonly allowWrite: readonly string[];
-  /** Patterns of paths that are neither read nor written, whatever is allowed. */
+  /** Patterns of paths that are neither read nor written, whatever the other patterns allow. */
   readonly deny: readonly string[];
-  /** Names of folders that nothing is written into. */
+  /** Names of folders into which nothing is written. */
   readonly skip: readonly string[];
 }
 
 const OWN_CONFIG = 'perdure.config';
 
-/** Decides by the names of files what their tools leave alone. */
+/** Decides by their names which files the tools may read and write. */
 export interface NameGuard {
   /** Whether the content at a path from the root may be read. */
   mayRead(relative: string): boolean;
@@ -25,11 +26,11 @@ export interface NameGuard {
   refuseReading(place: Place): void;
   /** Throws a `ToolError` unless the place may be written. */
   refuseWriting(place: Place): void;
-  /** Whether a person has allowed to write this path, so that it may be a program. */
+  /** Whether the options allow writing this path, so that it may be a program. */
   isAllowed(place: Place): boolean;
 }
 
-/** Throws when a pattern has too many alternatives. */
+/** Makes a guard. Throws an `Error` if a pattern has too many alternatives. */
 export function nameGuard({ allowRead, allowWrite, deny, skip }: NameRules): NameGuard {
   const readable = allowRead.map(allowance);
   const writable = allowWrite.map(allowance);
@@ -37,7 +38,7 @@ export function nameGuard({ allowRead, allowWrite, deny, skip }: NameRules): Nam
   const skipped = new Set(skip.map((name) => plainName(name)));
 
   const denied = (relative: string): boolean =>
-    // A pattern may hold what a plain name has lost, such as a colon.
+    // A pattern may have characters that a plain name has lost, such as a colon.
     [folded(relative), plain(relative).join('/')]
       .flatMap(prefixes)
       .some((path) => isDenied.some((matches) => matches(path)));
@@ -60,21 +61,21 @@ export function nameGuard({ allowRead, allowWrite, deny, skip }: NameRules): Nam
   return {
     mayRead,
     isAllowed: ({ relative }) => writable.some((allows) => allows(relative, relative)),
-    refuseReading({ asked, relative, lexical }) {
+    refuseReading({ requested, relative, lexical }) {
       if (mayRead(relative) && mayRead(lexical)) return;
       throw new ToolError(
-        `${quote(asked)} is not read: files of this name hold secrets, such as keys and tokens. Do ` +
-          'without it, or ask a person, who can allow it (allowRead of fileTools, --allow-read)',
+        `${quote(requested)} is not read: files of this name hold secrets, such as keys and tokens. ` +
+          'Continue without it, or ask a person, who can allow it (allowRead of fileTools, --allow-read)',
       );
     },
-    refuseWriting({ asked, relative, lexical }) {
+    refuseWriting({ requested, relative, lexical }) {
       if (denied(relative) || denied(lexical)) {
-        throw new ToolError(`${quote(asked)} is not written: these tools leave it alone`);
+        throw new ToolError(`${quote(requested)} is not written: these tools must not change it`);
       }
       const why = whyNotWritten(relative) ?? whyNotWritten(lexical);
       if (why === null) return;
       throw new ToolError(
-        `${quote(asked)} is not written: ${why}. Choose another name, or ask a person, who can ` +
+        `${quote(requested)} is not written: ${why}. Choose another name, or ask a person, who can ` +
           'allow it (allowWrite of fileTools, --allow-write)',
       );
     },
@@ -82,9 +83,9 @@ export function nameGuard({ allowRead, allowWrite, deny, skip }: NameRules): Nam
 }
 
 /**
- * What one pattern allows: a name on the way to a file. A pattern without a slash allows that name
- * alone, not the folder around it; only a pattern that writes a dot allows names that begin with one;
- * and a configuration of perdure, which the next command executes, has to be named.
+ * Makes the test of what one pattern allows: a name in the path of a file. A pattern without a slash
+ * allows only that name, not the folder around it. Only a pattern with a leading dot allows names that
+ * begin with one. A configuration of perdure, which the next command executes, has to be named.
  */
 function allowance(pattern: string): (path: string, whole: string) => boolean {
   const matches = globMatcher(pattern);
@@ -102,27 +103,27 @@ function plain(relative: string): string[] {
   return relative === '.' ? [] : relative.split('/').map(plainName);
 }
 
-/** `a/b/c` → `a`, `a/b`, `a/b/c`. */
+/** Returns all prefixes of a path: of `a/b/c`, they are `a`, `a/b`, and `a/b/c`. */
 function prefixes(relative: string): string[] {
   const names = relative.split('/');
   return names.map((_, index) => names.slice(0, index + 1).join('/'));
 }
 
-/** Format characters and what fonts leave out; a name with them looks like the name without. */
+/** Invisible characters: a name with them looks like the name without. */
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Control}\p{Format}]/gu;
-/** File systems of Windows cut these off the end of a name. */
+/** Windows file systems cut these off the end of a name. */
 const TRAILING = /[.\p{White_Space}]+$/u;
 
-/** Without the differences of letters that a file system may pass over. */
+/** Removes the differences between letters that a file system may ignore. */
 function folded(text: string): string {
   // Upper case first: it unites letters that have several lower forms.
   return text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC');
 }
 
 /**
- * The form in which the name of a file or folder is compared with guarded names: what a file system
- * that folds case, normalizes, or ignores characters may take it for. Such a system may take
- * `PACKAGE.JSON`, `package.json.`, and `package\u200b.json` for one file.
+ * Returns the form of a name that is compared with guarded names. A file system that folds case,
+ * normalizes, or ignores characters may treat `PACKAGE.JSON`, `package.json.`, and
+ * `package\u200b.json` as one file.
  */
 export function plainName(name: string): string {
   const composed = name.normalize('NFKC').replace(INVISIBLE, '');
@@ -132,7 +133,7 @@ export function plainName(name: string): string {
   return folded(whole).trim().replace(TRAILING, '');
 }
 
-/** Folders of which nothing is read: keys, tokens, and perdure's own state, wherever they lie. */
+/** Folders from which nothing is read, wherever they lie: keys, tokens, and perdure's own state. */
 const FOLDERS: ReadonlySet<string> = new Set(
   `.ssh .gnupg .aws .azure .kube .docker .gcloud .oci .perdure .password-store .terraform.d .m2 .vault
   .1password .bitwarden .mozilla .thunderbird`
@@ -158,19 +159,19 @@ const FORMS: readonly RegExp[] = [
   /^\.?(credentials?|secrets?)(\.(json|ya?ml|toml|ini|env|txt|csv|conf|properties|xml|enc))?$/,
   /^(service[-_]?account|client[-_]secret).*\.json$/,
   /^\.[a-z_]*_?history$/,
-  // As a worker announces itself, with its token, wherever PERDURE_HOME is.
+  // The file with which a worker announces itself and its token, wherever PERDURE_HOME is.
   /^\d{1,10}-[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.json(\.draft)?$/,
 ];
 
-/** What editors and people put behind the name of a file when they keep another copy of it. */
+/** Suffixes that editors and people append to the name of a copy. */
 const COPY = /(~|[.-](bak|backup|old|orig|save|copy|tmp|sw[a-p]))$/;
 
 /** Files below a repository's own folder that may hold addresses with passwords. */
 const REPOSITORY = new Set(['config', 'config.worktree', 'credentials', 'fetch_head']);
 
 /**
- * Whether a path, as plain names from the root, leads to what people keep secret by its name: keys,
- * tokens, passwords, or the state of perdure itself.
+ * Returns whether a path, as plain names from the root, suggests a secret: keys, tokens, passwords, or
+ * the state of perdure itself.
  */
 function isSecret(names: readonly string[]): boolean {
   const last = names.at(-1) ?? '';

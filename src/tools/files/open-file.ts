@@ -8,16 +8,17 @@ import type { Place } from './confine.js';
 import { fileError, quote } from './fs-error.js';
 import { withFolders, type OpenFolders } from './open-folder.js';
 
-/** Not on Windows. */
+/** Windows lacks both flags. */
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 const NO_WAIT = constants.O_NONBLOCK ?? 0;
 
 /**
- * Opens an ordinary file, hands it to `use` and closes it. Every folder on the way is opened as the
- * folder that it is: a link in its place leads nowhere.
+ * Opens an ordinary file, passes it to `use`, and closes it. Every folder on the way is opened without
+ * following links, so a link that replaces one leads nowhere.
  *
- * Devices, FIFOs and sockets are refused before they are opened (a FIFO without a writer would never
- * answer) and once more after: the place may have been replaced, also by a link.
+ * Devices, FIFOs, and sockets are refused before they are opened, since opening a FIFO without a writer
+ * never returns, and again afterwards, since the file may have been replaced meanwhile. Throws a
+ * `ToolError` in these cases.
  */
 export async function withFile<Result>(
   place: Place,
@@ -27,41 +28,42 @@ export async function withFile<Result>(
     place.root,
     async (folders) => await withFileIn(folders, place, use),
   ).catch((error: unknown) => {
-    throw fileError(place.asked, error);
+    throw fileError(place.requested, error);
   });
 }
 
-/** The same for one file of many, with folders that are open already. */
+/** Does the same as `withFile` for one of several files, with folders that are already open. */
 export async function withFileIn<Result>(
   folders: OpenFolders,
-  place: Pick<Place, 'asked' | 'relative'>,
+  place: Pick<Place, 'requested' | 'relative'>,
   use: (handle: FileHandle, sizeBytes: number) => Promise<Result>,
 ): Promise<Result> {
   try {
     const folder = await folders.open(path.posix.dirname(place.relative));
     const at = folder.at(path.posix.basename(place.relative));
     const before = await lstat(at);
-    refuseOther(place.asked, before);
+    refuseOther(place.requested, before);
     const handle = await open(at, constants.O_RDONLY | NO_FOLLOW | NO_WAIT);
     try {
       const stats = await handle.stat();
-      refuseOther(place.asked, stats);
+      refuseOther(place.requested, stats);
       await folder.verify(path.posix.basename(place.relative), await handle.stat({ bigint: true }));
       return await use(handle, stats.size);
     } finally {
       await handle.close();
     }
   } catch (error) {
-    throw fileError(place.asked, error);
+    throw fileError(place.requested, error);
   }
 }
 
-/** Throws a `ToolError` that names what it is instead of an ordinary file. */
-export function refuseOther(asked: string, stats: Stats): void {
+/** Throws a `ToolError` that says what it is unless it is an ordinary file. */
+export function refuseOther(requested: string, stats: Stats): void {
   if (stats.isFile()) return;
-  if (stats.isDirectory()) throw new ToolError(`${quote(asked)} is a folder; name a file in it`);
+  if (stats.isDirectory())
+    throw new ToolError(`${quote(requested)} is a folder; name a file in it`);
   throw new ToolError(
-    `${quote(asked)} is ${kindOf(stats)}, not an ordinary file; it is left alone`,
+    `${quote(requested)} is ${kindOf(stats)}, not an ordinary file; these tools do not open it`,
   );
 }
 

@@ -4,34 +4,34 @@ import { constants, lstat, mkdir, open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Deeper trees are not entered: every level costs an open folder. */
+/** The deepest level that is entered, because every level needs an open folder. */
 export const MAX_DEPTH = 128;
 
-/** Below it, a name is looked up from an open folder, wherever the folder's path leads by now. */
+/** Below this path, Linux finds names from an open folder, wherever the folder's own path leads now. */
 const DESCRIPTORS = '/proc/self/fd';
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 const FOLDER = constants.O_DIRECTORY ?? 0;
 
-/** What tells a file from every other one of this machine. */
+/** Identifies a file on this machine. */
 export type FileNumber = Pick<BigIntStats, 'dev' | 'ino'>;
 
-/** A folder below the root that stays the same one, even if a link takes its place. */
+/** A folder below the root that stays the same one even if a link replaces it. */
 export interface OpenFolder {
-  /** The path by which a function of `fs` finds the folder, or the name in it. */
+  /** Returns the path by which functions of `fs` find the folder, or a name in it. */
   at(name?: string): string;
   /**
-   * Rejects unless the folder, and a file of that name and number in it, are still where they were
-   * opened. To be called between opening something and using it. Where descriptors can be paths a
-   * link leads nowhere, and nothing needs to be checked.
+   * Rejects unless the folder, and the opened file of that name in it, are still where they were opened.
+   * To be called between opening something and using it. On systems where descriptors are paths, links
+   * lead nowhere and nothing needs to be checked.
    */
   verify(name?: string, opened?: FileNumber): Promise<void>;
 }
 
-/** Opens folders below one root without following links; keeps open those on the way to the last one. */
+/** Opens folders below one root without following links; keeps those on the way to the last one open. */
 export interface OpenFolders {
   /**
-   * The folder at a path from the root, with `/`; `create` makes what is missing. Valid until the
-   * next call. Rejects with an error that has a code where a link or a file is in the way.
+   * Opens the folder at a path from the root, with `/`; `create` makes missing folders. The result is
+   * valid until the next call. Rejects with an error that has a `code` if a link or a file is in the way.
    */
   open(relative: string, options?: { readonly create?: boolean }): Promise<OpenFolder>;
   close(): Promise<void>;
@@ -40,13 +40,13 @@ export interface OpenFolders {
 interface Level {
   readonly name: string;
   readonly at: string;
-  /** Null where a descriptor cannot be a path; then the folder is known by its number. */
+  /** Null if descriptors are not paths; `identity` then identifies the folder. */
   readonly handle: FileHandle | null;
   readonly real: string;
   readonly identity: string;
 }
 
-/** Runs `use` with the folders below `root`, a real path, and closes them. */
+/** Runs `use` with the folders below `root`, a path without links, and closes them. */
 export async function withFolders<Result>(
   root: string,
   use: (folders: OpenFolders) => Promise<Result>,
@@ -81,7 +81,7 @@ function openFolders(root: string, descriptors: string | null): OpenFolders {
       for (const name of names.slice(levels.length - 1)) {
         const parent = lastOf(levels);
         const at = path.join(parent.at, name);
-        if (create) await mkdir(at).catch(unlessThere);
+        if (create) await mkdir(at).catch(ignoreExisting);
         await enter(name, at, path.join(parent.real, name));
       }
       const { at } = lastOf(levels);
@@ -124,7 +124,7 @@ async function verifyLevel({ real, identity }: Level): Promise<void> {
   throw fault('EREPLACED');
 }
 
-/** Tells a folder from every other one, and from a link to it. */
+/** Returns what identifies a folder. Rejects if a link or a file is there. */
 async function identityOf(real: string): Promise<string> {
   const stats = await lstat(real, { bigint: true });
   if (!stats.isDirectory()) throw fault('ENOTDIR');
@@ -135,7 +135,7 @@ function fault(code: 'EREPLACED' | 'ETOODEEP' | 'ENOTDIR'): Error {
   return Object.assign(new Error(code), { code });
 }
 
-function unlessThere(error: unknown): void {
+function ignoreExisting(error: unknown): void {
   if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return;
   throw error;
 }

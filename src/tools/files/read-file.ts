@@ -13,13 +13,13 @@ const MAX_LINES = 2_000;
 const PAGE_BYTES = 48 * 1024;
 const MAX_LINE_BYTES = 1024 * 1024;
 
-/** Reads text by lines, in pages of at most 48 KiB. */
+/** Makes the tool that reads a text file by lines, in pages of at most 48 KiB. */
 export function readFileTool(settings: FileToolSettings): Tool {
   return defineTool({
     name: 'read_file',
     description:
-      'Reads a text file. The first line of the result names the file, its size and the lines ' +
-      'shown; long files come in pages, and the last line then says where to go on.',
+      'Reads a text file. The first line of the result names the file, its size, and the lines ' +
+      'shown; long files come in pages, and the last line then says where to continue.',
     effect: 'read',
     input: z.object({
       path: z.string().min(1).describe('path from the root folder, such as "src/index.ts"'),
@@ -83,7 +83,7 @@ function render({
   const text = page.bytes.toString();
   const notes: string[] = [];
   if (page.omittedBytes > 0) {
-    notes.push(`line ${offset} goes on for ${page.omittedBytes} bytes that are not shown`);
+    notes.push(`line ${offset} continues for ${page.omittedBytes} bytes that are not shown`);
   }
   if (!isWhole || last < page.total) notes.push(`more: read_file with offset ${last + 1}`);
   const end = notes.length === 0 ? '' : `${text.endsWith('\n') ? '' : '\n'}[${notes.join('; ')}]`;

@@ -28,7 +28,7 @@ interface Search {
   failed: number;
 }
 
-/** Finds text in files, line by line. */
+/** Makes the tool that finds text in files, line by line. */
 export function searchTextTool(settings: FileToolSettings): Tool {
   return defineTool({
     name: 'search_text',
@@ -70,14 +70,14 @@ export function searchTextTool(settings: FileToolSettings): Tool {
   });
 }
 
-/** A file to be searched, with the path by which errors call it. */
-type Searched = Pick<Place, 'asked' | 'relative'>;
+/** A file to search, with the path that errors name. */
+type Searched = Pick<Place, 'requested' | 'relative'>;
 
 interface Below {
   readonly files: readonly Searched[];
-  /** Absent when the place is one file. */
+  /** Absent if the place is one file. */
   readonly walked?: Walked;
-  /** Paths that are not searched, because their names say that they hold secrets. */
+  /** Paths that are not searched because their names suggest secrets. */
   readonly secret: readonly string[];
 }
 
@@ -99,13 +99,13 @@ async function filesBelow(
     skip: settings.skip,
     signal,
   });
-  const isWanted = pattern === undefined ? () => true : matcherOf(pattern);
-  const wanted = walked.entries
-    .filter(({ kind, relative }) => kind === 'file' && isWanted(relative))
+  const matches = pattern === undefined ? () => true : matcherOf(pattern);
+  const matching = walked.entries
+    .filter(({ kind, relative }) => kind === 'file' && matches(relative))
     .map(({ relative }) => relative);
   const mayRead = (relative: string): boolean => settings.guard.mayRead(relative);
-  const files = wanted.filter(mayRead).map((relative) => ({ asked: relative, relative }));
-  return { files, walked, secret: wanted.filter((relative) => !mayRead(relative)) };
+  const files = matching.filter(mayRead).map((relative) => ({ requested: relative, relative }));
+  return { files, walked, secret: matching.filter((relative) => !mayRead(relative)) };
 }
 
 function emptySearch(secret: readonly string[]): Search {
@@ -148,7 +148,7 @@ async function searchFile(
   }
 }
 
-/** Below a folder, a file that has vanished or may not be read is counted; a named one is an error. */
+/** Returns a file's text, or undefined if it is not searched. Throws if the call named this file. */
 async function textOf(
   file: Searched,
   search: Search,
@@ -197,7 +197,7 @@ function render(search: Search, walked: Walked | undefined): string {
     search.binary > 0 && `${count(search.binary, 'binary file')} not searched`,
     search.tooLarge.length > 0 && `too large to search: ${search.tooLarge.slice(0, 10).join(', ')}`,
     search.secret.length > 0 &&
-      `not searched, as their names say that they hold secrets: ${search.secret.slice(0, 10).join(', ')}` +
+      `not searched, because their names suggest secrets: ${search.secret.slice(0, 10).join(', ')}` +
         (search.secret.length > 10 ? `, and ${search.secret.length - 10} more` : ''),
     search.failed > 0 && `${count(search.failed, 'file')} could not be read`,
     walked && walked.skipped.length > 0 && `not entered: ${walked.skipped.slice(0, 10).join(', ')}`,

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import type { ToolContext } from '../tool.js';
 
 /**
- * The name under which an attempt of `write_file` prepares a file, beside its place. Each attempt has
- * its own, for one that is thought dead may still be writing; the next attempt can work it out, and
- * clear away what a killed one has left.
+ * Returns the name under which an attempt of `write_file` prepares a file, in the folder of its target.
+ * Each attempt has its own name, because an earlier attempt that counts as dead may still be writing. The
+ * next attempt can compute the names of earlier ones and remove what a killed one has left.
  */
 export function temporaryName(
   { idempotencyKey, call }: Pick<ToolContext, 'idempotencyKey' | 'call'>,
@@ -14,7 +14,7 @@ export function temporaryName(
   return `.perdure-${id}-${attempt}.tmp`;
 }
 
-/** Nobody needs to see what a crash left behind. */
+/** Returns whether a name is that of a prepared file, which lists hide. */
 export function isTemporary(name: string): boolean {
   return name.startsWith('.perdure-') && name.endsWith('.tmp');
 }

@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 const CHUNK_BYTES = 64 * 1024;
 const SNIFF_BYTES = 8 * 1024;
 
-/** Reads a file piece by piece, from its start; each piece is valid until the next is asked for. */
+/** Reads a file in chunks from its start; each chunk is valid until the next one is read. */
 export async function* chunksOf(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Buffer> {
   for (let position = 0; ;) {
     signal.throwIfAborted();
@@ -19,7 +19,7 @@ export async function* chunksOf(handle: FileHandle, signal: AbortSignal): AsyncG
   }
 }
 
-/** Whether a file's first bytes are no text: a NUL, or what is no UTF-8 in the first 8 KiB. */
+/** Returns whether the first 8 KiB of a file have a NUL or are not UTF-8. */
 export function isBinary(start: Buffer): boolean {
   const sniffed = start.subarray(0, SNIFF_BYTES);
   if (sniffed.includes(0)) return true;
@@ -31,7 +31,7 @@ export function isBinary(start: Buffer): boolean {
   }
 }
 
-/** For people and models: `412 bytes`, `3.1 kB`, `12 MB`. */
+/** Formats a size for people and models: `412 bytes`, `3.1 kB`, `12 MB`. */
 export function readableSize(bytes: number): string {
   if (bytes < 1_000) return `${bytes} bytes`;
   const units = ['kB', 'MB', 'GB', 'TB'];
@@ -40,7 +40,7 @@ export function readableSize(bytes: number): string {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[exponent - 1]}`;
 }
 
-/** `1 file`, `2 files`. */
+/** Formats a number with its noun: `1 file`, `2 files`. */
 export function count(amount: number, noun: string, plural = `${noun}s`): string {
   return `${amount} ${amount === 1 ? noun : plural}`;
 }

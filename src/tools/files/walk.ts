@@ -7,19 +7,21 @@ import { withFolders, type OpenFolders } from './open-folder.js';
 import { isTemporary } from './temporary-name.js';
 
 const MAX_ENTRIES = 100_000;
-/** Files whose sizes are asked for at once. */
-const AT_ONCE = 64;
+/** How many sizes are looked up at once. */
+const MAX_PARALLEL = 64;
 
+/** A file or folder that a walk has found. */
 export interface Entry {
-  /** From the root, with `/`. */
+  /** The path from the root, with `/`. */
   readonly relative: string;
   readonly kind: 'file' | 'folder' | 'link' | 'other';
 }
 
+/** The result of a walk. */
 export interface Walked {
-  /** Each folder before its content, names in code-unit order: the same on every machine. */
+  /** Each folder precedes its content; names are in code-unit order, the same on every machine. */
   readonly entries: readonly Entry[];
-  /** Folders that were listed but not entered: the skipped names. */
+  /** Folders that were listed but not entered, because their names are skipped. */
   readonly skipped: readonly string[];
   /** Folders that could not be read. */
   readonly unreadable: readonly string[];
@@ -27,15 +29,19 @@ export interface Walked {
   readonly isCut: boolean;
 }
 
+/** How far a walk goes. */
 export interface WalkOptions {
-  /** 1: only the folder's own entries. */
+  /** Levels of folders; 1: only the folder's own entries. */
   readonly levels: number;
   /** Names of folders that are not entered. */
   readonly skip: ReadonlySet<string>;
   readonly signal: AbortSignal;
 }
 
-/** Lists what lies below a folder. Symbolic links are named and never followed. */
+/**
+ * Lists everything below a folder, at most 100,000 entries. Symbolic links are listed and never followed.
+ * Rejects with a `ToolError` if the folder itself cannot be read.
+ */
 export async function walk(start: Place, options: WalkOptions): Promise<Walked> {
   return await withFolders(start.root, (folders) => walkIn(folders, start, options));
 }
@@ -47,7 +53,7 @@ async function walkIn(folders: OpenFolders, start: Place, options: WalkOptions):
   const visit = async (folder: Pick<Entry, 'relative'>, level: number): Promise<void> => {
     options.signal.throwIfAborted();
     const found = await namesIn(folders, folder.relative).catch((error: unknown) => {
-      if (level === 1) throw fileError(start.asked, error);
+      if (level === 1) throw fileError(start.requested, error);
       unreadable.push(folder.relative);
       return [];
     });
@@ -66,7 +72,7 @@ async function walkIn(folders: OpenFolders, start: Place, options: WalkOptions):
   return { entries, skipped, unreadable, isCut: entries.length >= MAX_ENTRIES };
 }
 
-/** Whether a place is a folder; a `ToolError` when it is gone by now. */
+/** Returns whether a place is a folder. Throws a `ToolError` if it no longer exists. */
 export async function isFolder(place: Place): Promise<boolean> {
   if (place.relative === '.') return true;
   try {
@@ -77,7 +83,7 @@ export async function isFolder(place: Place): Promise<boolean> {
       return stats.isDirectory();
     });
   } catch (error) {
-    throw fileError(place.asked, error);
+    throw fileError(place.requested, error);
   }
 }
 
@@ -89,8 +95,8 @@ async function namesIn(folders: OpenFolders, relative: string): Promise<readonly
 }
 
 /**
- * Sizes in bytes of what lies below a root, in the order of `entries`; undefined for what is not a
- * file or has vanished.
+ * Returns the sizes of entries below a root in bytes, in the order of `entries`; undefined for an entry
+ * that is not a file or has vanished.
  */
 export async function sizesOf(
   root: string,
@@ -102,7 +108,7 @@ export async function sizesOf(
       const folder = path.posix.dirname(entries[at]?.relative ?? '');
       const end = entries.findIndex(
         ({ relative }, index) =>
-          index > at && (index === at + AT_ONCE || path.posix.dirname(relative) !== folder),
+          index > at && (index === at + MAX_PARALLEL || path.posix.dirname(relative) !== folder),
       );
       const batch = entries.slice(at, end === -1 ? undefined : end);
       sizes.push(...(await sizesIn(folders, folder, batch)));
@@ -112,7 +118,7 @@ export async function sizesOf(
   });
 }
 
-/** Of entries of one folder. */
+/** Returns the sizes of entries that lie in one folder. */
 async function sizesIn(
   folders: OpenFolders,
   relative: string,

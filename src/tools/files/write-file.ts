@@ -16,32 +16,32 @@ import { count, readableSize } from './text.js';
 import { temporaryName } from './temporary-name.js';
 
 /**
- * Writes a whole file. `keyed`: writing the same content again changes nothing, so a call that a crash
- * interrupted is simply made again.
+ * Makes the tool that writes a whole file. It is idempotent, so a call that a crash interrupted is
+ * repeated.
  */
 export function writeFileTool(settings: FileToolSettings): Tool {
   return defineTool({
     name: 'write_file',
     description:
-      'Writes a text file as a whole, in place of what was there; folders are created as needed. ' +
+      'Writes a whole text file and replaces its old content; folders are created as needed. ' +
       'Code, settings of tools, and names that begin with a dot are refused.',
     effect: 'keyed',
     input: z.object({
       path: z.string().min(1).describe('path from the root folder, such as "notes/today.md"'),
       content: z.string().describe('the whole new content'),
     }),
-    describe: ({ path: asked, content }) =>
-      `write_file ${asked} (${readableSize(Buffer.byteLength(content))})`,
-    execute: async ({ path: asked, content }, context) => {
+    describe: ({ path: requested, content }) =>
+      `write_file ${requested} (${readableSize(Buffer.byteLength(content))})`,
+    execute: async ({ path: requested, content }, context) => {
       const bytes = Buffer.from(content);
       if (bytes.length > settings.maxFileBytes) {
         throw new ToolError(
           `the content has ${bytes.length} bytes, more than the ${settings.maxFileBytes} that a file may have here; write several files`,
         );
       }
-      const place = await targetOf(settings, asked);
+      const place = await targetOf(settings, requested);
       await replaceFile(settings, place, { bytes, context }).catch((error: unknown) => {
-        throw fileError(asked, error);
+        throw fileError(requested, error);
       });
       const lines = content.split('\n').length - (content.endsWith('\n') || content === '' ? 1 : 0);
       return `wrote ${place.relative}: ${count(bytes.length, 'byte')}, ${count(lines, 'line')}`;
@@ -49,14 +49,15 @@ export function writeFileTool(settings: FileToolSettings): Tool {
   });
 }
 
-async function targetOf(settings: FileToolSettings, asked: string): Promise<Place> {
-  const place = await resolveTarget(settings.root, asked);
-  if (asked.endsWith('/')) throw new ToolError(`${quote(asked)} names a folder; name a file in it`);
+async function targetOf(settings: FileToolSettings, requested: string): Promise<Place> {
+  const place = await resolveTarget(settings.root, requested);
+  if (requested.endsWith('/'))
+    throw new ToolError(`${quote(requested)} names a folder; name a file in it`);
   settings.guard.refuseWriting(place);
   return place;
 }
 
-/** Written beside its place, flushed, renamed: a reader, or a crash, finds the old or the new file. */
+/** Writes a temporary file, flushes, and renames it, so that readers see the old or the new file. */
 async function replaceFile(
   { guard }: FileToolSettings,
   place: Place,
@@ -66,8 +67,8 @@ async function replaceFile(
     const folder = await folders.open(path.posix.dirname(place.relative), { create: true });
     const target = folder.at(path.posix.basename(place.relative));
     const before = await lstat(target).catch(() => undefined);
-    if (before) refuseOther(place.asked, before);
-    if (before && !guard.isAllowed(place)) refuseProgram(place.asked, before);
+    if (before) refuseOther(place.requested, before);
+    if (before && !guard.isAllowed(place)) refuseProgram(place.requested, before);
     await folder.verify();
     await removeLeftovers(folder, context);
     const name = temporaryName(context, context.call.attempt);
@@ -96,11 +97,11 @@ async function replaceFile(
   });
 }
 
-/** What may be executed is a program, whatever its name. */
-function refuseProgram(asked: string, stats: Stats): void {
+/** Throws a `ToolError` if the file is executable: it is a program, whatever its name. */
+function refuseProgram(requested: string, stats: Stats): void {
   if (process.platform === 'win32' || (stats.mode & 0o111) === 0) return;
   throw new ToolError(
-    `${quote(asked)} is not written: it is marked as executable. Choose another name, or ask a person to write it`,
+    `${quote(requested)} is not written: it is marked as executable. Choose another name, or ask a person to write it`,
   );
 }
 

@@ -9,7 +9,7 @@ const MAX_ITEMS = 10_000;
 
 type Part = string | Uint8Array | Json;
 
-/** Streams, web streams and async generators. */
+/** Returns whether a value is a stream, a web stream, or an async generator. */
 export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
   if (typeof value !== 'object' || value === null) return false;
   try {
@@ -21,27 +21,27 @@ export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown>
 }
 
 /**
- * Reads a stream to its end, to 8 MiB, to 10,000 values or to the abort of `signal`, whichever comes
- * first, and says so when it was not the end. Text and bytes are joined; bytes that are no UTF-8
- * become a note; other values a list.
+ * Reads a stream until its end, 8 MiB, 10,000 values, or the abort of `signal`, whichever comes first.
+ * A note says if that was not the end. Text and bytes are joined, bytes that are not UTF-8 become a
+ * note, and other values become a list.
  *
- * Contract: never rejects. Without a signal, a stream that never ends and never yields is waited for.
+ * Never rejects. Without a signal, it waits for a stream that never ends and never yields.
  */
 export async function collect(
   source: AsyncIterable<unknown>,
   signal: AbortSignal | undefined,
 ): Promise<Json> {
   const parts: Part[] = [];
-  const stop = await drain(source, parts, signal);
+  const reason = await drain(source, parts, signal);
   const joined = join(parts);
-  if (stop === undefined) return joined;
-  if (typeof joined === 'string') return `${joined}\n[${stop}]`;
+  if (reason === undefined) return joined;
+  if (typeof joined === 'string') return `${joined}\n[${reason}]`;
   return Array.isArray(joined)
-    ? [...(joined as readonly Json[]), `[${stop}]`]
-    : [joined, `[${stop}]`];
+    ? [...(joined as readonly Json[]), `[${reason}]`]
+    : [joined, `[${reason}]`];
 }
 
-/** Answers why the reading ended before the stream did. */
+/** Reads into `parts`. Returns why the reading ended before the stream did, or undefined at its end. */
 async function drain(
   source: AsyncIterable<unknown>,
   parts: Part[],
@@ -54,13 +54,13 @@ async function drain(
     iterator = source[Symbol.asyncIterator]();
     while (parts.length < MAX_ITEMS && size < MAX_BYTES) {
       const next = await Promise.race([iterator.next(), aborted.promise]);
-      if (next === 'aborted') return leave(iterator, 'the stream was cancelled here');
+      if (next === 'aborted') return leave(iterator, 'the stream was canceled here');
       if (next.done === true) return undefined;
       const part = types.isUint8Array(next.value) ? next.value : toPlain(next.value);
       size += sizeOf(part);
       parts.push(part);
     }
-    return leave(iterator, `the stream goes on; reading stopped after ${size} bytes`);
+    return leave(iterator, `the stream continues; reading stopped after ${size} bytes`);
   } catch (error) {
     return `the stream failed here: ${normalizeError(error).message}`;
   } finally {

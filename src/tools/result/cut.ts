@@ -6,23 +6,25 @@ const DEFAULT_MAX_BYTES = 64 * 1024;
 const HEAD_BYTES = 11 * 1024;
 const TAIL_BYTES = 4 * 1024;
 
+/** A text that fits the history. */
 export interface FittedText {
   /** What the model sees: the whole text, or its head and tail (at most 16 KiB). */
   readonly text: string;
-  /** Where the whole text lies, if it was cut. */
+  /** The reference to the whole text, if it was cut. */
   readonly blob?: BlobRef;
 }
 
+/** Options of `fitText`. */
 export interface FitOptions {
+  /** Default 64 KiB of UTF-8. */
   readonly maxBytes?: number;
-  /** False: whoever reads it has no tool to read on with, so the note names none. */
+  /** False: the reader has no tool to read more, so the note names none. */
   readonly readable?: boolean;
 }
 
 /**
- * Keeps text of at most `maxBytes` (64 KiB of UTF-8 by default) as it is; stores larger text and cuts
- * it. Rejects with a `BlobError` when it cannot be stored: a result must not be reported as there
- * before it is.
+ * Returns text of at most `maxBytes` unchanged; stores larger text and returns its head and tail.
+ * Rejects with a `BlobError` if it cannot be stored: a result must not be reported before it is stored.
  */
 export async function fitText(
   text: string,
@@ -32,26 +34,26 @@ export async function fitText(
   if (fits(text, maxBytes)) return { text };
   const blob = await store.put(text);
   return {
-    text: cutText(text, { ...(readable && { ref: blob }), keepBytes: kept(maxBytes) }),
+    text: cutText(text, { ...(readable && { ref: blob }), keepBytes: keptBytes(maxBytes) }),
     blob,
   };
 }
 
-/** Of a text that has to be cut to fit, without the note. */
-export function kept(maxBytes: number): number {
+/** Returns how many bytes of a text are kept if it has to be cut to fit, without the note. */
+export function keptBytes(maxBytes: number): number {
   return Math.min(maxBytes, HEAD_BYTES + TAIL_BYTES);
 }
 
-/** Control characters take six bytes each in JSON, so the encoded size counts too. */
+/** Also limits the encoded size, because a control character takes six bytes in JSON. */
 function fits(text: string, maxBytes: number): boolean {
   if (Buffer.byteLength(text) > maxBytes) return false;
   return text.length * 6 <= maxBytes || Buffer.byteLength(JSON.stringify(text)) <= 2 * maxBytes;
 }
 
 /**
- * The head and the tail of a text, the omitted size between them, and how to read on, or why that
- * cannot be; characters stay whole. `keepBytes` (15 KiB by default) counts what is kept, without the
- * note.
+ * Returns the head and the tail of a text with a note between them: the omitted size, and how to read
+ * more or why (`lost`) that is impossible. Characters stay whole. `keepBytes` (15 KiB by default) is the
+ * size of head and tail without the note.
  */
 export function cutText(
   text: string,
@@ -72,7 +74,7 @@ export function cutText(
     ...(ref
       ? [`read on with read_result(${JSON.stringify({ ref: ref.sha256, offset: headSize })})`]
       : []),
-    ...(lost === undefined ? [] : [`they could not be kept: ${lost}`]),
+    ...(lost === undefined ? [] : [`they could not be stored: ${lost}`]),
   ];
   return `${head}\n[… ${[omitted, ...next].join('; ')} …]\n${tail}`;
 }

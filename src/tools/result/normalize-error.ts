@@ -9,13 +9,13 @@ const MAX_CAUSES = 3;
 
 /** An error as data, for the model and for reports. */
 export interface NormalizedError {
-  /** The error's name, e.g. `ToolError`; `Error` for what is no error. */
+  /** The error's name, such as `ToolError`; `Error` if the thrown value is not an error. */
   readonly type: string;
   /** At most 4 KiB of UTF-8, secrets redacted, causes appended. */
   readonly message: string;
 }
 
-/** Contract: takes whatever was thrown and never throws itself. */
+/** Converts any thrown value into data. Never throws. */
 export function normalizeError(thrown: unknown): NormalizedError {
   const { type, message } = read(thrown);
   const text = wellFormed(redactMessage(message));
@@ -45,7 +45,7 @@ function read(thrown: unknown): NormalizedError {
   }
 }
 
-/** `fetch failed` says nothing; its cause does. */
+/** Joins the messages of an error and its causes: "fetch failed" alone does not explain a failure. */
 function messages(error: Error): string {
   const found: string[] = [];
   let current: unknown = error;

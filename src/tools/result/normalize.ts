@@ -7,11 +7,11 @@ import { wellFormed } from '../utf8.js';
 const MAX_CHARACTERS = 64 * 1024 * 1024;
 
 /**
- * What a tool returned, as text for the model: text stays as it is, anything else becomes JSON (see
- * `toPlain`), streams are read (see `collect`), nothing is "(no result)". Secrets are redacted.
+ * Converts a tool's result into text for the model: text stays unchanged, streams are read (see
+ * `collect`), other values become JSON (see `toPlain`), and undefined becomes "(no result)". Secrets are
+ * redacted.
  *
- * Contract: never rejects; `signal` ends the reading of a stream. The text may still be large: see
- * `fitText`.
+ * Never rejects; `signal` ends the reading of a stream. The text may still be large: see `fitText`.
  */
 export async function normalizeResult(
   value: unknown,
@@ -29,7 +29,7 @@ function serialize(value: unknown): string {
     if (text.length <= MAX_CHARACTERS) return text;
     return `${text.slice(0, MAX_CHARACTERS)}[${text.length - MAX_CHARACTERS} characters omitted]`;
   } catch {
-    // Only a text beyond the engine's longest string: escapes can make six characters of one.
+    // Only a text beyond the longest string of V8 gets here: escaping can turn one character into six.
     return '[a result too large to be written as JSON]';
   }
 }

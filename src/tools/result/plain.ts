@@ -7,29 +7,32 @@ const MAX_VALUES = 1_000_000;
 const MAX_CHARACTERS = 64 * 1024 * 1024;
 const HEAD_BYTES = 48;
 
-/** One conversion: what is still allowed, and the objects that lie around the current one. */
+/** One conversion: the remaining budget, and the objects around the current one. */
 interface Walk {
   values: number;
   characters: number;
-  /** What could not be kept, in words, as far as that is no matter of form. */
+  /** Describes the first part whose content, not only its form, was lost. */
   lost?: string;
   readonly ancestors: Set<object>;
 }
 
 /**
- * Turns any value into JSON data without losing silently what JSON lacks: BigInt, NaN and Infinity
- * become text, Map an object (or a list of pairs), Set a list, Error its name and message, Date ISO
- * text, bytes a note with their size; cycles, functions, streams and getters that throw are named in
- * brackets. At most a million values and 64 Mi characters; the rest is named as omitted.
+ * Converts any value into JSON data and marks what JSON lacks: BigInt, NaN, and Infinity become text, a
+ * Map an object (or a list of pairs), a Set a list, an Error its name and message, a Date ISO text, bytes
+ * a note with their size. Notes in brackets stand for cycles, functions, streams, and getters that throw.
+ * The result has at most a million values and 64 Mi characters; a note stands for the rest.
  *
- * Contract: never throws, reads getters at most once, leaves the value as it is.
+ * Never throws, reads getters at most once, and does not change the value.
  */
 export function toPlain(value: unknown): Json {
   const walk: Walk = { values: MAX_VALUES, characters: MAX_CHARACTERS, ancestors: new Set() };
   return convert(value, walk) ?? null;
 }
 
-/** The same, or what JSON cannot keep of the value: bytes, functions, cycles, what is too much. */
+/**
+ * Converts a value like `toPlain`, or returns what would be lost: bytes, functions, cycles, or values
+ * beyond the limits.
+ */
 export function toWholePlain(value: unknown): { readonly plain: Json } | { readonly lost: string } {
   const walk: Walk = { values: MAX_VALUES, characters: MAX_CHARACTERS, ancestors: new Set() };
   const plain = convert(value, walk) ?? null;
@@ -91,7 +94,7 @@ function convertKnown(value: object, walk: Walk): Json | undefined {
   if (types.isRegExp(value)) return bounded(String(value), walk);
   if (types.isPromise(value)) return noted(walk, 'promise');
   if (value instanceof Blob) {
-    walk.lost ??= `${value.size} bytes that are no text`;
+    walk.lost ??= `${value.size} bytes that are not text`;
     return { type: 'binary', bytes: value.size };
   }
   if (types.isAnyArrayBuffer(value)) return bytesOf(Buffer.from(value), walk);
@@ -126,7 +129,7 @@ function property(value: object, key: string, walk: Walk): Json | undefined {
   }
 }
 
-/** Instances that hide all they hold are named: `{}` would say that they are empty. */
+/** Returns whether an object is a plain one. Other objects without properties are not shown as `{}`. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -145,7 +148,7 @@ function convertMap(value: ReadonlyMap<unknown, unknown>, walk: Walk): Json {
   return result;
 }
 
-/** Views of numbers keep their numbers; bytes are a note, for a model cannot read them. */
+/** Converts views of numbers to lists, and bytes to a note, because a model cannot read them. */
 function convertView(value: ArrayBufferView, walk: Walk): Json {
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   const isNumbers =
@@ -154,17 +157,17 @@ function convertView(value: ArrayBufferView, walk: Walk): Json {
 }
 
 function bytesOf(bytes: Buffer, walk: Walk): Json {
-  walk.lost ??= `${bytes.length} bytes that are no text`;
+  walk.lost ??= `${bytes.length} bytes that are not text`;
   return binaryNote(bytes);
 }
 
-/** What stands in the place of something that is no data. */
+/** Returns the note that stands for something that is not data, and marks it as lost. */
 function noted(walk: Walk, what: string): string {
   walk.lost ??= `something ${what}`;
   return `[${what}]`;
 }
 
-/** What stands for bytes that are no text. */
+/** Returns the note that stands for bytes that are not text. */
 export function binaryNote(bytes: Buffer): Json {
   return {
     type: 'binary',
@@ -195,7 +198,7 @@ function isIterable(value: object): value is Iterable<unknown> {
   return typeof Reflect.get(value, Symbol.iterator) === 'function';
 }
 
-/** Names and messages of errors are text by type only. */
+/** Returns a text, or a note: names and messages of errors may have any type at run time. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : `[${typeof value}]`;
 }

@@ -4,18 +4,18 @@ import { toPlain } from './plain.js';
 const KEYS = ['error', 'code'];
 
 /**
- * What a tool says has gone wrong by what it returns: an `Error`, or an object of `error` and at most
- * `code` beside it. Null for all else, which is data, also where it has an `error` among other things.
+ * Returns the message of an error that a tool returns instead of throwing: an `Error`, or an object with
+ * only `error` and perhaps `code`. Null for all other values, which are data even if they have an `error`.
  */
 export function returnedError(value: unknown): string | null {
   if (value instanceof Error) return value.message || value.name;
   if (!isObject(value) || !Object.keys(value).every((key) => KEYS.includes(key))) return null;
   const { error, code } = value;
   if (error === undefined || error === null || error === '' || error === false) return null;
-  const said = messageOf(error);
-  const number = code === undefined || code === null ? '' : messageOf(code);
-  if (number === '') return said;
-  return number.includes('\n') ? `${said}\ncode:\n${number}` : `${said} (code ${number})`;
+  const message = messageOf(error);
+  const suffix = code === undefined || code === null ? '' : messageOf(code);
+  if (suffix === '') return message;
+  return suffix.includes('\n') ? `${message}\ncode:\n${suffix}` : `${message} (code ${suffix})`;
 }
 
 function messageOf(value: unknown): string {

@@ -9,15 +9,15 @@ import type { Yard } from './support.js';
 
 const READERS = ['read_file', 'list_files', 'search_text'] as const;
 
-function inputFor(name: string, asked: string): { readonly [key: string]: string } {
-  if (name === 'search_text') return { path: asked, query: 'secret' };
-  return name === 'write_file' ? { path: asked, content: 'overwritten' } : { path: asked };
+function inputFor(name: string, requested: string): { readonly [key: string]: string } {
+  if (name === 'search_text') return { path: requested, query: 'secret' };
+  return name === 'write_file' ? { path: requested, content: 'overwritten' } : { path: requested };
 }
 
 /** All four tools, with the same path. */
-async function failures(place: Yard, asked: string): Promise<Error[]> {
+async function failures(place: Yard, requested: string): Promise<Error[]> {
   const names = [...READERS, 'write_file'];
-  return Promise.all(names.map((name) => place.failure(name, inputFor(name, asked))));
+  return Promise.all(names.map((name) => place.failure(name, inputFor(name, requested))));
 }
 
 describe('the file tools', () => {
@@ -29,11 +29,11 @@ describe('the file tools', () => {
     '..',
     '../rootless',
     '../../../../../../../../proc/version',
-  ])('refuse %j, which leaves the root', async (asked) => {
+  ])('refuse %j, which leaves the root', async (requested) => {
     const place = await yard();
-    for (const error of await failures(place, asked)) {
+    for (const error of await failures(place, requested)) {
       expect(error.name).toBe('ToolError');
-      expect(error.message).toContain(`${JSON.stringify(asked)} is outside the folder`);
+      expect(error.message).toContain(`${JSON.stringify(requested)} is outside the folder`);
       expect(error.message).toContain('give a path relative to it');
     }
   });
@@ -49,14 +49,14 @@ describe('the file tools', () => {
   it('accept an absolute path inside the root, also through the name it was configured with', async () => {
     const place = await yard();
     await place.put({ 'src/a.txt': 'inside\n' });
-    const asked = path.join(place.root, 'src/a.txt');
-    expect(await place.call('read_file', { path: asked })).toContain('inside');
+    const requested = path.join(place.root, 'src/a.txt');
+    expect(await place.call('read_file', { path: requested })).toContain('inside');
 
     const alias = `${place.root}-alias`;
     await symlink(place.root, alias);
     const reader = toolNamed(fileTools({ root: alias }), 'read_file');
     expect(await callTool(reader, { path: path.join(alias, 'src/a.txt') })).toContain('inside');
-    expect(await callTool(reader, { path: asked })).toContain('inside');
+    expect(await callTool(reader, { path: requested })).toContain('inside');
     expect(await callTool(reader, { path: 'src/a.txt' })).toContain('inside');
   });
 
@@ -71,11 +71,11 @@ describe('the file tools', () => {
     const place = await yard();
     await symlink(place.outside, path.join(place.root, 'door'));
     await symlink(path.join(place.outside, 'secret.txt'), path.join(place.root, 'link.txt'));
-    for (const asked of ['door', 'door/secret.txt', 'door/missing.txt', 'link.txt']) {
+    for (const requested of ['door', 'door/secret.txt', 'door/missing.txt', 'link.txt']) {
       for (const name of READERS) {
-        const error = await place.failure(name, inputFor(name, asked));
+        const error = await place.failure(name, inputFor(name, requested));
         expect(error.message).toBe(
-          `"${asked}" leads out of the folder that these tools may use, through a symbolic link`,
+          `"${requested}" leads out of the folder that these tools may use, through a symbolic link`,
         );
       }
     }
@@ -102,8 +102,8 @@ describe('the file tools', () => {
       'missing-door/new.txt',
       'loop/new.txt',
     ];
-    for (const asked of attempts) {
-      const error = await place.failure('write_file', { path: asked, content: 'overwritten' });
+    for (const requested of attempts) {
+      const error = await place.failure('write_file', { path: requested, content: 'overwritten' });
       expect(error.name).toBe('ToolError');
       expect(error.message).toContain('symbolic link');
     }
@@ -142,16 +142,16 @@ describe('the file tools', () => {
   });
 
   it.each([
-    ['a\0b', 'holds a NUL character'],
+    ['a\0b', 'has a NUL character, which no path may have'],
     [
       '..\\outside\\secret.txt',
       'has backslashes; separate folders with "/": "../outside/secret.txt"',
     ],
     ['C:\\Windows', 'has backslashes'],
-    ['x'.repeat(300), 'is too long a name'],
-  ])('refuse %j', async (asked, expected) => {
+    ['x'.repeat(300), 'has a name that is too long'],
+  ])('refuse %j', async (requested, expected) => {
     const place = await yard();
-    for (const error of await failures(place, asked)) {
+    for (const error of await failures(place, requested)) {
       expect(error.name).toBe('ToolError');
       expect(error.message).toContain(expected);
     }
@@ -163,13 +163,15 @@ describe('the file tools', () => {
     const server = createServer().listen(path.join(place.root, 'socket'));
     onTestFinished(() => void server.close());
     await symlink('/dev/zero', path.join(place.root, 'zero'));
-    for (const [asked, kind] of [
+    for (const [requested, kind] of [
       ['pipe', 'a FIFO'],
       ['socket', 'a socket'],
     ] as const) {
       for (const name of ['read_file', 'search_text', 'write_file']) {
-        const error = await place.failure(name, inputFor(name, asked));
-        expect(error.message).toBe(`"${asked}" is ${kind}, not an ordinary file; it is left alone`);
+        const error = await place.failure(name, inputFor(name, requested));
+        expect(error.message).toBe(
+          `"${requested}" is ${kind}, not an ordinary file; these tools do not open it`,
+        );
       }
     }
     expect((await place.failure('read_file', { path: 'zero' })).message).toContain('leads out');
@@ -179,7 +181,7 @@ describe('the file tools', () => {
     await expect(callTool(devices, { path: 'zero' })).rejects.toThrow('"zero" is a device');
   });
 
-  it('say what is missing by the path that was asked for, never by one of this machine', async () => {
+  it('say what is missing by the path that was requested for, never by one of this machine', async () => {
     const place = await yard();
     await place.put({ 'src/index.ts': '', 'src/inside.ts': '', 'README.md': '' });
     const error = await place.failure('read_file', { path: 'src/indx.ts' });
@@ -209,9 +211,9 @@ describe('the file tools', () => {
   });
 
   it('refuse options that cannot work', () => {
-    expect(() => fileTools({ root: '' })).toThrow('fileTools needs `root`');
+    expect(() => fileTools({ root: '' })).toThrow('fileTools: root: expected the folder');
     expect(() => fileTools({ root: '.', maxFileBytes: 0 })).toThrow(
-      '`maxFileBytes` must be a whole number from 1, not 0',
+      'maxFileBytes: expected number to be >=1, got 0',
     );
   });
 });

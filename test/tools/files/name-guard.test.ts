@@ -138,7 +138,7 @@ describe('secrets', () => {
     const folder = name.includes('/') ? path.posix.dirname(name) : '.';
     const found = await place.call('search_text', { path: folder, query: 'hunter2' });
     expect(found).toContain('0 matches in 0 files');
-    expect(found).toContain(`[not searched, as their names say that they hold secrets: ${name}]`);
+    expect(found).toContain(`[not searched, because their names suggest secrets: ${name}]`);
   });
 
   it('are not read by another name', async () => {

@@ -75,7 +75,7 @@ describe('read_file', () => {
     expect(whole).toContain('x'.repeat(200_000));
     expect(whole.endsWith('\n[more: read_file with offset 2]')).toBe(true);
     const cut = await place.call('read_file', { path: 'huge.js' });
-    expect(cut.endsWith('é\n[line 1 goes on for 351426 bytes that are not shown]')).toBe(true);
+    expect(cut.endsWith('é\n[line 1 continues for 351426 bytes that are not shown]')).toBe(true);
     expect(cut).not.toContain('\uFFFD');
   });
 

@@ -81,7 +81,7 @@ describe('where a descriptor cannot be a path', () => {
         await folders.open('sub');
         await rename(path.join(place.root, 'sub'), path.join(place.root, 'away'));
         await symlink(place.outside, path.join(place.root, 'sub'));
-        const file = { asked: 'sub/secret.txt', relative: 'sub/secret.txt' };
+        const file = { requested: 'sub/secret.txt', relative: 'sub/secret.txt' };
         return await withFileIn(folders, file, (handle) => handle.readFile('utf8'));
       },
       null,
@@ -117,7 +117,7 @@ describe('where a descriptor cannot be a path', () => {
     const read = await withFolders(
       place.root,
       (folders) =>
-        withFileIn(folders, { asked: 'c', relative: 'a/b/c.txt' }, (handle) =>
+        withFileIn(folders, { requested: 'c', relative: 'a/b/c.txt' }, (handle) =>
           handle.readFile('utf8'),
         ),
       null,
