@@ -143,7 +143,7 @@ describe('the house', () => {
 /** Attempts to break through a wall, each in a file of its own. */
 const ATTEMPTS: readonly { readonly file: string; readonly text: string }[] = [
   ...[
-    "import { priceOf } from '../models/prices.js';\nexport const x = priceOf;",
+    "import { findPrice } from '../models/known-models.js';\nexport const x = findPrice;",
     "import type { Model } from '../models/model.js';\nexport type X = Model;",
     "import { attempt } from '../live/attempt.js';\nexport const x = attempt;",
     "import { startStub } from '../testing/stub-server.js';\nexport const x = startStub;",

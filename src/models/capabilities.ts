@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import type { OptionSchemas } from '../validation/check-options.js';
 import type { RequestParameter } from './parameters.js';
 
 /** The role of the instructions; `user`: they are put before the text of the first user message. */
@@ -95,34 +97,22 @@ export function reduceCapabilities(
   };
 }
 
-const CHOICES: { readonly [K in keyof ModelCapabilities]?: readonly ModelCapabilities[K][] } = {
-  systemRole: ['system', 'developer', 'user'],
-  roleOrder: ['any', 'alternating'],
-  responseFormat: ['json_schema', 'json_object', 'none'],
-  maxTokensParameter: ['max_completion_tokens', 'max_tokens'],
-};
-
-/** Throws an `Error` if a field is not a capability or has an impossible value; `path` begins its message. */
-export function assertCapabilities(overrides: unknown, path: string): void {
-  if (typeof overrides !== 'object' || overrides === null) {
-    throw new Error(
-      `${path}: expected fields such as { logprobs: false }, got ${JSON.stringify(overrides)}`,
-    );
-  }
-  for (const [field, value] of Object.entries(overrides) as [string, unknown][]) {
-    if (!isCapability(field)) {
-      const names = Object.keys(OPTIMISTIC).join(', ');
-      throw new Error(`${path}: expected one of ${names}; got "${field}"`);
-    }
-    const choices: readonly unknown[] = CHOICES[field] ?? [true, false];
-    if (!choices.includes(value)) {
-      throw new Error(
-        `${path}.${field}: expected ${choices.join(' or ')}, got ${JSON.stringify(value)}`,
-      );
-    }
-  }
-}
-
-function isCapability(field: string): field is keyof ModelCapabilities {
-  return Object.hasOwn(OPTIMISTIC, field);
-}
+/** What a config may set of a model's capabilities. */
+export const capabilityOptions = z
+  .strictObject({
+    systemRole: z.enum(['system', 'developer', 'user']),
+    roleOrder: z.enum(['any', 'alternating']),
+    temperature: z.boolean(),
+    streaming: z.boolean(),
+    requiredToolChoice: z.boolean(),
+    parallelTools: z.boolean(),
+    responseFormat: z.enum(['json_schema', 'json_object', 'none']),
+    logprobs: z.boolean(),
+    maxTokensParameter: z.enum(['max_completion_tokens', 'max_tokens']),
+    images: z.boolean(),
+    files: z.boolean(),
+    reasoningItems: z.boolean(),
+    nativeTools: z.boolean(),
+    computerUse: z.boolean(),
+  } satisfies OptionSchemas<ModelCapabilities>)
+  .partial();

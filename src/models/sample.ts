@@ -1,9 +1,11 @@
 import { redactMessage } from '../secrets/redact.js';
 
-/** The longest piece of a provider's text that enters a message. */
 const SAMPLE_CHARACTERS = 300;
 
-/** One printable line of at most `SAMPLE_CHARACTERS` characters; redacted before it is cut, so that no cut key slips through. */
+/**
+ * Returns a provider's text as one printable line of at most 300 characters, for a message. It is
+ * redacted before it is cut, so that no part of a key remains.
+ */
 export function sample(text: string): string {
   const line = redactMessage(text)
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../core/json.js';
-import { tellSafely, tellWhole } from './deltas.js';
+import { createEmitter, emitReply } from './deltas.js';
 import type { Model, ModelReply, ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
 
@@ -20,12 +20,12 @@ export interface ScriptedModel extends Model {
 const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
 
 /** A reply that is text, and thus the end of a turn. */
-export function say(text: string): ScriptedReply {
+export function replyText(text: string): ScriptedReply {
   return { text, calls: [], finish: 'stop', usage: USAGE };
 }
 
 /** A reply that asks for calls, in this order. */
-export function callTools(
+export function replyCalls(
   calls: readonly { readonly name: string; readonly arguments: JsonObject }[],
 ): ScriptedReply {
   return {
@@ -37,8 +37,8 @@ export function callTools(
 }
 
 /** A reply that asks for one call. */
-export function callTool(name: string, args: JsonObject = {}): ScriptedReply {
-  return callTools([{ name, arguments: args }]);
+export function replyCall(name: string, args: JsonObject = {}): ScriptedReply {
+  return replyCalls([{ name, arguments: args }]);
 }
 
 function exhausted(count: number, steps: number): ModelError {
@@ -63,7 +63,7 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
       if (step instanceof Error) throw step;
       const reply = typeof step === 'function' ? await step(request) : step;
       signal.throwIfAborted();
-      tellWhole(reply, tellSafely(onDelta));
+      emitReply(reply, createEmitter(onDelta));
       return reply;
     },
     assertConsumed() {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import type { Delta, Model, ModelReply, ModelUsage } from '../../src/models/model.js';
+import type { ModelDelta, Model, ModelReply, ModelUsage } from '../../src/models/model.js';
 import type { ModelErrorDetails } from '../../src/models/model-error.js';
 import { asked, failureOf, request } from './support.js';
 
@@ -73,15 +73,15 @@ const earlier: readonly PromptMessage[] = [
 ];
 
 /** Joined, the pieces of a reply as the contract has them. */
-function joined(deltas: readonly Delta[]): Pick<ModelReply, 'text' | 'calls'> {
+function joined(deltas: readonly ModelDelta[]): Pick<ModelReply, 'text' | 'calls'> {
   const calls: { name: string; arguments: string }[] = [];
   for (const delta of deltas) {
-    if (delta.type !== 'call') continue;
+    if (delta.kind !== 'call') continue;
     const call = (calls[delta.index] ??= { name: '', arguments: '' });
     call.name += delta.name ?? '';
-    call.arguments += delta.arguments ?? '';
+    call.arguments += delta.text;
   }
-  const text = deltas.map((delta) => (delta.type === 'text' ? delta.text : '')).join('');
+  const text = deltas.map((delta) => (delta.kind === 'text' ? delta.text : '')).join('');
   return { text, calls };
 }
 
@@ -94,10 +94,10 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
     wire = await adapter.wire();
     wire.script(scenes);
     const model = adapter.model(wire, limits);
-    const deltas: Delta[] = [];
+    const deltas: ModelDelta[] = [];
     const call = async (signal = new AbortController().signal): Promise<ModelReply> => {
       deltas.length = 0;
-      const onDelta = (delta: Delta): void => void deltas.push(delta);
+      const onDelta = (delta: ModelDelta): void => void deltas.push(delta);
       return await model.call(request({ messages: earlier, tools }), {
         signal,
         ...(watched && { onDelta }),

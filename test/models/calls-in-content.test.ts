@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { callsInContent } from '../../src/models/openai/calls-in-content.js';
+import { callsInContent } from '../../src/models/calls-in-content.js';
 
 const tools = [
   { name: 'read_file', parameters: { type: 'object', required: ['path'] } },

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { OPTIMISTIC, reduceCapabilities, type ModelCapabilities } from '../../src/models/capabilities.js';
+import {
+  OPTIMISTIC,
+  reduceCapabilities,
+  type ModelCapabilities,
+} from '../../src/models/capabilities.js';
 import { getCapabilities } from '../../src/models/known-models.js';
 import { createModelCatalog, type ModelEntry } from '../../src/models/model-catalog.js';
 import { parametersOf } from '../../src/models/parameters.js';
@@ -59,7 +63,9 @@ describe('reduceCapabilities', () => {
     expect(reduceCapabilities(developer, []).systemRole).toBe('developer');
     expect(reduceCapabilities(developer, ['role:developer']).systemRole).toBe('system');
     expect(reduceCapabilities(OPTIMISTIC, ['role:system']).systemRole).toBe('user');
-    expect(reduceCapabilities(developer, ['role:developer', 'role:system']).systemRole).toBe('user');
+    expect(reduceCapabilities(developer, ['role:developer', 'role:system']).systemRole).toBe(
+      'user',
+    );
   });
 
   test('goes from schema to JSON to nothing', () => {
@@ -72,9 +78,13 @@ describe('reduceCapabilities', () => {
   });
 
   test('takes the other name of the output limit', () => {
-    expect(reduceCapabilities(OPTIMISTIC, ['max_completion_tokens']).maxTokensParameter).toBe('max_tokens');
+    expect(reduceCapabilities(OPTIMISTIC, ['max_completion_tokens']).maxTokensParameter).toBe(
+      'max_tokens',
+    );
     const local = getCapabilities('llama3.2');
-    expect(reduceCapabilities(local, ['max_completion_tokens']).maxTokensParameter).toBe('max_tokens');
+    expect(reduceCapabilities(local, ['max_completion_tokens']).maxTokensParameter).toBe(
+      'max_tokens',
+    );
   });
 });
 
@@ -104,13 +114,13 @@ describe('the capabilities of a resolved model', () => {
   test.each<[unknown, RegExp]>([
     [
       { logprob: true },
-      /^models\.mine\.capabilities: no such capability "logprob"; there are systemRole, /,
+      /^models\.mine: capabilities: "logprob" is not an option; did you mean logprobs\? Options: systemRole, /,
     ],
-    [{ logprobs: 'yes' }, /^models\.mine\.capabilities\.logprobs: "yes"; give true or false$/],
-    [{ systemRole: 'assistant' }, /systemRole: "assistant"; give system or developer or user$/],
-    [{ responseFormat: null }, /responseFormat: null; give json_schema or json_object or none$/],
-    ['all', /^models\.mine\.capabilities: "all"; give fields such as/],
-    [null, /^models\.mine\.capabilities: null; give fields/],
+    [{ logprobs: 'yes' }, /^models\.mine: capabilities\.logprobs: expected boolean, got "yes"$/],
+    [{ systemRole: 'assistant' }, /systemRole: expected one of "system"\|"developer"\|"user", got/],
+    [{ responseFormat: null }, /responseFormat: expected one of "json_schema"\|.*, got null$/],
+    ['all', /^models\.mine: capabilities: expected object, got "all"$/],
+    [null, /^models\.mine: capabilities: expected object, got null$/],
   ])('cannot be %j: the config is refused', (capabilities, message) => {
     const entries = { mine: { capabilities } as unknown as ModelEntry };
     expect(() => createModelCatalog(entries, {})).toThrow(message);

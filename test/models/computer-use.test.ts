@@ -4,8 +4,8 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import { capabilitiesOf } from '../../src/models/capabilities.js';
-import type { Delta } from '../../src/models/model.js';
+import { getCapabilities } from '../../src/models/known-models.js';
+import type { ModelDelta } from '../../src/models/model.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { screenshot } from '../../src/tools/built-in/screenshot.js';
@@ -24,16 +24,16 @@ const named = (type: string) => (tool: unknown) => (tool as JsonObject)['type'] 
 test.each([true, false])('an action is told and given as a call, streamed: %s', async (stream) => {
   const stub = await stubWith(reply.computer(click, { checks }));
   const model = modelOf(stub, { api: 'responses', stream });
-  const deltas: Delta[] = [];
+  const deltas: ModelDelta[] = [];
   const said = await model.call(request({ tools, settings }), {
     signal,
     onDelta: (delta) => void deltas.push(delta),
   });
   const call = { name: 'screen', arguments: JSON.stringify(click) };
   expect(said).toMatchObject({ finish: 'calls', calls: [{ ...call, safety: checks }] });
-  expect(
-    deltas.map((delta) => (delta.type === 'call' ? (delta.arguments ?? '') : '')).join(''),
-  ).toBe(call.arguments);
+  expect(deltas.map((delta) => (delta.kind === 'call' ? delta.text : '')).join('')).toBe(
+    call.arguments,
+  );
   const sent = stub.requests[0]?.body['tools'] as readonly unknown[];
   expect(sent.filter(named('function'))).toHaveLength(1);
   expect(sent.filter(named('computer'))).toEqual([{ type: 'computer' }]);
@@ -133,7 +133,7 @@ test('is not left out in silence where the model has none', async () => {
   const asked = request({ model: 'gpt-4o', tools, settings });
   const failure = await failureOf(modelOf(stub, { api: 'responses' }).call(asked, { signal }));
   expect(failure.details.kind).toBe('request');
-  expect(failure.message).toContain('"gpt-4o" uses no computer');
+  expect(failure.message).toContain('"gpt-4o" does not use a computer');
   expect(stub.requestCount).toBe(0);
 });
 
@@ -148,7 +148,7 @@ test.each([
   ['gpt-4.1', false],
   ['my-own', true],
 ])('knows of %s whether it uses computers: %s', (model, uses) => {
-  expect(capabilitiesOf(model).computerUse).toBe(uses);
+  expect(getCapabilities(model).computerUse).toBe(uses);
 });
 
 test('the handler may be called alike twice; other agents are what they were', () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createEmitter } from '../../src/models/deltas.js';
 import { demoModel } from '../../src/models/demo/model.js';
 import type { ModelDelta } from '../../src/models/model.js';
-import { callTool, say, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyText, scriptedModel } from '../../src/models/scripted.js';
 import { request } from './support.js';
 
 const { signal } = new AbortController();
@@ -29,7 +29,7 @@ test('a listener that throws or rejects gets no more deltas', async () => {
 test('models that are code emit their replies whole', async () => {
   const deltas: ModelDelta[] = [];
   const onDelta = (delta: ModelDelta): void => void deltas.push(delta);
-  const scripted = scriptedModel([callTool('f', { a: 1 }), say('Done.')]);
+  const scripted = scriptedModel([replyCall('f', { a: 1 }), replyText('Done.')]);
   await scripted.call(request(), { signal, onDelta });
   await scripted.call(request(), { signal, onDelta });
   const { text } = await demoModel().call(request(), { signal, onDelta });

@@ -1,21 +1,21 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { decideFailure } from '../../src/activities/failures.js';
-import { watchCall } from '../../src/models/call-watch.js';
-import { saysContextTooLong } from '../../src/models/openai/errors.js';
-import { untold } from '../../src/models/deltas.js';
+import { decideFailure } from '../../src/activities/model/model-failures.js';
+import { watchCall } from '../../src/models/openai/call-watch.js';
+import { saysContextTooLong } from '../../src/models/openai/read-error.js';
+import { ignoreDeltas } from '../../src/models/deltas.js';
 import { readAnswer } from '../../src/models/openai/answer.js';
 import type { OpenAiApi } from '../../src/models/openai/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
-import { connect, sseData } from '../../src/models/openai/client.js';
+import { createClient, readSseData } from '../../src/models/openai/client.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
-import { parseBounded, ReplyTooLargeError } from '../../src/models/reply-limits.js';
-import { wholeness } from '../../src/models/stream-calls.js';
+import { parseBounded, ReplyTooLargeError } from '../../src/models/openai/reply-limits.js';
+import { createObjectScanner } from '../../src/models/openai/chat/stream-calls.js';
 import { httpServer } from '../support/http-server.js';
 import { callOnce, failureOf, modelOf, place, stubWith } from './support.js';
 import { reply } from '../../src/testing/steps.js';
 
-const client = connect('http://provider/v1', { apiKey: undefined, timeoutMs: 10_000 });
+const client = createClient('http://provider/v1', { apiKey: undefined, timeoutMs: 10_000 });
 const event = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 const chunk = (delta: object, finish: string | null = null): string =>
   event({ choices: [{ index: 0, delta, finish_reason: finish }] });
@@ -35,7 +35,7 @@ async function read(api: OpenAiApi, text: string, bytesPerChunk = 65_536) {
   });
   const headers = new Headers({ 'content-type': 'text/event-stream' });
   const watch = watchCall(new AbortController().signal, { timeoutMs: 60_000, idleMs: 60_000 });
-  const how = { api, client, watch, tell: untold, streamed: true };
+  const how = { api, client, watch, emit: ignoreDeltas, streamed: true };
   try {
     return await readAnswer(new Response(body, { headers }), { headers, place }, how);
   } finally {
@@ -153,9 +153,9 @@ test.each([
   ['{} {', false],
   ['[1]', false],
   ['', false],
-])('wholeness of %j is %j, wherever it is split', (text, whole) => {
+])('createObjectScanner of %j is %j, wherever it is split', (text, whole) => {
   for (let at = 0; at <= text.length; at += 1) {
-    const pieces = wholeness();
+    const pieces = createObjectScanner();
     pieces.add(text.slice(0, at));
     if (at < text.length) pieces.isBalanced();
     pieces.add(text.slice(at));
@@ -172,7 +172,7 @@ test('events are split at CR, LF and both, and what is open at the end is none',
   for (let at = 0; at <= text.length; at += 1) {
     const data: string[] = [];
     // oxlint-disable-next-line no-await-in-loop
-    for await (const each of sseData(body(text, at))) data.push(each);
+    for await (const each of readSseData(body(text, at))) data.push(each);
     expect(data).toEqual(['a\nb', 'd', '']);
   }
 });

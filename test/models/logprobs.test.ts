@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { logprobsOf } from '../../src/models/openai/logprobs.js';
-import { assembleStream } from '../../src/models/openai/chat/stream.js';
+import { parseLogprobs } from '../../src/models/openai/logprobs.js';
+import { assembleCompletion } from '../../src/models/openai/chat/stream.js';
 import { parseCompletion } from '../../src/models/openai/chat/reply.js';
 import { reply } from '../../src/testing/steps.js';
 import { callOnce, modelOf, source, stubWith } from './support.js';
@@ -41,7 +41,7 @@ test('come with the reply of a server that tells them', async () => {
 });
 
 test('are gathered from the pieces of a stream', () => {
-  const assembly = assembleStream();
+  const assembly = assembleCompletion();
   const piece = (text: string, told: unknown): object => ({
     choices: [{ delta: { content: text }, logprobs: told, finish_reason: null }],
   });
@@ -68,7 +68,7 @@ test('are read from an object of tokens, and from what is nearly right', () => {
     { token: 'B', logprob: null, top_logprobs: [{ token: 'B' }, 'C', { logprob: -1 }, null] },
     'text',
   ];
-  expect(logprobsOf({ content: odd })).toEqual([
+  expect(parseLogprobs({ content: odd })).toEqual([
     {
       token: 'A',
       logprob: 0,
@@ -89,7 +89,7 @@ test('are bounded in number, alternatives and length', () => {
     logprob: -1,
     top_logprobs: top,
   }));
-  const told = logprobsOf({ content: long });
+  const told = parseLogprobs({ content: long });
   expect(told).toHaveLength(256);
   expect(told?.[0]?.top).toHaveLength(20);
   expect(told?.[0]?.token).toHaveLength(100);

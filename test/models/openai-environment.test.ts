@@ -72,7 +72,7 @@ test('sends a placeholder where there is an address but no key', async () => {
   const model = openAiModelFromEnvironment({ OPENAI_BASE_URL: stub.baseUrl });
   expect(await callOnce(model)).toMatchObject({ text: 'ok' });
   expect(stub.requests[0]?.headers.authorization).toBe('Bearer none');
-  expect((await failureOf(callOnce(model))).message).toContain('it wants a key');
+  expect((await failureOf(callOnce(model))).message).toContain('it requires a key');
 });
 
 test('takes key and address from the environment it is given, not from the process', async () => {

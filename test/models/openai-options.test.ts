@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { OPTIMISTIC, capabilitiesOf } from '../../src/models/capabilities.js';
-import { wireRequest, type WireRequest } from '../../src/models/openai/chat/request.js';
-import { isStrictSchema } from '../../src/models/strict-schema.js';
+import { OPTIMISTIC } from '../../src/models/capabilities.js';
+import { getCapabilities } from '../../src/models/known-models.js';
+import { createChatRequest, type ChatRequest } from '../../src/models/openai/chat/request.js';
+import { isStrictSchema } from '../../src/models/openai/is-strict-schema.js';
 import { request } from './support.js';
 
 const tool = { name: 'f', description: '', parameters: { type: 'object' } };
@@ -20,7 +21,7 @@ test('sends the bytes it always sent when none of the options is used', () => {
     tools: [tool],
     settings: { temperature: 0.5, maxOutputTokens: 9, seed: 1 },
   });
-  expect(JSON.stringify(wireRequest(asked, { stream: true }))).toBe(
+  expect(JSON.stringify(createChatRequest(asked, { stream: true }))).toBe(
     '{"temperature":0.5,"seed":1,"max_completion_tokens":9,"model":"stub","messages":' +
       '[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}],' +
       '"tools":[{"type":"function","function":{"name":"f","description":"","parameters":{"type":"object"}}}],' +
@@ -28,8 +29,8 @@ test('sends the bytes it always sent when none of the options is used', () => {
   );
 });
 
-function wired(rest: Parameters<typeof request>[0], model = 'stub'): WireRequest {
-  return wireRequest(request({ ...rest, model }), { stream: true });
+function wired(rest: Parameters<typeof request>[0], model = 'stub'): ChatRequest {
+  return createChatRequest(request({ ...rest, model }), { stream: true });
 }
 
 test('leaves out what the model is known not to take', () => {
@@ -50,17 +51,17 @@ test('gives the output limit the name that the server knows', () => {
 
 test('asks for no stream where there is none', () => {
   const capabilities = { ...OPTIMISTIC, streaming: false };
-  expect(wireRequest(request(), { stream: true, capabilities })).not.toHaveProperty('stream');
+  expect(createChatRequest(request(), { stream: true, capabilities })).not.toHaveProperty('stream');
 });
 
 test('gives instructions to a model without a system role, whatever comes first', () => {
-  const options = { stream: false, capabilities: capabilitiesOf('o1-mini') };
+  const options = { stream: false, capabilities: getCapabilities('o1-mini') };
   const assistant = { role: 'assistant' as const, text: 'hi' };
-  expect(wireRequest(request({ messages: [assistant] }), options).messages).toEqual([
+  expect(createChatRequest(request({ messages: [assistant] }), options).messages).toEqual([
     { role: 'user', content: 'Be brief.' },
     { role: 'assistant', content: 'hi' },
   ]);
-  expect(wireRequest(request({ messages: [] }), options).messages).toEqual([
+  expect(createChatRequest(request({ messages: [] }), options).messages).toEqual([
     { role: 'user', content: 'Be brief.' },
   ]);
 });

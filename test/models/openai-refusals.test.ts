@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import type { ModelRequest } from '../../src/models/model.js';
-import { refusedAmong, sentBy } from '../../src/models/openai/refusals.js';
-import { wireRequest } from '../../src/models/openai/chat/request.js';
+import { listChatParameters } from '../../src/models/openai/chat/refusals.js';
+import { findRefused } from '../../src/models/openai/refusals.js';
+import { createChatRequest } from '../../src/models/openai/chat/request.js';
 import { OPTIMISTIC } from '../../src/models/capabilities.js';
-import { place, request } from './support.js';
+import { request } from './support.js';
 
 const tool = { name: 'read_file', description: 'Reads.', parameters: { type: 'object' } };
 const strict = {
@@ -29,9 +30,9 @@ function refused(
   role: 'system' | 'developer' = 'system',
 ): string | null {
   const capabilities = { ...OPTIMISTIC, systemRole: role };
-  const wire = wireRequest(asked, { stream: true, capabilities });
+  const wire = createChatRequest(asked, { stream: true, capabilities });
   const failure = { status, headers: new Headers(), error };
-  return refusedAmong(sentBy(asked, wire), { failure, place });
+  return findRefused(listChatParameters(asked, wire), failure);
 }
 
 function unsupported(param: string, message: string, code = 'unsupported_value'): object {

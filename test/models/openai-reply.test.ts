@@ -166,7 +166,7 @@ test.each([
   ['a page', '<!doctype html><title>Gateway</title>', 'html'],
   ['half a JSON', '{"choices":[{"message":{"content":"he', 'bad_json'],
   ['nothing', '', 'bad_json'],
-  ['words', 'upstream connect error', 'bad_json'],
+  ['words', 'upstream createClient error', 'bad_json'],
 ])('never takes %s for an answer, and shows a sample', (_name, text, type) => {
   const { details, message } = thrownBy(() => parseAnswer(text, source()));
   expect(details).toEqual({ kind: 'retry', type });

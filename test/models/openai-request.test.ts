@@ -1,13 +1,13 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import { wireRequest } from '../../src/models/openai/chat/request.js';
+import { createChatRequest } from '../../src/models/openai/chat/request.js';
 import { asked, request } from './support.js';
 
 const tool = { name: 'read_file', description: 'Reads.', parameters: { type: 'object' } };
 
 test('puts instructions, messages, calls and results into the wire form', () => {
-  const wire = wireRequest(
+  const wire = createChatRequest(
     request({
       messages: [
         { role: 'user', text: 'read a' },
@@ -46,13 +46,13 @@ test('keeps the text that came with calls', () => {
     text: 'I look.',
     calls: [{ id: 'c', name: 'f', arguments: '{}', digest: '' }],
   };
-  const wire = wireRequest(request({ messages: [message] }), { stream: false });
+  const wire = createChatRequest(request({ messages: [message] }), { stream: false });
   expect(wire.messages[1]).toMatchObject({ content: 'I look.', tool_calls: [{ id: 'c' }] });
 });
 
 test('sends tools in the given order, and the choice only with tools', () => {
   const other = { ...tool, name: 'a_tool' };
-  const wire = wireRequest(request({ tools: [tool, other], toolChoice: 'none' }), {
+  const wire = createChatRequest(request({ tools: [tool, other], toolChoice: 'none' }), {
     stream: false,
   });
   expect(wire.tools).toEqual([
@@ -60,13 +60,13 @@ test('sends tools in the given order, and the choice only with tools', () => {
     { type: 'function', function: other },
   ]);
   expect(wire.tool_choice).toBe('none');
-  const without = wireRequest(request({ toolChoice: 'required' }), { stream: false });
+  const without = createChatRequest(request({ toolChoice: 'required' }), { stream: false });
   expect(without).not.toHaveProperty('tools');
   expect(without).not.toHaveProperty('tool_choice');
 });
 
 test('passes settings through, renames the output limit, and lets none replace the request', () => {
-  const wire = wireRequest(
+  const wire = createChatRequest(
     request({
       settings: {
         temperature: 0.2,
@@ -91,11 +91,11 @@ test('passes settings through, renames the output limit, and lets none replace t
 });
 
 test('asks for usage when it asks for a stream', () => {
-  expect(wireRequest(request(), { stream: true })).toMatchObject({
+  expect(createChatRequest(request(), { stream: true })).toMatchObject({
     stream: true,
     stream_options: { include_usage: true },
   });
-  expect(wireRequest(request(), { stream: false })).not.toHaveProperty('stream');
+  expect(createChatRequest(request(), { stream: false })).not.toHaveProperty('stream');
 });
 
 const someText = fc.string({ unit: 'binary' });
@@ -113,7 +113,7 @@ const someMessage: fc.Arbitrary<PromptMessage> = fc.oneof(
 );
 
 function bytesOf(messages: readonly PromptMessage[]): string {
-  return JSON.stringify(wireRequest(request({ messages }), { stream: false }).messages);
+  return JSON.stringify(createChatRequest(request({ messages }), { stream: false }).messages);
 }
 
 test('begins each longer request with the bytes of the shorter one', () => {
@@ -134,8 +134,10 @@ test('gives equal bytes for equal requests', () => {
   fc.assert(
     fc.property(fc.array(someMessage), (messages) => {
       const whole = request({ messages, tools: [tool] });
-      const bytes = JSON.stringify(wireRequest(whole, { stream: true }));
-      expect(JSON.stringify(wireRequest(structuredClone(whole), { stream: true }))).toBe(bytes);
+      const bytes = JSON.stringify(createChatRequest(whole, { stream: true }));
+      expect(JSON.stringify(createChatRequest(structuredClone(whole), { stream: true }))).toBe(
+        bytes,
+      );
     }),
   );
 });

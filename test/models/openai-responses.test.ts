@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/core/json.js';
 import type { PromptMessage, ProviderItems } from '../../src/core/transcript/messages.js';
 import { OPTIMISTIC } from '../../src/models/capabilities.js';
-import type { Delta, ModelReply } from '../../src/models/model.js';
+import type { ModelDelta, ModelReply } from '../../src/models/model.js';
 import { parseResponse } from '../../src/models/openai/responses/reply.js';
-import { responsesRequest } from '../../src/models/openai/responses/request.js';
+import { createResponsesRequest } from '../../src/models/openai/responses/request.js';
 import { assembleResponse } from '../../src/models/openai/responses/stream.js';
-import { makerOf } from '../../src/models/openai/replayed-items.js';
+import { getMaker } from '../../src/models/openai/replayed-items.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import {
   asked,
@@ -19,7 +19,7 @@ import {
   thrownBy,
 } from './support.js';
 
-const from = makerOf(place);
+const from = getMaker(place);
 const strict = {
   type: 'object',
   properties: { a: { type: 'string' } },
@@ -28,8 +28,8 @@ const strict = {
 };
 
 function wire(rest: Parameters<typeof request>[0], capabilities = OPTIMISTIC) {
-  const referred = { data: new Map(), stored: new Map(), from };
-  return responsesRequest(request(rest), { stream: false, capabilities, ...referred });
+  const referred = { data: new Map(), replay: { stored: new Map(), from } };
+  return createResponsesRequest(request(rest), { stream: false, capabilities, ...referred });
 }
 
 test('writes instructions, items, tools, limits and formats in the form of the API', () => {
@@ -121,10 +121,10 @@ function replayed(output: readonly object[], rest: Partial<ModelReply> = {}, by 
     calls,
     ...(told.provider && { provider: JSON.parse(JSON.stringify(told.provider)) as ProviderItems }),
   };
-  const how = { data: new Map(), stored: new Map(), from: by };
+  const how = { data: new Map(), replay: { stored: new Map(), from: by } };
   const asking = request({ messages: [said] });
   const options = { stream: false, capabilities: OPTIMISTIC, ...how };
-  return responsesRequest(asking, options).input;
+  return createResponsesRequest(asking, options).input;
 }
 
 test('gives back what came, in its order, with calls under our own ids', () => {
@@ -203,14 +203,14 @@ test('takes what a policy has stopped for an outcome', () => {
 
 async function watched(step: Step): Promise<{ reply: ModelReply; text: string }> {
   const stub = await stubWith(step);
-  const deltas: Delta[] = [];
+  const deltas: ModelDelta[] = [];
   const signal = new AbortController().signal;
-  const onDelta = (delta: Delta): void => void deltas.push(delta);
+  const onDelta = (delta: ModelDelta): void => void deltas.push(delta);
   const told = await modelOf(stub, { api: 'responses' }).call(request(), { signal, onDelta });
   expect(stub.requests[0]?.body['stream']).toBe(true);
   return {
     reply: told,
-    text: deltas.map((delta) => (delta.type === 'text' ? delta.text : '')).join(''),
+    text: deltas.map((delta) => (delta.kind === 'text' ? delta.text : '')).join(''),
   };
 }
 
@@ -251,7 +251,7 @@ test('takes a stream without its last event, and one with a broken event, for fa
 });
 
 test('takes the items from the stream where the last event has none of them', () => {
-  const deltas: Delta[] = [];
+  const deltas: ModelDelta[] = [];
   const assembly = assembleResponse((delta) => void deltas.push(delta), source());
   const item = { ...call('f1', 'f', ''), arguments: '' };
   assembly.add({ type: 'response.output_item.added', output_index: 0, item });
@@ -261,8 +261,8 @@ test('takes the items from the stream where the last event has none of them', ()
   const told = parseResponse(assembly.answer(), source());
   expect(told.calls).toEqual([{ name: 'f', arguments: '{"a":1}' }]);
   expect(deltas).toEqual([
-    { type: 'call', index: 0, name: 'f' },
-    { type: 'call', index: 0, arguments: '{"a":1}' },
+    { kind: 'call', index: 0, name: 'f', text: '' },
+    { kind: 'call', index: 0, text: '{"a":1}' },
   ]);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseCompletion } from '../../src/models/openai/chat/reply.js';
-import { assembleStream } from '../../src/models/openai/chat/stream.js';
+import { assembleCompletion } from '../../src/models/openai/chat/stream.js';
 import { source } from './support.js';
 
 interface Piece {
@@ -26,7 +26,7 @@ function chunk(delta: object, finish: string | null = null): object {
 
 /** The reply to a stream in which each of these comes in a chunk of its own. */
 function callsOf(...pieces: readonly Piece[]) {
-  const assembly = assembleStream();
+  const assembly = assembleCompletion();
   for (const piece of pieces) assembly.add(chunk({ tool_calls: [wirePiece(piece)] }));
   assembly.add(chunk({}, 'tool_calls'));
   return parseCompletion(assembly.answer(), source()).calls;
@@ -148,7 +148,7 @@ test('keeps two calls of one tool apart, with and without arguments', () => {
 test.each([[''], ['null'], [null], [undefined]])(
   'takes %j for the reason of an answer that goes on',
   (reason) => {
-    const assembly = assembleStream();
+    const assembly = assembleCompletion();
     assembly.add({ choices: [{ delta: { content: 'a' }, finish_reason: reason }] });
     expect(assembly.isFinished()).toBe(false);
   },
@@ -165,7 +165,7 @@ function usage(count: number): object {
 }
 
 test('takes the last usage, and ignores chunks that say nothing', () => {
-  const assembly = assembleStream();
+  const assembly = assembleCompletion();
   for (const item of [null, 'x', {}, { choices: null }, { choices: [null] }, usage(1)]) {
     assembly.add(item);
   }

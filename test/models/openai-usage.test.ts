@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { costOf } from '../../src/core/limits.js';
-import { usageOf } from '../../src/models/openai/usage.js';
+import { parseUsage } from '../../src/models/openai/usage.js';
 
 function usage(counts: {
   prompt?: unknown;
@@ -8,9 +8,9 @@ function usage(counts: {
   total?: unknown;
   cached?: unknown;
   reasoning?: unknown;
-}): ReturnType<typeof usageOf> {
+}): ReturnType<typeof parseUsage> {
   const { prompt = 100, completion = 50, total, cached, reasoning } = counts;
-  return usageOf({
+  return parseUsage({
     prompt_tokens: prompt,
     completion_tokens: completion,
     ...(total !== undefined && { total_tokens: total }),

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
 import { ModelError } from '../../src/models/model-error.js';
-import { callTool, callTools, say, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText, scriptedModel } from '../../src/models/scripted.js';
 import { callOnce, failureOf, request } from './support.js';
 
 test('answers in order, by values, functions and errors', async () => {
   const broken = new ModelError('down', { kind: 'retry', type: 'http_503' });
   const model = scriptedModel([
-    callTool('read_file', { path: 'a' }),
+    replyCall('read_file', { path: 'a' }),
     broken,
-    callTools([
+    replyCalls([
       { name: 'f', arguments: {} },
       { name: 'g', arguments: { n: 1 } },
     ]),
-    ({ messages }) => say(`${messages.length} messages`),
+    ({ messages }) => replyText(`${messages.length} messages`),
   ]);
   expect(await callOnce(model)).toMatchObject({
     text: '',
@@ -30,7 +30,7 @@ test('answers in order, by values, functions and errors', async () => {
 });
 
 test('says how often it was called when the script is used up', async () => {
-  const model = scriptedModel([say('hi')]);
+  const model = scriptedModel([replyText('hi')]);
   await callOnce(model);
   const { message, details } = await failureOf(callOnce(model));
   expect(message).toContain('was called 2 times, but its script has 1 steps');
@@ -39,7 +39,7 @@ test('says how often it was called when the script is used up', async () => {
 
 test('remembers requests as they were', async () => {
   const messages = [{ role: 'user' as const, text: 'first' }];
-  const model = scriptedModel([say('hi')]);
+  const model = scriptedModel([replyText('hi')]);
   await model.call(request({ messages }), { signal: new AbortController().signal });
   messages.push({ role: 'user', text: 'later' });
   expect(model.requests).toEqual([request({ messages: [{ role: 'user', text: 'first' }] })]);
@@ -50,7 +50,7 @@ test('obeys the signal before and during a step', async () => {
   const model = scriptedModel([
     () => {
       controller.abort('stop');
-      return say('too late');
+      return replyText('too late');
     },
   ]);
   await expect(callOnce(model, AbortSignal.abort('before'))).rejects.toBe('before');

@@ -1,6 +1,10 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { attemptReport, decideFailure, modelFailure } from '../../src/activities/model/model-failures.js';
+import {
+  attemptReport,
+  decideFailure,
+  modelFailure,
+} from '../../src/activities/model/model-failures.js';
 import type { ModelError } from '../../src/models/model-error.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import { reply, type Step } from '../../src/testing/steps.js';

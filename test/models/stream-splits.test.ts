@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { watchCall } from '../../src/models/call-watch.js';
-import type { Delta } from '../../src/models/model.js';
+import { watchCall } from '../../src/models/openai/call-watch.js';
+import type { ModelDelta } from '../../src/models/model.js';
 import { readAnswer } from '../../src/models/openai/answer.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
-import { connect } from '../../src/models/openai/client.js';
+import { createClient } from '../../src/models/openai/client.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
 import { reply, type SseOptions } from '../../src/testing/steps.js';
 import { place, stubWith } from './support.js';
@@ -14,7 +14,7 @@ const APIS = [
 ] as const;
 type Api = (typeof APIS)[number][1];
 
-const client = connect('http://provider/v1', { apiKey: undefined, timeoutMs: 10_000 });
+const client = createClient('http://provider/v1', { apiKey: undefined, timeoutMs: 10_000 });
 
 const CALLS = [{ name: 'read_file', arguments: { path: 'ä🙂' } }];
 const CALLED = [{ name: 'read_file', arguments: '{"path":"ä🙂"}' }];
@@ -30,7 +30,7 @@ async function bytesOf(api: Api, body: object, sse: SseOptions): Promise<Uint8Ar
 }
 
 async function read(api: Api, chunks: readonly Uint8Array[]) {
-  const deltas: Delta[] = [];
+  const deltas: ModelDelta[] = [];
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       for (const chunk of chunks) controller.enqueue(chunk);
@@ -47,7 +47,7 @@ async function read(api: Api, chunks: readonly Uint8Array[]) {
         api,
         client,
         watch,
-        tell: (delta) => void deltas.push(delta),
+        emit: (delta) => void deltas.push(delta),
         streamed: true,
       },
     );
@@ -102,7 +102,7 @@ for (const [name, api, body] of APIS) {
     );
     const { answer, deltas } = await read(api, chunks);
     expect(answer.text).toBe(text);
-    expect(deltas.map((delta) => (delta.type === 'text' ? delta.text : '')).join('')).toBe(text);
+    expect(deltas.map((delta) => (delta.kind === 'text' ? delta.text : '')).join('')).toBe(text);
   });
 }
 

@@ -3,25 +3,25 @@ import type { ActivityDependencies } from '../../src/activities/dependencies.js'
 import { loadAgent } from '../../src/activities/load-agent.js';
 import { createAgentCatalog } from '../../src/agents/catalog.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { createModelCatalog, type ModelEntry } from '../../src/models/catalog.js';
-import { scriptedModel, say } from '../../src/models/scripted.js';
-import { windowOf } from '../../src/models/windows.js';
+import { createModelCatalog, type ModelEntry } from '../../src/models/model-catalog.js';
+import { scriptedModel, replyText } from '../../src/models/scripted.js';
+import { findWindow } from '../../src/models/known-models.js';
 
-describe('windowOf', () => {
+describe('findWindow', () => {
   test('knows the window of a model and of its snapshots', () => {
-    expect(windowOf('gpt-4.1-mini')).toBe(1_047_576);
-    expect(windowOf('gpt-4.1-mini-2025-04-14')).toBe(1_047_576);
-    expect(windowOf('claude-haiku-4-5-20251001')).toBe(200_000);
+    expect(findWindow('gpt-4.1-mini')).toBe(1_047_576);
+    expect(findWindow('gpt-4.1-mini-2025-04-14')).toBe(1_047_576);
+    expect(findWindow('claude-haiku-4-5-20251001')).toBe(200_000);
   });
 
   test('counts only what a prompt may have, where a part is kept for the answer', () => {
-    expect(windowOf('gpt-5')).toBe(400_000 - 128_000);
-    expect(windowOf('gpt-5.4')).toBe(1_050_000 - 128_000);
+    expect(findWindow('gpt-5')).toBe(400_000 - 128_000);
+    expect(findWindow('gpt-5.4')).toBe(1_050_000 - 128_000);
   });
 
   test('knows no window where it knows none', () => {
     for (const model of ['llama3.2', 'gpt-4.1-mini-ft', 'gpt-5-2025-08', '', 'constructor']) {
-      expect(windowOf(model)).toBeNull();
+      expect(findWindow(model)).toBeNull();
     }
   });
 });
@@ -51,7 +51,7 @@ describe('the window of a resolved model', () => {
   });
 
   test('is unknown for code that plays a model, unless it is given', () => {
-    const script = (): ReturnType<typeof scriptedModel> => scriptedModel([say('hi')]);
+    const script = (): ReturnType<typeof scriptedModel> => scriptedModel([replyText('hi')]);
     expect(resolved({}, 'demo')).toBeNull();
     expect(resolved({ 'gpt-4o': script() }, 'gpt-4o')).toBeNull();
     expect(resolved({ script: { ...script(), window: 4_000 } }, 'script')).toBe(4_000);
@@ -62,7 +62,7 @@ describe('the window of a resolved model', () => {
     (window) => {
       const entries = { mine: { window } as unknown as ModelEntry };
       expect(() => createModelCatalog(entries, {})).toThrow(
-        /^models\.mine\.window: .+ is no window; give the tokens .+ such as 128000, or leave it out$/,
+        /^models\.mine: window: expected a whole number of tokens .+, got .+; or leave it out$/,
       );
     },
   );

@@ -5,7 +5,7 @@ import { readFor, StoreFault, workerStore } from '../../src/storage/worker-store
 import { sha256Hex } from '../../src/core/digest.js';
 import { readAttachments } from '../../src/models/openai/attachment-parts.js';
 import { getCapabilities } from '../../src/models/known-models.js';
-import { makerOf, readStoredItems } from '../../src/models/openai/replayed-items.js';
+import { getMaker, readStoredItems } from '../../src/models/openai/replayed-items.js';
 
 const FAST = { againMs: [1] };
 const sha256 = sha256Hex('whole');
@@ -104,7 +104,7 @@ describe('what a model adapter cannot read is the fault of the storage', () => {
   });
 
   test('for what a provider wants back', async () => {
-    const from = makerOf({ baseUrl: 'http://x', model: 'm' });
+    const from = getMaker({ baseUrl: 'http://x', model: 'm' });
     const messages = [{ role: 'assistant', text: '', provider: { from, blob } }] as const;
     const failure = await failureOf(() => readStoredItems({ ...request, messages, files }, from));
     expect(findStorageFault(failure)).toMatchObject({

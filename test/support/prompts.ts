@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
 import type { Message } from '../../src/core/transcript/messages.js';
-import { wireRequest } from '../../src/models/openai/chat/request.js';
+import { createChatRequest } from '../../src/models/openai/chat/request.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 
 /** The transcript as it goes over the wire, without the system message. */
 function wired(messages: readonly Message[]): readonly unknown[] {
-  const request = wireRequest(
+  const request = createChatRequest(
     { model: '', instructions: 'x', messages, tools: [], toolChoice: 'auto', settings: {} },
     { stream: false },
   );

@@ -1,6 +1,6 @@
 import { CLOSING_INSTRUCTION } from '../../core/compose.js';
 import { isObject, parseJson } from '../../core/json.js';
-import { keyOfDocument } from '../../core/documents.js';
+import { parseDocumentKey } from '../../core/documents.js';
 import type { PromptMessage } from '../../core/transcript/messages.js';
 
 /** The part of a prompt that the demo model uses. */
@@ -37,7 +37,7 @@ export function readConversation(messages: readonly PromptMessage[]): DemoConver
 
 /** The closing instruction and retrieved documents are user messages too, but ask nothing. */
 function isQuestion({ role, text }: PromptMessage): boolean {
-  return role === 'user' && text !== CLOSING_INSTRUCTION && keyOfDocument(text) === null;
+  return role === 'user' && text !== CLOSING_INSTRUCTION && parseDocumentKey(text) === null;
 }
 
 /** The engine reports a failure as `{"error":{"type","message"}}`. */

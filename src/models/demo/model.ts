@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { tellSafely, tellWhole } from '../deltas.js';
-import { estimateUsage } from '../estimate.js';
+import { createEmitter, emitReply } from '../deltas.js';
+import { estimateUsage } from '../usage-estimate.js';
 import { ModelError } from '../model-error.js';
 import type { Model, ModelReply, ModelRequest } from '../model.js';
 import { readConversation } from './conversation.js';
@@ -30,7 +30,7 @@ export function demoModel({ delayMs = 0 }: DemoModelOptions = {}): Model {
     async call(request, { signal, onDelta }) {
       await pause(delayMs, signal);
       const reply = createReply(request);
-      tellWhole(reply, tellSafely(onDelta));
+      emitReply(reply, createEmitter(onDelta));
       return reply;
     },
   };

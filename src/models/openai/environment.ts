@@ -4,12 +4,31 @@ import { ModelError } from '../model-error.js';
 import { openAiModel, type OpenAiModelOptions } from './model.js';
 
 export interface EnvironmentModelOptions extends Omit<OpenAiModelOptions, 'apiKey' | 'baseUrl'> {
-  /** Where to look for a model server on this machine when nothing is set; default: the usual ports. */
+  /** The local model servers to look for if no variable is set; default: the usual ports. */
   readonly localServers?: readonly LocalServer[];
 }
 
-/** Rejects each call, sends nothing, and names what to set. */
-function modelWithoutProvider(localServers: readonly LocalServer[] | undefined): Model {
+/**
+ * Creates the model that OPENAI_API_KEY and OPENAI_BASE_URL name. With neither set, it never sends a
+ * request: each call rejects with a `ModelError` of kind `credentials`.
+ */
+export function openAiModelFromEnvironment(
+  environment: Readonly<Record<string, string | undefined>>,
+  { localServers, ...options }: EnvironmentModelOptions = {},
+): Model {
+  const apiKey = environment['OPENAI_API_KEY']?.trim() ?? '';
+  const baseUrl = environment['OPENAI_BASE_URL']?.trim() ?? '';
+  if (apiKey === '' && baseUrl === '') return createModelWithoutProvider(localServers);
+  return openAiModel({
+    variable: (name) => environment[name],
+    ...options,
+    ...(apiKey !== '' && { apiKey }),
+    ...(baseUrl !== '' && { baseUrl }),
+  });
+}
+
+/** Its error names the variables to set and, if one answers, a model server on this machine. */
+function createModelWithoutProvider(localServers: readonly LocalServer[] | undefined): Model {
   return {
     async call(_request, { signal }) {
       signal.throwIfAborted();
@@ -23,23 +42,4 @@ function modelWithoutProvider(localServers: readonly LocalServer[] | undefined):
       );
     },
   };
-}
-
-/**
- * The model that the environment names by `OPENAI_API_KEY` and `OPENAI_BASE_URL`. With neither,
- * no request is ever made: each call rejects with kind `credentials`.
- */
-export function openAiModelFromEnvironment(
-  environment: Readonly<Record<string, string | undefined>>,
-  { localServers, ...options }: EnvironmentModelOptions = {},
-): Model {
-  const apiKey = environment['OPENAI_API_KEY']?.trim() ?? '';
-  const baseUrl = environment['OPENAI_BASE_URL']?.trim() ?? '';
-  if (apiKey === '' && baseUrl === '') return modelWithoutProvider(localServers);
-  return openAiModel({
-    variable: (name) => environment[name],
-    ...options,
-    ...(apiKey !== '' && { apiKey }),
-    ...(baseUrl !== '' && { baseUrl }),
-  });
 }

@@ -1,165 +1,49 @@
-import { isObject } from '../../core/json.js';
-import { ModelError, type ModelErrorDetails, type ModelErrorKind } from '../model-error.js';
-import { retryAfterMs } from './retry-after.js';
 import { redactMessage } from '../../secrets/redact.js';
+import type { ModelReply } from '../model.js';
+import { ModelError, type ModelErrorDetails, type ModelErrorKind } from '../model-error.js';
 import { sample } from '../sample.js';
+import type { CallPlace, ReplySource } from './api.js';
+import { NO_IMAGES, readError, type ErrorReading, type ProviderError } from './read-error.js';
 
-/** Which call an error belongs to, for its message. */
-export interface CallPlace {
-  readonly baseUrl: string;
-  readonly model: string;
-  /** False when only a placeholder was sent. */
-  readonly hasKey: boolean;
-  /** Unix time in milliseconds. */
-  readonly now: () => number;
-}
-
-/** An error as the provider sent it: by status, in place of an answer, or within a stream. */
-export interface ProviderError {
-  readonly status?: number;
-  readonly headers: Headers;
-  /** The JSON that describes the error, or the text of a body that was no JSON. */
-  readonly error: unknown;
-}
-
-interface Reading {
-  readonly status: number | undefined;
-  readonly codes: readonly string[];
-  readonly text: string;
-}
-
-const QUOTA_CODES = new Set([
-  'insufficient_quota',
-  'billing_hard_limit_reached',
-  'billing_not_active',
-  'insufficient_balance',
-  'insufficient_credits',
-]);
-const CONTEXT_CODES = new Set(['context_length_exceeded', 'exceed_context_size_error']);
-const MODEL_CODES = new Set(['model_not_found', 'model_not_available']);
-const KEY_CODES = new Set(['invalid_api_key', 'authentication_error']);
-const FILTER_CODES = new Set([
-  'content_filter',
-  'content_policy_violation',
-  'ResponsibleAIPolicyViolation',
-  'bio_policy',
-  'image_content_policy_violation',
-]);
-
-/** An error without a status, by what its code says: the request itself is at fault. */
-const REQUEST_CODE =
-  /^(invalid_(request_error|prompt|image|base64)|image_|unsupported_|empty_image|failed_to_download_image)/;
-
-const QUOTA_TEXT =
-  /insufficient (balance|credits)|credit balance is too low|out of credits|billing hard limit/i;
-const KEY_TEXT = /api[ _]key (is )?(not valid|invalid|missing|required)|(invalid|no) api[ _]key/i;
-const MODEL_TEXT =
-  /invalid model|model\b.{0,80}(not found|does not exist|not exist|is not supported)/i;
-
-const RETRYABLE = new Set([408, 409, 425, 429]);
-
-function isRetryable(status: number): boolean {
-  return RETRYABLE.has(status) || status >= 500;
-}
-
-function messageOf(error: unknown): string {
-  if (typeof error === 'string') return error;
-  if (!isObject(error)) return '';
-  const message = [error['message'], error['detail']].find((part) => typeof part === 'string');
-  // A router wraps what the model's own server said.
-  const metadata = isObject(error['metadata']) ? error['metadata']['raw'] : undefined;
-  const text = message ?? JSON.stringify(error);
-  return typeof metadata === 'string' ? `${text} ${metadata}` : text;
-}
-
-function read({ status, error }: ProviderError): Reading {
-  if (!isObject(error)) return { status, codes: [], text: messageOf(error) };
-  const inner = isObject(error['innererror']) ? error['innererror']['code'] : undefined;
-  const code = error['code'];
-  const numeric = typeof code === 'number' && code >= 400 && code < 600 ? code : undefined;
+/**
+ * Returns the reply if the provider's content filter refused the prompt: a reply with finish
+ * `filtered`. Throws a `ModelError` for every other error of the provider.
+ */
+export function replyToError(failure: ProviderError, place: CallPlace): ModelReply {
+  if (!readError(failure).isFiltered) {
+    throw redirectError(failure, place) ?? providerError(failure, place);
+  }
+  const requestId = getRequestId(failure.headers);
   return {
-    status: status ?? numeric,
-    codes: [code, error['type'], inner].filter((item) => typeof item === 'string'),
-    text: messageOf(error),
+    text: '',
+    calls: [],
+    finish: 'filtered',
+    ...(requestId !== undefined && { requestId }),
   };
 }
 
-/** Said by servers whose model cannot see; some of them with a status that would be tried again. */
-const NO_IMAGES_TEXT =
-  /images? (input|url)s? (is |are )?(not supported|unsupported)|image_url\W.{0,40}(not supported|only supported)|unsupported content part type\W{1,4}image_url|(does not|doesn't|that) support (image|vision)|not a multimodal model/i;
-
-function saysNoImages({ status = 400, text }: Reading): boolean {
-  return status >= 400 && NO_IMAGES_TEXT.test(text);
+/** Creates the `ModelError` for an error that the provider sent. */
+export function providerError(failure: ProviderError, place: CallPlace): ModelError {
+  const reading = readError(failure);
+  const { kind, type, status } = reading;
+  const text = sample(reading.text);
+  return new ModelError(
+    `${status ?? 'Error'} from ${place.baseUrl}: ${getAdvice(reading, place)}${text === '' ? '' : `. It said: ${text}`}`,
+    createDetails({ kind, type }, failure.headers, {
+      status,
+      retryAfterMs: retryAfterMs(failure.headers, place.now()),
+    }),
+  );
 }
 
-function has(reading: Reading, codes: ReadonlySet<string>): boolean {
-  return reading.codes.some((code) => codes.has(code));
-}
-
-function isQuota(reading: Reading): boolean {
-  const { status = 429, text } = reading;
-  if (has(reading, QUOTA_CODES) || status === 402) return true;
-  return (status === 400 || status === 403 || status === 429) && QUOTA_TEXT.test(text);
-}
-
-function isContextTooLong(reading: Reading): boolean {
-  const { status = 400, text } = reading;
-  if (has(reading, CONTEXT_CODES) || status === 413) return true;
-  if (status === 429) return saysRequestTooLarge(text);
-  return (status === 400 || status === 422 || status >= 500) && saysContextTooLong(text);
-}
-
-function kindOf(reading: Reading, shouldRetry: string | null): ModelErrorKind {
-  const { status, text } = reading;
-  if (isQuota(reading)) return 'quota';
-  if (isContextTooLong(reading)) return 'context_too_long';
-  if (saysNoImages(reading)) return 'request';
-  if (shouldRetry === 'true') return 'retry';
-  if (has(reading, MODEL_CODES) || status === 404) return 'model';
-  if (has(reading, KEY_CODES) || status === 401 || status === 403) return 'credentials';
-  if (status === undefined) {
-    return reading.codes.some((code) => REQUEST_CODE.test(code)) ? 'request' : 'retry';
-  }
-  if (isRetryable(status)) return shouldRetry === 'false' ? 'request' : 'retry';
-  if (status === 400 && KEY_TEXT.test(text)) return 'credentials';
-  if (status === 400 && MODEL_TEXT.test(text)) return 'model';
-  return 'request';
-}
-
-function typeOf(kind: ModelErrorKind, reading: Reading): string {
-  const { status, codes } = reading;
-  switch (kind) {
-    case 'quota':
-      return 'insufficient_quota';
-    case 'context_too_long':
-      return 'context_length_exceeded';
-    case 'model':
-      return 'model_not_found';
-    case 'credentials':
-      return status === 403 ? 'forbidden' : 'unauthorized';
-    case 'retry':
-      if (status === undefined) {
-        return codes.includes('rate_limit_exceeded') ? 'rate_limit' : 'stream_error';
-      }
-      return status === 429 ? 'rate_limit' : `http_${status}`;
-    case 'request':
-    case 'empty':
-      if (saysNoImages(reading)) return 'no_images';
-      return codes.find((code) => /^\w{1,40}$/.test(code)) ?? `http_${status ?? 400}`;
-  }
-}
-
-function advice(
-  kind: ModelErrorKind,
-  { place, reading }: { place: CallPlace; reading: Reading },
-): string {
+function getAdvice({ kind, type }: ErrorReading, place: CallPlace): string {
   switch (kind) {
     case 'quota':
       return 'the account has no quota left; add credit there';
     case 'credentials':
       return place.hasKey
         ? 'the key was refused; set OPENAI_API_KEY for the worker to one that is valid there'
-        : 'it wants a key; set OPENAI_API_KEY for the worker';
+        : 'it requires a key; set OPENAI_API_KEY for the worker';
     case 'model':
       return `no model "${place.model}" there; name one of GET ${place.baseUrl}/models, or correct OPENAI_BASE_URL`;
     case 'context_too_long':
@@ -168,85 +52,95 @@ function advice(
       return 'no answer for now';
     case 'request':
     case 'empty':
-      return saysNoImages(reading)
+      return type === NO_IMAGES
         ? `the model "${place.model}" takes no images; name one that does, or leave them out`
         : 'the request was refused';
   }
 }
 
-export function requestIdOf(headers: Headers): string | undefined {
-  const id = headers.get('x-request-id') ?? headers.get('request-id') ?? undefined;
-  return id === undefined ? undefined : redactMessage(id).slice(0, 200);
+/**
+ * Creates the `ModelError` for a redirect; returns null for any other status. Redirects are not
+ * followed: the key and the conversation are only for the provider that was named.
+ */
+function redirectError({ status, headers }: ProviderError, place: CallPlace): ModelError | null {
+  if (status === undefined || status < 300 || status > 399) return null;
+  const target = getOrigin(headers.get('location') ?? '', place.baseUrl);
+  return new ModelError(
+    `${status} from ${place.baseUrl}: expected an answer, got a redirect to ${target}, which is not followed; ` +
+      'if that is the provider, set OPENAI_BASE_URL to its address',
+    createDetails({ kind: 'model', type: 'redirected' }, headers, { status }),
+  );
 }
 
-/** What the provider said in words, and the parameter that it names, if any. */
-export function saidBy({ error }: ProviderError): {
-  readonly text: string;
-  readonly param: string;
-} {
-  const param = isObject(error) ? error['param'] : undefined;
-  return { text: messageOf(error), param: typeof param === 'string' ? param : '' };
+/** Without path and query, which may hold a token. */
+function getOrigin(location: string, base: string): string {
+  if (!URL.canParse(location, base)) return 'nowhere';
+  const { origin, protocol } = new URL(location, base);
+  return origin === 'null' ? protocol : origin;
 }
 
-/** True when the provider's filter refused the prompt: an outcome, not an error. */
-export function isContentFilter(failure: ProviderError): boolean {
-  return has(read(failure), FILTER_CODES);
+/** Creates the `ModelError` for an answer that cannot be used, with a sample of the provider's `text`. */
+export function unusableAnswer(
+  source: ReplySource,
+  problem: {
+    readonly kind?: ModelErrorKind;
+    readonly type: string;
+    /** What the provider did, after its address. */
+    readonly what: string;
+    readonly text: string;
+  },
+): ModelError {
+  const { kind = 'retry', type, what } = problem;
+  const text = sample(problem.text);
+  return new ModelError(
+    `${source.place.baseUrl} ${what}${text === '' ? '' : `: ${text}`}`,
+    createDetails({ kind, type }, source.headers),
+  );
 }
 
-/** Details with the optional ones left out where unknown. */
-export function detailsFrom(
+function createDetails(
   details: Pick<ModelErrorDetails, 'kind' | 'type'>,
   headers: Headers,
-  rest: { status?: number | undefined; retryAfterMs?: number | undefined } = {},
+  optional: { status?: number | undefined; retryAfterMs?: number | undefined } = {},
 ): ModelErrorDetails {
-  const requestId = requestIdOf(headers);
+  const requestId = getRequestId(headers);
   return {
     ...details,
-    ...(rest.status !== undefined && { status: rest.status }),
-    ...(rest.retryAfterMs !== undefined && { retryAfterMs: rest.retryAfterMs }),
+    ...(optional.status !== undefined && { status: optional.status }),
+    ...(optional.retryAfterMs !== undefined && { retryAfterMs: optional.retryAfterMs }),
     ...(requestId !== undefined && { requestId }),
   };
 }
 
-/** The `ModelError` for an error that the provider sent. */
-export function providerError(failure: ProviderError, place: CallPlace): ModelError {
-  const reading = read(failure);
-  const kind = kindOf(reading, failure.headers.get('x-should-retry'));
-  const status = reading.status === undefined ? 'Error' : String(reading.status);
-  const said = sample(reading.text);
-  return new ModelError(
-    `${status} from ${place.baseUrl}: ${advice(kind, { place, reading })}${said === '' ? '' : `. It said: ${said}`}`,
-    detailsFrom({ kind, type: typeOf(kind, reading) }, failure.headers, {
-      status: reading.status,
-      retryAfterMs: retryAfterMs(failure.headers, place.now()),
-    }),
-  );
+export function getRequestId(headers: Headers): string | undefined {
+  const id = headers.get('x-request-id') ?? headers.get('request-id') ?? undefined;
+  return id === undefined ? undefined : redactMessage(id).slice(0, 200);
 }
+
+/** The longest wait that a provider can impose. */
+export const LONGEST_WAIT_MS = 600_000;
 
 /**
- * How servers say in free text that the prompt is larger than the model's window; only OpenAI and
- * a few others send a code for it.
+ * Returns the milliseconds that the provider asks to wait, at most `LONGEST_WAIT_MS`: `retry-after-ms`,
+ * else `retry-after` in seconds or as a date. Returns undefined if neither can be read.
  */
-const PHRASES: readonly RegExp[] = [
-  /maximum (context|prompt) length/i,
-  /context[_ ](length|window|size)[_ ]exceeded/i,
-  /(exceed|overflow|larger than|greater than|longer than).{0,60}context[_ ](window|length|size)/i,
-  /context[_ ](window|length|size).{0,60}(exceed|overflow|too (long|small))/i,
-  /(prompt|input) is too long/i,
-  /(prompt|input).{0,60}exceeds the maximum/i,
-  /reduce the length of (the|your) (messages|prompt)/i,
-  /too many (input |prompt )?tokens(?! per)/i,
-  /token limit exceeded|exceed\w{0,9} (the )?(model )?token limit/i,
-];
-
-/** Said with 413, and with 429 when a single request is larger than a minute's allowance: waiting does not help. */
-const TOO_LARGE = /request (entity )?too large/i;
-
-/** True when the provider's text says that the prompt does not fit the model. */
-export function saysContextTooLong(text: string): boolean {
-  return PHRASES.some((phrase) => phrase.test(text));
+export function retryAfterMs(headers: Headers, now: number): number | undefined {
+  const asked = readRetryAfter(headers, now);
+  return asked === undefined ? undefined : Math.min(Math.ceil(asked), LONGEST_WAIT_MS);
 }
 
-function saysRequestTooLarge(text: string): boolean {
-  return TOO_LARGE.test(text);
+const NUMBER = /^\d+(\.\d+)?$/;
+/** The forms of HTTP and of ISO 8601; `Date.parse` alone would read a date into nearly any text. */
+const DATE = /GMT$|^\d{4}-\d{2}-\d{2}T/;
+
+function readRetryAfter(headers: Headers, now: number): number | undefined {
+  const milliseconds = headers.get('retry-after-ms')?.trim() ?? '';
+  if (NUMBER.test(milliseconds)) return Number(milliseconds);
+  const text = headers.get('retry-after')?.trim() ?? '';
+  if (NUMBER.test(text)) return Number(text) * 1000;
+  const until = DATE.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(until)) return undefined;
+  // The provider's own clock if it sends it: ours may be minutes off.
+  const sent = Date.parse(headers.get('date') ?? '');
+  return Math.max(0, until - (Number.isNaN(sent) ? now : sent));
 }

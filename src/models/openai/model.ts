@@ -5,7 +5,7 @@ import { createEmitter } from '../deltas.js';
 import { getCapabilities } from '../known-models.js';
 import type { Model, ModelContext, ModelReply, ModelRequest } from '../model.js';
 import { ModelError } from '../model-error.js';
-import type { Parameter } from '../parameters.js';
+import type { RequestParameter } from '../parameters.js';
 import { sample } from '../sample.js';
 import { readAnswer } from './answer.js';
 import type { CallPlace, OpenAiApi } from './api.js';
@@ -144,7 +144,7 @@ async function performCall(
 interface Exchange {
   send(request: ModelRequest): Promise<ModelReply>;
   /** Returns the parameter that the server refused with this error; null if it has another reason. */
-  findRefused(error: unknown, request: ModelRequest): Parameter | null;
+  findRefused(error: unknown, request: ModelRequest): RequestParameter | null;
 }
 
 /**
@@ -155,7 +155,7 @@ interface Exchange {
 async function retryWithoutParameter(
   exchange: Exchange,
   request: ModelRequest,
-  dropped: readonly Parameter[] = [],
+  dropped: readonly RequestParameter[] = [],
 ): Promise<ModelReply> {
   try {
     const reply = await exchange.send(request);

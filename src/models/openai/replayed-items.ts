@@ -5,36 +5,33 @@ import type { ModelRequest } from '../model.js';
 import { ModelError } from '../model-error.js';
 import { sample } from '../sample.js';
 
-type Assistant = Extract<PromptMessage, { readonly role: 'assistant' }>;
+export type AssistantMessage = Extract<PromptMessage, { readonly role: 'assistant' }>;
 
 /** The items of a request's messages that lie in blobs, by the blob's SHA-256. */
 export type StoredItems = ReadonlyMap<string, readonly JsonObject[]>;
 
-/** Whose items go back with a request; null: nobody's. */
-export interface Returning {
+/** Which provider items go back with the messages of a request. */
+export interface Replay {
+  /** Only items of this maker; null: none. */
   readonly from: string | null;
   readonly stored: StoredItems;
 }
 
-/** Nothing goes back. */
-export const NOTHING_BACK: Returning = { from: null, stored: new Map() };
+export const NO_REPLAY: Replay = { from: null, stored: new Map() };
 
 /**
- * Names who made items: what one model has encrypted, another cannot read. `api`: the protocol, where
- * it is not the Responses API, for each has a form of its own.
+ * Returns the name of the maker of items: one model cannot read what another has encrypted. `api` is
+ * given for Chat Completions, whose items have another form than those of Responses.
  */
-export function makerOf(
-  { baseUrl, model }: { baseUrl: string; model: string },
-  api?: 'chat',
-): string {
+export function getMaker({ baseUrl, model }: { baseUrl: string; model: string }, api?: 'chat') {
   const name = api === undefined ? '' : `${api}\n`;
   return sha256Hex(`${name}${baseUrl}\n${model}`).slice(0, 16);
 }
 
-/** What goes back with a message; undefined where it has nothing, or it is another's. */
-export function itemsFrom(
-  { provider }: Assistant,
-  { from, stored }: Returning,
+/** Returns the items that go back with a message; undefined if it has none, or another maker's. */
+export function getReplayedItems(
+  { provider }: AssistantMessage,
+  { from, stored }: Replay,
 ): readonly JsonObject[] | undefined {
   if (provider === undefined || provider.from !== from) return undefined;
   const { items, blob } = provider;
@@ -50,7 +47,7 @@ export async function readStoredItems(
     const provider = message.role === 'assistant' ? message.provider : undefined;
     return provider?.blob && provider.from === from ? [provider.blob] : [];
   });
-  const read = blobs.map(async (blob) => {
+  const pairs = blobs.map(async (blob) => {
     const text = await files?.(blob).catch((error: unknown) => {
       throw unreadable(error instanceof Error ? error.message : String(error), error);
     });
@@ -59,10 +56,10 @@ export async function readStoredItems(
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- content-addressed, made by us
     return [blob.sha256, items as readonly JsonObject[]] as const;
   });
-  return new Map(await Promise.all(read));
+  return new Map(await Promise.all(pairs));
 }
 
-function unreadable(why: string, cause?: unknown): ModelError {
-  const message = `What the model's provider wants back of an earlier reply cannot be read: ${sample(why)}`;
+function unreadable(reason: string, cause?: unknown): ModelError {
+  const message = `The provider's items of an earlier reply cannot be read: ${sample(reason)}`;
   return new ModelError(message, { kind: 'retry', type: 'items_unreadable' }, { cause });
 }

@@ -1,29 +1,30 @@
 import { isObject } from '../../../core/json.js';
-import { readAttachments } from '../../attachments.js';
 import type { OpenAiApi } from '../api.js';
-import { refuseNative } from '../native-tools.js';
+import { readAttachments } from '../attachment-parts.js';
+import { refuseNativeTools } from '../native-tools.js';
+import { getMaker, readStoredItems } from '../replayed-items.js';
+import { listChatParameters } from './refusals.js';
 import { parseCompletion } from './reply.js';
-import { sentBy } from '../refusals.js';
-import { wireRequest } from './request.js';
-import { assembleStream } from './stream.js';
-import { makerOf, readStoredItems } from '../replayed-items.js';
+import { createChatRequest } from './request.js';
+import { assembleCompletion } from './stream.js';
 
-/** Chat Completions: what nearly every server speaks. */
+/** Chat Completions, which nearly every server speaks. */
 export const chatApi: OpenAiApi = {
   path: '/chat/completions',
-  async preparation(request, { capabilities, baseUrl }) {
-    refuseNative(request, "its entry in `models` of the config needs api: 'responses'");
-    const from = makerOf({ baseUrl, model: request.model }, 'chat');
+  async prepare(request, { capabilities, baseUrl }) {
+    refuseNativeTools(request, "its entry in `models` of the config needs api: 'responses'");
+    const from = getMaker({ baseUrl, model: request.model }, 'chat');
     const [data, stored] = await Promise.all([
       readAttachments(request, capabilities),
       readStoredItems(request, from),
     ]);
-    return (asked, { stream }) => {
-      const body = wireRequest(asked, { stream, capabilities, data, returning: { from, stored } });
-      return { body, sent: () => sentBy(asked, body) };
+    return (attempt, { stream }) => {
+      const replay = { from, stored };
+      const body = createChatRequest(attempt, { stream, capabilities, data, replay });
+      return { body, sent: () => listChatParameters(attempt, body) };
     };
   },
   isAnswer: (value) => isObject(value) && Array.isArray(value['choices']),
   read: parseCompletion,
-  assemble: (tell) => assembleStream(tell),
+  assemble: (emit) => assembleCompletion(emit),
 };

@@ -1,76 +1,88 @@
 import type { JsonObject } from '../../../core/json.js';
 import type { PromptMessage } from '../../../core/transcript/messages.js';
-import { attachedPart, type AttachedData, type WirePart } from '../../attachments.js';
 import type { RoleOrder, SystemRole } from '../../capabilities.js';
-import { echoesOf } from '../provider-fields.js';
-import { alternating } from './alternate-roles.js';
-import type { Returning } from '../replayed-items.js';
+import { createPart, type AttachedData, type ContentPart } from '../attachment-parts.js';
+import type { Replay } from '../replayed-items.js';
+import { alternateRoles } from './alternate-roles.js';
+import { getProviderFields } from './provider-fields.js';
 
-interface WireCall {
+/** A message in the form of Chat Completions. */
+export type ChatMessage =
+  | { readonly role: 'system' | 'developer'; readonly content: string }
+  | { readonly role: 'user'; readonly content: string | readonly ContentPart[] }
+  | {
+      readonly role: 'assistant';
+      readonly content: string | null;
+      readonly reasoning_content?: string;
+      readonly tool_calls?: readonly ChatCall[];
+    }
+  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string };
+
+interface ChatCall {
   readonly id: string;
   readonly type: 'function';
   readonly function: { readonly name: string; readonly arguments: string };
   readonly extra_content?: JsonObject;
 }
 
-/** A message as Chat Completions takes it. */
-export type WireMessage =
-  | { readonly role: 'system' | 'developer'; readonly content: string }
-  | { readonly role: 'user'; readonly content: string | readonly WirePart[] }
-  | {
-      readonly role: 'assistant';
-      readonly content: string | null;
-      readonly reasoning_content?: string;
-      readonly tool_calls?: readonly WireCall[];
-    }
-  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string };
-
-function userContent(
-  { text, attachments = [] }: Extract<PromptMessage, { role: 'user' }>,
-  data: AttachedData,
-): string | readonly WirePart[] {
-  if (attachments.length === 0) return text;
-  const said: readonly WirePart[] = text === '' ? [] : [{ type: 'text', text }];
-  return [...said, ...attachments.map((attachment) => attachedPart(attachment, data))];
-}
-
-interface Wiring {
+interface References {
   readonly data: AttachedData;
-  readonly returning: Returning;
+  readonly replay: Replay;
 }
 
-function wireMessage(message: PromptMessage, { data, returning }: Wiring): WireMessage {
+/** Writes instructions and messages for Chat Completions. */
+export function createChatMessages(
+  prompt: { readonly instructions: string; readonly messages: readonly PromptMessage[] },
+  options: { readonly role: SystemRole; readonly order: RoleOrder } & References,
+): readonly ChatMessage[] {
+  const { role, order } = options;
+  const written = prompt.messages.map((message) => createMessage(message, options));
+  const messages = order === 'alternating' ? alternateRoles(written) : written;
+  if (role === 'user') return prependInstructions(prompt.instructions, messages);
+  return [{ role, content: prompt.instructions }, ...messages];
+}
+
+function createMessage(message: PromptMessage, { data, replay }: References): ChatMessage {
   switch (message.role) {
     case 'user':
-      return { role: 'user', content: userContent(message, data) };
+      return { role: 'user', content: createUserContent(message, data) };
     case 'tool':
       return { role: 'tool', tool_call_id: message.callId, content: message.text };
     case 'assistant': {
-      const echoes = echoesOf(message, returning);
-      const calls = (message.calls ?? []).map((call, index): WireCall => ({
+      const fields = getProviderFields(message, replay);
+      const calls = (message.calls ?? []).map((call, index): ChatCall => ({
         id: call.id,
         type: 'function',
         function: { name: call.name, arguments: call.arguments },
-        ...echoes.calls.get(index),
+        ...fields.calls.get(index),
       }));
       if (calls.length === 0) return { role: 'assistant', content: message.text };
       return {
         role: 'assistant',
         content: message.text === '' ? null : message.text,
-        ...echoes.message,
+        ...fields.message,
         tool_calls: calls,
       };
     }
   }
 }
 
-/** Templates without a system role mostly want user and assistant in turn, so the two become one message. */
-function beginningWith(
+function createUserContent(
+  { text, attachments = [] }: Extract<PromptMessage, { role: 'user' }>,
+  data: AttachedData,
+): string | readonly ContentPart[] {
+  if (attachments.length === 0) return text;
+  const words: readonly ContentPart[] = text === '' ? [] : [{ type: 'text', text }];
+  return [...words, ...attachments.map((attachment) => createPart(attachment, data))];
+}
+
+/** Chat templates without a system role mostly require alternating roles, so both become one message. */
+function prependInstructions(
   instructions: string,
-  [first, ...rest]: readonly WireMessage[],
-): readonly WireMessage[] {
+  [first, ...rest]: readonly ChatMessage[],
+): readonly ChatMessage[] {
   if (first?.role !== 'user') {
-    const own: WireMessage = { role: 'user', content: instructions };
+    const own: ChatMessage = { role: 'user', content: instructions };
     return first === undefined ? [own] : [own, first, ...rest];
   }
   const content =
@@ -78,16 +90,4 @@ function beginningWith(
       ? `${instructions}\n\n${first.content}`
       : [{ type: 'text' as const, text: instructions }, ...first.content];
   return [{ role: 'user', content }, ...rest];
-}
-
-/** Instructions and messages in the wire format. */
-export function wireMessages(
-  prompt: { readonly instructions: string; readonly messages: readonly PromptMessage[] },
-  how: { readonly role: SystemRole; readonly order: RoleOrder } & Wiring,
-): readonly WireMessage[] {
-  const { role } = how;
-  const said = prompt.messages.map((message) => wireMessage(message, how));
-  const messages = how.order === 'alternating' ? alternating(said) : said;
-  if (role === 'user') return beginningWith(prompt.instructions, messages);
-  return [{ role, content: prompt.instructions }, ...messages];
 }

@@ -1,31 +1,16 @@
 import { isObject } from '../../../core/json.js';
-import { untold, type Tell } from '../../deltas.js';
-import { MOST_LOGPROBS } from '../logprobs.js';
+import { ignoreDeltas, type EmitDelta } from '../../deltas.js';
 import type { StreamAssembly } from '../api.js';
-import { textOf } from './reply.js';
-import { usageIn } from '../usage.js';
-import { createReplyMeter } from '../../reply-limits.js';
-import { assembleCalls } from '../../stream-calls.js';
+import { joinText } from '../content.js';
+import { MOST_LOGPROBS } from '../logprobs.js';
+import { createReplyMeter } from '../reply-limits.js';
+import { findUsage } from '../usage.js';
+import { assembleCalls } from './stream-calls.js';
 
-/** Null, nothing and, of some servers, the words for it stand for an answer that goes on. */
-function isReason(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== '' && value !== 'null';
-}
-
-/** A list, or as of TGI the one call itself. */
-function piecesOf(calls: unknown): readonly unknown[] {
-  return Array.isArray(calls) ? calls : [calls];
-}
-
-/** Servers differ in the name of what a model thinks; it is no part of the reply. */
-function reasoningIn(delta: Record<string, unknown>): string {
-  return textOf(delta['reasoning_content']) || textOf(delta['reasoning']);
-}
-
-/** Gathers the chunks of a stream into the shape of a completion that was sent whole. */
-export function assembleStream(tell: Tell = untold): StreamAssembly {
+/** Assembles the chunks of a stream into a completion as it is sent without streaming. */
+export function assembleCompletion(emit: EmitDelta = ignoreDeltas): StreamAssembly {
   const meter = createReplyMeter();
-  const assembly = assembleCalls(tell, meter);
+  const assembly = assembleCalls(emit, meter);
   const { calls } = assembly;
   let content = '';
   let reasoning = '';
@@ -38,26 +23,27 @@ export function assembleStream(tell: Tell = untold): StreamAssembly {
     add(chunk) {
       meter.event();
       if (!isObject(chunk)) return;
-      usage = usageIn(chunk) ?? usage;
+      usage = findUsage(chunk) ?? usage;
       const choice: unknown = Array.isArray(chunk['choices']) ? chunk['choices'][0] : undefined;
       if (!isObject(choice)) return;
       if (isReason(choice['finish_reason'])) reason = choice['finish_reason'];
-      const told = isObject(choice['logprobs']) ? choice['logprobs']['content'] : undefined;
-      if (Array.isArray(told) && logprobs.length < MOST_LOGPROBS) {
-        logprobs.push(...told.slice(0, MOST_LOGPROBS));
+      const tokens = isObject(choice['logprobs']) ? choice['logprobs']['content'] : undefined;
+      if (Array.isArray(tokens) && logprobs.length < MOST_LOGPROBS) {
+        logprobs.push(...tokens.slice(0, MOST_LOGPROBS));
       }
       const delta = isObject(choice['delta']) ? choice['delta'] : {};
-      const thought = reasoningIn(delta);
-      const kept = textOf(delta['reasoning_content']);
-      reasoning += kept;
-      if (thought !== '') tell({ type: 'reasoning', text: thought });
-      const said = textOf(delta['content']);
-      const refused = textOf(delta['refusal']);
-      meter.text(kept, said, refused);
-      content += said;
-      refusal += refused;
-      if (said + refused !== '') tell({ type: 'text', text: said + refused });
-      for (const piece of piecesOf(delta['tool_calls'])) assembly.add(piece);
+      const newReasoning = joinText(delta['reasoning_content']);
+      const newContent = joinText(delta['content']);
+      const newRefusal = joinText(delta['refusal']);
+      meter.text(newReasoning, newContent, newRefusal);
+      reasoning += newReasoning;
+      content += newContent;
+      refusal += newRefusal;
+      // Servers use either name; only `reasoning_content` may have to go back.
+      const shown = newReasoning || joinText(delta['reasoning']);
+      if (shown !== '') emit({ kind: 'reasoning', text: shown });
+      if (newContent + newRefusal !== '') emit({ kind: 'text', text: newContent + newRefusal });
+      for (const part of toList(delta['tool_calls'])) assembly.add(part);
     },
     isFinished: () => reason !== null,
     hasContent: () => content !== '' || refusal !== '' || calls.length > 0,
@@ -81,4 +67,14 @@ export function assembleStream(tell: Tell = untold): StreamAssembly {
       usage,
     }),
   };
+}
+
+/** While the answer goes on, the reason is null, missing, empty or, on some servers, the word null. */
+function isReason(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && value !== 'null';
+}
+
+/** TGI sends one call itself instead of a list. */
+function toList(calls: unknown): readonly unknown[] {
+  return Array.isArray(calls) ? calls : [calls];
 }

@@ -1,33 +1,27 @@
-import { isObject, type Json, type JsonObject } from '../../../core/json.js';
-import type { PromptMessage } from '../../../core/transcript/messages.js';
+import { isObject, type JsonObject } from '../../../core/json.js';
 import type { ModelReply } from '../../model.js';
-import type { ScreenCalls } from '../computer.js';
-import { itemsFrom, type Returning } from '../replayed-items.js';
+import { getReplayedItems, type AssistantMessage, type Replay } from '../replayed-items.js';
+import type { ScreenCalls } from './computer.js';
 
-/** Between the texts of two messages in one reply. */
+/** Separates the texts of two messages in one reply. */
 export const BETWEEN_MESSAGES = '\n\n';
 
-/** An item of a request or a reply. */
-export type Item = Readonly<Record<string, Json | undefined>>;
-
-type Assistant = Extract<PromptMessage, { readonly role: 'assistant' }>;
-
 /**
- * What of a reply goes back with later requests: its items in their order, where the transcript itself
- * has not all of it. Texts and calls are not kept twice: a message keeps the number of its characters,
- * a call its place. Undefined where texts and calls are all there is.
+ * Extracts the items of a reply that go back with later requests, in order. Texts and calls are in the
+ * transcript and are not stored twice: a message keeps its number of characters, a call its place.
+ * Returns undefined if the reply has nothing but texts and calls.
  */
-export function keptItems(output: readonly Item[], from: string): ModelReply['provider'] {
-  const wanted = output.filter(isReplayable);
-  const isPlain = wanted.every(
+export function extractItems(output: readonly JsonObject[], from: string): ModelReply['provider'] {
+  const replayable = output.filter(isReplayable);
+  const isPlain = replayable.every(
     ({ type, phase }) => type === 'function_call' || (type === 'message' && !phase),
   );
   if (isPlain) return undefined;
   let call = 0;
-  const items = wanted.map((item): JsonObject => {
+  const items = replayable.map((item): JsonObject => {
     if (item['type'] === 'message') {
       const { content, ...rest } = item;
-      return { ...rest, characters: textOfMessage(content).length };
+      return { ...rest, characters: joinMessageText(content).length };
     }
     if (item['type'] === 'computer_call') {
       const { call_id: _, ...rest } = item;
@@ -40,13 +34,13 @@ export function keptItems(output: readonly Item[], from: string): ModelReply['pr
   return { from, items };
 }
 
-/** What was thought and is neither shown nor encrypted lies with nobody when nothing is stored there. */
-function isReplayable({ type, encrypted_content: encrypted, content }: Item): boolean {
+/** Reasoning that is neither in the item nor encrypted would have to be stored at the provider. */
+function isReplayable({ type, encrypted_content: encrypted, content }: JsonObject): boolean {
   if (type !== 'reasoning') return true;
   return (typeof encrypted === 'string' && encrypted !== '') || Array.isArray(content);
 }
 
-export function textOfMessage(content: unknown): string {
+export function joinMessageText(content: unknown): string {
   const parts: readonly unknown[] = Array.isArray(content) ? content : [content];
   return parts
     .map((part) => {
@@ -56,38 +50,27 @@ export function textOfMessage(content: unknown): string {
     .join('');
 }
 
-/** An assistant's message as items: those of the provider where it is who made them. */
-export function assistantItems(
-  message: Assistant,
-  { screens, ...returning }: Returning & { readonly screens: ScreenCalls },
-): readonly Item[] {
-  const plain = [...said(message.text), ...(message.calls ?? []).map(calling)];
-  const items = itemsFrom(message, returning);
-  return items === undefined ? plain : followed(filled(message, { items, screens }));
+/** Writes an assistant message as items: with the provider's own, if this model made them. */
+export function createAssistantItems(
+  message: AssistantMessage,
+  { screens, replay }: { readonly screens: ScreenCalls; readonly replay: Replay },
+): readonly JsonObject[] {
+  const items = getReplayedItems(message, replay);
+  if (items !== undefined) {
+    return dropTrailingReasoning(restoreItems(message, { items, screens }));
+  }
+  return [...createMessageItem(message.text), ...(message.calls ?? []).map(createCallItem)];
 }
 
-function said(text: string): readonly Item[] {
-  return text === '' ? [] : [{ type: 'message', role: 'assistant', content: text }];
-}
-
-function calling(call: NonNullable<Assistant['calls']>[number]): Item {
-  return {
-    type: 'function_call',
-    call_id: call.id,
-    name: call.name,
-    arguments: call.arguments,
-  };
-}
-
-/** The kept items with the transcript's own texts and calls in their places. */
-function filled(
-  { text, calls = [] }: Assistant,
+/** Puts the transcript's texts and calls into the provider's items. */
+function restoreItems(
+  { text, calls = [] }: AssistantMessage,
   { items, screens }: { readonly items: readonly JsonObject[]; readonly screens: ScreenCalls },
-): readonly Item[] {
-  const texts = divided(text, items.filter(isMessage).map(charactersOf));
-  const named = new Set(items.map(({ call }) => call));
+): readonly JsonObject[] {
+  const texts = splitText(text, items.filter(isMessage).map(getCharacters));
+  const places = new Set(items.map(({ call }) => call));
   let at = 0;
-  const made = items.flatMap((item): readonly Item[] => {
+  const restored = items.flatMap((item): readonly JsonObject[] => {
     if (isMessage(item)) {
       const part = texts[at++] ?? '';
       if (part === '') return [];
@@ -98,27 +81,41 @@ function filled(
     const { call: index, ...rest } = item;
     const call = typeof index === 'number' ? calls[index] : undefined;
     if (item['type'] === 'computer_call' && call !== undefined) {
-      return [screens.has(call.id) ? { ...rest, call_id: call.id } : calling(call)];
+      return [screens.has(call.id) ? { ...rest, call_id: call.id } : createCallItem(call)];
     }
-    return call === undefined ? [] : [{ ...rest, ...calling(call) }];
+    return call === undefined ? [] : [{ ...rest, ...createCallItem(call) }];
   });
-  const left = calls.filter((_, index) => !named.has(index));
-  return [...(texts.length === 0 ? said(text) : []), ...made, ...left.map(calling)];
+  const others = calls.filter((_, index) => !places.has(index));
+  const message = texts.length === 0 ? createMessageItem(text) : [];
+  return [...message, ...restored, ...others.map(createCallItem)];
+}
+
+function createMessageItem(text: string): readonly JsonObject[] {
+  return text === '' ? [] : [{ type: 'message', role: 'assistant', content: text }];
+}
+
+function createCallItem(call: NonNullable<AssistantMessage['calls']>[number]): JsonObject {
+  return {
+    type: 'function_call',
+    call_id: call.id,
+    name: call.name,
+    arguments: call.arguments,
+  };
 }
 
 function isMessage({ type }: JsonObject): boolean {
   return type === 'message';
 }
 
-function charactersOf({ characters }: JsonObject): number {
+function getCharacters({ characters }: JsonObject): number {
   return typeof characters === 'number' ? characters : 0;
 }
 
-/** A text that was cut, or has a note of ours, cannot be divided any more: the first message has it all. */
-function divided(text: string, lengths: readonly number[]): readonly string[] {
-  const spoken = lengths.filter((length) => length > 0);
-  const between = BETWEEN_MESSAGES.length * Math.max(0, spoken.length - 1);
-  const whole = spoken.reduce((sum, length) => sum + length, between);
+/** Splits a text at the lengths of its messages. A text of another length goes to the first message. */
+function splitText(text: string, lengths: readonly number[]): readonly string[] {
+  const nonEmpty = lengths.filter((length) => length > 0);
+  const between = BETWEEN_MESSAGES.length * Math.max(0, nonEmpty.length - 1);
+  const whole = nonEmpty.reduce((sum, length) => sum + length, between);
   if (whole !== text.length) return lengths.map((_, index) => (index === 0 ? text : ''));
   let from = 0;
   return lengths.map((length) => {
@@ -128,8 +125,8 @@ function divided(text: string, lengths: readonly number[]): readonly string[] {
   });
 }
 
-/** What was thought belongs to what came of it; the API refuses it alone. */
-function followed(items: readonly Item[]): readonly Item[] {
+/** The API refuses reasoning that no message or call follows. */
+function dropTrailingReasoning(items: readonly JsonObject[]): readonly JsonObject[] {
   const last = items.findLastIndex(({ type }) => type !== 'reasoning');
   return items.slice(0, last + 1);
 }

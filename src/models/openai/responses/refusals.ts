@@ -1,32 +1,42 @@
 import { isObject } from '../../../core/json.js';
 import type { ModelRequest } from '../../model.js';
-import { named, SCHEMA_FAULT, setting, type Sent } from '../refusals.js';
+import { namedParameter, SCHEMA_FAULT, settingParameter, type SentParameter } from '../refusals.js';
 import type { ResponsesRequest } from './request.js';
 
-function sentFormat({ text }: ResponsesRequest): readonly Sent[] {
-  const format = text?.['format'];
-  if (!isObject(format)) return [];
-  const type = format['type'] === 'json_object' ? 'json_object' : 'json_schema';
-  const param = /^text(\.format)?/;
-  const whole: Sent = {
-    parameter: `response_format:${type}`,
-    param,
-    names:
-      'text\\.format|response[_ ]?formats?|json_schema|json_object|json mode|structured outputs?',
-    also: type === 'json_object' ? /contain the word\W{1,3}json/i : SCHEMA_FAULT,
+/** Lists the parameters of a Responses request that a server may refuse, in the order of the search. */
+export function listResponsesParameters(
+  request: ModelRequest,
+  body: ResponsesRequest,
+): readonly SentParameter[] {
+  const { tool_choice: choice, include, store, stream, top_logprobs: logprobs } = body;
+  const settings = Object.keys(request.settings).filter(
+    (name) => !['maxOutputTokens', 'nativeTools', 'include'].includes(name),
+  );
+  const isEncrypted = include?.includes('reasoning.encrypted_content') ?? false;
+  const encrypted: SentParameter = {
+    ...namedParameter('include', 'include'),
+    names: '\\binclude\\b|encrypted content',
   };
-  if (format['strict'] !== true) return [whole];
-  const strict: Sent = {
-    parameter: 'response_format:strict',
-    param,
-    names: '\\bstrict\\b',
-    also: SCHEMA_FAULT,
-  };
-  return [strict, whole];
+  return [
+    ...(stream ? [namedParameter('stream', 'stream(?:ing)?')] : []),
+    ...(isEncrypted ? [encrypted] : []),
+    ...providerItems(request),
+    ...responseFormat(body),
+    ...(logprobs === undefined ? [] : [namedParameter('logprobs', '(?:top_)?log_?probs')]),
+    ...(choice ? [namedParameter(`tool_choice:${choice}`, 'tool_?choice')] : []),
+    ...(store === false ? [namedParameter('store', 'store')] : []),
+    ...settings.map((name): SentParameter => ({ ...settingParameter(name), ...OWN_NAMES[name] })),
+  ];
 }
 
-/** What only replays what the model thought; refused where the key's organisation has changed, say. */
-function sentItems({ messages }: ModelRequest): readonly Sent[] {
+/** Settings that this API calls by another name. */
+const OWN_NAMES: Readonly<Record<string, { param: RegExp; names: string }>> = {
+  reasoning_effort: { param: /^reasoning(\.effort)?$/, names: 'reasoning[._]effort' },
+  verbosity: { param: /^text\.verbosity$/, names: '\\bverbosity\\b' },
+};
+
+/** Replayed items; refused, for example, after the organization of the key has changed. */
+function providerItems({ messages }: ModelRequest): readonly SentParameter[] {
   const hasItems = messages.some((one) => one.role === 'assistant' && one.provider !== undefined);
   if (!hasItems) return [];
   return [
@@ -39,34 +49,24 @@ function sentItems({ messages }: ModelRequest): readonly Sent[] {
   ];
 }
 
-/** What this API calls otherwise. */
-const OWN_NAMES: Readonly<Record<string, { param: RegExp; names: string }>> = {
-  reasoning_effort: { param: /^reasoning(\.effort)?$/, names: 'reasoning[._]effort' },
-  verbosity: { param: /^text\.verbosity$/, names: '\\bverbosity\\b' },
-};
-
-/** What of a request to the Responses API a server may refuse, in the order in which it is looked for. */
-export function sentInResponses(request: ModelRequest, wire: ResponsesRequest): readonly Sent[] {
-  const { tool_choice: choice, include, store, stream, top_logprobs: logprobs } = wire;
-  const settings = Object.keys(request.settings).filter(
-    (name) => !['maxOutputTokens', 'nativeTools', 'include'].includes(name),
-  );
-  const encrypted = include?.includes('reasoning.encrypted_content') ?? false;
-  return [
-    ...(stream ? [named('stream', 'stream(?:ing)?')] : []),
-    ...(encrypted
-      ? [
-          {
-            ...named('include', 'include'),
-            names: '\\binclude\\b|encrypted content',
-          } satisfies Sent,
-        ]
-      : []),
-    ...sentItems(request),
-    ...sentFormat(wire),
-    ...(logprobs === undefined ? [] : [named('logprobs', '(?:top_)?log_?probs')]),
-    ...(choice ? [named(`tool_choice:${choice}`, 'tool_?choice')] : []),
-    ...(store === false ? [named('store', 'store')] : []),
-    ...settings.map((name): Sent => ({ ...setting(name), ...OWN_NAMES[name] })),
-  ];
+function responseFormat({ text }: ResponsesRequest): readonly SentParameter[] {
+  const format = text?.['format'];
+  if (!isObject(format)) return [];
+  const type = format['type'] === 'json_object' ? 'json_object' : 'json_schema';
+  const param = /^text(\.format)?/;
+  const whole: SentParameter = {
+    parameter: `response_format:${type}`,
+    param,
+    names:
+      'text\\.format|response[_ ]?formats?|json_schema|json_object|json mode|structured outputs?',
+    also: type === 'json_object' ? /contain the word\W{1,3}json/i : SCHEMA_FAULT,
+  };
+  if (format['strict'] !== true) return [whole];
+  const strict: SentParameter = {
+    parameter: 'response_format:strict',
+    param,
+    names: '\\bstrict\\b',
+    also: SCHEMA_FAULT,
+  };
+  return [strict, whole];
 }

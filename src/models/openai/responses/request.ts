@@ -1,21 +1,34 @@
 import { isObject, type Json, type JsonObject } from '../../../core/json.js';
-import { reduceCapabilities, type ModelCapabilities } from '../../capabilities.js';
+import type { PromptMessage } from '../../../core/transcript/messages.js';
+import type { ModelCapabilities } from '../../capabilities.js';
 import type { ModelRequest, ModelTool } from '../../model.js';
 import { ModelError } from '../../model-error.js';
-import { truncationFor, withoutHandler, screenCalls, screenOutput } from './computer.js';
-import { type Item, assistantItems } from './items.js';
-import { instructionsOf, schemaName, type Terms } from '../chat/request.js';
+import { createPart, type AttachedData, type ContentPart } from '../attachment-parts.js';
 import { isStrictSchema } from '../is-strict-schema.js';
-import type { PromptMessage } from '../../../core/transcript/messages.js';
-import { attachedPart, type AttachedData, type WirePart } from '../attachment-parts.js';
-import type { Returning } from '../replayed-items.js';
+import { MOST_ALTERNATIVES } from '../logprobs.js';
+import type { Replay } from '../replayed-items.js';
+import {
+  composeInstructions,
+  createTerms,
+  isLeftOut,
+  selectTools,
+  toSchemaName,
+  type Terms,
+} from '../terms.js';
+import {
+  createScreenOutput,
+  findScreenCalls,
+  getTruncation,
+  listVisibleTools,
+} from './computer.js';
+import { createAssistantItems } from './items.js';
 
 /** The body of `POST /responses`. Settings stand beside these fields under their own names. */
 export interface ResponsesRequest {
   readonly model: string;
   readonly instructions?: string;
-  readonly input: readonly Item[];
-  readonly tools?: readonly Item[];
+  readonly input: readonly JsonObject[];
+  readonly tools?: readonly JsonObject[];
   readonly tool_choice?: 'auto' | 'required' | 'none';
   readonly text?: JsonObject;
   readonly top_logprobs?: number;
@@ -25,106 +38,128 @@ export interface ResponsesRequest {
   readonly stream?: true;
 }
 
-export interface ResponsesOptions extends Referred {
+/** What the messages of a request refer to. */
+interface References {
+  readonly data: AttachedData;
+  readonly replay: Replay;
+}
+
+export interface ResponsesOptions extends References {
   readonly stream: boolean;
   readonly capabilities: ModelCapabilities;
-  /** Tools that the provider executes, as they go out. */
-  readonly native?: readonly Item[];
+  /** The tools that the provider executes; default: none. */
+  readonly native?: readonly JsonObject[];
 }
 
-const MOST_ALTERNATIVES = 20;
-
-/** They would put the conversation, or the answer, where the run does not have it. */
-const NOT_OURS = ['previous_response_id', 'conversation', 'background', 'store', 'input', 'prompt'];
-
-/** Not strict: the API would make every property required, and perdure checks arguments itself. */
-function wireTool({ name, description, parameters }: ModelTool): Item {
-  return { type: 'function', name, description, parameters, strict: false };
+/**
+ * Writes a request for the Responses API. Equal messages give equal bytes. Nothing is stored at the
+ * provider, and nothing there is referred to: the whole conversation is sent each time, with the
+ * provider's own items of earlier replies.
+ */
+export function createResponsesRequest(
+  request: ModelRequest,
+  { capabilities, stream, native = [], data, replay }: ResponsesOptions,
+): ResponsesRequest {
+  const { without = [] } = request;
+  refuseStoredConversation(request.settings);
+  const terms = createTerms(request, capabilities);
+  const instructions = composeInstructions(request, terms);
+  const { settings, text } = translateSettings(request.settings, terms);
+  const format = createFormat(request, terms);
+  const from = without.includes('provider_items') ? null : replay.from;
+  return {
+    ...getTruncation(native),
+    ...settings,
+    model: request.model,
+    ...(instructions !== '' && { instructions }),
+    input: createInput(request.messages, { data, replay: { ...replay, from } }),
+    ...selectTools([...listVisibleTools(request).map(createTool), ...native], request, terms),
+    ...((format ?? Object.keys(text).length > 0) && {
+      text: { ...text, ...(format && { format }) },
+    }),
+    ...createInclude(request, terms),
+    ...(!without.includes('store') && { store: false }),
+    ...(stream && terms.accepts.streaming && { stream: true }),
+  };
 }
 
-function refuseNotOurs(settings: ModelRequest['settings']): void {
-  const found = NOT_OURS.find((name) => settings[name] !== undefined);
+/** Settings that would put the conversation, or the answer, where the run does not have it. */
+const STORED = ['previous_response_id', 'conversation', 'background', 'store', 'input', 'prompt'];
+
+function refuseStoredConversation(settings: ModelRequest['settings']): void {
+  const found = STORED.find((name) => settings[name] !== undefined);
   if (found === undefined) return;
   throw new ModelError(
-    `settings.${found}: the conversation is the run's own transcript, and nothing is kept at the provider; leave it out`,
+    `settings.${found}: the conversation is the run's own transcript, and nothing is stored at the provider; leave it out`,
     { kind: 'request', type: 'bad_setting' },
   );
 }
 
-/** Settings under the names of this API: an agent need not know which one its model is called by. */
-function wireSettings(
-  {
+/** Translates the settings that have other names in Chat Completions, so that agents need not know the API. */
+function translateSettings(
+  given: ModelRequest['settings'],
+  terms: Terms,
+): { readonly settings: JsonObject; readonly text: JsonObject } {
+  const {
     maxOutputTokens,
     nativeTools: _native,
+    include: _include,
     reasoning_effort: effort,
     verbosity,
     ...others
-  }: ModelRequest['settings'],
-  { takes, without }: Terms,
-): { readonly kept: JsonObject; readonly text: JsonObject } {
-  const leftOut = (name: string): boolean =>
-    without.includes(`settings.${name}`) ||
-    (!takes.temperature && (name === 'temperature' || name === 'top_p')) ||
-    (!takes.parallelTools && name === 'parallel_tool_calls');
-  const {
-    text,
-    include: _,
-    ...kept
-  } = Object.fromEntries(Object.entries(others).filter(([name]) => !leftOut(name)));
-  const reasoning = merged(kept['reasoning'], {
-    ...(effort !== undefined && !leftOut('reasoning_effort') && { effort }),
+  } = given;
+  const { text, ...settings } = Object.fromEntries(
+    Object.entries(others).filter(([name]) => !isLeftOut(name, terms)),
+  );
+  const reasoning = mergeObjects(settings['reasoning'], {
+    ...(effort !== undefined && !isLeftOut('reasoning_effort', terms) && { effort }),
   });
-  const said = { ...(verbosity !== undefined && !leftOut('verbosity') && { verbosity }) };
+  const ownText = mergeObjects(text, {
+    ...(verbosity !== undefined && !isLeftOut('verbosity', terms) && { verbosity }),
+  });
   return {
-    kept: {
-      ...kept,
+    settings: {
+      ...settings,
       ...(reasoning && { reasoning }),
       ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),
     },
-    text: merged(text, said) ?? {},
+    text: ownText ?? {},
   };
 }
 
-function merged(given: Json | undefined, own: JsonObject): JsonObject | undefined {
-  const both = { ...(isObject(given) && given), ...own };
-  return Object.keys(both).length === 0 ? undefined : both;
+/** Returns undefined if the result is empty. */
+function mergeObjects(given: Json | undefined, own: JsonObject): JsonObject | undefined {
+  const merged = { ...(isObject(given) && given), ...own };
+  return Object.keys(merged).length === 0 ? undefined : merged;
 }
 
-function wireTools(
-  request: ModelRequest,
-  { takes, without }: Terms,
-  native: readonly Item[],
-): Pick<ResponsesRequest, 'tools' | 'tool_choice'> {
-  const { toolChoice: wanted } = request;
-  const choice = wanted === 'required' && !takes.requiredToolChoice ? 'auto' : wanted;
-  const isRefused = without.includes(`tool_choice:${choice}`);
-  const all = [...withoutHandler(request).map(wireTool), ...native];
-  if (all.length === 0 || (choice === 'none' && isRefused)) return {};
-  return { tools: all, ...(!isRefused && { tool_choice: choice }) };
+/** Not strict: the API would require every property, and perdure checks arguments itself. */
+function createTool({ name, description, parameters }: ModelTool): JsonObject {
+  return { type: 'function', name, description, parameters, strict: false };
 }
 
-function wireFormat(
-  { responseFormat: wanted }: ModelRequest,
-  { takes, without }: Terms,
+function createFormat(
+  { responseFormat }: ModelRequest,
+  { accepts, without }: Terms,
 ): JsonObject | undefined {
-  if (wanted === undefined || takes.responseFormat === 'none') return undefined;
-  if (takes.responseFormat === 'json_object') return { type: 'json_object' };
-  const { schema } = wanted;
+  if (responseFormat === undefined || accepts.responseFormat === 'none') return undefined;
+  if (accepts.responseFormat === 'json_object') return { type: 'json_object' };
+  const { schema } = responseFormat;
   const strict = isStrictSchema(schema) && !without.includes('response_format:strict');
-  return { type: 'json_schema', name: schemaName(wanted), schema, strict };
+  return { type: 'json_schema', name: toSchemaName(responseFormat), schema, strict };
 }
 
-function wireInclude(
+function createInclude(
   request: ModelRequest,
-  { takes, without }: Terms,
+  { accepts, without }: Terms,
 ): Pick<ResponsesRequest, 'include' | 'top_logprobs'> {
   const given = request.settings['include'];
   const own = Array.isArray(given) ? given.filter((name: Json) => typeof name === 'string') : [];
-  const isTaken = takes.reasoningItems && !without.includes('include');
-  const logprobs = takes.logprobs ? request.logprobs : undefined;
+  const isReturned = accepts.reasoningItems && !without.includes('include');
+  const logprobs = accepts.logprobs ? request.logprobs : undefined;
   const include = new Set([
     ...own,
-    ...(isTaken ? ['reasoning.encrypted_content'] : []),
+    ...(isReturned ? ['reasoning.encrypted_content'] : []),
     ...(logprobs ? ['message.output_text.logprobs'] : []),
   ]);
   return {
@@ -133,44 +168,37 @@ function wireInclude(
   };
 }
 
-/**
- * The request as the Responses API takes it, as a function of nothing but its arguments: equal messages
- * give equal bytes. Nothing is stored at the provider, and nothing there is referred to: the whole
- * conversation goes out each time, with what the provider wants back of its own replies.
- */
-export function responsesRequest(
-  request: ModelRequest,
-  { capabilities, stream, native = [], ...referred }: ResponsesOptions,
-): ResponsesRequest {
-  const { without = [] } = request;
-  refuseNotOurs(request.settings);
-  const terms: Terms = { takes: reduceCapabilities(capabilities, without), without };
-  const instructions = instructionsOf(request, terms);
-  const { kept, text } = wireSettings(request.settings, terms);
-  const format = wireFormat(request, terms);
-  const from = without.includes('provider_items') ? null : referred.from;
-  return {
-    ...truncationFor(native),
-    ...kept,
-    model: request.model,
-    ...(instructions !== '' && { instructions }),
-    input: inputItems(request.messages, { ...referred, from }),
-    ...wireTools(request, terms, native),
-    ...((format ?? Object.keys(text).length > 0) && {
-      text: { ...text, ...(format && { format }) },
-    }),
-    ...wireInclude(request, terms),
-    ...(!without.includes('store') && { store: false }),
-    ...(stream && terms.takes.streaming && { stream: true }),
-  };
+function createInput(
+  messages: readonly PromptMessage[],
+  { data, replay }: References,
+): readonly JsonObject[] {
+  const screens = findScreenCalls(messages, replay);
+  return messages.flatMap((message): readonly JsonObject[] => {
+    switch (message.role) {
+      case 'user':
+        return [createUserItem(message, data)];
+      case 'assistant':
+        return createAssistantItems(message, { screens, replay });
+      case 'tool': {
+        const item = screens.get(message.callId);
+        if (item !== undefined) return createScreenOutput(message, { item, data });
+        return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
+      }
+    }
+  });
 }
 
-/** What the messages of a request only refer to. */
-interface Referred extends Returning {
-  readonly data: AttachedData;
+function createUserItem(
+  { text, attachments = [] }: Extract<PromptMessage, { readonly role: 'user' }>,
+  data: AttachedData,
+): JsonObject {
+  if (attachments.length === 0) return { type: 'message', role: 'user', content: text };
+  const parts = attachments.map((attachment) => toInputPart(createPart(attachment, data)));
+  const words: readonly JsonObject[] = text === '' ? [] : [{ type: 'input_text', text }];
+  return { type: 'message', role: 'user', content: [...words, ...parts] };
 }
 
-function inputPart(part: WirePart): Item {
+function toInputPart(part: ContentPart): JsonObject {
   switch (part.type) {
     case 'text':
       return { type: 'input_text', text: part.text };
@@ -179,32 +207,4 @@ function inputPart(part: WirePart): Item {
     case 'file':
       return { type: 'input_file', ...part.file };
   }
-}
-
-function userItem(
-  { text, attachments = [] }: Extract<PromptMessage, { readonly role: 'user' }>,
-  data: AttachedData,
-): Item {
-  if (attachments.length === 0) return { type: 'message', role: 'user', content: text };
-  const parts = attachments.map((attachment) => inputPart(attachedPart(attachment, data)));
-  const words: readonly Item[] = text === '' ? [] : [{ type: 'input_text', text }];
-  return { type: 'message', role: 'user', content: [...words, ...parts] };
-}
-
-/** Messages as input items; equal messages give equal bytes, so a longer conversation begins as a shorter one. */
-function inputItems(messages: readonly PromptMessage[], how: Referred): readonly Item[] {
-  const screens = screenCalls(messages, how);
-  return messages.flatMap((message): readonly Item[] => {
-    switch (message.role) {
-      case 'user':
-        return [userItem(message, how.data)];
-      case 'assistant':
-        return assistantItems(message, { ...how, screens });
-      case 'tool': {
-        const item = screens.get(message.callId);
-        if (item !== undefined) return screenOutput(message, { item, data: how.data });
-        return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
-      }
-    }
-  });
 }

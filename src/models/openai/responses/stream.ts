@@ -1,145 +1,58 @@
 import { isObject } from '../../../core/json.js';
-import type { Tell } from '../../deltas.js';
-import type { StreamAssembly } from '../api.js';
+import type { EmitDelta } from '../../deltas.js';
+import type { ReplySource, StreamAssembly } from '../api.js';
+import { toText } from '../content.js';
 import { providerError } from '../errors.js';
-import { computerArguments, NO_HANDLER } from '../computer.js';
-import type { ReplySource } from '../chat/reply.js';
+import { createReplyMeter, type ReplyMeter } from '../reply-limits.js';
+import { createComputerArguments, NO_HANDLER } from './computer.js';
 import { BETWEEN_MESSAGES } from './items.js';
-import { createReplyMeter, type ReplyMeter } from '../../reply-limits.js';
-
-/** An item while it comes. */
-interface Growing {
-  item: Record<string, unknown>;
-  /** Text, refusal or arguments so far. */
-  said: string;
-}
 
 type Event = Record<string, unknown>;
 
 const FINAL = new Set(['response.completed', 'response.incomplete', 'response.failed']);
 
-function stringOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
-/** What has come of an item whose end never came; only for servers whose last event has no output. */
-function itemOf({ item, said }: Growing): Record<string, unknown> {
-  if (item['type'] === 'function_call') return { ...item, arguments: said };
-  const content: readonly unknown[] = Array.isArray(item['content']) ? item['content'] : [];
-  if (item['type'] !== 'message' || content.length > 0) return item;
-  return { ...item, content: [{ type: 'output_text', text: said }] };
-}
-
-function failureIn(event: Event, { headers, place }: ReplySource): Error {
-  return providerError({ headers, error: event['error'] ?? event }, place);
-}
-
-/** A call as far as this event of its item tells it; an action on the screen comes whole. */
-function callIn({ type, item }: Event, { computer = NO_HANDLER }: ReplySource) {
-  if (!isObject(item)) return undefined;
-  if (item['type'] === 'function_call') {
-    return { name: stringOf(item['name']), arguments: stringOf(item['arguments']) };
-  }
-  const isWhole = item['type'] === 'computer_call' && type === 'response.output_item.done';
-  return isWhole ? { name: computer, arguments: computerArguments(item) } : undefined;
-}
-
-/** Tells what comes, in the words of the reply that will be made of it. */
-function createTeller(tell: Tell) {
-  const places = new Map<unknown, number>();
-  let speaking: unknown;
-  return {
-    call(output: unknown, name: string): void {
-      if (places.has(output)) return;
-      const index = places.size;
-      places.set(output, index);
-      tell({ type: 'call', index, name });
-    },
-    arguments(output: unknown, text: string): void {
-      const index = places.get(output);
-      if (index !== undefined && text !== '') tell({ type: 'call', index, arguments: text });
-    },
-    text(output: unknown, text: string): void {
-      if (text === '') return;
-      const isNext = speaking !== undefined && speaking !== output;
-      speaking = output;
-      tell({ type: 'text', text: isNext ? BETWEEN_MESSAGES + text : text });
-    },
-    reasoning(text: string): void {
-      if (text !== '') tell({ type: 'reasoning', text });
-    },
-  };
-}
-
-/** The items of a response while they come, by their places. */
-function createGrowing(meter: ReplyMeter) {
-  const growing = new Map<unknown, Growing>();
-
-  const at = (output: unknown): Growing => {
-    const known = growing.get(output);
-    if (known !== undefined) return known;
-    meter.item();
-    const begun = { item: {}, said: '' };
-    growing.set(output, begun);
-    return begun;
-  };
-
-  /** The rest of what an item says, where pieces of it have not come. */
-  const complete = (output: unknown, whole: string): string => {
-    const known = at(output);
-    // Compared by length first: to look into a text that was joined of pieces is to copy it.
-    const isMore = whole.length > known.said.length && whole.startsWith(known.said);
-    const rest = isMore ? whole.slice(known.said.length) : '';
-    meter.text(rest);
-    known.said += rest;
-    return rest;
-  };
-
-  return { at, complete, items: () => [...growing.values()] };
-}
-
 /**
- * Gathers the events of a streamed response into the response that its last event holds. An event that
- * comes twice counts once, by its `sequence_number`. Events of kinds that nobody here knows are passed
- * over: the last event has all that came of them.
+ * Assembles the events of a streamed response into the response that its last event holds. A repeated
+ * event counts once, by its `sequence_number`. Unknown events are skipped: the last event holds the
+ * whole output.
  */
-export function assembleResponse(tell: Tell, source: ReplySource): StreamAssembly {
-  const teller = createTeller(tell);
+export function assembleResponse(emit: EmitDelta, source: ReplySource): StreamAssembly {
+  const emitter = createItemEmitter(emit);
   const meter = createReplyMeter();
-  const { at, complete, items } = createGrowing(meter);
+  const { get, complete, list } = createOpenItems(meter);
   let final: Record<string, unknown> | undefined;
   let newest = -1;
   let isThinking = true;
 
-  const grow = (event: Event): void => {
+  const addToItem = (event: Event): void => {
     const { output_index: output } = event;
-    const delta = stringOf(event['delta']);
+    const delta = toText(event['delta']);
     meter.text(delta);
     switch (event['type']) {
       case 'response.output_item.added':
       case 'response.output_item.done': {
         if (!isObject(event['item'])) return;
         const item = event['item'];
-        at(output).item = item;
+        get(output).item = item;
         isThinking = item['type'] !== 'message' && item['type'] !== 'function_call';
-        const call = callIn(event, source);
+        const call = readCall(event, source);
         if (call === undefined) return;
-        teller.call(output, call.name);
-        teller.arguments(output, complete(output, call.arguments));
+        emitter.call(output, call.name);
+        emitter.arguments(output, complete(output, call.arguments));
         return;
       }
       case 'response.output_text.delta':
       case 'response.refusal.delta':
-        at(output).said += delta;
-        return teller.text(output, delta);
+        get(output).text += delta;
+        return emitter.text(output, delta);
       case 'response.function_call_arguments.delta':
-        at(output).said += delta;
-        return teller.arguments(output, delta);
+        get(output).text += delta;
+        return emitter.arguments(output, delta);
       case 'response.function_call_arguments.done':
-        return teller.arguments(output, complete(output, stringOf(event['arguments'])));
+        return emitter.arguments(output, complete(output, toText(event['arguments'])));
       case 'response.reasoning_summary_text.delta':
       case 'response.reasoning_text.delta':
-        return teller.reasoning(delta);
+        return emitter.reasoning(delta);
       default:
     }
   };
@@ -153,22 +66,104 @@ export function assembleResponse(tell: Tell, source: ReplySource): StreamAssembl
         if (number <= newest) return;
         newest = number;
       }
-      if (type === 'error') throw failureIn(event, source);
-      if (!FINAL.has(stringOf(type)) || !isObject(event['response'])) return grow(event);
-      final = { ...event['response'], status: event['response']['status'] ?? statusOf(type) };
+      if (type === 'error') throw createFailure(event, source);
+      if (!FINAL.has(toText(type)) || !isObject(event['response'])) return addToItem(event);
+      final = { ...event['response'], status: event['response']['status'] ?? toStatus(type) };
     },
     isFinished: () => final !== undefined,
-    // Its last event alone says how it ended.
+    // Only the last event says how the response ended.
     hasContent: () => false,
     isThinking: () => isThinking,
     answer() {
       const output = final?.['output'];
       if (Array.isArray(output) && output.length > 0) return final;
-      return { ...final, output: items().map(itemOf) };
+      return { ...final, output: list().map(closeItem) };
     },
   };
 }
 
-function statusOf(type: unknown): string {
-  return stringOf(type).slice('response.'.length);
+function createFailure(event: Event, { headers, place }: ReplySource): Error {
+  return providerError({ headers, error: event['error'] ?? event }, place);
+}
+
+function toStatus(type: unknown): string {
+  return toText(type).slice('response.'.length);
+}
+
+/** Reads a call as far as an event of its item has it; an action on the screen only when it is complete. */
+function readCall({ type, item }: Event, { computer = NO_HANDLER }: ReplySource) {
+  if (!isObject(item)) return undefined;
+  if (item['type'] === 'function_call') {
+    return { name: toText(item['name']), arguments: toText(item['arguments']) };
+  }
+  const isDone = item['type'] === 'computer_call' && type === 'response.output_item.done';
+  return isDone ? { name: computer, arguments: createComputerArguments(item) } : undefined;
+}
+
+/** Emits deltas of the reply for parts of items. */
+function createItemEmitter(emit: EmitDelta) {
+  const places = new Map<unknown, number>();
+  let latest: unknown;
+  return {
+    call(output: unknown, name: string): void {
+      if (places.has(output)) return;
+      const index = places.size;
+      places.set(output, index);
+      emit({ kind: 'call', index, name, text: '' });
+    },
+    arguments(output: unknown, text: string): void {
+      const index = places.get(output);
+      if (index !== undefined && text !== '') emit({ kind: 'call', index, text });
+    },
+    text(output: unknown, text: string): void {
+      if (text === '') return;
+      const isNext = latest !== undefined && latest !== output;
+      latest = output;
+      emit({ kind: 'text', text: isNext ? BETWEEN_MESSAGES + text : text });
+    },
+    reasoning(text: string): void {
+      if (text !== '') emit({ kind: 'reasoning', text });
+    },
+  };
+}
+
+interface OpenItem {
+  item: Record<string, unknown>;
+  /** The text, refusal or arguments so far. */
+  text: string;
+}
+
+/** The items of a response in progress, by their `output_index`. */
+function createOpenItems(meter: ReplyMeter) {
+  const items = new Map<unknown, OpenItem>();
+
+  const get = (output: unknown): OpenItem => {
+    const known = items.get(output);
+    if (known !== undefined) return known;
+    meter.item();
+    const item = { item: {}, text: '' };
+    items.set(output, item);
+    return item;
+  };
+
+  /** Sets the whole text of an item, and returns the end of it that no delta had. */
+  const complete = (output: unknown, whole: string): string => {
+    const known = get(output);
+    // The length is compared first: `startsWith` copies a text that was joined from parts.
+    const isLonger = whole.length > known.text.length && whole.startsWith(known.text);
+    const rest = isLonger ? whole.slice(known.text.length) : '';
+    meter.text(rest);
+    known.text += rest;
+    return rest;
+  };
+
+  return { get, complete, list: () => [...items.values()] };
+}
+
+/** Completes an item from its deltas, for servers whose last event has no output. */
+function closeItem({ item, text }: OpenItem): Record<string, unknown> {
+  if (item['type'] === 'function_call') return { ...item, arguments: text };
+  const content: readonly unknown[] = Array.isArray(item['content']) ? item['content'] : [];
+  if (item['type'] !== 'message' || content.length > 0) return item;
+  return { ...item, content: [{ type: 'output_text', text }] };
 }

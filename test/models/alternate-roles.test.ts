@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import { NO_DATA } from '../../src/models/attachments.js';
-import { wireMessages } from '../../src/models/openai/chat/messages.js';
+import { NO_DATA } from '../../src/models/openai/attachment-parts.js';
+import { createChatMessages } from '../../src/models/openai/chat/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { NOTHING_BACK } from '../../src/models/openai/replayed-items.js';
+import { NO_REPLAY } from '../../src/models/openai/replayed-items.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { asked, modelOf, request, stubWith } from './support.js';
@@ -14,9 +14,8 @@ const result: PromptMessage = { role: 'tool', callId: 'c', text: '42' };
 const call = asked({ id: 'c', name: 'f', arguments: '{}' });
 
 function ordered(...messages: readonly PromptMessage[]): readonly (readonly [string, unknown])[] {
-  const returning = NOTHING_BACK;
-  const how = { role: 'system', order: 'alternating', data: NO_DATA, returning } as const;
-  const wire = wireMessages({ instructions: 'i', messages }, how);
+  const how = { role: 'system', order: 'alternating', data: NO_DATA, replay: NO_REPLAY } as const;
+  const wire = createChatMessages({ instructions: 'i', messages }, how);
   return wire.slice(1).map(({ role, content }) => [role, content]);
 }
 

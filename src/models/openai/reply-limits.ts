@@ -1,24 +1,24 @@
-import type { ModelReply } from './model.js';
+import type { ModelReply } from '../model.js';
 
-/** Calls of one reply. A run executes 128 of them at most; a reply with more than this is none. */
+/** Calls of one reply. A run executes at most 128 of them. */
 const MOST_CALLS = 1_024;
-/** UTF-16 units of text, arguments and thoughts together; the longest honest reply has about 2 million. */
+/** UTF-16 units of text, arguments, and reasoning; the longest legitimate reply has about 2 million. */
 const MOST_CHARACTERS = 8 * 1024 * 1024;
-/** Items of one response, whatever their kind. */
+/** Items of one response, of any type. */
 const MOST_ITEMS = 10_000;
 /** Events of one stream. */
 const MOST_EVENTS = 1_000_000;
 /** Brackets and commas of one JSON text; each may become a value of 50 bytes and more. */
 const MOST_STRUCTURE = 2_000_000;
-/** Shorter texts cannot have so many. */
+/** A shorter text is not searched for structure. */
 const SMALL_JSON = MOST_STRUCTURE / 2;
 
-/** A reply is beyond what any model says. It is not used, and not asked for again: it has been paid for. */
+/** A reply exceeds a limit. It is neither used nor requested again, since it has been paid for. */
 export class ReplyTooLargeError extends Error {
   override readonly name = 'ReplyTooLargeError';
 }
 
-/** Counts a reply while it is assembled. Each method throws a `ReplyTooLargeError` at the first unit too many. */
+/** Counts a reply during assembly. Each method throws a `ReplyTooLargeError` beyond its limit. */
 export interface ReplyMeter {
   event(): void;
   call(): void;
@@ -27,22 +27,22 @@ export interface ReplyMeter {
 }
 
 export function createReplyMeter(): ReplyMeter {
-  const counted = { events: 0, calls: 0, items: 0, characters: 0 };
-  const count = (what: keyof typeof counted, units: number, most: number): void => {
-    counted[what] += units;
-    if (counted[what] > most) throw new ReplyTooLargeError(`more than ${most} ${what}`);
+  const counts = { events: 0, calls: 0, items: 0, characters: 0 };
+  const add = (what: keyof typeof counts, units: number, limit: number): void => {
+    counts[what] += units;
+    if (counts[what] > limit) throw new ReplyTooLargeError(`more than ${limit} ${what}`);
   };
   return {
-    event: () => count('events', 1, MOST_EVENTS),
-    call: () => count('calls', 1, MOST_CALLS),
-    item: () => count('items', 1, MOST_ITEMS),
+    event: () => add('events', 1, MOST_EVENTS),
+    call: () => add('calls', 1, MOST_CALLS),
+    item: () => add('items', 1, MOST_ITEMS),
     text(...texts) {
-      for (const text of texts) count('characters', text.length, MOST_CHARACTERS);
+      for (const text of texts) add('characters', text.length, MOST_CHARACTERS);
     },
   };
 }
 
-/** Throws a `ReplyTooLargeError` for a reply that came whole and has too much of something. */
+/** Throws a `ReplyTooLargeError` if a reply that was not streamed exceeds a limit. */
 export function assertWithinLimits({ text, calls }: ModelReply): void {
   const meter = createReplyMeter();
   meter.text(text);
@@ -52,7 +52,7 @@ export function assertWithinLimits({ text, calls }: ModelReply): void {
   }
 }
 
-/** JSON as a value; throws a `ReplyTooLargeError` for one with more values than memory is worth. */
+/** Parses JSON. Throws a `ReplyTooLargeError` if it has too many values, and a `SyntaxError` as `JSON.parse` does. */
 export function parseBounded(json: string): unknown {
   let structure = 0;
   if (json.length > SMALL_JSON) {

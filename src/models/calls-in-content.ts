@@ -1,6 +1,6 @@
-import { isObject, parseJson, type JsonObject } from '../../core/json.js';
-import { findHazard } from '../../tools/arguments/json-hazard.js';
-import type { ModelReply, ModelTool } from '../model.js';
+import { isObject, parseJson, type JsonObject } from '../core/json.js';
+import { findHazard } from '../tools/arguments/json-hazard.js';
+import type { ModelReply, ModelTool } from './model.js';
 
 type Tools = readonly Pick<ModelTool, 'name' | 'parameters'>[];
 type Call = ModelReply['calls'][number];

@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest';
 import type { Attachment } from '../../src/core/transcript/messages.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import { estimateUsage } from '../../src/models/estimate.js';
+import { estimateUsage } from '../../src/models/usage-estimate.js';
 import { callOnce, failureOf, modelOf, request, stubWith } from './support.js';
-import { say, scriptedModel } from '../../src/models/scripted.js';
+import { replyText, scriptedModel } from '../../src/models/scripted.js';
 import { reply } from '../../src/testing/steps.js';
 import type { Stub } from '../../src/testing/stub-server.js';
 
@@ -121,18 +121,18 @@ test.each<[string, Attachment, string | undefined, RegExp]>([
     'has no media type',
     { ...png, mediaType: 'png' },
     PNG,
-    /"png" is no media type; give one such as image\/png/,
+    /"png" is not a media type; give one such as image\/png/,
   ],
-  ['has a type that is none', { ...png, mediaType: 'image/png,evil' }, PNG, /is no media type/],
-  ['is not kept as base64', png, '%PNG', /is not kept as base64 text; attach it once more/],
-  ['is empty', png, '', /is not kept as base64 text/],
+  ['has a type that is none', { ...png, mediaType: 'image/png,evil' }, PNG, /is not a media type/],
+  ['is not stored as base64', png, '%PNG', /is not stored as base64 text; attach it once more/],
+  ['is empty', png, '', /is not stored as base64 text/],
   [
     'lies at no http address',
     { type: 'image', url: 'file:///etc/passwd' },
     undefined,
-    /is no http\(s\) address; attach the image itself/,
+    /is not an http\(s\) URL; attach the image itself/,
   ],
-  ['lies nowhere', { type: 'image', url: 'cat.png' }, undefined, /"cat\.png\\?"? is no http/],
+  ['lies nowhere', { type: 'image', url: 'cat.png' }, undefined, /"cat\.png\\?"? is not an http/],
 ])('refuses what %s, and sends nothing', async (_name, attachment, data, message) => {
   const stub = await stubWith();
   const asked = asking([attachment], { files: () => Promise.resolve(data ?? '') });
@@ -188,12 +188,12 @@ test('cannot be read by a request that has nothing to read it by', async () => {
 });
 
 test('counts in an estimate', () => {
-  const bare = estimateUsage(asking([]), say('x')).inputTokens;
-  expect(estimateUsage(asking([png, pdf]), say('x')).inputTokens - bare).toBe(3_000);
+  const bare = estimateUsage(asking([]), replyText('x')).inputTokens;
+  expect(estimateUsage(asking([png, pdf]), replyText('x')).inputTokens - bare).toBe(3_000);
 });
 
 test('is remembered by the scripted model, without the function to read it', async () => {
-  const model = scriptedModel([say('a cat')]);
+  const model = scriptedModel([replyText('a cat')]);
   await model.call(asking([png]), { signal: new AbortController().signal });
   expect(model.requests[0]?.messages).toEqual(asking([png]).messages);
   expect(model.requests[0]).not.toHaveProperty('files');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { patientDispatcher } from '../../src/models/openai/client.js';
+import { createNoTimeoutDispatcher } from '../../src/models/openai/client.js';
 import { reply } from '../../src/testing/steps.js';
 import { callOnce, modelOf, stubWith } from './support.js';
 
@@ -7,7 +7,7 @@ const GLOBAL = Symbol.for('undici.globalDispatcher.1');
 
 test('sends requests by the connections of the process, without the clocks of fetch', async () => {
   const stub = await stubWith(reply.text('ok'));
-  expect(patientDispatcher()).toBeDefined();
+  expect(createNoTimeoutDispatcher()).toBeDefined();
   const shared = Reflect.get(globalThis, GLOBAL);
   const seen: object[] = [];
   const watched = {

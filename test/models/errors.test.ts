@@ -84,7 +84,7 @@ test('tells who has sent no key that one is wanted', () => {
   const failure = { status: 401, headers: new Headers(), error: undefined };
   const without = providerError(failure, { ...place, hasKey: false });
   expect(without.message).toBe(
-    '401 from http://provider/v1: it wants a key; set OPENAI_API_KEY for the worker',
+    '401 from http://provider/v1: it requires a key; set OPENAI_API_KEY for the worker',
   );
   expect(providerError(failure, place).message).toContain('the key was refused');
 });

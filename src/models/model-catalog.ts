@@ -1,0 +1,173 @@
+import { z } from 'zod';
+import type { ModelPrice } from '../core/definition/definition.js';
+import { isObject } from '../core/json.js';
+import { anyFunction, checkOptions, type OptionSchemas } from '../validation/check-options.js';
+import { capabilityOptions, type ModelCapabilities } from './capabilities.js';
+import { demoModel } from './demo/model.js';
+import { findPrice, findWindow, getCapabilities } from './known-models.js';
+import type { Model } from './model.js';
+import { openAiModelFromEnvironment } from './openai/environment.js';
+import { openAiModel, type OpenAiApiName } from './openai/model.js';
+
+/** A model of the config: an adapter of the user's own, or how to reach a server that speaks OpenAI's API. */
+export type ModelEntry = ModelOptions | (Model & ModelFacts);
+
+/** Facts about a model that replace those of perdure's tables. */
+interface ModelFacts {
+  readonly price?: ModelPrice;
+  /** The most tokens that a prompt may have; default: the model's, if it is known. Compaction uses it. */
+  readonly window?: number;
+  /**
+   * What the model accepts; default, field by field: what is known about it, else all that a modern
+   * server accepts.
+   */
+  readonly capabilities?: Partial<ModelCapabilities>;
+}
+
+export interface ModelOptions extends ModelFacts {
+  /** The name at the provider; default: the entry's own. */
+  readonly model?: string;
+  /** Default: OPENAI_BASE_URL, else OpenAI's. */
+  readonly baseUrl?: string;
+  /** The name of the environment variable with the key, never the key itself; default OPENAI_API_KEY. */
+  readonly apiKeyEnv?: string;
+  /** The API that the server speaks: `chat` (Chat Completions, default) or `responses`. */
+  readonly api?: OpenAiApiName;
+  /**
+   * Whether to ask for the reply as a stream, so that a dead connection is noticed early. Default: if
+   * the reply may have readers. False: never, for servers that cannot stream.
+   */
+  readonly stream?: boolean;
+  /** Milliseconds that a whole call may take, at most an hour; default 10 minutes. */
+  readonly timeoutMs?: number;
+  /**
+   * Milliseconds without a byte after which a streamed reply is given up, at most an hour; default
+   * 60 s. Before the first word it is five times as long, and with the default as long as the whole call.
+   */
+  readonly idleMs?: number;
+}
+
+/** A model that is ready to be called. */
+export interface ResolvedModel {
+  readonly model: Model;
+  /** The name at the provider. */
+  readonly name: string;
+  /** Null if it is unknown. */
+  readonly price: ModelPrice | null;
+  /** The most tokens that a prompt may have; null if that is unknown. */
+  readonly window: number | null;
+  /** What the model accepts, as far as it is known before the first call. */
+  readonly capabilities: ModelCapabilities;
+}
+
+export interface ModelCatalog {
+  /** Returns the entry of that name, else the demo model for `demo`, else the OpenAI adapter for the name. */
+  resolve(name: string): ResolvedModel;
+}
+
+/**
+ * Creates the catalog of a config. Throws an `Error` for an entry with an unusable option, and a
+ * `TypeError` for a base URL or key that cannot be used.
+ */
+export function createModelCatalog(
+  entries: Readonly<Record<string, ModelEntry>>,
+  environment: Readonly<Record<string, string | undefined>>,
+): ModelCatalog {
+  const named = new Map(
+    Object.entries(entries).map(([name, entry]) => [name, resolveEntry(name, entry, environment)]),
+  );
+  const standard = openAiModelFromEnvironment(environment);
+  const delayMs = Number(environment['PERDURE_DEMO_DELAY_MS'] ?? 0);
+  const demo = demoModel({ delayMs });
+  return {
+    resolve(name) {
+      const entry = named.get(name);
+      if (entry !== undefined) return entry;
+      if (name === 'demo') {
+        return { model: demo, name, price: FREE, window: null, capabilities: DEMO };
+      }
+      return { model: standard, ...resolveFacts(name, {}) };
+    },
+  };
+}
+
+const FREE: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
+
+/** The demo model reads texts and calls tools, and nothing else. */
+const DEMO: ModelCapabilities = getCapabilities('demo', {
+  responseFormat: 'none',
+  logprobs: false,
+  images: false,
+  files: false,
+  nativeTools: false,
+  computerUse: false,
+});
+
+function resolveEntry(
+  name: string,
+  entry: ModelEntry,
+  environment: Readonly<Record<string, string | undefined>>,
+): ResolvedModel {
+  const schema = isObject(entry) && 'call' in entry ? adapterOptions : modelOptions;
+  checkOptions(`models.${name}`, { schema, options: entry });
+  if ('call' in entry) {
+    return {
+      model: entry,
+      name,
+      price: entry.price ?? null,
+      window: entry.window ?? null,
+      capabilities: getCapabilities(name, entry.capabilities),
+    };
+  }
+  const { model = name, apiKeyEnv = 'OPENAI_API_KEY', price: _, window: __, ...options } = entry;
+  const apiKey = environment[apiKeyEnv]?.trim() ?? '';
+  const baseUrl = options.baseUrl ?? environment['OPENAI_BASE_URL']?.trim() ?? '';
+  const facts = resolveFacts(model, entry);
+  if (apiKey === '' && baseUrl === '') {
+    return { model: openAiModelFromEnvironment({}), ...facts };
+  }
+  const adapter = openAiModel({
+    ...options,
+    variable: (variable) => environment[variable],
+    ...(apiKey !== '' && { apiKey }),
+    ...(baseUrl !== '' && { baseUrl }),
+  });
+  return { model: adapter, ...facts };
+}
+
+function resolveFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model'> {
+  return {
+    name,
+    price: given.price ?? findPrice(name),
+    window: given.window ?? findWindow(name),
+    capabilities: getCapabilities(name, given.capabilities),
+  };
+}
+
+const DOLLARS = 'expected US dollars per million tokens, 0 or more';
+const dollars = z.number(DOLLARS).nonnegative(DOLLARS);
+
+const TOKENS = 'expected a whole number of tokens from 1, such as 128000; or leave it out';
+
+const LONGEST_CALL_MS = 60 * 60_000;
+const DURATION = `expected milliseconds up to ${LONGEST_CALL_MS} (an hour)`;
+const duration = z.number(DURATION).positive(DURATION).max(LONGEST_CALL_MS, DURATION);
+
+const modelFacts = {
+  price: z.strictObject({ input: dollars, cachedInput: dollars, output: dollars }).optional(),
+  window: z.int(TOKENS).positive(TOKENS).optional(),
+  capabilities: capabilityOptions.optional(),
+} satisfies OptionSchemas<ModelFacts>;
+
+const adapterOptions = z.looseObject({ ...modelFacts, call: anyFunction });
+
+const modelOptions = z.strictObject({
+  ...modelFacts,
+  model: z.string().optional(),
+  baseUrl: z.string().optional(),
+  apiKeyEnv: z.string().optional(),
+  api: z.enum(['chat', 'responses']).optional(),
+  stream: z.boolean().optional(),
+  timeoutMs: duration.optional(),
+  idleMs: duration.optional(),
+} satisfies OptionSchemas<ModelOptions>);

@@ -1,0 +1,32 @@
+import { isObject } from '../../core/json.js';
+
+/** Returns the text of content that is a text or a list of parts; parts of other kinds are skipped. */
+export function joinText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content
+    .map((part: unknown) => {
+      if (typeof part === 'string') return part;
+      return isObject(part) && typeof part['text'] === 'string' ? part['text'] : '';
+    })
+    .join('');
+}
+
+/** Replaces arguments that are nested too deeply to serialize: they are not valid, but the reply is paid for. */
+const TOO_DEEP = '[nested too deeply]';
+
+/** Returns a call's arguments as JSON text; servers send them as a text, as an object, or not at all. */
+export function toArgumentsText(value: unknown): string {
+  if (value === undefined || value === null || value === '') return '{}';
+  if (typeof value === 'string') return value;
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return TOO_DEEP;
+    throw error;
+  }
+}
+
+export function toText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

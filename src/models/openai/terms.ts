@@ -1,0 +1,54 @@
+import { reduceCapabilities, type ModelCapabilities } from '../capabilities.js';
+import type { ModelRequest, ResponseSchema } from '../model.js';
+import type { RequestParameter } from '../parameters.js';
+
+/** What the server accepts in this request, whichever API it speaks. */
+export interface Terms {
+  readonly accepts: ModelCapabilities;
+  /** The parameters that it has refused. */
+  readonly without: readonly RequestParameter[];
+}
+
+export function createTerms(
+  { without = [] }: ModelRequest,
+  capabilities: ModelCapabilities,
+): Terms {
+  return { accepts: reduceCapabilities(capabilities, without), without };
+}
+
+/** Returns true for a setting that the model does not accept or its server has refused. */
+export function isLeftOut(setting: string, { accepts, without }: Terms): boolean {
+  if (without.includes(`settings.${setting}`)) return true;
+  if (setting === 'temperature' || setting === 'top_p') return !accepts.temperature;
+  return setting === 'parallel_tool_calls' && !accepts.parallelTools;
+}
+
+/**
+ * Returns the tools to send with the choice among them. Tools that must not be called are left out if
+ * the server refuses `tool_choice: 'none'`.
+ */
+export function selectTools<Tool>(
+  tools: readonly Tool[],
+  { toolChoice }: ModelRequest,
+  { accepts, without }: Terms,
+): { readonly tools?: readonly Tool[]; readonly tool_choice?: 'auto' | 'required' | 'none' } {
+  const choice = toolChoice === 'required' && !accepts.requiredToolChoice ? 'auto' : toolChoice;
+  const isRefused = without.includes(`tool_choice:${choice}`);
+  if (tools.length === 0 || (choice === 'none' && isRefused)) return {};
+  return { tools, ...(!isRefused && { tool_choice: choice }) };
+}
+
+/** Returns the instructions, with the schema in words where the schema itself cannot be sent. */
+export function composeInstructions(
+  { instructions, responseFormat }: ModelRequest,
+  { accepts }: Terms,
+): string {
+  const isSent = accepts.responseFormat === 'json_schema';
+  const inWords = isSent ? undefined : responseFormat?.instruction;
+  return [instructions, inWords].filter((text) => text !== undefined && text !== '').join('\n\n');
+}
+
+/** Returns the name of a schema in the characters and length that servers accept. */
+export function toSchemaName({ name }: ResponseSchema): string {
+  return name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || 'answer';
+}
