@@ -9,22 +9,22 @@ import { visible } from '../core/text/summaries.js';
 import { askUpdate, messageSignal } from '../workflows/messages.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
 import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
-import { either, withId } from './control.js';
+import { anySignal, withId } from './control.js';
 import { runSummary } from './start.js';
 import { RefusedError } from '../core/errors.js';
 
 export interface AskOrStartOptions extends UpdateOptions {
   readonly id: string;
   readonly taskQueue: string;
-  /** What the run is started with where there is none of this id; without a message of its own. */
+  /** The input of the run if it is started; without a message of its own. */
   readonly input: RunInput;
 }
 
 /**
- * Gives a run a message and starts the run where there is none, in one call. The same message id
- * again is the same message. A run that has ended is never started afresh by it. Where no worker is
- * there, the message, and the start with it, is recorded for one that comes. Rejects with a
- * `RefusedError` or a `NotDeliveredError`.
+ * Sends a message to a run, and starts the run if there is none, in one call. A repeat under the same
+ * message id has no further effect. A run that has ended is never started again. Without a worker, the
+ * server records the message and the start for a later worker. Rejects with a `RefusedError` or a
+ * `NotDeliveredError`.
  */
 export async function askOrStart(
   client: Client,
@@ -33,32 +33,33 @@ export async function askOrStart(
 ): Promise<SentMessage> {
   const named = withId(ask);
   const { id, taskQueue } = options;
-  const told = { id, taskQueue, messageId: named.id };
-  return await deliverOrRecord(client, told, {
-    take: (over) => askOrStartWorker(client, named, { ...options, signal: either(over, options) }),
+  const target = { id, taskQueue, messageId: named.id };
+  return await deliverOrRecord(client, target, {
+    deliver: (over) =>
+      askOrStartWorker(client, named, { ...options, signal: anySignal(over, options) }),
     record: () =>
       client.workflow.signalWithStart('agent', {
-        ...startOf(named, options),
+        ...startOptions(named, options),
         signal: messageSignal,
         signalArgs: [named],
       }),
   });
 }
 
-/** The same, where only a worker's answer counts. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+/** Does the same, but waits for a worker and never records. Rejects with a `RefusedError` or a `NotDeliveredError`. */
 export async function askOrStartWorker(
   client: Client,
   ask: Ask,
   options: AskOrStartOptions,
 ): Promise<DeliveredMessage> {
-  // The workflow would refuse it too, but it would have been started by then.
+  // The workflow would refuse an invalid message too, but only after it was started.
   const named = withId(ask);
   const { id: messageId } = named;
   const { id, taskQueue } = options;
   const send = async () =>
     await client.workflow.executeUpdateWithStart(askUpdate, {
       startWorkflowOperation: new WithStartWorkflowOperation('agent', {
-        ...startOf(named, options),
+        ...startOptions(named, options),
         workflowIdConflictPolicy: 'USE_EXISTING',
       }),
       args: [named],
@@ -77,7 +78,7 @@ export async function askOrStartWorker(
   }
 }
 
-function startOf({ message }: Ask, { id, taskQueue, input }: AskOrStartOptions) {
+function startOptions({ message }: Ask, { id, taskQueue, input }: AskOrStartOptions) {
   return {
     workflowId: id,
     taskQueue,

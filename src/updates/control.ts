@@ -18,46 +18,47 @@ import { executeUpdate, type UpdateOptions } from './execute-update.js';
 import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
 import { InputError } from '../core/errors.js';
 
-/** How long a decision is tried, and who makes it. */
+/** How long a decision is tried, and the person who makes it. */
 export interface DecisionOptions extends UpdateOptions, ActorClaim {}
 
 /**
- * Gives a run a message; executeUpdate when the run has it, not when it has an answer. The message is
- * neither lost nor doubled where the run goes on in a new segment, or a worker freezes, meanwhile: its
- * id, made up where there is none, is the same in every try. Where no worker is there, the message is
- * recorded for one that comes. Rejects with a `RefusedError` or a `NotDeliveredError`.
+ * Sends a message to a run. Resolves when the run has the message, not when it has answered it. The
+ * message is neither lost nor duplicated if the run continues in a new segment or a worker freezes: every
+ * try uses the same id, which is generated if the message has none. Without a worker, the server records
+ * the message for a later one. Rejects with a `RefusedError` or a `NotDeliveredError`.
  */
 export async function askRun(
   client: Client,
   id: string,
   ask: Ask,
-  patience: UpdateOptions = {},
+  options: UpdateOptions = {},
 ): Promise<SentMessage> {
   const named = withId(ask);
-  const told = { id, messageId: named.id };
-  return await deliverOrRecord(client, told, {
-    take: (over) => askWorker(client, id, named, { ...patience, signal: either(over, patience) }),
+  const target = { id, messageId: named.id };
+  return await deliverOrRecord(client, target, {
+    deliver: (over) =>
+      askWorker(client, id, named, { ...options, signal: anySignal(over, options) }),
     record: () => recordMessage(client, id, named),
   });
 }
 
-/** The same, where only a worker's answer counts. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+/** Does the same, but waits for a worker and never records. Rejects with a `RefusedError` or a `NotDeliveredError`. */
 export async function askWorker(
   client: Client,
   id: string,
   ask: Ask,
-  patience: UpdateOptions = {},
+  options: UpdateOptions = {},
 ): Promise<DeliveredMessage> {
   const named = withId(ask);
   const { id: messageId } = named;
-  const options = { args: [named] as [Ask], updateId: messageId };
+  const update = { args: [named] as [Ask], updateId: messageId };
   const handle = client.workflow.getHandle(id);
-  const update = () => handle.executeUpdate(askUpdate, options);
-  const receipt = await executeUpdate(client, { id, messageId }, update, patience);
+  const send = () => handle.executeUpdate(askUpdate, update);
+  const receipt = await executeUpdate(client, { id, messageId }, send, options);
   return { ...receipt, delivered: true, messageId };
 }
 
-/** Has the server record a message for a worker that comes. Rejects where there is no such run that lives. */
+/** Lets the server record a message for a later worker. Rejects if there is no such open run. */
 export async function recordMessage(
   client: Client,
   id: string,
@@ -66,76 +67,85 @@ export async function recordMessage(
   await client.workflow.getHandle(id).signal(messageSignal, ask);
 }
 
-/** A message that any run could take, under an id. Throws an `InputError` for another. */
+/** Returns the message with an id, generated if it has none. Throws an `InputError` if it is invalid. */
 export function withId(ask: Ask): Ask & { readonly id: string } {
   const problem = askProblem(ask);
   if (problem !== null) throw new InputError(problem);
   return { ...ask, id: ask.id ?? randomUUID() };
 }
 
-/** Aborts with the first of the two. */
-export function either(over: AbortSignal, { signal }: UpdateOptions): AbortSignal {
+/** Returns a signal that aborts with the first of the two. */
+export function anySignal(over: AbortSignal, { signal }: UpdateOptions): AbortSignal {
   return signal === undefined ? over : AbortSignal.any([over, signal]);
 }
 
-/** Lets what is in flight finish and starts nothing more. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+/**
+ * Pauses a run: work in flight finishes, and nothing more is started. Needs a worker. Rejects with a
+ * `RefusedError` or a `NotDeliveredError`.
+ */
 export async function pauseRun(
   client: Client,
   id: string,
-  { by, ...patience }: DecisionOptions = {},
+  { by, ...options }: DecisionOptions = {},
 ): Promise<void> {
   const handle = client.workflow.getHandle(id);
-  const options = once(claim(by));
-  await executeUpdate(client, { id }, () => handle.executeUpdate(pauseUpdate, options), patience);
+  const update = newUpdate(claim(by));
+  await executeUpdate(client, { id }, () => handle.executeUpdate(pauseUpdate, update), options);
 }
 
 /**
- * Ends the turn under way, only this one where it is named: a late word does not hit the next.
- * @returns its number. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`.
+ * Cancels the current turn and returns its number. `turn`: cancels only this turn, so that a late request
+ * does not cancel the next one. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`.
  */
 export async function cancelTurn(
   client: Client,
   id: string,
-  { turn, by, ...patience }: DecisionOptions & { readonly turn?: number } = {},
+  { turn, by, ...options }: DecisionOptions & { readonly turn?: number } = {},
 ): Promise<number> {
   const handle = client.workflow.getHandle(id);
-  const options = once({ ...(turn !== undefined && { turn }), ...claim(by) });
-  const update = () => handle.executeUpdate(cancelTurnUpdate, options);
-  return (await executeUpdate(client, { id }, update, patience)).cancelled;
+  const update = newUpdate({ ...(turn !== undefined && { turn }), ...claim(by) });
+  const send = () => handle.executeUpdate(cancelTurnUpdate, update);
+  return (await executeUpdate(client, { id }, send, options)).cancelled;
 }
 
-/** Takes no more messages: the run ends with those that it has. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+/**
+ * Closes an open run: it takes no more messages, and ends after those that it has. Needs a worker. Rejects
+ * with a `RefusedError` or a `NotDeliveredError`.
+ */
 export async function closeRun(
   client: Client,
   id: string,
-  { by, ...patience }: DecisionOptions = {},
+  { by, ...options }: DecisionOptions = {},
 ): Promise<void> {
   const handle = client.workflow.getHandle(id);
-  const options = once(claim(by));
-  await executeUpdate(client, { id }, () => handle.executeUpdate(closeUpdate, options), patience);
+  const update = newUpdate(claim(by));
+  await executeUpdate(client, { id }, () => handle.executeUpdate(closeUpdate, update), options);
 }
 
-/** Replaces the named limits. @returns all as they are now. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+/**
+ * Replaces the given limits and returns all limits as they are now. Needs a worker. Rejects with a
+ * `RefusedError` or a `NotDeliveredError`.
+ */
 export async function setLimits(
   client: Client,
   id: string,
   limits: Limits,
-  { by, ...patience }: DecisionOptions = {},
+  { by, ...options }: DecisionOptions = {},
 ): Promise<EffectiveLimits> {
   const handle = client.workflow.getHandle(id);
-  const options = once({ ...limits, ...claim(by) });
-  const update = () => handle.executeUpdate(setLimitsUpdate, options);
-  return await executeUpdate(client, { id }, update, patience);
+  const update = newUpdate({ ...limits, ...claim(by) });
+  const send = () => handle.executeUpdate(setLimitsUpdate, update);
+  return await executeUpdate(client, { id }, send, options);
 }
 
-/** Throws an `InputError` for a claim that no run would take. */
+/** Returns who acts, as recorded with a message or decision. Throws an `InputError` if `by` is invalid. */
 export function claim(by: string | undefined): ActorClaim {
   const problem = checkBy(by);
   if (problem !== null) throw new InputError(problem);
   return by === undefined ? {} : { by };
 }
 
-/** One update, however often it is tried: the run carries out each id once. */
-export function once<T>(argument: T): { readonly args: [T]; readonly updateId: string } {
+/** Returns the options of a new update. The run executes each update id once, however often it is sent. */
+export function newUpdate<T>(argument: T): { readonly args: [T]; readonly updateId: string } {
   return { args: [argument], updateId: randomUUID() };
 }

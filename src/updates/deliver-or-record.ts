@@ -7,13 +7,13 @@ import { findTaskQueue, checkForWorker } from './find-worker.js';
 /** A message that the run has taken. */
 export interface DeliveredMessage extends AskReceipt {
   readonly delivered: true;
-  /** Its id: sent again with the same one, it is the same message. */
+  /** The id of the message. A repeat under the same id has no further effect. */
   readonly messageId: string;
 }
 
 /**
- * A message that the server has recorded while no worker was there: it survives the server's death, and
- * a worker takes it when one comes. Should the run refuse it then, the run's status says so.
+ * A message that the server has recorded because no worker was there. It survives a crash of the server,
+ * and the next worker delivers it. If the run refuses it then, the run's status says so.
  */
 export interface RecordedMessage {
   readonly delivered: false;
@@ -21,58 +21,61 @@ export interface RecordedMessage {
 }
 
 /**
- * A message as it was sent; `delivered` says whether the run has it already. `duplicate` comes from the
- * run; a repeat that reaches the server within the same segment is given the first answer again, without it.
+ * A message that was sent. `delivered` says whether the run has it already. `duplicate` is set by the run;
+ * a repeat within the same segment gets the first answer from the server, without it.
  */
 export type SentMessage = DeliveredMessage | RecordedMessage;
 
-/** An answer takes milliseconds where a worker is there. */
-const FIRST_LOOK_MS = 1_000;
-const LOOK_EVERY_MS = 3_000;
+/** With a worker, an answer takes milliseconds. */
+const FIRST_CHECK_MS = 1_000;
+const CHECK_EVERY_MS = 3_000;
 
 /**
- * Waits for the run to take a message. When nobody answers and no worker polls the run's task queue, the
- * message is recorded as a signal under the same id: an update that waits for a worker is lost when the
- * server dies, a signal is not. Whichever comes first counts; the run takes the message once.
+ * Delivers a message to a run. If there is no answer and no worker polls the run's task queue, the message
+ * is recorded as a signal under the same id: the server loses a pending update when it crashes, but not a
+ * signal. Resolves with whichever comes first; the run takes the message only once.
  */
 export async function deliverOrRecord(
   client: Client,
-  told: UpdateTarget & { readonly messageId: string },
+  target: UpdateTarget & { readonly messageId: string },
   how: {
-    readonly take: (signal: AbortSignal) => Promise<DeliveredMessage>;
+    readonly deliver: (signal: AbortSignal) => Promise<DeliveredMessage>;
     readonly record: () => Promise<unknown>;
   },
 ): Promise<SentMessage> {
   const over = new AbortController();
-  const taking = how.take(over.signal);
+  const delivery = how.deliver(over.signal);
   try {
-    return await Promise.race([taking, recorded(client, told, { ...how, signal: over.signal })]);
+    return await Promise.race([
+      delivery,
+      recordIfNoWorker(client, target, { ...how, signal: over.signal }),
+    ]);
   } finally {
     over.abort();
-    taking.catch(() => undefined);
+    delivery.catch(() => undefined);
   }
 }
 
-/** Resolves when the message is recorded, and never else: what speaks against it, the update hears too. */
-async function recorded(
+/** Resolves when the message is recorded, and never otherwise: the update reports any failure. */
+async function recordIfNoWorker(
   client: Client,
-  told: UpdateTarget & { readonly messageId: string },
+  target: UpdateTarget & { readonly messageId: string },
   { record, signal }: { readonly record: () => Promise<unknown>; readonly signal: AbortSignal },
 ): Promise<RecordedMessage> {
-  for (let waitMs = FIRST_LOOK_MS; ; waitMs = LOOK_EVERY_MS) {
-    if (!(await waited(waitMs, signal))) return await new Promise<never>(() => undefined);
-    const queue = await findTaskQueue(client, told);
+  for (let waitMs = FIRST_CHECK_MS; ; waitMs = CHECK_EVERY_MS) {
+    if (!(await wait(waitMs, signal))) return await new Promise<never>(() => undefined);
+    const queue = await findTaskQueue(client, target);
     if (queue === null || (await checkForWorker(client, queue)) !== 'missing') continue;
     const isRecorded = await record().then(
       () => true,
       () => false,
     );
-    if (isRecorded) return { delivered: false, messageId: told.messageId };
+    if (isRecorded) return { delivered: false, messageId: target.messageId };
   }
 }
 
-/** @returns false when the signal aborts first */
-async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
+/** Resolves with false if the signal aborts first. */
+async function wait(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await pause(ms, undefined, { signal });
     return true;

@@ -12,89 +12,94 @@ import { visible } from '../core/text/summaries.js';
 import { findTaskQueue, checkForWorker } from './find-worker.js';
 import { NotDeliveredError, RefusedError, type WorkerSeen } from '../core/errors.js';
 
-/** How long something that is said to a run is tried. */
+/** How long a message or decision is tried. */
 export interface UpdateOptions {
-  /** Milliseconds until it is given up; default 60,000: two workers may have to fail before a third answers. */
+  /** Milliseconds until it fails; default 60,000, so that a third worker can answer after two have failed. */
   readonly withinMs?: number;
-  /** Ends the waiting, with a `NotDeliveredError`: what was sent may still arrive. */
+  /** Ends the wait with a `NotDeliveredError`; what was sent may still arrive. */
   readonly signal?: AbortSignal;
 }
 
-/** What is said, and to whom. */
+/** The run that an update is sent to. */
 export interface UpdateTarget {
-  /** Of the run. */
+  /** The id of the run. */
   readonly id: string;
-  /** Of the run's workers, for a run that may not exist yet. */
+  /** The task queue of a run that may not exist yet. */
   readonly taskQueue?: string;
-  /** Where it is a message. */
+  /** The id of the message, if the update is one. */
   readonly messageId?: string;
 }
 
 const WITHIN_MS = 60_000;
-/** For each try. A worker that froze costs a try about as long as the server takes to notice. */
+/** The time for one try: about as long as the server takes to notice a frozen worker. */
 const TRY_MS = 10_000;
 const PAUSE_MS = 100;
-/** A try in less time would only hide why the ones before it failed. */
-const SHORTEST_TRY_MS = 1_000;
-/** Codes of gRPC: deadline exceeded and unavailable; what was sent may have been taken. */
-const SILENT: readonly number[] = [4, 14];
-/** Codes of gRPC: resource exhausted, failed precondition, aborted; nothing was taken. */
-const PASSING: readonly number[] = [8, 9, 10];
-/** The server's own words for updates that a segment left behind when it ended. */
-const LEFT_BEHIND = ['AcceptedUpdateCompletedWorkflow', 'UnprocessedUpdate'];
+/** A shorter try would only hide why the earlier ones failed. */
+const MIN_TRY_MS = 1_000;
+/** gRPC codes deadline exceeded and unavailable: the update may have been taken. */
+const NO_ANSWER: readonly number[] = [4, 14];
+/** gRPC codes resource exhausted, failed precondition, and aborted: the update was not taken. */
+const TRANSIENT: readonly number[] = [8, 9, 10];
+/** The server's error types for updates that were pending when a segment ended. */
+const SEGMENT_ENDED = ['AcceptedUpdateCompletedWorkflow', 'UnprocessedUpdate'];
 
 /**
- * What a failed try says of its effect: `refused`, it has none and never will; `not_delivered`, it has none;
- * `unknown`, it may have one.
+ * What a failed try says about the update: `refused`, it has no effect and never will; `not_delivered`, it
+ * has no effect; `unknown`, it may have one.
  */
 type Delivery = 'refused' | 'not_delivered' | 'unknown';
 
-/** What a try that failed says: whether it may have had an effect, and whether another one may help. */
-interface Fate {
+/** What a failed try says about the update, and whether to try again. */
+interface FailedTry {
   readonly delivery: Delivery;
-  readonly again: boolean;
-  /** There is no such run any more: an earlier try may have reached it while it lived. */
-  readonly isOver?: boolean;
+  readonly shouldRetry: boolean;
+  /** The run has ended. An earlier try may have reached it before. */
+  readonly hasEnded?: boolean;
 }
 
 /**
- * Makes an update and waits for its answer, again and again until the deadline: while the run goes on in
- * a new segment, while it has no room, and while no worker answers. So `update` has to be one that has
- * the same effect when it is taken twice. Rejects with a
- * `RefusedError` or a `NotDeliveredError`.
+ * Sends an update and waits for its answer, and retries until the deadline: while the run continues in a
+ * new segment, while its inbox is full, and while no worker answers. So `update` must be idempotent.
+ * Rejects with a `RefusedError` or a `NotDeliveredError`.
  */
 export async function executeUpdate<T>(
   client: Client,
-  told: UpdateTarget,
+  target: UpdateTarget,
   update: () => Promise<T>,
   { withinMs = WITHIN_MS, signal }: UpdateOptions = {},
 ): Promise<T> {
   const giveUpAt = Date.now() + withinMs;
-  let uncertain = false;
+  let mayArrive = false;
   for (;;) {
     try {
       signal?.throwIfAborted();
-      return await oneTry(client, update, {
+      return await tryOnce(client, update, {
         until: Math.min(Date.now() + TRY_MS, giveUpAt),
         signal,
       });
     } catch (error) {
-      const fate = await fateOf(client, told, error);
-      uncertain ||= fate.delivery === 'unknown';
-      const isLast = Date.now() + PAUSE_MS + SHORTEST_TRY_MS >= giveUpAt;
-      if (signal?.aborted || !fate.again || isLast) {
-        const { isOver: hasEnded = false, delivery: last } = fate;
-        // Of all refusals, only the run's own word speaks of the earlier tries as well.
-        const delivery = uncertain && (hasEnded || last === 'not_delivered') ? 'unknown' : last;
-        throw await failureOf(client, told, { error, delivery, hasEnded, withinMs, signal });
+      const failed = await classify(client, target, error);
+      mayArrive ||= failed.delivery === 'unknown';
+      const isLast = Date.now() + PAUSE_MS + MIN_TRY_MS >= giveUpAt;
+      if (signal?.aborted || !failed.shouldRetry || isLast) {
+        const { hasEnded = false, delivery: last } = failed;
+        // Only a refusal by the run itself covers the earlier tries too.
+        const delivery = mayArrive && (hasEnded || last === 'not_delivered') ? 'unknown' : last;
+        throw await toDeliveryError(client, target, {
+          error,
+          delivery,
+          hasEnded,
+          withinMs,
+          signal,
+        });
       }
     }
     await pause(PAUSE_MS);
   }
 }
 
-/** The SDK leaves its listener on the signal, so each try has one of its own. */
-async function oneTry<T>(
+/** The SDK never removes its listener from the signal, so each try gets its own signal. */
+async function tryOnce<T>(
   client: Client,
   update: () => Promise<T>,
   { until, signal }: { readonly until: number; readonly signal: AbortSignal | undefined },
@@ -109,31 +114,33 @@ async function oneTry<T>(
   }
 }
 
-async function fateOf(client: Client, { id }: UpdateTarget, error: unknown): Promise<Fate> {
+async function classify(client: Client, { id }: UpdateTarget, error: unknown): Promise<FailedTry> {
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
-    return { delivery: 'unknown', again: true };
+    return { delivery: 'unknown', shouldRetry: true };
   }
   if (error instanceof WorkflowUpdateFailedError) {
     const { cause } = error;
-    const left = cause instanceof ApplicationFailure && LEFT_BEHIND.includes(cause.type ?? '');
-    return { delivery: left ? 'not_delivered' : 'refused', again: left };
+    const isSegmentEnd =
+      cause instanceof ApplicationFailure && SEGMENT_ENDED.includes(cause.type ?? '');
+    return { delivery: isSegmentEnd ? 'not_delivered' : 'refused', shouldRetry: isSegmentEnd };
   }
   if (error instanceof WorkflowExecutionAlreadyStartedError) {
-    return { delivery: 'refused', again: false, isOver: true };
+    return { delivery: 'refused', shouldRetry: false, hasEnded: true };
   }
   if (error instanceof WorkflowNotFoundError) {
-    // A segment that has just been left is not found; the run itself may live on.
-    const again = await lives(client, id);
-    return { delivery: again ? 'not_delivered' : 'refused', again, isOver: !again };
+    // A segment that has just ended is not found, but the run may have continued.
+    const isOpen = await mayBeOpen(client, id);
+    const delivery = isOpen ? 'not_delivered' : 'refused';
+    return { delivery, shouldRetry: isOpen, hasEnded: !isOpen };
   }
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
-  if (code !== null && SILENT.includes(code)) return { delivery: 'unknown', again: true };
-  return { delivery: 'not_delivered', again: code !== null && PASSING.includes(code) };
+  if (code !== null && NO_ANSWER.includes(code)) return { delivery: 'unknown', shouldRetry: true };
+  return { delivery: 'not_delivered', shouldRetry: code !== null && TRANSIENT.includes(code) };
 }
 
-/** False only where the server says so: one that is away may have said nothing of a run that lives. */
-async function lives(client: Client, id: string): Promise<boolean> {
+/** Returns false only if the server says that the run has ended; true if the server is unreachable. */
+async function mayBeOpen(client: Client, id: string): Promise<boolean> {
   try {
     const { status } = await client.workflow.getHandle(id).describe();
     return status.name === 'RUNNING' || status.name === 'CONTINUED_AS_NEW';
@@ -142,10 +149,10 @@ async function lives(client: Client, id: string): Promise<boolean> {
   }
 }
 
-async function failureOf(
+async function toDeliveryError(
   client: Client,
-  told: UpdateTarget,
-  failed: {
+  target: UpdateTarget,
+  failure: {
     readonly error: unknown;
     readonly delivery: Delivery;
     readonly hasEnded: boolean;
@@ -153,12 +160,12 @@ async function failureOf(
     readonly signal: AbortSignal | undefined;
   },
 ): Promise<RefusedError | NotDeliveredError> {
-  const { error, delivery, withinMs, signal } = failed;
-  const { id, messageId } = told;
+  const { error, delivery, withinMs, signal } = failure;
+  const { id, messageId } = target;
   const known = { mayArrive: delivery === 'unknown', cause: error, messageId };
   const advice =
-    failed.hasEnded && delivery === 'unknown'
-      ? 'it may have taken it before; look at its transcript before you send it elsewhere'
+    failure.hasEnded && delivery === 'unknown'
+      ? 'the run may have taken it before; read its transcript before you send it to another run'
       : adviceFor(delivery, messageId);
   if (delivery === 'refused') return new RefusedError(reasonOf(error, id), { cause: error });
   if (signal?.aborted) {
@@ -167,7 +174,7 @@ async function failureOf(
   if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) {
     return new NotDeliveredError(`${reasonOf(error, id)}; ${advice}`, known);
   }
-  const queue = await findTaskQueue(client, told);
+  const queue = await findTaskQueue(client, target);
   const worker = queue === null ? null : await checkForWorker(client, queue);
   const seconds = Math.round(withinMs / 100) / 10;
   const why = `no answer within ${seconds} s${whyOf(worker, queue ?? '')}`;
@@ -178,10 +185,10 @@ function whyOf(worker: WorkerSeen, queue: string): string {
   if (worker === null) return '';
   return worker === 'missing'
     ? `: no worker polls task queue "${visible(queue)}"`
-    : `: a worker polls task queue "${visible(queue)}" but does not answer; it may be frozen, cut off, or busy`;
+    : `: a worker polls task queue "${visible(queue)}" but does not answer; it may be frozen, disconnected, or busy`;
 }
 
-/** What the caller may do; empty where the reason says enough. */
+/** Returns what the caller can do; empty if the reason is enough. */
 function adviceFor(delivery: Delivery, messageId: string | undefined): string {
   if (delivery === 'refused') return '';
   if (delivery === 'not_delivered') return 'it was not delivered, so it is safe to send it again';
@@ -191,10 +198,11 @@ function adviceFor(delivery: Delivery, messageId: string | undefined): string {
 }
 
 function reasonOf(error: unknown, id: string): string {
-  // The run's own words are in the cause.
+  // The run's own message is in the cause.
   if (error instanceof WorkflowUpdateFailedError) return error.cause?.message ?? error.message;
   if (error instanceof WorkflowExecutionAlreadyStartedError) return `run ${visible(id)} has ended`;
-  if (error instanceof WorkflowNotFoundError) return `run ${visible(id)} has ended, or never was`;
+  if (error instanceof WorkflowNotFoundError)
+    return `run ${visible(id)} has ended, or never existed`;
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;
   return isGrpcServiceError(cause) ? `${error.message}: ${cause.details}` : error.message;

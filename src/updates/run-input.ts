@@ -5,20 +5,20 @@ import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Json, JsonObject } from '../core/json.js';
 
-/** An agent as `defineAgent` made it, or its name; only the former brings the type of its output. */
+/** An agent from `defineAgent`, which has the type of its output, or an agent's name. */
 export type AgentLike<Output = Json> = string | (Typed<Output> & { readonly name: string });
 
-/** What a run is started with, beside its agent and its message. */
+/** The settings of a run, besides its agent and its message. */
 export interface RunSettings {
-  /** May lower the agent's limits or replace defaults. */
+  /** Limits that lower the agent's limits or replace defaults. */
   readonly limits?: Limits;
-  /** JSON that every user function receives; the model never sees it. */
+  /** JSON that every user function receives. The model never sees it. */
   readonly context?: Json;
-  /** Of the agent's instructions, where they are a template: all that it declares, and no others. */
+  /** The arguments of the agent's instructions, if they are a template: exactly those that it declares. */
   readonly args?: JsonObject;
-  /** For people and filters. */
+  /** Labels for people and filters. */
   readonly tags?: readonly string[];
-  /** Keep every message in the archive; default: for open runs. */
+  /** Whether to keep every message in the archive; default: only for open runs. */
   readonly archive?: boolean;
 }
 
@@ -26,7 +26,7 @@ export function agentName(agent: AgentLike<unknown>): string {
   return typeof agent === 'string' ? agent : agent.name;
 }
 
-/** The argument of workflow `agent`, checked as the workflow will. Throws an `InputError`. */
+/** Returns the input of workflow `agent`. Throws an `InputError` if the workflow would refuse it. */
 export function createRunInput(
   agent: AgentLike<unknown>,
   given: RunSettings & {

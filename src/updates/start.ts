@@ -14,7 +14,7 @@ const SUMMARY_CHARACTERS = 80;
 export interface StartOptions {
   readonly id: string;
   readonly taskQueue: string;
-  /** What the run's memo begins with; readable for everybody in the namespace. */
+  /** The initial memo of the run, readable by everybody in the namespace. */
   readonly memo?: Readonly<Record<string, unknown>>;
 }
 
@@ -23,7 +23,7 @@ export interface StartedRun {
   readonly runId: string;
 }
 
-/** Starts a run. Rejects with an `IdTakenError` where there is or was a run of this id. */
+/** Starts a run. Rejects with an `IdTakenError` if a run with this id exists or existed. */
 export async function startRun(
   client: Client,
   input: RunInput,
@@ -47,13 +47,13 @@ export async function startRun(
   }
 }
 
-/** Readable, and unique enough that nobody has to think of one: `files-20261121-8f3a2c`. */
+/** Returns a readable and unique id, such as `files-20261121-8f3a2c`. */
 export function newRunId(agent: string, now: Date = new Date()): string {
   const day = now.toISOString().slice(0, 10).replaceAll('-', '');
   return `${agent}-${day}-${randomBytes(3).toString('hex')}`;
 }
 
-/** What the UI shows the run by, as Markdown that shows the message as it was written. */
+/** Returns the run's summary for Temporal's UI: Markdown that shows the message as it was written. */
 export function runSummary({ agent, message = '' }: Pick<RunInput, 'agent' | 'message'>): string {
   const text = visible(message);
   const cut = text.length > SUMMARY_CHARACTERS ? `${text.slice(0, SUMMARY_CHARACTERS - 1)}…` : text;

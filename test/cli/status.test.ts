@@ -10,10 +10,10 @@ import { toRunStatus } from '../../src/client/status.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
-import { callTool, say as answer } from '../../src/models/scripted.js';
+import { replyCall, replyText as answer } from '../../src/models/scripted.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { say, type Said } from '../support/in-process.js';
+import { replyText, type Said } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { workerChild } from '../support/worker-child.js';
 
@@ -61,8 +61,8 @@ const model: Model = {
       }
       await gates.get(text)?.wait(signal);
     }
-    if (messages.length === 1 && word === 'look') return callTool('look', { at: text });
-    if (messages.length === 1 && word === 'pay') return callTool('pay', { order: 17 });
+    if (messages.length === 1 && word === 'look') return replyCall('look', { at: text });
+    if (messages.length === 1 && word === 'pay') return replyCall('pay', { order: 17 });
     return answer(`done: ${text}\u001b[2J`);
   },
 };
@@ -88,7 +88,7 @@ async function begin(word: string): Promise<{ handle: WorkflowHandle; gate: Gate
 }
 
 async function ask(id: string, how: { readonly json?: boolean } = {}): Promise<Said> {
-  return await say(
+  return await replyText(
     status,
     { id },
     { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue, ...how },
@@ -316,7 +316,7 @@ describe('what is no run', () => {
     });
     await handle.result();
     await expect(ask(id)).rejects.toThrow(
-      `"${id}" is a workflow of type "probe", no run of an agent`,
+      `"${id}" is a workflow of type "probe", not a run of perdure`,
     );
   });
 });

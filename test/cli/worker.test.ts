@@ -50,7 +50,7 @@ describe('worker', () => {
     const start = queue();
     const open = await start(['worker', '--live-host', '0.0.0.0']).ended;
     expect(open.code).toBe(2);
-    expect(open.stderr).toContain('--live-host: at 0.0.0.0 anybody could read the runs');
+    expect(open.stderr).toContain('--live-host: 0.0.0.0 lets other machines read the runs');
     const both = await start(['worker', '--no-live', '--live-port', '0']).ended;
     expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('contradicts')]);
     const worker = start(['worker', '--json']);

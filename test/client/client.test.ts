@@ -143,7 +143,7 @@ describe('an open run', () => {
     await expect(client.ask(id, 'two', { start })).rejects.toThrow(
       `run ${id} has ended: it takes no more messages, and its id is not used again`,
     );
-    await expect(client.ask(id, 'two')).rejects.toThrow('has ended, or never was');
+    await expect(client.ask(id, 'two')).rejects.toThrow('has ended, or never existed');
     // The server itself remembers what the last segment was told.
     expect(await client.ask(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({
       turn: 1,

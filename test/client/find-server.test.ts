@@ -4,7 +4,7 @@ import { createClient } from '../../src/client.js';
 import { defineConfig } from '../../src/config.js';
 import { NoServerError } from '../../src/core/errors.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { say, scriptedModel } from '../../src/models/scripted.js';
+import { replyText, scriptedModel } from '../../src/models/scripted.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { createWorker } from '../../src/worker.js';
 import { sourceBundle } from '../support/bundle.js';
@@ -13,7 +13,7 @@ import { serverHomes } from '../support/server-homes.js';
 const { freshHome } = serverHomes();
 const config = defineConfig({
   agents: [defineAgent({ name: 'clerk', instructions: 'Answer.', model: 'm' })],
-  models: { m: scriptedModel([say('done')]) },
+  models: { m: scriptedModel([replyText('done')]) },
 });
 
 test('clients and workers find the running server of PERDURE_HOME', async () => {

@@ -156,7 +156,9 @@ describe('a schedule that sends to an open run', () => {
     await client.schedule.trigger(id);
     const [nobody] = await firings(id, 1);
     await expect(rig.client.workflow.getHandle(nobody ?? '').result()).rejects.toMatchObject({
-      cause: { cause: { message: expect.stringContaining(`run ${to} has ended, or never was`) } },
+      cause: {
+        cause: { message: expect.stringContaining(`run ${to} has ended, or never existed`) },
+      },
     });
     await client.start('clerk', { open: true, id: to });
     await client.schedule.trigger(id);

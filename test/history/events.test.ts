@@ -6,7 +6,7 @@ import { wait } from '../../src/tools/built-in/wait.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, untilStatus } from '../support/conversation.js';
 import { ModelError } from '../../src/models/model-error.js';
-import { callTool, say } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/models/scripted.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -18,7 +18,9 @@ const start = { agent: 'clerk' };
 const waiter = defineAgent({ name: 'waiter', instructions: 'wait', model: 'w', tools: [wait()] });
 const waits = {
   call: async ({ messages }: { messages: readonly { role: string }[] }) =>
-    messages.some(({ role }) => role === 'tool') ? say('waited') : callTool('wait', { seconds: 1 }),
+    messages.some(({ role }) => role === 'tool')
+      ? replyText('waited')
+      : replyCall('wait', { seconds: 1 }),
 };
 
 beforeAll(async () => {
@@ -210,7 +212,7 @@ describe('the events of a run', () => {
     const reader = await clientOf(other);
     let isMended = false;
     const call = async () => {
-      if (isMended) return say('mended');
+      if (isMended) return replyText('mended');
       throw new ModelError('no key', { kind: 'credentials', type: 'invalid_api_key', status: 401 });
     };
     await other.worker([clerk()], { models: { m: { call } } });
@@ -249,14 +251,16 @@ describe('the events of a run', () => {
     await client.close(run);
   });
 
-  test('refuse what is no offset, and one of another run', async () => {
+  test('reject an invalid offset, and one of another run', async () => {
     const run = await client.start('clerk', { message: 'one' });
     await client.result(run);
     const [first] = await all(run.id);
-    await expect(all(run.id, 'x')).rejects.toThrow('from: "x" is no offset');
+    await expect(all(run.id, 'x')).rejects.toThrow(
+      'from: expected the offset of an event, got "x"',
+    );
     const other = await client.start('clerk', { message: 'one' });
     await expect(all(other.id, first?.offset)).rejects.toThrow(
-      'the server keeps no such part of run',
+      'the server does not keep this part of run',
     );
     await expect(all(newId())).rejects.toThrow('there is no run');
   });

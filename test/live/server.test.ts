@@ -226,9 +226,9 @@ describe('GET /runs/:id/events', () => {
   test('is not served to other machines without a token', async () => {
     const start = (live: object): Promise<unknown> => rig.worker([talker.agent], { live });
     await expect(start({ host: '0.0.0.0' })).rejects.toThrow('set PERDURE_LIVE_TOKEN');
-    await expect(start({ host: '10.1.2.3' })).rejects.toThrow('at 10.1.2.3 anybody could read');
-    await expect(start({ token: 'a b' })).rejects.toThrow('live.token holds characters');
-    await expect(start({ port: 70_000 })).rejects.toThrow('70000 is no port');
+    await expect(start({ host: '10.1.2.3' })).rejects.toThrow('10.1.2.3 lets other machines read');
+    await expect(start({ token: 'a b' })).rejects.toThrow('live.token: expected visible ASCII');
+    await expect(start({ port: 70_000 })).rejects.toThrow('got 70000');
     const { port } = new URL(url);
     await expect(start({ port: Number(port) })).rejects.toThrow(`at 127.0.0.1:${port}`);
   });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { createRunStreams } from '../../src/live/run-streams.js';
-import { callTool } from '../../src/models/scripted.js';
+import { replyCall } from '../../src/models/scripted.js';
 import { ModelError } from '../../src/models/model-error.js';
 import { clientOf } from '../support/clerk.js';
 import { gate } from '../support/gate.js';
@@ -38,7 +38,7 @@ describe('the stream of a run', () => {
       await rest.wait();
       say(' first');
       await end.wait();
-      return { ...callTool('wait', { seconds: 1 }), text: 'I sleep first' };
+      return { ...replyCall('wait', { seconds: 1 }), text: 'I sleep first' };
     });
     const run = await client.start('talker', { message: 'early' });
     const listener = createListener();
@@ -167,7 +167,7 @@ describe('the stream of a run', () => {
       onDelta?.({ kind: 'call', index: 0, text: '{"seconds"' });
       onDelta?.({ kind: 'call', index: 0, text: ':1}' });
       await allReceived.wait();
-      return callTool('wait', { seconds: 1 });
+      return replyCall('wait', { seconds: 1 });
     });
     const run = await client.start('talker', { message: 'kinds' });
     const { events } = await listen(client.stream(run), createListener(), (event) => {
@@ -250,7 +250,7 @@ describe('a run that is watched', () => {
     await other.worker([talker.agent], { models: { talk: talker.model } });
     talker.on('same', async ({ say, request }) => {
       say('some words');
-      return request.messages.length > 1 ? 'done' : callTool('wait', { seconds: 1 });
+      return request.messages.length > 1 ? 'done' : replyCall('wait', { seconds: 1 });
     });
     const [watched, alone] = await Promise.all(
       [rig, other].map(async (place) => {

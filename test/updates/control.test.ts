@@ -9,7 +9,7 @@ import { reached } from '../../src/history/follow-target.js';
 import { followRun } from '../../src/history/follow-run.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { Model } from '../../src/models/model.js';
-import { say as answered } from '../../src/models/scripted.js';
+import { replyText as answered } from '../../src/models/scripted.js';
 import { taken } from '../support/taken.js';
 import { setLimitsUpdate } from '../../src/workflows/messages.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
@@ -71,13 +71,13 @@ describe('messages', () => {
     const id = handle.workflowId;
     const count = 14;
     const asked: Promise<DeliveredMessage>[] = [];
-    const say = (number: number): void => {
+    const replyText = (number: number): void => {
       asked.push(taken(askRun(rig.client, id, { message: `m${number}`, id: `id-${number}` })));
     };
     // The end of a turn is the moment at which the run leaves its segment.
     for await (const { view } of followRun(rig.client, { id, ...(await place(handle)) })) {
       const over = view.state?.recent.at(-1)?.turn ?? 0;
-      while (asked.length < Math.min(over, count)) say(asked.length + 1);
+      while (asked.length < Math.min(over, count)) replyText(asked.length + 1);
       if (over > count) break;
     }
     const sent = await Promise.all(asked);
@@ -116,7 +116,7 @@ describe('messages', () => {
     const late = askRun(rig.client, id, { message: 'late' });
     await expect(late).rejects.toThrow(`run ${id} has ended`);
     await expect(late).rejects.toBeInstanceOf(RefusedError);
-    await expect(askRun(rig.client, 'nobody', { message: 'x' })).rejects.toThrow('never was');
+    await expect(askRun(rig.client, 'nobody', { message: 'x' })).rejects.toThrow('never existed');
   });
 });
 

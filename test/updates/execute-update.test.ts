@@ -108,7 +108,7 @@ describe('what is said to a run', () => {
       Promise.reject(errors.shift() ?? new Error()),
     );
     await expect(said).rejects.toMatchObject({ mayArrive: true, messageId: 'm-1' });
-    await expect(said).rejects.toThrow('it may have taken it before; look at its transcript');
+    await expect(said).rejects.toThrow('it may have taken it before; read its transcript');
   });
 
   test('is said again where the server, just away, does not say whether the run lives', async () => {
@@ -147,7 +147,7 @@ describe('what is said to a run', () => {
   test('is not said again to a run that has ended or never was', async () => {
     const once = failingOnce(new WorkflowNotFoundError('gone', 'x', undefined));
     const said = executeUpdate(rig.client, { id: 'nobody' }, once.update);
-    await expect(said).rejects.toThrow('run nobody has ended, or never was');
+    await expect(said).rejects.toThrow('run nobody has ended, or never existed');
     expect(once.made).toBe(1);
   });
 });
