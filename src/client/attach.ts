@@ -5,18 +5,19 @@ import { detectMediaType } from '../core/text/media-type.js';
 import { InputError } from '../core/errors.js';
 
 export interface AttachOptions {
-  /** Such as `image/png`; needed only where the bytes themselves do not tell. */
+  /** Such as `image/png`; needed only if the type cannot be detected from the bytes. */
   readonly mediaType?: string;
-  /** As the model shall know it. */
+  /** The file name that the model sees. */
   readonly name?: string;
 }
 
-/** It goes to the provider with every request, and what is larger no provider takes. */
+/** Attachments are sent to the provider with every request, and no provider accepts larger ones. */
 export const MAX_ATTACHED_BYTES = 20 * 1024 * 1024;
 
 /**
- * Puts bytes into the blob store, to be sent along with a message: an image or a file, by its media
- * type. They belong to no run until a message is sent with them, and to that one run from then on. Rejects with an `InputError` for what is of no kind or too large, and with a `BlobError`.
+ * Stores bytes in the blob store, to attach them to a message as an image or a file, by their media type.
+ * They belong to the run that they are first sent to. Rejects with an `InputError` if they are empty, too
+ * large, or of an unknown type, and with a `BlobError`.
  */
 export async function attach(
   blobs: BlobStore,
@@ -24,12 +25,12 @@ export async function attach(
   { mediaType: given, name }: AttachOptions,
 ): Promise<Attachment> {
   if (bytes.length === 0 || bytes.length > MAX_ATTACHED_BYTES) {
-    throw new InputError(`attach: ${bytes.length} bytes; give 1 to ${MAX_ATTACHED_BYTES}`);
+    throw new InputError(`attach: expected 1 to ${MAX_ATTACHED_BYTES} bytes, got ${bytes.length}`);
   }
   const mediaType = given ?? detectMediaType(bytes);
   if (mediaType === null) {
     throw new InputError(
-      'attach: nobody can tell what these bytes are; give `mediaType`, e.g. "text/csv"',
+      'attach: expected bytes of a known type; give `mediaType`, e.g. "text/csv"',
     );
   }
   const blob = await storeUpload(blobs, Buffer.from(bytes).toString('base64'));

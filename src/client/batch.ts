@@ -14,29 +14,29 @@ import {
 import { IdTakenError, InputError, NoRunError } from '../core/errors.js';
 import { startRun } from '../updates/start.js';
 
-/** One piece of a batch: a message, or a message with settings of its own. */
+/** One task of a batch: a message, or a message with its own settings. */
 export type BatchTask = string | (RunSettings & { readonly message: string });
 
 export interface BatchOptions extends RunSettings {
-  /** Names the batch: the same id and the same tasks again find the runs that there are. */
+  /** Names the batch. The same id with the same tasks finds the existing runs. */
   readonly id: string;
-  /** Runs that are under way at the same time, at most; default 4. */
+  /** How many runs are open at the same time; default 4. */
   readonly atOnce?: number;
-  /** Starts no further run and ends the waiting; the runs that were started go on. */
+  /** Starts no further run and ends the wait. Runs that were started go on. */
   readonly signal?: AbortSignal;
 }
 
 export interface BatchResult<Output = Json> {
-  /** Of the task, from 0. */
+  /** The index of the task, from 0. */
   readonly index: number;
-  /** Of the run. */
+  /** The id of the run. */
   readonly id: string;
   readonly outcome: Outcome<Output>;
 }
 
-/** Iterated, it gives the results as they come. Nothing is started before somebody asks for results. */
+/** Yields the results as they become ready. Starts nothing before it is iterated. */
 export interface Batch<Output = Json> extends AsyncIterable<BatchResult<Output>> {
-  /** All of them, in the order of the tasks. */
+  /** Returns all results, in the order of the tasks. */
   all(): Promise<readonly BatchResult<Output>[]>;
 }
 
@@ -44,10 +44,10 @@ const AT_ONCE = 4;
 const MAX_ID_CHARACTERS = 200;
 
 /**
- * Starts one run per task, some at once, and gathers their outcomes; a task that cannot be started, and
- * a run that fails, are values among the others. The runs' ids come from the batch's id and the tasks,
- * so that a batch whose program died is taken up by running it again. Iterating rejects only where
- * the server stays away, and with the signal's reason. Throws an `InputError`.
+ * Starts one run per task, some at the same time, and collects their outcomes. A task that cannot be
+ * started, and a run that fails, give an outcome too. The ids of the runs are derived from the id of the
+ * batch and the tasks, so a program that crashed resumes its batch by starting it again. Iterating rejects
+ * if the server stays unreachable, and with the reason of the signal. Throws an `InputError`.
  */
 export function createBatch<Output>(
   client: Client,
@@ -95,7 +95,7 @@ async function startOrFind(
   });
 }
 
-/** What is wrong with a task is its outcome; what is wrong with the server is nobody's. */
+/** Turns an invalid task into a failed outcome; all other errors are thrown. */
 async function outcomeOf(run: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await run();
@@ -107,7 +107,7 @@ async function outcomeOf(run: () => Promise<Outcome>): Promise<Outcome> {
   }
 }
 
-/** Another task under the same number is another run. */
+/** Returns a digest that gives another task at the same index another run. */
 function digestOf(agent: AgentLike<unknown>, given: object): string {
   const json: Json = JSON.parse(JSON.stringify({ ...given, agent: agentName(agent) }));
   return sha256Hex(canonicalJson(json)).slice(0, 8);
@@ -116,19 +116,17 @@ function digestOf(agent: AgentLike<unknown>, given: object): string {
 function checkOptions(id: string, atOnce: number): void {
   if (typeof id !== 'string' || id === '' || id.length > MAX_ID_CHARACTERS) {
     throw new InputError(
-      `id: ${show(id)} is no id of a batch; give a text of 1 to ${MAX_ID_CHARACTERS} characters`,
+      `id: expected a string of 1 to ${MAX_ID_CHARACTERS} characters, got ${show(id)}`,
     );
   }
   if (Number.isInteger(atOnce) && atOnce > 0) return;
-  throw new InputError(
-    `atOnce: ${show(atOnce)} is no number of runs; give a whole number from 1 on`,
-  );
+  throw new InputError(`atOnce: expected a whole number from 1, got ${show(atOnce)}`);
 }
 
 /**
- * Does the work of each index from 0 on, at most so many at once, and gives what comes of it in the
- * order in which it is ready. Whoever reads slowly holds nobody up. Rejects with the first rejection;
- * after that, and when the reader leaves, nothing more is begun and `signal` aborts.
+ * Calls `work` for each index from 0, at most `atOnce` at the same time, and yields the values in the order
+ * in which they are ready. A slow reader delays no work. Rejects with the first rejection; after that, and
+ * when the reader leaves, no more work is started and `signal` aborts.
  */
 export async function* mapAsReady<T>(
   count: number,

@@ -5,8 +5,8 @@ import type { Attachment } from '../core/transcript/messages.js';
 import { InputError } from '../core/errors.js';
 
 /**
- * What is attached to a message becomes its run's own. Malformed attachments stay as they are, for the run's
- * own check to name. Rejects with an `InputError` for what belongs to another run, and with a `BlobError`.
+ * Binds the attachments of a message to its run. Returns nothing for malformed attachments, which the run
+ * itself reports. Rejects with an `InputError` for an attachment of another run, and with a `BlobError`.
  */
 export async function claimAttachments(
   blobs: BlobStore,

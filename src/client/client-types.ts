@@ -28,119 +28,119 @@ import type { Schedules } from './schedule/schedule.js';
 import type { TranscriptRange } from '../history/transcript.js';
 
 export interface ClientOptions extends ConnectionSettings {
-  /** Of the workers; default PERDURE_TASK_QUEUE, else `perdure`. */
+  /** The task queue of the workers; default PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
-  /** Where addresses, keys and PERDURE_HOME are read from; default: the process's own. */
+  /** The environment for addresses, keys, and PERDURE_HOME; default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** A client of Temporal's SDK that exists; it stays open when this one is closed. */
+  /** An existing client of Temporal's SDK. `disconnect` does not close it. */
   readonly client?: Client;
-  /** PERDURE_HOME of the workers, for archive and attachments; default: the environment's, else `.perdure`. */
+  /** The workers' PERDURE_HOME, for archive and attachments; default: from `env`, else `.perdure`. */
   readonly home?: string;
   /** Default: files below `home`. */
   readonly archive?: Archive;
-  /** Where attachments go, the same as that of the workers; default: files below `home`. */
+  /** The store for attachments, the same as that of the workers; default: files below `home`. */
   readonly blobs?: BlobStore;
   /**
-   * Who talks to runs by this client: recorded with each message and decision, and not verified. 1 to 200
-   * characters that name their source, too, such as `web session: ann`.
+   * Who uses this client, in 1 to 200 characters, such as `web session: ann`. It is recorded with each
+   * message and decision, and not verified.
    */
   readonly by?: string;
 }
 
 export interface StartOptions extends RunSettings {
-  /** Needed, but for an open run that is told later. */
+  /** Required, except for an open run that gets its first message later. */
   readonly message?: string;
-  /** Sent along with the message: images by address, and what `attach` gave. */
+  /** Attachments of the message: images by URL, and results of `attach`. */
   readonly attachments?: readonly Attachment[];
-  /** Names the run for ever; default: made of the agent's name, the day and some letters. */
+  /** The permanent id of the run; default: the agent's name, the date, and random characters. */
   readonly id?: string;
-  /** Wait for more messages after a turn instead of ending. */
+  /** Whether the run waits for more messages after a turn instead of ending. */
   readonly open?: boolean;
 }
 
 /** A run that was started, with the type of its agent's output. */
 export interface RunHandle<Output = Json> extends Typed<Output> {
   readonly id: string;
-  /** Of the first segment. */
+  /** Run id of the first segment. */
   readonly runId: string;
 }
 
-/** A run: what `start` gave, or its id. */
+/** A run: the result of `start`, or its id. */
 export type RunLike<Output = Json> = string | (Typed<Output> & { readonly id: string });
 
 export interface AskOptions extends DecisionOptions {
-  /** What to start where there is no run of this id: an open one, in one call with the message. */
+  /** The open run to start if there is no run with this id, in one call with the message. */
   readonly start?: RunSettings & { readonly agent: AgentLike<unknown> };
 }
 
 /**
- * Starts runs, talks to them and reads them. Reading and waiting need no worker; what is said to a run
- * does: it rejects with a `RefusedError` where the run refused it, and with a `NotDeliveredError` where no
- * answer came. Where there is no such run, methods reject with a `NoRunError` or a `RefusedError`, and
- * for malformed input with an `InputError`.
+ * Starts runs, sends them messages and decisions, and reads them. Reading and waiting need no worker.
+ * Messages and decisions do: they reject with a `RefusedError` if the run refuses them, and with a
+ * `NotDeliveredError` if no answer comes. If there is no such run, methods reject with a `NoRunError` or a
+ * `RefusedError`; for invalid input, with an `InputError`.
  */
 export interface PerdureClient {
-  /** Rejects with an `IdTakenError` where there is or was a run of this id. */
+  /** Starts a run. Rejects with an `IdTakenError` if a run with this id exists or existed. */
   start<Output = Json>(agent: AgentLike<Output>, options: StartOptions): Promise<RunHandle<Output>>;
-  /** Keeps bytes where the workers find them, for the `attachments` of a message. */
+  /** Stores bytes for the workers, for the `attachments` of a message. */
   attach(bytes: Uint8Array, options?: AttachOptions): Promise<Attachment>;
   /**
-   * Starts a run that begins with the messages of another one, before number `at`; that one is left as
-   * it is. The agent is loaded as it is now. Rejects with an `IdTakenError`.
+   * Starts a run that begins with the messages of another run before number `at`. The other run does not
+   * change. The agent is loaded in its present form. Rejects with an `IdTakenError`.
    */
   fork<Output = Json>(
     run: RunLike<Output>,
     options: ForkOptions<Output>,
   ): Promise<RunHandle<Output>>;
   /**
-   * Gives an open run a message; answered when the run has it, with the turn that it belongs to. The
-   * same `id` of a message again is the same message. A run that has ended is never started afresh.
-   * It is tried for a minute, or `withinMs`. While no worker is there the message is recorded:
-   * `delivered` is false, a worker takes it when one comes, and what it refuses appears in the status.
+   * Sends a message to an open run. Resolves when the run has it, with the turn that it belongs to. A
+   * repeat under the same message `id` has no further effect. A run that has ended is never started again.
+   * Tries for a minute, or `withinMs`. Without a worker, the server records the message: `delivered` is
+   * false, the next worker delivers it, and the run's status shows if the run refuses it.
    */
   ask(run: RunLike<unknown>, message: string | Ask, options?: AskOptions): Promise<SentMessage>;
-  /** Waits for the end of a turn; its outcome is a value, whatever its status. */
+  /** Waits for the end of a turn and returns its outcome, whatever its status. */
   result<Output = Json>(run: RunLike<Output>, options?: ResultOptions): Promise<Outcome<Output>>;
   status(run: RunLike<unknown>): Promise<RunStatus>;
   transcript(run: RunLike<unknown>, range?: TranscriptRange): Promise<RunTranscript>;
-  /** Durable steps, past and to come; ends with the run. */
+  /** Yields durable events, past and future. Ends with the run. */
   events(run: RunLike<unknown>, options?: EventsOptions): AsyncIterable<DurableEvent>;
   /**
-   * Durable steps, and between them what models say while they say it, as far as workers tell that and
-   * share PERDURE_HOME with this client. Many readers of a run cost hardly more than one.
+   * Yields durable events, and in between the deltas of replies in progress, from workers that serve live
+   * streams and share PERDURE_HOME with this client. All readers of a run share one stream.
    */
   stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
-  /** The newest runs that fit; default 50 at most. */
-  list(wish?: Partial<ListFilter>): Promise<RunList>;
-  /** Lets what is in flight finish and starts nothing more. */
+  /** Returns the newest runs that match, by default at most 50. */
+  list(filter?: Partial<ListFilter>): Promise<RunList>;
+  /** Pauses a run: work in flight finishes, and nothing more is started. */
   pause(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
-  /** Lets a blocked or paused run go on at once. */
+  /** Lets a blocked or paused run continue at once. */
   resume(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
-  /** Asks Temporal to cancel the run, and resolves when that is asked for; one that has ended stays so. */
+  /** Requests that Temporal cancel the run. Has no effect on a run that has ended. */
   cancel(run: RunLike<unknown>): Promise<void>;
-  /** Ends the turn under way. @returns its number */
+  /** Cancels the current turn and returns its number. */
   cancelTurn(
     run: RunLike<unknown>,
     options?: DecisionOptions & { readonly turn?: number },
   ): Promise<number>;
-  /** An open run takes no more messages, and ends with those that it has. */
+  /** Closes an open run: it takes no more messages, and ends after those that it has. */
   close(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
-  /** Replaces the named limits. @returns all as they are now */
+  /** Replaces the given limits and returns all limits as they are now. */
   setLimits(
     run: RunLike<unknown>,
     limits: Limits,
     options?: DecisionOptions,
   ): Promise<EffectiveLimits>;
-  /** Settles a call whose outcome is unknown. */
+  /** Resolves a tool call whose outcome is unknown. */
   resolve(run: RunLike<unknown>, resolution: Resolution, options?: DecisionOptions): Promise<void>;
   readonly schedule: Schedules;
-  /** One run per task, some at once. */
+  /** Starts one run per task, some at the same time. */
   batch<Output = Json>(
     agent: AgentLike<Output>,
     tasks: readonly BatchTask[],
     options: BatchOptions,
   ): Batch<Output>;
-  /** Closes the connection, unless it was given. Runs do not notice. */
+  /** Closes the connection, unless `client` was given. Runs are not affected. */
   disconnect(): Promise<void>;
   /** The same as `disconnect`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { fileArchive } from '../storage/file-archive.js';
 import { fileBlobStore } from '../storage/file-blob-store.js';
-import { homeOf } from '../storage/home.js';
+import { perdureHome } from '../storage/home.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget, unreachable } from '../server/locate-target.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
@@ -42,24 +42,27 @@ import { newRunId, startRun } from '../updates/start.js';
 import { toRunStatus } from './status.js';
 
 const ROWS = 50;
-/** A server that is there answers in a fraction of it. */
+/** A reachable server answers in a fraction of this time. */
 const CONNECT_MS = 5_000;
 
-/** Connects, and rejects where no server answers. */
+/** Connects to the server. Rejects if none answers. */
 export async function openClient(options: ClientOptions): Promise<PerdureClient> {
   assertOneSdk();
   const { env = process.env } = options;
-  const home = options.home ?? homeOf(env);
+  const home = options.home ?? perdureHome(env);
   const { client, disconnect } = await connect(options, { env, home });
   const taskQueue = resolveTaskQueue(options, env);
   const archive = options.archive ?? fileArchive(join(home, 'archive'));
   const blobs = options.blobs ?? fileBlobStore(join(home, 'blobs'));
-  const feeds = createRunStreams(client, {
+  const streams = createRunStreams(client, {
     sources: [liveWorkers(home, { hosts: readLiveHosts(env) })],
   });
   const { by } = options;
   claim(by);
-  const mine = (how: DecisionOptions = {}): DecisionOptions => ({ ...(by && { by }), ...how });
+  const withBy = (options: DecisionOptions = {}): DecisionOptions => ({
+    ...(by && { by }),
+    ...options,
+  });
   return {
     async start(agent, { id = newRunId(agentName(agent)), ...given }) {
       const input = createRunInput(agent, {
@@ -68,10 +71,10 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
       });
       return await startRun(client, input, { id, taskQueue });
     },
-    attach: (bytes, how = {}) => attach(blobs, bytes, how),
+    attach: (bytes, options = {}) => attach(blobs, bytes, options),
     fork: (run, given) => forkRun(client, idOf(run), { ...given, blobs }),
     ask: (run, message, asked = {}) =>
-      ask(client, { run, message, taskQueue, blobs }, { ...mine(asked), ...asked }),
+      ask(client, { run, message, taskQueue, blobs }, { ...withBy(asked), ...asked }),
     async result<Output>(run: RunLike<Output>, wanted = {}) {
       const outcome = await waitForResult(client, idOf(run), wanted);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
@@ -83,16 +86,17 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
       [Symbol.asyncIterator]: () => followEvents(client, idOf(run), wanted),
     }),
     stream: (run, wanted = {}) => ({
-      [Symbol.asyncIterator]: () => feeds.read(idOf(run), wanted),
+      [Symbol.asyncIterator]: () => streams.read(idOf(run), wanted),
     }),
-    list: (wish = {}) => listRuns(client, { limit: ROWS, ...wish }),
-    pause: (run, how) => pauseRun(client, idOf(run), mine(how)),
-    resume: (run, how) => resumeRun(client, idOf(run), mine(how)),
+    list: (filter = {}) => listRuns(client, { limit: ROWS, ...filter }),
+    pause: (run, options) => pauseRun(client, idOf(run), withBy(options)),
+    resume: (run, options) => resumeRun(client, idOf(run), withBy(options)),
     cancel: (run) => cancel(client, idOf(run)),
-    cancelTurn: (run, how) => cancelTurn(client, idOf(run), mine(how)),
-    close: (run, how) => closeRun(client, idOf(run), mine(how)),
-    setLimits: (run, limits, how) => setLimits(client, idOf(run), limits, mine(how)),
-    resolve: (run, resolution, how) => resolveCall(client, idOf(run), resolution, mine(how)),
+    cancelTurn: (run, options) => cancelTurn(client, idOf(run), withBy(options)),
+    close: (run, options) => closeRun(client, idOf(run), withBy(options)),
+    setLimits: (run, limits, options) => setLimits(client, idOf(run), limits, withBy(options)),
+    resolve: (run, resolution, options) =>
+      resolveCall(client, idOf(run), resolution, withBy(options)),
     schedule: createSchedules(client, taskQueue),
     batch: (agent, tasks, given) => createBatch(client, { agent, tasks, taskQueue }, given),
     disconnect,
@@ -132,19 +136,24 @@ function idOf(run: RunLike<unknown>): string {
 async function ask(
   client: Client,
   to: { run: RunLike<unknown>; message: string | Ask; taskQueue: string; blobs: BlobStore },
-  { start, by, ...patience }: AskOptions,
+  { start, by, ...updateOptions }: AskOptions,
 ): Promise<SentMessage> {
   const id = idOf(to.run);
-  const said = typeof to.message === 'string' ? { message: to.message } : to.message;
-  const named = withId({ ...claim(by), ...said });
+  const given = typeof to.message === 'string' ? { message: to.message } : to.message;
+  const named = withId({ ...claim(by), ...given });
   const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
-  if (start === undefined) return await askRun(client, id, message, patience);
+  if (start === undefined) return await askRun(client, id, message, updateOptions);
   const { agent, ...settings } = start;
   const input = createRunInput(agent, { ...settings, open: true });
-  return await askOrStart(client, message, { id, taskQueue: to.taskQueue, input, ...patience });
+  return await askOrStart(client, message, {
+    id,
+    taskQueue: to.taskQueue,
+    input,
+    ...updateOptions,
+  });
 }
 
-/** One that ends meanwhile, or has ended, needs no cancel. */
+/** Ignores that the run has ended, or ends meanwhile. */
 async function cancel(client: Client, id: string): Promise<void> {
   await describeRun(client, id);
   await client.workflow

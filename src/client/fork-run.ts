@@ -17,22 +17,22 @@ import { readSegmentStart } from '../history/segments.js';
 import { newRunId, startRun, type StartedRun } from '../updates/start.js';
 
 export interface ForkOptions<Output> extends RunSettings {
-  /** Number of the first message that is not taken; default: all that there are by then are taken. */
+  /** Number of the first message that is left out; default: all messages are taken over. */
   readonly at?: number;
-  /** Needed, but for an open run that is told later. */
+  /** Required, except for an open run that gets its first message later. */
   readonly message?: string;
   readonly attachments?: readonly Attachment[];
-  /** Names the new run for ever; default: as for any run. */
+  /** The permanent id of the new run; default: as for any run. */
   readonly id?: string;
-  /** Wait for more messages after a turn instead of ending. */
+  /** Whether the run waits for more messages after a turn instead of ending. */
   readonly open?: boolean;
-  /** Default: that of the other run, with its arguments and its context. It is loaded as it is now. */
+  /** Default: the agent of the other run, with its arguments and context, in its present form. */
   readonly agent?: AgentLike<Output>;
 }
 
 /**
- * Starts a run that begins with the messages of another one, on that one's task queue; it is left as it
- * is. Rejects with a `NoRunError`, an `InputError` and an `IdTakenError`.
+ * Starts a run that begins with the messages of another run, on the same task queue. The other run does
+ * not change. Rejects with a `NoRunError`, an `InputError`, or an `IdTakenError`.
  */
 export async function forkRun<Output>(
   client: Client,
@@ -46,20 +46,20 @@ export async function forkRun<Output>(
   }
   if (at !== undefined && at > total) {
     throw new InputError(
-      `fork.at: ${at} is more than the ${total} messages of run "${visible(source)}"`,
+      `fork.at: expected at most ${total}, the messages of run "${visible(source)}"; got ${at}`,
     );
   }
   const name = agent === undefined ? run.agent : agentName(agent);
   const fork = { run: source, ...(at !== undefined && { at }) };
-  const kept = name === run.agent ? await settingsOf(client, run, blobs) : {};
+  const inherited = name === run.agent ? await readSettings(client, run, blobs) : {};
   const forkId = id ?? newRunId(name);
   const attached = await claimAttachments(blobs, forkId, given);
-  const input = createRunInput(name, { ...kept, ...given, ...attached, fork });
+  const input = createRunInput(name, { ...inherited, ...given, ...attached, fork });
   return await startRun(client, input, { id: forkId, taskQueue: run.taskQueue });
 }
 
-/** What the agent was given beside the message; a later segment need not have all of it. */
-async function settingsOf(
+/** Returns the agent's arguments and context from the first segment; later ones may lack them. */
+async function readSettings(
   client: Client,
   { id, runId, events, view }: RunReading,
   blobs: BlobStore,
@@ -71,7 +71,7 @@ async function settingsOf(
   if (!isObject(input)) return {};
   const { context, contextBlob, args } = input;
   const ref = view.state?.config.contextBlob;
-  // A called agent's context came from its caller, by reference: the fork has no caller.
-  const called = contextBlob === undefined || ref === undefined;
-  return { context: called ? context : await readContext(blobs, ref), args };
+  // A called agent has its context from its caller, by reference; the fork has no caller.
+  const isOwn = contextBlob === undefined || ref === undefined;
+  return { context: isOwn ? context : await readContext(blobs, ref), args };
 }

@@ -3,7 +3,7 @@ import type { Outcome } from '../core/outcome.js';
 import type { RunStatusName } from '../core/status.js';
 import { outcomeStatus, readRunRow, type RunRow } from './run-row.js';
 
-export const LIVING = [
+export const OPEN_STATUSES = [
   'working',
   'waiting_message',
   'waiting_approval',
@@ -11,7 +11,7 @@ export const LIVING = [
   'blocked',
   'paused',
 ] as const satisfies readonly RunStatusName[];
-export const ENDS = [
+export const OUTCOME_STATUSES = [
   'completed',
   'stopped',
   'cancelled',
@@ -20,54 +20,55 @@ export const ENDS = [
 
 export interface ListFilter {
   readonly agent?: string | undefined;
-  /** As in the run's status, or how it ended. */
-  readonly status?: (typeof LIVING)[number] | (typeof ENDS)[number] | 'done' | undefined;
-  /** Rows at most. */
+  /** The status of the run, or the status of its outcome. */
+  readonly status?:
+    (typeof OPEN_STATUSES)[number] | (typeof OUTCOME_STATUSES)[number] | 'done' | undefined;
+  /** The maximum number of rows. */
   readonly limit: number;
 }
 
 export interface RunList {
   /** Newest first. */
   readonly rows: readonly RunRow[];
-  /** There may be more runs that fit. */
+  /** Whether there may be more runs that match. */
   readonly more: boolean;
 }
 
-/** What does not fit is passed over; so many runs are looked at. */
-const LOOKED_AT = 1_000;
-/** Runs whose history is read at the same time, where they have no attributes. */
+/** How many runs are checked for a match. */
+const MAX_CHECKED = 1_000;
+/** How many histories are read at the same time, for runs without search attributes. */
 const AT_ONCE = 8;
-/** Of gRPC: what a namespace says to a query about attributes that it lacks. */
+/** gRPC code: the namespace lacks the search attributes of the query. */
 const INVALID_ARGUMENT = 3;
 
-/** The newest runs that fit. The server hands out those that live, then those that ended last. */
-export async function listRuns(client: Client, wish: ListFilter): Promise<RunList> {
+/** Returns the newest runs that match. The server lists open runs first, then those that ended last. */
+export async function listRuns(client: Client, filter: ListFilter): Promise<RunList> {
   try {
-    return await collect(client, wish, { byAttributes: true });
+    return await collect(client, filter, { byAttributes: true });
   } catch (error) {
     if (!isInvalidQuery(error)) throw error;
-    return await collect(client, wish, { byAttributes: false });
+    return await collect(client, filter, { byAttributes: false });
   }
 }
 
 async function collect(
   client: Client,
-  wish: ListFilter,
-  how: { readonly byAttributes: boolean },
+  filter: ListFilter,
+  options: { readonly byAttributes: boolean },
 ): Promise<RunList> {
   const rows: RunRow[] = [];
-  let looked = 0;
-  for await (const slice of slices(client.workflow.list({ query: queryFor(wish, how) }))) {
+  let checked = 0;
+  for await (const slice of slices(client.workflow.list({ query: queryFor(filter, options) }))) {
     const read = await Promise.all(slice.map((info) => readRunRow(client, info)));
-    rows.push(...read.filter((row) => fits(row, wish)));
-    looked += slice.length;
-    if (rows.length > wish.limit || looked >= LOOKED_AT) break;
+    rows.push(...read.filter((row) => matches(row, filter)));
+    checked += slice.length;
+    if (rows.length > filter.limit || checked >= MAX_CHECKED) break;
   }
   return {
     rows: rows
-      .slice(0, wish.limit)
+      .slice(0, filter.limit)
       .toSorted((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt)),
-    more: rows.length > wish.limit || looked >= LOOKED_AT,
+    more: rows.length > filter.limit || checked >= MAX_CHECKED,
   };
 }
 
@@ -84,21 +85,24 @@ async function* slices(
   if (slice.length > 0) yield slice;
 }
 
-/** Runs without attributes pass the query: what fits is decided by `fits`. */
-function queryFor({ agent, status }: ListFilter, how: { readonly byAttributes: boolean }): string {
-  const living = LIVING.some((name) => name === status);
+/** Returns a query that runs without search attributes match too; `matches` checks those. */
+function queryFor(
+  { agent, status }: ListFilter,
+  options: { readonly byAttributes: boolean },
+): string {
+  const isOpen = OPEN_STATUSES.some((name) => name === status);
   const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus != 'ContinuedAsNew'`];
-  if (status !== undefined) conditions.push(`CloseTime IS ${living ? '' : 'NOT '}NULL`);
-  if (how.byAttributes && living) {
+  if (status !== undefined) conditions.push(`CloseTime IS ${isOpen ? '' : 'NOT '}NULL`);
+  if (options.byAttributes && isOpen) {
     conditions.push(`(AgentStatus = '${status}' OR AgentStatus IS NULL)`);
   }
-  if (how.byAttributes && agent !== undefined) {
+  if (options.byAttributes && agent !== undefined) {
     conditions.push(`(AgentName = '${agent.replaceAll("'", "''")}' OR AgentName IS NULL)`);
   }
   return conditions.join(' AND ');
 }
 
-function fits(row: RunRow, { agent, status }: ListFilter): boolean {
+function matches(row: RunRow, { agent, status }: ListFilter): boolean {
   if (agent !== undefined && row.agent !== agent) return false;
   if (status === undefined || row.status === status) return true;
   return row.status === 'done' && outcomeStatus(row.reason) === status;

@@ -11,19 +11,17 @@ import { previousRunId, readSegmentStart, readSegment } from '../history/segment
 import { InputError, ResultLostError } from '../core/errors.js';
 
 export interface ResultOptions {
-  /** Which turn; default: the end of a task run, and the latest turn that an open run was given. */
+  /** The turn to wait for; default: the end of a task run, or the latest turn of an open run. */
   readonly turn?: number;
-  /** Ends the waiting; the run does not notice. */
+  /** Ends the wait. The run is not affected. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Waits for the end of a turn and gives its outcome as a value, whatever its status. Follows the
- * history through all segments, so it takes no place from anybody and needs no worker to wait.
- *
- * Where the run ends before the turn has begun, the run's own end is given. Rejects with a
- * `NoRunError`, with an `InputError` for a turn that there is not, with a `ResultLostError`, and with
- * the signal's reason.
+ * Waits for the end of a turn and returns its outcome, whatever its status. Follows the history through
+ * all segments, so it needs no worker. If the run ends before the turn has begun, returns the run's
+ * outcome. Rejects with a `NoRunError`, with an `InputError` for a turn that does not exist, with a
+ * `ResultLostError`, and with the reason of the signal.
  */
 export async function waitForResult(
   client: Client,
@@ -32,7 +30,7 @@ export async function waitForResult(
 ): Promise<Outcome> {
   signal.throwIfAborted();
   if (turn !== undefined && (!Number.isInteger(turn) || turn < 1)) {
-    throw new InputError(`turn: ${turn} is no turn; give a whole number from 1 on`);
+    throw new InputError(`turn: expected a whole number from 1, got ${turn}`);
   }
   const { runId } = await describeRun(client, id);
   const outcome = (await isOpen(client, id, runId))
@@ -48,7 +46,7 @@ async function isOpen(client: Client, id: string, runId: string): Promise<boolea
   return isObject(input) && input['open'] === true;
 }
 
-/** Reads one event, however long the run. */
+/** Reads only the last event of each segment. */
 async function outcomeOfTask(
   client: Client,
   task: FollowOptions,
@@ -75,26 +73,27 @@ async function outcomeOfTurn(
   const run = await readRun(client, id);
   const { state } = run.view;
   const last = state === null ? null : Math.max(state.turn.number, state.inbox.lastTurn);
-  const wanted = turn ?? Math.max(1, last ?? 0);
-  const found = endOfTurn(run.view, wanted);
+  const target = turn ?? Math.max(1, last ?? 0);
+  const found = endOfTurn(run.view, target);
   if (found !== null) return found;
   if (turn !== undefined && last !== null && turn > last) throw noTurn(id, turn, last);
-  if (state !== null && wanted < state.turn.number) return await earlier(client, run, wanted);
+  if (state !== null && target < state.turn.number)
+    return await readEarlierTurn(client, run, target);
   for await (const { view } of followRun(client, { id, runId: run.runId, signal })) {
-    const outcome = endOfTurn(view, wanted) ?? endOfRun({ view, terminatedWhy: '' })?.outcome;
+    const outcome = endOfTurn(view, target) ?? endOfRun({ view, terminatedWhy: '' })?.outcome;
     if (outcome !== undefined) return outcome;
   }
   return null;
 }
 
-/** Null while it is not over, and where this segment does not tell. */
+/** Returns null while the turn is not over, and if this segment does not show its end. */
 function endOfTurn({ state, turns }: Projection, turn: number): Outcome | null {
-  const ended = [...turns, ...(state?.recent ?? [])].find((told) => told.turn === turn);
+  const ended = [...turns, ...(state?.recent ?? [])].find((one) => one.turn === turn);
   if (ended !== undefined) return ended.outcome;
   return state?.turn.number === turn ? state.turn.outcome : null;
 }
 
-async function earlier(client: Client, run: RunReading, turn: number): Promise<Outcome> {
+async function readEarlierTurn(client: Client, run: RunReading, turn: number): Promise<Outcome> {
   let previous = previousRunId(run.events);
   while (previous !== '') {
     const segment = await readSegment(client, run.id, previous);
@@ -104,8 +103,8 @@ async function earlier(client: Client, run: RunReading, turn: number): Promise<O
     previous = segment.previousRunId;
   }
   throw new ResultLostError(
-    `turn ${turn} of run ${visible(run.id)} is over, and the server does not keep that part of its ` +
-      'history any more; what was said may be in the transcript',
+    `turn ${turn} of run ${visible(run.id)} is over, and the server no longer keeps that part of its ` +
+      'history; its messages may be in the transcript',
   );
 }
 

@@ -9,14 +9,14 @@ import { NoRunError } from '../core/errors.js';
 /** A run as a list shows it. */
 export interface RunRow {
   readonly id: string;
-  /** Null where nobody has said. */
+  /** Null if unknown. */
   readonly agent: string | null;
   readonly status: RunStatusName;
-  /** As in the run's status. */
+  /** The reason in the run's status. */
   readonly reason: string | null;
   /** ISO 8601. */
   readonly startedAt: string;
-  /** ISO 8601; null while it lives. */
+  /** ISO 8601; null while the run is open. */
   readonly closedAt: string | null;
 }
 
@@ -27,14 +27,14 @@ const COMPLETED = ['answer', 'tool', 'closed'];
 const STOPPED = ['steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth', 'no_progress'];
 
 /**
- * Told by the search attributes; by the history where the namespace lacks them or the run has not
- * written any, as one that never loaded its agent.
+ * Reads a row from the search attributes; from the history if the namespace lacks them, or if the run has
+ * not written any, such as one that never loaded its agent.
  */
 export async function readRunRow(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
   return rowFromAttributes(info) ?? (await rowFromHistory(client, info));
 }
 
-/** The first word of the outcome from the second, which is all that a row has. */
+/** Returns the status of an outcome by its reason, which is all that a row has. */
 export function outcomeStatus(reason: string | null): Outcome['status'] {
   if (COMPLETED.includes(reason ?? '')) return 'completed';
   if (STOPPED.includes(reason ?? '')) return 'stopped';
@@ -51,7 +51,7 @@ function rowFromAttributes(info: WorkflowExecutionInfo): RunRow | null {
     const name = status as RunStatusName;
     return { id, agent, status: name, reason: reason ?? null, ...timesOf(info) };
   }
-  // A run that Temporal ended from outside could not write that any more.
+  // A run that Temporal ended could not write its end.
   const end = (status === 'done' && reason) || endByTemporal(info);
   return { id, agent, status: 'done', reason: end, ...timesOf(info) };
 }
@@ -81,7 +81,7 @@ function timesOf(info: WorkflowExecutionInfo): Pick<RunRow, 'startedAt' | 'close
   };
 }
 
-/** Of the run, not of its newest segment. */
+/** Returns the start of the run, not of its newest segment. */
 function startOf({ memo, startTime }: WorkflowExecutionInfo): Date {
   const startedAt: unknown = memo?.['startedAt'];
   return typeof startedAt === 'number' ? new Date(startedAt) : startTime;

@@ -16,8 +16,8 @@ import { failedAttempts } from '../history/attempt-reports.js';
 import type { RunReading } from '../history/read-run.js';
 
 /**
- * What query `status` would answer, made from description and history: it needs no worker, and it
- * answers for runs that cannot be asked any more. `now`: Unix time in ms.
+ * Returns what the query `status` would return, from the description and the history. So it needs no
+ * worker, and it also works for runs that have ended. `now`: Unix time in ms.
  */
 export function toRunStatus(run: RunReading, now: number): RunStatus {
   const { id, runId, view, events } = run;
@@ -25,7 +25,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
   const end = endOfRun(run);
   const [blocked] = view.blocked.values();
   const work = pendingWork(run.description);
-  const cancelling = view.cancelRequested && end === null;
+  const isCancelling = view.cancelRequested && end === null;
   return {
     id,
     runId,
@@ -33,7 +33,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
     status: statusName(run),
     reason: end?.reason ?? blocked?.reason ?? state?.turn.outcome?.reason ?? null,
     message:
-      end?.outcome.error ?? blocked?.message ?? (cancelling ? 'a cancel is asked for' : null),
+      end?.outcome.error ?? blocked?.message ?? (isCancelling ? 'a cancel is requested' : null),
     turn: state?.turn.number ?? 0,
     step: state?.turn.spent.steps ?? 0,
     segments: state?.segments ?? 1,
@@ -63,12 +63,12 @@ function statusName(run: RunReading): RunStatusName {
   return type === 'await-time' ? 'waiting_time' : 'working';
 }
 
-/** The calls that only a person can settle. */
+/** Returns the calls that only a person can resolve. */
 function pendingOf({ id, view, events }: RunReading): readonly Pending[] {
   return [...view.blocked]
     .filter(([, { reason }]) => needsPerson(reason))
     .flatMap(([callId, { reason }]) => {
-      const call = view.state?.turn.batch?.calls.find((asked) => asked.id === callId);
+      const call = view.state?.turn.batch?.calls.find(({ id: one }) => one === callId);
       if (call === undefined) return [];
       if (reason === 'safety_check') return safetyPending(call, id);
       return {
@@ -82,7 +82,7 @@ function pendingOf({ id, view, events }: RunReading): readonly Pending[] {
     });
 }
 
-/** The key under which the call went to its destination: what a person looks it up by. */
+/** Returns the idempotency key of the call, by which a person finds it at its destination. */
 function keyOf(events: RunReading['events'], callId: string): string {
   const scheduled = events.findLast(
     (event) =>

@@ -11,15 +11,15 @@ export interface ConnectionSettings {
   readonly namespace?: string | undefined;
 }
 
-/** How to reach Temporal, read as Temporal's own tools read it: options over environment over profile. */
+/** How to reach Temporal, read as its own tools read it: options, then environment, then profile. */
 export interface ConnectionTarget {
-  /** Fits both kinds of connection. */
+  /** For both kinds of connection, of clients and of workers. */
   readonly options: NativeConnectionOptions;
   readonly address: string;
   readonly namespace: string;
 }
 
-/** A page of a history may be larger than gRPC's own limit of 4 MiB, which would make the run unreadable. */
+/** A page of a history may exceed gRPC's default limit of 4 MiB. Such a run could not be read. */
 export const CHANNEL_OPTIONS = {
   channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024 },
 };
@@ -47,7 +47,7 @@ export function connectionTarget(
   const { connectionOptions, namespace } = loadConfig(env);
   const address = settings.address ?? connectionOptions.address ?? DEFAULT_ADDRESS;
   const { apiKey } = connectionOptions;
-  // It may stand in a profile, not in the environment.
+  // The key may come from a profile, not from the environment.
   if (typeof apiKey === 'string') learnSecrets({ values: [apiKey] });
   return {
     options: { ...connectionOptions, address },

@@ -2,15 +2,15 @@ import { hostname } from 'node:os';
 import type { Client } from '@temporalio/client';
 import { optionalTsToMs } from '@temporalio/common/lib/time.js';
 
-/** Who has lately asked a task queue for work; it may be gone by now. */
+/** A worker that polled a task queue recently. It may have ended since. */
 export interface Poller {
   /** `pid@host`, unless the worker was given a name. */
   readonly identity: string;
   /** Unix time in ms, by the server. */
   readonly lastPollAt: number;
-  /** It ran on this machine and has ended; the server lists it for some minutes more. */
+  /** Whether its process on this machine has ended. The server lists it for some minutes more. */
   readonly gone: boolean;
-  /** Which build of a deployment it says it is; null without worker versioning. */
+  /** The build that it reports; null without worker versioning. */
   readonly build: Build | null;
 }
 
@@ -20,31 +20,34 @@ export interface Build {
   readonly buildId: string;
 }
 
-/** A task queue as the server sees it. */
+/** A task queue as the server knows it. */
 export interface QueueState {
   readonly pollers: readonly Poller[];
-  /** On which new runs begin; null where workers without versioning get them. */
+  /** The build that gets new runs; null if unversioned workers get them. */
   readonly current: Build | null;
 }
 
-/** A worker that lives polls at least this often, even when there is nothing to do. */
+/** A living worker polls at least this often, even when there is nothing to do. */
 export const POLL_EVERY_MS = 70_000;
 
-/** Those that ask for workflow tasks, newest poll first. The server forgets them after some minutes. */
-export async function listPollers(client: Asked, queue: Queue): Promise<readonly Poller[]> {
+/** Lists the workers that poll for workflow tasks, newest poll first. The server keeps them for some minutes. */
+export async function listPollers(
+  client: WorkflowServiceClient,
+  queue: Queue,
+): Promise<readonly Poller[]> {
   return (await readQueueState(client, queue)).pollers;
 }
 
-type Asked = Pick<Client, 'workflowService'>;
+type WorkflowServiceClient = Pick<Client, 'workflowService'>;
 
 interface Queue {
   readonly namespace: string;
   readonly taskQueue: string;
 }
 
-/** The same, and where new runs begin. */
+/** Returns the pollers, newest poll first, and the build that gets new runs. */
 export async function readQueueState(
-  { workflowService }: Asked,
+  { workflowService }: WorkflowServiceClient,
   { namespace, taskQueue }: Queue,
 ): Promise<QueueState> {
   const { pollers, versioningInfo } = await workflowService.describeTaskQueue({
@@ -56,41 +59,41 @@ export async function readQueueState(
       .map(({ identity, lastAccessTime, deploymentOptions }) => ({
         identity: identity ?? '',
         lastPollAt: optionalTsToMs(lastAccessTime) ?? 0,
-        gone: isGoneFromHere(identity ?? ''),
-        build: claimed(deploymentOptions),
+        gone: hasExited(identity ?? ''),
+        build: versionedBuild(deploymentOptions),
       }))
       .toSorted((a, b) => b.lastPollAt - a.lastPollAt),
-    current: built(versioningInfo?.currentDeploymentVersion),
+    current: toBuild(versioningInfo?.currentDeploymentVersion),
   };
 }
 
-/** As Temporal's API numbers the modes of workers. */
+/** Temporal's number of the versioned mode of workers. */
 const VERSIONED = 2;
 
-/** A worker may name its build without asking to be treated by it. */
-function claimed(
-  options: (Named & { workerVersioningMode?: unknown }) | null | undefined,
+/** Returns null for a worker that reports a build but is not versioned. */
+function versionedBuild(
+  options: (BuildFields & { workerVersioningMode?: unknown }) | null | undefined,
 ): Build | null {
-  return options?.workerVersioningMode === VERSIONED ? built(options) : null;
+  return options?.workerVersioningMode === VERSIONED ? toBuild(options) : null;
 }
 
-interface Named {
+interface BuildFields {
   readonly deploymentName?: string | null;
   readonly buildId?: string | null;
 }
 
-function built(version: Named | null | undefined): Build | null {
+function toBuild(version: BuildFields | null | undefined): Build | null {
   const { deploymentName, buildId } = version ?? {};
   return deploymentName && buildId ? { deploymentName, buildId } : null;
 }
 
-/** Those of them that may be there still. */
+/** Returns the pollers that may still be alive. */
 export function livePollers(pollers: readonly Poller[], now: number): readonly Poller[] {
   return pollers.filter(({ gone, lastPollAt }) => !gone && now - lastPollAt < POLL_EVERY_MS);
 }
 
-/** A process of this machine can be looked up; nothing can be said of others. */
-function isGoneFromHere(identity: string): boolean {
+/** Whether the poller ran on this machine and its process has ended. False for other machines. */
+function hasExited(identity: string): boolean {
   const [, pid, host] = /^(\d+)@(.*)$/.exec(identity) ?? [];
   if (pid === undefined || host !== hostname()) return false;
   try {

@@ -3,46 +3,46 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { listPollers, livePollers } from './pollers.js';
 
-/** How long a living worker may take to answer. */
+/** How long a living worker may take to process the probe. */
 const ANSWER_MS = 2_000;
 
 /**
- * Whether a worker works on the task queue. The server's list alone does not tell: a worker that is
- * gone stays on it for minutes, so one that polled lately is asked to run the workflow `probe`.
+ * Whether a living worker serves the task queue. The server lists a worker for minutes after its end, so
+ * this function starts the workflow `probe` and waits for a worker to process it.
  */
 export async function hasLiveWorker(client: Client, taskQueue: string): Promise<boolean> {
   const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
   if (livePollers(pollers, Date.now()).length === 0) return false;
-  return await answersProbe(client, taskQueue);
+  return await processesProbe(client, taskQueue);
 }
 
-async function answersProbe(client: Client, taskQueue: string): Promise<boolean> {
+async function processesProbe(client: Client, taskQueue: string): Promise<boolean> {
   const handle = await client.workflow.start('probe', {
     taskQueue,
     workflowId: `perdure-probe-${randomUUID()}`,
-    // Nobody wants to hear the answer of a worker that comes later.
+    // A worker that comes later must not process the probe.
     workflowExecutionTimeout: ANSWER_MS,
     workflowTaskTimeout: 1_000,
     staticSummary: 'is a worker alive?',
   });
-  const given = new AbortController();
+  const controller = new AbortController();
   const { workflowId, firstExecutionRunId: runId } = handle;
-  const answered = client.connection
-    .withAbortSignal(given.signal, () => isTakenUp(client, { workflowId, runId }))
+  const processed = client.connection
+    .withAbortSignal(controller.signal, () => isProcessed(client, { workflowId, runId }))
     .catch(() => false);
-  const late = pause(ANSWER_MS, false, { signal: given.signal }).catch(() => false);
+  const late = pause(ANSWER_MS, false, { signal: controller.signal }).catch(() => false);
   try {
-    return await Promise.race([answered, late]);
+    return await Promise.race([processed, late]);
   } finally {
-    given.abort();
+    controller.abort();
   }
 }
 
 /**
- * Whether a worker has dealt with the workflow, by its history. One that somebody else has made may
- * know agents and no probe: it fails the task, and is there all the same.
+ * Waits until the history shows that a worker has processed the workflow. A worker with other workflows
+ * may not know `probe`: it fails the task, and is alive nevertheless.
  */
-async function isTakenUp(
+async function isProcessed(
   { workflowService, options: { namespace } }: Client,
   execution: { readonly workflowId: string; readonly runId: string },
 ): Promise<boolean> {
@@ -54,11 +54,11 @@ async function isTakenUp(
       waitNewEvent: true,
       ...(nextPageToken && { nextPageToken }),
     });
-    const isDealtWith = page.history?.events?.some(
+    const isDone = page.history?.events?.some(
       (event) =>
         event.workflowTaskCompletedEventAttributes ?? event.workflowTaskFailedEventAttributes,
     );
-    if (isDealtWith) return true;
+    if (isDone) return true;
     nextPageToken = page.nextPageToken;
   } while (nextPageToken.length > 0);
   return false;

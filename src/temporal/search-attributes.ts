@@ -1,14 +1,14 @@
 import type { ConnectionLike } from '@temporalio/client';
 
-/** What perdure writes where the namespace has it. Names are for ever. */
+/** The search attributes that perdure writes if the namespace has them. The names are permanent. */
 export const SEARCH_ATTRIBUTES = ['AgentName', 'AgentStatus', 'AgentReason'] as const;
 
 const LOOK_UP_MS = 1_000;
 
 /**
- * Which of perdure's search attributes the namespace has, looked up once. Where that cannot be
- * learnt (no right to ask, an older server, no answer within a second) none is written, because a
- * missing one would hang every run; the next run asks again.
+ * Returns a function that looks up, once, which of perdure's search attributes the namespace has. If the
+ * lookup fails (no permission, an older server, no answer within a second), none is written, because a
+ * missing attribute would hang every run. The next run looks them up again.
  */
 export function createAttributeLookup(place: () => Place): () => Promise<readonly string[]> {
   let known: readonly string[] | undefined;

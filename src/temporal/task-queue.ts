@@ -1,4 +1,4 @@
-/** Where runs of this configuration are worked on. */
+/** Returns the task queue of a configuration; default PERDURE_TASK_QUEUE, else `perdure`. */
 export function resolveTaskQueue(
   config: { readonly taskQueue?: string },
   env: Readonly<Record<string, string | undefined>>,

@@ -30,30 +30,30 @@ import type { SendInput } from '../../workflows/send.js';
 import { runSummary } from '../../updates/start.js';
 
 export interface BackfillOptions {
-  /** The stretch whose firings are made up for, both ends included; a Date or ISO 8601. */
+  /** The time range whose firings are made up for, both ends included; a Date or ISO 8601. */
   readonly from: Date | string;
   readonly to: Date | string;
-  /** Default `bufferAll`: one after the other. */
+  /** Default `bufferAll`: one after another. */
   readonly overlap?: Overlap;
 }
 
-/** Agents on a cron or an interval. The server fires them, also while no worker is up. */
+/** Runs agents on a cron expression or an interval. The server fires them, also without a worker. */
 export interface Schedules {
-  /** Rejects with an `InputError`; a schedule of this id must not be there. */
+  /** Creates a schedule. Rejects with an `InputError`, also if a schedule with this id exists. */
   create(options: ScheduleOptions): Promise<void>;
   list(): Promise<readonly ScheduleRow[]>;
   describe(id: string): Promise<ScheduleDetails>;
-  /** `note`: why, for people. */
+  /** `note`: the reason, for people. */
   pause(id: string, note?: string): Promise<void>;
   unpause(id: string, note?: string): Promise<void>;
   /**
-   * Fires now, also while it is paused; twice within a second is one firing. `overlap`: for this time
-   * only, default `allowAll`.
+   * Fires now, also while the schedule is paused. Two triggers within a second are one firing. `overlap`:
+   * for this firing only, default `allowAll`.
    */
   trigger(id: string, options?: { readonly overlap?: Overlap }): Promise<void>;
-  /** Fires as it would have in a time that is past. */
+  /** Makes up for the firings of a past time range. */
   backfill(id: string, options: BackfillOptions): Promise<void>;
-  /** Ends the firing; runs that it has started go on. */
+  /** Deletes the schedule. Runs that it has started go on. */
   delete(id: string): Promise<void>;
 }
 
@@ -70,18 +70,19 @@ export function createSchedules(client: Client, taskQueue: string): Schedules {
       return rows;
     },
     async describe(id) {
-      const details = scheduleDetails(await found(id, handleOf(id).describe()));
+      const details = scheduleDetails(await whenFound(id, handleOf(id).describe()));
       if (details !== null) return details;
-      throw new NoScheduleError(`schedule ${visible(id)} is none of perdure's`);
+      throw new NoScheduleError(`schedule ${visible(id)} is not a schedule of perdure`);
     },
-    // The server takes an empty note for none at all, and then does nothing.
-    pause: (id, note) => found(id, handleOf(id).pause(note || 'paused by a client')),
-    unpause: (id, note) => found(id, handleOf(id).unpause(note || 'unpaused by a client')),
+    // The server ignores a request with an empty note.
+    pause: (id, note) => whenFound(id, handleOf(id).pause(note || 'paused by a client')),
+    unpause: (id, note) => whenFound(id, handleOf(id).unpause(note || 'unpaused by a client')),
     async trigger(id, { overlap = 'allowAll' } = {}) {
-      await found(id, handleOf(id).trigger(overlapPolicy(overlap)));
+      await whenFound(id, handleOf(id).trigger(overlapPolicy(overlap)));
     },
-    backfill: async (id, options) => await found(id, handleOf(id).backfill(stretchOf(options))),
-    delete: (id) => found(id, handleOf(id).delete()),
+    backfill: async (id, options) =>
+      await whenFound(id, handleOf(id).backfill(backfillRange(options))),
+    delete: (id) => whenFound(id, handleOf(id).delete()),
   };
 }
 
@@ -117,13 +118,13 @@ function refusedCreate(error: unknown, { id, cron }: ScheduleOptions): unknown {
     const message = `id: there is a schedule ${visible(id)}; delete it, or choose another id`;
     return new InputError(message, { cause: error });
   }
-  // The SDK's form of what the server finds wrong with a spec.
+  // The SDK throws a TypeError if the server rejects a spec.
   if (!(error instanceof TypeError) || cron === undefined) return error;
   const message = `cron: ${show(cron)} is no expression (${error.message}); give e.g. "0 9 * * MON-FRI"`;
   return new InputError(message, { cause: error });
 }
 
-async function found<T>(id: string, answer: Promise<T>): Promise<T> {
+async function whenFound<T>(id: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
@@ -132,19 +133,19 @@ async function found<T>(id: string, answer: Promise<T>): Promise<T> {
   }
 }
 
-function stretchOf({ from, to, overlap = 'bufferAll' }: BackfillOptions) {
+function backfillRange({ from, to, overlap = 'bufferAll' }: BackfillOptions) {
   const [start, end] = [timeOf('from', from), timeOf('to', to)];
   if (start <= end) return { start, end, overlap: overlapPolicy(overlap) };
-  throw new InputError(`to: ${show(to)} is before from, ${show(from)}`);
+  throw new InputError(`to: expected a time from ${show(from)}, got ${show(to)}`);
 }
 
 function timeOf(field: string, value: Date | string): Date {
   const time = new Date(value);
   if (!Number.isNaN(time.getTime())) return time;
-  throw new InputError(`${field}: ${show(value)} is no time; give a Date or ISO 8601`);
+  throw new InputError(`${field}: expected a Date or an ISO 8601 time, got ${show(value)}`);
 }
 
-/** What a firing does: a task run, or a message into an open run. Throws an `InputError`. */
+/** Returns what a firing does: it starts a task run or sends a message. Throws an `InputError`. */
 function scheduleAction(
   { id, agent, message, to, ...rest }: ScheduleOptions,
   taskQueue: string,

@@ -6,44 +6,44 @@ import type {
 import { isObject, textField } from '../../core/json.js';
 import { overlapOf, type Overlap, type ScheduleTimes } from './options.js';
 
-/** A schedule as a list shows it. All times are ISO 8601. */
+/** A schedule in a list. All times are ISO 8601. */
 export interface ScheduleRow extends ScheduleTimes {
   readonly id: string;
-  /** Null for one that only sends to a run that is there. */
+  /** Null for a schedule that only sends to an existing run. */
   readonly agent: string | null;
-  /** The open run that gets the message; null where each firing is a run of its own. */
+  /** The open run that gets the messages; null if each firing is a run of its own. */
   readonly to: string | null;
   readonly paused: boolean;
-  /** Why it was paused or not, if somebody said so. */
+  /** The reason given for pausing or unpausing it; null if none was given. */
   readonly note: string | null;
-  /** When it fires next; some seconds behind, as the server lists it. */
+  /** Its next firings. The server's list lags by some seconds. */
   readonly nextAt: readonly string[];
   /** The newest firings, oldest first. */
   readonly recent: readonly Firing[];
 }
 
 export interface Firing {
-  /** Of the run; with `to`, of the workflow that sent the message, and so of the message. */
+  /** The id of the run; with `to`, of the workflow that sent the message, and of the message. */
   readonly id: string;
   /** When it was due. */
   readonly dueAt: string;
-  /** When it was done. */
+  /** When it fired. */
   readonly firedAt: string;
 }
 
 export interface ScheduleDetails extends ScheduleRow {
   readonly message: string;
   readonly overlap: Overlap | 'terminateOther';
-  /** Ids of firings that are under way; those that were let through by `allowAll` are not among them. */
+  /** Ids of firings that have not ended, except those that `allowAll` let through. */
   readonly running: readonly string[];
   readonly fired: number;
-  /** Not fired, because the one before was under way. */
+  /** Firings skipped because the previous one had not ended. */
   readonly skipped: number;
-  /** Not fired, because the server was down for longer than may be made up for. */
+  /** Firings missed because the server was down for longer than `catchUpMs`. */
   readonly missed: number;
 }
 
-/** What a schedule of ours keeps in its memo: a list has nothing else of it. */
+/** What perdure writes into the memo of a schedule. A list has no other details. */
 export interface ScheduleMemo extends ScheduleTimes {
   readonly agent: string | null;
   readonly to: string | null;
@@ -51,16 +51,16 @@ export interface ScheduleMemo extends ScheduleTimes {
 
 export const MEMO_KEY = 'perdure';
 
-/** Null for a schedule that is not ours. */
+/** Returns null for a schedule that perdure did not create. */
 export function scheduleRow(summary: ScheduleSummary | ScheduleDescription): ScheduleRow | null {
   const memo: unknown = summary.memo?.[MEMO_KEY];
   if (!isObject(memo)) return null;
   const { scheduleId: id, state, info } = summary;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by `create`
-  const kept = memo as unknown as ScheduleMemo;
+  const details = memo as unknown as ScheduleMemo;
   return {
     id,
-    ...kept,
+    ...details,
     paused: state.paused,
     note: state.note === undefined || state.note === '' ? null : state.note,
     nextAt: info.nextActionTimes.map((time) => time.toISOString()),
@@ -68,7 +68,7 @@ export function scheduleRow(summary: ScheduleSummary | ScheduleDescription): Sch
   };
 }
 
-/** Null for a schedule that is not ours. */
+/** Returns null for a schedule that perdure did not create. */
 export function scheduleDetails(description: ScheduleDescription): ScheduleDetails | null {
   const row = scheduleRow(description);
   if (row === null) return null;
