@@ -1,7 +1,9 @@
+import type { Replayed } from './worker/replay.js';
+
 export {
-  callTool,
-  callTools,
-  say,
+  replyCall,
+  replyCalls,
+  replyText,
   scriptedModel,
   type ScriptedModel,
   type ScriptedReply,
@@ -26,3 +28,14 @@ export {
 export type { Barrier } from './testing/barrier.js';
 export type { RequestEnd, StubMessage, StubRequest } from './testing/requests.js';
 export type { Answer } from './testing/script.js';
+export type { Replayed } from './worker/replay.js';
+
+/**
+ * Replays an exported history with the installed version of perdure, without a server. `text` is what
+ * `perdure export` writes. Returns `same` if a run in flight could continue with this version; anything
+ * else says why not. Keep histories of your runs as fixtures, and replay them after each update.
+ */
+export async function replayHistory(text: string): Promise<Replayed> {
+  const { replayHistory: replay } = await import('./worker/replay.js');
+  return await replay(text);
+}

@@ -9,22 +9,22 @@ export type ScriptedReply = ModelReply;
 export type ScriptStep =
   ScriptedReply | Error | ((request: ModelRequest) => ScriptedReply | Promise<ScriptedReply>);
 
-/** A `Model` that answers from a list and remembers what it was asked. */
+/** A `Model` that replies from a list and records its requests. */
 export interface ScriptedModel extends Model {
-  /** Copies, in the order of the calls: what happens to a request later does not change them. */
+  /** Copies of the requests in the order of the calls, so later changes to a request do not show. */
   readonly requests: readonly ModelRequest[];
-  /** Throws when steps are left over. */
+  /** Throws an `Error` if steps are left over. */
   assertConsumed(): void;
 }
 
 const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
 
-/** A reply that is text, and thus the end of a turn. */
+/** Creates a reply of text, which ends a turn. */
 export function replyText(text: string): ScriptedReply {
   return { text, calls: [], finish: 'stop', usage: USAGE };
 }
 
-/** A reply that asks for calls, in this order. */
+/** Creates a reply that asks for calls, in this order. */
 export function replyCalls(
   calls: readonly { readonly name: string; readonly arguments: JsonObject }[],
 ): ScriptedReply {
@@ -36,19 +36,18 @@ export function replyCalls(
   };
 }
 
-/** A reply that asks for one call. */
+/** Creates a reply that asks for one call. */
 export function replyCall(name: string, args: JsonObject = {}): ScriptedReply {
   return replyCalls([{ name, arguments: args }]);
 }
 
-function exhausted(count: number, steps: number): ModelError {
-  return new ModelError(
-    `The scripted model was called ${count} times, but its script has ${steps} steps. Add a step, or find out why it was called again.`,
-    { kind: 'request', type: 'script_exhausted' },
-  );
-}
-
-/** An in-process double of a model: answers with the next step at each call, whoever makes it. */
+/**
+ * Creates an in-process test double of a model: each call gets the next step of the script. A call
+ * after the last step rejects with a `ModelError`.
+ *
+ * @example
+ * const model = scriptedModel([callTool('search', { query: 'x' }), say('Found it.')]);
+ */
 export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
   const requests: ModelRequest[] = [];
   return {
@@ -56,7 +55,7 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
     async call(request, { signal, onDelta }) {
       signal.throwIfAborted();
       const step = script[requests.length];
-      // A function cannot be copied, and says nothing of what was asked.
+      // A function cannot be copied.
       const { files: _files, ...asked } = request;
       requests.push(structuredClone(asked));
       if (step === undefined) throw exhausted(requests.length, script.length);
@@ -73,4 +72,11 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
       );
     },
   };
+}
+
+function exhausted(count: number, steps: number): ModelError {
+  return new ModelError(
+    `The scripted model was called ${count} times, but its script has ${steps} steps. Add a step, or find out why it was called again.`,
+    { kind: 'request', type: 'script_exhausted' },
+  );
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { InputError } from '../../src/core/errors.js';
-import { say, scriptedModel } from '../../src/models/scripted.js';
+import { replyText, scriptedModel } from '../../src/models/scripted.js';
 import { template } from '../../src/prompts/template.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -43,7 +43,7 @@ beforeAll(async () => {
     streamed: { stream: true },
     'o1-mini': {},
     'llama3.2:3b': {},
-    scripted: scriptedModel([say('made up')]),
+    scripted: scriptedModel([replyText('made up')]),
   });
 });
 afterAll(async () => await desk.close());

@@ -15,13 +15,13 @@ import type { Command } from '../../src/cli/command.js';
 import { askRun } from '../../src/updates/control.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { Model } from '../../src/models/model.js';
-import { callTool, say as answered } from '../../src/models/scripted.js';
+import { replyCall, replyText as answered } from '../../src/models/scripted.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 import { commandLine } from '../support/command.js';
 import { untilStatus } from '../support/conversation.js';
-import { say, type Said } from '../support/in-process.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
@@ -44,7 +44,7 @@ const model: Model = {
     const text = messages[place]?.text ?? '';
     await gates.get(text)?.wait(signal);
     if (text.startsWith('wait') && place === messages.length - 1) {
-      return callTool('wait', { seconds: 3_600 });
+      return replyCall('wait', { seconds: 3_600 });
     }
     return answered(`re: ${text}`);
   },
@@ -66,8 +66,13 @@ async function does<Options>(
   what: Command<Options>,
   options: Options,
   how: { readonly json?: boolean } = {},
-): Promise<Said> {
-  return await say(what, options, { address, taskQueue: rig.taskQueue, home: rig.home, ...how });
+): Promise<CommandOutput> {
+  return await runInProcess(what, options, {
+    address,
+    taskQueue: rig.taskQueue,
+    home: rig.home,
+    ...how,
+  });
 }
 
 async function open(message = 'hello'): Promise<{ handle: WorkflowHandle; id: string }> {
@@ -179,7 +184,7 @@ describe('close', () => {
 });
 
 describe('limits', () => {
-  const of = async (options: LimitsOptions, json = true): Promise<Said> =>
+  const of = async (options: LimitsOptions, json = true): Promise<CommandOutput> =>
     await does(limits, options, { json });
 
   test('are shown, and replaced one by one, of each turn or of the whole run', async () => {

@@ -10,10 +10,10 @@ import type { Command } from '../../src/cli/command.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
-import { callTool, say as answer } from '../../src/models/scripted.js';
+import { replyCall, replyText as answer } from '../../src/models/scripted.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { say, type Said } from '../support/in-process.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -36,7 +36,7 @@ const model: Model = {
     const [first] = messages;
     const last = messages.at(-1);
     if (last?.role === 'tool') return answer(`read: ${last.text}`);
-    if (first?.text === 'pay') return callTool('pay');
+    if (first?.text === 'pay') return replyCall('pay');
     if (first?.text === 'hold') await gate.wait(signal);
     if (first?.text === 'keyless' && !mended) {
       throw new ModelError('no', { kind: 'credentials', type: 'http_401' });
@@ -59,9 +59,9 @@ async function decide<Options extends { readonly id: string }>(
   command: Command<Options>,
   options: Options,
   how: { readonly json?: boolean } = {},
-): Promise<Said> {
+): Promise<CommandOutput> {
   const place = { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue };
-  return await say(command, options, { ...place, ...how });
+  return await runInProcess(command, options, { ...place, ...how });
 }
 
 async function started(message: string, status: RunStatus['status']): Promise<WorkflowHandle> {

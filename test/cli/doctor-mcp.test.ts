@@ -4,7 +4,7 @@ import { resolve } from '../../src/cli/commands/resolve.js';
 import { mcpFindings } from '../../src/cli/doctor/mcp.js';
 import { defineConfig } from '../../src/config.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
-import { say } from '../support/in-process.js';
+import { runInProcess } from '../support/in-process.js';
 import { fixtureFiles, listed } from '../support/mcp-agent.js';
 import { httpFixture } from '../support/mcp-http.js';
 
@@ -37,8 +37,10 @@ test('doctor asks the MCP servers of each agent for their tools, and tells those
 test('resolve wants the form of the tool that is accepted, and only for that', async () => {
   const place = { home: '/nonexistent' };
   const call = { id: 'x', call: 'call_1_1_0' };
-  await expect(say(resolve, { ...call, as: 'accept' }, place)).rejects.toThrow('--definition');
-  await expect(say(resolve, { ...call, as: 'retry', definition: 'abc' }, place)).rejects.toThrow(
+  await expect(runInProcess(resolve, { ...call, as: 'accept' }, place)).rejects.toThrow(
     '--definition',
   );
+  await expect(
+    runInProcess(resolve, { ...call, as: 'retry', definition: 'abc' }, place),
+  ).rejects.toThrow('--definition');
 });

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { doctor } from '../../src/cli/commands/doctor.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
-import { say as answer, scriptedModel } from '../../src/models/scripted.js';
+import { replyText as answer, scriptedModel } from '../../src/models/scripted.js';
 import { prepareNamespace } from '../../src/server/namespace.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { commandLine, type RunningCommand } from '../support/command.js';
-import { say } from '../support/in-process.js';
+import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
@@ -45,7 +45,7 @@ interface Found {
 
 async function examined(taskQueue: string): Promise<Found> {
   const place = { home: rig.home, address, namespace, taskQueue, json: true };
-  const { code, stdout } = await say(doctor, {}, place);
+  const { code, stdout } = await runInProcess(doctor, {}, place);
   const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };
   const named = (name: string) => findings.find((finding) => finding.name === name);
   return { code, stranded: named('stranded runs'), queues: named('task queues') };
@@ -116,15 +116,15 @@ describe('runs and builds', () => {
       text: `1 run (${workflowId}) on deployment ${name}, build one, of which no worker is up`,
       data: { stranded: [{ deploymentName: name, buildId: 'one', runs: [workflowId] }] },
     });
-    expect(stranded?.cure).toContain(
+    expect(stranded?.fix).toContain(
       `perdure replay --from-server "TemporalWorkerDeploymentVersion = '${name}:one' AND ExecutionStatus = 'Running'" is content`,
     );
-    expect(stranded?.cure).toMatch(
+    expect(stranded?.fix).toMatch(
       /temporal workflow update-options .* --workflow-id '\S+' --versioning-override-behavior auto_upgrade$/,
     );
     expect(code).toBe(1);
 
-    await typed(stranded?.cure);
+    await typed(stranded?.fix);
     expect(await run.result()).toMatchObject({ status: 'completed', answer: 'done' });
     await expectEventually(taskQueue, { stranded: { level: 'ok' }, code: 0 });
   });
@@ -143,7 +143,7 @@ describe('queues and workers', () => {
         data: { mismatches: [{ what: 'no_current' }] },
       },
     });
-    await typed(waiting.queues?.cure);
+    await typed(waiting.queues?.fix);
     await expectEventually(taskQueue, { queues: { level: 'ok' }, code: 0 });
 
     await worker(taskQueue);
@@ -155,7 +155,7 @@ describe('queues and workers', () => {
         data: { mismatches: [{ what: 'unversioned_idle' }] },
       },
     });
-    expect(idle.queues?.cure).toBe(
+    expect(idle.queues?.fix).toBe(
       `start workers with --deployment ${name}, or those without on another task queue`,
     );
   });
@@ -176,7 +176,7 @@ describe('queues and workers', () => {
         data: { mismatches: [{ what: 'current_gone' }] },
       },
     });
-    await typed(queues?.cure);
+    await typed(queues?.fix);
     await expectEventually(taskQueue, { queues: { level: 'ok' }, code: 0 });
   });
 
@@ -193,7 +193,7 @@ describe('queues and workers', () => {
       queues: {
         level: 'note',
         text: `task queue "${nobody}": 1 open run, and nobody polls it`,
-        cure: `start a worker there: perdure worker --task-queue '${nobody}'`,
+        fix: `start a worker there: perdure worker --task-queue '${nobody}'`,
       },
     });
     await run.terminate();

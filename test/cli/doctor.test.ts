@@ -9,10 +9,10 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { doctor } from '../../src/cli/commands/doctor.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
 import { versionsFinding } from '../../src/cli/doctor/versions.js';
-import { say as answer, scriptedModel } from '../../src/models/scripted.js';
+import { replyText as answer, scriptedModel } from '../../src/models/scripted.js';
 import { commandLine } from '../support/command.js';
 import { mayBeOther, NOBODY } from '../support/other-user.js';
-import { say, type Place, type Said } from '../support/in-process.js';
+import { runInProcess, type Place, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
@@ -27,10 +27,10 @@ beforeAll(async () => {
 });
 afterAll(async () => await rig.close());
 
-async function ask(place: Partial<Place>): Promise<Said> {
+async function ask(place: Partial<Place>): Promise<CommandOutput> {
   const { env, ...rest } = place;
   const cli = { TEMPORAL_CLI_PATH: inject('temporalCli') };
-  return await say(
+  return await runInProcess(
     doctor,
     {},
     { home: rig.home, taskQueue: rig.taskQueue, env: { ...cli, ...env }, ...rest },
@@ -115,7 +115,7 @@ describe('with a server that is there', () => {
     expect(text).toContain('AgentName, AgentStatus, AgentReason missing');
     expect(of['namespace']).toMatchObject({
       level: 'note',
-      cure: expect.stringContaining(`update -n ${namespace} --retention 720h`),
+      fix: expect.stringContaining(`update -n ${namespace} --retention 720h`),
     });
     expect(cure).toMatch(/^temporal operator search-attribute create /);
     await temporal(cure.split(' ').slice(1));
@@ -175,7 +175,7 @@ describe('without a server', () => {
     expect(of['temporal cli']).toMatchObject({
       level: 'problem',
       data: { ways: [`TEMPORAL_CLI_PATH: there is no file ${TEMPORAL_CLI_PATH}`] },
-      cure: expect.stringContaining('correct TEMPORAL_CLI_PATH'),
+      fix: expect.stringContaining('correct TEMPORAL_CLI_PATH'),
     });
     expect(code).toBe(1);
   });
@@ -191,7 +191,7 @@ describe('without a server', () => {
     expect(named.of['temporal cli']).toMatchObject({
       level: 'note',
       text: `${program} (found by TEMPORAL_CLI_PATH), version 2.3.4, server 1.99.0`,
-      cure: expect.stringContaining('made for 1.5.0 or later, before 2.0.0'),
+      fix: expect.stringContaining('made for 1.5.0 or later, before 2.0.0'),
     });
     const env = { TEMPORAL_CLI_PATH: '', PATH: path, HOME: join(rig.home, 'empty') };
     const found = await examined({ home, env: { ...env, XDG_CACHE_HOME: '' } });
@@ -212,7 +212,7 @@ describe('without a server', () => {
         `${home} is open to other users (mode 0755)\n` +
         `${join(home, 'archive')} is open to other users (mode 0750)\n` +
         `${join(home, 'blobs')} is a symbolic link`,
-      cure: expect.stringContaining(`chmod -R go= ${home}\n`),
+      fix: expect.stringContaining(`chmod -R go= ${home}\n`),
     });
     await rm(join(home, 'blobs'));
     await promisify(execFile)('chmod', ['-R', 'go=', home]);
@@ -227,7 +227,7 @@ describe('without a server', () => {
     expect(of['permissions']).toMatchObject({
       level: 'problem',
       text: `${home} belongs to user ${NOBODY}`,
-      cure: `sudo chown -R "$(id -un)" ${home}`,
+      fix: `sudo chown -R "$(id -un)" ${home}`,
     });
   });
 
@@ -237,7 +237,7 @@ describe('without a server', () => {
     const { code, of } = await examined({ home: join(rig.home, 'fresh'), env });
     expect(of['temporal cli']).toMatchObject({
       level: 'note',
-      cure: expect.stringContaining('`run` fetches version'),
+      fix: expect.stringContaining('`run` fetches version'),
     });
     expect(of['temporal cli']?.data['ways']).toHaveLength(3);
     expect(code).toBe(0);
@@ -250,7 +250,7 @@ describe('the models', () => {
     expect(of['agent files']).toMatchObject({
       level: 'problem',
       text: 'model gpt-4.1-mini: no key in OPENAI_API_KEY, so its runs would be blocked',
-      cure: expect.stringContaining('set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL'),
+      fix: expect.stringContaining('set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL'),
       data: { keyPresent: false },
     });
     expect(code).toBe(1);
@@ -291,7 +291,7 @@ describe('the models', () => {
     expect(of['agent far']).toMatchObject({
       level: 'problem',
       text: 'model big: no key in FAR_KEY, so its runs would be blocked',
-      cure: 'set FAR_KEY',
+      fix: 'set FAR_KEY',
     });
     expect(of['agent local']).toMatchObject({
       level: 'ok',
@@ -299,7 +299,7 @@ describe('the models', () => {
     });
     expect(of['agent none']).toMatchObject({
       level: 'problem',
-      cure: 'give the agent a model, or set PERDURE_MODEL',
+      fix: 'give the agent a model, or set PERDURE_MODEL',
     });
   });
 
@@ -312,7 +312,7 @@ describe('the models', () => {
     skip(!free, 'something else listens on port 8000');
     const { of } = await examined({ address });
     expect(of['local models']?.text).toContain('vLLM at http://127.0.0.1:8000/v1');
-    expect(of['agent files']?.cure).toContain('answers: OPENAI_BASE_URL=');
+    expect(of['agent files']?.fix).toContain('answers: OPENAI_BASE_URL=');
     await new Promise((done) => server.close(done));
   });
 });
@@ -336,7 +336,7 @@ describe('what is broken', () => {
     const { code, of } = await examined({ address, home });
     expect(of['home']).toMatchObject({
       level: 'problem',
-      cure: expect.stringMatching(/make .*blobs writable, or set PERDURE_HOME/),
+      fix: expect.stringMatching(/make .*blobs writable, or set PERDURE_HOME/),
       data: { blobsWritable: false },
     });
     expect(code).toBe(1);
@@ -345,7 +345,7 @@ describe('what is broken', () => {
   test('a Node that is too old is a problem', () => {
     expect(versionsFinding('20.18.9')).toMatchObject({
       level: 'problem',
-      cure: 'install Node 20.19 or later',
+      fix: 'install Node 20.19 or later',
     });
     expect(versionsFinding('24.1.0').level).toBe('ok');
   });

@@ -9,10 +9,10 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { exportRun } from '../../src/cli/commands/export.js';
 import { replay } from '../../src/cli/commands/replay.js';
-import { callTool, say as answer, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyText as answer, scriptedModel } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine } from '../support/command.js';
-import { say } from '../support/in-process.js';
+import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
@@ -33,7 +33,7 @@ const note = defineTool({
 beforeAll(async () => {
   rig = await createRig();
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [note] });
-  const m = scriptedModel([callTool('note', { word: 'one' }), answer('done')]);
+  const m = scriptedModel([replyCall('note', { word: 'one' }), answer('done')]);
   await rig.worker([agent], { models: { m } });
   handle = await rig.start({ agent: 'a', message: 'x' });
   await rig.end(handle);
@@ -61,18 +61,22 @@ async function written(text: string): Promise<string> {
 
 /** Of the command in this process: one row per file. */
 async function replayed(...files: string[]) {
-  const { stdout, code } = await say(replay, { file: files }, { home: rig.home, json: true });
+  const { stdout, code } = await runInProcess(
+    replay,
+    { file: files },
+    { home: rig.home, json: true },
+  );
   return { code, rows: JSON.parse(stdout) as { ok: boolean; type: string; reason?: string }[] };
 }
 
 describe('an exported history', () => {
   test("is what Temporal's own tool writes, to stdout and to a file", async () => {
     const place = { address, home: rig.home, taskQueue: rig.taskQueue };
-    const { stdout, code } = await say(exportRun, { id: handle.workflowId }, place);
+    const { stdout, code } = await runInProcess(exportRun, { id: handle.workflowId }, place);
     const show = ['workflow', 'show', '--workflow-id', handle.workflowId, '--output', 'json'];
     const shown = await promisify(execFile)(inject('temporalCli'), [...show, '--address', address]);
     expect(JSON.parse(stdout)).toEqual(JSON.parse(shown.stdout));
-    const toFile = await say(exportRun, { id: handle.workflowId, out: file }, place);
+    const toFile = await runInProcess(exportRun, { id: handle.workflowId, out: file }, place);
     expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(JSON.parse(stdout));
     expect(toFile.stdout).toBe('');
     expect(toFile.stderr).toMatch(new RegExp(`\\d+ events of ${handle.workflowId} are in `));
@@ -81,7 +85,11 @@ describe('an exported history', () => {
 
   test('is not written where nobody can write', async () => {
     const out = join(rig.home, 'nowhere', 'x.json');
-    const asked = say(exportRun, { id: handle.workflowId, out }, { address, home: rig.home });
+    const asked = runInProcess(
+      exportRun,
+      { id: handle.workflowId, out },
+      { address, home: rig.home },
+    );
     await expect(asked).rejects.toThrow(`--out ${out}: cannot be written`);
   });
 

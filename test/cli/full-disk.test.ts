@@ -11,7 +11,7 @@ import { status } from '../../src/cli/commands/status.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { withConnection } from '../../src/server/probe.js';
 import { stopServer } from '../../src/server/locate-server.js';
-import { say } from '../support/in-process.js';
+import { runInProcess } from '../support/in-process.js';
 
 const exec = promisify(execFile);
 const folder = await mkdtemp(join(tmpdir(), 'perdure-small-'));
@@ -60,7 +60,7 @@ afterAll(async () => {
 
 describe.runIf(mounted)('on a full disk', () => {
   test('status says so, whether the server answers or not', async () => {
-    const said = await say(status, { id: 'waiting' }, place).then(
+    const said = await runInProcess(status, { id: 'waiting' }, place).then(
       ({ stderr }) => stderr,
       (error: Error) => `${error.name}: ${error.message}`,
     );
@@ -70,7 +70,7 @@ describe.runIf(mounted)('on a full disk', () => {
   });
 
   test('doctor names the disk, and what else there is', async () => {
-    const { code, stdout } = await say(doctor, {}, place);
+    const { code, stdout } = await runInProcess(doctor, {}, place);
     expect(code).toBe(1);
     expect(stdout).toContain('; the disk is full, 0 B are left');
     // On a full disk the server may have ended.
@@ -78,7 +78,7 @@ describe.runIf(mounted)('on a full disk', () => {
   });
 
   test('run is refused before anything is sent', async () => {
-    const said = say(run, { agent: 'files', message: ['hi'], wait: true }, place);
+    const said = runInProcess(run, { agent: 'files', message: ['hi'], wait: true }, place);
     await expect(said).rejects.toThrow(`PERDURE_HOME ${home} cannot be written: the disk is full`);
   });
 });

@@ -5,14 +5,14 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { told } from '../../src/cli/mcp/answers.js';
+import { toolResult } from '../../src/cli/mcp/answers.js';
 import { main } from '../../src/cli/main.js';
 import { escapeHidden, palette } from '../../src/cli/format/output.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { countHidden } from '../../src/core/text/hidden.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
-import { callTools, say as answer } from '../../src/models/scripted.js';
+import { replyCalls, replyText as answer } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -45,7 +45,7 @@ const model: Model = {
     }
     if (messages.some(({ role }) => role === 'tool')) return answer(`done ${HOSTILE}`);
     const cjk = '漢'.repeat(500);
-    return callTools(
+    return replyCalls(
       [LINK, `fail ${HOSTILE}`].map((what) => ({ name: 'look', arguments: { what, cjk } })),
     );
   },
@@ -185,7 +185,7 @@ describe('the output of every command', () => {
   });
 
   test('is visible in what MCP clients show, and exact in what they read', () => {
-    const { content, structuredContent } = told({ id: HOSTILE, output: { a: HOSTILE } });
+    const { content, structuredContent } = toolResult({ id: HOSTILE, output: { a: HOSTILE } });
     expect(countHidden(JSON.stringify(content))).toBe(0);
     expect(structuredContent).toEqual({ id: HOSTILE, output: { a: HOSTILE } });
   });

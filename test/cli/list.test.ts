@@ -9,9 +9,9 @@ import { list, type ListOptions } from '../../src/cli/commands/list.js';
 import type { RunRow } from '../../src/client/run-row.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
-import { say as answer } from '../../src/models/scripted.js';
+import { replyText as answer } from '../../src/models/scripted.js';
 import { createGate } from '../../src/testing/barrier.js';
-import { say, type Said } from '../support/in-process.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
@@ -69,9 +69,9 @@ interface Where {
   readonly json?: boolean;
 }
 
-async function ask(options: Partial<ListOptions>, where: Where = {}): Promise<Said> {
+async function ask(options: Partial<ListOptions>, where: Where = {}): Promise<CommandOutput> {
   const place = { address, home: rig.home, taskQueue: rig.taskQueue, ...where };
-  return await say(list, { limit: 50, ...options }, place);
+  return await runInProcess(list, { limit: 50, ...options }, place);
 }
 
 async function rows(options: Partial<ListOptions>, where: Where = {}): Promise<readonly RunRow[]> {

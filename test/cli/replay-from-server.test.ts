@@ -11,12 +11,12 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { replay, type ReplayOptions } from '../../src/cli/commands/replay.js';
-import { callTool, say as answer } from '../../src/models/scripted.js';
+import { replyCall, replyText as answer } from '../../src/models/scripted.js';
 import { replayRuns } from '../../src/worker/replay.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine } from '../support/command.js';
-import { say, type Said } from '../support/in-process.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
@@ -43,7 +43,7 @@ beforeAll(async () => {
   rig = await createRig();
   const model = {
     call: async ({ messages }: { messages: readonly { text: string }[] }) =>
-      messages[0]?.text === 'wait' ? callTool('wait') : answer('done'),
+      messages[0]?.text === 'wait' ? replyCall('wait') : answer('done'),
   };
   await rig.worker([defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [wait] })], {
     models: { m: model },
@@ -107,8 +107,8 @@ async function otherWorker(): Promise<typeof other> {
   };
 }
 
-async function ask(options: Omit<ReplayOptions, 'file'>, json = false): Promise<Said> {
-  return await say(replay, { file: [], ...options }, { home: rig.home, address, json });
+async function ask(options: Omit<ReplayOptions, 'file'>, json = false): Promise<CommandOutput> {
+  return await runInProcess(replay, { file: [], ...options }, { home: rig.home, address, json });
 }
 
 describe('replay --from-server', () => {

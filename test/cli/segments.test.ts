@@ -15,7 +15,7 @@ import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine, type RunningCommand } from '../support/command.js';
 import { replyTo, untilStatus } from '../support/conversation.js';
-import { say, type Said } from '../support/in-process.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
@@ -58,8 +58,13 @@ async function does<Options>(
   what: Command<Options>,
   options: Options,
   how: { readonly json?: boolean; readonly home?: string } = {},
-): Promise<Said> {
-  return await say(what, options, { address, taskQueue: rig.taskQueue, home: rig.home, ...how });
+): Promise<CommandOutput> {
+  return await runInProcess(what, options, {
+    address,
+    taskQueue: rig.taskQueue,
+    home: rig.home,
+    ...how,
+  });
 }
 
 async function said(options: { from?: number; to?: number } = {}): Promise<TranscriptPage> {

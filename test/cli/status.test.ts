@@ -13,7 +13,7 @@ import type { Model } from '../../src/models/model.js';
 import { replyCall, replyText as answer } from '../../src/models/scripted.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { replyText, type Said } from '../support/in-process.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { workerChild } from '../support/worker-child.js';
 
@@ -87,8 +87,8 @@ async function begin(word: string): Promise<{ handle: WorkflowHandle; gate: Gate
   return { handle: await rig.start({ agent: 'a', message: text }), gate: gate.barrier };
 }
 
-async function ask(id: string, how: { readonly json?: boolean } = {}): Promise<Said> {
-  return await replyText(
+async function ask(id: string, how: { readonly json?: boolean } = {}): Promise<CommandOutput> {
+  return await runInProcess(
     status,
     { id },
     { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue, ...how },

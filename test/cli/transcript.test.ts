@@ -9,9 +9,9 @@ import { transcript, type TranscriptOptions } from '../../src/cli/commands/trans
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { TranscriptPage } from '../../src/core/status.js';
 import type { Model } from '../../src/models/model.js';
-import { callTools, say as answer } from '../../src/models/scripted.js';
+import { replyCalls, replyText as answer } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { say, type Said } from '../support/in-process.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -30,7 +30,7 @@ const tell = defineTool({
 const model: Model = {
   async call({ messages }) {
     if (messages.length > 1) return answer(FORGED);
-    return callTools(['small', 'large'].map((what) => ({ name: 'tell', arguments: { what } })));
+    return replyCalls(['small', 'large'].map((what) => ({ name: 'tell', arguments: { what } })));
   },
 };
 
@@ -46,8 +46,8 @@ afterAll(async () => await rig.close());
 async function ask(
   options: Omit<TranscriptOptions, 'id'> & { readonly id?: string } = {},
   how: { readonly json?: boolean; readonly home?: string } = {},
-): Promise<Said> {
-  return await say(
+): Promise<CommandOutput> {
+  return await runInProcess(
     transcript,
     { id: handle.workflowId, ...options },
     { address: inject('temporalAddress'), taskQueue: rig.taskQueue, home: rig.home, ...how },

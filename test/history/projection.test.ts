@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { createProjector, project } from '../../src/history/projection.js';
-import { callTool, callTools, say, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText, scriptedModel } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -23,12 +23,12 @@ const look = defineTool({
 
 test('a history told event by event shows at each what a telling up to there shows, for good', async () => {
   const model = scriptedModel([
-    callTools([
+    replyCalls([
       { name: 'look', arguments: { at: 'a' } },
       { name: 'look', arguments: { at: 'b' } },
     ]),
-    callTool('look', { at: 'c' }),
-    say('done'),
+    replyCall('look', { at: 'c' }),
+    replyText('done'),
   ]);
   const agent = defineAgent({ name: 'a', instructions: 'look', model: 'm', tools: [look] });
   await rig.worker([agent], { models: { m: model } });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { messageTokens } from '../../src/core/transcript/transcript.js';
-import { say } from '../../src/models/scripted.js';
+import { replyText } from '../../src/models/scripted.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';
@@ -21,7 +21,7 @@ beforeAll(async () => {
   // Without tools it is asked for a summary.
   const model = {
     call: async (request: ModelRequest) => {
-      const reply = request.tools.length === 0 ? say('a summary') : replyTo(request);
+      const reply = request.tools.length === 0 ? replyText('a summary') : replyTo(request);
       const inputTokens = request.messages.reduce((sum, one) => sum + messageTokens(one), 0);
       return { ...reply, usage: { inputTokens, outputTokens: 5, cachedTokens: 0 } };
     },

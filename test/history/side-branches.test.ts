@@ -6,10 +6,10 @@ import { palette } from '../../src/cli/format/output.js';
 import { createStepLines } from '../../src/cli/run-view/step-lines.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { DurableEvent } from '../../src/history/durable-events.js';
-import { say as answer, scriptedModel } from '../../src/models/scripted.js';
+import { replyText as answer, scriptedModel } from '../../src/models/scripted.js';
 import type { Usage } from '../../src/core/outcome.js';
 import { clientOf } from '../support/clerk.js';
-import { say, type Said } from '../support/in-process.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
 const REFUSED = '{"name": "Ann", "age": "forty"}';
@@ -34,9 +34,9 @@ afterAll(async () => {
   await rig.close();
 });
 
-async function shown(options: Partial<TranscriptOptions> = {}): Promise<Said> {
+async function shown(options: Partial<TranscriptOptions> = {}): Promise<CommandOutput> {
   const place = { address: inject('temporalAddress'), taskQueue: rig.taskQueue, home: rig.home };
-  return await say(transcript, { id: ended.handle.workflowId, ...options }, place);
+  return await runInProcess(transcript, { id: ended.handle.workflowId, ...options }, place);
 }
 
 describe('refused answers', () => {
@@ -100,7 +100,7 @@ describe('refused answers', () => {
   });
 
   test('are told in a line each to who follows the run', () => {
-    const tell = createStepLines(palette(false), { settle: String, resume: null });
+    const tell = createStepLines(palette(false), { resolve: String, resume: null });
     const lines = tell(ended.projection);
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(/^answer refused, attempt 1 of 10: .*age/);

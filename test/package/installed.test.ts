@@ -22,9 +22,8 @@ afterAll(async () => {
 });
 
 /** The project, unless no registry could be asked for its dependencies. */
-function installed({ skip }: Pick<TestContext, 'skip'>): FreshProject {
-  if (project === null) return skip(missing);
-  return project;
+function installed(context: TestContext): FreshProject {
+  return project ?? context.skip(missing);
 }
 
 describe('the installed package', () => {

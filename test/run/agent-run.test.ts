@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { callTool, callTools, say, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText, scriptedModel } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -22,12 +22,12 @@ const weather = defineTool({
 describe('a run', () => {
   test('calls tools and ends with the answer', async () => {
     const model = scriptedModel([
-      callTools([
+      replyCalls([
         { name: 'weather', arguments: { city: 'Rome' } },
         { name: 'weather', arguments: { city: 'Oslo' } },
       ]),
-      callTool('weather', { city: 'Paris' }),
-      say('all sunny'),
+      replyCall('weather', { city: 'Paris' }),
+      replyText('all sunny'),
     ]);
     await rig.worker(
       [defineAgent({ name: 'a', instructions: 'hi', model: 'm', tools: [weather] })],
@@ -56,7 +56,7 @@ describe('a run', () => {
   });
 
   test('tells the page of Temporal what it does, when the page asks', async () => {
-    const model = scriptedModel([callTool('weather', { city: 'Rome' }), say('sunny')]);
+    const model = scriptedModel([replyCall('weather', { city: 'Rome' }), replyText('sunny')]);
     const agent = defineAgent({ name: 'b', instructions: 'hi', model: 'm', tools: [weather] });
     const own = await createRig();
     await own.worker([agent], { models: { m: model } });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { callTool, say, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyText, scriptedModel } from '../../src/models/scripted.js';
 import type { Classification } from '../../src/output/classes/distribution.js';
 import { binaryClassify, classify } from '../../src/output/classes/classify.js';
 import { ParseError } from '../../src/output/parse-error.js';
@@ -50,7 +50,7 @@ const modelCalls = ({ history }: Ended): number =>
 describe('an answer under contract', () => {
   test('is the output when it keeps to it, fences and prose around it or not', async () => {
     const answer = 'Here you are:\n```json\n{"name": "Ann", "age": 40}\n```';
-    const { outcome, model } = await run({ output: person }, [say(answer)]);
+    const { outcome, model } = await run({ output: person }, [replyText(answer)]);
     expect(outcome).toMatchObject({
       status: 'completed',
       reason: 'answer',
@@ -62,9 +62,9 @@ describe('an answer under contract', () => {
 
   test('goes back to the model with what is wrong; the repair is pruned, paid for and no step', async () => {
     const ended = await run({ output: person }, [
-      say('{"name": "Ann", "age": "forty"}'),
-      say('{"name": "Ann", '),
-      say('{"name": "Ann", "age": 40}'),
+      replyText('{"name": "Ann", "age": "forty"}'),
+      replyText('{"name": "Ann", '),
+      replyText('{"name": "Ann", "age": 40}'),
     ]);
     const { outcome, model, projection } = ended;
     expect(outcome).toMatchObject({ output: { name: 'Ann', age: 40 }, steps: 1 });
@@ -82,7 +82,7 @@ describe('an answer under contract', () => {
 
   test('ends as invalid when the attempts are used up, or as a best effort that says so', async () => {
     const wrong = '{"name": "Ann", "age": -1}';
-    const failed = await run({ output: person, attempts: 2 }, [say(wrong), say(wrong)]);
+    const failed = await run({ output: person, attempts: 2 }, [replyText(wrong), replyText(wrong)]);
     expect(failed.outcome).toMatchObject({
       status: 'failed',
       reason: 'invalid_output',
@@ -90,8 +90,8 @@ describe('an answer under contract', () => {
       output: null,
     });
     const best = await run({ output: person, attempts: 2, onInvalid: 'best_effort' }, [
-      say(wrong),
-      say(wrong),
+      replyText(wrong),
+      replyText(wrong),
     ]);
     expect(best.outcome).toMatchObject({ status: 'completed', output: { name: 'Ann', age: -1 } });
     expect(best.outcome.issues?.[0]).toContain('age');
@@ -99,9 +99,9 @@ describe('an answer under contract', () => {
 
   test('may be repaired by way of a tool, whose result stays in the transcript', async () => {
     const { outcome, projection } = await run({ output: person, tools: [lookUp] }, [
-      say('no idea'),
-      callTool('look_up', { what: 'age' }),
-      say('{"name": "Ann", "age": 40}'),
+      replyText('no idea'),
+      replyCall('look_up', { what: 'age' }),
+      replyText('{"name": "Ann", "age": 40}'),
     ]);
     expect(outcome).toMatchObject({ output: { name: 'Ann', age: 40 }, steps: 3, toolCalls: 1 });
     expect(projection.state?.transcript.messages.map(({ role }) => role)).toEqual([
@@ -120,7 +120,7 @@ describe('an answer under contract', () => {
           return { text, context };
         },
       },
-      [say('nothing'), say('a=1')],
+      [replyText('nothing'), replyText('a=1')],
       { context: { tenant: 7 } },
     );
     expect(outcome.output).toEqual({ text: 'a=1', context: { tenant: 7 } });
@@ -130,7 +130,7 @@ describe('an answer under contract', () => {
   test('can be made of tags', async () => {
     const { outcome, model } = await run(
       { output: tags({ xml: [{ name: 'answer', required: true }], signals: ['DONE'] }) },
-      [say('<plan>x</plan>'), say('<answer lang="en">42</answer> <DONE>')],
+      [replyText('<plan>x</plan>'), replyText('<answer lang="en">42</answer> <DONE>')],
     );
     expect(outcome.output).toMatchObject({
       xml: { answer: [{ text: '42', attributes: { lang: 'en' } }] },
@@ -140,7 +140,7 @@ describe('an answer under contract', () => {
   });
 
   test('costs an agent without one nothing: the same events, the same request', async () => {
-    const plain = await run({}, [say('hello')]);
+    const plain = await run({}, [replyText('hello')]);
     expect(plain.model.requests[0]).not.toHaveProperty('responseFormat');
     expect(plain.outcome).not.toHaveProperty('issues');
     const [recorded] = (plain.history.events ?? []).flatMap(
@@ -155,9 +155,9 @@ describe('an answer under contract', () => {
 
   test('in an open run leaves nothing of a repair to the next turn', async () => {
     const model = scriptedModel([
-      say('x'),
-      say('{"name": "Ann", "age": 40}'),
-      say('{"name": "Bob", "age": 41}'),
+      replyText('x'),
+      replyText('{"name": "Ann", "age": 40}'),
+      replyText('{"name": "Bob", "age": 41}'),
     ]);
     await rig.stopWorkers();
     const agent = defineAgent({ name: 'a', instructions: 'e', model: 'm', output: person });
@@ -177,12 +177,13 @@ describe('an answer under contract', () => {
 });
 
 describe('a decision', () => {
-  const decide = (decision: unknown): ReturnType<typeof say> => say(JSON.stringify({ decision }));
+  const decide = (decision: unknown): ReturnType<typeof replyText> =>
+    replyText(JSON.stringify({ decision }));
 
   test('can be JSON under a schema, for models without tool calling', async () => {
     const { outcome, model, projection } = await run({ decide: 'schema', tools: [lookUp] }, [
       decide({ action: 'look_up', arguments: { what: 'iron' } }),
-      say('I think I am done'),
+      replyText('I think I am done'),
       decide({ action: 'answer', answer: 'it is found' }),
     ]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'it is found', toolCalls: 1 });
@@ -235,9 +236,9 @@ describe('a decision', () => {
   });
 
   test('in plain text is the answer, or a failure that says what to do', async () => {
-    const plain = await run({ tools: [lookUp] }, [say('hi')]);
+    const plain = await run({ tools: [lookUp] }, [replyText('hi')]);
     expect(plain.outcome).toMatchObject({ status: 'completed', answer: 'hi' });
-    const strict = await run({ tools: [lookUp], onPlainText: 'fail' }, [say('hi')]);
+    const strict = await run({ tools: [lookUp], onPlainText: 'fail' }, [replyText('hi')]);
     expect(strict.outcome).toMatchObject({ status: 'failed', reason: 'invalid_output' });
     expect(strict.outcome.error).toContain('decide "schema"');
   });
@@ -247,7 +248,7 @@ describe('instructions', () => {
   const instructions = template('You answer about {{city}}.', { args: ['city'], version: '2' });
 
   test('can be a template, filled in with the run’s arguments', async () => {
-    const { outcome, model } = await run({ instructions }, [say('ok')], {
+    const { outcome, model } = await run({ instructions }, [replyText('ok')], {
       args: { city: 'Rome {{x}}' },
     });
     expect(model.requests[0]?.instructions).toBe('You answer about Rome {{x}}.');
@@ -275,7 +276,7 @@ describe('a classifier', () => {
 
   test('tells how probable each class is, and what belonged to none', async () => {
     const { outcome, model, projection } = await run({ output: classify(['spam', 'not spam']) }, [
-      { ...say('A'), logprobs: logprobs('A', { A: 0.6, B: 0.3, Hello: 0.1 }) },
+      { ...replyText('A'), logprobs: logprobs('A', { A: 0.6, B: 0.3, Hello: 0.1 }) },
     ]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'spam', steps: 1 });
     const { output } = outcome as unknown as { output: Classification };
@@ -292,22 +293,22 @@ describe('a classifier', () => {
 
   test('asks again when the reply is none of the classes, and prunes that', async () => {
     const { outcome, projection } = await run({ output: binaryClassify() }, [
-      { ...say('Well'), logprobs: logprobs('Well', { Well: 0.9 }) },
-      { ...say('B'), logprobs: logprobs('B', { A: 0.25, B: 0.75 }) },
+      { ...replyText('Well'), logprobs: logprobs('Well', { Well: 0.9 }) },
+      { ...replyText('B'), logprobs: logprobs('B', { A: 0.25, B: 0.75 }) },
     ]);
     expect(outcome).toMatchObject({ answer: 'false', usage: { inputTokens: 20 } });
     expect(projection.state?.transcript.messages).toHaveLength(2);
   });
 
   test('is refused by a model without probabilities, unless it may ask several times', async () => {
-    const refused = await run({ output: classify(['a thing', 'b thing']) }, [say('A')]);
+    const refused = await run({ output: classify(['a thing', 'b thing']) }, [replyText('A')]);
     expect(refused.outcome).toMatchObject({ status: 'failed' });
     expect(refused.outcome.error).toContain('samples: 10');
     const voted = await run({ output: classify(['a thing', 'b thing'], { samples: 4 }) }, [
-      say('A'),
-      say('B'),
-      say('A: a thing'),
-      say('a thing'),
+      replyText('A'),
+      replyText('B'),
+      replyText('A: a thing'),
+      replyText('a thing'),
     ]);
     expect(voted.outcome).toMatchObject({
       answer: 'a thing',

@@ -6,7 +6,7 @@ import { fileBlobStore } from '../../src/storage/file-blob-store.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { messageTokens } from '../../src/core/transcript/transcript.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { callTool, callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { answer } from '../../src/tools/built-in/answer.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
@@ -75,17 +75,17 @@ const model = {
 };
 
 function replyTo(request: ModelRequest): ScriptedReply {
-  if (request.instructions.startsWith('You shorten')) return say('what was before');
+  if (request.instructions.startsWith('You shorten')) return replyText('what was before');
   const at = request.messages.findLastIndex(({ text }) => scripts.has(text));
   const turn = request.messages.slice(at);
   const step = turn.filter(({ role }) => role === 'assistant').length;
   const script = scripts.get(request.messages[at]?.text ?? '');
-  return script?.(step, request) ?? say('done');
+  return script?.(step, request) ?? replyText('done');
 }
 const list =
   (...replies: readonly ScriptedReply[]): Script =>
   (step) =>
-    replies[step] ?? say('done');
+    replies[step] ?? replyText('done');
 
 let rig: Rig;
 let client: PerdureClient;
@@ -142,9 +142,9 @@ describe('an artifact', () => {
     const ended = await run(
       'one megabyte',
       list(
-        callTool('load_rows', { count: 10_000 }),
-        callTool('count_rows', { from: 'load_rows_result' }),
-        callTool('return_artifact', { name: 'load_rows_result' }),
+        replyCall('load_rows', { count: 10_000 }),
+        replyCall('count_rows', { from: 'load_rows_result' }),
+        replyCall('return_artifact', { name: 'load_rows_result' }),
       ),
     );
     const { outcome, texts } = ended;
@@ -167,14 +167,14 @@ describe('an artifact', () => {
       const { history } = await run(
         `load ${count}`,
         list(
-          callTool('load_rows', { count }),
-          callTool('count_rows', { from: 'load_rows_result' }),
+          replyCall('load_rows', { count }),
+          replyCall('count_rows', { from: 'load_rows_result' }),
         ),
       );
       return historyText(history).length;
     };
     const [without, small, large] = [
-      historyText((await run('none', list(callTool('today'), callTool('today')))).history).length,
+      historyText((await run('none', list(replyCall('today'), replyCall('today')))).history).length,
       await size(1),
       await size(10_000),
     ];
@@ -186,16 +186,16 @@ describe('an artifact', () => {
     const small = await run(
       'small',
       list(
-        callTool('load_rows', { count: 2 }),
-        callTool('return_artifact', { name: 'LOAD_ROWS_result' }),
+        replyCall('load_rows', { count: 2 }),
+        replyCall('return_artifact', { name: 'LOAD_ROWS_result' }),
       ),
     );
     expect(small.outcome).toMatchObject({ reason: 'tool', output: rows(2) });
     const text = await run(
       'text',
       list(
-        callTool('write', { text: 'a poem' }),
-        callTool('return_artifact', { name: 'write_result' }),
+        replyCall('write', { text: 'a poem' }),
+        replyCall('return_artifact', { name: 'write_result' }),
       ),
     );
     expect(text.outcome).toMatchObject({ answer: 'a poem', output: 'a poem' });
@@ -205,14 +205,14 @@ describe('an artifact', () => {
     const { texts, outcome } = await run(
       'missing',
       list(
-        callTool('count_rows', { from: 'orders' }),
-        callTools([
+        replyCall('count_rows', { from: 'orders' }),
+        replyCalls([
           { name: 'load_rows', arguments: { count: 1, name: 'orders-2026' } },
           { name: 'load_rows', arguments: { count: 2, name: 'customers' } },
         ]),
-        callTool('return_artifact', { name: 'order-2026' }),
-        callTool('list_artifacts'),
-        callTool('return_artifact', { name: 'orders-2026' }),
+        replyCall('return_artifact', { name: 'order-2026' }),
+        replyCall('list_artifacts'),
+        replyCall('return_artifact', { name: 'orders-2026' }),
       ),
     );
     expect(texts[0]).toContain('there is no artifact \\"orders\\": this run has none');
@@ -229,8 +229,8 @@ describe('an artifact', () => {
     const { texts, outcome } = await run(
       'twice',
       list(
-        callTools([1, 2, 1].map((count) => ({ name: 'load_rows', arguments: { count } }))),
-        callTools(
+        replyCalls([1, 2, 1].map((count) => ({ name: 'load_rows', arguments: { count } }))),
+        replyCalls(
           ['load_rows_result', 'load_rows_result_2'].map((from) => ({
             name: 'count_rows',
             arguments: { from },
@@ -248,7 +248,7 @@ describe('an artifact', () => {
   });
 
   test('costs a run that makes none nothing', async () => {
-    const { history, projection } = await run('plain', list(callTool('today')));
+    const { history, projection } = await run('plain', list(replyCall('today')));
     expect(historyText(history)).not.toContain('"artifacts":');
     expect(projection.state).not.toHaveProperty('artifacts');
   });
@@ -260,8 +260,8 @@ describe('a run that goes on', () => {
     const options = { models: { m: { ...model, window: 2_500 } }, segment };
     await rig.stopWorkers();
     await rig.worker([agent, typed, chooser], options);
-    scripts.set('make', list(callTool('load_rows', { count: 300, name: 'orders' })));
-    scripts.set('use', list(callTool('count_rows', { from: 'orders' })));
+    scripts.set('make', list(replyCall('load_rows', { count: 300, name: 'orders' })));
+    scripts.set('use', list(replyCall('count_rows', { from: 'orders' })));
     const long = `talk ${'y'.repeat(2_500)}`;
     scripts.set(long, list());
     const handle = await rig.start({ agent: 'a', open: true, message: 'make' });
@@ -295,7 +295,7 @@ describe('a run that goes on', () => {
 
 describe('a tool that ends the turn', () => {
   test('and returns an error does not end it, and may be called again', async () => {
-    const { outcome, texts } = await run('pay', list(callTool('charge'), callTool('charge')));
+    const { outcome, texts } = await run('pay', list(replyCall('charge'), replyCall('charge')));
     expect(texts[0]).toBe('{"error":{"type":"tool_error","message":"declined (code E42)"}}');
     expect(outcome).toMatchObject({ reason: 'tool', output: { charged: 2 }, steps: 2 });
   });
@@ -304,10 +304,10 @@ describe('a tool that ends the turn', () => {
     const { outcome, texts } = await run(
       'total',
       list(
-        callTool('answer', { total: 12 }),
-        callTool('load_rows', { count: 1 }),
-        callTool('return_artifact', { name: 'load_rows_result' }),
-        callTool('answer', { total: 7 }),
+        replyCall('answer', { total: 12 }),
+        replyCall('load_rows', { count: 1 }),
+        replyCall('return_artifact', { name: 'load_rows_result' }),
+        replyCall('answer', { total: 7 }),
       ),
       { agent: 'typed' },
     );
@@ -318,7 +318,7 @@ describe('a tool that ends the turn', () => {
   });
 
   test('may be named like the answer itself where decisions are JSON', async () => {
-    const decide = (decision: object) => list(say(JSON.stringify({ decision })));
+    const decide = (decision: object) => list(replyText(JSON.stringify({ decision })));
     const calls = decide({ action: 'answer', arguments: { total: 1 } });
     const { outcome } = await run('decided', calls, { agent: 'chooser' });
     expect(outcome).toMatchObject({ reason: 'tool', output: { total: 1 } });

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import { childOf } from '../support/child-runs.js';
 import { gate, type Gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -28,9 +28,9 @@ const lookUp = defineTool({
 function boss({ messages }: ModelRequest): ScriptedReply {
   const [first] = messages;
   const results = messages.filter(({ role }) => role === 'tool');
-  if (results.length > 0) return say(results.map(({ text }) => text).join(' | '));
+  if (results.length > 0) return replyText(results.map(({ text }) => text).join(' | '));
   const wanted = (first?.text ?? '').split(',');
-  return callTools(wanted.map((what) => ({ name: 'expert', arguments: { message: what } })));
+  return replyCalls(wanted.map((what) => ({ name: 'expert', arguments: { message: what } })));
 }
 
 let hold: Gate | null = null;
@@ -38,11 +38,11 @@ async function expert({ messages }: ModelRequest): Promise<ScriptedReply> {
   const [first] = messages;
   const result = messages.find(({ role }) => role === 'tool');
   if (first?.text === 'wait') await hold?.wait();
-  if (first?.text === 'fail') return { ...say('no'), finish: 'refused' };
+  if (first?.text === 'fail') return { ...replyText('no'), finish: 'refused' };
   if (result === undefined) {
-    return callTools([{ name: 'look_up', arguments: { what: first?.text ?? '' } }]);
+    return replyCalls([{ name: 'look_up', arguments: { what: first?.text ?? '' } }]);
   }
-  return say(`found: ${result.text}`);
+  return replyText(`found: ${result.text}`);
 }
 
 const experts = defineAgent({

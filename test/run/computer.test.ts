@@ -22,7 +22,7 @@ import {
   resumeUpdate,
 } from '../../src/workflows/messages.js';
 import { ask, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
-import { say } from '../support/in-process.js';
+import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { saidIn, segmentsOf } from '../support/segments.js';
 
@@ -312,7 +312,7 @@ test('the commands show the question, refuse to try again, and take the answer',
   const id = handle.workflowId;
   const address = inject('temporalAddress');
   const place = { address, home: rig.home, taskQueue: rig.taskQueue };
-  const { stdout } = await say(statusCommand, { id }, place);
+  const { stdout } = await runInProcess(statusCommand, { id }, place);
   expect(stdout).toMatch(/blocked \(safety_check\)/);
   expect(stdout).toContain(
     'Look whether this may be done: screen left click 10 20, with {"button"',
@@ -320,9 +320,9 @@ test('the commands show the question, refuse to try again, and take the answer',
   expect(stdout).toMatch(new RegExp(`resolve ${id} call_1_1_0 --as retry .*acknowledge it`));
   expect(stdout).not.toContain('--as happened');
   expect(stdout).not.toContain('\u001b[2J');
-  await expect(say(resume, { id }, place)).rejects.toThrow('whether it may be done');
+  await expect(runInProcess(resume, { id }, place)).rejects.toThrow('whether it may be done');
   stub.script(reply.text('Ordered.'));
-  await say(resolve, { id, call: 'call_1_1_0', as: 'retry' }, place);
+  await runInProcess(resolve, { id, call: 'call_1_1_0', as: 'retry' }, place);
   const { outcome } = await rig.end(handle);
   expect(outcome.answer).toBe('Ordered.');
 });

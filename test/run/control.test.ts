@@ -6,7 +6,7 @@ import { project } from '../../src/history/projection.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
-import { callTool, say } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/models/scripted.js';
 import {
   askUpdate,
   cancelTurnUpdate,
@@ -46,9 +46,9 @@ const model: Model = {
     }
     const last = request.messages.at(-1);
     if (text.startsWith('wait ') && last?.role === 'user') {
-      return callTool('wait', JSON.parse(text.slice(5)) as { seconds: number });
+      return replyCall('wait', JSON.parse(text.slice(5)) as { seconds: number });
     }
-    if (last?.role === 'tool' && text.startsWith('wait ')) return say(last.text);
+    if (last?.role === 'tool' && text.startsWith('wait ')) return replyText(last.text);
     return replyTo(request);
   },
 };

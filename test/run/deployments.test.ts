@@ -14,7 +14,7 @@ import {
   type DeploymentOptions,
 } from '../../src/worker/deployment.js';
 import type { Model } from '../../src/models/model.js';
-import { callTool, say } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/models/scripted.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { bundleWorkflows } from '../../src/worker/bundle.js';
@@ -52,7 +52,7 @@ async function worker(
   const model: Model = {
     async call({ messages }) {
       const last = messages.at(-1)?.text;
-      return last === 'wait' ? callTool('wait') : say(`${last} by ${build}`);
+      return last === 'wait' ? replyCall('wait') : replyText(`${last} by ${build}`);
     },
   };
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [wait] });

@@ -8,7 +8,7 @@ import type { Effect } from '../../src/core/definition/definition.js';
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { ModelError } from '../../src/models/model-error.js';
-import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { replyCall, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import { defineTool, type ToolOptions } from '../../src/tools/define-tool.js';
 import type { Tool } from '../../src/tools/tool.js';
 import { historyText } from '../support/history-text.js';
@@ -25,7 +25,8 @@ const model = {
   async call(request: ModelRequest, { signal }: { signal: AbortSignal }) {
     const step = request.messages.filter(({ role }) => role === 'assistant').length;
     return (
-      (await scripts.get(request.messages[0]?.text ?? '')?.(step, request, signal)) ?? say('done')
+      (await scripts.get(request.messages[0]?.text ?? '')?.(step, request, signal)) ??
+      replyText('done')
     );
   },
 };
@@ -89,7 +90,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await rig.close());
 
-const actOnce: Script = (step) => (step === 0 ? callTool('act') : say('done'));
+const actOnce: Script = (step) => (step === 0 ? replyCall('act') : replyText('done'));
 
 async function run(
   agent: string,
@@ -121,10 +122,10 @@ describe('a once tool that has taken effect', () => {
   test('is not reported as failed, and not done again, because its result cannot be kept', async () => {
     execute = () => 'x'.repeat(100_000);
     failingPuts = 4;
-    const { read } = await run('once', (step) => (step < 2 ? callTool('act') : say('done')));
+    const { read } = await run('once', (step) => (step < 2 ? replyCall('act') : replyText('done')));
     expect(executed).toBe(1);
     expect(read).toMatch(
-      /^x+\n\[… \d+ of 100000 bytes omitted; they could not be kept: disk is full …\]/,
+      /^x+\n\[… \d+ of 100000 bytes omitted; they could not be stored: disk is full …\]/,
     );
   });
 
@@ -246,7 +247,7 @@ describe('a deadline', () => {
       'while the run is blocked',
       'read',
       ((_step: number, request: ModelRequest) => {
-        if (request.toolChoice === 'none') return say('in short');
+        if (request.toolChoice === 'none') return replyText('in short');
         throw new ModelError('no money', { kind: 'quota', type: 'quota' });
       }) satisfies Script,
     ],
@@ -285,18 +286,18 @@ describe('the worker', () => {
     failingPuts = 4;
     const { outcome } = await run('read', () => {
       calls += 1;
-      return say('y'.repeat(70_000));
+      return replyText('y'.repeat(70_000));
     });
     expect(calls).toBe(1);
-    expect(outcome.answer).toContain('could not be kept: disk is full');
+    expect(outcome.answer).toContain('could not be stored: disk is full');
   });
 
   test('keeps a reply with many calls that nobody can execute within what a history takes', async () => {
     const names = Array.from({ length: 140 }, (_, n) => `no such tool ${n}.${'z'.repeat(80)}`);
     const { history } = await run('read', (step) =>
       step === 0
-        ? { ...callTool('x'), calls: names.map((name) => ({ name, arguments: '{}' })) }
-        : say('done'),
+        ? { ...replyCall('x'), calls: names.map((name) => ({ name, arguments: '{}' })) }
+        : replyText('done'),
     );
     for (const event of history.events ?? []) {
       expect(historyText({ events: [event] }).length).toBeLessThan(256 * 1024);

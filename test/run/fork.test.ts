@@ -6,7 +6,7 @@ import { messageTokens, toPromptMessage } from '../../src/core/transcript/transc
 import type { Ask } from '../../src/core/inbox.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { say } from '../../src/models/scripted.js';
+import { replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo, untilStatus } from '../support/conversation.js';
@@ -40,7 +40,7 @@ beforeAll(async () => {
       const isSummary = request.tools.length === 0;
       if (!isSummary) requests.push(structuredClone(request));
       const inputTokens = request.messages.reduce((sum, one) => sum + messageTokens(one), 0);
-      const reply = isSummary ? say(SUMMARY) : replyTo(request);
+      const reply = isSummary ? replyText(SUMMARY) : replyTo(request);
       return { ...reply, usage: { inputTokens, outputTokens: 5, cachedTokens: 0 } };
     },
     window,

@@ -5,7 +5,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 import type { ArchivedRun, Archive } from '../../src/storage/archive.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
-import { callTool, callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import {
   cancelTurnUpdate,
   closeUpdate,
@@ -39,7 +39,8 @@ const agent = defineAgent({
 });
 
 let rig: Rig;
-let answer: (request: ModelRequest) => ScriptedReply | Promise<ScriptedReply> = () => say('x');
+let answer: (request: ModelRequest) => ScriptedReply | Promise<ScriptedReply> = () =>
+  replyText('x');
 const model: Model = { call: async (request) => await answer(request) };
 beforeAll(async () => {
   rig = await createRig();
@@ -59,7 +60,7 @@ describe('what breaks a turn off', () => {
       if (newest(request) === 'one') {
         await door.wait();
       }
-      return say(`done: ${newest(request)}`);
+      return replyText(`done: ${newest(request)}`);
     };
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'one' });
     await door.reached;
@@ -80,7 +81,7 @@ describe('what breaks a turn off', () => {
     const door = gate();
     answer = async () => {
       await door.wait();
-      return say('done');
+      return replyText('done');
     };
     const handle = await rig.start({ agent: 'clerk', message: 'one' });
     await door.reached;
@@ -101,7 +102,9 @@ describe('what breaks a turn off', () => {
       read: async (_run: ArchivedRun) => [],
     };
     answer = (request) =>
-      resultsIn(request) < 6 ? callTool('put', { text: `${resultsIn(request)}` }) : say('done');
+      resultsIn(request) < 6
+        ? replyCall('put', { text: `${resultsIn(request)}` })
+        : replyText('done');
     const segment = { steps: 1, bytes: 1e6 };
     await own.worker([agent], { models: { m: model }, segment, archive: slow });
     const handle = await own.start({ agent: 'clerk', open: true, message: 'one' });
@@ -119,7 +122,7 @@ describe('what breaks a turn off', () => {
 describe('a task that is paused before its turn', () => {
   test('can be cancelled, and its worker lives on', async () => {
     const own = await createRig();
-    answer = () => say('done');
+    answer = () => replyText('done');
     const handle = await own.start({ agent: 'clerk', message: 'one' });
     const paused = handle.executeUpdate(pauseUpdate, { args: [{}] }).catch(() => undefined);
     await own.client.workflowService.getSystemInfo({});
@@ -136,12 +139,12 @@ describe('a task that is paused before its turn', () => {
 describe('what is carried into a new segment', () => {
   test('never grows beyond an input: not by results that wait with a timer', async () => {
     answer = (request) => {
-      if (resultsIn(request) > 0) return say('done');
+      if (resultsIn(request) > 0) return replyText('done');
       const reads = Array.from({ length: 45 }, (_, k) => ({
         name: 'big',
         arguments: { k, size: 60_000 },
       }));
-      return callTools([...reads, { name: 'wait', arguments: { seconds: 1 } }]);
+      return replyCalls([...reads, { name: 'wait', arguments: { seconds: 1 } }]);
     };
     const { outcome } = await rig.run({ agent: 'clerk', message: 'go' });
     expect(outcome).toMatchObject({ status: 'completed', answer: 'done', toolCalls: 46 });
@@ -151,7 +154,7 @@ describe('what is carried into a new segment', () => {
     const door = gate();
     answer = async () => {
       await door.wait();
-      return say('done');
+      return replyText('done');
     };
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'one' });
     await door.reached;
@@ -174,17 +177,17 @@ describe('what is carried into a new segment', () => {
     const own = await createRig();
     const prompts: ModelRequest['messages'][] = [];
     answer = (request) => {
-      if (request.tools.length === 0) return say('so far');
+      if (request.tools.length === 0) return replyText('so far');
       prompts.push(request.messages);
       const done = resultsIn(request);
       const text = 'y'.repeat(40_000);
       if (newest(request).startsWith('go') && done === 0) {
-        return callTools([
+        return replyCalls([
           { name: 'put', arguments: { text } },
           { name: 'wait', arguments: { seconds: 2 } },
         ]);
       }
-      return say(`done ${newest(request).slice(0, 9)}`);
+      return replyText(`done ${newest(request).slice(0, 9)}`);
     };
     const segment = { steps: 1, bytes: 1e6 };
     const windowed = { ...model, window: 20_000 };
@@ -212,8 +215,8 @@ describe('a message', () => {
     let calls = 0;
     answer = (request) => {
       calls += 1;
-      if (newest(request) !== 'poll') return say('hi');
-      return resultsIn(request) < 3 ? callTool('wait', { seconds: 86_400 }) : say('gave up');
+      if (newest(request) !== 'poll') return replyText('hi');
+      return resultsIn(request) < 3 ? replyCall('wait', { seconds: 86_400 }) : replyText('gave up');
     };
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'poll' });
     await untilStatus(handle, 'waiting_time');
@@ -232,10 +235,10 @@ describe('a message', () => {
     const door = gate();
     answer = async (request) => {
       if (request.toolChoice !== 'none') {
-        return newest(request) === 'go' ? callTool('put', { text: 'x' }) : say('done: late');
+        return newest(request) === 'go' ? replyCall('put', { text: 'x' }) : replyText('done: late');
       }
       await door.wait();
-      return say('closing');
+      return replyText('closing');
     };
     const handle = await rig.start({
       agent: 'clerk',

@@ -9,7 +9,7 @@ import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { replyCall, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -26,7 +26,7 @@ const scripts = new Map<string, readonly Step[]>();
 const model = {
   async call(request: ModelRequest) {
     const step = request.messages.filter(({ role }) => role === 'assistant').length;
-    const next = scripts.get(request.messages[0]?.text ?? '')?.[step] ?? say('done');
+    const next = scripts.get(request.messages[0]?.text ?? '')?.[step] ?? replyText('done');
     return typeof next === 'function' ? await next() : next;
   },
 };
@@ -91,7 +91,7 @@ describe('an MCP server over streamable HTTP', () => {
         headersEnv: { 'X-Desk': 'DESK_KEY' },
       }),
     ]);
-    const ended = await run(rig, callTool('far__note', { leak: TOKEN }));
+    const ended = await run(rig, replyCall('far__note', { leak: TOKEN }));
     expect(results(ended)).toEqual(['{"leak":"[redacted DESK_TOKEN]"}']);
     expect(headers.at(-1)).toMatchObject({
       authorization: `Bearer ${TOKEN}`,
@@ -107,9 +107,9 @@ describe('an MCP server over streamable HTTP', () => {
     const restart = async (): Promise<ScriptedReply> => {
       await first.stop();
       await http(files, { port: first.port });
-      return callTool('far__note', { n: 2 });
+      return replyCall('far__note', { n: 2 });
     };
-    const ended = await run(rig, callTool('far__note', { n: 1 }), restart);
+    const ended = await run(rig, replyCall('far__note', { n: 1 }), restart);
     expect(results(ended)).toEqual(['{"n":1}', '{"n":2}']);
     expect(seen(files.ledger)).toHaveLength(2);
   });
@@ -129,7 +129,7 @@ describe('an MCP server over streamable HTTP', () => {
     const rig = await worker([
       mcpServer({ name: 'far', transport: 'http', url, effects: { look: 'read' } }),
     ]);
-    const handle = await start(rig, callTool('far__look'), callTool('far__note'));
+    const handle = await start(rig, replyCall('far__look'), replyCall('far__note'));
     const status = await blocked(handle);
     expect(status).toMatchObject({ reason: 'outcome_unknown', pending: [{ tool: 'far__note' }] });
     await resolveCall(rig.client, handle.workflowId, {
@@ -147,7 +147,7 @@ describe('an MCP server over streamable HTTP', () => {
       answer: (body) => (isCall(body) && refusals-- > 0 ? 429 : null),
     });
     const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })]);
-    expect(results(await run(rig, callTool('far__note', { n: 1 })))).toEqual(['{"n":1}']);
+    expect(results(await run(rig, replyCall('far__note', { n: 1 })))).toEqual(['{"n":1}']);
   });
 });
 
@@ -160,7 +160,7 @@ test('an MCP server that refuses its key blocks the run until it takes it', asyn
   ]);
   const handle = await start(rig, async () => {
     isRevoked = true;
-    return callTool('far__note', { n: 1 });
+    return replyCall('far__note', { n: 1 });
   });
   const status = await blocked(handle);
   expect(status.reason).toBe('credentials');
@@ -184,7 +184,7 @@ describe('the tools of several servers', () => {
       mcpServer({ name: 'one', transport: 'http', url: one.url, authEnv: 'DESK_TOKEN' }),
       mcpServer({ name: 'two', transport: 'http', url: two.url }),
     ]);
-    await run(rig, callTool('one__note', { at: 1 }), callTool('two__note', { at: 2 }));
+    await run(rig, replyCall('one__note', { at: 1 }), replyCall('two__note', { at: 2 }));
     expect(seen(here.ledger).map(({ args }) => args['at'])).toEqual([1]);
     expect(seen(there.ledger).map(({ args }) => args['at'])).toEqual([2]);
     expect(two.headers.some((each) => each.authorization !== undefined)).toBe(false);
@@ -218,8 +218,8 @@ test('tools of MCP servers can be shown as a catalog, each server a category of 
   });
   const ended = await run(
     rig,
-    callTool('discover_tools'),
-    callTool('invoke_tool', { name: 'far__note', arguments: { n: 1 } }),
+    replyCall('discover_tools'),
+    replyCall('invoke_tool', { name: 'far__note', arguments: { n: 1 } }),
   );
   const [catalog, result] = results(ended);
   expect(catalog).toContain('[MCP far] Notes it.');
@@ -236,7 +236,7 @@ test('a message that refreshes the agent takes the tools as the servers have the
   const id = handle.workflowId;
   await waitForResult(rig.client, id, { turn: 1 });
   await offer(files, [listed('note', { description: 'new' })]);
-  scripts.set(message, [say('one'), callTool('far__note', { n: 2 })]);
+  scripts.set(message, [replyText('one'), replyCall('far__note', { n: 2 })]);
   await askRun(rig.client, id, { message: 'again', refresh: true });
   await waitForResult(rig.client, id, { turn: 2 });
   const status = await handle.query<AgentDefinition>('definition');
@@ -274,7 +274,7 @@ describe('a server that cannot be had at the start', () => {
       mcpServer({ ...gone, startup: 'best_effort' }),
       mcpServer({ name: 'far', transport: 'http', url }),
     ]);
-    const ended = await run(rig, callTool('far__note', { n: 1 }));
+    const ended = await run(rig, replyCall('far__note', { n: 1 }));
     expect(results(ended)).toEqual(['{"n":1}']);
     const status = await ended.handle.query<RunStatus>('status');
     expect(status.left).toEqual([
@@ -347,7 +347,7 @@ describe('the process of a server', () => {
 
   test('ends with a worker that shuts down, before that says that it has', async () => {
     const rig = await worker([stdioFixture(files, { effects: { look: 'read' } })]);
-    await run(rig, callTool('desk__look', { n: 1 }));
+    await run(rig, replyCall('desk__look', { n: 1 }));
     const pid = seen(files.ledger).at(-1)?.pid ?? 0;
     expect(isAlive(pid)).toBe(true);
     await rig.stopWorkers();

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RunStatus } from '../../src/core/status.js';
-import { callTool, say } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/models/scripted.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { blocked } from '../support/conversation.js';
@@ -45,8 +45,8 @@ const payer: Model = {
   async call({ messages }: ModelRequest) {
     const [first] = messages;
     const last = messages.at(-1);
-    if (last?.role === 'tool') return say(`read: ${last.text}`);
-    return callTool('pay', { run: first?.text ?? '' });
+    if (last?.role === 'tool') return replyText(`read: ${last.text}`);
+    return replyCall('pay', { run: first?.text ?? '' });
   },
 };
 
@@ -126,7 +126,10 @@ describe('a once tool whose outcome is unknown', () => {
       { call: 'call_9_9_9', as: 'retry' },
       'call: "call_9_9_9" does not wait for a decision; waiting: call_1_1_0',
     ],
-    [{ call: 'call_1_1_0', as: 'maybe' }, 'as: expected one of happened, retry, abandon, accept; got "maybe"'],
+    [
+      { call: 'call_1_1_0', as: 'maybe' },
+      'as: expected one of happened, retry, abandon, accept; got "maybe"',
+    ],
     ['nonsense', 'resolve: expected {call, as, result?}, got "nonsense"'],
   ])('refuses %j with a reason', async (resolution, reason) => {
     const { handle } = await parked('ask');

@@ -6,7 +6,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { callTool, say, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyText, scriptedModel } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { historyText } from '../support/history-text.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -35,10 +35,10 @@ const models = {
   twelve: scriptedModel([
     ...words
       .slice(0, 11)
-      .map((word) => ({ ...callTool('note', { word }), text: `text-${word}-text` })),
-    say(`answer-${words[11]}`),
+      .map((word) => ({ ...replyCall('note', { word }), text: `text-${word}-text` })),
+    replyText(`answer-${words[11]}`),
   ]),
-  brief: { call: async () => say('hello from outside') },
+  brief: { call: async () => replyText('hello from outside') },
 };
 const brief = defineAgent({ name: 'brief', instructions: 'hi', model: 'brief' });
 

@@ -2,12 +2,12 @@ import { NativeConnection, Worker, type BundleOptions } from '@temporalio/worker
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
-import { say, scriptedModel } from '../../src/models/scripted.js';
+import { replyText, scriptedModel } from '../../src/models/scripted.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
-const models = { m: scriptedModel([say('hi')]) };
+const models = { m: scriptedModel([replyText('hi')]) };
 let rig: Rig;
 beforeAll(async () => {
   rig = await createRig();
@@ -100,7 +100,7 @@ test('a worker that is told to shut down keeps no call waiting for a workflow th
       m: {
         async call(_request, { signal }) {
           await held.wait(signal);
-          return say('never');
+          return replyText('never');
         },
       },
     },

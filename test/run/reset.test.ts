@@ -10,7 +10,7 @@ import { sha256Hex } from '../../src/core/digest.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { RunState } from '../../src/core/state.js';
 import type { Model } from '../../src/models/model.js';
-import { callTool, callTools, say } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { childOf } from '../support/child-runs.js';
 import { blocked } from '../support/conversation.js';
@@ -44,22 +44,22 @@ const worker: Model = {
     const given = messages[0]?.text ?? '';
     if (!messages.some(({ role }) => role === 'tool')) {
       const input = { order: given };
-      return callTools([
+      return replyCalls([
         { name: 'pay', arguments: input },
         { name: 'book', arguments: input },
       ]);
     }
     await hold.wait();
     const notes = messages.filter(({ role, text }) => role === 'tool' && text.includes('note'));
-    if (notes.length === 2) return say(`did ${given}`);
-    return callTool('note', { order: `${given} ${notes.length + 1}` });
+    if (notes.length === 2) return replyText(`did ${given}`);
+    return replyCall('note', { order: `${given} ${notes.length + 1}` });
   },
 };
 const chief: Model = {
   async call({ messages }) {
     const result = messages.find(({ role }) => role === 'tool');
-    if (result !== undefined) return say(`heard: ${result.text}`);
-    return callTool('worker', { message: order });
+    if (result !== undefined) return replyText(`heard: ${result.text}`);
+    return replyCall('worker', { message: order });
   },
 };
 const hand = defineAgent({

@@ -17,7 +17,7 @@ import type { PerdureClient } from '../../src/client/client-types.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
-import { callTool, callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { resolveUpdate, resumeUpdate } from '../../src/workflows/messages.js';
 import { clientOf } from '../support/clerk.js';
@@ -55,7 +55,7 @@ type Answer = (request: ModelRequest) => ScriptedReply | Promise<ScriptedReply>;
 const answers = new Map<string, Answer>();
 const model: Model = {
   call: async (request) => {
-    const answer = answers.get(request.messages[0]?.text ?? '') ?? (() => say('done'));
+    const answer = answers.get(request.messages[0]?.text ?? '') ?? (() => replyText('done'));
     return await answer(request);
   },
 };
@@ -67,8 +67,8 @@ const calling =
   (...calls: readonly [string, Record<string, string>][]): Answer =>
   (request) =>
     resultsIn(request).length === 0
-      ? callTools(calls.map(([name, given]) => ({ name, arguments: given })))
-      : say('done');
+      ? replyCalls(calls.map(([name, given]) => ({ name, arguments: given })))
+      : replyText('done');
 
 /** Texts with this word cannot be read while they are in it. */
 const lost = new Set<string>();
@@ -127,7 +127,7 @@ describe('a blocked run goes over into a new segment', () => {
     answers.set('down', () => {
       calls += 1;
       if (isDown) throw new ModelError('no key', { kind: 'credentials', type: 'http_401' });
-      return say('up');
+      return replyText('up');
     });
     const handle = await rig.start({ agent: 'clerk', message: 'down' });
     await blocked(handle);
@@ -201,9 +201,9 @@ describe('a blocked run goes over into a new segment', () => {
     const own = await newRig();
     const door = gate();
     answers.set('moved', async (request) => {
-      if (resultsIn(request).length > 0) return say('done');
+      if (resultsIn(request).length > 0) return replyText('done');
       await door.wait();
-      return callTool('pay', { to: 'bank' });
+      return replyCall('pay', { to: 'bank' });
     });
     const segment = { steps: 1, bytes: 1e9 };
     const complete = await own.worker([agent()], { models, segment });
@@ -352,7 +352,7 @@ describe('an activity that was completed by hand', () => {
       const door = gate();
       answers.set(`model ${what}`, async () => {
         await door.wait();
-        return say('late');
+        return replyText('late');
       });
       const handle = await rig.start({ agent: 'clerk', message: `model ${what}`, open: true });
       await door.reached;

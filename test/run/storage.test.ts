@@ -11,7 +11,7 @@ import { toRunStatus } from '../../src/client/status.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { callTool, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { replyCall, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -81,22 +81,22 @@ async function obey({ messages, files }: ModelRequest): Promise<ScriptedReply> {
   const step = messages.filter(({ role }) => role === 'assistant').length;
   switch (`${task} ${step}`) {
     case 'large-arguments 0':
-      return callTool('pay', { note: word.repeat(3_000) });
+      return replyCall('pay', { note: word.repeat(3_000) });
     case 'context 0':
-      return callTool('pay', { note: 'x' });
+      return replyCall('pay', { note: 'x' });
     case 'artifact 0':
     case 'long-result 0':
-      return callTool('make', { word, whole: task === 'artifact' });
+      return replyCall('make', { word, whole: task === 'artifact' });
     case 'artifact 1':
-      return callTool('pay', { note: 'report' });
+      return replyCall('pay', { note: 'report' });
     case 'long-result 1':
-      return callTool('read_result', { ref: /"ref":"([0-9a-f]{64})"/.exec(last)?.[1] ?? '' });
+      return replyCall('read_result', { ref: /"ref":"([0-9a-f]{64})"/.exec(last)?.[1] ?? '' });
     case 'invented 0':
-      return callTool('read_result', { ref: 'ab'.repeat(32) });
+      return replyCall('read_result', { ref: 'ab'.repeat(32) });
     case 'steps 0':
     case 'steps 1':
     case 'steps 2':
-      return callTool('make', { word: `${step}`, whole: false });
+      return replyCall('make', { word: `${step}`, whole: false });
     case 'look 0':
       await Promise.all(
         messages.flatMap((one) =>
@@ -107,9 +107,9 @@ async function obey({ messages, files }: ModelRequest): Promise<ScriptedReply> {
             : [],
         ),
       );
-      return say('seen');
+      return replyText('seen');
     default:
-      return say(last.slice(0, 200));
+      return replyText(last.slice(0, 200));
   }
 }
 

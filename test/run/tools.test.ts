@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { callTool, callTools, say, type ScriptedReply } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 import { gate } from '../support/gate.js';
@@ -17,7 +17,7 @@ const model = {
   async call(request: ModelRequest) {
     const step = request.messages.filter(({ role }) => role === 'assistant').length;
     const script = scripts.get(request.messages[0]?.text ?? '');
-    return script?.(step, request) ?? say('no script');
+    return script?.(step, request) ?? replyText('no script');
   },
 };
 const executions: string[] = [];
@@ -114,7 +114,7 @@ async function run(
   return { ...ended, texts };
 }
 
-const once = (first: ScriptedReply) => (step: number) => (step === 0 ? first : say('done'));
+const once = (first: ScriptedReply) => (step: number) => (step === 0 ? first : replyText('done'));
 
 /** For each call, the workflow task that scheduled it. */
 function tasksOfCalls(history: Ended['history']): readonly string[] {
@@ -129,7 +129,7 @@ describe('tool calls', () => {
     const names = Array.from({ length: 12 }, (_, n) => `part ${n}`);
     const { texts, history } = await run(
       'parallel',
-      once(callTools(names.map((text) => ({ name: 'busy', arguments: { text } })))),
+      once(replyCalls(names.map((text) => ({ name: 'busy', arguments: { text } })))),
     );
     expect(texts).toEqual(names);
     expect(mostRunning).toBe(5);
@@ -139,14 +139,14 @@ describe('tool calls', () => {
 
   test('run one after the other where the agent says so', async () => {
     const calls = ['x', 'y', 'z'].map((text) => ({ name: 'busy', arguments: { text } }));
-    scripts.set('sequential', once(callTools(calls)));
+    scripts.set('sequential', once(replyCalls(calls)));
     const { outcome, history } = await rig.run({ agent: 'q', message: 'sequential' });
     expect(outcome).toMatchObject({ status: 'completed', toolCalls: 3 });
     expect(new Set(tasksOfCalls(history)).size).toBe(3);
   });
 
   test('that end the turn give their value as output', async () => {
-    const { outcome } = await run('ends', once(callTool('finish', { total: 12 })));
+    const { outcome } = await run('ends', once(replyCall('finish', { total: 12 })));
     expect(outcome).toMatchObject({
       status: 'completed',
       reason: 'tool',
@@ -160,11 +160,11 @@ describe('results', () => {
   test('too large for the history are kept by reference, and can be read on', async () => {
     const { texts, history } = await run('large', (step, request) => {
       const last = request.messages.at(-1)?.text ?? '';
-      if (step === 0) return callTool('large', { text: '' });
-      if (step > 1) return say('done');
+      if (step === 0) return replyCall('large', { text: '' });
+      if (step > 1) return replyText('done');
       const [, ref = '', offset = ''] =
         /read_result\(\{"ref":"(\w+)","offset":(\d+)\}/.exec(last) ?? [];
-      return callTool('read_result', { ref, offset: Number(offset) });
+      return replyCall('read_result', { ref, offset: Number(offset) });
     });
     expect(texts[0]).toMatch(/^start ä+.*bytes omitted.*ä+ end$/s);
     expect(texts[1]).toContain('ääää');
@@ -175,7 +175,7 @@ describe('results', () => {
 
   test('of any shape become text before anything can choke on them', async () => {
     executions.length = 0;
-    const { texts } = await run('odd', once(callTool('odd', { text: '' })));
+    const { texts } = await run('odd', once(replyCall('odd', { text: '' })));
     expect(JSON.parse(texts[0] ?? '')).toMatchObject({ big: '10', error: { message: 'inner' } });
     expect(executions).toEqual(['odd ']);
   });
@@ -183,12 +183,12 @@ describe('results', () => {
 
 describe('a result', () => {
   test('that does not fit the output schema is an error of the read', async () => {
-    const { texts } = await run('misfit', once(callTool('misfit', {})));
+    const { texts } = await run('misfit', once(replyCall('misfit', {})));
     expect(texts[0]).toMatch(/tool_error.*does not fit its output schema/);
   });
 
   test('is recorded once, whatever its shape', async () => {
-    const { history } = await run('odd again', once(callTool('odd', { text: 'only here' })));
+    const { history } = await run('odd again', once(replyCall('odd', { text: 'only here' })));
     expect(historyText(history).split('inner').length - 1).toBe(1);
   });
 });
@@ -198,7 +198,7 @@ describe('errors', () => {
     const { texts } = await run(
       'errors',
       once(
-        callTools([
+        replyCalls([
           { name: 'flaky', arguments: { text: '' } },
           { name: 'hopeless', arguments: { text: '' } },
           { name: 'broken', arguments: { text: '' } },
@@ -218,7 +218,7 @@ describe('errors', () => {
 describe('arguments', () => {
   test('too large for the history reach the tool whole', async () => {
     const content = randomBytes(200_000).toString('hex');
-    const { texts, history } = await run('store', once(callTool('store', { content })));
+    const { texts, history } = await run('store', once(replyCall('store', { content })));
     expect(texts).toEqual(['stored 400000']);
     expect(historyText(history)).not.toContain(content.slice(1_000, 1_200));
   });
@@ -234,7 +234,7 @@ describe('the context of a run', () => {
       `context ${size}`,
       (step, request) => {
         prompts += JSON.stringify(request);
-        return step === 0 ? callTool('busy', { text: 'x' }) : say('done');
+        return step === 0 ? replyCall('busy', { text: 'x' }) : replyText('done');
       },
       { context },
     );

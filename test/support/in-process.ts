@@ -3,9 +3,10 @@ import type { GlobalOptions } from '../../src/cli/context.js';
 import { createContext } from '../../src/cli/main.js';
 import type { ExitCode } from '../../src/cli/exit-codes.js';
 
-export interface Said {
+/** The result of a command that ran in this process. */
+export interface CommandOutput {
   readonly code: ExitCode;
-  /** Lines, joined. */
+  /** The lines, joined by newlines. */
   readonly stdout: string;
   readonly stderr: string;
 }
@@ -15,12 +16,12 @@ export interface Place extends GlobalOptions {
   readonly home: string;
 }
 
-/** A command in this very process, with all it says caught. Rejects with what the command throws. */
-export async function say<Options>(
+/** Runs a command in this process and captures its output. Rejects with the error that the command throws. */
+export async function runInProcess<Options>(
   command: Command<Options>,
   options: Options,
   place: Place,
-): Promise<Said> {
+): Promise<CommandOutput> {
   const { env, home, ...global } = place;
   const stdout: string[] = [];
   const stderr: string[] = [];
@@ -31,8 +32,8 @@ export async function say<Options>(
     ...env,
   });
   try {
-    const code = await command(
-      { ...context, out: (line) => stdout.push(line), say: (line) => stderr.push(line) },
+    const code = await command.run(
+      { ...context, out: (line) => stdout.push(line), note: (line) => stderr.push(line) },
       options,
     );
     return { code, stdout: stdout.join('\n'), stderr: stderr.join('\n') };

@@ -15,9 +15,9 @@ const BESIDE = ['@temporalio/client', '@temporalio/worker', '@temporalio/workflo
 export interface FreshProject {
   readonly folder: string;
   /** Compiles `src` to `dist`; what TypeScript finds wrong in it, and in the types of perdure. */
-  compile(): Promise<readonly string[]>;
+  readonly compile: () => Promise<readonly string[]>;
   /** Runs `node`, or a program of the project's own, in its folder; resolves with stdout. */
-  run(program: string, ...args: readonly string[]): Promise<string>;
+  readonly run: (program: string, ...args: readonly string[]) => Promise<string>;
 }
 
 /** No registry could be asked, and npm's cache does not hold what is needed. */

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { defineAgent, defineTool, perdurePlugin, type Outcome } from 'perdure';
-import { callTool, say, scriptedModel } from 'perdure/testing';
+import { replyCall, replyText, scriptedModel } from 'perdure/testing';
 import { z } from 'zod';
 import * as activities from './activities.js';
 
@@ -22,7 +22,7 @@ const clerk = defineAgent({
   model: 'script',
   tools: [add],
 });
-const model = scriptedModel([callTool('add', { a: 17, b: 25 }), say('It is 42.')]);
+const model = scriptedModel([replyCall('add', { a: 17, b: 25 }), replyText('It is 42.')]);
 
 const connection = await NativeConnection.connect({ address });
 const worker = await Worker.create({
