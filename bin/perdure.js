@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// The built program where there is one, else the sources: a checkout that was not built, and tests,
-// which ask for the sources so that no old build is tested.
+// Runs the built program, or the sources in a checkout that was not built. Tests set
+// PERDURE_FROM=sources, so that they never run an outdated build.
 import { existsSync } from 'node:fs';
 
-const built = new URL('../dist/cli/start.js', import.meta.url);
-const sources = new URL('../src/cli/start.ts', import.meta.url);
+const built = new URL('../dist/cli/main.js', import.meta.url);
+const sources = new URL('../src/cli/main.ts', import.meta.url);
 const useBuilt = process.env.PERDURE_FROM !== 'sources' && existsSync(built);
 if (!useBuilt) await import('tsx/esm');
 const { start } = await import(useBuilt ? built : sources);

@@ -1,14 +1,14 @@
-/** What each command ends with; the numbers are a contract with scripts. */
+/** The exit codes of all commands. Scripts rely on the numbers. */
 export const EXIT = {
   completed: 0,
   failed: 1,
   usage: 2,
-  /** The run lives on and waits for a person. */
+  /** The run continues to live and waits for a person. */
   waiting: 3,
-  /** The run lives on and waits to be mended. */
+  /** The run continues to live and is blocked. */
   blocked: 4,
   noServer: 5,
-  /** By a limit. */
+  /** A limit stopped the run. */
   stopped: 6,
   cancelled: 7,
   interrupted: 130,
@@ -16,7 +16,7 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** The command line, the configuration or the input is wrong. The message names the value and the cure. */
+/** The command line, the configuration, or the input is wrong. The message names the value and the fix. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }

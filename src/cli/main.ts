@@ -5,7 +5,7 @@ import type { Config } from '../config.js';
 import { learnSecrets } from '../secrets/known.js';
 import { redact } from '../secrets/redact.js';
 import type { ServerHandle } from '../server/server-handle.js';
-import { homeOf } from '../storage/home.js';
+import { perdureHome } from '../storage/home.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import type { CliContext, GlobalOptions, ServerRequest } from './context.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
@@ -28,7 +28,7 @@ export async function start(): Promise<void> {
 }
 
 /** Parses the command line, runs the command, and returns the exit code. Never throws. */
-async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<ExitCode> {
+export async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<ExitCode> {
   learnSecrets({ env });
   let context: OwnContext | undefined;
   let code: ExitCode = EXIT.completed;
@@ -38,7 +38,7 @@ async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ex
   });
   const json = args.includes('--json');
   try {
-    await program.parseAsync([...args], { from: 'user' });
+    await program.parseAsync(helpAsOption(args), { from: 'user' });
     return code;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.completed;
@@ -46,6 +46,12 @@ async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ex
   } finally {
     await context?.close();
   }
+}
+
+/** Turns `help run` into `run --help`, which loads the declaration of the command. */
+function helpAsOption([first, ...rest]: readonly string[]): string[] {
+  if (first === undefined) return [];
+  return first === 'help' ? [...rest, '--help'] : [first, ...rest];
 }
 
 /** The context as the program owns it. */
@@ -56,7 +62,7 @@ interface OwnContext extends CliContext {
 
 /** Creates the context of a command. Opens nothing until the command asks for it. */
 export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): OwnContext {
-  const home = homeOf(env);
+  const home = perdureHome(env);
   const closers: (() => Promise<void>)[] = [];
   let config: Promise<Config> | undefined;
   let server: Promise<ServerHandle> | undefined;

@@ -5,6 +5,7 @@ import { endOfRun } from '../history/end-of-run.js';
 import { readRun, type RunReading } from '../history/read-run.js';
 import { hasLiveWorker } from '../temporal/probe-worker.js';
 import type { CliContext } from './context.js';
+import { UsageError } from './exit-codes.js';
 import { formatAgo } from './format/format-time.js';
 import { noteServer } from './hosting/note-server.js';
 import { nextCommand, nextCommandFor } from './reports/next-command.js';
@@ -27,6 +28,19 @@ export async function openRun(context: CliContext, id: string): Promise<OpenedRu
       cause: error,
     });
   }
+}
+
+/** Creates the error for a workflow id that is in use. */
+export async function idTakenError(
+  context: CliContext,
+  run: { readonly id: string; readonly taskQueue: string },
+  cause: unknown,
+): Promise<UsageError> {
+  const follow = await nextCommandFor(context, run, ['attach', run.id]);
+  return new UsageError(
+    `--id: expected an unused id, got ${visible(run.id)}; choose another one, or follow that run with: ${follow}`,
+    { cause },
+  );
 }
 
 /** Reads a run that has not ended. Throws an error that says how and when it ended otherwise. */

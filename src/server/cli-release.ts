@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 
-/** The release of the Temporal CLI that is fetched where the machine has none. */
+/** The release of the Temporal CLI that is downloaded if the machine has none. */
 export const CLI_VERSION = '1.9.1';
 
-/** The oldest release that perdure was tried with: it serves updates with start, and has all flags. */
+/** The oldest tested release. It supports update-with-start and has all flags. */
 const OLDEST_CLI_VERSION = '1.5.0';
-/** The first release that may differ in its flags and in its database. */
+/** The first release whose flags and database format may differ. */
 const FIRST_UNKNOWN_CLI_VERSION = '2.0.0';
-/** The releases that perdure uses unless one is named, for people. */
+/** The supported releases, as text. */
 export const CLI_RANGE = `${OLDEST_CLI_VERSION} or later, before ${FIRST_UNKNOWN_CLI_VERSION}`;
 
-/** Whether perdure was made for this release of the CLI. */
+/** Whether perdure supports this release of the CLI. */
 export function isInRange(version: string): boolean {
   return (
     compareVersions(version, OLDEST_CLI_VERSION) >= 0 &&
@@ -21,8 +21,8 @@ export function isInRange(version: string): boolean {
 }
 
 /**
- * SHA-256 of the program `temporal` of that release, by `process.platform` and `process.arch`.
- * Where there is none, nothing is fetched: an unknown program is not run.
+ * The SHA-256 of the program `temporal` of release `CLI_VERSION`, by `process.platform` and
+ * `process.arch`. For other platforms nothing is downloaded, because an unknown program is not run.
  */
 export const CLI_SHA256: Readonly<Record<string, string>> = {
   'linux-x64': '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
@@ -31,23 +31,23 @@ export const CLI_SHA256: Readonly<Record<string, string>> = {
   'darwin-arm64': '33c298d41f6eefebf01a28a3511f444480e939e21d3518cb0c12a4abad467c4b',
 };
 
-/** Rejects with the reason unless `file` is, byte for byte, the program of the pinned release. */
+/** Throws unless `file` is the program of the pinned release, byte for byte. */
 export async function verifyRelease(file: string): Promise<void> {
-  const wanted = CLI_SHA256[`${process.platform}-${process.arch}`];
-  if (!wanted) {
+  const expected = CLI_SHA256[`${process.platform}-${process.arch}`];
+  if (!expected) {
     throw new Error(`no release is pinned for ${process.platform} ${process.arch}`);
   }
   const hash = createHash('sha256');
   await pipeline(createReadStream(file), hash);
   const found = hash.digest('hex');
-  if (found === wanted) return;
+  if (found === expected) return;
   throw new Error(
-    `${file} is not the program of Temporal CLI ${CLI_VERSION} (its SHA-256 is ${found}, ` +
-      `not ${wanted}) and is not run; delete it`,
+    `${file}: expected Temporal CLI ${CLI_VERSION} with SHA-256 ${expected}, got ${found}; ` +
+      'it is not run, delete it',
   );
 }
 
-/** Below zero when `a` is the older one. Compares the numbers of `1.9.1`-like versions only. */
+/** Compares two versions such as `1.9.1` by their numbers. Returns a negative number if `a` is older. */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split(/[-+]/)[0]!.split('.').map(Number));
   for (const index of [0, 1, 2]) {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { open, readFile, rename, stat } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
 import { PRIVATE } from '../storage/private-files.js';
 import { minimalEnvironment } from './minimal-environment.js';
@@ -20,14 +20,15 @@ import { NoServerError } from '../core/errors.js';
 
 const READY_LIMIT_MS = 60_000;
 const POLL_MS = 40;
-/** Of one question; gRPC notices late that the server has died in the midst of it. */
+/** The time limit of one probe: gRPC detects late that the server died during a call. */
 const ANSWER_LIMIT_MS = 1000;
 const LOG_LIMIT_BYTES = 4 * 1024 * 1024;
 const LOG_LINES_SHOWN = 12;
 
+/** The server to start. */
 export interface DevServer {
   readonly home: ServerHome;
-  /** Path of the Temporal CLI. */
+  /** The path of the Temporal CLI. */
   readonly cli: string;
   readonly port: number;
   readonly uiPort: number;
@@ -38,8 +39,9 @@ export interface DevServer {
 }
 
 /**
- * Starts the server in a process group of its own, where neither Ctrl-C nor the death of this
- * process reaches it. Gives its pid as soon as it runs, long before it is ready.
+ * Starts the server in its own process group, which neither Ctrl-C nor the death of this process
+ * ends. Returns its pid as soon as it runs, long before it is ready. Throws a `NoServerError` if the
+ * program cannot be started.
  */
 export async function spawnDevServer(server: DevServer): Promise<number> {
   const log = await openLog(server.home.logFile);
@@ -87,7 +89,7 @@ function endWith(owner: number, server: number): void {
   guard.unref();
 }
 
-/** Starts a process whose files are for this user alone: the database, its journal, and its index. */
+/** Starts a process whose files only this user can access: the database, its journal, and its index. */
 function withPrivateUmask<T>(start: () => T): T {
   const before = process.umask(0o077);
   try {
@@ -97,7 +99,7 @@ function withPrivateUmask<T>(start: () => T): T {
   }
 }
 
-/** `process-table.ts` reads the first arguments back: keep their order. */
+/** Returns the arguments of the CLI. `process-table.ts` parses the first ones, so their order matters. */
 export function devServerArguments(server: DevServer): readonly string[] {
   return [
     'server',
@@ -132,7 +134,7 @@ function optionPairs(option: string, values: readonly string[]): string[] {
   return values.flatMap((value) => [option, value]);
 }
 
-/** Resolves with the server's version once it answers; rejects as soon as its process is gone. */
+/** Waits until the server answers and returns its version. Throws a `NoServerError` if its process ends first. */
 export async function waitUntilReady(
   home: ServerHome,
   server: ServerProcess,
@@ -143,19 +145,21 @@ export async function waitUntilReady(
     if (answer.alive) return answer.version;
     const gone = (await processLife(server.pid)) === null;
     if (gone || Date.now() > deadline) {
-      const what = gone ? 'ended before it was ready' : `does not answer on ${addressOf(server)}`;
-      const cure = gone ? '' : ` End process ${server.pid} and try again.`;
+      const problem = gone
+        ? 'ended before it was ready'
+        : `does not answer on ${addressOf(server)}`;
+      const fix = gone ? '' : ` End process ${server.pid} and try again.`;
       throw new NoServerError(
-        `The embedded Temporal server ${what}.${cure}\n${await lastLogLines(home)}`,
+        `The embedded Temporal server ${problem}.${fix}\n${await lastLogLines(home)}`,
       );
     }
-    await pause(POLL_MS);
+    await sleep(POLL_MS);
   }
 }
 
 /**
- * What this very process answers. While two homes have started servers on one port at the same
- * time, an answer may be the other one's: the loser ends at once, so until then there is none.
+ * Probes exactly this server process. If two homes start servers on one port at the same time, the
+ * answer may come from the other server. The loser ends soon, and until then this reports no answer.
  */
 export async function probeOwnServer(server: ServerProcess): Promise<Probe> {
   const answer = await probe(addressOf(server), { timeoutMs: ANSWER_LIMIT_MS });
@@ -165,13 +169,14 @@ export async function probeOwnServer(server: ServerProcess): Promise<Probe> {
     claims.length > 0 && claims.every((claim) => claim.databaseFile === server.databaseFile);
   if (!isClaimed) return { alive: false, reason: 'another server answers on its port' };
   const listener = await listenerAt(server.port);
-  // Where the system does not tell, the process table has to do: it lists this user's processes only.
+  // If the system does not report listeners, the process table must suffice: it lists only this user's processes.
   if (listener === undefined) return answer;
   const pids = claims.map(({ pid }) => pid);
   if (listener !== null && isOwn(listener) && (await isHeldBy(listener, pids))) return answer;
   return { alive: false, reason: 'a process that is not this server answers on its port' };
 }
 
+/** Returns the gRPC address of a server on this machine. */
 export function addressOf(server: { readonly port: number }): string {
   return `${LOOPBACK}:${server.port}`;
 }
@@ -179,7 +184,7 @@ export function addressOf(server: { readonly port: number }): string {
 async function lastLogLines(home: ServerHome): Promise<string> {
   const log = await readFile(home.logFile, 'utf8').catch(() => '');
   const lines = log.trimEnd().split('\n').slice(-LOG_LINES_SHOWN);
-  return [`Its last words (${home.logFile}):`, ...lines].join('\n  ');
+  return [`The last lines of its log (${home.logFile}):`, ...lines].join('\n  ');
 }
 
 async function openLog(file: string) {

@@ -20,16 +20,16 @@ import { withStartLock } from './start-lock.js';
 import { findTemporalCli, type TemporalCli } from './temporal-cli.js';
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { NoServerError } from '../core/errors.js';
 
 const PREPARE_LIMIT_MS = 30_000;
 const PORT_ATTEMPTS = 3;
 
 /**
- * Gives a Temporal server that answers and has the namespace: the named one, else the running one
- * of this home, else one at the usual port, else it starts the embedded one on the home's database.
- * Commands that call it at the same time share one server. Rejects with a `NoServerError`.
+ * Returns a Temporal server that answers and has the namespace: the named one, else the running one
+ * of this home, else one at the default port. Otherwise it starts the embedded server on the home's
+ * database. Commands that call it at the same time share one server. Throws a `NoServerError`.
  */
 export async function ensureServer(options: ServerOptions): Promise<ServerHandle> {
   if (options.address) return await namedServer(options, options.address);
@@ -40,23 +40,23 @@ export async function ensureServer(options: ServerOptions): Promise<ServerHandle
     const { folder, logFile } = await locateHome(options.home);
     const free = await freeSpace(folder);
     if (free !== null && free < LEAST_FREE_BYTES) {
-      // A server that cannot commit may end while it is asked.
-      const message = `The disk of ${folder} is full: free space, and try again.`;
+      // A server that cannot commit may end during a call.
+      const message = `The disk of ${folder} is full; free space and try again.`;
       throw new NoServerError(message, { cause: error });
     }
     throw new NoServerError(
-      `The Temporal server of ${folder} could not be made ready (${messageOf(error)}). ` +
-        `Look for the cause in ${logFile} and at the space that is left on the disk, and try again.`,
+      `The Temporal server of ${folder} could not be prepared (${messageOf(error)}). ` +
+        `Check ${logFile} and the free space on the disk, and try again.`,
       { cause: error },
     );
   }
 }
 
 async function adoptOrStart(options: ServerOptions): Promise<ServerHandle> {
-  const home = await prepareHome(options.home, { say: options.say });
+  const home = await prepareHome(options.home, { note: options.note });
   const own = await ownProcess(home);
   if (own && (await hasDatabase(home)) && (await probeOwnServer(own)).alive) {
-    return await settle(options, home, own);
+    return await prepareServer(options, home, own);
   }
   await assertWritable(home);
   return await withStartLock(
@@ -65,11 +65,11 @@ async function adoptOrStart(options: ServerOptions): Promise<ServerHandle> {
       const started = await adoptStarted(options, home);
       return started ?? (await foreignServer(options, home)) ?? (await start(options, home));
     },
-    { onWait: (pid) => options.say?.(`Process ${pid} is starting the Temporal server …`) },
+    { onWait: (pid) => options.note?.(`Process ${pid} is starting the Temporal server …`) },
   );
 }
 
-/** A server whose starter has died, or which was slow to answer; null if it is gone after all. */
+/** Adopts a server whose starter has died, or which is slow to answer. Returns null if it has ended. */
 async function adoptStarted(
   options: ServerOptions,
   home: ServerHome,
@@ -77,16 +77,16 @@ async function adoptStarted(
   const server = await ownProcess(home);
   if (!server) return null;
   if (!(await hasDatabase(home))) {
-    // It would work on for nothing, and on the ports of this home.
-    options.say?.(`The database ${server.databaseFile} was deleted: its server starts afresh.`);
+    // The server would run without a purpose, on the ports of this home.
+    options.note?.(`The database ${server.databaseFile} was deleted; its server restarts.`);
     await endProcess(server.pid);
     return null;
   }
   try {
     if (!(await probeOwnServer(server)).alive) {
-      options.say?.(`Waiting for the Temporal server (process ${server.pid}) to answer …`);
+      options.note?.(`Waiting for the Temporal server (process ${server.pid}) to answer …`);
     }
-    return await settle(options, home, server);
+    return await prepareServer(options, home, server);
   } catch (error) {
     if ((await processLife(server.pid)) === null) return null;
     throw error;
@@ -96,7 +96,7 @@ async function adoptStarted(
 async function start(options: ServerOptions, home: ServerHome): Promise<ServerHandle> {
   if (process.platform === 'win32') {
     throw new NoServerError(
-      'The embedded Temporal server does not run on Windows: use WSL, or name a server in TEMPORAL_ADDRESS.',
+      'The embedded Temporal server does not run on Windows; use WSL, or name a server in TEMPORAL_ADDRESS.',
     );
   }
   const fresh = !(await hasDatabase(home));
@@ -107,7 +107,7 @@ async function start(options: ServerOptions, home: ServerHome): Promise<ServerHa
   for (let attempt = 1; ; attempt += 1) {
     const server = await launch(options, home, { cli, record, createdBy });
     try {
-      return { ...(await settle(options, home, server)), how: 'started' };
+      return { ...(await prepareServer(options, home, server)), how: 'started' };
     } catch (error) {
       if (attempt < PORT_ATTEMPTS && (await lostItsPort(server))) continue;
       throw fresh ? error : withVersions(error, cli, record);
@@ -118,19 +118,23 @@ async function start(options: ServerOptions, home: ServerHome): Promise<ServerHa
 async function launch(
   options: ServerOptions,
   home: ServerHome,
-  given: {
+  setup: {
     readonly cli: TemporalCli;
     readonly record: ServerRecord | null;
     readonly createdBy: string | null;
   },
 ): Promise<ServerProcess> {
-  const { cli, record, createdBy } = given;
-  // The ports of last time, so that workers and pages that are still open find the server again.
+  const { cli, record, createdBy } = setup;
+  // Reuses the former ports, so that running workers and open pages find the server again.
   const port = record ? await waitForPort(record.port) : await findFreePort(defaultPort(options));
   const same = record?.port === port;
-  const uiPort = same ? await waitForPort(record.uiPort) : await findFreePort(port + UI_PORT_OFFSET);
+  const uiPort = same
+    ? await waitForPort(record.uiPort)
+    : await findFreePort(port + UI_PORT_OFFSET);
   if (record && !same) {
-    options.say?.(`Port ${record.port} of this folder's server is taken: it listens on ${port}.`);
+    options.note?.(
+      `Port ${record.port} of this folder's server is taken; the server listens on ${port}.`,
+    );
   }
   const pid = await spawnDevServer({
     home,
@@ -147,8 +151,8 @@ async function launch(
   return { pid, port, uiPort, databaseFile: home.databaseFile };
 }
 
-/** Waits until the server is ready, and makes the record true again if it was lost. */
-async function settle(
+/** Waits until the server is ready, prepares its namespace, and repairs the record if it was lost. */
+async function prepareServer(
   options: ServerOptions,
   home: ServerHome,
   server: ServerProcess,
@@ -178,31 +182,31 @@ function withVersions(error: unknown, cli: TemporalCli, record: ServerRecord | n
   const before = record?.version;
   if (!before || before === cli.serverVersion) return error;
   return new NoServerError(
-    `${messageOf(error)}\nIts database was last opened by server ${before}, and ${cli.path} holds ` +
-      `server ${cli.serverVersion}, which may not open it: name the former program in TEMPORAL_CLI_PATH.`,
+    `${messageOf(error)}\nIts database was last opened by server ${before}, and ${cli.path} contains ` +
+      `server ${cli.serverVersion}, which may be unable to open it; name the former program in TEMPORAL_CLI_PATH.`,
   );
 }
 
-/** An older program misreads a newer file in odd ways; better to say so before it opens it. */
+/** Throws if the program is older than the database, which it could misread. */
 function refuseOlder(cli: TemporalCli, record: ServerRecord, home: ServerHome): void {
   if (!record.version || compareVersions(cli.serverVersion, record.version) >= 0) return;
   throw new NoServerError(
     `${home.databaseFile} was written by Temporal server ${record.version}, and ${cli.path} ` +
-      `(found by ${cli.source}) holds the older ${cli.serverVersion}, which may not read it. ` +
+      `(source: ${cli.source}) contains the older ${cli.serverVersion}, which may misread it. ` +
       'Update that program, name a newer one in TEMPORAL_CLI_PATH, or set PERDURE_HOME to another folder.',
   );
 }
 
 /**
- * Below the range from which the system takes ports for outgoing connections, so that a server
- * which is started again finds its port free.
+ * The range of our ports. It is below the ports of outgoing connections, so that a restarted server
+ * finds its port free.
  */
 const OWN_PORTS = { from: 20_000, to: 30_000 } as const;
 
 const RELEASE_LIMIT_MS = 2000;
 const POLL_MS = 20;
 
-/** `preferred` if it is free on the loopback interface, else any free port. */
+/** Returns `preferred` if it is free on the loopback interface, else any free port of our range. */
 export async function findFreePort(preferred: number | null): Promise<number> {
   if (preferred !== null && (await isFree(preferred))) return preferred;
   for (;;) {
@@ -212,17 +216,17 @@ export async function findFreePort(preferred: number | null): Promise<number> {
 }
 
 /**
- * As `freePort`, for a port that a server of ours has held: the system gives it back a moment
- * after a killed process has left the process table.
+ * Waits for the port of our former server: the system releases it shortly after a killed process has
+ * left the process table. Returns another free port if it stays taken.
  */
 async function waitForPort(port: number): Promise<number> {
   const deadline = Date.now() + RELEASE_LIMIT_MS;
-  while (!(await isFree(port)) && Date.now() < deadline) await pause(POLL_MS);
+  while (!(await isFree(port)) && Date.now() < deadline) await sleep(POLL_MS);
   return await findFreePort(port);
 }
 
 async function isFree(port: number): Promise<boolean> {
-  // Where addresses may be shared, binding succeeds beside a server that listens on all of them.
+  // On some systems binding succeeds although a server listens on all addresses.
   if (await isListening(`${LOOPBACK}:${port}`)) return false;
   return await new Promise((resolve) => {
     const server = createServer();

@@ -4,16 +4,17 @@ import { homedir } from 'node:os';
 import { join, sep } from 'node:path';
 import { PRIVATE } from '../storage/private-files.js';
 
-/** What perdure puts into PERDURE_HOME; anything else there is somebody's own. */
-const OURS =
+/** The names of perdure's own files in PERDURE_HOME. Other files there belong to the user. */
+const OWN_NAMES =
   /^(?:temporal\.db(?:-\w+)?|server\.(?:json|log)(?:\..*)?|server\.lock|blobs|archive|live|bin)$/;
 const OTHERS = 0o077;
 const STICKY = 0o1000;
 
 /**
- * - `open`: other users may read or write it
+ * A path of PERDURE_HOME that is not private:
+ * - `open`: other users can read or write it
  * - `foreign`: another user owns it
- * - `link`: a symbolic link in the place of a file or folder of perdure
+ * - `link`: a symbolic link where perdure expects its own file or folder
  */
 export interface Exposure {
   readonly path: string;
@@ -22,14 +23,14 @@ export interface Exposure {
   readonly uid: number;
 }
 
-/** Examines PERDURE_HOME, an absolute path, and what perdure has in it. Changes nothing. */
+/** Checks PERDURE_HOME, an absolute path, and perdure's files in it. Changes nothing. */
 export async function exposures(home: string): Promise<readonly Exposure[]> {
   const root = await lstat(home).catch(() => null);
   if (root === null || process.getuid === undefined) return [];
   const found: Exposure[] = [];
   if (!root.isSymbolicLink()) found.push(...exposureOf(home, root));
-  for (const path of await ours(home)) {
-    // A private folder protects what is in it, so its entries are not looked at.
+  for (const path of await ownPaths(home)) {
+    // A private folder protects its entries, so they are not checked.
     const stats = await lstat(path).catch(() => null);
     if (stats !== null) found.push(...exposureOf(path, stats));
   }
@@ -37,9 +38,9 @@ export async function exposures(home: string): Promise<readonly Exposure[]> {
 }
 
 /**
- * Takes away what other users may do with PERDURE_HOME and with what perdure has in it, as far as
- * this user owns it. Folders that also serve something else, such as a home directory, keep their
- * mode; what is in them is private all the same. @returns the paths that were open
+ * Removes the permissions of other users on PERDURE_HOME and on perdure's files in it, as far as this
+ * user owns them. A folder that also serves another purpose, such as a home directory, keeps its
+ * mode. Returns the paths that were open.
  */
 export async function tighten(home: string): Promise<readonly string[]> {
   const open = (await exposures(home)).filter(({ kind }) => kind === 'open');
@@ -53,15 +54,15 @@ export async function tighten(home: string): Promise<readonly string[]> {
   return changed;
 }
 
-/** A folder that many use, or that holds more than this home. */
+/** Whether the folder has other uses: it is sticky, or contains the working or home directory. */
 function isShared(home: string, mode: number): boolean {
   const parents = [process.cwd(), homedir()];
   return (mode & STICKY) !== 0 || parents.some((one) => `${one}${sep}`.startsWith(`${home}${sep}`));
 }
 
-async function ours(home: string): Promise<readonly string[]> {
+async function ownPaths(home: string): Promise<readonly string[]> {
   const names = await readdir(home).catch((): string[] => []);
-  return names.filter((name) => OURS.test(name)).map((name) => join(home, name));
+  return names.filter((name) => OWN_NAMES.test(name)).map((name) => join(home, name));
 }
 
 function exposureOf(path: string, stats: Stats): readonly Exposure[] {
@@ -72,7 +73,7 @@ function exposureOf(path: string, stats: Stats): readonly Exposure[] {
   return (mode & OTHERS) === 0 ? [] : [{ path, kind: 'open', mode, uid }];
 }
 
-/** From the outside in: once a folder is private, nobody can put a link in the place of an entry. */
+/** Restricts folders before their entries: in a private folder, no other user can plant a link. */
 async function restrict(path: string): Promise<void> {
   const stats = await lstat(path).catch(() => null);
   if (stats === null || stats.uid !== process.getuid?.()) return;

@@ -12,8 +12,8 @@ import { DEFAULT_NAMESPACE, LOOPBACK, UI_PORT_OFFSET } from './server-settings.j
 import { NoServerError } from '../core/errors.js';
 
 /**
- * Looks for the server that `ensureServer` would use, and starts none. Null when there is none to
- * be seen; rejects with a `NoServerError` when a named address does not serve.
+ * Returns the running server that `ensureServer` would use, and starts none. Returns null if there is
+ * none. Throws a `NoServerError` if a named address does not answer.
  */
 export async function findServer(options: ServerOptions): Promise<ServerHandle | null> {
   if (options.address) return await namedServer(options, options.address);
@@ -25,23 +25,23 @@ export async function findServer(options: ServerOptions): Promise<ServerHandle |
   return answer.alive ? ownHandle(options, own, { version: answer.version, how: 'adopted' }) : null;
 }
 
-/** The server at an address that the caller names; its keys and TLS come from the environment. */
+/** Returns the server at a named address. Its keys and TLS settings come from the environment. */
 export async function namedServer(options: ServerOptions, address: string): Promise<ServerHandle> {
   const env = options.env ?? process.env;
   const answer = await probe(address, { env, timeoutMs: 5000 });
   if (!answer.alive) {
     throw new NoServerError(
       `No Temporal server answers at ${address} (${answer.reason}). Start it, or correct ` +
-        'TEMPORAL_ADDRESS or --address; without either, perdure starts a server of its own.',
+        'TEMPORAL_ADDRESS or --address; without either, perdure starts the embedded server.',
     );
   }
   return await foreignHandle(options, address, { how: 'address', version: answer.version, env });
 }
 
 /**
- * A Temporal server of this user at the usual port that is not the embedded one of some home: those
- * belong to their folders. A home with a database of its own keeps to it. `say` hears of a server
- * there that is not used since another user owns it.
+ * Returns this user's Temporal server at the default port, unless it is the embedded server of a home.
+ * Returns null for a home with its own database, whose runs are there. Notes a server that is not
+ * used because another user owns it.
  */
 export async function foreignServer(
   options: ServerOptions,
@@ -53,7 +53,7 @@ export async function foreignServer(
   if (!(await isListening(address))) return null;
   const listener = await listenerAt(port);
   if (!listener || !isOwn(listener)) {
-    options.say?.(foreignListenerMessage(address, listener));
+    options.note?.(foreignListenerMessage(address, listener));
     return null;
   }
   const answer = await probe(address);
@@ -63,21 +63,21 @@ export async function foreignServer(
   return await foreignHandle(options, address, { how: 'adopted', version: answer.version });
 }
 
-/** Whoever listens there would read every conversation and could send any answer. */
+/** A foreign listener could read every conversation and send any answer. */
 function foreignListenerMessage(address: string, listener: Listener | null | undefined): string {
-  const whose =
+  const owner =
     listener === undefined || listener === null
       ? 'belongs to an unknown user'
       : `belongs to user ${listener.uid}, not to you`;
-  return `The server at ${address} ${whose} and is not used. To use it all the same: TEMPORAL_ADDRESS=${address}`;
+  return `The server at ${address} ${owner} and is not used. To use it anyway, set TEMPORAL_ADDRESS=${address}`;
 }
 
-/** The running embedded server of this home, ready or not. */
+/** Returns the process of this home's embedded server, ready or not; null if none is running. */
 export async function ownProcess(home: ServerHome): Promise<ServerProcess | null> {
   const all = await serverProcesses();
   const here = all.find((server) => server.databaseFile === home.databaseFile);
   if (here) return here;
-  // A folder that was moved is still open under its former name; a copied one is not.
+  // The server of a moved folder has it open under the former path; a copied folder has no server.
   const record = await readRecord(home.recordFile);
   const former = all.find((server) => server.pid === record?.pid);
   return former && !existsSync(former.databaseFile) ? former : null;
@@ -101,6 +101,7 @@ export async function stopServer(folder: string): Promise<boolean> {
   return true;
 }
 
+/** Returns the handle of this home's embedded server. */
 export function ownHandle(
   options: ServerOptions,
   server: ServerProcess,
@@ -129,23 +130,23 @@ async function foreignHandle(
   found: Foreign,
 ): Promise<ServerHandle> {
   const namespace = options.namespace ?? DEFAULT_NAMESPACE;
-  // A key that may start runs need not be allowed to describe the namespace.
+  // A key that may start runs need not have permission to describe the namespace.
   const hours = await withConnection(address, found.env ? { env: found.env } : {}, (connection) =>
     retentionHours(connection, namespace),
   ).catch(() => 0);
   if (hours === null) {
     throw new NoServerError(
       `The Temporal server at ${address} has no namespace ${namespace}. Correct ` +
-        `TEMPORAL_NAMESPACE, or make it: temporal operator namespace create -n ${namespace}`,
+        `TEMPORAL_NAMESPACE, or create it: temporal operator namespace create -n ${namespace}`,
     );
   }
   const { how, version } = found;
-  const uiUrl = await uiBeside(address);
+  const uiUrl = await localUiUrl(address);
   return { address, namespace, uiUrl, how, version, pid: null, home: resolve(options.home) };
 }
 
-/** The page of a server on this machine, by the convention of dev servers. */
-async function uiBeside(address: string): Promise<string | null> {
+/** Returns the Temporal UI of a server on this machine, at the dev server's usual port; null if none listens. */
+async function localUiUrl(address: string): Promise<string | null> {
   if (!isLoopback(address)) return null;
   const ui = address.replace(/:(\d+)$/, (_, port: string) => `:${Number(port) + UI_PORT_OFFSET}`);
   return (await isListening(ui)) ? `http://${ui}` : null;

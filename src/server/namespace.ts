@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isGrpcServiceError, type Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
@@ -8,35 +8,35 @@ import { NoServerError } from '../core/errors.js';
 /** Status codes of gRPC. */
 const NOT_FOUND = 5;
 const ALREADY_EXISTS = 6;
-/** As Temporal's API numbers the types of search attributes. */
+/** The number of the type Keyword in Temporal's API. */
 const KEYWORD = 2;
 const POLL_MS = 50;
-const SETTLE_LIMIT_MS = 30_000;
+const APPEAR_LIMIT_MS = 30_000;
 
-/** Gives a namespace of the embedded server its attributes and retention; makes it if need be. */
+/** Creates a namespace of the embedded server if needed, and sets its search attributes and retention. */
 export async function prepareNamespace(connection: Connection, namespace: string): Promise<void> {
   const retention = await retentionSeconds(connection, namespace);
-  const wanted = RETENTION_HOURS * 3600;
+  const expected = RETENTION_HOURS * 3600;
   if (retention === null) {
     await connection.workflowService
-      .registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(wanted * 1000) })
+      .registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(expected * 1000) })
       .catch(ignoreCode(ALREADY_EXISTS));
-  } else if (retention < wanted) {
+  } else if (retention < expected) {
     await connection.workflowService.updateNamespace({
       namespace,
-      config: { workflowExecutionRetentionTtl: msToTs(wanted * 1000) },
+      config: { workflowExecutionRetentionTtl: msToTs(expected * 1000) },
     });
   }
-  // The server's parts learn of a new namespace from time to time only.
-  await until(
+  // The services of the server discover a new namespace only after a while.
+  await waitUntil(
     async () =>
       (await attributeTypes(connection, namespace).catch(ignoreCode(NOT_FOUND))) !== undefined,
-    `namespace ${namespace} does not appear`,
+    `namespace ${namespace} did not appear`,
   );
   await addSearchAttributes(connection, namespace);
 }
 
-/** Hours for which closed runs are kept; null when the namespace does not exist. */
+/** Returns how many hours the server keeps closed runs; null if the namespace does not exist. */
 export async function retentionHours(
   connection: Connection,
   namespace: string,
@@ -45,7 +45,7 @@ export async function retentionHours(
   return seconds === null ? null : seconds / 3600;
 }
 
-/** Which of perdure's search attributes the namespace lacks. */
+/** Returns perdure's search attributes that the namespace does not have. */
 export async function missingSearchAttributes(
   connection: Connection,
   namespace: string,
@@ -71,9 +71,9 @@ async function addSearchAttributes(connection: Connection, namespace: string): P
       searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])),
     })
     .catch(ignoreCode(ALREADY_EXISTS));
-  await until(
+  await waitUntil(
     async () => (await missingSearchAttributes(connection, namespace)).length === 0,
-    `search attributes ${missing.join(', ')} do not appear in namespace ${namespace}`,
+    `search attributes ${missing.join(', ')} did not appear in namespace ${namespace}`,
   );
 }
 
@@ -85,7 +85,7 @@ async function retentionSeconds(connection: Connection, namespace: string) {
   return Number(description.config?.workflowExecutionRetentionTtl?.seconds ?? 0);
 }
 
-/** What another command has done in the meantime, or what is not there, is no error. */
+/** Ignores the error of a step that another command has already done, or of something that is missing. */
 function ignoreCode(code: number): (error: unknown) => undefined {
   return (error) => {
     const found: unknown = isGrpcServiceError(error) ? error.code : null;
@@ -94,10 +94,10 @@ function ignoreCode(code: number): (error: unknown) => undefined {
   };
 }
 
-async function until(done: () => Promise<boolean>, problem: string): Promise<void> {
-  const deadline = Date.now() + SETTLE_LIMIT_MS;
+async function waitUntil(done: () => Promise<boolean>, problem: string): Promise<void> {
+  const deadline = Date.now() + APPEAR_LIMIT_MS;
   while (!(await done())) {
     if (Date.now() > deadline) throw new NoServerError(`The embedded Temporal server: ${problem}.`);
-    await pause(POLL_MS);
+    await sleep(POLL_MS);
   }
 }

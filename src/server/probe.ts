@@ -4,20 +4,20 @@ import { connectionTarget } from '../temporal/connection.js';
 import { messageOf } from './server-error.js';
 import { LOOPBACK } from './server-settings.js';
 
-/** What answers at an address: a Temporal server and its version, or the reason why none does. */
+/** The result of a probe: the version of a Temporal server, or why none answers. */
 export type Probe =
   | { readonly alive: true; readonly version: string | null }
   | { readonly alive: false; readonly reason: string };
 
 export interface ProbeOptions {
   readonly timeoutMs?: number;
-  /** Where given, API key and TLS are taken from these variables and the profile they name. */
+  /** The variables, and the profile they name, that hold API key and TLS settings; absent: none. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
 const PROBE_TIMEOUT_MS = 3000;
 
-/** Asks for the server's version over gRPC; an open port alone is no Temporal server. */
+/** Queries the server's version over gRPC: an open port alone is not a Temporal server. Never throws. */
 export async function probe(address: string, options: ProbeOptions = {}): Promise<Probe> {
   const timeoutMs = options.timeoutMs ?? PROBE_TIMEOUT_MS;
   if (isLoopback(address) && !(await isListening(address, timeoutMs))) {
@@ -29,11 +29,11 @@ export async function probe(address: string, options: ProbeOptions = {}): Promis
       return { alive: true, version: info.serverVersion || null };
     });
   } catch (error) {
-    return { alive: false, reason: reasonOf(error) };
+    return { alive: false, reason: errorText(error) };
   }
 }
 
-/** Opens a connection for `use` and closes it whatever happens. */
+/** Opens a connection for `use` and always closes it. */
 export async function withConnection<T>(
   address: string,
   options: ProbeOptions,
@@ -51,27 +51,28 @@ export async function withConnection<T>(
   }
 }
 
+/** Whether an address is on the loopback interface. */
 export function isLoopback(address: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+$/.test(address);
 }
 
-/** Settles in a moment where gRPC would try again until its deadline. */
+/** Whether a socket accepts connections. Unlike gRPC, it does not retry until a deadline. */
 export function isListening(address: string, timeoutMs = PROBE_TIMEOUT_MS): Promise<boolean> {
   const colon = address.lastIndexOf(':');
   const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
   return new Promise((resolve) => {
     const socket = connect({ host: host || LOOPBACK, port: Number(address.slice(colon + 1)) });
-    const settle = (listening: boolean): void => {
+    const finish = (listening: boolean): void => {
       socket.destroy();
       resolve(listening);
     };
-    socket.setTimeout(timeoutMs, () => settle(false));
-    socket.once('connect', () => settle(true));
-    socket.once('error', () => settle(false));
+    socket.setTimeout(timeoutMs, () => finish(false));
+    socket.once('connect', () => finish(true));
+    socket.once('error', () => finish(false));
   });
 }
 
-function reasonOf(error: unknown): string {
+function errorText(error: unknown): string {
   const cause = error instanceof Error && error.cause ? `: ${messageOf(error.cause)}` : '';
   return messageOf(error) + cause;
 }

@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { isOwn } from './listener.js';
 
 const run = promisify(execFile);
 
-/** The server closes its database in well under a second; after this time it is killed. */
+/** The server closes its database in well under a second. After this time it is killed. */
 const GRACE_MS = 10_000;
 const POLL_MS = 25;
 
-/** A running dev server, as its command line tells. */
+/** A running dev server, as parsed from its command line. */
 export interface ServerProcess {
   readonly pid: number;
   readonly databaseFile: string;
@@ -19,9 +19,9 @@ export interface ServerProcess {
 }
 
 /**
- * Every dev server that perdure started for this user. The process table is the truth about who has
- * a database open: a record on disk may be lost or stale, and SQLite lets a second server open the
- * same file. Processes of other users do not count: a command line can say anything.
+ * Returns every dev server that perdure started for this user. Only the process table shows reliably
+ * which server has a database open: a record on disk may be lost or stale, and SQLite lets a second
+ * server open the same file. Ignores processes of other users, whose command lines can be forged.
  */
 export async function serverProcesses(): Promise<readonly ServerProcess[]> {
   const commands = process.platform === 'linux' ? await fromProc() : await fromPs();
@@ -38,7 +38,7 @@ export async function serverProcesses(): Promise<readonly ServerProcess[]> {
   return owned.flat();
 }
 
-/** The effective user of a process; the owner of its folder in /proc may be root all the same. */
+/** Returns the effective user of a process. The owner of its folder in /proc may be root instead. */
 async function ownerOf(pid: number): Promise<number | null> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   const [, uid] = /^Uid:\s+\d+\s+(\d+)/m.exec(status) ?? [];
@@ -46,8 +46,8 @@ async function ownerOf(pid: number): Promise<number | null> {
 }
 
 /**
- * Names one life of a process: pids are used again, a pid together with its start time is not.
- * Null when no such process lives.
+ * Identifies a process by its pid and start time, because pids are reused. Returns null if no such
+ * process is alive.
  */
 export async function processLife(pid: number): Promise<string | null> {
   if (process.platform !== 'linux') {
@@ -56,7 +56,7 @@ export async function processLife(pid: number): Promise<string | null> {
     return text ? `${pid}@${text}` : null;
   }
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
-  // The second field is the command in brackets and may itself hold brackets and blanks.
+  // The second field is the command in parentheses, which may contain parentheses and spaces.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   const state = fields?.[0];
   if (!fields || state === 'Z' || state === 'X') return null;
@@ -71,14 +71,14 @@ export async function endProcess(pid: number): Promise<void> {
   const deadline = Date.now() + GRACE_MS;
   while ((await processLife(pid)) === life) {
     if (Date.now() > deadline) process.kill(pid, 'SIGKILL');
-    await pause(POLL_MS);
+    await sleep(POLL_MS);
   }
 }
 
 interface Command {
   readonly pid: number;
   readonly command: string;
-  /** Where the table itself tells. */
+  /** Absent if the table does not contain it. */
   readonly uid?: number;
 }
 
@@ -102,7 +102,7 @@ async function fromPs(): Promise<readonly Command[]> {
   });
 }
 
-/** Reads the arguments in the order in which `dev-server.ts` writes them. */
+/** Parses the arguments in the order in which `dev-server.ts` writes them. */
 function parseServer(pid: number, command: string): ServerProcess | null {
   const match = / server start-dev --port (\d+) --ui-port (\d+) --db-filename (.+?) --ip /.exec(
     command,

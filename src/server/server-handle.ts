@@ -1,37 +1,37 @@
 import { DEFAULT_PORT, type Durability } from './server-settings.js';
 
-/** A Temporal server that answers, and how it was come by. */
+/** A Temporal server that answers, and how it was found. */
 export interface ServerHandle {
-  /** `host:port` of its gRPC service. */
+  /** The `host:port` of its gRPC service. */
   readonly address: string;
   readonly namespace: string;
-  /** Of the Temporal UI, where one is known to be served. */
+  /** The URL of the Temporal UI; null if none is known. */
   readonly uiUrl: string | null;
-  /** `address`: named by the caller. `adopted`: it ran already. `started`: by this call. */
+  /** `address`: named by the caller. `adopted`: already running. `started`: started by this call. */
   readonly how: 'address' | 'adopted' | 'started';
-  /** Of the server, e.g. `1.32.0`; null when it does not say. */
+  /** The version of the server, such as `1.32.0`; null if it does not report one. */
   readonly version: string | null;
-  /** Of the embedded server of `home`; null for any other server. */
+  /** The process id of the embedded server of `home`; null for any other server. */
   readonly pid: number | null;
-  /** PERDURE_HOME, absolute. */
+  /** PERDURE_HOME as an absolute path. */
   readonly home: string;
 }
 
 export interface ServerOptions {
   /** PERDURE_HOME: where the embedded server keeps its state. */
   readonly home: string;
-  /** `host:port` of the server to use; then none is ever started. */
+  /** The `host:port` of the server to use. Then no server is started. */
   readonly address?: string;
   readonly namespace?: string;
   /** Default `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Hears what takes time, in lines for people. */
-  readonly say?: (line: string) => void;
+  /** Receives messages, one line each, about what takes time or was changed. */
+  readonly note?: (line: string) => void;
   /** Default `normal`. */
   readonly durability?: Durability;
   /**
-   * `false`: keep away from the default port, neither use a server that listens there nor
-   * listen there. Default true, unless the variable PERDURE_SERVER is `own`.
+   * False: neither use a server at the default port nor listen there. Default true, unless the
+   * variable PERDURE_SERVER is `own`.
    */
   readonly adoptDefault?: boolean;
   /** Default 7233. */
@@ -51,9 +51,9 @@ export function ownerPid(options: ServerOptions): number | null {
   return Number.isInteger(pid) && pid > 0 ? pid : null;
 }
 
-/** Null when this home is to keep away from it. */
+/** Returns the default port; null if this home must not use it. */
 export function defaultPort(options: ServerOptions): number | null {
   const env = options.env ?? process.env;
-  const wanted = options.adoptDefault ?? env['PERDURE_SERVER'] !== 'own';
-  return wanted ? (options.defaultPort ?? DEFAULT_PORT) : null;
+  const isAllowed = options.adoptDefault ?? env['PERDURE_SERVER'] !== 'own';
+  return isAllowed ? (options.defaultPort ?? DEFAULT_PORT) : null;
 }

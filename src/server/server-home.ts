@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { lstat, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { makeFolder } from '../storage/make-folder.js';
-import { diskCure } from '../storage/disk-cures.js';
+import { describeDiskError } from '../storage/disk-fixes.js';
 import { PRIVATE } from '../storage/private-files.js';
 import { exposures, tighten } from './home-permissions.js';
 import { NoServerError } from '../core/errors.js';
 
-/** More than what a full file system still takes by the way. */
+/** More than a full file system still accepts. */
 const TRIAL_BYTES = 16 * 1024;
 
 /** The files of one embedded server; all paths are absolute. */
@@ -20,7 +20,7 @@ export interface ServerHome {
   readonly binFolder: string;
 }
 
-/** Two spellings of one folder give the same paths, as those are compared with running processes. */
+/** Resolves links, so that two spellings of a folder give the same paths: they are compared with running processes. */
 export async function locateHome(folder: string): Promise<ServerHome> {
   const absolute = resolve(folder);
   const real = await realpath(absolute).catch(() => absolute);
@@ -35,32 +35,32 @@ export async function locateHome(folder: string): Promise<ServerHome> {
 }
 
 export interface HomeOptions {
-  /** Hears, in lines for people, what was changed and what cannot be. */
-  readonly say?: ((line: string) => void) | undefined;
-  /** Whether a server of this home is used: then nobody else may own anything of it. */
+  /** Receives messages, one line each, about what was changed or cannot be changed. */
+  readonly note?: ((line: string) => void) | undefined;
+  /** Whether this home's server is used: then no other user may own any of its files. Default true. */
   readonly embedded?: boolean;
 }
 
 /**
- * Makes the folder, and makes it private to its owner: the database holds every conversation.
- * Rejects with a `NoServerError` that names what stands in the way.
+ * Creates the folder and makes it private to its owner, because the database holds every conversation.
+ * Throws a `NoServerError` that names the obstacle.
  */
 export async function prepareHome(
   folder: string,
-  { say, embedded = true }: HomeOptions = {},
+  { note, embedded = true }: HomeOptions = {},
 ): Promise<ServerHome> {
   const absolute = resolve(folder);
   await makeFolder(absolute).catch((error: unknown) => {
     throw notWritable(absolute, error);
   });
   const home = await locateHome(absolute);
-  await makePrivate(absolute, home.folder, { say, embedded });
+  await makePrivate(absolute, home.folder, { note, embedded });
   return home;
 }
 
 /**
- * Rejects with a `NoServerError` unless a file can be written to the folder. Permissions alone do not
- * tell: the disk may be full, read-only, or beyond its quota.
+ * Throws a `NoServerError` unless a file can be written to the folder. It writes one, because permissions
+ * do not show whether the disk is full, read-only, or over its quota.
  */
 export async function assertWritable({ folder }: Pick<ServerHome, 'folder'>): Promise<void> {
   const file = join(folder, `.write-${randomUUID()}`);
@@ -74,35 +74,35 @@ export async function assertWritable({ folder }: Pick<ServerHome, 'folder'>): Pr
 }
 
 function notWritable(folder: string, cause: unknown): NoServerError {
-  const why = cause instanceof Error ? diskCure(cause) : String(cause);
-  return new NoServerError(`PERDURE_HOME ${folder} cannot be written: ${why}`, { cause });
+  const reason = cause instanceof Error ? describeDiskError(cause) : String(cause);
+  return new NoServerError(`PERDURE_HOME ${folder} cannot be written: ${reason}`, { cause });
 }
 
 async function makePrivate(
   named: string,
   real: string,
-  { say, embedded }: HomeOptions,
+  { note, embedded }: HomeOptions,
 ): Promise<void> {
   const found = await exposures(real);
   const link = found.find(({ kind }) => kind === 'link');
   if (link !== undefined) {
     throw new NoServerError(
-      `${link.path} is a symbolic link, in the place of what perdure keeps there. ` +
+      `${link.path} is a symbolic link where perdure keeps its own files. ` +
         'Move it away, or set PERDURE_HOME to the folder that you want to use.',
     );
   }
   const foreign = found.find(({ kind }) => kind === 'foreign');
   if (foreign !== undefined) {
     const { path, uid } = foreign;
-    const whose = `${path} belongs to user ${uid}, not to you (user ${process.getuid?.()})`;
+    const problem = `${path} belongs to user ${uid}, not to you (user ${process.getuid?.()})`;
     if (embedded) {
       throw new NoServerError(
-        `${whose}. Run perdure as that user, change its owner, or set PERDURE_HOME to a folder of your own.`,
+        `${problem}. Run perdure as that user, change its owner, or set PERDURE_HOME to a folder of your own.`,
       );
     }
-    say?.(`${whose}: its owner can read and change what your runs keep there.`);
+    note?.(`${problem}: its owner can read and change what your runs keep there.`);
   }
-  // Whoever planted a link to a folder decides what would become private.
+  // A planted link would decide which folder becomes private.
   const isLink = (await lstat(named)).isSymbolicLink();
   if (isLink && found.some(({ path, kind }) => path === real && kind === 'open')) {
     throw new NoServerError(
@@ -112,10 +112,10 @@ async function makePrivate(
   }
   const changed = await tighten(real);
   if (changed.length > 0)
-    say?.(`${changed.join(', ')}: other users could read this; now only you.`);
+    note?.(`${changed.join(', ')}: other users could read this; now only you can.`);
 }
 
-/** Whether runs may lie here: a home with a database keeps to its own server. */
+/** Whether the home has a database, which may hold runs. Such a home uses only its own server. */
 export async function hasDatabase(home: ServerHome): Promise<boolean> {
   return await stat(home.databaseFile).then(
     (file) => file.size > 0,

@@ -6,22 +6,22 @@ import { PRIVATE } from '../storage/private-files.js';
 const port = z.int().min(1).max(65535);
 
 const schema = z.object({
-  /** Null when it was stopped. */
+  /** Null if the server was stopped. */
   pid: z.int().positive().nullable(),
   port,
   uiPort: port,
-  /** Version of the server that opened the database last; null when it did not say. */
+  /** The version of the server that last opened the database; null if unknown. */
   version: z.string().nullable(),
-  /** Version of the server that made the database; null when that was forgotten. */
+  /** The version of the server that created the database; null if unknown. */
   createdBy: z.string().nullable(),
-  /** ISO 8601; null for a server that was found running without a record. */
+  /** An ISO 8601 time; null for a server that was found running without a record. */
   startedAt: z.string().nullable(),
 });
 
-/** What `PERDURE_HOME/server.json` remembers of the embedded server, running or not. */
+/** The content of `PERDURE_HOME/server.json` about the embedded server, running or not. */
 export type ServerRecord = Readonly<z.infer<typeof schema>>;
 
-/** Null when there is none, or none that can be read: the record is a memory, not the truth. */
+/** Returns null if there is no readable record. A record may be outdated. */
 export async function readRecord(file: string): Promise<ServerRecord | null> {
   const text = await readFile(file, 'utf8').catch(() => null);
   if (text === null) return null;
@@ -32,7 +32,7 @@ export async function readRecord(file: string): Promise<ServerRecord | null> {
   }
 }
 
-/** Replaces the record in one step, so that no reader ever sees half of it. */
+/** Replaces the record in one step, so that no reader sees a part of it. */
 export async function writeRecord(file: string, record: ServerRecord): Promise<void> {
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, `${JSON.stringify(record, null, 2)}\n`, { mode: PRIVATE.file });

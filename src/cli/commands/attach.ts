@@ -5,6 +5,7 @@ import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
+import { NO_WAIT, UI } from '../input/shared-options.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { reportEnd } from '../reports/report-end.js';
 import { openLines } from '../reports/report-pause.js';
@@ -15,29 +16,37 @@ export interface AttachOptions extends FollowOptions {
 }
 
 /**
- * `attach ID`: follows a run from where it stands, an open one to the end of its turn, and works on
- * it when nobody else does.
+ * `attach ID`: follows a run from its current state until it ends, or an open run until its turn
+ * ends. Hosts a worker if none is running.
  */
-export const attach: Command<AttachOptions> = async (context, options) => {
-  const { id } = options;
-  const opened = await openRun(context, id);
-  const { runId, taskQueue, view: joined } = opened.run;
-  if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
-  const until = nextTarget(joined);
-  if (until === null) return await waitsForMessage(context, opened);
-  return await withHostedWorker(context, taskQueue, async (host) => {
-    const retriedUpTo = await awaitWorker(opened, host);
-    return await followAndReport(context, { id, runId, joined, until, retriedUpTo, ...host }, options);
-  });
+export const attach: Command<AttachOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<id>', 'the run')
+      .option(...NO_WAIT)
+      .option(...UI),
+  async run(context, options) {
+    const { id } = options;
+    const opened = await openRun(context, id);
+    const { runId, taskQueue, view: joined } = opened.run;
+    if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
+    const until = nextTarget(joined);
+    if (until === null) return await reportIdle(context, opened);
+    return await withHostedWorker(context, taskQueue, async (host) => {
+      const retriedUpTo = await awaitWorker(opened, host);
+      const run = { id, runId, joined, until, retriedUpTo, ...host };
+      return await followAndReport(context, run, options);
+    });
+  },
 };
 
-/** There is nothing to follow, and nothing to work on. */
-async function waitsForMessage(context: CliContext, { run }: OpenedRun): Promise<ExitCode> {
+/** Reports an open run that waits for a message: there is nothing to follow. */
+async function reportIdle(context: CliContext, { run }: OpenedRun): Promise<ExitCode> {
   const { id, runId, view } = run;
   const paused = view.state?.paused === true;
-  context.note(
-    `Run ${visible(id)} ${paused ? 'is paused, and waits' : 'waits'} for a message; its last turn is ${view.state?.turn.number ?? 0}.`,
-  );
+  const state = paused ? 'is paused and waits' : 'waits';
+  const turn = view.state?.turn.number ?? 0;
+  context.note(`Run ${visible(id)} ${state} for a message; its last turn is ${turn}.`);
   for (const line of await openLines(context, run)) context.note(line);
   const status = paused ? 'paused' : 'waiting_message';
   if (context.options.json) context.out(JSON.stringify({ id, runId, status, reason: null }));

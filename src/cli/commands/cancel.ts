@@ -1,60 +1,74 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { hasLiveWorker } from '../../temporal/probe-worker.js';
 import { visible } from '../../core/text/summaries.js';
+import { cancelTurn } from '../../updates/control.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { openLivingRun, workerCommands, requireWorker } from '../decision.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
-import { followWithin } from '../run-view/follow-within.js';
-import { nextCommandFor, type OpenedRun } from '../open-run.js';
-import { reportEnd, reportTurn } from '../reports/report-end.js';
-import { cancelTurn } from '../../updates/control.js';
 import { osUser } from '../input/os-user.js';
+import { openLivingRun, requireWorker, workerCommands, type OpenedRun } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
+import { reportEnd, reportTurn } from '../reports/report-end.js';
 import { openLines } from '../reports/report-pause.js';
+import { followWithin } from '../run-view/follow-within.js';
 
 export interface CancelOptions {
   readonly id: string;
-  /** Only the turn under way. */
+  /** Cancel only the current turn. */
   readonly turn?: boolean;
-  /** `--no-wait` makes it false. */
+  /** False for `--no-wait`. */
   readonly wait: boolean;
 }
 
 const END_WITHIN_MS = 10_000;
+const NOT_ENDED = `has not ended within ${END_WITHIN_MS / 1_000} s`;
 
-/** `cancel ID`: asks Temporal to cancel the run, and waits a moment for it to end. */
-export const cancel: Command<CancelOptions> = async (context, { id, turn, wait }) => {
-  const opened = await openLivingRun(context, id);
-  if (turn) return await cancelTheTurn(context, opened, { wait });
+/** `cancel ID`: cancels the run, or only its current turn, and waits up to 10 s for the end. */
+export const cancel: Command<CancelOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<id>', 'the run; what it has done so far is kept')
+      .option('--turn', 'cancel only the current turn; an open run continues')
+      .option('--no-wait', 'request the cancellation and exit'),
+  async run(context, { id, turn, wait }) {
+    const opened = await openLivingRun(context, id);
+    return turn
+      ? await cancelCurrentTurn(context, opened, { wait })
+      : await cancelRun(context, opened, { wait });
+  },
+};
+
+async function cancelRun(
+  context: CliContext,
+  opened: OpenedRun,
+  { wait }: { readonly wait: boolean },
+): Promise<ExitCode> {
   const { client, run } = opened;
+  const { id } = run;
   try {
     await client.workflow.getHandle(id).cancel();
   } catch (error) {
-    // It ended between two questions: say how.
+    // The run ended after it was read: this throws how it ended.
     if (error instanceof WorkflowNotFoundError) await openLivingRun(context, id);
     throw error;
   }
-  if (!wait) return await left(context, opened, 'The cancel is asked for.');
+  if (!wait) return reportRequested(context, opened, 'Cancellation requested.');
   if (!(await hasLiveWorker(client, run.taskQueue))) {
     const text =
-      `The cancel is asked for; it takes effect when a worker is up, and none answers on task ` +
+      'Cancellation requested. It takes effect when a worker is running, and none answers on task ' +
       `queue "${visible(run.taskQueue)}". Start one with: ${await workerCommands(context, run)}`;
-    return await left(context, opened, text);
+    return reportRequested(context, opened, text);
   }
   const arrival = await followWithin(opened, 'end', { ms: END_WITHIN_MS });
   if (arrival === null) {
-    const look = await nextCommandFor(context, run, ['status', id]);
-    const seconds = END_WITHIN_MS / 1_000;
-    const text = `The cancel is asked for; the run has not ended within ${seconds} s. See: ${look}`;
-    return await left(context, opened, text);
+    const see = await nextCommandFor(context, run, ['status', id]);
+    const text = `Cancellation requested; the run ${NOT_ENDED}. See: ${see}`;
+    return reportRequested(context, opened, text);
   }
-  const code = await reportEnd(context, { id, ...arrival.last });
-  if (code === EXIT.cancelled) return EXIT.completed;
-  context.note('It ended before the cancel reached it.');
-  return EXIT.failed;
-};
+  return exitCode(context, await reportEnd(context, { id, ...arrival.last }));
+}
 
-async function left(context: CliContext, { run }: OpenedRun, text: string): Promise<ExitCode> {
+function reportRequested(context: CliContext, { run }: OpenedRun, text: string): ExitCode {
   context.note(text);
   const { id, runId } = run;
   if (context.options.json) {
@@ -63,10 +77,7 @@ async function left(context: CliContext, { run }: OpenedRun, text: string): Prom
   return EXIT.completed;
 }
 
-const END_WITHIN_MS = 10_000;
-
-/** Ends the turn under way, and waits a moment for it to end. An open run lives on. */
-async function cancelTheTurn(
+async function cancelCurrentTurn(
   context: CliContext,
   opened: OpenedRun,
   { wait }: { readonly wait: boolean },
@@ -79,21 +90,28 @@ async function cancelTheTurn(
   const until = isOpen ? { turn } : 'end';
   const arrival = wait ? await followWithin(opened, until, { ms: END_WITHIN_MS }) : null;
   if (arrival === null) {
-    const late = wait ? ` It has not ended within ${END_WITHIN_MS / 1_000} s.` : '';
+    const late = wait ? ` It ${NOT_ENDED}.` : '';
     const see = await nextCommandFor(context, run, ['status', id]);
-    context.note(`The cancel of turn ${turn} of ${visible(id)} is asked for.${late} See: ${see}`);
-    const told = { id, runId, turn, status: 'working', reason: 'cancel_requested' };
-    if (context.options.json) context.out(JSON.stringify(told));
+    context.note(
+      `Cancellation of turn ${turn} of run ${visible(id)} requested.${late} See: ${see}`,
+    );
+    const line = { id, runId, turn, status: 'working', reason: 'cancel_requested' };
+    if (context.options.json) context.out(JSON.stringify(line));
     return EXIT.completed;
   }
   const { last, reached } = arrival;
-  const over = { id, runId: last.runId, view: last.view };
+  const ended = { id, runId: last.runId, view: last.view };
   const code =
     reached.type === 'turn-ended'
-      ? await reportTurn(context, { ...reached.ended, ...over })
-      : await reportEnd(context, over);
+      ? await reportTurn(context, { ...reached.ended, ...ended })
+      : await reportEnd(context, ended);
   if (isOpen) for (const line of await openLines(context, run)) context.note(line);
+  return exitCode(context, code);
+}
+
+/** A cancellation that arrives too late counts as a failure of the command. */
+function exitCode(context: CliContext, code: ExitCode): ExitCode {
   if (code === EXIT.cancelled) return EXIT.completed;
-  context.note('It ended before the cancel reached it.');
+  context.note('It ended before the cancellation arrived.');
   return EXIT.failed;
 }

@@ -1,3 +1,6 @@
+import { printable } from '../../core/text/hidden.js';
+import { redactJson } from '../../secrets/redact-json.js';
+import { redactMessage } from '../../secrets/redact.js';
 import { resolveTaskQueue } from '../../temporal/task-queue.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
@@ -11,36 +14,42 @@ import { findServerInUse } from '../doctor/server.js';
 import { cliFinding } from '../doctor/temporal-cli.js';
 import { versionsFinding } from '../doctor/versions.js';
 import { EXIT } from '../exit-codes.js';
-import type { Palette } from '../format/output.js';
-import { redactJson } from '../../secrets/redact-json.js';
-import { redactMessage } from '../../secrets/redact.js';
-import { dataPalette } from '../format/table.js';
 import { formatCount } from '../format/format.js';
-import { printable } from '../../core/text/hidden.js';
+import type { Palette } from '../format/output.js';
+import { dataPalette } from '../format/table.js';
 
-/** `doctor`: what is in use, and what is wrong, each with its cure. Starts nothing but MCP servers, and changes nothing. */
-export const doctor: Command<object> = async (context) => {
-  const findings = (await examine(context)).map(redacted);
-  const problems = findings.filter(({ level }) => level === 'problem').length;
-  if (context.options.json) {
-    context.out(JSON.stringify({ ok: problems === 0, findings }));
-  } else {
-    for (const line of findings.flatMap((finding) => lines(finding, dataPalette(context)))) {
-      context.out(line);
+/**
+ * `doctor`: shows what is in use and what is wrong, each with its fix. Starts nothing but MCP
+ * servers, and changes nothing.
+ */
+export const doctor: Command<object> = {
+  async run(context) {
+    const findings = (await examine(context)).map(redacted);
+    const problems = findings.filter(({ level }) => level === 'problem').length;
+    if (context.options.json) {
+      context.out(JSON.stringify({ ok: problems === 0, findings }));
+    } else {
+      for (const line of findings.flatMap((finding) => lines(finding, dataPalette(context)))) {
+        context.out(line);
+      }
     }
-  }
-  context.note(problems === 0 ? 'All that a run needs is there.' : `${formatCount(problems, 'problem')}.`);
-  return problems === 0 ? EXIT.completed : EXIT.failed;
+    context.note(
+      problems === 0
+        ? 'Everything that a run needs is present.'
+        : `${formatCount(problems, 'problem')}.`,
+    );
+    return problems === 0 ? EXIT.completed : EXIT.failed;
+  },
 };
 
-/** What others answer (a provider, a server, an MCP server) may hold anything. */
+/** Redacts what providers, servers, and MCP servers answered: it may hold anything. */
 function redacted(finding: Finding): Finding {
-  const { name, text, cure, data } = finding;
+  const { name, text, fix, data } = finding;
   return {
     ...finding,
     name: redactMessage(name),
     text: redactMessage(text),
-    ...(cure !== undefined && { cure: redactMessage(cure) }),
+    ...(fix !== undefined && { fix: redactMessage(fix) }),
     data: redactJson(data),
   };
 }
@@ -66,13 +75,13 @@ async function examine(context: CliContext): Promise<readonly Finding[]> {
 const NAME_WIDTH = 18;
 const LEVEL_WIDTH = 8;
 
-function lines({ name, level, text, cure }: Finding, paint: Palette): readonly string[] {
+function lines({ name, level, text, fix }: Finding, paint: Palette): readonly string[] {
   const color = { ok: paint.green, note: paint.yellow, problem: paint.red }[level];
   const [first = '', ...rest] = printable(text).split('\n');
   const indent = ' '.repeat(LEVEL_WIDTH + NAME_WIDTH);
   return [
     `${color(level.padEnd(LEVEL_WIDTH))}${printable(name).padEnd(NAME_WIDTH)}${first}`,
     ...rest.map((line) => `${indent}${line}`),
-    ...(cure?.split('\n') ?? []).map((each) => `${indent}→ ${printable(each)}`),
+    ...(fix?.split('\n') ?? []).map((each) => `${indent}→ ${printable(each)}`),
   ];
 }

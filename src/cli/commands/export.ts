@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { escapeJson } from '../../core/text/hidden.js';
 import { visible } from '../../core/text/summaries.js';
 import { type History, decodeEvent } from '../../history/decode-event.js';
@@ -10,74 +11,90 @@ import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { formatCount } from '../format/format.js';
-import { WorkflowNotFoundError } from '@temporalio/client';
+import { parseNumber } from '../input/option-parsers.js';
 import { previousRunId } from '../../history/segments.js';
 
 export interface ExportOptions {
   readonly id: string;
-  /** A file instead of stdout. */
+  /** Path of a file; absent: stdout. */
   readonly out?: string;
-  /** From 1; absent: the newest one. */
+  /** Counted from 1; absent: the newest segment. */
   readonly segment?: number;
   readonly all?: boolean;
 }
 
-/** `export ID`: the history as Temporal's own tools write it, and as `replay` reads it. */
-export const exportRun: Command<ExportOptions> = async (context, options) => {
+/** `export ID`: writes the history in the JSON format of Temporal's own tools, which `replay` reads. */
+export const exportRun: Command<ExportOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<id>', 'the run')
+      .option('--out <file>', 'write to this file instead of stdout')
+      .option('--segment <n>', 'export this segment, counted from 1; default: the newest', parseNumber)
+      .option('--all', 'export every segment that the server has, as FILE-1, FILE-2, …'),
+  run: exportHistory,
+};
+
+async function exportHistory(context: CliContext, options: ExportOptions): Promise<ExitCode> {
   const { id, out, segment, all = false } = options;
   checkOptions(options);
   const opened = await openRun(context, id);
   const { client, run } = opened;
   noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
   if (all) return await exportAll(context, opened, out ?? '');
-  const found = segment === undefined ? newest(opened) : await segmentOf(opened, segment);
+  const found = segment === undefined ? newestSegment(opened) : await readSegment(opened, segment);
   const { runId, history } = found;
   const json = escapeJson(historyToJson(history));
   if (out === undefined) {
     context.out(json);
   } else {
     await write(out, json);
-    const events = eventsOf(history);
-    context.note(`${formatCount(events, 'event')} of ${visible(id)} are in ${visible(out)}`);
+    const events = eventCount(history);
+    context.note(
+      `${formatCount(events, 'event')} of run ${visible(id)} written to ${visible(out)}`,
+    );
     if (context.options.json) context.out(JSON.stringify({ id, runId, events, file: out }));
   }
-  const { number } = newest(opened);
+  const { number } = newestSegment(opened);
   if (segment === undefined && number > 1) {
     context.note(
-      `This is the newest of ${formatCount(number, 'segment')}; the others: --segment N, or --all`,
+      `This is the newest of ${formatCount(number, 'segment')}; export others with --segment N or --all`,
     );
   }
   return EXIT.completed;
-};
+}
 
 function checkOptions({ segment, all, out }: ExportOptions): void {
   if (all && segment !== undefined) {
-    throw new UsageError(`--segment ${segment} and --all: give one of the two`);
+    throw new UsageError(
+      `--segment: expected no --all, got --segment ${segment} --all; leave one of the two out`,
+    );
   }
   if (all && out === undefined) {
-    throw new UsageError('--all: each segment is a file of its own; name them with --out FILE');
+    throw new UsageError(
+      '--all: expected --out FILE, got none; each segment is written to its own file',
+    );
   }
   if (segment === undefined || (Number.isInteger(segment) && segment >= 1)) return;
-  throw new UsageError(`--segment ${segment}: segments are counted from 1; give a whole number`);
+  throw new UsageError(`--segment: expected a whole number from 1, got ${segment}`);
 }
 
-function newest({ run }: OpenedRun): SegmentHistory {
+function newestSegment({ run }: OpenedRun): SegmentHistory {
   const number = run.view.state?.segments ?? 1;
   return { number, runId: run.runId, history: run.history };
 }
 
-async function segmentOf(opened: OpenedRun, wanted: number): Promise<SegmentHistory> {
-  const last = newest(opened);
-  if (wanted > last.number) {
+async function readSegment(opened: OpenedRun, requested: number): Promise<SegmentHistory> {
+  const last = newestSegment(opened);
+  if (requested > last.number) {
     throw new UsageError(
-      `--segment ${wanted}: the run has ${formatCount(last.number, 'segment')}; give 1 to ${last.number}`,
+      `--segment: expected 1 to ${last.number}, got ${requested}; the run has ${formatCount(last.number, 'segment')}`,
     );
   }
   for await (const segment of segmentsBack(opened, last)) {
-    if (segment.number === wanted) return segment;
+    if (segment.number === requested) return segment;
   }
   throw new Error(
-    `the server does not keep segment ${wanted} any more; its newest is ${last.number}`,
+    `--segment: the server has deleted segment ${requested}; the newest is ${last.number}`,
   );
 }
 
@@ -85,28 +102,28 @@ async function exportAll(context: CliContext, opened: OpenedRun, out: string): P
   const { id } = opened.run;
   const files: object[] = [];
   let oldest = Infinity;
-  for await (const { number, runId, history } of segmentsBack(opened, newest(opened))) {
-    const file = numbered(out, number);
+  for await (const { number, runId, history } of segmentsBack(opened, newestSegment(opened))) {
+    const file = numberedFile(out, number);
     await write(file, escapeJson(historyToJson(history)));
-    const events = eventsOf(history);
+    const events = eventCount(history);
     context.note(
-      `${formatCount(events, 'event')} of segment ${number} of ${visible(id)} are in ${visible(file)}`,
+      `${formatCount(events, 'event')} of segment ${number} of run ${visible(id)} written to ${visible(file)}`,
     );
     files.unshift({ segment: number, runId, events, file });
     oldest = number;
   }
-  if (oldest > 1) context.note(`The server keeps nothing before segment ${oldest} any more.`);
+  if (oldest > 1) context.note(`The server has deleted the segments before ${oldest}.`);
   if (context.options.json) context.out(JSON.stringify({ id, files }));
   return EXIT.completed;
 }
 
-/** `run.json` → `run-3.json`. */
-function numbered(file: string, number: number): string {
+/** Turns `run.json` into `run-3.json`. */
+function numberedFile(file: string, number: number): string {
   const extension = extname(file);
   return `${file.slice(0, file.length - extension.length)}-${number}${extension}`;
 }
 
-function eventsOf({ events }: History): number {
+function eventCount({ events }: History): number {
   return events?.length ?? 0;
 }
 
@@ -114,8 +131,8 @@ async function write(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, `${text}\n`);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--out ${file}: cannot be written (${why}); name a file that can`, {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--out: expected a writable file, got ${visible(file)} (${reason})`, {
       cause: error,
     });
   }
@@ -123,13 +140,13 @@ async function write(file: string, text: string): Promise<void> {
 
 /** The history of one segment. */
 interface SegmentHistory {
-  /** From 1. */
+  /** Counted from 1. */
   readonly number: number;
   readonly runId: string;
   readonly history: History;
 }
 
-/** A run's segments from `last` back, as far as the server keeps them. */
+/** Yields the segments of a run from `last` backward, as far as the server still has them. */
 async function* segmentsBack(
   { client, run }: OpenedRun,
   last: SegmentHistory,

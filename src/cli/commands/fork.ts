@@ -8,33 +8,45 @@ import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
 import { withHostedWorker } from '../hosting/with-hosted-worker.js';
-import { nextCommandFor, openRun, type OpenedRun } from '../open-run.js';
+import { parseNumber } from '../input/option-parsers.js';
+import { ID, NO_WAIT, OPEN } from '../input/shared-options.js';
+import { idTakenError, openRun, type OpenedRun } from '../open-run.js';
 import { followAndReport } from '../run-view/follow-and-report.js';
 
 export interface ForkCommandOptions {
-  /** The run whose messages are taken. */
+  /** The run whose messages are copied. */
   readonly run: string;
   /** The words of the message. */
   readonly message: readonly string[];
   readonly at?: number;
-  /** Of the new run. */
+  /** Id of the new run. */
   readonly id?: string;
   readonly open?: boolean;
-  /** `--no-wait` makes it false. */
+  /** False for `--no-wait`. */
   readonly wait: boolean;
 }
 
-/** `fork RUN MESSAGE`: starts a run that begins with the messages of this one, and follows it. */
-export const fork: Command<ForkCommandOptions> = async (context, options) => {
-  const { open = false, wait } = options;
-  const opened = await openRun(context, options.run);
-  return await withHostedWorker(context, opened.run.taskQueue, async (host) => {
-    const started = await start(context, opened, options);
-    context.note(`run ${visible(started.id)} is forked from ${visible(options.run)}`);
-    const until = open ? { turn: 1 } : 'end';
-    const seen = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
-    return await followAndReport(context, seen, { wait });
-  });
+/** `fork RUN MESSAGE`: starts a run with the messages of another run, and follows it. */
+export const fork: Command<ForkCommandOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<run>', 'the run to copy messages from')
+      .argument('<message...>', 'the next message')
+      .option('--at <n>', 'copy only the messages before number n; default: all', parseNumber)
+      .option(...ID)
+      .option(...OPEN)
+      .option(...NO_WAIT),
+  async run(context, options) {
+    const { open = false, wait } = options;
+    const opened = await openRun(context, options.run);
+    return await withHostedWorker(context, opened.run.taskQueue, async (host) => {
+      const started = await start(context, opened, options);
+      context.note(`run ${visible(started.id)} is forked from run ${visible(options.run)}`);
+      const until = open ? { turn: 1 } : 'end';
+      const run = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
+      return await followAndReport(context, run, { wait });
+    });
+  },
 };
 
 async function start(
@@ -55,10 +67,6 @@ async function start(
       throw new UsageError(error.message.replace('fork.at: ', '--at '), { cause: error });
     }
     if (!(error instanceof IdTakenError)) throw error;
-    const follow = await nextCommandFor(context, run, ['attach', id ?? '']);
-    throw new UsageError(
-      `--id ${visible(id ?? '')}: a run of this id exists. Follow it with: ${follow} (or choose another id)`,
-      { cause: error },
-    );
+    throw await idTakenError(context, { id: id ?? '', taskQueue: run.taskQueue }, error);
   }
 }

@@ -5,70 +5,90 @@ import { LIMIT_NAMES } from '../../core/limits.js';
 import type { EffectiveLimits } from '../../core/state.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
+import type { CliContext } from '../context.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { parseNumberOrNone } from '../input/option-parsers.js';
 import { osUser } from '../input/os-user.js';
-import { openLivingRun } from '../decision.js';
-import { EXIT, UsageError } from '../exit-codes.js';
+import { openLivingRun } from '../open-run.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { columns } from '../format/table.js';
 
 export interface LimitsOptions extends LimitSet {
   readonly id: string;
-  /** They are the whole run's instead of each turn's. */
+  /** The limits apply to the whole run instead of each turn. */
   readonly run?: boolean;
 }
 
-/** `limits ID`: shows the limits of a run, or replaces those that are named. */
-export const limits: Command<LimitsOptions> = async (context, options) => {
-  const { id } = options;
-  const wanted = limitsOf(options);
-  const opened = await openLivingRun(context, id);
-  const { client, run } = opened;
-  const set = wanted && {
-    decision: 'limits',
-    say: () => setLimits(client, id, wanted, { by: osUser() }),
-  };
-  const now =
-    set === null
-      ? (run.view.state?.config.limits ?? null)
-      : await withWorker(context, opened, set).catch(inFlags);
-  if (now === null) {
-    context.note(`Run ${visible(id)} has not loaded its agent yet, so its limits are not known.`);
-  } else if (!context.options.json) for (const line of lines(now)) context.out(line);
-  if (wanted !== null) context.note(`Run ${visible(id)} keeps to these limits from now on.`);
-  if (context.options.json) context.out(JSON.stringify({ id, limits: now }));
-  return EXIT.completed;
+/** `limits ID`: shows the limits of a run, or replaces the limits that the options name. */
+export const limits: Command<LimitsOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<id>', 'the run; each limit takes a number, or none')
+      .option('--steps <n>', 'model calls', parseNumberOrNone)
+      .option('--tool-calls <n>', 'executed tool calls', parseNumberOrNone)
+      .option('--tokens <n>', 'input and output tokens', parseNumberOrNone)
+      .option('--cost-usd <n>', 'US dollars', parseNumberOrNone)
+      .option('--wall-ms <n>', 'milliseconds', parseNumberOrNone)
+      .option('--depth <n>', 'nested agent calls', parseNumberOrNone)
+      .option('--run', 'apply the limits to the whole run; default: to each turn'),
+  run: showOrSetLimits,
 };
 
-/** Checked before anything is opened; the run would refuse the same. Null: none is named. */
+async function showOrSetLimits(context: CliContext, options: LimitsOptions): Promise<ExitCode> {
+  const { id } = options;
+  const requested = limitsOf(options);
+  const opened = await openLivingRun(context, id);
+  const { client, run } = opened;
+  const set = requested && {
+    decision: 'limits',
+    send: () => setLimits(client, id, requested, { by: osUser() }),
+  };
+  const effective =
+    set === null
+      ? (run.view.state?.config.limits ?? null)
+      : await withWorker(context, opened, set).catch(rethrowInFlags);
+  if (effective === null) {
+    context.note(`Run ${visible(id)} has not loaded its agent yet, so its limits are unknown.`);
+  } else if (!context.options.json) for (const line of lines(effective)) context.out(line);
+  if (requested !== null) context.note(`Run ${visible(id)} has these limits from now on.`);
+  if (context.options.json) context.out(JSON.stringify({ id, limits: effective }));
+  return EXIT.completed;
+}
+
+/**
+ * Returns the limits that the options name, or null if they name none. Throws a `UsageError` before
+ * anything is opened if the run would refuse them.
+ */
 function limitsOf(options: LimitsOptions): Limits | null {
   const named = LIMIT_NAMES.filter((name) => options[name] !== undefined);
   if (named.length === 0) {
     if (!options.run) return null;
     throw new UsageError(
-      `--run says whose limit it is; name one, such as ${flagOf('steps')} 500 --run`,
+      `--run: expected a limit, got none; name one, such as ${flagOf('steps')} 500 --run`,
     );
   }
   const set = Object.fromEntries(named.map((name) => [name, options[name]]));
-  const wanted = options.run ? { run: set } : set;
-  const problem = checkLimits(wanted, 'limits');
-  if (problem === null) return wanted;
+  const requested = options.run ? { run: set } : set;
+  const problem = checkLimits(requested, 'limits');
+  if (problem === null) return requested;
   throw new UsageError(textInFlags(problem));
 }
 
-function inFlags(error: unknown): never {
+function rethrowInFlags(error: unknown): never {
   if (!(error instanceof Error)) throw error;
   throw new Error(textInFlags(error.message), { cause: error });
 }
 
-/** `limits.run.costUsd` is what people have typed as `--cost-usd`. */
+/** Replaces field names by flags: `limits.run.costUsd` by `--cost-usd`. */
 function textInFlags(text: string): string {
   return LIMIT_NAMES.reduce(
-    (so, name) => so.replaceAll(new RegExp(`\\blimits\\.(?:run\\.)?${name}\\b`, 'g'), flagOf(name)),
+    (result, name) =>
+      result.replaceAll(new RegExp(`\\blimits\\.(?:run\\.)?${name}\\b`, 'g'), flagOf(name)),
     text,
   ).replace('null for none', 'none');
 }
 
-/** `costUsd` → `--cost-usd`. */
+/** Turns `costUsd` into `--cost-usd`. */
 export function flagOf(name: LimitName): string {
   return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
@@ -76,10 +96,14 @@ export function flagOf(name: LimitName): string {
 function lines({ turn, run }: EffectiveLimits): readonly string[] {
   return columns([
     ['LIMIT', 'EACH TURN', 'WHOLE RUN'],
-    ...LIMIT_NAMES.map((name) => [flagOf(name).slice(2), shown(turn[name]), shown(run[name])]),
+    ...LIMIT_NAMES.map((name) => [
+      flagOf(name).slice(2),
+      formatLimit(turn[name]),
+      formatLimit(run[name]),
+    ]),
   ]);
 }
 
-function shown(limit: number | null | undefined): string {
+function formatLimit(limit: number | null | undefined): string {
   return limit === undefined || limit === null ? 'none' : String(limit);
 }

@@ -7,7 +7,7 @@ import { formatDateTime } from '../format/format-time.js';
 import { columns } from '../format/table.js';
 import { noteServer } from '../hosting/note-server.js';
 import { noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
-import { number } from '../input/option-parsers.js';
+import { parseNumber } from '../input/option-parsers.js';
 import { nextCommand } from '../reports/next-command.js';
 
 export interface ListOptions {
@@ -24,7 +24,7 @@ export const list: Command<ListOptions> = {
     entry
       .option('--agent <name>', 'list only runs of this agent')
       .option('--status <status>', `list only runs with this status: ${STATUSES.join(', ')}`)
-      .option('--limit <n>', 'list at most n runs', number, 50),
+      .option('--limit <n>', 'list at most n runs', parseNumber, 50),
   async run(context, options) {
     const filter = filterOf(options);
     noteServer(context, await context.server());
@@ -55,7 +55,14 @@ function filterOf({ agent, status, limit }: ListOptions): ListFilter {
 }
 
 /** The columns are the fields of a `RunRow`, which `--json` and `client.list` return. */
-const FIELDS = ['id', 'agent', 'status', 'reason', 'startedAt', 'closedAt'] as const satisfies readonly (keyof RunRow)[];
+const FIELDS = [
+  'id',
+  'agent',
+  'status',
+  'reason',
+  'startedAt',
+  'closedAt',
+] as const satisfies readonly (keyof RunRow)[];
 const HEADERS = FIELDS.map((field) => field.replace(/[A-Z]/g, ' $&').toUpperCase());
 
 function cells(row: RunRow): readonly string[] {

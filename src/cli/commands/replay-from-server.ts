@@ -10,45 +10,46 @@ import { replayLine } from '../reports/replay-lines.js';
 import { dataPalette } from '../format/table.js';
 import { formatCount } from '../format/format.js';
 
-/** The runs that a new build would have to go on with. */
-export const LIVE_RUNS = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
+/** Selects the runs that a new build would have to continue. */
+export const LIVING_RUNS = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
 
 const PROGRESS_EVERY = 100;
-/** Of gRPC: what a server says to a query that it does not understand. */
+/** The gRPC status code for a query that the server cannot parse. */
 const INVALID_ARGUMENT = 3;
 
 type Row = Replayed & { readonly id: string; readonly runId: string; readonly ok: boolean };
 
-/** Replays what the server holds of the runs that a visibility query finds, with this version's code. */
+/** Replays the histories of the runs that match a visibility query, with this version's code. */
 export async function replayFromServer(
   context: CliContext,
-  wish: { readonly query: string; readonly limit: number },
+  request: { readonly query: string; readonly limit: number },
 ): Promise<ExitCode> {
   noteServer(context, await context.server());
   const client = await context.client();
   const { replayRuns } = await import('../../worker/replay.js');
-  const how = { good: 'same', paint: dataPalette(context) };
+  const format = { good: 'same', paint: dataPalette(context) };
   const { json } = context.options;
-  const passedOver = createSkipCounts();
+  const skipped = createSkipCounts();
   const rows: Row[] = [];
-  context.note(`Replays the runs that match: ${visible(wish.query)}`);
+  context.note(`Replaying the runs that match: ${visible(request.query)}`);
   try {
-    for await (const { run, replayed } of replayRuns(matchingRuns(client, wish, passedOver))) {
+    for await (const { run, replayed } of replayRuns(matchingRuns(client, request, skipped))) {
       const { id, runId } = run;
       rows.push({ id, runId, ok: replayed.type === 'same', ...replayed });
-      if (!json) context.out(replayLine(id, replayed, how));
-      if (rows.length % PROGRESS_EVERY === 0) context.note(`${formatCount(rows.length, 'run')} so far`);
+      if (!json) context.out(replayLine(id, replayed, format));
+      if (rows.length % PROGRESS_EVERY === 0)
+        context.note(`${formatCount(rows.length, 'run')} so far`);
     }
   } catch (error) {
-    throw asUsage(error, context, wish.query);
+    throw toUsageError(error, context, request.query);
   }
-  const counts = countsOf(rows);
+  const counts = countTypes(rows);
   if (json) {
-    const { more } = passedOver;
-    context.out(JSON.stringify({ query: wish.query, ...counts, more, runs: rows }));
+    const { more } = skipped;
+    context.out(JSON.stringify({ query: request.query, ...counts, more, runs: rows }));
   }
-  for (const note of notes(passedOver, wish.limit)) context.note(note);
-  context.note(closing(rows.length, counts));
+  for (const note of skippedLines(skipped, request.limit)) context.note(note);
+  context.note(summaryLine(rows.length, counts));
   return counts.same === rows.length ? EXIT.completed : EXIT.failed;
 }
 
@@ -58,42 +59,52 @@ interface Counts {
   readonly broken: number;
 }
 
-function countsOf(rows: readonly Row[]): Counts {
-  const of = (type: Replayed['type']): number => rows.filter((row) => row.type === type).length;
-  return { same: of('same'), different: of('different'), broken: of('broken') };
+function countTypes(rows: readonly Row[]): Counts {
+  const countType = (type: Replayed['type']): number =>
+    rows.filter((row) => row.type === type).length;
+  return {
+    same: countType('same'),
+    different: countType('different'),
+    broken: countType('broken'),
+  };
 }
 
-function closing(total: number, { same, different, broken }: Counts): string {
-  if (total === 0) return 'No run matches, so nothing was replayed.';
+function summaryLine(total: number, { same, different, broken }: Counts): string {
+  if (total === 0) return 'No runs match; nothing was replayed.';
   const parts = [`${same} same`, `${different} different`, `${broken} broken`];
-  const verdict = same === total ? 'this build can go on with them' : 'do not let this build in';
+  const verdict = same === total ? 'this build can continue them' : 'do not deploy this build';
   return `${formatCount(total, 'run')}: ${parts.join(', ')}; ${verdict}.`;
 }
 
-function notes({ others, earlier, gone, more }: SkipCounts, limit: number): readonly string[] {
+function skippedLines(
+  { others, earlier, gone, more }: SkipCounts,
+  limit: number,
+): readonly string[] {
   const types = [...others].map(([type, number]) => `${visible(type)} (${number})`).join(', ');
   return [
-    ...(others.size > 0 ? [`Passed over, no runs of agents: workflows of type ${types}`] : []),
+    ...(others.size > 0 ? [`Skipped workflows that are not agent runs, by type: ${types}`] : []),
     ...(earlier > 0
-      ? [`Passed over: ${formatCount(earlier, 'segment')} that a run has left behind`]
+      ? [`Skipped ${formatCount(earlier, 'earlier segment')}: their runs have continued`]
       : []),
-    ...(gone > 0 ? [`Passed over: ${formatCount(gone, 'run')} that the server no longer has`] : []),
+    ...(gone > 0 ? [`Skipped ${formatCount(gone, 'run')} that the server has deleted`] : []),
     ...(more
-      ? [`Cut after ${formatCount(limit, 'run')}, there are more; see more with --limit ${2 * limit}`]
+      ? [
+          `Stopped after ${formatCount(limit, 'run')}; there are more. Replay more with --limit ${2 * limit}`,
+        ]
       : []),
   ];
 }
 
-function asUsage(error: unknown, context: CliContext, query: string): unknown {
+function toUsageError(error: unknown, context: CliContext, query: string): unknown {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   const refusal = [error, cause].find((each) => isGrpcServiceError(each));
   const code: number | undefined = refusal?.code;
   if (refusal === undefined || code !== INVALID_ARGUMENT) return error;
   const doctor = nextCommand(context, 'doctor');
   return new UsageError(
-    `--from-server ${visible(query)}: the server does not understand it: ${visible(refusal.details)}; ` +
-      `give a query of Temporal's visibility, such as ${LIVE_RUNS}, or AgentStatus = 'working' ` +
-      `where the namespace has that attribute (${doctor} tells)`,
+    `--from-server: expected a visibility query of Temporal, got ${visible(query)} ` +
+      `(${visible(refusal.details)}); give one such as ${LIVING_RUNS}, or AgentStatus = 'working' ` +
+      `if the namespace has that attribute (check with: ${doctor})`,
     { cause: error },
   );
 }

@@ -1,15 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import type { Replayed } from '../../worker/replay.js';
 import type { Command } from '../command.js';
+import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { replayLine } from '../reports/replay-lines.js';
 import { dataPalette } from '../format/table.js';
+import { parseNumber } from '../input/option-parsers.js';
+import { replayLine } from '../reports/replay-lines.js';
+import { LIVING_RUNS, replayFromServer } from './replay-from-server.js';
 
 export interface ReplayOptions {
   readonly file: readonly string[];
-  /** A visibility query; `true`: the flag alone, for all runs that live. */
+  /** A visibility query; true for the flag without a query: all running runs. */
   readonly fromServer?: string | true;
-  /** Runs of the server, at most; default 1,000. */
+  /** Maximum number of runs of the server; default 1,000. */
   readonly limit?: number;
 }
 
@@ -20,24 +23,35 @@ interface Result {
   readonly replayed: Replayed;
 }
 
-/** `replay FILE…`: whether this version would do again what histories say; needs no server. */
-export const replay: Command<ReplayOptions> = async (context, options) => {
-  const { file: files, fromServer, limit = RUNS } = options;
-  checkOptions(options);
-  const { installRuntime } = await import('../../worker/runtime.js');
-  // What is wrong is told per history; the SDK's own words would come in between.
-  installRuntime('ERROR', () => undefined);
-  if (fromServer !== undefined) {
-    const { LIVE_RUNS, replayFromServer } = await import('./replay-from-server.js');
-    const query = fromServer === true ? LIVE_RUNS : fromServer;
+/**
+ * `replay FILE…`: checks whether this version makes the recorded decisions again. Needs no server
+ * unless `--from-server` asks for the histories of runs.
+ */
+export const replay: Command<ReplayOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('[file...]', 'histories, as export writes them')
+      .option('--from-server [query]', 'replay runs on the server; default: all that are running')
+      .option('--limit <n>', `replay at most n runs of the server; default: ${RUNS}`, parseNumber),
+  async run(context, options) {
+    const { file: files, fromServer, limit = RUNS } = options;
+    checkOptions(options);
+    const { installRuntime } = await import('../../worker/runtime.js');
+    // Each history gets its own line; messages of the SDK in between would confuse.
+    installRuntime('ERROR', () => undefined);
+    if (fromServer === undefined) return await replayFiles(context, files);
+    const query = fromServer === true ? LIVING_RUNS : fromServer;
     return await replayFromServer(context, { query, limit });
-  }
-  const how = { good: 'ok', paint: dataPalette(context) };
+  },
+};
+
+async function replayFiles(context: CliContext, files: readonly string[]): Promise<ExitCode> {
+  const format = { good: 'ok', paint: dataPalette(context) };
   const results: Result[] = [];
   for (const file of files) {
     const result = { file, replayed: await replayFile(file) };
     results.push(result);
-    if (!context.options.json) context.out(replayLine(file, result.replayed, how));
+    if (!context.options.json) context.out(replayLine(file, result.replayed, format));
   }
   if (context.options.json) {
     const rows = results.map(({ file, replayed }) => ({
@@ -48,21 +62,21 @@ export const replay: Command<ReplayOptions> = async (context, options) => {
     context.out(JSON.stringify(rows));
   }
   return exitCode(results);
-};
+}
 
 function checkOptions({ file, fromServer, limit = RUNS }: ReplayOptions): void {
   if (!Number.isInteger(limit) || limit < 1) {
-    throw new UsageError(`--limit ${limit}: give a whole number from 1`);
+    throw new UsageError(`--limit: expected a whole number from 1, got ${limit}`);
   }
   if (fromServer === undefined && file.length === 0) {
     throw new UsageError(
-      'name files with histories, or replay live runs with --from-server [QUERY]',
+      'file: expected files with histories, got none; name some, or replay running runs with --from-server [QUERY]',
     );
   }
   if (fromServer !== undefined && file.length > 0) {
     const query = fromServer === true ? '' : ` '${fromServer}'`;
     throw new UsageError(
-      `--from-server${query} and ${file.join(' ')}: give files or a query, and a query in one pair of quotes`,
+      `--from-server: expected files or a query, got${query} and ${file.join(' ')}; put a query in one pair of quotes`,
     );
   }
 }
@@ -72,14 +86,14 @@ async function replayFile(file: string): Promise<Replayed> {
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    return { type: 'no_history', reason: `it cannot be read (${why})` };
+    const reason = error instanceof Error ? error.message : String(error);
+    return { type: 'no_history', reason: `the file cannot be read (${reason})` };
   }
   const { replayHistory } = await import('../../worker/replay.js');
   return await replayHistory(text);
 }
 
-/** A history that fails outweighs a file that is none. */
+/** A history that does not replay takes precedence over a file that is not a history. */
 function exitCode(results: readonly Result[]): ExitCode {
   const types = results.map(({ replayed }) => replayed.type);
   if (types.includes('different') || types.includes('broken')) return EXIT.failed;

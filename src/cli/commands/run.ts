@@ -5,7 +5,7 @@ import { isProblem, parseRunInput, type RunInput } from '../../core/input/input.
 import type { JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
-import { nextCommand } from '../reports/next-command.js';
+import { nextCommand, nextCommandFor } from '../reports/next-command.js';
 import { attachedFiles, ownAttachments } from '../input/attached-files.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
@@ -14,7 +14,9 @@ import { withHostedWorker } from '../hosting/with-hosted-worker.js';
 import { checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 import { noteServer } from '../hosting/note-server.js';
-import { nextCommandFor } from '../open-run.js';
+import { parseJsonOption, parseNumber, collectArguments } from '../input/option-parsers.js';
+import { ATTACH, ID, NO_WAIT, OPEN, UI } from '../input/shared-options.js';
+import { idTakenError } from '../open-run.js';
 import { NothingRunsError } from '../hosting/open-server.js';
 import { uiLink } from '../reports/run-header.js';
 
@@ -27,46 +29,66 @@ export interface RunOptions extends FollowOptions {
   readonly detach?: boolean;
   readonly maxSteps?: number;
   readonly context?: unknown;
-  /** Of the agent's template. */
+  /** Arguments of the agent's template. */
   readonly arg?: JsonObject;
-  /** Files, and addresses of images. */
+  /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
 }
 
-export const run: Command<RunOptions> = async (context, options) => {
-  const input = inputOf(options, await attachedFiles(context, options.attach));
-  if (options.detach) return await detached(context, input, options.id);
-  await checkHome(context);
-  // Loading Temporal's worker takes a moment, in which the server is looked for.
-  import('../../worker/create-worker.js').catch(() => undefined);
-  noteServer(context, await context.server());
-  const client = await context.client();
-  const taskQueue = await context.taskQueue();
-  return await withHostedWorker(context, taskQueue, async (host) => {
-    const started = await start(context, client, { input, taskQueue, id: options.id });
-    const until = input.open ? { turn: 1 } : 'end';
-    const seen = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
-    return await followAndReport(context, seen, options);
-  });
+/** `run AGENT MESSAGE…`: starts a run and follows it. Hosts a worker if none is running. */
+export const run: Command<RunOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<agent>', 'name of the agent')
+      .argument('<message...>', 'the task')
+      .option(...ID)
+      .option(...OPEN)
+      .option('--detach', 'start the run, print its id, and exit; a running worker executes it')
+      .option(...NO_WAIT)
+      .option('--max-steps <n>', 'maximum number of model calls in a turn', parseNumber)
+      .option('--context <json>', 'JSON for your tools; the model never sees it', parseJsonOption)
+      .option(
+        '--arg <name=value>',
+        "an argument of the agent's template, or name:=json; may be repeated",
+        collectArguments,
+      )
+      .option(...ATTACH)
+      .option(...UI),
+  async run(context, options) {
+    const input = inputOf(options, await attachedFiles(context, options.attach));
+    if (options.detach) return await startDetached(context, input, options.id);
+    await checkHome(context);
+    // Temporal's worker takes a moment to load; meanwhile the server is located.
+    import('../../worker/create-worker.js').catch(() => undefined);
+    noteServer(context, await context.server());
+    const client = await context.client();
+    const taskQueue = await context.taskQueue();
+    return await withHostedWorker(context, taskQueue, async (host) => {
+      const started = await start(context, client, { input, taskQueue, id: options.id });
+      const until = input.open ? { turn: 1 } : 'end';
+      const followed = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
+      return await followAndReport(context, followed, options);
+    });
+  },
 };
 
-/** Started for a worker elsewhere to do; nobody would, if there were none. */
-async function detached(
+/** Starts a run for a worker elsewhere. Throws a `UsageError` if no worker is running. */
+async function startDetached(
   context: CliContext,
   input: RunInput,
-  wantedId: string | undefined,
+  requestedId: string | undefined,
 ): Promise<ExitCode> {
   const taskQueue = await context.taskQueue();
   const server = await context.server({ start: false }).catch((error: unknown) => {
-    // A server that somebody named and that is not there is another mistake.
+    // A named server that does not answer is a different error.
     if (error instanceof NothingRunsError) throw noWorkerError(context, taskQueue);
     throw error;
   });
   const client = await context.client();
   if (!(await isWorkedElsewhere(context, taskQueue))) throw noWorkerError(context, taskQueue);
-  const { id, runId } = await start(context, client, { input, taskQueue, id: wantedId });
+  const { id, runId } = await start(context, client, { input, taskQueue, id: requestedId });
   const link = uiLink(server, id);
-  context.note(`run ${visible(id)} is started${link === null ? '' : ` · ${link}`}`);
+  context.note(`run ${visible(id)} started${link === null ? '' : ` · ${link}`}`);
   context.note(`Follow it with: ${await nextCommandFor(context, { taskQueue }, ['attach', id])}`);
   const line = { id, runId, status: 'working', reason: null };
   context.out(context.options.json ? JSON.stringify(line) : id);
@@ -75,8 +97,8 @@ async function detached(
 
 function noWorkerError(context: CliContext, taskQueue: string): UsageError {
   return new UsageError(
-    `--detach: no worker answers on task queue "${visible(taskQueue)}", so nobody would do the work. ` +
-      `Start one with: ${nextCommand(context, 'worker')} (or leave --detach out)`,
+    `--detach: expected a worker on task queue "${visible(taskQueue)}", got none; ` +
+      `start one with: ${nextCommand(context, 'worker')} (or leave --detach out)`,
   );
 }
 
@@ -96,15 +118,11 @@ async function start(
     return await startRun(client, input, { id, taskQueue });
   } catch (error) {
     if (!(error instanceof IdTakenError)) throw error;
-    const follow = await nextCommandFor(context, { taskQueue }, ['attach', id]);
-    throw new UsageError(
-      `--id ${visible(id)}: a run of this id exists. Follow it with: ${follow} (or choose another id)`,
-      { cause: error },
-    );
+    throw await idTakenError(context, { id, taskQueue }, error);
   }
 }
 
-/** Checked before anything is started; the workflow would refuse the same. */
+/** Throws a `UsageError` before anything is started if the workflow would refuse the input. */
 function inputOf(
   { agent, message, open, maxSteps, context, arg }: RunOptions,
   attachments: readonly Attachment[],
@@ -122,7 +140,7 @@ function inputOf(
   throw new UsageError(inFlags(input.problem));
 }
 
-/** What the workflow calls by the names of its input, in the words of the command line. */
+/** Replaces the field names of the input by flags. */
 function inFlags(problem: string): string {
   return problem
     .replace('limits.steps', '--max-steps')

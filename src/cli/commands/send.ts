@@ -12,10 +12,11 @@ import { attachedFiles, ownAttachments } from '../input/attached-files.js';
 import { osUser } from '../input/os-user.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { openLivingRun, workerCommands } from '../decision.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
-import { nextCommandFor, type OpenedRun } from '../open-run.js';
+import { ATTACH } from '../input/shared-options.js';
+import { openLivingRun, workerCommands, type OpenedRun } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
 import { followAndReport } from '../run-view/follow-and-report.js';
 
 export interface SendOptions {
@@ -26,47 +27,59 @@ export interface SendOptions {
   readonly messageId?: string;
   readonly pin?: boolean;
   readonly refresh?: boolean;
-  /** Files, and addresses of images. */
+  /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
-  /** `--no-wait` makes it false. */
+  /** False for `--no-wait`. */
   readonly wait: boolean;
 }
 
-/** `send ID MESSAGE`: gives a run a message and follows the turn that it begins or joins. */
-export const send: Command<SendOptions> = async (context, options) => {
-  const ask = askOf(options, await attachedFiles(context, options.attach));
-  const opened = await openLivingRun(context, options.id);
-  if (!options.wait) return await sendOnly(context, opened, ask);
-  const { id, runId, taskQueue, view: joined } = opened.run;
-  return await withHostedWorker(context, taskQueue, async (host) => {
-    const retriedUpTo = await awaitWorker(opened, host);
-    const sent = await give(context, opened, ask);
-    const { messageId } = sent;
-    if (!sent.delivered) return EXIT.completed;
-    const until: FollowTarget = joined.input?.open ? { turn: sent.turn } : 'end';
-    const past = { joined, knowsPast: true, retriedUpTo };
-    const seen = { id, runId, messageId, until, ...past, ...host };
-    return await followAndReport(context, seen, { wait: true });
-  });
+/** `send ID MESSAGE`: sends a message to a run and follows the turn that the message starts or joins. */
+export const send: Command<SendOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<id>', 'the run')
+      .argument('<message...>', 'the message')
+      .option('--steer', 'join the current turn, before its next model call')
+      .option('--message-id <id>', 'makes the message idempotent: the same id is delivered once')
+      .option('--pin', 'keep the message verbatim when older messages are summarized')
+      .option('--refresh', "take the workers' current definition of the agent before the turn")
+      .option(...ATTACH)
+      .option('--no-wait', 'deliver or record the message, and exit'),
+  async run(context, options) {
+    const ask = askOf(options, await attachedFiles(context, options.attach));
+    const opened = await openLivingRun(context, options.id);
+    if (!options.wait) return await sendOnly(context, opened, ask);
+    const { id, runId, taskQueue, view: joined } = opened.run;
+    return await withHostedWorker(context, taskQueue, async (host) => {
+      const retriedUpTo = await awaitWorker(opened, host);
+      const sent = await deliver(context, opened, ask);
+      const { messageId } = sent;
+      if (!sent.delivered) return EXIT.completed;
+      const until: FollowTarget = joined.input?.open ? { turn: sent.turn } : 'end';
+      const past = { joined, knowsPast: true, retriedUpTo };
+      const followed = { id, runId, messageId, until, ...past, ...host };
+      return await followAndReport(context, followed, { wait: true });
+    });
+  },
 };
 
-/** Given to a worker elsewhere; where none answers, recorded for one that comes. */
+/** Delivers the message to a worker elsewhere, or records it for a later one if none answers. */
 async function sendOnly(context: CliContext, opened: OpenedRun, ask: Ask): Promise<ExitCode> {
   const { id, runId, taskQueue } = opened.run;
-  const isTaken = await hasLiveWorker(opened.client, taskQueue);
-  const sent = await (isTaken ? give : record)(context, opened, ask);
+  const hasWorker = await hasLiveWorker(opened.client, taskQueue);
+  const sent = await (hasWorker ? deliver : record)(context, opened, ask);
   context.note(`Follow it with: ${await nextCommandFor(context, opened.run, ['attach', id])}`);
   if (context.options.json) context.out(JSON.stringify({ id, runId, ...sent }));
   return EXIT.completed;
 }
 
-async function give(context: CliContext, opened: OpenedRun, ask: Ask): Promise<SentMessage> {
+async function deliver(context: CliContext, opened: OpenedRun, ask: Ask): Promise<SentMessage> {
   const { client, run } = opened;
   try {
     const sent = await askRun(client, run.id, await messageOf(context, opened, ask));
     if (!sent.delivered) return await recorded(context, opened, sent.messageId);
-    const again = sent.duplicate ? '; it was here before, under the same id' : '';
-    context.note(`The message is taken for turn ${sent.turn}${again}.`);
+    const again = sent.duplicate ? '; the run already had a message with this id' : '';
+    context.note(`Message accepted for turn ${sent.turn}${again}.`);
     return sent;
   } catch (error) {
     if (!(error instanceof PerdureError)) throw error;
@@ -77,7 +90,7 @@ async function give(context: CliContext, opened: OpenedRun, ask: Ask): Promise<S
 async function record(context: CliContext, opened: OpenedRun, ask: Ask): Promise<SentMessage> {
   const { client, run } = opened;
   const message = await messageOf(context, opened, ask);
-  // The run itself would say so only when a worker comes.
+  // The run itself would refuse the message only when a worker is running.
   const { state } = run.view;
   const refusal = state && askRefusal(state, message, message.id);
   if (refusal !== null) throw new Error(inFlags(refusal));
@@ -91,14 +104,14 @@ async function recorded(
   messageId: string,
 ): Promise<SentMessage> {
   context.note(
-    `The message is recorded, and not delivered yet: no worker is running on task queue "${visible(run.taskQueue)}". ` +
+    `Message recorded, but not delivered yet: no worker is running on task queue "${visible(run.taskQueue)}". ` +
       `Start one with: ${await workerCommands(context, run)}`,
   );
-  context.note(`Its id is ${visible(messageId)}; the status shows it if the run refuses it then.`);
+  context.note(`Its id is ${visible(messageId)}; status shows it if the run refuses it later.`);
   return { delivered: false, messageId };
 }
 
-/** The message under an id, as this user's, with what is attached as this run's. */
+/** Adds the id, the user, and the attachments, which belong to this run. */
 async function messageOf(
   context: CliContext,
   { run }: OpenedRun,
@@ -108,7 +121,7 @@ async function messageOf(
   return { ...ask, ...attached, id: ask.id ?? randomUUID(), by: osUser() };
 }
 
-/** Checked before anything is opened; the run would refuse the same. */
+/** Throws a `UsageError` before anything is opened if the run would refuse the message. */
 function askOf(
   { message, messageId, steer, pin, refresh }: SendOptions,
   attachments: readonly Attachment[],
@@ -126,7 +139,7 @@ function askOf(
   throw new UsageError(inFlags(problem.replace(/^id: /, '--message-id: ')));
 }
 
-/** What the run calls by the names of its input, in the words of the command line. */
+/** Replaces the field names of the input by flags. */
 function inFlags(text: string): string {
   return text
     .replace(/^refresh: /, '--refresh: ')

@@ -1,32 +1,36 @@
 import { toRunStatus } from '../../client/status.js';
 import type { Command } from '../command.js';
-import { EXIT } from '../exit-codes.js';
+import type { CliContext } from '../context.js';
+import { EXIT, type ExitCode } from '../exit-codes.js';
 import { withDiskCheck } from '../hosting/full-disk.js';
 import { nextSteps } from '../reports/next-steps.js';
 import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
-import { nextCommandFor, openRun } from '../open-run.js';
+import { openRun } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
 import { uiLink } from '../reports/run-header.js';
 import { statusLines } from '../run-view/status-lines.js';
 import { dataPalette } from '../format/table.js';
 
-/** `status ID`: how a run stands, from what the server knows; needs no worker. */
-export const status: Command<{ readonly id: string }> = async (context, options) =>
-  await withDiskCheck(context, () => show(context, options));
+/** `status ID`: shows the status of a run from what the server has. Needs no worker. */
+export const status: Command<{ readonly id: string }> = {
+  declare: (entry) => entry.argument('<id>', 'the run'),
+  run: async (context, { id }) => await withDiskCheck(context, () => showStatus(context, id)),
+};
 
-const show: Command<{ readonly id: string }> = async (context, { id }) => {
+async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const { client, run } = await openRun(context, id);
   const now = Date.now();
   const found = toRunStatus(run, now);
   const worker = await readWorkerPresence(client, run.taskQueue);
-  const cures = found.status === 'done' ? [] : [await nextCommandFor(context, run, ['worker'])];
-  noteMissingWorker(context, worker, cures);
+  const commands = found.status === 'done' ? [] : [await nextCommandFor(context, run, ['worker'])];
+  noteMissingWorker(context, worker, commands);
   if (context.options.json) {
     context.out(JSON.stringify(found));
     return EXIT.completed;
   }
-  const next = await nextSteps(context, { run, status: found, isUp: worker.isUp });
+  const next = await nextSteps(context, { run, status: found, hasWorker: worker.isUp });
   const link = uiLink(await context.server(), id);
   const view = { run, status: found, worker: worker.text, link, next, now };
   for (const line of statusLines(view, dataPalette(context))) context.out(line);
   return EXIT.completed;
-};
+}

@@ -10,7 +10,7 @@ import type { LiveOptions } from '../../live/live-options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { number } from '../input/option-parsers.js';
+import { parseNumber } from '../input/option-parsers.js';
 import { LIVE_HOST, LIVE_PORT } from '../input/shared-options.js';
 import { hostWorker } from '../hosting/hosting.js';
 import { catchInterrupt } from '../hosting/interrupt.js';
@@ -33,10 +33,19 @@ export interface WorkerCommandOptions {
 export const worker: Command<WorkerCommandOptions> = {
   declare: (entry) =>
     entry
-      .option('--max-cached <n>', 'maximum number of idle runs kept in memory', number)
-      .option('--deployment <name>', 'use worker versioning: runs stay on the build they started on')
-      .option('--build-id <id>', 'name of this build; default: from the content of the workflow code')
-      .option('--no-promote', 'keep starting new runs on the current build until you promote this one')
+      .option('--max-cached <n>', 'maximum number of idle runs kept in memory', parseNumber)
+      .option(
+        '--deployment <name>',
+        'use worker versioning: runs stay on the build they started on',
+      )
+      .option(
+        '--build-id <id>',
+        'name of this build; default: from the content of the workflow code',
+      )
+      .option(
+        '--no-promote',
+        'keep starting new runs on the current build until you promote this one',
+      )
       .option(...LIVE_PORT)
       .option(...LIVE_HOST)
       .option('--no-live', 'do not serve the live stream of replies'),
@@ -96,7 +105,9 @@ function liveOptions({
 }: WorkerCommandOptions): LiveOptions | false {
   if (live) return { ...(port !== undefined && { port }), ...(host !== undefined && { host }) };
   if (port === undefined && host === undefined) return false;
-  throw new UsageError('--no-live: expected no --live-port and no --live-host; leave one of them out');
+  throw new UsageError(
+    '--no-live: expected no --live-port and no --live-host; leave one of them out',
+  );
 }
 
 function deploymentOptions({
@@ -107,9 +118,7 @@ function deploymentOptions({
   if (name === undefined) {
     if (buildId === undefined && promote) return null;
     const flag = promote ? '--build-id' : '--no-promote';
-    throw new UsageError(
-      `${flag}: expected --deployment NAME, got none; name the deployment`,
-    );
+    throw new UsageError(`${flag}: expected --deployment NAME, got none; name the deployment`);
   }
   const options = { name, promote, ...(buildId !== undefined && { buildId }) };
   const problem = deploymentFault(options);

@@ -7,11 +7,11 @@ import type { Finding } from './finding.js';
 
 export interface Configuration {
   readonly finding: Finding;
-  /** Empty where there is none to be had, so that the rest can be looked at all the same. */
+  /** Empty if the configuration cannot be loaded, so that the other checks can run. */
   readonly config: Config;
 }
 
-/** Which configuration holds, and whether it can be loaded. */
+/** Checks which configuration is in use, and whether it can be loaded. */
 export async function readConfiguration(context: CliContext): Promise<Configuration> {
   const name = 'configuration';
   try {
@@ -27,14 +27,14 @@ export async function readConfiguration(context: CliContext): Promise<Configurat
     return { config, finding: { name, level: 'ok', text, data: { file, agents } } };
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    const cure = 'mend the file, or name another one with --config';
+    const fix = 'fix the file, or name another one with --config';
     return {
       config: defineConfig({ agents: [] }),
       finding: {
         name,
         level: 'problem',
         text,
-        cure,
+        fix,
         data: { file: context.options.config ?? null },
       },
     };

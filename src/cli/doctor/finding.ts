@@ -1,14 +1,14 @@
 import type { JsonObject } from '../../core/json.js';
 
-/** One thing that `doctor` has looked at. */
+/** The result of one check of `doctor`. */
 export interface Finding {
   readonly name: string;
-  /** `problem`: perdure cannot work like this. `note`: it can, and this is worth knowing. */
+  /** `problem`: perdure cannot work. `note`: it can work, but this is worth knowing. */
   readonly level: 'ok' | 'note' | 'problem';
-  /** For people. */
+  /** The result as text. */
   readonly text: string;
-  /** What to do or to type; absent where nothing needs to be done. */
-  readonly cure?: string;
-  /** The same for programs. Never a key. */
+  /** What to do, or the command to run; absent if nothing needs to be done. */
+  readonly fix?: string;
+  /** The result as data. Never holds a key. */
   readonly data: JsonObject;
 }

@@ -7,11 +7,11 @@ import { locateHome } from '../../server/server-home.js';
 import { freeSpace, LEAST_FREE_BYTES } from '../../storage/free-space.js';
 import type { Finding } from './finding.js';
 
-/** PERDURE_HOME: what lies there, and whether large texts can be put there. Nothing is created. */
+/** Checks what PERDURE_HOME holds, and whether blobs can be written to it. Creates nothing. */
 export async function homeFinding(folder: string): Promise<Finding> {
   const home = await locateHome(folder);
   const blobs = join(home.folder, 'blobs');
-  const databaseBytes = await sizeOf([home.databaseFile, `${home.databaseFile}-wal`]);
+  const databaseBytes = await totalSize([home.databaseFile, `${home.databaseFile}-wal`]);
   const writable = await canWrite(blobs);
   const data = { home: home.folder, databaseBytes, blobs, blobsWritable: writable };
   const database =
@@ -19,23 +19,23 @@ export async function homeFinding(folder: string): Promise<Finding> {
   const text = `${home.folder}: ${database}, ${writable ? 'blobs can be written' : 'blobs cannot be written'}`;
   const free = await freeSpace(home.folder);
   if (free !== null && free < LEAST_FREE_BYTES) {
-    const left = `${text}; the disk is full, ${formatBytes(free)} are left`;
-    const cure = `free space on the disk of ${home.folder}: neither server nor blobs can be written`;
-    return { name: 'home', level: 'problem', text: left, cure, data: { ...data, freeBytes: free } };
+    const left = `${text}; the disk is full (${formatBytes(free)} left)`;
+    const fix = `free space on the disk of ${home.folder}: the server and the blob store cannot write`;
+    return { name: 'home', level: 'problem', text: left, fix, data: { ...data, freeBytes: free } };
   }
   if (writable) return { name: 'home', level: 'ok', text, data: { ...data, freeBytes: free } };
-  const cure = `make ${blobs} writable, or set PERDURE_HOME to a folder that is`;
-  return { name: 'home', level: 'problem', text, cure, data };
+  const fix = `make ${blobs} writable, or set PERDURE_HOME to a folder that is`;
+  return { name: 'home', level: 'problem', text, fix, data };
 }
 
-/** What PERDURE_HOME lets other users of the machine do, and what does not belong to this one. */
+/** Checks which files of PERDURE_HOME other users can access or own. */
 export async function permissionsFinding(folder: string): Promise<Finding> {
   const name = 'permissions';
   const home = await locateHome(folder);
   const found = await exposures(home.folder);
   const data = { found: found.map((exposure) => ({ ...exposure })) };
   if (found.length === 0) {
-    return { name, level: 'ok', text: `what is in ${home.folder} is for you alone`, data };
+    return { name, level: 'ok', text: `only you can access the files in ${home.folder}`, data };
   }
   const text = found.map(({ path, kind, mode, uid }) => {
     if (kind === 'foreign') return `${path} belongs to user ${uid}`;
@@ -43,19 +43,21 @@ export async function permissionsFinding(folder: string): Promise<Finding> {
     return `${path} is open to other users (mode ${mode.toString(8).padStart(4, '0')})`;
   });
   const kinds = new Set(found.map(({ kind }) => kind));
-  const cure = [
+  const fix = [
     ...(kinds.has('open') ? [`chmod -R go= ${quoted(home.folder)}`] : []),
     ...(kinds.has('foreign') ? [`sudo chown -R "$(id -un)" ${quoted(home.folder)}`] : []),
-    ...(kinds.has('link') ? ['move the links away, or set PERDURE_HOME to another folder'] : []),
+    ...(kinds.has('link')
+      ? ['remove the symbolic links, or set PERDURE_HOME to another folder']
+      : []),
   ];
-  return { name, level: 'problem', text: text.join('\n'), cure: cure.join('\n'), data };
+  return { name, level: 'problem', text: text.join('\n'), fix: fix.join('\n'), data };
 }
 
 function quoted(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
-async function sizeOf(files: readonly string[]): Promise<number | null> {
+async function totalSize(files: readonly string[]): Promise<number | null> {
   const sizes = await Promise.all(
     files.map((file) =>
       stat(file).then(
@@ -68,7 +70,7 @@ async function sizeOf(files: readonly string[]): Promise<number | null> {
   return first === null ? null : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
 }
 
-/** Of a folder that is not there yet, the one in which it would be made. */
+/** Whether the folder can be written. For a missing folder, checks its parent. */
 async function canWrite(folder: string): Promise<boolean> {
   const found = await stat(folder).catch(() => null);
   if (found === null) return dirname(folder) !== folder && (await canWrite(dirname(folder)));

@@ -1,17 +1,17 @@
 import type { Client } from '@temporalio/client';
 import type { Build } from '../../temporal/pollers.js';
 
-/** Where an open run's work is waited for. */
+/** Where a running run waits for a worker. */
 export interface LivingRun {
   readonly id: string;
   readonly taskQueue: string;
-  /** The only build that gets its work; null where the run is not pinned to one. */
+  /** The only build that can continue the run; null if the run is not pinned. */
   readonly pinnedTo: Build | null;
 }
 
 const QUERY = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
 
-/** The open runs of the namespace, at most so many, and whether there are more. */
+/** Returns up to `limit` running runs of the namespace, and whether there are more. */
 export async function livingRuns(
   { workflow }: Pick<Client, 'workflow'>,
   limit: number,
@@ -26,14 +26,14 @@ export async function livingRuns(
   return { runs, more: false };
 }
 
-/** The server keeps these attributes itself, in every namespace. */
+/** Reads the build from search attributes that the server sets in every namespace. */
 function pinnedBuild(
   attributes: Readonly<Record<string, readonly unknown[] | undefined>>,
 ): Build | null {
   const [behavior] = attributes['TemporalWorkflowVersioningBehavior'] ?? [];
   const [version] = attributes['TemporalWorkerDeploymentVersion'] ?? [];
   if (behavior !== 'Pinned' || typeof version !== 'string') return null;
-  // A name of a deployment holds no colon.
+  // The name of a deployment contains no colon.
   const colon = version.indexOf(':');
   if (colon === -1) return null;
   return { deploymentName: version.slice(0, colon), buildId: version.slice(colon + 1) };

@@ -5,10 +5,10 @@ import { serverTools } from '../../mcp/server-tools.js';
 import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 
-/** Of a server that has to be started; one that is slower may be fine all the same. */
+/** Time for a server to start and answer. A slower server may still work for a run. */
 const WITHIN_MS = 8_000;
 
-/** The MCP servers of each agent, as a worker of this environment would reach them; each is asked for its tools. */
+/** Checks the MCP servers of each agent, as a worker with this environment would reach them: lists their tools. */
 export async function mcpFindings(
   { agents }: Config,
   env: Readonly<Record<string, string | undefined>>,
@@ -36,7 +36,7 @@ async function finding(
   try {
     const listed = await sessions.of(server).listing({ maxAgeMs: WITHIN_MS, waitMs: WITHIN_MS });
     const { tools, problems } = serverTools(server, listed);
-    const text = `answers; agent ${agent} gets ${formatCount(tools.length, 'tool')} of its ${listed.length}`;
+    const text = `answers; agent ${agent} uses ${tools.length} of its ${formatCount(listed.length, 'tool')}`;
     const found = { ...data, tools: tools.map((tool) => tool.name) };
     const [problem] = problems;
     if (problem === undefined) return { name, level: 'ok', text, data: found };

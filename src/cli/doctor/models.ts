@@ -5,14 +5,14 @@ import type { Finding } from './finding.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where a model is asked; `key` is the name of the variable, never what it holds. */
+/** The endpoint of a model. Holds the name of the key's variable, never its value. */
 interface Provider {
   readonly model: string;
   readonly baseUrl: string | null;
   readonly keyVariable: string;
 }
 
-/** The model of each agent, as a worker of this configuration and environment would take it. */
+/** Checks the model of each agent, as a worker with this configuration and environment would use it. */
 export async function modelFindings(config: Config, env: Environment): Promise<readonly Finding[]> {
   const local = await localServers();
   return [
@@ -31,18 +31,18 @@ function agentFinding(agent: Agent, { config, env, local }: Surroundings): Findi
   const name = `agent ${agent.name}`;
   const model = agent.model ?? env['PERDURE_MODEL']?.trim() ?? '';
   if (model === '') {
-    const cure = 'give the agent a model, or set PERDURE_MODEL';
-    return { name, level: 'problem', text: 'names no model', cure, data: { model: null } };
+    const fix = 'give the agent a model, or set PERDURE_MODEL';
+    return { name, level: 'problem', text: 'no model is set', fix, data: { model: null } };
   }
   const entry = config.models?.[model];
   if (entry !== undefined && 'call' in entry) {
-    const text = `model ${model}: an adapter of the configuration`;
+    const text = `model ${model}: an adapter from the configuration`;
     return { name, level: 'ok', text, data: { model, provider: 'adapter' } };
   }
   if (entry === undefined && model === 'demo') {
-    const text = 'the demo model: code that chooses tools by the words of a question, no LLM';
-    const cure = `for an LLM: ${waysToLlm(local)}`;
-    return { name, level: 'note', text, cure, data: { model, provider: 'demo' } };
+    const text = 'the demo model: code that chooses tools by keywords, not an LLM';
+    const fix = `to use an LLM: ${llmSettings(local)}`;
+    return { name, level: 'note', text, fix, data: { model, provider: 'demo' } };
   }
   return providerFinding(name, {
     env,
@@ -64,31 +64,31 @@ function providerFinding(
   const keyPresent = Boolean(env[keyVariable]?.trim());
   const place = baseUrl === null ? null : withoutSecrets(baseUrl);
   const data = { model, provider: 'openai', baseUrl: place, keyVariable, keyPresent };
-  const at = place === null ? "OpenAI's API" : place;
+  const endpoint = place === null ? "OpenAI's API" : place;
   if (!keyPresent && baseUrl === null) {
-    const text = `model ${model}: no key in ${keyVariable}, so its runs would be blocked`;
-    const cure = keyVariable === 'OPENAI_API_KEY' ? waysToLlm(local) : `set ${keyVariable}`;
-    return { name, level: 'problem', text, cure, data };
+    const text = `model ${model}: no key in ${keyVariable}, so its runs are blocked`;
+    const fix = keyVariable === 'OPENAI_API_KEY' ? llmSettings(local) : `set ${keyVariable}`;
+    return { name, level: 'problem', text, fix, data };
   }
   const key = keyPresent
     ? `key from ${keyVariable}`
     : `no key in ${keyVariable} (a placeholder is sent)`;
-  return { name, level: 'ok', text: `model ${model} at ${at}, ${key}`, data };
+  return { name, level: 'ok', text: `model ${model} at ${endpoint}, ${key}`, data };
 }
 
-function waysToLlm([found]: readonly FoundServer[]): string {
+function llmSettings([found]: readonly FoundServer[]): string {
   const here =
     found === undefined ? '' : ` (${found.name} answers: OPENAI_BASE_URL=${found.baseUrl})`;
   return `set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL${here}`;
 }
 
-/** An address may hold a name and a password, or a key as a parameter. */
+/** Removes user, password, and query, which may hold a key. */
 function withoutSecrets(url: string): string {
   try {
     const { origin, pathname } = new URL(url);
     return `${origin}${pathname}`;
   } catch {
-    return 'an address that is no URL';
+    return 'an address that is not a URL';
   }
 }
 
@@ -101,7 +101,7 @@ function localFinding(found: readonly FoundServer[]): Finding {
   const servers = found.map(({ name, baseUrl }) => ({ name, baseUrl }));
   const text =
     found.length === 0
-      ? 'none answers on the usual ports of this machine'
+      ? 'none answers on the default ports of this machine'
       : found.map(({ name, baseUrl }) => `${name} at ${baseUrl}`).join(', ');
   return { name: 'local models', level: 'ok', text, data: { servers } };
 }

@@ -17,13 +17,13 @@ import { readRouting } from './routing.js';
 import { strandedFinding } from './stranded.js';
 
 const ANSWER_WITHIN_MS = 5_000;
-/** On a full disk the server answers late or never; the finding about the disk says why. */
+/** On a full disk the server answers late or never; the check of the disk reports why. */
 const FULL_WITHIN_MS = 1_000;
 const HOUR_MS = 3_600_000;
-/** Less than this, and a run is easily gone before somebody looks at it. */
+/** With a shorter retention, a run may be deleted before a person reads it. */
 const SHORT_HOURS = 72;
 
-/** What only the server can tell: the namespace, its attributes, who works, and who waits in vain. */
+/** Checks what only the server knows: the namespace, its search attributes, the workers, and stranded runs. */
 export async function serverFindings(place: Place): Promise<readonly Finding[]> {
   const { server, env } = place;
   const isFull = (await fullDiskMessage(server)) !== null;
@@ -37,28 +37,28 @@ export async function serverFindings(place: Place): Promise<readonly Finding[]> 
       ...(await routes(connection, place)),
     ]);
   } catch (error) {
-    const text = `${server.address} cannot be asked: ${messageOf(error)}`;
+    const text = `${server.address} cannot be queried: ${messageOf(error)}`;
     return [{ name: 'namespace', level: 'problem', text, data: {} }];
   }
 }
 
-/** Whether the work that waits and the workers that poll find each other. */
+/** Checks whether waiting runs and polling workers match. */
 async function routes(connection: Connection, place: Place): Promise<readonly Finding[]> {
   try {
     const routing = await readRouting(connection, place);
     return [strandedFinding(routing, place), queuesFinding(routing, place)];
   } catch (error) {
-    const text = `cannot be told: ${messageOf(error)}`;
+    const text = `cannot be checked: ${messageOf(error)}`;
     return [{ name: 'task queues', level: 'note', text, data: {} }];
   }
 }
 
-/** A key that may start runs need not be allowed to ask all this. */
+/** Returns a note if the check fails: a key that may start runs need not have these permissions. */
 async function noteIfForbidden(name: string, look: () => Promise<Finding>): Promise<Finding> {
   try {
     return await look();
   } catch (error) {
-    return { name, level: 'note', text: `cannot be told: ${messageOf(error)}`, data: {} };
+    return { name, level: 'note', text: `cannot be checked: ${messageOf(error)}`, data: {} };
   }
 }
 
@@ -66,13 +66,13 @@ async function retention(connection: Connection, { namespace }: ServerHandle): P
   const hours = await retentionHours(connection, namespace);
   const data = { namespace, retentionHours: hours };
   const kept =
-    hours === null ? 'of unknown retention' : `keeps closed runs for ${formatSpan(hours * HOUR_MS)}`;
+    hours === null ? 'retention unknown' : `keeps closed runs for ${formatSpan(hours * HOUR_MS)}`;
   const text = `${visible(namespace)}, ${kept}`;
   if (hours === null || hours >= SHORT_HOURS) return { name: 'namespace', level: 'ok', text, data };
-  const cure =
-    'transcripts and histories are gone after that; to keep them longer: ' +
+  const fix =
+    'transcripts and histories are deleted after that; keep them longer with: ' +
     `temporal operator namespace update -n ${namespace} --retention 720h`;
-  return { name: 'namespace', level: 'note', text, cure, data };
+  return { name: 'namespace', level: 'note', text, fix, data };
 }
 
 async function attributes(
@@ -84,13 +84,13 @@ async function attributes(
   const present = SEARCH_ATTRIBUTES.filter((attribute) => !missing.includes(attribute));
   const data = { present, missing };
   if (missing.length === 0) return { name, level: 'ok', text: present.join(', '), data };
-  const each = missing.map((attribute) => `--name ${attribute} --type Keyword`).join(' ');
-  const cure =
+  const flags = missing.map((attribute) => `--name ${attribute} --type Keyword`).join(' ');
+  const fix =
     pid === null
-      ? `temporal operator search-attribute create --address ${address} --namespace ${namespace} ${each}`
+      ? `temporal operator search-attribute create --address ${address} --namespace ${namespace} ${flags}`
       : '`run` adds them to the embedded server';
-  const text = `${missing.join(', ')} missing: perdure works without, but lists are slower and the UI cannot filter`;
-  return { name, level: 'note', text, cure, data };
+  const text = `${missing.join(', ')} missing: perdure works without them, but lists are slower and the UI cannot filter`;
+  return { name, level: 'note', text, fix, data };
 }
 
 async function workers(
@@ -99,19 +99,19 @@ async function workers(
 ): Promise<Finding> {
   const now = Date.now();
   const pollers = await listPollers(connection, { namespace, taskQueue });
-  const up = livePollers(pollers, now);
+  const running = livePollers(pollers, now);
   const data = {
     taskQueue,
-    workers: up.map(({ identity, lastPollAt }) => ({ identity, lastPollAt })),
+    workers: running.map(({ identity, lastPollAt }) => ({ identity, lastPollAt })),
   };
   const queue = `task queue "${visible(taskQueue)}"`;
-  if (up.length === 0) {
-    const text = `none polls ${queue}; \`run\` and \`attach\` bring their own`;
+  if (running.length === 0) {
+    const text = `none polls ${queue}; \`run\` and \`attach\` host their own`;
     return { name: 'worker', level: 'ok', text, data };
   }
-  const each = up.map(
+  const each = running.map(
     ({ identity, lastPollAt }) => `${visible(identity)} (last poll ${formatAgo(lastPollAt, now)})`,
   );
-  const text = `${formatCount(up.length, 'worker')} on ${queue}: ${each.join(', ')}`;
+  const text = `${formatCount(running.length, 'worker')} on ${queue}: ${each.join(', ')}`;
   return { name: 'worker', level: 'ok', text, data };
 }

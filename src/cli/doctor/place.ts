@@ -1,6 +1,6 @@
 import type { ServerHandle } from '../../server/server-handle.js';
 
-/** Which server, as whom, and which queue is meant. */
+/** The server, the credentials, and the task queue that `doctor` checks. */
 export interface Place {
   readonly server: ServerHandle;
   readonly env: NodeJS.ProcessEnv;

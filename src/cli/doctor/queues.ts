@@ -11,10 +11,10 @@ interface Mismatch {
   readonly taskQueue: string;
   readonly what: 'unpolled' | 'no_current' | 'current_gone' | 'unversioned_idle';
   readonly text: string;
-  readonly cure: string;
+  readonly fix: string;
 }
 
-/** Queues on which work waits for one kind of worker while another kind polls, or nobody. */
+/** Checks for task queues whose waiting work no polling worker can take. */
 export function queuesFinding({ runs, queues }: Routing, place: Place): Finding {
   const name = 'task queues';
   const found = [...queues].flatMap(([taskQueue, state]) => {
@@ -23,13 +23,13 @@ export function queuesFinding({ runs, queues }: Routing, place: Place): Finding 
   });
   const data = { looked: queues.size, mismatches: found.map((each) => ({ ...each })) };
   if (found.length === 0) {
-    return { name, level: 'ok', text: `${formatCount(queues.size, 'queue')} looked at`, data };
+    return { name, level: 'ok', text: `${formatCount(queues.size, 'queue')} checked`, data };
   }
   return {
     name,
     level: found.some(({ level }) => level === 'problem') ? 'problem' : 'note',
     text: found.map(({ text }) => text).join('\n'),
-    cure: [...new Set(found.map(({ cure }) => cure))].join('\n'),
+    fix: [...new Set(found.map(({ fix }) => fix))].join('\n'),
     data,
   };
 }
@@ -37,7 +37,7 @@ export function queuesFinding({ runs, queues }: Routing, place: Place): Finding 
 interface Seen {
   readonly taskQueue: string;
   readonly state: QueueState;
-  /** Open runs on it. */
+  /** Number of running runs on it. */
   readonly open: number;
 }
 
@@ -45,12 +45,12 @@ function mismatches(seen: Seen, place: Place): readonly Mismatch[] {
   const { taskQueue, state, open } = seen;
   if (state.pollers.length > 0) return misrouted(seen, place);
   if (open === 0) return [];
-  const text = `${titled(taskQueue)}: ${formatCount(open, 'open run')}, and nobody polls it`;
-  const cure = `start a worker there: perdure worker --task-queue '${visible(taskQueue)}'`;
-  return [{ level: 'note', taskQueue, what: 'unpolled', text, cure }];
+  const text = `${titled(taskQueue)}: ${formatCount(open, 'open run')}, and no worker polls it`;
+  const fix = `start a worker there: perdure worker --task-queue '${visible(taskQueue)}'`;
+  return [{ level: 'note', taskQueue, what: 'unpolled', text, fix }];
 }
 
-/** Somebody polls; who gets the work is another question. */
+/** Checks whether the workers that poll a queue are the ones that get its work. */
 function misrouted({ taskQueue, state }: Seen, { server }: Place): readonly Mismatch[] {
   const { pollers, current } = state;
   const { address, namespace } = server;
@@ -61,21 +61,26 @@ function misrouted({ taskQueue, state }: Seen, { server }: Place): readonly Mism
   const found: Mismatch[] = [];
   if (current === null) {
     if (build === undefined || promotion === undefined || unversioned > 0) return [];
-    const text = `${titled(taskQueue)}: workers of ${buildTitle(build)} poll it, and no build is current: no run begins`;
-    return [{ ...problem, what: 'no_current', text, cure: promotion }];
+    const text = `${titled(taskQueue)}: workers of ${buildTitle(build)} poll it, but no build is current: no run starts`;
+    return [{ ...problem, what: 'no_current', text, fix: promotion }];
   }
   const start = `start workers with --deployment ${current.deploymentName}`;
   if (!isPolledBy(state, current)) {
-    const text = `${titled(taskQueue)}: runs begin on ${buildTitle(current)}, and no worker of that build is up`;
-    const or = promotion === undefined ? '' : `, or let them begin on one that polls: ${promotion}`;
-    found.push({ ...problem, what: 'current_gone', text, cure: `${start}${or}` });
+    const text = `${titled(taskQueue)}: runs start on ${buildTitle(current)}, but no worker of that build is running`;
+    const or = promotion === undefined ? '' : `, or promote a build that polls: ${promotion}`;
+    found.push({ ...problem, what: 'current_gone', text, fix: `${start}${or}` });
   }
   if (unversioned > 0) {
-    const text = `${titled(taskQueue)}: ${formatCount(unversioned, 'worker')} without a deployment in vain, all work goes to ${buildTitle(current)}`;
-    const cure = `${start}, or those without on another task queue`;
-    found.push({ ...problem, what: 'unversioned_idle', text, cure });
+    const text = `${titled(taskQueue)}: ${unversionedText(unversioned)}: all work is routed to ${buildTitle(current)}`;
+    const fix = `${start}, or run the unversioned ones on another task queue`;
+    found.push({ ...problem, what: 'unversioned_idle', text, fix });
   }
   return found;
+}
+
+/** `1 unversioned worker is idle`, `2 unversioned workers are idle`. */
+function unversionedText(workers: number): string {
+  return `${formatCount(workers, 'unversioned worker')} ${workers === 1 ? 'is' : 'are'} idle`;
 }
 
 function titled(taskQueue: string): string {

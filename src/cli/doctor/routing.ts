@@ -1,20 +1,25 @@
 import { Client, type Connection } from '@temporalio/client';
 import { livingRuns, type LivingRun } from './living-runs.js';
-import { livePollers, readQueueState, type Build, type QueueState } from '../../temporal/pollers.js';
+import {
+  livePollers,
+  readQueueState,
+  type Build,
+  type QueueState,
+} from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import { titleOf } from '../../worker/deployment.js';
 import type { Place } from './place.js';
 
-/** What the open runs wait for, and what polls: enough to say who gets nothing. */
+/** The running runs, and the workers that poll their task queues. */
 export interface Routing {
   readonly runs: readonly LivingRun[];
-  /** There are more open runs than were looked at. */
+  /** Whether there are more running runs than were read. */
   readonly more: boolean;
-  /** The configured one and those on which open runs are, with the pollers that live. */
+  /** The configured queue and the queues of running runs, with their live pollers. */
   readonly queues: ReadonlyMap<string, QueueState>;
 }
 
-/** So many open runs, and so many queues of theirs, are looked at. */
+/** The maximum numbers of running runs and of their queues that are read. */
 const RUNS = 1_000;
 const QUEUES = 50;
 

@@ -9,11 +9,11 @@ import type { Finding } from './finding.js';
 export interface FoundServer {
   readonly finding: Finding;
   readonly server: ServerHandle | null;
-  /** The embedded server is, or would be, the one in use. */
+  /** Whether the embedded server is, or would be, in use. */
   readonly embedded: boolean;
 }
 
-/** The server that a command would use. None is started. */
+/** Finds the server that a command would use. Starts none. */
 export async function findServerInUse(context: CliContext, config: Config): Promise<FoundServer> {
   const name = 'server';
   let named: Named = { address: null, namespace: null, by: null };
@@ -21,15 +21,15 @@ export async function findServerInUse(context: CliContext, config: Config): Prom
     named = namedServer(context, config);
     const { home, env } = context;
     const { address, namespace, by } = named;
-    const said: string[] = [];
+    const notes: string[] = [];
     const server = await findServer({
       home,
       env,
-      say: (line) => said.push(line),
+      note: (line) => notes.push(line),
       ...(address !== null && { address }),
       ...(namespace !== null && { namespace }),
     });
-    if (server === null) return { finding: absent(home, said), server, embedded: true };
+    if (server === null) return { finding: absent(home, notes), server, embedded: true };
     const finding = {
       name,
       level: 'ok',
@@ -50,11 +50,11 @@ export async function findServerInUse(context: CliContext, config: Config): Prom
 interface Named {
   readonly address: string | null;
   readonly namespace: string | null;
-  /** Who names the address. */
+  /** The option, file, or variable that names the address. */
   readonly by: string | null;
 }
 
-/** As the commands read it: options over configuration over environment over profile. */
+/** Reads address and namespace in the commands' order: options, configuration, environment, profile. */
 function namedServer({ options, env }: CliContext, config: Config): Named {
   const variables = Object.entries(env).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
@@ -79,7 +79,7 @@ function namedServer({ options, env }: CliContext, config: Config): Named {
 }
 
 function absent(home: string, notes: readonly string[]): Finding {
-  const none = `none runs; \`run\`, \`dev\` or \`worker\` would start the embedded one in ${home}`;
+  const none = `none is running; \`run\`, \`dev\`, and \`worker\` start the embedded one in ${home}`;
   const text = [none, ...notes].join('\n');
   const level = notes.length > 0 ? 'note' : 'ok';
   return { name: 'server', level, text, data: { address: null, by: null, notes: [...notes] } };
@@ -93,8 +93,8 @@ function describe(
     how === 'address'
       ? `named by ${by ?? 'the caller'}`
       : pid === null
-        ? 'found at the usual port'
-        : `the embedded one of ${home}, process ${pid}`;
+        ? 'found at the default port'
+        : `embedded in ${home}, process ${pid}`;
   const parts = [address, origin, `Temporal ${version ?? 'of unknown version'}`];
   return [...parts, ...(uiUrl === null ? [] : [`UI ${uiUrl}`])].join(', ');
 }

@@ -6,7 +6,7 @@ import type { Finding } from './finding.js';
 import type { Place } from './place.js';
 import { buildTitle, isPolledBy, isSame, type Routing } from './routing.js';
 
-/** So many ids are named; the rest is counted. */
+/** The maximum number of ids that are listed; the rest is counted. */
 const NAMED = 5;
 
 interface Strand {
@@ -14,7 +14,7 @@ interface Strand {
   readonly runs: readonly LivingRun[];
 }
 
-/** Open runs that only a build can work on of which no worker is up: they stand still, whatever is sent to them. */
+/** Checks for running runs that are pinned to a build without a running worker: they cannot continue. */
 export function strandedFinding({ runs, more, queues }: Routing, place: Place): Finding {
   const name = 'stranded runs';
   const strands = strandsOf(
@@ -26,17 +26,21 @@ export function strandedFinding({ runs, more, queues }: Routing, place: Place): 
   const data = {
     looked: runs.length,
     more,
-    stranded: strands.map(({ build, runs: of }) => ({ ...build, runs: of.map(({ id }) => id) })),
+    stranded: strands.map(({ build, runs: stranded }) => ({
+      ...build,
+      runs: stranded.map(({ id }) => id),
+    })),
   };
   if (strands.length === 0) {
-    const looked = `${formatCount(runs.length, 'open run')} looked at${more ? ', there are more' : ''}`;
+    const looked = `${formatCount(runs.length, 'open run')} checked${more ? '; there are more' : ''}`;
     return { name, level: 'ok', text: `none; ${looked}`, data };
   }
   const text = strands.map(
-    ({ build, runs: of }) => `${names(of)} on ${buildTitle(build)}, of which no worker is up`,
+    ({ build, runs: stranded }) =>
+      `${names(stranded)} on ${buildTitle(build)}, which has no running worker`,
   );
-  const cure = strands.map((strand) => fixFor(strand, place));
-  return { name, level: 'problem', text: text.join('\n'), cure: cure.join('\n'), data };
+  const fix = strands.map((strand) => fixFor(strand, place));
+  return { name, level: 'problem', text: text.join('\n'), fix: fix.join('\n'), data };
 }
 
 function strandsOf(runs: readonly LivingRun[]): readonly Strand[] {
@@ -56,7 +60,7 @@ function names(runs: readonly LivingRun[]): string {
   return `${formatCount(runs.length, 'run')} (${ids.join(', ')}${rest})`;
 }
 
-/** The current build may go on with them only if it would do the same: that is what replay tells. */
+/** The current build may continue the runs only if it replays their histories. */
 function fixFor({ build, runs }: Strand, { server: { address, namespace } }: Place): string {
   const { deploymentName, buildId } = build;
   const query = `TemporalWorkerDeploymentVersion = '${deploymentName}:${buildId}' AND ExecutionStatus = 'Running'`;
@@ -66,7 +70,7 @@ function fixFor({ build, runs }: Strand, { server: { address, namespace } }: Pla
       ? `--workflow-id '${run.id.replaceAll("'", `'\\''`)}'`
       : `--query "${query}" --yes`;
   return (
-    `start a worker of that build again, or, where perdure replay --from-server "${query}" is content, ` +
+    `start a worker of that build again, or, if perdure replay --from-server "${query}" succeeds, ` +
     `move them to the current one: temporal workflow update-options --address ${address} ` +
     `--namespace ${namespace} ${which} --versioning-override-behavior auto_upgrade`
   );

@@ -9,7 +9,7 @@ const manifest = z.object({
 });
 const SDK = ['client', 'common', 'worker', 'workflow'] as const;
 
-/** Versions of perdure, Node and Temporal's SDK. */
+/** Checks the versions of perdure, Node, and Temporal's SDK. */
 export function versionsFinding(node: string = process.versions.node): Finding {
   const own = manifest.parse(load('../../../package.json'));
   const sdk = SDK.map((name) => versionOf(`@temporalio/${name}`));
@@ -17,12 +17,12 @@ export function versionsFinding(node: string = process.versions.node): Finding {
   const text = `perdure ${own.version}, Node ${node}, Temporal SDK ${[...new Set(sdk)].join(' and ')}`;
   const oldest = own.engines?.node.replace(/^\D+/, '') ?? '0';
   if (isOlder(node, oldest)) {
-    const cure = `install Node ${oldest} or later`;
-    return { name: 'versions', level: 'problem', text, cure, data };
+    const fix = `install Node ${oldest} or later`;
+    return { name: 'versions', level: 'problem', text, fix, data };
   }
   if (new Set(sdk).size > 1) {
-    const cure = 'make all @temporalio packages one version: npm dedupe';
-    return { name: 'versions', level: 'problem', text, cure, data };
+    const fix = 'install one version of all @temporalio packages: npm dedupe';
+    return { name: 'versions', level: 'problem', text, fix, data };
   }
   return { name: 'versions', level: 'ok', text, data };
 }

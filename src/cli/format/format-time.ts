@@ -4,32 +4,32 @@ const UNITS = [
   ['min', 60],
 ] as const;
 
-/** A span for people, in its largest unit: `12 s`, `5 min`, `3 h`, `2 d`. */
+/** Formats a span of milliseconds in its largest unit: `12 s`, `5 min`, `3 h`, `2 d`. */
 export function formatSpan(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
-  // Up to two of a unit are told in the smaller one: `90 s`, `36 h`.
+  // Less than two of a unit is shown in the smaller unit: `90 s`, `36 h`.
   const unit = UNITS.find(([, size]) => seconds >= 2 * size);
   return unit === undefined ? `${seconds} s` : `${Math.floor(seconds / unit[1])} ${unit[0]}`;
 }
 
-/** `5 min ago`. */
+/** Formats how long ago a time was: `5 min ago`. Both arguments are Unix times in ms. */
 export function formatAgo(at: number, now: number): string {
   return `${formatSpan(now - at)} ago`;
 }
 
-/** `2026-11-21 14:03:12`, by the clock of this machine. */
+/** Formats a Unix time in ms in the local time zone: `2026-11-21 14:03:12`. */
 export function formatDateTime(at: number): string {
   const date = new Date(at);
-  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-');
-  return `${day} ${formatTime(at)}`;
+  const parts = [date.getFullYear(), date.getMonth() + 1, date.getDate()];
+  return `${parts.map(twoDigits).join('-')} ${formatTime(at)}`;
 }
 
-/** `14:03:12`, by the clock of this machine. */
+/** Formats the time of day of a Unix time in ms in the local time zone: `14:03:12`. */
 export function formatTime(at: number): string {
   const date = new Date(at);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':');
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map(twoDigits).join(':');
 }
 
-function two(number: number): string {
+function twoDigits(number: number): string {
   return String(number).padStart(2, '0');
 }

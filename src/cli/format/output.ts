@@ -2,22 +2,23 @@ import { isatty } from 'node:tty';
 import picocolors from 'picocolors';
 import { escapeJson, printable } from '../../core/text/hidden.js';
 
-/** A line of data. `json`: it is JSON, whose hidden characters are escaped in JSON's own way. */
+/** Writes a line of data to stdout. In a line of JSON, hidden characters are escaped as JSON does. */
 export function writeData(line: string, { json, color }: { json: boolean; color: boolean }): void {
   process.stdout.write(`${json ? escapeJson(line) : escapeHidden(line, color)}\n`);
 }
 
+/** Writes a message to stderr. */
 export function writeMessage(line: string, color: boolean): void {
   process.stderr.write(`${escapeHidden(line, color)}\n`);
 }
 
-/** What the palette writes: bold, dim, the colors in use, and their ends. */
+/** The escape sequences that the palette writes: bold, dim, the colors in use, and their ends. */
 // oxlint-disable-next-line no-control-regex -- escape sequences are the point
 const PAINT = /(\u001b\[(?:1|2|22|31|32|33|36|39)m)/;
 
 /**
- * The last look at what goes to a terminal: hidden characters are written as escapes, except our own
- * colors. What others said was made printable before it was painted; this catches what was forgotten.
+ * Escapes the hidden characters of a text for the terminal, except our own colors. Callers make
+ * foreign text printable before they color it; this is the second line of defense.
  */
 export function escapeHidden(text: string, color: boolean): string {
   if (!color) return printable(text);
@@ -27,20 +28,21 @@ export function escapeHidden(text: string, color: boolean): string {
     .join('');
 }
 
-/** Whether a person sits there who reads and can type: everything is a terminal. */
+/** Whether a person reads and can type: stdin, stdout, and stderr are terminals. */
 export function isTerminal(): boolean {
   return [0, 1, 2].every((stream) => isatty(stream));
 }
 
-/** NO_COLOR and FORCE_COLOR count; else color is for terminals. */
+/** Follows NO_COLOR and FORCE_COLOR; otherwise colors are for terminals. */
 export function isColorWanted(env: NodeJS.ProcessEnv): boolean {
   if (env['NO_COLOR']) return false;
   return env['FORCE_COLOR'] ? env['FORCE_COLOR'] !== '0' : isatty(2);
 }
 
-/** Colors for talk. */
+/** The colors of messages. */
 export type Palette = ReturnType<typeof picocolors.createColors>;
 
+/** Creates a palette, which adds no colors if `color` is false. */
 export function palette(color: boolean): Palette {
   return picocolors.createColors(color);
 }

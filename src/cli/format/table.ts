@@ -1,28 +1,33 @@
+import stringWidth from 'string-width';
 import { palette, type Palette } from './output.js';
 import type { CliContext } from '../context.js';
 
 const GAP = '  ';
 
-/** Rows under each other in aligned columns; the last column is left as long as it is. */
+/** Aligns rows in columns by their display width. The last column is not padded. */
 export function columns(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, at) =>
-    Math.max(...rows.map((row) => (row[at] ?? '').length)),
+    Math.max(...rows.map((row) => stringWidth(row[at] ?? ''))),
   );
   return rows.map((row) =>
     row
-      .map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at] ?? 0)))
+      .map((cell, at) => (at === row.length - 1 ? cell : padEnd(cell, widths[at] ?? 0)))
       .join(GAP)
       .trimEnd(),
   );
 }
 
-/** A name with what belongs to it; no lines: the name is left out. */
+function padEnd(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - stringWidth(text)));
+}
+
+/** A labeled group of lines. It is left out if there are no lines. */
 export interface Entry {
   readonly name: string;
   readonly lines: readonly string[];
 }
 
-/** Names on the left, what belongs to them on the right, indented alike. */
+/** Lays out entries with names on the left and their lines on the right, equally indented. */
 export function entries(all: readonly Entry[], paint: Palette): readonly string[] {
   const width = Math.max(...all.map(({ name }) => name.length));
   return all.flatMap(({ name, lines }) =>
@@ -33,7 +38,7 @@ export function entries(all: readonly Entry[], paint: Palette): readonly string[
   );
 }
 
-/** Colors for data: only where it goes to a terminal, or somebody insists. */
+/** Returns the palette for data: colored only on a terminal, or with FORCE_COLOR. */
 export function dataPalette({ color, env }: Pick<CliContext, 'color' | 'env'>): Palette {
   return palette(color && (process.stdout.isTTY || Boolean(env['FORCE_COLOR'])));
 }

@@ -5,12 +5,12 @@ import type { ServerHandle } from '../../server/server-handle.js';
 import type { CliContext } from '../context.js';
 import { NoServerError } from '../../core/errors.js';
 
-/** A server that cannot write answers late or never; by then people want to know why. */
+/** A server that cannot write answers late or never, so the reason is shown after this time. */
 const ANSWER_WITHIN_MS = 1_000;
 
 /**
- * Asks the server as `work` does. Where the disk of the embedded server is full, that is said first,
- * and questions that it leaves open for a second reject with a `NoServerError`.
+ * Runs `work`, which queries the server. If the disk of the embedded server is full, notes that first,
+ * and rejects with a `NoServerError` if the server does not answer within a second.
  */
 export async function withDiskCheck<T>(context: CliContext, work: () => Promise<T>): Promise<T> {
   const full = await fullDiskMessage(await context.server());
@@ -20,18 +20,18 @@ export async function withDiskCheck<T>(context: CliContext, work: () => Promise<
   try {
     return await client.withDeadline(Date.now() + ANSWER_WITHIN_MS, work);
   } catch (cause) {
-    if (!isOfServer(cause)) throw cause;
+    if (!isServerError(cause)) throw cause;
     throw new NoServerError(`The server does not answer. ${full}`, { cause });
   }
 }
 
-function isOfServer(error: unknown): boolean {
+function isServerError(error: unknown): boolean {
   return isGrpcServiceError(error) || error instanceof ServiceError;
 }
 
-/** Why the embedded server may not answer; null for any other server, and where there is space. */
+/** Returns why the embedded server may not answer; null for any other server, or if space is left. */
 export async function fullDiskMessage({ pid, home }: ServerHandle): Promise<string | null> {
   const free = pid === null ? null : await freeSpace(home);
   if (free === null || free >= LEAST_FREE_BYTES) return null;
-  return `The disk of ${home} is full (${formatBytes(free)} left): free space. Runs go on by themselves then.`;
+  return `The disk of ${home} is full (${formatBytes(free)} left); free space, and runs resume by themselves.`;
 }

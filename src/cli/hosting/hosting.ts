@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { resolveLiveOptions, type LiveOptions } from '../../live/live-options.js';
 import type { RunningWorker, WorkerOptions } from '../../worker/create-worker.js';
 import type { CliContext } from '../context.js';
@@ -9,29 +9,29 @@ import { isObject } from '../../core/json.js';
 import { visible } from '../../core/text/summaries.js';
 import { LiveOptionsError } from '../../core/errors.js';
 
-/** The worker that a command brings along when none works on the queue. */
+/** The worker that a command hosts if no other worker serves the task queue. */
 export interface Hosting {
-  /** Resolves when somebody works on the queue: this process from now on, where nobody else answers. */
+  /** Resolves when a worker serves the queue: one elsewhere if it answers, else one in this process. */
   ensure(): Promise<void>;
-  /** Whether the work rests on this process; false once a worker elsewhere has answered. */
+  /** Whether this process hosts the worker; false once a worker elsewhere has answered. */
   readonly isHosting: boolean;
-  /** Aborts, with the error, when the own worker dies. */
+  /** Aborts with the error if our worker dies. */
   readonly died: AbortSignal;
-  /** Stops the own worker, if there is one; what is in flight is given up soon. Never throws. */
+  /** Stops our worker, if there is one, and abandons calls in flight after a short time. Never throws. */
   stop(): Promise<void>;
 }
 
-/** Calls in flight may end in this time when the command does; after it they are left to another worker. */
+/** When the command ends, calls in flight have this time to end; then another worker takes them over. */
 const GRACE_MS = 500;
-/** A tool that does not care about its signal must not keep the process. */
+/** A tool that ignores its abort signal must not keep the process alive. */
 const STOP_MS = 3_000;
 
 export function createHosting(context: CliContext, taskQueue: string): Hosting {
   let worker: RunningWorker | null = null;
-  let bringing: Promise<void> | null = null;
+  let starting: Promise<void> | null = null;
   let elsewhere = false;
   const death = new AbortController();
-  const bring = async (): Promise<void> => {
+  const startIfNeeded = async (): Promise<void> => {
     if (worker !== null) return;
     elsewhere = await isWorkedElsewhere(context, taskQueue);
     if (elsewhere) return;
@@ -39,15 +39,15 @@ export function createHosting(context: CliContext, taskQueue: string): Hosting {
     worker.stopped.catch((error: unknown) => death.abort(error));
   };
   return {
-    ensure: () => (bringing ??= bring().finally(() => (bringing = null))),
+    ensure: () => (starting ??= startIfNeeded().finally(() => (starting = null))),
     get isHosting() {
       return !elsewhere;
     },
     died: death.signal,
     async stop() {
-      await bringing?.catch(() => undefined);
+      await starting?.catch(() => undefined);
       if (worker !== null)
-        await Promise.race([worker.shutdown().catch(() => undefined), pause(STOP_MS)]);
+        await Promise.race([worker.shutdown().catch(() => undefined), sleep(STOP_MS)]);
     },
   };
 }
@@ -58,12 +58,12 @@ export async function isWorkedElsewhere(context: CliContext, taskQueue: string):
 }
 
 /**
- * Checks, before anything is started, that a worker of this command could write its large texts,
- * whoever runs the server. Rejects with a `NoServerError`.
+ * Checks, before anything is started, that a worker of this command can write large texts to
+ * PERDURE_HOME, whichever server is in use. Throws a `NoServerError` otherwise.
  */
-export async function checkHome({ home, say }: CliContext): Promise<void> {
+export async function checkHome({ home, note }: CliContext): Promise<void> {
   const { assertWritable, prepareHome } = await import('../../server/server-home.js');
-  await assertWritable(await prepareHome(home, { say, embedded: false }));
+  await assertWritable(await prepareHome(home, { note, embedded: false }));
 }
 
 export interface HostOptions extends Pick<
@@ -71,11 +71,11 @@ export interface HostOptions extends Pick<
   'shutdownGraceMs' | 'maxCachedWorkflows' | 'deployment' | 'live'
 > {
   readonly taskQueue: string;
-  /** Whether the worker's log is shown; else only what it cannot help saying. */
+  /** Show the whole log of the worker; default: only warnings, errors, and what tools log. */
   readonly showLog?: boolean;
 }
 
-/** A worker in this process, on the server of the context; others may read along unless told otherwise. */
+/** Creates a worker in this process, on the server of the context. It serves live streams unless `live` is false. */
 export async function hostWorker(
   context: CliContext,
   { showLog = false, live = {}, ...options }: HostOptions,
@@ -102,7 +102,7 @@ export async function hostWorker(
   });
 }
 
-/** Throws a `UsageError` that speaks of the flags. */
+/** Throws a `UsageError` that names the flags if a live option is invalid. */
 function checkLive(live: LiveOptions, env: CliContext['env']): void {
   try {
     resolveLiveOptions(live, env);
@@ -114,21 +114,21 @@ function checkLive(live: LiveOptions, env: CliContext['env']): void {
   }
 }
 
-/** What the SDK adds to each entry; the rest is what a tool gave with its message. */
-const OWN_FIELDS = new Set(
+/** The fields that the SDK adds to each entry; a tool added the others. */
+const SDK_FIELDS = new Set(
   (
     'sdkComponent taskQueue namespace taskToken activityId activityType workflowId workflowRunId ' +
     'workflowType attempt isLocal durationMs error report decision'
   ).split(' '),
 );
 
-/** Warnings, and what tools say by their `log`; not how the SDK is doing. */
+/** Whether a person should see a log entry: warnings, errors, and what tools log. */
 export function isForPeople({ level, meta }: LogEntry): boolean {
   if (level === 'WARN' || level === 'ERROR') return true;
   return level === 'INFO' && meta?.['sdkComponent'] === 'activity';
 }
 
-/** An entry as one line: `14:39:31 WARN model call failed · run x · callModel, attempt 2: too many requests`. */
+/** Formats an entry as one line: `14:39:31 WARN model call failed · run x · callModel, attempt 2: too many requests`. */
 export function logLine({ level, message, meta = {}, timestampNanos }: LogEntry): string {
   const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString().slice(11, 19);
   const { workflowId, activityType, attempt } = meta;
@@ -137,15 +137,15 @@ export function logLine({ level, message, meta = {}, timestampNanos }: LogEntry)
     ...(typeof workflowId === 'string' ? [`run ${workflowId}`] : []),
     ...(typeof activityType === 'string' ? [`${activityType}, attempt ${String(attempt)}`] : []),
   ].map((part) => visible(part));
-  const more = detailOf(meta);
-  return `${time} ${level} ${parts.join(' · ')}${more === '' ? '' : `: ${visible(more)}`}`;
+  const details = logDetails(meta);
+  return `${time} ${level} ${parts.join(' · ')}${details === '' ? '' : `: ${visible(details)}`}`;
 }
 
-/** Of an error its message, of a failed model call what its report says, else what a tool adds. */
-function detailOf(meta: Record<string, unknown>): string {
+/** Returns the message of an error or of a failed model call's report, else the fields of a tool. */
+function logDetails(meta: Record<string, unknown>): string {
   const { error, report } = meta;
   if (error instanceof Error) return error.message;
   if (isObject(report) && typeof report['message'] === 'string') return report['message'];
-  const fields = Object.entries(meta).filter(([name]) => !OWN_FIELDS.has(name));
+  const fields = Object.entries(meta).filter(([name]) => !SDK_FIELDS.has(name));
   return fields.length === 0 ? '' : JSON.stringify(Object.fromEntries(fields));
 }

@@ -4,39 +4,43 @@ import { visible } from '../../core/text/summaries.js';
 import type { CliContext } from '../context.js';
 import { formatAgo, formatSpan } from '../format/format-time.js';
 
-/** Whether anybody may be there to do the work. */
+/** Whether a worker seems to serve a task queue. */
 export interface WorkerPresence {
   readonly taskQueue: string;
   readonly isUp: boolean;
-  /** `last poll 5 s ago by 123@host`, or why there is none. */
+  /** `last poll 5 s ago by 123@host`, or how long no worker has polled. */
   readonly text: string;
 }
 
-/** Looks at the task queue's pollers; nobody is asked to do anything, so a worker just lost may be missed. */
-export async function readWorkerPresence(client: Client, taskQueue: string): Promise<WorkerPresence> {
+/** Reads the pollers of a task queue. It does not probe them: a worker that was just lost still counts. */
+export async function readWorkerPresence(
+  client: Client,
+  taskQueue: string,
+): Promise<WorkerPresence> {
   const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
   const now = Date.now();
   const [newest, ...others] = livePollers(pollers, now);
-  if (newest === undefined) return { taskQueue, isUp: false, text: absence(pollers, now) };
+  if (newest === undefined) return { taskQueue, isUp: false, text: absenceText(pollers, now) };
   const more = others.length === 0 ? '' : `, and ${others.length} more`;
   const text = `last poll ${formatAgo(newest.lastPollAt, now)} by ${visible(newest.identity)}${more}`;
   return { taskQueue, isUp: true, text };
 }
 
-/** Says on stderr that nobody is there, and the commands that bring somebody. */
+/** Notes that no worker is running, and the commands that start one. */
 export function noteMissingWorker(
-  { say }: Pick<CliContext, 'say'>,
+  { note }: Pick<CliContext, 'note'>,
   { isUp, taskQueue, text }: WorkerPresence,
-  cures: readonly string[],
+  commands: readonly string[],
 ): void {
   if (isUp) return;
-  const cure = cures.length === 0 ? '' : ` Start one with: ${cures.join('  or: ')}`;
-  say(`no worker is up on task queue "${visible(taskQueue)}": ${text}.${cure}`);
+  const fix = commands.length === 0 ? '' : ` Start one with: ${commands.join('  or: ')}`;
+  note(`No worker is running on task queue "${visible(taskQueue)}": ${text}.${fix}`);
 }
 
-function absence([last]: readonly Poller[], now: number): string {
-  if (last === undefined) return 'none has polled it in the last minutes';
+function absenceText([last]: readonly Poller[], now: number): string {
+  if (last === undefined) return 'none has polled in the last minutes';
   const { identity, lastPollAt, gone } = last;
-  if (gone) return `${visible(identity)} has ended, its last poll was ${formatAgo(lastPollAt, now)}`;
-  return `none has polled it for ${formatSpan(now - lastPollAt)} (the last was ${visible(identity)})`;
+  if (gone)
+    return `${visible(identity)} has ended; its last poll was ${formatAgo(lastPollAt, now)}`;
+  return `none has polled for ${formatSpan(now - lastPollAt)} (the last was ${visible(identity)})`;
 }

@@ -4,12 +4,15 @@ import type { CliContext, ServerRequest } from '../context.js';
 import { NoServerError } from '../../core/errors.js';
 
 /**
- * The server that the options, the environment or the configuration name; else a running one; else,
- * unless the wish says no, the embedded one. Throws a `NoServerError`.
+ * Returns the server that the options, the environment, or the configuration name, else a running
+ * one, else the embedded one, which this starts unless `start` is false. Throws a `NoServerError`.
  */
-export async function openServer(context: CliContext, wish: ServerRequest): Promise<ServerHandle> {
+export async function openServer(
+  context: CliContext,
+  request: ServerRequest,
+): Promise<ServerHandle> {
   const options = await serverOptions(context);
-  if (wish.start !== false) {
+  if (request.start !== false) {
     const { ensureServer } = await import('../../server/ensure-server.js');
     return await ensureServer(options);
   }
@@ -22,26 +25,27 @@ export async function openServer(context: CliContext, wish: ServerRequest): Prom
   );
 }
 
-/** Nobody named a server, none is running, and none was to be started. */
+/** No server is named, none is running, and none may be started. */
 export class NothingRunsError extends NoServerError {}
 
 async function serverOptions(context: CliContext): Promise<ServerOptions> {
-  const { options, env, home, say } = context;
+  const { options, env, home, note } = context;
   const { loadClientConnectConfig } = await import('@temporalio/envconfig');
   const { connectionOptions, namespace: fromEnvironment } = loadClientConnectConfig({
     overrideEnvVars: definedOnly(env),
   });
-  const known = await context.config();
-  const address = options.address ?? known.address ?? connectionOptions.address;
-  const namespace = options.namespace ?? known.namespace ?? fromEnvironment;
-  return { home, env, say, ...(address && { address }), ...(namespace && { namespace }) };
+  const config = await context.config();
+  const address = options.address ?? config.address ?? connectionOptions.address;
+  const namespace = options.namespace ?? config.namespace ?? fromEnvironment;
+  return { home, env, note, ...(address && { address }), ...(namespace && { namespace }) };
 }
 
+/** Connects to the server of the context. */
 export async function openClient(
   context: CliContext,
-  wish: ServerRequest,
+  request: ServerRequest,
 ): Promise<{ client: Client; close: () => Promise<void> }> {
-  const server = await context.server(wish);
+  const server = await context.server(request);
   const [{ Client, Connection }, { CHANNEL_OPTIONS, connectionTarget }] = await Promise.all([
     import('@temporalio/client'),
     import('../../temporal/connection.js'),
@@ -55,7 +59,7 @@ export async function openClient(
   };
 }
 
-/** Keys and TLS of the environment are for the server that somebody named, not for one found here. */
+/** Returns the environment without Temporal's keys and TLS settings unless the server was named: they are not for one found here. */
 export function connectionEnv(env: NodeJS.ProcessEnv, server: ServerHandle): NodeJS.ProcessEnv {
   if (server.how === 'address') return env;
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('TEMPORAL_')));

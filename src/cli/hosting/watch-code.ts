@@ -1,22 +1,23 @@
 import { readdirSync, statSync, watch, type FSWatcher } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 
-/** Editors write a file in several steps, and people save several files at once. */
-const SETTLE_MS = 200;
+/** Editors write a file in several steps, and users save several files at once. */
+const QUIET_MS = 200;
 const CODE = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.json']);
 const SKIPPED = new Set(['node_modules', 'dist']);
 
 export interface CodeWatch {
   readonly folder: string;
-  /** Whether a change of this file counts; default: code and JSON. */
+  /** Whether a change to this file counts; default: code and JSON. */
   readonly counts?: (name: string) => boolean;
-  /** Also below the folder, except in `node_modules`, `dist` and what begins with a dot. */
+  /** Watch subfolders too, except `node_modules`, `dist`, and names that begin with a dot. */
   readonly deep: boolean;
 }
 
 /**
- * Calls back once after changes have settled, with the path of the last one. One watch per folder:
- * the recursive watch of Node looks into `node_modules` too. Gives what ends the watch.
+ * Calls `changed` with the path of the last change once changes have stopped for a moment. Uses one
+ * watch per folder, because Node's recursive watch includes `node_modules`. Returns the function that
+ * ends the watch.
  */
 export function watchCode(
   { folder, counts = isCode, deep }: CodeWatch,
@@ -25,31 +26,31 @@ export function watchCode(
   const watchers = new Map<string, FSWatcher>();
   let timer: NodeJS.Timeout | undefined;
 
-  const noticed = (path: string): void => {
+  const schedule = (path: string): void => {
     clearTimeout(timer);
-    timer = setTimeout(() => changed(path), SETTLE_MS);
+    timer = setTimeout(() => changed(path), QUIET_MS);
   };
-  const enter = (path: string): void => {
+  const addFolder = (path: string): void => {
     if (watchers.has(path)) return;
     try {
       const watcher = watch(path, (_, name) => {
         if (name === null) return;
         const touched = join(path, name);
-        if (counts(name)) noticed(touched);
-        if (deep && isEntered(touched)) enter(touched);
+        if (counts(name)) schedule(touched);
+        if (deep && isWatched(touched)) addFolder(touched);
       });
-      watcher.on('error', () => leave(path));
+      watcher.on('error', () => removeFolder(path));
       watchers.set(path, watcher);
-      if (deep) for (const below of foldersIn(path)) enter(below);
+      if (deep) for (const below of foldersIn(path)) addFolder(below);
     } catch {
-      // A folder that is gone, or that may not be read, holds no code of ours.
+      // The folder was deleted or cannot be read.
     }
   };
-  const leave = (path: string): void => {
+  const removeFolder = (path: string): void => {
     watchers.get(path)?.close();
     watchers.delete(path);
   };
-  enter(folder);
+  addFolder(folder);
   return () => {
     clearTimeout(timer);
     for (const watcher of watchers.values()) watcher.close();
@@ -61,7 +62,7 @@ function isCode(name: string): boolean {
   return CODE.has(extname(name));
 }
 
-function isEntered(path: string): boolean {
+function isWatched(path: string): boolean {
   const name = basename(path);
   if (name.startsWith('.') || SKIPPED.has(name)) return false;
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
@@ -70,5 +71,5 @@ function isEntered(path: string): boolean {
 function foldersIn(path: string): readonly string[] {
   return readdirSync(path)
     .map((name) => join(path, name))
-    .filter((below) => isEntered(below));
+    .filter((below) => isWatched(below));
 }

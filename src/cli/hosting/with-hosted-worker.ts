@@ -7,16 +7,16 @@ import { osUser } from '../input/os-user.js';
 import { needsPerson } from '../../core/blocked.js';
 import { statusQuery } from '../../workflows/messages.js';
 
-/** What following a run needs of whoever works on it. */
+/** The worker that serves a task queue while a command runs, in this process or elsewhere. */
 export interface HostedWorker {
   readonly taskQueue: string;
   readonly hosting: Hosting;
-  /** Resolves when somebody works on the queue, this process where nobody else does. */
+  /** Resolves when a worker serves the queue: this process hosts one if no other answers. */
   readonly ready: Promise<void>;
   readonly interrupt: AbortSignal;
 }
 
-/** Sees to it, for as long as `work` takes, that somebody works on a queue. */
+/** Ensures that a worker serves the task queue while `work` runs. */
 export async function withHostedWorker<T>(
   context: CliContext,
   taskQueue: string,
@@ -34,38 +34,40 @@ export async function withHostedWorker<T>(
 }
 
 /**
- * Waits until somebody works on a run that stands; a blocked one is told to try again where this
- * process brought the worker. @returns the last event before that, 0 where nothing was to be tried
+ * Waits until a worker serves the run. If this process hosts that worker, a blocked run retries at once.
+ * Returns the number of the last event before the retry, or 0 if nothing was retried.
  */
-export async function awaitWorker(opened: OpenedRun, { hosting, ready }: HostedWorker): Promise<number> {
+export async function awaitWorker(
+  opened: OpenedRun,
+  { hosting, ready }: HostedWorker,
+): Promise<number> {
   await ready;
   const isRetried = hosting.isHosting && (await retryBlocked(opened));
   return isRetried ? opened.run.view.lastEvent : 0;
 }
 
-/** A worker is there, but may have to replay a long history. */
-const HEARD_WITHIN_MS = 10_000;
+/** The worker may have to replay a long history before it answers. */
+const ANSWER_WITHIN_MS = 10_000;
 
 /**
- * A blocked run probes in its own time. Whoever comes with a worker of theirs may have brought the
- * mend along, a key for instance: the run shall see at once. One that somebody has paused stays as
- * it is. Gives whether it was told so.
+ * Makes a blocked run retry at once instead of at its next probe: the new worker may have brought the
+ * fix, such as a key. A paused run stays paused. Returns whether the run was asked to retry.
  */
 async function retryBlocked({ client, run }: OpenedRun): Promise<boolean> {
   const { blocked, state } = run.view;
   if (state?.paused) return false;
-  const isMendable = [...blocked.values()].some(({ reason }) => !needsPerson(reason));
-  if (!isMendable) return false;
+  const isFixable = [...blocked.values()].some(({ reason }) => !needsPerson(reason));
+  if (!isFixable) return false;
   try {
-    // The worker before this one may have died before the run itself knew that it is blocked; what
-    // is said to it then is lost. A query is answered when it has heard everything.
-    await client.withDeadline(Date.now() + HEARD_WITHIN_MS, () =>
+    // The previous worker may have died before the workflow processed that it is blocked; a resume
+    // that arrives earlier is lost. A query is answered only after all events are processed.
+    await client.withDeadline(Date.now() + ANSWER_WITHIN_MS, () =>
       client.workflow.getHandle(run.id).query(statusQuery),
     );
     await resumeRun(client, run.id, { by: osUser() });
     return true;
   } catch {
-    // It probes by itself; until then the run stands as it was read.
+    // The run probes by itself; until then it stays as it was read.
     return false;
   }
 }

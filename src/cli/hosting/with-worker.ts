@@ -1,27 +1,26 @@
 import { nextTarget } from '../../history/follow-target.js';
 import type { CliContext } from '../context.js';
-import { requireWorker } from '../decision.js';
+import { requireWorker, type OpenedRun } from '../open-run.js';
 import { createHosting } from './hosting.js';
-import type { OpenedRun } from '../open-run.js';
 
 /**
- * Says something to a run, which only the run itself can hear. To one that waits for a message a
- * worker is brought where there is none, for that moment. One that has work to do would begin it
- * then and be left in the middle, so it has to have a worker: throws within seconds where it has not.
+ * Sends a decision to a run, which needs a worker to accept it. For a run that waits for a message,
+ * this process hosts a worker for that moment if none is running. A run with work to do would start
+ * it on such a worker and be interrupted, so this throws within seconds if that run has no worker.
  */
 export async function withWorker<T>(
   context: CliContext,
   opened: OpenedRun,
-  { decision, say }: { readonly decision: string; readonly say: () => Promise<T> },
+  { decision, send }: { readonly decision: string; readonly send: () => Promise<T> },
 ): Promise<T> {
   if (nextTarget(opened.run.view) !== null) {
     await requireWorker(context, opened, decision);
-    return await say();
+    return await send();
   }
   const hosting = createHosting(context, opened.run.taskQueue);
   try {
     await hosting.ensure();
-    return await say();
+    return await send();
   } finally {
     await hosting.stop();
   }

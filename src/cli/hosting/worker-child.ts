@@ -1,22 +1,22 @@
 import { spawn } from 'node:child_process';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { GlobalOptions } from '../context.js';
 import { placeFlags } from '../reports/next-command.js';
 
-/** A worker as a process of its own, so that changed code is really loaded anew. */
+/** A worker in its own process, so that changed code is loaded again. */
 export interface WorkerChild {
-  /** Resolves with the exit code when it has ended; null when it was killed. */
+  /** Resolves with the exit code when the process has ended; null if it was killed. */
   readonly ended: Promise<number | null>;
-  /** Lets it end in good order. Resolves when it has ended. */
+  /** Asks the worker to shut down. Resolves when the process has ended. */
   stop(): Promise<void>;
 }
 
-/** A worker gives its calls five seconds; after these it is killed. */
+/** A worker gives its calls five seconds to end; after this time it is killed. */
 const STOP_MS = 10_000;
 
 /**
- * Starts `perdure worker` with the same options. It is in a process group of its own, where the
- * terminal's Ctrl-C does not reach it, and ends by itself when this process is gone.
+ * Starts `perdure worker` with the same options. It has its own process group, so that Ctrl-C in the
+ * terminal does not reach it, and it ends by itself when this process ends.
  */
 export function startWorkerChild(
   options: GlobalOptions,
@@ -36,7 +36,7 @@ export function startWorkerChild(
     ended,
     async stop() {
       child.kill('SIGTERM');
-      const late = pause(STOP_MS, 'late', { ref: false });
+      const late = sleep(STOP_MS, 'late', { ref: false });
       if ((await Promise.race([ended, late])) === 'late') child.kill('SIGKILL');
       await ended;
     },

@@ -10,29 +10,29 @@ import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
 
 /**
- * What `--attach FILE|URL` names: files are put into the blob store of this home, the address of an
- * image goes to the model's provider as it is. Throws a `UsageError` with the name and the cure.
+ * Resolves the values of `--attach FILE|URL`: stores files in the blob store of this home, and passes
+ * the URL of an image on to the model's provider. Throws a `UsageError` that names the file and the fix.
  */
 export async function attachedFiles(
   { home }: CliContext,
-  given: readonly string[] = [],
+  names: readonly string[] = [],
 ): Promise<readonly Attachment[]> {
   const blobs = fileBlobStore(join(home, 'blobs'));
   return await Promise.all(
-    given.map(async (name): Promise<Attachment> => {
+    names.map(async (name): Promise<Attachment> => {
       if (/^https?:\/\//i.test(name)) return { type: 'image', url: name };
       const bytes = await read(name);
       try {
         return await attach(blobs, bytes, { name: basename(name) });
       } catch (error) {
         if (!(error instanceof InputError)) throw error;
-        throw refused(name, 'it is none of PNG, JPEG, GIF, WebP and PDF', error);
+        throw attachError(name, 'expected a PNG, JPEG, GIF, WebP, or PDF file', error);
       }
     }),
   );
 }
 
-/** What is attached to a message, as the one run's that the message goes to. */
+/** Makes the attachments of a message belong to the run that the message goes to. */
 export async function ownAttachments(
   { home }: CliContext,
   run: string,
@@ -41,28 +41,31 @@ export async function ownAttachments(
   return await claimAttachments(fileBlobStore(join(home, 'blobs')), run, message);
 }
 
-/** Its size is looked at first: nobody shall wait for a file that no provider takes. */
+/** Reads a file. Checks its size first, so that a file that no provider accepts is not read. */
 async function read(name: string): Promise<Uint8Array> {
   const found = await stat(name).catch((error: unknown) => {
-    throw refused(name, whyNot(error), error);
+    throw attachError(name, reasonFor(error), error);
   });
-  if (!found.isFile()) throw refused(name, 'it is no file');
-  if (found.size === 0) throw refused(name, 'it is empty');
+  if (!found.isFile()) throw attachError(name, 'expected a file, got a folder or a device');
+  if (found.size === 0) throw attachError(name, 'expected a file with content, got an empty one');
   if (found.size > MAX_ATTACHED_BYTES) {
-    const most = MAX_ATTACHED_BYTES / 1024 ** 2;
-    throw refused(name, `${found.size} bytes are more than the ${most} MiB that a provider takes`);
+    const limit = MAX_ATTACHED_BYTES / 1024 ** 2;
+    throw attachError(
+      name,
+      `expected at most ${limit} MiB, got ${found.size} bytes; no provider accepts more`,
+    );
   }
   return await readFile(name).catch((error: unknown) => {
-    throw refused(name, whyNot(error), error);
+    throw attachError(name, reasonFor(error), error);
   });
 }
 
-function whyNot(error: unknown): string {
+function reasonFor(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : '';
   if (code === 'ENOENT') return 'there is no such file';
   return error instanceof Error ? error.message : String(error);
 }
 
-function refused(name: string, why: string, cause?: unknown): UsageError {
-  return new UsageError(`--attach ${visible(name)}: ${why}`, { cause });
+function attachError(name: string, problem: string, cause?: unknown): UsageError {
+  return new UsageError(`--attach ${visible(name)}: ${problem}`, { cause });
 }

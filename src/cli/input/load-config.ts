@@ -7,7 +7,7 @@ import { secretNamesOf } from '../../worker/secret-names.js';
 import { learnSecrets } from '../../secrets/known.js';
 import { UsageError } from '../exit-codes.js';
 
-/** Looked for in the working directory, in this order. */
+/** The names of configuration files in the working directory, in order of preference. */
 export const CONFIG_NAMES: readonly string[] = [
   'perdure.config.ts',
   'perdure.config.js',
@@ -16,20 +16,20 @@ export const CONFIG_NAMES: readonly string[] = [
 
 export interface ConfigPlace {
   /**
-   * `--config`; default: the first of the usual names in `folder` that exists. False (`--no-config`):
-   * none, whatever exists.
+   * The path of `--config`; default: the first of `CONFIG_NAMES` in `folder` that exists. False for
+   * `--no-config`: none.
    */
   readonly file?: string | false | undefined;
-  /** The working directory: where relative names begin, and root of the built-in agent. */
+  /** The working directory: the base of relative paths, and the root of the built-in agent. */
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
-  /** What the built-in agent may do; an agent in a file has permissions of its own. */
+  /** Permissions of the built-in agent; an agent in a file sets its own. */
   readonly permissions?: FilePermissions;
 }
 
 /**
- * The configuration: of the named file, else of the usual one, else the built-in agent `files`.
- * Throws a `UsageError` that names file and cure.
+ * Loads the configuration: the named file, else the default file, else the built-in agent `files`.
+ * Throws a `UsageError` that names the file and the fix.
  */
 export async function loadConfig(place: ConfigPlace): Promise<Config> {
   const file = configFile(place);
@@ -48,7 +48,7 @@ export async function loadConfig(place: ConfigPlace): Promise<Config> {
   );
 }
 
-/** Absolute path of the configuration file; null when the built-in configuration holds. */
+/** Returns the absolute path of the configuration file; null for the built-in configuration. */
 export function configFile({ file, folder }: ConfigPlace): string | null {
   if (file === false) return null;
   if (file === undefined) {
@@ -60,8 +60,8 @@ export function configFile({ file, folder }: ConfigPlace): string | null {
   const path = resolve(folder, file);
   if (existsSync(path)) return path;
   throw new UsageError(
-    `--config ${file}: there is no such file. Name one that exists, or leave it out to use ` +
-      `${CONFIG_NAMES.join(', ')} or the built-in agent.`,
+    `--config: expected an existing file, got ${file}; name one that exists, or leave --config out ` +
+      `to use ${CONFIG_NAMES.join(', ')}, or the built-in agent`,
   );
 }
 
@@ -70,19 +70,19 @@ async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<C
   const loaded = await importConfig(file, name);
   if (!Object.hasOwn(loaded, 'default')) {
     throw new UsageError(
-      `${name} has no default export. End it with: export default defineConfig({ agents: [...] });`,
+      `${name}: expected a default export, got none; end it with: export default defineConfig({ agents: [...] });`,
     );
   }
   const { defineConfig } = await import('../../config.js');
   const value = 'default' in loaded ? loaded.default : undefined;
   if (typeof value !== 'object' || value === null) {
     throw new UsageError(
-      `${name}: its default export is ${value === null ? 'null' : typeof value}, no configuration. ` +
-        'Give defineConfig({ agents: [...] }).',
+      `${name}: expected a configuration as default export, got ${value === null ? 'null' : typeof value}; ` +
+        'export defineConfig({ agents: [...] })',
     );
   }
   try {
-    // What defineConfig made passes again; what it did not make is checked here.
+    // The result of defineConfig passes again; anything else is checked here.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- defineConfig checks it
     const config = defineConfig(value as Config);
     learnSecrets({ env, names: secretNamesOf(config) });
@@ -92,19 +92,19 @@ async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<C
   }
 }
 
-/** Without a build step; `perdure` is this very installation, so that nothing exists twice. */
+/** Imports the file without a build step. It gets this installation as `perdure`, so that no module is loaded twice. */
 async function importConfig(file: string, name: string): Promise<object> {
   const { createJiti } = await import('jiti');
   const jiti = createJiti(file, {
-    // Its cache lies in the machine's folder for temporary files, where another user may put code of theirs.
+    // The cache is in the shared folder for temporary files, where another user could plant code.
     fsCache: false,
     virtualModules: {
-      perdure: whenWanted(() => import('../../index.js')),
-      'perdure/output': whenWanted(() => import('../../output.js')),
-      'perdure/tools': whenWanted(() => import('../../tools.js')),
-      'perdure/workflow': whenWanted(() => import('../../workflow.js')),
-      'perdure/testing': whenWanted(() => import('../../testing.js')),
-      ...(!canResolve('zod', file) && { zod: whenWanted(() => import('zod')) }),
+      perdure: lazyModule(() => import('../../index.js')),
+      'perdure/output': lazyModule(() => import('../../output.js')),
+      'perdure/tools': lazyModule(() => import('../../tools.js')),
+      'perdure/workflow': lazyModule(() => import('../../workflow.js')),
+      'perdure/testing': lazyModule(() => import('../../testing.js')),
+      ...(!canResolve('zod', file) && { zod: lazyModule(() => import('zod')) }),
     },
   });
   try {
@@ -114,8 +114,8 @@ async function importConfig(file: string, name: string): Promise<object> {
   }
 }
 
-/** jiti awaits what it imports: this way a door is only loaded when somebody goes through it. */
-function whenWanted(load: () => Promise<object>): PromiseLike<object> {
+/** Returns a module that is loaded only when it is imported: jiti awaits its virtual modules. */
+function lazyModule(load: () => Promise<object>): PromiseLike<object> {
   return {
     // oxlint-disable-next-line unicorn/no-thenable -- being awaited is the point
     then: (resolved, rejected) => load().then(resolved, rejected),

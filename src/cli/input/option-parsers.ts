@@ -2,14 +2,14 @@ import { InvalidArgumentError } from 'commander';
 import type { Json, JsonObject } from '../../core/json.js';
 
 /** Parses a number. Throws an `InvalidArgumentError` for anything else. */
-export function number(text: string): number {
+export function parseNumber(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value)) return value;
   throw new InvalidArgumentError('Expected a number.');
 }
 
 /** Parses a number, or `none` as null. */
-export function numberOrNone(text: string): number | null {
+export function parseNumberOrNone(text: string): number | null {
   if (text === 'none') return null;
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value)) return value;
@@ -17,7 +17,7 @@ export function numberOrNone(text: string): number | null {
 }
 
 /** Parses JSON. Throws an `InvalidArgumentError` with the position of the mistake. */
-export function json(text: string): Json {
+export function parseJsonOption(text: string): Json {
   try {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse returns JSON
     return JSON.parse(text) as Json;
@@ -28,16 +28,16 @@ export function json(text: string): Json {
 }
 
 /** Collects the values of an option that may be given several times, in order. */
-export function repeated(value: string, before: readonly string[] = []): readonly string[] {
+export function collectValues(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
 
 /** Parses `NAME=TEXT`, or `NAME:=JSON` for a value that is not a string. Each name may occur once. */
-export function templateArguments(text: string, before: JsonObject = {}): JsonObject {
+export function collectArguments(text: string, before: JsonObject = {}): JsonObject {
   const [, name = '', sign, value = ''] = /^([^=:\s]+)(:?=)(.*)$/s.exec(text) ?? [];
   if (sign === undefined) throw new InvalidArgumentError('Expected NAME=TEXT or NAME:=JSON.');
   if (Object.hasOwn(before, name)) {
     throw new InvalidArgumentError(`The argument ${name} is given twice.`);
   }
-  return { ...before, [name]: sign === ':=' ? json(value) : value };
+  return { ...before, [name]: sign === ':=' ? parseJsonOption(value) : value };
 }

@@ -1,14 +1,14 @@
 import { userInfo } from 'node:os';
 
-const MOST_CHARACTERS = 200;
+const MAX_CHARACTERS = 200;
 
-/** Returns who types a command, as the operating system reports it; the run does not verify it. */
+/** Returns who runs the command, as the operating system reports it. The run does not verify it. */
 export function osUser(): string {
-  return `unverified: os-user ${nameOfUser()}`.slice(0, MOST_CHARACTERS);
+  return `unverified: os-user ${userName()}`.slice(0, MAX_CHARACTERS);
 }
 
-/** A user may have no name, in a container for instance. */
-function nameOfUser(): string {
+/** Returns the user id if the user has no name, as in many containers. */
+function userName(): string {
   try {
     return userInfo().username;
   } catch {

@@ -1,7 +1,7 @@
 import type { FilePermissions } from '../../agents/files-agent.js';
 import type { GlobalOptions } from '../context.js';
 
-/** What the options permit the built-in agent; empty when they permit nothing beyond the default. */
+/** Returns what the options allow the built-in agent; empty for the default, which is reading. */
 export function permissionsOf(options: GlobalOptions): FilePermissions {
   const { write = false, allowWrite, allowRead } = options;
   return {
@@ -11,7 +11,7 @@ export function permissionsOf(options: GlobalOptions): FilePermissions {
   };
 }
 
-/** The same as flags of another command. */
+/** Returns the same permissions as flags for another command. */
 export function permissionFlags(options: GlobalOptions): readonly string[] {
   const { write = false, allowWrite = [], allowRead = [] } = options;
   return [

@@ -4,38 +4,38 @@ import { printable } from '../../core/text/hidden.js';
 import type { Outcome } from '../../core/outcome.js';
 import type { RunStatus } from '../../core/status.js';
 
-/** What `agent_status` gives. */
+/** The output of `agent_status`. */
 export const statusAnswer = z.object({
   id: z.string(),
   agent: z.string(),
-  status: z.string().describe('working, waiting_message, waiting_time, blocked, paused or done'),
-  reason: z.string().nullable().describe('why it ended, or why it is blocked'),
-  message: z.string().nullable().describe('for people: what is wrong, and the cure'),
+  status: z.string().describe('working, waiting_message, waiting_time, blocked, paused, or done'),
+  reason: z.string().nullable().describe('why the run ended, or why it is blocked'),
+  message: z.string().nullable().describe('for people: what is wrong, and the fix'),
   turn: z.number(),
   step: z.number(),
-  queued: z.number().describe('messages that wait for their turn'),
+  queued: z.number().describe('messages that wait for a turn'),
   doing: z.string().nullable(),
   pending: z
     .array(z.object({ call: z.string(), tool: z.string(), cure: z.string() }))
-    .describe('calls that only a person can settle'),
+    .describe('calls that need a decision of a person'),
 });
 
-/** What `agent_result` gives. */
+/** The output of `agent_result`. */
 export const resultAnswer = z.object({
   id: z.string(),
-  done: z.boolean().describe('false: the turn goes on; ask again'),
+  done: z.boolean().describe('false: the turn is not over; ask again'),
   status: z
     .string()
-    .describe('completed, stopped, cancelled or failed; of a turn that goes on, what it does'),
+    .describe('completed, stopped, cancelled, or failed; the status of the run if done is false'),
   reason: z.string().nullable(),
   answer: z.string().nullable(),
-  output: z.unknown().describe('the typed value, of agents that give one'),
+  output: z.unknown().describe('the typed value, for agents with an output'),
   message: z.string().nullable().describe('what went wrong, or what the run waits for'),
   steps: z.number(),
   cost_usd: z.number().nullable(),
 });
 
-export function statusOf(status: RunStatus): z.infer<typeof statusAnswer> {
+export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> {
   const { id, agent, reason, message, turn, step, queued, doing, pending } = status;
   return {
     id,
@@ -51,7 +51,7 @@ export function statusOf(status: RunStatus): z.infer<typeof statusAnswer> {
   };
 }
 
-export function ended(id: string, outcome: Outcome): z.infer<typeof resultAnswer> {
+export function endedAnswer(id: string, outcome: Outcome): z.infer<typeof resultAnswer> {
   const { status, reason, answer, output, error, steps, usage } = outcome;
   return {
     id,
@@ -66,7 +66,7 @@ export function ended(id: string, outcome: Outcome): z.infer<typeof resultAnswer
   };
 }
 
-export function unfinished({
+export function unfinishedAnswer({
   id,
   status,
   reason,
@@ -89,10 +89,10 @@ export function unfinished({
 }
 
 /**
- * The same for programs and for models: structured, as it is, and as text a line for each field that says
- * something, with hidden characters written as escapes.
+ * Creates a tool result with structured content for programs and text for models. The text has one
+ * line per field that is not empty, with hidden characters escaped.
  */
-export function told(answer: Readonly<Record<string, unknown>>): CallToolResult {
+export function toolResult(answer: Readonly<Record<string, unknown>>): CallToolResult {
   const lines = Object.entries(answer)
     .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
     .map(

@@ -8,57 +8,55 @@ import { visible } from '../../core/text/summaries.js';
 import { describeRun } from '../../history/read-run.js';
 import { NoRunError } from '../../core/errors.js';
 
-/** The field of a run's memo that says which MCP server has started it. */
-const FIELD = 'mcpOwner';
+/** The field of a run's memo that names the MCP server that started it. */
+const MEMO_FIELD = 'mcpOwner';
 
 /**
- * The secret of this home's MCP server, for this user of the machine: the same after a restart, and read by
- * nobody else. It marks the runs that the server has started.
+ * Returns the secret of this home's MCP server for the current user. It is the same after a restart,
+ * no other user can read it, and it marks the runs that the server started.
  */
 export async function mcpOwner(home: string): Promise<string> {
   const user = process.getuid?.() ?? 0;
-  return await secretIn(home, `mcp-owner-${user}`);
+  return await readOrCreateSecret(home, `mcp-owner-${user}`);
 }
 
-/** The memo that a run of this owner starts with; it is worth nothing in another run. */
+/** Returns the memo that a run of this owner starts with. It is not valid for another run. */
 export function ownedMemo(owner: string, run: string): Readonly<Record<string, string>> {
-  return { [FIELD]: sha256Hex(`${owner} ${run}`) };
+  return { [MEMO_FIELD]: sha256Hex(`${owner} ${run}`) };
 }
 
-/** Rejects with a `NoRunError` for a run that another program, server or user has started. */
+/** Throws a `NoRunError` for a run that another program, server, or user started. */
 export async function requireOwnRun(client: Client, run: string, owner: string): Promise<void> {
   const { memo } = await describeRun(client, run).catch(asUnknownRun(run));
-  if (isObject(memo) && memo[FIELD] === ownedMemo(owner, run)[FIELD]) return;
+  if (isObject(memo) && memo[MEMO_FIELD] === ownedMemo(owner, run)[MEMO_FIELD]) return;
   asUnknownRun(run)(new NoRunError(run));
 }
 
-/** The same words for a run of another and for none, so that nobody learns which ids there are. */
+/** Uses the same message for a foreign run and for no run, so that ids cannot be discovered. */
 function asUnknownRun(run: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof NoRunError)) throw error;
-    throw new NoRunError(
-      `id: this server has started no run "${visible(run)}"; give an id that agent_start gave`,
-    );
+    throw new NoRunError(`id: expected an id that agent_start returned, got "${visible(run)}"`);
   };
 }
 
-/** Made once. Of two servers that begin at once, one makes it, and a reader never sees a part of it. */
-async function secretIn(home: string, name: string): Promise<string> {
+/** Creates the secret once. If two servers start at once, one creates it, and no reader sees a part of it. */
+async function readOrCreateSecret(home: string, name: string): Promise<string> {
   await mkdir(home, { recursive: true, mode: 0o700 });
   const file = join(home, name);
-  const found = await readFile(file, 'utf8').catch(unless('ENOENT'));
+  const found = await readFile(file, 'utf8').catch(ignoreCode('ENOENT'));
   if (found !== null) return found;
   const temporary = `${file}.${randomUUID()}.tmp`;
   await writeFile(temporary, randomBytes(32).toString('hex'), { mode: 0o600, flag: 'wx' });
   try {
-    await link(temporary, file).catch(unless('EEXIST'));
+    await link(temporary, file).catch(ignoreCode('EEXIST'));
   } finally {
     await rm(temporary, { force: true });
   }
   return await readFile(file, 'utf8');
 }
 
-function unless(code: string): (error: unknown) => null {
+function ignoreCode(code: string): (error: unknown) => null {
   return (error) => {
     if (error instanceof Error && 'code' in error && error.code === code) return null;
     throw error;

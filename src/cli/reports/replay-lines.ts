@@ -3,23 +3,23 @@ import { printable } from '../../core/text/hidden.js';
 import type { Palette } from '../format/output.js';
 import { formatCount } from '../format/format.js';
 
-/** One line about one history; `good` says that it is the same. */
+/** Returns the line about one history. `good` is the word for a history that replays. */
 export function replayLine(
-  what: string,
+  name: string,
   replayed: Replayed,
   { good, paint }: { readonly good: string; readonly paint: Palette },
 ): string {
-  const named = (color: (text: string) => string, word: string): string =>
-    `${color(word)}${' '.repeat(Math.max(1, 11 - word.length))}${oneLine(what)}`;
+  const labeled = (color: (text: string) => string, word: string): string =>
+    `${color(word)}${' '.repeat(Math.max(1, 11 - word.length))}${oneLine(name)}`;
   switch (replayed.type) {
     case 'same':
-      return `${named(paint.green, good)} · ${formatCount(replayed.events, 'event')}`;
+      return `${labeled(paint.green, good)} · ${formatCount(replayed.events, 'event')}`;
     case 'different':
-      return `${named(paint.red, 'different')} · ${oneLine(replayed.reason)}`;
+      return `${labeled(paint.red, 'different')} · ${oneLine(replayed.reason)}`;
     case 'broken':
-      return `${named(paint.red, 'broken')} · ${oneLine(replayed.reason)}`;
+      return `${labeled(paint.red, 'broken')} · ${oneLine(replayed.reason)}`;
     case 'no_history':
-      return `${named(paint.yellow, 'refused')} · no history: ${oneLine(replayed.reason)}`;
+      return `${labeled(paint.yellow, 'refused')} · not a history: ${oneLine(replayed.reason)}`;
   }
 }
 

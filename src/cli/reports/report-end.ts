@@ -88,7 +88,12 @@ function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
     stopped: paint.yellow,
     cancelled: paint.yellow,
   };
-  const figures = [formatCount(steps, 'step'), formatCount(toolCalls, 'call'), formatUsage(usage), formatDuration(tookMs)];
+  const figures = [
+    formatCount(steps, 'step'),
+    formatCount(toolCalls, 'call'),
+    formatUsage(usage),
+    formatDuration(tookMs),
+  ];
   return [
     color[status](error === undefined ? text : `${text}: ${visible(error)}`),
     paint.dim(figures.join(' · ')),

@@ -5,15 +5,15 @@ import { redactMessage } from '../../secrets/redact.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 
 /**
- * Says on stderr what went wrong, with `--json` on stdout too, and gives the exit code that fits.
- * A stack trace is shown only when PERDURE_DEBUG is set.
+ * Writes an error to stderr, and with `--json` to stdout too, and returns the exit code. Writes the
+ * stack trace only if PERDURE_DEBUG is set.
  */
 export function reportError(
   error: unknown,
   { env, json }: { readonly env: NodeJS.ProcessEnv; readonly json: boolean },
 ): ExitCode {
   const message = redactMessage(error instanceof Error ? error.message : String(error));
-  // Commander has told people already.
+  // Commander has already written its own errors to stderr.
   if (!(error instanceof CommanderError)) process.stderr.write(`error: ${printable(message)}\n`);
   if (json) process.stdout.write(`${visibleJson({ error: message.replace(/^error: /, '') })}\n`);
   if (env['PERDURE_DEBUG'] && error instanceof Error) {

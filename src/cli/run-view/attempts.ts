@@ -1,14 +1,14 @@
 import type { Client } from '@temporalio/client';
 
-/** An activity that Temporal tries again. */
+/** An activity that Temporal retries. */
 export interface Attempt {
-  /** From 1. */
+  /** Counted from 1. */
   readonly attempt: number;
-  /** Why the one before failed; empty where nobody says. */
+  /** Why the previous attempt failed; empty if unknown. */
   readonly lastFailure: string;
 }
 
-/** How often the activities in flight have been tried, by activity id. */
+/** Reads the current attempts of the activities in flight, by activity id. */
 export async function pendingAttempts(
   client: Client,
   id: string,

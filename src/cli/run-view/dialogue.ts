@@ -6,28 +6,28 @@ import type { Palette } from '../format/output.js';
 import { formatTime } from '../format/format-time.js';
 
 export interface DialogueOptions {
-  /** Nothing is cut. */
+  /** Cut nothing. */
   readonly full: boolean;
   readonly paint: Palette;
-  /** Where the newest segment begins; absent where there is but one. */
+  /** Where the newest segment begins; absent if the run has one segment. */
   readonly segment?: SegmentMark | undefined;
 }
 
 export interface SegmentMark {
-  /** From 1. */
+  /** Counted from 1. */
   readonly number: number;
-  /** The first message that was said in it. */
+  /** The number of its first message. */
   readonly from: number;
 }
 
-/** What is shown of the arguments of a call, and of a result; in UTF-16 units. */
+/** The maximum lengths of a call's arguments and of a result, in UTF-16 units. */
 const ARGUMENTS = 400;
 const RESULT = 1_500;
 const RESULT_LINES = 20;
-/** What a model or a tool said is set off, so that it cannot pass for one of our own lines. */
+/** Indents the texts of models and tools, so that they cannot be mistaken for our own lines. */
 const INDENT = '  ';
 
-/** Messages as people read them: who said what, when, and at which step. */
+/** Formats messages for reading: sender, turn, step, time, and text. */
 export function dialogue(
   messages: readonly Message[],
   options: DialogueOptions,
@@ -71,9 +71,9 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
 
 function userName({ document, origin, pinned, compacts, side, by }: UserMessage): string {
   if (compacts !== undefined) {
-    return `perdure · summary, for the model in place of #${compacts.from} to #${compacts.to}`;
+    return `perdure · summary, replaces #${compacts.from} to #${compacts.to} for the model`;
   }
-  if (side) return 'perdure · of the refused answer';
+  if (side) return 'perdure · about the refused answer';
   if (origin === 'perdure') return 'perdure';
   if (origin === 'retrieved') {
     return visible(`retrieved ${document?.source ?? document?.id ?? 'document'}`);
@@ -83,12 +83,12 @@ function userName({ document, origin, pinned, compacts, side, by }: UserMessage)
 }
 
 function body(message: Message, options: DialogueOptions): readonly string[] {
-  const said = message.text === '' ? [] : printable(message.text).split('\n');
+  const lines = message.text === '' ? [] : printable(message.text).split('\n');
   if (message.role === 'tool' && !options.full) {
     return cut(message.text, { characters: RESULT, lines: RESULT_LINES }, message.blob?.bytes);
   }
   return [
-    ...said,
+    ...lines,
     ...attachedLines(message),
     ...callsOf(message).flatMap((call) => callLines(call, options)),
   ];
@@ -114,17 +114,18 @@ function callLines(call: ToolCall, { full, paint }: DialogueOptions): readonly s
     ? printable(json).split('\n')
     : cut(json, { characters: ARGUMENTS, lines: RESULT_LINES }, blob?.bytes);
   const [first = '', ...rest] = args;
-  const wrong = problem === undefined ? [] : [paint.red(`not executed: ${visible(problem.type)}`)];
-  return [`→ ${visible(name)} ${first} ${paint.dim(visible(id))}`, ...rest, ...wrong];
+  const problemLines =
+    problem === undefined ? [] : [paint.red(`not executed: ${visible(problem.type)}`)];
+  return [`→ ${visible(name)} ${first} ${paint.dim(visible(id))}`, ...rest, ...problemLines];
 }
 
-/** The beginning of a text, with the size of what is left out; `bytes`: of the whole, where it lies elsewhere. */
+/** Cuts a text and appends the size of the rest. `bytes` is the size of the whole text if it is in the blob store. */
 function cut(
   text: string,
-  most: { readonly characters: number; readonly lines: number },
+  limit: { readonly characters: number; readonly lines: number },
   bytes?: number,
 ): readonly string[] {
-  const lines = printable(text.slice(0, most.characters)).split('\n').slice(0, most.lines);
+  const lines = printable(text.slice(0, limit.characters)).split('\n').slice(0, limit.lines);
   const left = (bytes ?? text.length) - lines.join('\n').length;
-  return left <= 0 ? lines : [...lines, `… ${formatBytes(left)} left out; --full shows all`];
+  return left <= 0 ? lines : [...lines, `… ${formatBytes(left)} omitted; show all with --full`];
 }

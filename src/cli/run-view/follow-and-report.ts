@@ -11,21 +11,22 @@ import {
 import { uiLink } from '../reports/run-header.js';
 import { watchRun, type Watch, type WatchEnd } from './watch-run.js';
 
-/** How a person wants to see a run through. */
+/** How far a command follows a run. */
 export interface FollowOptions {
-  /** `--no-wait` makes it false. */
+  /** False for `--no-wait`. */
   readonly wait: boolean;
+  /** Stay up until a key is pressed. */
   readonly ui?: boolean;
 }
 
 export interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting'> {
-  /** Of the message that was sent to it. */
+  /** The id of the message that the command sent to the run. */
   readonly messageId?: string;
 }
 
 type ReachedEnd = Extract<WatchEnd, { type: 'ended' | 'turn-ended' }>;
 
-/** Follows a run as far as is wished, and says how it stands. */
+/** Follows a run as far as the options ask, and reports its state. */
 export async function followAndReport(
   context: CliContext,
   run: RunToFollow,
@@ -36,7 +37,7 @@ export async function followAndReport(
     ...run,
     leaveWhenWaiting: !wait || !context.isTty,
   });
-  // Who does the work may not have been found out yet.
+  // It may not be known yet which worker serves the run.
   if (end.type === 'waiting') await run.ready;
   const runId = end.last?.runId ?? run.runId;
   const { taskQueue } = run;
@@ -48,13 +49,13 @@ export async function followAndReport(
   return code;
 }
 
-/** The run has come to where it was to be followed. */
+/** Reports a run that has reached the target. */
 async function reportReached(
   context: CliContext,
   { id, messageId }: RunToFollow,
-  given: { readonly end: ReachedEnd; readonly left: LeftRun },
+  result: { readonly end: ReachedEnd; readonly left: LeftRun },
 ): Promise<ExitCode> {
-  const { end, left } = given;
+  const { end, left } = result;
   const { runId, view } = end.last;
   if (end.type === 'ended') return await reportEnd(context, { id, runId, view });
   const code = await reportTurn(context, { ...end.ended, id, runId, view, messageId });
@@ -62,16 +63,16 @@ async function reportReached(
   return code;
 }
 
-/** The embedded server and the worker are there to be looked at until a key is pressed. */
+/** Keeps the embedded server and the worker up until a key is pressed. */
 async function stayUp(context: CliContext, id: string, interrupt: AbortSignal): Promise<void> {
   context.note(uiLink(await context.server(), id) ?? 'No Temporal UI is known.');
-  context.note('Press a key to leave.');
+  context.note('Press a key to exit.');
   const { stdin } = process;
   stdin.setRawMode(true);
   try {
     await once(stdin, 'data', { signal: interrupt });
   } catch {
-    // An interrupt leaves, too.
+    // An interrupt ends the wait too.
   } finally {
     stdin.setRawMode(false);
   }

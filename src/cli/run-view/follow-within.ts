@@ -3,12 +3,13 @@ import { followRun } from '../../history/follow-run.js';
 import { reached, type Reached, type FollowTarget } from '../../history/follow-target.js';
 import type { OpenedRun } from '../open-run.js';
 
+/** A run that has reached its target. */
 export interface Arrival {
   readonly last: FollowedRun;
   readonly reached: Reached;
 }
 
-/** Follows a run for a while, without a word. Null where it has not come so far in time. */
+/** Follows a run silently for a limited time. Returns null if it does not reach the target in time. */
 export async function followWithin(
   { client, run }: OpenedRun,
   until: FollowTarget,

@@ -6,34 +6,37 @@ import type { Palette } from '../format/output.js';
 import { formatDateTime, formatSpan } from '../format/format-time.js';
 import { formatCount, formatDuration, formatUsage } from '../format/format.js';
 
-/** What is going on at this moment, in one line. `attempts` by activity id, `now` Unix time in ms. */
+/** Returns the current activity of a run in one line. `attempts` is by activity id, `now` a Unix time in ms. */
 export function liveLine(
   view: Projection,
-  given: {
+  options: {
     readonly now: number;
     readonly attempts: ReadonlyMap<string, Attempt>;
     readonly paint: Palette;
   },
 ): string {
-  const { now, attempts, paint } = given;
+  const { now, attempts, paint } = options;
   const { state } = view;
-  if (state === null) return paint.dim(`starting · ${formatDuration(now - (view.startedAt ?? now))}`);
-  const flying = [...view.inFlight.values()];
-  const again = flying.flatMap(({ activityId }) => attempts.get(activityId) ?? []);
+  if (state === null)
+    return paint.dim(`starting · ${formatDuration(now - (view.startedAt ?? now))}`);
+  const inFlight = [...view.inFlight.values()];
+  const attempted = inFlight.flatMap(({ activityId }) => attempts.get(activityId) ?? []);
   return [
-    paint.cyan(placeOf(view)),
-    ...(flying.length === 0
-      ? standing(view, now).map((text) => paint.yellow(text))
-      : [doing(flying, state.config.definition.model), elapsed(flying, now)]),
-    ...again.filter(({ attempt }) => attempt > 1).map((told) => paint.yellow(attemptText(told))),
-    ...(state.paused && flying.length > 0 ? [paint.yellow('pauses after that')] : []),
+    paint.cyan(positionText(view)),
+    ...(inFlight.length === 0
+      ? waitTexts(view, now).map((text) => paint.yellow(text))
+      : [doing(inFlight, state.config.definition.model), elapsed(inFlight, now)]),
+    ...attempted
+      .filter(({ attempt }) => attempt > 1)
+      .map((attempt) => paint.yellow(attemptText(attempt))),
+    ...(state.paused && inFlight.length > 0 ? [paint.yellow('pausing after this')] : []),
     ...queued(state.inbox.waiting.length),
     paint.dim(formatUsage(state.turn.spent.usage)),
   ].join(' · ');
 }
 
-/** What stands still or is waited for. */
-function standing(view: Projection, now: number): readonly string[] {
+/** Returns what blocks the run or what it waits for. */
+function waitTexts(view: Projection, now: number): readonly string[] {
   if (view.blocked.size > 0) {
     return [...view.blocked.values()].map(({ reason }) => `blocked (${reason})`);
   }
@@ -54,18 +57,18 @@ function queued(messages: number): readonly string[] {
   return messages === 0 ? [] : [`${formatCount(messages, 'message')} queued`];
 }
 
-/** `attempt 3, after: slow down`. */
+/** Formats an attempt: `attempt 3, after: slow down`. */
 export function attemptText({ attempt, lastFailure }: Attempt): string {
   return `attempt ${attempt}${lastFailure === '' ? '' : `, after: ${visible(lastFailure)}`}`;
 }
 
-/** The turn is named from the second on: most runs have one. */
-function placeOf({ state }: Projection): string {
+/** Returns the step, with the turn from the second one on: most runs have one turn. */
+function positionText({ state }: Projection): string {
   const turn = state?.turn.number ?? 0;
-  return turn > 1 ? `turn ${turn}, ${stepOf(state)}` : stepOf(state);
+  return turn > 1 ? `turn ${turn}, ${stepText(state)}` : stepText(state);
 }
 
-function stepOf(state: Projection['state']): string {
+function stepText(state: Projection['state']): string {
   const turn = state?.turn;
   if (turn?.closing) return 'closing';
   const step = turn?.batch?.step ?? (turn?.spent.steps ?? 0) + 1;
@@ -73,20 +76,20 @@ function stepOf(state: Projection['state']): string {
   return cap === undefined || cap === null ? `step ${step}` : `step ${step} of ${cap}`;
 }
 
-function doing(flying: readonly InFlight[], model: string): string {
-  const names = flying.map(({ call, activity, summary, input }) => {
+function doing(inFlight: readonly InFlight[], model: string): string {
+  const names = inFlight.map(({ call, activity, summary, input }) => {
     if (call !== null) return callSummary(call);
-    if (activity === 'archiveMessages') return 'keeping older messages';
+    if (activity === 'archiveMessages') return 'archiving older messages';
     if (activity === 'checkBlob') return 'waiting for the blob store';
     if (activity !== 'callModel') return visible(summary || activity);
-    return 'compact' in input ? visible(`summarising, ${model}`) : visible(model);
+    return 'compact' in input ? visible(`summarizing, ${model}`) : visible(model);
   });
   return names.length === 1
     ? names.join('')
     : visible(`${formatCount(names.length, 'call')}: ${names.join(', ')}`);
 }
 
-/** Of what has been going on for longest. */
-function elapsed(flying: readonly InFlight[], now: number): string {
-  return formatDuration(now - Math.min(...flying.map(({ at }) => at)));
+/** Returns how long the oldest activity in flight has been running. */
+function elapsed(inFlight: readonly InFlight[], now: number): string {
+  return formatDuration(now - Math.min(...inFlight.map(({ at }) => at)));
 }

@@ -3,85 +3,87 @@ import { visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { Palette } from '../format/output.js';
 
-/** The last lines of what a model is saying, for the part of the screen that is drawn anew. */
+/** The last lines of the reply in progress, for the live part of the screen. */
 export interface LiveText {
-  /** @returns whether the lines are others now */
-  hear(event: StreamEvent): boolean;
+  /** Adds an event of the live stream. Returns whether the lines have changed. */
+  add(event: StreamEvent): boolean;
+  /** Returns the lines, at most `columns` wide. */
   lines(columns: number): readonly string[];
 }
 
 const TEXT_LINES = 6;
 const THOUGHT_LINES = 2;
-/** More than so many UTF-16 units do not fit into the lines. */
+/** The number of UTF-16 units to keep; more do not fit into the lines. */
 const KEPT_UNITS = 4_000;
-/** Sets off what a model says, so that it cannot pass for one of our own lines. */
+/** Marks the model's text, so that it cannot be mistaken for our own lines. */
 const MARK = '│ ';
-/** What may be told while a model goes on speaking. */
-const MEANWHILE: readonly StreamEvent['type'][] = [
+/** The events that do not end a reply in progress. */
+const DURING_REPLY: readonly StreamEvent['type'][] = [
   'delta',
   'message-said',
   'run-paused',
   'run-resumed',
 ];
 
-interface Said {
+interface Reply {
   readonly text: string;
   readonly thought: string;
-  /** The call that is being written. */
+  /** The call in progress. */
   readonly call: { readonly index: number; readonly name: string; readonly text: string } | null;
 }
 
-const NOTHING: Said = { text: '', thought: '', call: null };
+const EMPTY: Reply = { text: '', thought: '', call: null };
 
+/** Creates an empty live text. */
 export function createLiveText(paint: Palette): LiveText {
-  let said = NOTHING;
+  let reply = EMPTY;
   return {
-    hear(event) {
-      const before = said;
-      if (event.type === 'delta') said = heard(said, event);
-      // What follows a gap comes from a later place.
-      else if (event.type === 'gap') said = { ...said, text: `${said.text} … ` };
-      else if (!MEANWHILE.includes(event.type)) said = NOTHING;
-      return said !== before;
+    add(event) {
+      const before = reply;
+      if (event.type === 'delta') reply = addDelta(reply, event);
+      // The text after a gap is from a later position.
+      else if (event.type === 'gap') reply = { ...reply, text: `${reply.text} … ` };
+      else if (!DURING_REPLY.includes(event.type)) reply = EMPTY;
+      return reply !== before;
     },
     lines(columns) {
-      const { text, thought, call } = said;
+      const { text, thought, call } = reply;
       const width = Math.max(columns - MARK.length - 1, 10);
-      const spoken =
+      const textLines =
         text === ''
           ? lastLines(thought, width, THOUGHT_LINES).map((line) => paint.dim(line))
           : lastLines(text, width, TEXT_LINES);
-      const asked = call === null ? [] : [paint.cyan(callLine(call, width))];
-      return [...spoken, ...asked].map((line) => `${paint.dim(MARK)}${line}`);
+      const callLines = call === null ? [] : [paint.cyan(callLine(call, width))];
+      return [...textLines, ...callLines].map((line) => `${paint.dim(MARK)}${line}`);
     },
   };
 }
 
-function heard(said: Said, { kind, text, index = 0, name = '' }: DeltaEvent): Said {
+function addDelta(reply: Reply, { kind, text, index = 0, name = '' }: DeltaEvent): Reply {
   switch (kind) {
     case 'text':
-      return { ...said, text: newest(said.text + text) };
+      return { ...reply, text: lastUnits(reply.text + text) };
     case 'reasoning':
-      return { ...said, thought: newest(said.thought + text) };
+      return { ...reply, thought: lastUnits(reply.thought + text) };
     case 'call': {
-      const same = said.call?.index === index ? said.call : { index, name: '', text: '' };
-      const call = { index, name: newest(same.name + name), text: newest(same.text + text) };
-      return { ...said, call };
+      const same = reply.call?.index === index ? reply.call : { index, name: '', text: '' };
+      const call = { index, name: lastUnits(same.name + name), text: lastUnits(same.text + text) };
+      return { ...reply, call };
     }
   }
 }
 
-function newest(text: string): string {
+function lastUnits(text: string): string {
   return text.length > 2 * KEPT_UNITS ? text.slice(-KEPT_UNITS) : text;
 }
 
 function callLine({ name, text }: { name: string; text: string }, width: number): string {
   const whole = `${name} ${text}`;
-  // Of long arguments the end is what is being written.
+  // The end of long arguments is the part in progress.
   return visible(whole.length <= width ? whole : `${name} … ${text.slice(-Math.floor(width / 2))}`);
 }
 
-/** Control characters are made harmless first: nothing of what is said may end up cut in the middle of one. */
+/** Escapes control characters before cutting lines, so that no escape is cut in half. */
 function lastLines(text: string, width: number, count: number): readonly string[] {
   if (text === '') return [];
   return printable(text)
@@ -94,7 +96,7 @@ function lastLines(text: string, width: number, count: number): readonly string[
 }
 
 function wrapped(line: string, width: number): readonly string[] {
-  // By characters: half of one is none.
+  // Splits by code point, never inside a surrogate pair.
   const characters = Array.from(line);
   const rows = Math.max(1, Math.ceil(characters.length / width));
   return Array.from({ length: rows }, (_, row) =>

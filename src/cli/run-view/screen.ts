@@ -1,28 +1,29 @@
 import type { CliContext } from '../context.js';
 import { escapeHidden } from '../format/output.js';
 
-/** Where progress is shown: lines that stay and, on a terminal, some that are overwritten. */
+/** Shows progress: lines that stay and, on a terminal, live lines that are overwritten. */
 export interface Screen {
   line(text: string): void;
-  /** Replaces what was live; does nothing where nobody watches. */
+  /** Replaces the live lines; does nothing without a terminal. */
   live(text: string): void;
-  /** Takes the live lines away. */
+  /** Removes the live lines. */
   close(): void;
 }
 
+/** Opens the screen of a command on stderr. */
 export async function openScreen({
   isTty,
-  say,
+  note,
   color,
-}: Pick<CliContext, 'isTty' | 'say' | 'color'>): Promise<Screen> {
-  if (!isTty) return { line: say, live: () => undefined, close: () => undefined };
+}: Pick<CliContext, 'isTty' | 'note' | 'color'>): Promise<Screen> {
+  if (!isTty) return { line: note, live: () => undefined, close: () => undefined };
   const { createLogUpdate } = await import('log-update');
   const region = createLogUpdate(process.stderr);
   let shown = '';
   return {
     line(text) {
       region.clear();
-      say(text);
+      note(text);
       if (shown !== '') region(shown);
     },
     live(text) {

@@ -15,16 +15,17 @@ const ANSWER_CHARACTERS = 1_200;
 export interface StatusView {
   readonly run: RunReading;
   readonly status: RunStatus;
-  /** Of the task queue's workers. */
+  /** The workers of the task queue, as text. */
   readonly worker: string;
-  /** Page of the run in the Temporal UI. */
+  /** The page of the run in the Temporal UI. */
   readonly link: string | null;
+  /** The commands that a person can run now. */
   readonly next: readonly string[];
   /** Unix time in ms. */
   readonly now: number;
 }
 
-/** A run's status as a table for people. */
+/** Formats the status of a run as a table. */
 export function statusLines(view: StatusView, paint: Palette): readonly string[] {
   const { run, status, worker, link, next } = view;
   const living = status.status !== 'done';
@@ -61,9 +62,9 @@ function optional(line: string | null): readonly string[] {
 
 function agentLine({ view }: RunReading, { agent }: RunStatus): string {
   const model = view.state?.config.definition.model;
-  const name = agent === '' ? 'not named by the input' : visible(agent);
+  const name = agent === '' ? 'not named in the input' : visible(agent);
   if (model === undefined) return `${name} (never loaded)`;
-  return `${name}, ${model === 'demo' ? 'demo model (code, no LLM)' : `model ${visible(model)}`}`;
+  return `${name}, ${model === 'demo' ? 'demo model (code, not an LLM)' : `model ${visible(model)}`}`;
 }
 
 function forkLines({ forkedFrom }: RunStatus): readonly string[] {
@@ -77,7 +78,7 @@ function leftLines({ left = [] }: RunStatus): readonly string[] {
 }
 
 function statusWord({ status, reason, outcome }: RunStatus, paint: Palette): string {
-  // A run that lives has the outcome of its last turn.
+  // A living run has the outcome of its last turn.
   if (status !== 'done') {
     const text = status === 'blocked' ? `${status} (${reason})` : status;
     return status === 'working' ? paint.cyan(text) : paint.yellow(text);
@@ -95,8 +96,8 @@ function messageLines({ message }: RunStatus): readonly string[] {
   return message === null ? [] : printable(message).split('\n');
 }
 
-function stepLine({ view }: RunReading, told: RunStatus): string {
-  const { step, turn, limits, status, outcome } = told;
+function stepLine({ view }: RunReading, reading: RunStatus): string {
+  const { step, turn, limits, status, outcome } = reading;
   const cap = limits.turn.steps ?? null;
   const calls = formatCount(view.state?.turn.spent.toolCalls ?? 0, 'call');
   const over = status === 'done' || outcome === null ? '' : ` · ${endText(outcome)}`;
@@ -104,27 +105,27 @@ function stepLine({ view }: RunReading, told: RunStatus): string {
 }
 
 function waitLine({ run, now }: StatusView): string | null {
-  const standing = waitingFor(run.view);
-  if (standing?.type === 'message') return 'for a message';
-  if (standing?.type !== 'time') return null;
-  return `until ${formatDateTime(standing.until)}, for ${formatSpan(standing.until - now)}; a message wakes it`;
+  const waiting = waitingFor(run.view);
+  if (waiting?.type === 'message') return 'for a message';
+  if (waiting?.type !== 'time') return null;
+  return `until ${formatDateTime(waiting.until)}, for ${formatSpan(waiting.until - now)}; a message wakes it`;
 }
 
 function queueLine({ queued }: RunStatus): string | null {
-  return queued === 0 ? null : `${formatCount(queued, 'message')}, each for its turn`;
+  return queued === 0 ? null : `${formatCount(queued, 'message')} waiting for a turn`;
 }
 
 function timeLine({ run, status, now }: StatusView): string {
   const { startTime, closeTime } = run.description;
-  // A later segment's start is not the run's.
-  const begunAt = run.view.state?.startedAt || startTime.getTime();
-  const started = `${formatDateTime(begunAt)}, ${formatAgo(begunAt, now)}`;
+  // The start of a later segment is not the start of the run.
+  const startedAt = run.view.state?.startedAt || startTime.getTime();
+  const started = `${formatDateTime(startedAt)}, ${formatAgo(startedAt, now)}`;
   const segments = status.segments > 1 ? `; in ${formatCount(status.segments, 'segment')}` : '';
   if (closeTime === undefined) return `${started}${segments}`;
-  return `${started}; ended after ${formatDuration(closeTime.getTime() - begunAt)}${segments}`;
+  return `${started}; ended after ${formatDuration(closeTime.getTime() - startedAt)}${segments}`;
 }
 
-/** Messages that were recorded while no worker was there, and that the run has refused since. */
+/** Lists messages that were recorded without a worker and refused by the run later. */
 function refusedLines({ refused = [] }: RunStatus): readonly string[] {
   return columns(
     refused.map(({ id, reason, at }) => [
@@ -135,18 +136,18 @@ function refusedLines({ refused = [] }: RunStatus): readonly string[] {
   );
 }
 
-/** Who did what, as far as they said who they are: nobody has verified it. */
+/** Lists people's decisions. Their names are unverified claims. */
 function decidedLines({ decisions = [] }: RunStatus): readonly string[] {
   return columns(
     decisions.map(({ what, at, by, turn, call, as }) => [
       formatTime(at),
       visible([what, turn, call, as].filter((part) => part !== undefined).join(' ')),
-      by === undefined ? 'by nobody who said who it is' : `by ${visible(by)}`,
+      by === undefined ? 'by an unnamed caller' : `by ${visible(by)}`,
     ]),
   );
 }
 
-/** Failed attempts of model calls. */
+/** Lists failed attempts of model calls. */
 function reportLines(reports: readonly AttemptReport[]): readonly string[] {
   return columns(
     reports.map(({ at, type, status, attempt, waitMs, requestId, message }) => [

@@ -178,9 +178,9 @@ function createWaitLines(paint: Palette, resume: string | null): WaitLines {
       lines.push(paint.yellow(paused ? pausedText(view) : 'resumed'));
       if (paused && resume !== null) lines.push(`Resume it with: ${resume}`);
     }
-    const standing = waitingFor(view);
-    if (standing?.type === 'time' && standing.until !== shownUntil) {
-      shownUntil = standing.until;
+    const waiting = waitingFor(view);
+    if (waiting?.type === 'time' && waiting.until !== shownUntil) {
+      shownUntil = waiting.until;
       lines.push(`waiting until ${formatDateTime(shownUntil)}; a message wakes it`);
     }
     return lines;

@@ -10,19 +10,19 @@ import type { Screen } from './screen.js';
 import type { LiveText } from './live-text.js';
 
 const TICK_MS = 250;
-/** Of a terminal that does not tell. */
-const COLUMNS = 80;
-/** A run that nobody works on is shown nevertheless after this time. */
+/** The width of a terminal that does not report it. */
+const DEFAULT_COLUMNS = 80;
+/** After this time the header is shown even if no worker has loaded the agent. */
 const HEADER_MS = 2_000;
-/** Only what takes so long is worth asking the server about, */
+/** The server is queried for retries only after an activity has run this long. */
 const LONG_MS = 3_000;
-/** and at most so often. */
-const ASK_MS = 1_000;
-/** After so much silence somebody should look whether the worker elsewhere still lives; doubled each time. */
+/** The minimum interval between two such queries. */
+const QUERY_MS = 1_000;
+/** After this time without progress, the worker elsewhere is probed. The time doubles after each probe. */
 const QUIET_MS = 3_000;
 const LONGEST_QUIET_MS = 60_000;
 
-export interface Ticking {
+export interface TickerOptions {
   readonly id: string;
   readonly runId: string;
   readonly hosting: Hosting;
@@ -32,72 +32,72 @@ export interface Ticking {
   readonly giveUp: (error: unknown) => void;
   /** Null before the first event. */
   readonly view: () => Projection | null;
-  /** What is being said at the moment. */
-  readonly writing: Pick<LiveText, 'lines'>;
+  /** The reply in progress. */
+  readonly liveText: Pick<LiveText, 'lines'>;
 }
 
 export interface Ticker {
-  /** Tells that the history has brought something. */
-  heard(): void;
-  /** Shows how things are at this moment. */
+  /** Restarts the wait for a probe, because the history has new events. */
+  onProgress(): void;
+  /** Redraws the live lines. */
   draw(): void;
   stop(): void;
 }
 
-/** What a watcher does while nothing new is recorded: seconds, attempts, and a look at the worker. */
-export function startTicker(context: CliContext, client: Client, ticking: Ticking): Ticker {
-  const { id, hosting, screen, paint, header, giveUp } = ticking;
+/** Updates the screen while nothing new is recorded: elapsed time, attempts, and probes of the worker. */
+export function startTicker(context: CliContext, client: Client, options: TickerOptions): Ticker {
+  const { id, hosting, screen, paint, header, giveUp } = options;
   const startedAt = Date.now();
-  let heardAt = startedAt;
+  let progressAt = startedAt;
   let quietMs = QUIET_MS;
   let attempts: ReadonlyMap<string, Attempt> = new Map();
-  const say = createAttemptLines(screen);
+  const showAttempts = createAttemptLines(screen);
 
   const draw = (): void => {
-    const view = ticking.view();
+    const view = options.view();
     if (Date.now() - startedAt > HEADER_MS) header.show(null, screen);
     if (view !== null && view.ended === null) {
-      const said = ticking.writing.lines(process.stderr.columns || COLUMNS);
-      screen.live([...said, liveLine(view, { now: Date.now(), attempts, paint })].join('\n'));
+      const lines = options.liveText.lines(process.stderr.columns || DEFAULT_COLUMNS);
+      screen.live([...lines, liveLine(view, { now: Date.now(), attempts, paint })].join('\n'));
     }
   };
-  const ask = async (): Promise<void> => {
-    const view = ticking.view();
+  const queryAttempts = async (): Promise<void> => {
+    const view = options.view();
     const oldest = Math.min(...[...(view?.inFlight.values() ?? [])].map(({ at }) => at));
     attempts = Date.now() - oldest > LONG_MS ? await pendingAttempts(client, id) : new Map();
-    if (!context.isTty) say(attempts);
+    if (!context.isTty) showAttempts(attempts);
   };
-  const look = (): void => {
-    if (hosting.isHosting || Date.now() - heardAt < quietMs) return;
-    heardAt = Date.now();
+  const probeWorker = (): void => {
+    if (hosting.isHosting || Date.now() - progressAt < quietMs) return;
+    progressAt = Date.now();
     quietMs = Math.min(2 * quietMs, LONGEST_QUIET_MS);
     hosting.ensure().catch(giveUp);
   };
 
-  const drawing = setInterval(draw, TICK_MS);
-  // A server that does not answer is noticed by who follows the history.
-  const asking = setInterval(() => void ask().catch(() => undefined), ASK_MS);
-  const looking = setInterval(look, ASK_MS);
+  const drawTimer = setInterval(draw, TICK_MS);
+  // The watcher that follows the history reports a server that does not answer.
+  const queryTimer = setInterval(() => void queryAttempts().catch(() => undefined), QUERY_MS);
+  const probeTimer = setInterval(probeWorker, QUERY_MS);
   return {
     draw,
-    heard() {
-      heardAt = Date.now();
+    onProgress() {
+      progressAt = Date.now();
       quietMs = QUIET_MS;
       draw();
     },
     stop() {
-      for (const timer of [drawing, asking, looking]) clearInterval(timer);
+      for (const timer of [drawTimer, queryTimer, probeTimer]) clearInterval(timer);
     },
   };
 }
 
-/** Where no line can be overwritten, each further attempt gets one of its own. */
+/** Shows each further attempt in a line of its own where no line can be overwritten. */
 function createAttemptLines(screen: Screen): (attempts: ReadonlyMap<string, Attempt>) => void {
-  const told = new Map<string, number>();
+  const shown = new Map<string, number>();
   return (attempts) => {
     for (const [activity, attempt] of attempts) {
-      if (attempt.attempt <= (told.get(activity) ?? 1)) continue;
-      told.set(activity, attempt.attempt);
+      if (attempt.attempt <= (shown.get(activity) ?? 1)) continue;
+      shown.set(activity, attempt.attempt);
       screen.line(`… ${attemptText(attempt)}`);
     }
   };

@@ -1,0 +1,30 @@
+import { parseNumber, collectValues } from './option-parsers.js';
+
+/** Options that several commands take, as arguments of commander's `option`. */
+export const ID = [
+  '--id <id>',
+  'workflow id of the new run; default: the agent, the date, and a random suffix',
+] as const;
+export const OPEN = ['--open', 'keep the run open for more messages; see send and close'] as const;
+export const NO_WAIT = [
+  '--no-wait',
+  'exit when the run waits for a person (exit code 3) or is blocked (4)',
+] as const;
+export const UI = [
+  '--ui',
+  'on a terminal: keep the Temporal UI up until a key is pressed',
+] as const;
+export const ATTACH = [
+  '--attach <file|url>',
+  'an image or a PDF, or the URL of an image; may be repeated',
+  collectValues,
+] as const;
+export const LIVE_PORT = [
+  '--live-port <n>',
+  'port of the live stream of replies; default: a free port',
+  parseNumber,
+] as const;
+export const LIVE_HOST = [
+  '--live-host <host>',
+  'address of the live stream; any but 127.0.0.1 needs PERDURE_LIVE_TOKEN',
+] as const;
