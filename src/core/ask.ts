@@ -16,18 +16,18 @@ import { inTurn, type RunState } from './state.js';
 
 const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh', 'attachments', 'by'];
 const MAX_ID_CHARACTERS = 200;
-/** Nothing larger enters the history. */
+/** Limit on a message, because the history records it. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
 const MAX_PINNED_BYTES = 16 * 1024;
-/** Pinned messages are carried from segment to segment. */
-const MAX_PINNED_IN_ALL = 128 * 1024;
+/** Limit on all pinned messages together, because they are passed from segment to segment. */
+const MAX_PINNED_TOTAL_BYTES = 128 * 1024;
 
-/** @returns why what came in is no message that any run could take, or null */
+/** Returns what is wrong with the argument of `ask`, or null. It does not depend on the run's state. */
 export function askProblem(value: unknown): string | null {
-  if (!isObject(value)) return `ask: ${show(value)} is no object; give {"message": "text"}`;
+  if (!isObject(value)) return `ask: expected an object, got ${show(value)}; give {"message": "text"}`;
   const unknown = Object.keys(value).find((key) => !FIELDS.includes(key));
   if (unknown !== undefined) {
-    return `ask.${unknown}: no such field; there are ${FIELDS.join(', ')}`;
+    return `ask.${unknown}: expected one of ${FIELDS.join(', ')}; remove this field`;
   }
   return (
     checkText(value['message']) ??
@@ -41,7 +41,7 @@ export function askProblem(value: unknown): string | null {
   );
 }
 
-/** @returns why this run does not take a message now, or null. A message that is here already is taken. */
+/** Returns why this run refuses a message now, or null. A message that it has already is accepted. */
 export function askRefusal(
   state: RunState,
   ask: Pick<Ask, 'message' | 'mode' | 'refresh' | 'pin' | 'attachments'>,
@@ -49,7 +49,7 @@ export function askRefusal(
 ): string | null {
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
   const steer = ask.mode === 'steer';
-  if (state.ending !== null) return `the run takes no more messages: it is ${state.ending}`;
+  if (state.ending !== null) return `the run accepts no more messages: it is ${state.ending}`;
   if (!state.open && (state.turn.outcome !== null || state.turn.closing !== null)) {
     return 'the run is ending: its turn is over';
   }
@@ -59,8 +59,8 @@ export function askRefusal(
   if (steer && ask.refresh === true && inTurn(state)) {
     return 'refresh: a turn under way keeps its agent; send it without mode "steer"';
   }
-  if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_IN_ALL) {
-    return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay for good; send it without`;
+  if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_TOTAL_BYTES) {
+    return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay pinned; send it without`;
   }
   return inboxProblem(state.inbox, {
     text: ask.message,
@@ -68,7 +68,7 @@ export function askRefusal(
   });
 }
 
-/** What becomes of a message that is taken: its receipt, and the event where it is new. */
+/** Accepts a message. Returns its receipt, and the event, which is null for a message received before. */
 export function acceptMessage(
   state: RunState,
   ask: Ask,
@@ -76,7 +76,7 @@ export function acceptMessage(
 ): { receipt: AskReceipt; event: RunEvent | null } {
   const known = findTurnOfMessage(state.inbox, id);
   if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null };
-  // A closing call is a turn's last word: what comes during it begins the next one.
+  // A turn takes no messages once it closes: they begin the next one.
   const current = inTurn(state) && state.turn.closing === null ? state.turn.number : 0;
   const turn = assignTurn(state.inbox, current, ask.mode ?? 'queue');
   const message = {
@@ -92,8 +92,9 @@ export function acceptMessage(
 }
 
 /**
- * What becomes of a message that came by signal: `message-received` or `message-refused`, null for one
- * that is here already. A signal may hold anything, so this never throws. `at`: Unix time in ms.
+ * Accepts or refuses a message that came by signal. Returns `message-received`, `message-refused`, or
+ * null for a message received before. Never throws, because a signal may hold anything. `at`: Unix time
+ * in ms.
  */
 export function acceptSignal(state: RunState, value: unknown, at: number): RunEvent | null {
   const id = idIn(value);
@@ -104,13 +105,13 @@ export function acceptSignal(state: RunState, value: unknown, at: number): RunEv
   try {
     const problem = askProblem(value);
     if (problem !== null) return refused(problem);
-    if (id === null) return refused('id: missing; a message by signal needs an id of its own');
+    if (id === null) return refused('id: expected an id, which a message by signal needs, got none');
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
     const ask = value as Ask;
     const refusal = askRefusal(state, ask, id);
     return refusal === null ? acceptMessage(state, ask, id).event : refused(refusal);
   } catch {
-    return refused('the message cannot be read');
+    return refused('message: it cannot be read');
   }
 }
 
@@ -121,10 +122,10 @@ function idIn(value: unknown): string | null {
 }
 
 function pinnedBytes({ transcript, inbox }: RunState): number {
-  const said = [...transcript.keptAside, ...transcript.messages];
-  const pinned = said.filter((message) => message.role === 'user' && message.pinned);
-  const coming = inbox.waiting.filter((message) => message.pinned);
-  return [...pinned, ...coming].reduce((sum, message) => sum + carriedBytes(message), 0);
+  const messages = [...transcript.keptAside, ...transcript.messages];
+  const pinned = messages.filter((message) => message.role === 'user' && message.pinned);
+  const waiting = inbox.waiting.filter((message) => message.pinned);
+  return [...pinned, ...waiting].reduce((sum, message) => sum + carriedBytes(message), 0);
 }
 
 function checkId(value: unknown): string | null {
@@ -132,18 +133,19 @@ function checkId(value: unknown): string | null {
   const fits = typeof value === 'string' && value !== '' && value.length <= MAX_ID_CHARACTERS;
   return fits
     ? null
-    : `id: ${show(value)} is no id; give a text of 1 to ${MAX_ID_CHARACTERS} characters`;
+    : `id: expected a string of 1–${MAX_ID_CHARACTERS} characters, got ${show(value)}`;
 }
 
 function checkMode(value: unknown): string | null {
   if (value === undefined || value === 'queue' || value === 'steer') return null;
-  return `mode: ${show(value)} is neither "queue" nor "steer"`;
+  return `mode: expected "queue" or "steer", got ${show(value)}`;
 }
 
 function checkSize(ask: Record<string, unknown>): string | null {
   const bytes = jsonLength(String(ask['message']));
-  const most = ask['pin'] === true ? MAX_PINNED_BYTES : MAX_MESSAGE_BYTES;
-  if (bytes <= most) return null;
-  const which = ask['pin'] === true ? 'a pinned message' : 'a message';
-  return `message: ${bytes} bytes are more than ${which} may have (${most}); put the text into a file and name the file`;
+  const isPinned = ask['pin'] === true;
+  const max = isPinned ? MAX_PINNED_BYTES : MAX_MESSAGE_BYTES;
+  if (bytes <= max) return null;
+  const which = isPinned ? ' of a pinned message' : '';
+  return `message: expected at most ${max} bytes${which}, got ${bytes}; put the text into a file and name the file`;
 }

@@ -3,15 +3,17 @@ import type { Outcome } from './outcome.js';
 import type { RunState, Turn } from './state.js';
 import { append } from './transcript/transcript.js';
 
+/** Returns the state with a changed turn. */
 export function withTurn(state: RunState, change: Partial<Turn>): RunState {
   return { ...state, turn: { ...state.turn, ...change } };
 }
 
+/** Ends the turn under way with this outcome. */
 export function endTurn(state: RunState, outcome: Outcome): RunState {
   return withTurn(state, { outcome });
 }
 
-/** Back to where the transcript stood before the side branch, which is kept for audit. */
+/** Removes the side branch from the prompt. Its messages stay in `pruned`, for audit. */
 export function dropRepairBranch(state: RunState): RunState {
   const { turn, transcript, compaction } = state;
   const { branch } = turn;
@@ -32,11 +34,11 @@ export function dropRepairBranch(state: RunState): RunState {
   };
 }
 
-/** Appends a message at the place where the run stands. */
-export function appendMessage(state: RunState, at: number, said: PromptMessage): RunState {
+/** Appends a message to the transcript, numbered by the current turn and step. */
+export function appendMessage(state: RunState, at: number, prompt: PromptMessage): RunState {
   const { turn, transcript, compaction } = state;
   const place = { n: transcript.next, turn: turn.number, step: turn.spent.steps, at };
-  const message: Message = { ...place, ...said };
+  const message: Message = { ...place, ...prompt };
   const longer = append(transcript, message);
   const promptTokens = compaction.promptTokens + longer.tokens - transcript.tokens;
   return {

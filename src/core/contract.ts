@@ -94,7 +94,7 @@ export interface RunToolInput {
   readonly accepted?: string;
   /** Why the run is blocked, if this is a probe. */
   readonly blocked?: ToolBlock;
-  /** For a `once` tool: an earlier activity may have executed this call. */
+  /** For a `once` tool: an earlier run for the same call may have executed it. */
   readonly again?: true;
   /** The activity only checks whether its worker could execute the call. */
   readonly find?: true;

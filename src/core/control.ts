@@ -3,21 +3,21 @@ import type { LimitSet, Limits } from './definition/definition.js';
 import type { PersonEvent, SegmentEvent } from './events.js';
 import { beginWithFork } from './input/fork.js';
 import { withDecision } from './decisions.js';
-import { addMessage, refuse } from './inbox.js';
+import { addMessage, addRefusal } from './inbox.js';
 import { freshTurn, nothingSpent, type Ending, type RunConfig, type RunState } from './state.js';
 import { emptyTranscript, fixedTokens } from './transcript/transcript.js';
 
-/** What people say and decide, and the run's life beyond its turns. */
+/** Applies the events outside a turn: messages, decisions, and changes of the run as a whole. */
 export function applyControlEvent(state: RunState, event: PersonEvent | SegmentEvent): RunState {
   switch (event.type) {
     case 'message-received':
       return { ...state, inbox: addMessage(state.inbox, event.message) };
     case 'message-refused':
-      return { ...state, inbox: refuse(state.inbox, event.refused) };
+      return { ...state, inbox: addRefusal(state.inbox, event.refused) };
     case 'decided':
       return { ...state, decisions: withDecision(state.decisions, event.decision) };
     case 'ending':
-      return { ...state, ending: graver(state.ending, event.by) };
+      return { ...state, ending: strongerEnding(state.ending, event.by) };
     case 'paused':
       return { ...state, paused: event.paused };
     case 'limits-set':
@@ -27,25 +27,26 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
       return { ...state, accepted };
     }
     case 'agent-loaded':
-      return loaded(state, event.config);
+      return withAgent(state, event.config);
     case 'forked':
       return beginWithFork(state, event);
     case 'agent-refreshed':
-      return refreshed(state, event.config);
-    case 'messages-kept':
+      return withNewestAgent(state, event.config);
+    case 'messages-archived':
       return applyStoredMessages(state, event);
     case 'segment-begun':
       return beginSegment(state);
   }
 }
 
-const GRAVITY: readonly (Ending | null)[] = [null, 'closed', 'wallMs', 'cancelled'];
+/** From the weakest to the strongest. */
+const STRENGTH: readonly (Ending | null)[] = [null, 'closed', 'wallMs', 'cancelled'];
 
-function graver(before: Ending | null, by: Ending): Ending | null {
-  return GRAVITY.indexOf(by) > GRAVITY.indexOf(before) ? by : before;
+function strongerEnding(before: Ending | null, by: Ending): Ending | null {
+  return STRENGTH.indexOf(by) > STRENGTH.indexOf(before) ? by : before;
 }
 
-/** Named limits are replaced, the others stay; a person who watches the run may also raise them. */
+/** Replaces the limits that are given; the others stay. A person may also raise a limit. */
 function withLimits(state: RunState, { run, ...turn }: Limits): RunState {
   const { limits } = state.config;
   const merged = { turn: merge(limits.turn, turn), run: merge(limits.run, run ?? {}) };
@@ -56,8 +57,8 @@ function merge(before: LimitSet, set: LimitSet): LimitSet {
   return { ...before, ...set };
 }
 
-/** Nothing has been said or spent yet; what people have sent meanwhile waits on. */
-function loaded(state: RunState, config: RunConfig): RunState {
+/** Sets the agent of a run that has not begun. Messages that have arrived meanwhile stay in the inbox. */
+function withAgent(state: RunState, config: RunConfig): RunState {
   const transcript = emptyTranscript(config.definition);
   return {
     ...state,
@@ -69,9 +70,9 @@ function loaded(state: RunState, config: RunConfig): RunState {
   };
 }
 
-/** The agent as it is now; what was said, spent and set by people stays. */
-function refreshed(state: RunState, config: RunConfig | null): RunState {
-  // All of the turn: a message that was steered to the first one may be the one that asked for it.
+/** Replaces the agent's definition. Messages, costs, and limits set by people stay. */
+function withNewestAgent(state: RunState, config: RunConfig | null): RunState {
+  // Of all messages of the turn: one that joined the first may have asked for the refresh.
   const [first] = state.inbox.waiting;
   const waiting = state.inbox.waiting.map((message) => {
     const { refresh: _, ...asked } = message;
@@ -91,7 +92,7 @@ function refreshed(state: RunState, config: RunConfig | null): RunState {
   };
 }
 
-/** Another model may understand what the one before refused. */
+/** The new model may accept parameters that the previous one refused. */
 function withoutDropped(state: RunState): RunState {
   const { dropped: _, ...rest } = state;
   return rest;

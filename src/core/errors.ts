@@ -47,7 +47,21 @@ type ErrorClass<T extends PerdureError> = (abstract new (...given: never[]) => T
   readonly code?: PerdureErrorCode;
 };
 
-/** The base class of the errors that perdure's functions document. */
+/**
+ * The base class of the errors that perdure's functions document.
+ *
+ * @example
+ * ```ts
+ * import { createClient, PerdureError } from 'perdure';
+ *
+ * try {
+ *   await createClient();
+ * } catch (error) {
+ *   if (!PerdureError.isInstance(error)) throw error;
+ *   console.error(error.code, error.message);
+ * }
+ * ```
+ */
 export abstract class PerdureError extends Error {
   /** Stable across releases, unlike the message. */
   abstract readonly code: PerdureErrorCode;
@@ -151,7 +165,23 @@ interface NotDeliveredOptions extends ErrorOptions {
   readonly messageId?: string | undefined;
 }
 
-/** No answer came to a message or a decision. The message of the error says why. */
+/**
+ * No answer came to a message or a decision. The message of the error says why.
+ *
+ * @example
+ * ```ts
+ * import { createClient, NotDeliveredError } from 'perdure';
+ *
+ * await using client = await createClient();
+ * try {
+ *   await client.ask('desk-1', 'Is my order sent?');
+ * } catch (error) {
+ *   if (!NotDeliveredError.isInstance(error) || error.messageId === null) throw error;
+ *   // The same id makes it the same message, also if the first one arrives after all.
+ *   await client.ask('desk-1', { message: 'Is my order sent?', id: error.messageId });
+ * }
+ * ```
+ */
 export class NotDeliveredError extends PerdureError {
   static readonly code = 'not_delivered';
   override readonly name = 'NotDeliveredError';

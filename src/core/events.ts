@@ -68,7 +68,7 @@ export type SegmentEvent =
   /** Null: it could not be had, the run goes on with the one it has. */
   | { readonly type: 'agent-refreshed'; readonly config: RunConfig | null }
   | {
-      readonly type: 'messages-kept';
+      readonly type: 'messages-archived';
       /** Messages before this one are in the archive now. */
       readonly archived: number;
       /** The oldest `count` messages in memory lie in this blob now. */

@@ -1,86 +1,91 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Attachment } from './transcript/messages.js';
 
-/** A message on its way into the run, with the turn that it belongs to. */
+/** A message that waits in the inbox, with the turn that it belongs to. */
 export interface Incoming {
   readonly id: string;
   readonly text: string;
   readonly attachments?: readonly Attachment[];
-  /** The turn that it begins or joins; told to the sender at once, and never changed. */
+  /** The turn that the message begins or joins. The sender gets it at once, and it never changes. */
   readonly turn: number;
   readonly pinned?: true;
-  /** Before its turn begins, the run takes the agent as its workers have it now. */
+  /** Before its turn begins, the run loads the agent's newest definition. */
   readonly refresh?: true;
   /** Who sent it: a claim of the sender, recorded and not verified. */
   readonly by?: string;
 }
 
-/** A message that came by signal and was refused: a signal is recorded before anything is checked. */
+/** A message that came by signal and was refused: the server records a signal before it is checked. */
 export interface RefusedMessage {
-  /** Its id; null where it had none that could be read. */
+  /** The message's id; null if it had none that could be read. */
   readonly id: string | null;
   readonly reason: string;
   /** Unix time in ms. */
   readonly at: number;
 }
 
-/** Messages that wait, and which have been taken. Carried through all segments. */
+/** The messages that wait, and the ids of those that were received. It is passed from segment to segment. */
 export interface Inbox {
   readonly waiting: readonly Incoming[];
-  /** Id → turn of the newest messages, oldest first: the same id again is the same message. */
+  /** Id and turn of the newest messages, oldest first: the same id again is the same message. */
   readonly seen: readonly (readonly [id: string, turn: number])[];
-  /** The last turn that a message was given. */
+  /** The highest turn that a message belongs to. */
   readonly lastTurn: number;
-  /** Messages taken in all; absent: none. */
+  /** Number of messages received; absent if none. */
   readonly count?: number;
-  /** The newest messages that came by signal and were refused, oldest first; absent: none. */
+  /** The newest messages that came by signal and were refused, oldest first; absent if none. */
   readonly refused?: readonly RefusedMessage[];
 }
 
-/** How a message that comes during a turn is taken. */
+/** What becomes of a message that arrives during a turn: see `Ask.mode`. */
 export type AskMode = 'queue' | 'steer';
 
-/** What `ask` takes. */
+/** The argument of the update `ask`: a message for the run. */
 export interface Ask {
   readonly message: string;
-  /** Images and files, by address or as they lie in the blob store: base64 text. */
+  /** Images and files, by URL or as base64 text in the blob store. */
   readonly attachments?: readonly Attachment[];
-  /** The sender's own id of the message, so that sending it again does no harm. */
+  /** The sender's id of the message, which makes sending it again idempotent; 1 to 200 characters. */
   readonly id?: string;
-  /** `queue` (default): a turn of its own, in its turn; `steer`: joins the turn under way before its next model call. */
+  /**
+   * `queue` (default): the message gets a turn of its own, after those before it. `steer`: it joins the
+   * turn under way before its next model call.
+   */
   readonly mode?: AskMode;
-  /** Stays word for word when older messages are summarized. */
+  /** The message stays word for word when older messages are summarized. */
   readonly pin?: boolean;
-  /** Take the agent's newest definition first; only for a message that begins a turn. */
+  /** The run loads the agent's newest definition first; only for a message that begins a turn. */
   readonly refresh?: boolean;
-  /** Who sends it: a claim, recorded with the message and not verified; 1 to 200 characters. */
+  /** Who sends the message: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
 }
 
+/** The answer of the update `ask`. */
 export interface AskReceipt {
+  /** The turn that the message begins or joins. */
   readonly turn: number;
-  /** The message was here before, under the same id. */
+  /** The run had received a message with the same id before. */
   readonly duplicate?: true;
 }
 
-/** Ids remembered; a repeat that comes after so many other messages counts as new. */
+/** Message ids that the run remembers. A repeat after so many other messages counts as new. */
 export const REMEMBERED_IDS = 1_000;
-/** Refused messages remembered, the newest. */
+/** Refused messages that the run remembers. */
 export const REMEMBERED_REFUSALS = 20;
 const MAX_REASON_CHARACTERS = 300;
-/** What may wait at once: it is carried into the next segment as a whole. */
+/** What may wait at once: all of it is passed to the next segment. */
 export const MAX_WAITING = { messages: 500, bytes: 512 * 1024 } as const;
 
 export function emptyInbox(): Inbox {
   return { waiting: [], seen: [], lastTurn: 0 };
 }
 
-/** The turn of a message that is here already. */
+/** Returns the turn of a message that was received before; null for a new one. */
 export function findTurnOfMessage(inbox: Inbox, id: string): number | null {
   return inbox.seen.find(([seen]) => seen === id)?.[1] ?? null;
 }
 
-/** The turn that a new message would get. `current`: the turn under way, 0 for none. */
+/** Returns the turn that a new message gets. `current`: the turn under way, 0 for none. */
 export function assignTurn(inbox: Inbox, current: number, mode: AskMode): number {
   if (mode === 'steer') {
     if (current > 0) return current;
@@ -90,6 +95,7 @@ export function assignTurn(inbox: Inbox, current: number, mode: AskMode): number
   return inbox.lastTurn + 1;
 }
 
+/** Returns the inbox with one more message. */
 export function addMessage(inbox: Inbox, message: Incoming): Inbox {
   return {
     ...inbox,
@@ -100,25 +106,25 @@ export function addMessage(inbox: Inbox, message: Incoming): Inbox {
   };
 }
 
-/** The inbox with one more refusal on record; the oldest leave it. */
-export function refuse(inbox: Inbox, { id, reason, at }: RefusedMessage): Inbox {
+/** Returns the inbox with one more refusal; the oldest are dropped. */
+export function addRefusal(inbox: Inbox, { id, reason, at }: RefusedMessage): Inbox {
   const refused = { id, reason: reason.slice(0, MAX_REASON_CHARACTERS), at };
   return { ...inbox, refused: [...(inbox.refused ?? []), refused].slice(-REMEMBERED_REFUSALS) };
 }
 
-/** Takes out what belongs to a turn, in the order in which it came. */
-export function take(inbox: Inbox, turn: number): { taken: readonly Incoming[]; inbox: Inbox } {
+/** Removes the messages that belong to a turn, and returns them in the order of their arrival. */
+export function takeMessages(inbox: Inbox, turn: number): { taken: readonly Incoming[]; inbox: Inbox } {
   const taken = inbox.waiting.filter((message) => message.turn === turn);
   const waiting = inbox.waiting.filter((message) => message.turn !== turn);
   return { taken, inbox: { ...inbox, waiting } };
 }
 
-/** Whether something waits for this turn. */
+/** Whether a message waits for this turn. */
 export function hasMessagesFor(inbox: Inbox, turn: number): boolean {
   return inbox.waiting.some((message) => message.turn === turn);
 }
 
-/** @returns why a further message cannot be taken now, or null */
+/** Returns why the inbox does not accept a further message now, or null. */
 export function inboxProblem(
   inbox: Inbox,
   coming: Pick<Incoming, 'text' | 'attachments'>,
@@ -129,10 +135,10 @@ export function inboxProblem(
     const bytes = waiting.reduce((sum, message) => sum + waitingBytes(message), 0);
     if (bytes + carriedBytes(coming) <= MAX_WAITING.bytes) return null;
   }
-  return `${waiting.length} messages wait already; send it again when the run has taken some`;
+  return `${waiting.length} messages wait already; send it again later`;
 }
 
-/** A flood of signals asks for the size of what waits once for each of them, so it is counted once. */
+/** Sizes of waiting messages. Each signal needs the sum, so a flood of signals would count them often. */
 const sizes = new WeakMap<Incoming, number>();
 
 function waitingBytes(message: Incoming): number {
@@ -143,7 +149,7 @@ function waitingBytes(message: Incoming): number {
   return bytes;
 }
 
-/** Bytes of what somebody said, as it is carried from segment to segment. */
+/** Returns the bytes of a message as it is passed from segment to segment. */
 export function carriedBytes({
   text,
   attachments,
@@ -152,11 +158,12 @@ export function carriedBytes({
   return jsonLength(text) + attached;
 }
 
-/** Bytes of a text as it is carried: a control character takes six. */
+/** Returns the bytes of a text in JSON, without quotes: a control character has six. */
 export function jsonLength(text: string): number {
   return byteLength(JSON.stringify(text)) - 2;
 }
 
+/** Returns the bytes of a text in UTF-8. */
 export function byteLength(text: string): number {
   return utf8ToBytes(text).length;
 }

@@ -11,20 +11,20 @@ import type { ToolCall } from './transcript/messages.js';
 import type { Outcome, StopReason } from './outcome.js';
 import { inTurn, type Batch, type RunState } from './state.js';
 
-/** What has to be done next. */
+/** What the loop has to do next. */
 export type Action =
   | {
       readonly type: 'call-model';
       readonly closing: boolean;
-      /** Output tokens that a budget still pays for; null when none binds. */
+      /** Output tokens that the budget still allows; null if there is no budget. */
       readonly maxOutputTokens: number | null;
     }
-  /** Documents for the turn are to be found; the newest `asked` messages say what it is about. */
+  /** Retrieve documents for the turn; the newest `asked` messages are what it is about. */
   | { readonly type: 'retrieve'; readonly asked: number }
   | { readonly type: 'run-calls'; readonly calls: readonly ToolCall[] }
-  /** Nothing but waits is left of a batch; the first is over at `until`, Unix time in ms. */
+  /** Only waits are left of a batch; the first one ends at `until`, Unix time in ms. */
   | { readonly type: 'await-time'; readonly until: number }
-  /** The messages before `cut` in the prompt shall be summarized. */
+  /** Summarize the messages before the place `cut` in the prompt. */
   | { readonly type: 'compact'; readonly cut: number; readonly maxOutputTokens: number | null }
   | { readonly type: 'join-messages' }
   | { readonly type: 'begin-closing'; readonly reason: StopReason }
@@ -38,10 +38,10 @@ export type Action =
   | { readonly type: 'continue-as-new' }
   | { readonly type: 'finish'; readonly outcome: Outcome };
 
-/** Of the results of a batch that a new segment takes over, in characters of JSON. */
-const MOST_CARRIED_RESULTS = 512 * 1024;
+/** Characters of JSON that the results of an open batch may have to be passed to a new segment. */
+const MAX_CARRIED_RESULTS = 512 * 1024;
 
-/** A segment that is never full: for readers of a history, who follow where it leads. */
+/** The facts of a segment that is never full, for a projection, which follows the recorded history. */
 export const NEVER_FULL: SegmentFacts = {
   historyBytes: 0,
   historyEvents: 0,
@@ -49,7 +49,7 @@ export const NEVER_FULL: SegmentFacts = {
   postponed: true,
 };
 
-/** The one decision of the loop. Pure. */
+/** Returns the next action of a run. All decisions of the loop are made here. Pure. */
 export function nextAction(state: RunState, segment: SegmentFacts = NEVER_FULL): Action {
   return inTurn(state) ? withinTurn(state, segment) : betweenTurns(state, segment);
 }
@@ -74,7 +74,7 @@ function withinTurn(state: RunState, segment: SegmentFacts): Action {
     if (cut !== null) return { type: 'compact', cut, maxOutputTokens };
     return { type: 'call-model', closing: false, maxOutputTokens };
   }
-  // Nothing was done in this turn that a closing call could tell of: the run's own steps are used up.
+  // The run's steps were used up before this turn did anything that a closing call could report.
   if (turn.spent.steps === 0 && reason === 'steps') return { type: 'end-at-limit', reason };
   const affordable = reserve(state, estimateTokens(CLOSING_INSTRUCTION)).refusedBy === null;
   if (state.config.definition.onLimit === 'answer' && affordable)
@@ -88,26 +88,26 @@ function withinBatch(
 ): Action {
   const open = openCalls(state, batch);
   const sequential = state.config.definition.toolCalls === 'sequential';
-  // What a person has to look at stands alone: nothing else is done meanwhile.
-  const doubtful = open.find(({ safety }) => safety !== undefined);
+  // A call that a person has to check runs alone: no other call is executed meanwhile.
+  const unchecked = open.find(({ safety }) => safety !== undefined);
   const next = sequential ? open.slice(0, 1) : open;
-  const wanted = doubtful === undefined ? next : [doubtful];
-  const waits = openWaits(state, batch, wanted);
-  // Nothing is in flight, so a new segment can take the batch over as it is.
-  const leaves = segmentFull(state, segment) && isLight(batch);
-  if (waits.length < wanted.length) {
-    if (leaves && (state.paused || segment.allBlocked)) return { type: 'continue-as-new' };
+  const due = unchecked === undefined ? next : [unchecked];
+  const waits = openWaits(state, batch, due);
+  // Nothing is in flight, so a new segment can continue the batch as it is.
+  const canLeave = segmentFull(state, segment) && isSmall(batch);
+  if (waits.length < due.length) {
+    if (canLeave && (state.paused || segment.allBlocked)) return { type: 'continue-as-new' };
     if (state.paused) return { type: 'await-resume' };
     const waiting = new Set(waits.map(({ call }) => call.id));
-    return { type: 'run-calls', calls: wanted.filter(({ id }) => !waiting.has(id)) };
+    return { type: 'run-calls', calls: due.filter(({ id }) => !waiting.has(id)) };
   }
-  if (leaves) return { type: 'continue-as-new' };
+  if (canLeave) return { type: 'continue-as-new' };
   return { type: 'await-time', until: Math.min(...waits.map(({ until }) => until)) };
 }
 
-/** Results are carried by value until their batch is complete. */
-function isLight({ results }: Batch): boolean {
-  return JSON.stringify(results).length <= MOST_CARRIED_RESULTS;
+/** Results are passed by value until their batch is complete, so they have to be small. */
+function isSmall({ results }: Batch): boolean {
+  return JSON.stringify(results).length <= MAX_CARRIED_RESULTS;
 }
 
 function betweenTurns(state: RunState, segment: SegmentFacts): Action {
@@ -117,7 +117,7 @@ function betweenTurns(state: RunState, segment: SegmentFacts): Action {
   if (outcome !== null && !turn.recorded) return { type: 'record-turn', outcome };
   if (outcome !== null && !open) return { type: 'finish', outcome };
   if (ending === 'cancelled') {
-    // A task's message is heard before it ends, so that its transcript says what was asked.
+    // A task run takes its message before it ends, so that the transcript has it.
     if (!open && first !== undefined) return { type: 'begin-turn' };
     return { type: 'finish', outcome: runCancelled(state) };
   }

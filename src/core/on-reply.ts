@@ -11,12 +11,12 @@ import { addReply } from './spend.js';
 import type { RunState } from './state.js';
 import { repairText } from './text/repair-text.js';
 
-/** A deciding call came back: an answer, or calls to execute. */
+/** Applies the reply of a deciding call: an answer, or calls to execute. */
 export function onReply(state: RunState, event: { reply: RecordedReply; at: number }): RunState {
   const { reply } = event;
   const clippedBy = reply.finish === 'length' ? reserve(state).clippedBy : null;
   const asking = (reply.calls ?? []).length > 0;
-  // A repair is no step of its own: it is bounded by its attempts.
+  // A repair is not a step: the number of attempts bounds it.
   const deciding = asking || !state.turn.branch;
   const paid = addReply(state, { reply, deciding });
   const counted = asking ? dropRepairBranch(paid) : paid;
@@ -41,12 +41,12 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
     return completeBatch(opened, event.at);
   }
   if (clippedBy !== null) return said;
-  // Somebody has said something meanwhile; the turn is over when that is answered too.
+  // A message has joined the turn meanwhile, so the turn ends when that is answered too.
   if (reply.finish === 'stop' && hasMessagesFor(said.inbox, said.turn.number)) return said;
   return endTurn(said, answerEnd(said, reply));
 }
 
-/** What is to be judged by the agent's contract: an answer that would end the turn. */
+/** Returns an answer that would end the turn and that has a contract to fit; null for any other reply. */
 function answerToValidate(
   state: RunState,
   { reply, clippedBy }: { reply: RecordedReply; clippedBy: unknown },
@@ -83,7 +83,7 @@ function answerEnd(state: RunState, reply: RecordedReply) {
 
 function plainTextHint(model: string): string {
   return (
-    `model "${model}" answered in text where a call was wanted; set toolChoice "required", or ` +
+    `model "${model}" answered in text instead of calling a tool; set toolChoice "required", or ` +
     'decide "schema" where its server ignores that (Ollama, llama.cpp)'
   );
 }
@@ -93,7 +93,7 @@ const truncatedHint =
 const filteredHint = "the provider's content filter withheld the reply";
 const refusedHint = 'the model refused to answer';
 
-/** The closing call came back; calls in it are not executed, whatever the model says. */
+/** Applies the reply of the closing call. Tool calls in it are never executed. */
 export function onClosingReply(
   state: RunState,
   event: { reply: RecordedReply; at: number },
@@ -109,18 +109,18 @@ export function onClosingReply(
   return endTurn(said, { ...stopped(said, reason, text), ...(blob && { blob }), ...output });
 }
 
-/** Answers in all that a turn may give, where its agent does not say. */
-const ATTEMPTS = 10;
+/** Default number of answers that a turn may give before it ends. */
+const DEFAULT_ATTEMPTS = 10;
 
 /**
- * An answer under contract: it ends the turn when it keeps to it. Else it opens, or goes on with, a
- * side branch in which the model is told what is wrong, as often as `attempts` allows.
+ * Applies an answer that has to fit a contract. One that fits ends the turn. Any other opens or extends
+ * a side branch, in which the model reads what is wrong, as often as `attempts` allows.
  */
 function validateAnswer(
   state: RunState,
   { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
 ): RunState {
-  const { attempts = ATTEMPTS } = state.config.definition;
+  const { attempts = DEFAULT_ATTEMPTS } = state.config.definition;
   const refused = (state.turn.refusedAnswers ?? 0) + (parsed.ok ? 0 : 1);
   const counted = withTurn(state, { refusedAnswers: refused });
   if (parsed.ok || refused >= attempts) return accept(counted, { reply, parsed, at });
@@ -139,7 +139,7 @@ function openBranch(state: RunState): RunState {
   return withTurn(state, { branch });
 }
 
-/** The last answer becomes part of the transcript; the side branch before it does not. */
+/** Ends the turn with this answer. The answer joins the transcript, the side branch before it does not. */
 function accept(
   state: RunState,
   { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
@@ -152,6 +152,6 @@ function accept(
     const outcome = completed(said, { ...answer, output: parsed.output });
     return endTurn(said, { ...outcome, issues: [parsed.problem] });
   }
-  const message = `no answer kept to the contract: ${parsed.problem}`;
+  const message = `no answer fits the agent's output: ${parsed.problem}`;
   return endTurn(said, failed(said, { reason: 'invalid_output', message, answer: text }));
 }

@@ -21,9 +21,9 @@ import {
   type EndedTurn,
   type RunState,
 } from './state.js';
-import { take } from './inbox.js';
+import { takeMessages } from './inbox.js';
 
-/** The next state of a run. Pure: equal states and events give equal states, on every machine. */
+/** Returns the next state of a run. Pure: equal states and events give equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
   switch (event.type) {
     case 'turn-begun':
@@ -45,7 +45,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
     case 'time-passed':
       return timePassed(state, event.at);
     case 'interrupted':
-      return inTurn(state) ? interrupted(state, event) : state;
+      return inTurn(state) ? interruptTurn(state, event) : state;
     case 'closing-begun':
       return appendMessage(withTurn(dropRepairBranch(state), { closing: event.reason }), event.at, {
         role: 'user',
@@ -68,16 +68,16 @@ function beginTurn(state: RunState, at: number): RunState {
   return joinMessages({ ...state, turn: freshTurn(number, state.config.price, at) }, at);
 }
 
-/** What joined too late for another model call is not lost: the next turn reads it. */
+/** Messages that joined after the last model call are not lost: the next turn reads them. */
 function recordTurn(state: RunState, at: number): RunState {
   const { outcome, number: turn } = state.turn;
   const joined = joinMessages(withTurn(state, { recorded: true }), at);
   if (outcome === null) return joined;
-  return { ...joined, recent: newest([...state.recent, { turn, outcome }]) };
+  return { ...joined, recent: newestTurns([...state.recent, { turn, outcome }]) };
 }
 
-/** As many as are remembered, and together not more than a message may be. */
-function newest(turns: readonly EndedTurn[]): readonly EndedTurn[] {
+/** The newest turns that fit the limits on their number and on their size. */
+function newestTurns(turns: readonly EndedTurn[]): readonly EndedTurn[] {
   let characters = 0;
   const from = turns.findLastIndex(({ outcome }) => {
     characters += JSON.stringify(outcome).length;
@@ -90,7 +90,7 @@ function modelFailed(state: RunState, event: { reason: FailReason; message: stri
   const { closing } = state.turn;
   if (closing !== null)
     return endTurn(state, stopped(state, closing, composeAnswer(state, closing)));
-  // A repair has outgrown the model's window: it begins anew, with the attempts that are left.
+  // The repair is longer than the model's window: it starts again, with the attempts that are left.
   if (event.reason === 'context_too_long' && state.turn.branch) return dropRepairBranch(state);
   if (event.reason === 'context_too_long' && canCompact(state)) {
     return { ...state, compaction: { ...state.compaction, wanted: true } };
@@ -104,7 +104,7 @@ function timePassed(state: RunState, at: number): RunState {
   return completeBatch(results.reduce(takeResult, woken), at);
 }
 
-/** Records and counts one result. A call that has one already keeps it. */
+/** Records and counts one result. A call keeps the first result that it gets. */
 function takeResult(state: RunState, result: CallResult): RunState {
   const { batch } = state.turn;
   if (batch === null || !isOpen(batch, result.id)) return state;
@@ -117,16 +117,16 @@ function isOpen({ calls, results }: Batch, id: string): boolean {
   return index !== -1 && results[index] === null;
 }
 
-/** Work in flight was broken off: every open call gets a result that says so. */
-function interrupted(state: RunState, event: { by: Interruption; at: number }): RunState {
-  const cancelling = event.by !== 'wallMs';
-  const why = cancelling ? 'cancelled by a person' : 'broken off: the time limit was reached';
-  const told = closeBatch(dropRepairBranch(state), event.at, (call) =>
+/** Gives every open call a result that says why the work was interrupted. */
+function interruptTurn(state: RunState, event: { by: Interruption; at: number }): RunState {
+  const isCancel = event.by !== 'wallMs';
+  const why = isCancel ? 'cancelled by a person' : 'broken off: the time limit was reached';
+  const closed = closeBatch(dropRepairBranch(state), event.at, (call) =>
     refusal(call.id, { type: 'cancelled', message: why }),
   );
-  if (cancelling) return endTurn(told, cancelled(told));
-  if (told.turn.closing === null) return withTurn(told, { deadlineReached: true });
-  return endTurn(told, stopped(told, told.turn.closing, composeAnswer(told, told.turn.closing)));
+  if (isCancel) return endTurn(closed, cancelled(closed));
+  if (closed.turn.closing === null) return withTurn(closed, { deadlineReached: true });
+  return endTurn(closed, stopped(closed, closed.turn.closing, composeAnswer(closed, closed.turn.closing)));
 }
 
 function limitEnded(state: RunState, reason: StopReason): RunState {
@@ -137,9 +137,9 @@ function limitEnded(state: RunState, reason: StopReason): RunState {
   return endTurn(state, { ...failed(state, { reason: 'limit', message }), limit: reason });
 }
 
-/** What was said to the turn under way becomes part of the transcript, in the order in which it came. */
+/** Moves the messages for the turn under way into the transcript, in the order of their arrival. */
 function joinMessages(state: RunState, at: number): RunState {
-  const { taken, inbox } = take(state.inbox, state.turn.number);
+  const { taken, inbox } = takeMessages(state.inbox, state.turn.number);
   if (taken.length === 0) return state;
   return taken.reduce<RunState>(
     (next, { id, text, pinned, attachments, by }) =>

@@ -2,42 +2,42 @@ import type { Json } from './json.js';
 import type { AskedCall, BlobRef, ProviderItems } from './transcript/messages.js';
 import type { AttemptReport } from './report.js';
 
-/** Tokens of one model call as recorded. */
+/** Tokens of one model call, as recorded. */
 export interface ReplyUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
-  /** A part of `outputTokens`; absent where the provider told of none. */
+  /** A part of `outputTokens`; absent if the provider reported none. */
   readonly reasoningTokens?: number;
-  /** The provider said nothing; counted from the texts. */
+  /** The provider reported no usage, so the counts are estimated from the texts. */
   readonly estimated?: true;
 }
 
-/** What an agent's `output` made of an answer; `problem` is for the model: where, what, and what would be right. */
+/** An answer read under the agent's `output`. `problem` tells the model where and what is wrong, and the fix. */
 export type ParsedAnswer =
   | { readonly ok: true; readonly output: Json }
-  /** `output`: what could be read, though it does not keep to the contract. */
+  /** `output`: the part of the answer that could be read. */
   | { readonly ok: false; readonly problem: string; readonly output?: Json };
 
-/** A model's reply as the history records it: the one place where this message is kept. */
+/** A model's reply, as the history records it. No other event has this message. */
 export interface RecordedReply {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly AskedCall[];
   readonly provider?: ProviderItems;
-  /** What the agent's `output` made of the text; absent where it has none, or there is no answer. */
+  /** The text read under the agent's `output`; absent if the agent has none, or if this is not an answer. */
   readonly parsed?: ParsedAnswer;
   readonly finish: 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
   readonly usage: ReplyUsage;
   readonly requestId?: string;
-  /** What the server refused in this call, and is left out of the next ones. */
+  /** Parameters that the server refused in this call; the next calls leave them out. */
   readonly dropped?: readonly string[];
-  /** The attempts that failed before this one; absent when there were none. */
+  /** The failed attempts before this one; absent if there were none. */
   readonly reports?: readonly AttemptReport[];
 }
 
-/** The message that a reply becomes, its calls apart. */
+/** Returns the assistant message of a reply, without its calls. */
 export function toAssistantMessage({ text, blob, provider }: RecordedReply) {
-  const kept = { ...(blob && { blob }), ...(provider && { provider }) };
-  return { role: 'assistant', text, ...kept } as const;
+  const extra = { ...(blob && { blob }), ...(provider && { provider }) };
+  return { role: 'assistant', text, ...extra } as const;
 }

@@ -8,91 +8,92 @@ import type { AttemptReport } from './report.js';
 import type { Transcript } from './transcript/transcript.js';
 import { emptyTranscript } from './transcript/transcript.js';
 
-/** What has been used, of a turn or of a run. */
+/** What a turn or a run has used. */
 export interface Spent {
   readonly steps: number;
   readonly toolCalls: number;
   readonly usage: Usage;
 }
 
-/** The calls of one model message, with the results that are known so far in call order. */
+/** The calls of one model message, and the results so far, in call order. */
 export interface Batch {
   readonly step: number;
-  /** When the model asked for them, Unix time in ms; a wait for a duration counts from here. */
+  /** When the model asked for the calls, Unix time in ms; a wait for a duration starts here. */
   readonly at: number;
   readonly calls: readonly ToolCall[];
   readonly results: readonly (CallResult | null)[];
 }
 
-/** `digest`: over the call's signature and its result. */
+/** A read that returned the same result several times. `digest` covers the call and its result. */
 export interface SameRead {
   readonly digest: string;
   readonly step: number;
   readonly count: number;
 }
 
+/** The turn under way, or the last one. */
 export interface Turn {
-  /** From 1; 0 before the first. */
+  /** From 1; 0 before the first turn. */
   readonly number: number;
   /** Unix time in ms. */
   readonly startedAt: number;
   readonly spent: Spent;
   readonly batch: Batch | null;
   /**
-   * The newest `keyed` and `once` calls that succeeded in this turn, as short signature and call id with a space
-   * between. A list, for a long turn adds to it at every step, and an object would be copied key by key.
+   * The newest `keyed` and `once` calls that succeeded in this turn: short signature, a space, call id.
+   * A list, because a long turn adds to it at every step, and an object would be copied key by key.
    */
   readonly succeeded: readonly string[];
-  /** The latest read, and in how many steps in a row it came back the same. */
+  /** The latest read, and in how many steps in a row it returned the same result. */
   readonly sameRead: SameRead | null;
-  /** Of the run's messages, how many had come when one of them last woke a wait. */
+  /** How many messages the run had received when one of them last woke a wait. */
   readonly wokenBy?: number;
-  /** The documents for this turn were looked for. */
+  /** The documents for this turn have been retrieved. */
   readonly retrieved?: true;
-  /** Answers of this turn that did not keep to the contract. */
+  /** Number of answers in this turn that did not fit the agent's output contract. */
   readonly refusedAnswers?: number;
-  /** Steps in a row in which every call failed. */
+  /** Number of steps in a row in which every call failed. */
   readonly failedSteps: number;
-  /** A call was refused because this limit was used up. */
+  /** The limit that refused a call; null if none did. */
   readonly callsRefused: 'toolCalls' | 'depth' | null;
   readonly deadlineReached: boolean;
-  /** The latest model call's output was capped by this limit, not by the settings. */
+  /** The limit that capped the output of the latest model call below the settings; null if none did. */
   readonly clippedBy: LimitName | null;
-  /** The forced ending has begun, for this reason; its closing call is asked at most once. */
+  /** Why the turn closes early, with at most one closing call; null while it works normally. */
   readonly closing: StopReason | null;
-  /** The newest failed attempts of model calls, at most ten. */
+  /** The newest failed attempts at model calls, at most ten. */
   readonly reports: readonly AttemptReport[];
-  /** Attempts at an answer that did not keep to the contract; null or absent: none is under way. */
+  /** The repair of a refused answer; null or absent if none is under way. */
   readonly branch?: SideBranch | null;
   readonly outcome: Outcome | null;
-  /** The outcome stands in the memo. */
+  /** The memo has the outcome. */
   readonly recorded: boolean;
 }
 
 /**
- * A side branch of the transcript: answers that were refused, and what the model was told of them.
- * It goes to the model until an answer is accepted, and is then pruned; it stays paid for.
+ * A side branch of the transcript: refused answers, and the repair requests to the model. It is part of
+ * the prompt until an answer is accepted. Then it is dropped; its costs still count.
  */
 export interface SideBranch {
-  /** How many messages stood in memory before it, and the transcript's figures then. */
+  /** The number of messages in memory before the branch; the other fields are the transcript's then. */
   readonly messages: number;
   readonly head: string;
   readonly tokens: number;
   readonly promptTokens: number;
 }
 
-/** The limits in force: the agent's, as lowered by the run's input. `depth` counts from the root run. */
+/** The limits in force: the agent's, as changed by the run's input. `depth` counts from the root run. */
 export interface EffectiveLimits {
   readonly turn: LimitSet;
   readonly run: LimitSet;
 }
 
-/** When a segment is full and the run goes on in a new one, between two steps. */
+/** The size at which a segment is full, so that the run continues in a new one between two steps. */
 export interface SegmentSize {
   readonly steps: number;
   /** Bytes of history. */
   readonly bytes: number;
-  /** Events of history, also where the run has said nothing; absent: 4,000. */
+  /** Events of history, even if the segment has added no message; default: 4,000. */
   readonly events?: number;
 }
 
@@ -100,92 +101,97 @@ export interface SegmentSize {
 export interface RunConfig {
   readonly definition: AgentDefinition;
   readonly limits: EffectiveLimits;
-  /** Null where nobody knows the model's price. */
+  /** Null if the model's price is unknown. */
   readonly price: ModelPrice | null;
-  /** Tokens that the model reads at most; absent where nobody knows. */
+  /** The model's context window in tokens; absent if unknown. */
   readonly window?: number;
   /** Names of the search attributes that the namespace has. */
   readonly searchAttributes: readonly string[];
-  /** The run's `context` where it is too large to travel with each call. */
+  /** The run's `context`, if it is too large to be sent with each call. */
   readonly contextBlob?: ContextRef;
-  /** Absent: `SEGMENT`. */
+  /** Default: `SEGMENT`. */
   readonly segment?: SegmentSize;
-  /** Heartbeat timeout of model calls and retrievals in ms; absent: `HEARTBEAT_MS`. */
+  /** Heartbeat timeout of model calls and retrievals in ms; default: `HEARTBEAT_MS`. */
   readonly heartbeatMs?: number;
-  /** How many agents stand above this run; absent for one that was started from outside. */
+  /** How many agents are above this run; absent for a run that no agent has called. */
   readonly depth?: number;
 }
 
-/** Default heartbeat timeout, in ms: how soon the server notices that a worker has died. */
+/** Default heartbeat timeout in ms: how soon the server notices that a worker has died. */
 export const HEARTBEAT_MS = 10_000;
 
+/** The default size of a segment. */
 export const SEGMENT: SegmentSize = { steps: 100, bytes: 2 * 1024 * 1024 };
 
 /** Why the run takes no further turn. */
 export type Ending = 'closed' | 'cancelled' | 'wallMs';
 
-/** A turn that is over, as far as the run remembers it. */
+/** A turn that has ended, as the run remembers it. */
 export interface EndedTurn {
   readonly turn: number;
   readonly outcome: Outcome;
 }
 
-/** The whole of a run as plain JSON: it can be carried over by value into the next segment. */
+/** The state of a run as plain JSON, so that it can be passed by value to the next segment. */
 export interface RunState {
   readonly schema: 1;
   readonly config: RunConfig;
-  /** Waits for more messages after a turn instead of ending with it. */
+  /** The run waits for more messages after a turn instead of ending with it. */
   readonly open: boolean;
-  /** Unix time in ms; the run's own wall time counts from here. */
+  /** Unix time in ms; the run's wall time starts here. */
   readonly startedAt: number;
   readonly transcript: Transcript;
   readonly inbox: Inbox;
   readonly total: Spent;
   readonly turn: Turn;
-  /** The latest turns that are over, newest last; `RECENT_TURNS` of them. */
+  /** The latest turns that have ended, newest last; at most `RECENT_TURNS`. */
   readonly recent: readonly EndedTurn[];
   readonly ending: Ending | null;
   readonly paused: boolean;
-  /** Segments so far, this one included. */
+  /** Number of segments so far, including this one. */
   readonly segments: number;
-  /** Where this segment began. */
+  /** The run's steps and messages when this segment began. */
   readonly segmentFrom: { readonly steps: number; readonly message: number };
-  /** Messages before this one are in the archive. */
+  /** Number of the first message that is not in the archive. */
   readonly archived: number;
   readonly compaction: CompactionState;
   /** Parameters that the model's server has refused in this run. */
   readonly dropped?: readonly string[];
-  /** What tools have made and later calls can name, oldest first; absent where there is nothing. */
+  /** Values that tools have made and that later calls can name, oldest first; absent if none. */
   readonly artifacts?: readonly Artifact[];
-  /** The run began with the messages of another one. */
+  /** The run whose messages this one began with. */
   readonly forkedFrom?: ForkPoint;
-  /** By name of a tool that its MCP server has changed: the form that a person has accepted. */
+  /** Name of a tool that its MCP server has changed, to the form that a person has accepted. */
   readonly accepted?: Readonly<Record<string, string>>;
-  /** The newest decisions of people about the run, oldest first; absent: none. */
+  /** The newest decisions of people about the run, oldest first; absent if none. */
   readonly decisions?: readonly Decision[];
 }
 
-/** The messages before number `at` of another run. */
+/** A place in another run: before its message number `at`. */
 export interface ForkPoint {
+  /** Workflow id of the other run. */
   readonly run: string;
-  /** Of its first segment. */
+  /** Run id of its first segment. */
   readonly runId: string;
   readonly at: number;
 }
 
+/** When the prompt was or has to be summarized. */
 export interface CompactionState {
-  /** Tokens of the prompt: what the provider counted last, and estimates of what came after it. */
+  /** Tokens of the prompt: the provider's last count, plus estimates of what came after it. */
   readonly promptTokens: number;
   /** The provider found the prompt too long. */
   readonly wanted: boolean;
-  /** A compaction has failed or brought nothing; none is tried below so many tokens. */
+  /** No compaction is tried below so many tokens, because the last one failed or saved little. */
   readonly notBelow: number;
 }
 
+/** How many ended turns a run remembers. */
 export const RECENT_TURNS = 10;
-/** Of their outcomes as JSON, all together. */
+/** Characters of JSON that the outcomes of these turns may have together. */
 export const RECENT_CHARACTERS = 64 * 1024;
 
+/** Returns zero for all that is counted; the cost is null if the price is unknown. */
 export function nothingSpent(price: ModelPrice | null): Spent {
   const costUsd = price === null ? null : 0;
   return {
@@ -195,7 +201,7 @@ export function nothingSpent(price: ModelPrice | null): Spent {
   };
 }
 
-/** A turn that has used nothing; nothing of an earlier turn can leak into it. */
+/** Returns a turn that has used nothing, and has nothing of an earlier turn. */
 export function freshTurn(number: number, price: ModelPrice | null, startedAt = 0): Turn {
   return {
     number,
@@ -215,6 +221,7 @@ export function freshTurn(number: number, price: ModelPrice | null, startedAt = 
   };
 }
 
+/** Returns the state of a run before its first message. `startedAt`: Unix time in ms. */
 export function initialState(
   config: RunConfig,
   { open = false, startedAt = 0 }: { open?: boolean; startedAt?: number } = {},
@@ -239,7 +246,7 @@ export function initialState(
   };
 }
 
-/** A turn is under way. */
+/** Whether a turn is under way. */
 export function inTurn({ turn }: RunState): boolean {
   return turn.number > 0 && turn.outcome === null;
 }

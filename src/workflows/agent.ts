@@ -36,6 +36,12 @@ import { createStatusPublisher, recordTurnMemo } from './visibility.js';
  * stopped. Ends as Canceled if the run was canceled, and fails with `AgentFailed` if it failed; the
  * outcome is in the details of both. The second argument is the run's own, from one segment to the
  * next; it is refused from a starter.
+ *
+ * @example
+ * ```ts
+ * // The workflows file of your own worker
+ * export { agent } from 'perdure/workflow';
+ * ```
  */
 export async function agent(input: unknown, carried?: unknown): Promise<Outcome> {
   const root = CancellationScope.current();

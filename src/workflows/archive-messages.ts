@@ -1,7 +1,7 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { ArchiveMessagesInput } from '../core/contract.js';
 import type { Interruption } from '../core/events.js';
-import { isKept, type ArchiveMessagesResult } from '../core/guards/recorded.js';
+import { isArchived, type ArchiveMessagesResult } from '../core/guards/recorded.js';
 import { apply } from '../core/loop.js';
 import { countOverflow } from '../core/segments/carry.js';
 import { chunkedLength } from '../core/transcript/transcript.js';
@@ -37,7 +37,7 @@ export async function archiveForNextSegment(run: RunContext): Promise<boolean> {
   if (kept === null) return false;
   const { blob } = kept;
   const stored = blob === undefined ? null : { blob, count };
-  apply(run, { type: 'messages-kept', archived: archive?.to ?? 0, chunk: stored });
+  apply(run, { type: 'messages-archived', archived: archive?.to ?? 0, chunk: stored });
   return true;
 }
 
@@ -54,7 +54,7 @@ export async function archiveForCompaction(
   if (archive === null) return true;
   const kept = await store(run, { archive, chunk: null }, must);
   if (kept === null) return takeInterruption(run) ?? false;
-  apply(run, { type: 'messages-kept', archived: archive.to, chunk: null });
+  apply(run, { type: 'messages-archived', archived: archive.to, chunk: null });
   return true;
 }
 
@@ -70,7 +70,7 @@ async function store(
   const attempt = async (blocked?: 'storage'): Promise<ArchiveMessagesResult> =>
     checkedResult(
       'archiveMessages',
-      isKept,
+      isArchived,
       await (must
         ? archiveMessagesBlocked({ ...input, must, ...(blocked && { blocked }) })
         : archiveMessages(input)),
@@ -92,8 +92,8 @@ export async function archiveAtEnd(run: RunContext): Promise<void> {
     const firstRunId = workflowInfo().firstExecutionRunId;
     const isCanceled = run.state.ending === 'cancelled';
     const activity = isCanceled ? archiveMessagesAtOnce : archiveMessagesBriefly;
-    checkedResult('archiveMessages', isKept, await activity({ firstRunId, archive, chunk: null }));
-    apply(run, { type: 'messages-kept', archived: archive.to, chunk: null });
+    checkedResult('archiveMessages', isArchived, await activity({ firstRunId, archive, chunk: null }));
+    apply(run, { type: 'messages-archived', archived: archive.to, chunk: null });
   } catch {
     // The worker logs the reason.
   }

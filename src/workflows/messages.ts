@@ -16,15 +16,62 @@ export interface TranscriptRange {
   readonly side?: boolean;
 }
 
-/** Returns the run's status. */
+/**
+ * Returns the run's status.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { statusQuery } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * const { status, reason } = await handle.query(statusQuery);
+ * console.log(status, reason);
+ * ```
+ */
 export const statusQuery = defineQuery<RunStatus>('status');
-/** Returns a page of the run's messages. */
+/**
+ * Returns a page of the run's messages.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { transcriptQuery } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * const { messages, total } = await handle.query(transcriptQuery, { from: 0, to: 20 });
+ * console.log(messages.length, total);
+ * ```
+ */
 export const transcriptQuery = defineQuery<TranscriptPage, [TranscriptRange?]>('transcript');
 /** Returns a page of the prompt, for perdure's workers. The range counts places, not message numbers. */
 export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }]>('prompt');
-/** Returns the decisions that the run waits for. */
+/**
+ * Returns the decisions that the run waits for.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { pendingQuery } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * for (const { call } of await handle.query(pendingQuery)) console.log(call);
+ * ```
+ */
 export const pendingQuery = defineQuery<readonly Pending[]>('pending');
-/** Returns the agent's definition that the run has pinned. */
+/**
+ * Returns the agent's definition that the run has pinned.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { definitionQuery } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * const { model, tools } = await handle.query(definitionQuery);
+ * console.log(model, tools.length);
+ * ```
+ */
 export const definitionQuery = defineQuery<AgentDefinition>('definition');
 
 /** Who decides: a claim of 1 to 200 characters that perdure records and does not verify. */
@@ -32,11 +79,35 @@ export interface ActorClaim {
   readonly by?: string;
 }
 
-/** Decides about a call that waits for a person. */
+/**
+ * Decides about a call that waits for a person.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { resolveUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_1', as: 'retry' }] });
+ * ```
+ */
 export const resolveUpdate = defineUpdate<{ readonly resolved: string }, [Resolution & ActorClaim]>(
   'resolve',
 );
-/** Sends the run a message. The run answers at once, whatever it is doing. */
+/**
+ * Sends the run a message. The run answers at once, whatever it is doing.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { askUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * const args: [{ message: string; id: string }] = [{ message: 'And now?', id: 'm-1' }];
+ * const { turn } = await handle.executeUpdate(askUpdate, { args, updateId: 'm-1' });
+ * console.log(turn);
+ * ```
+ */
 export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
 
 /**
@@ -49,18 +120,86 @@ export const messageSignal = defineSignal<[Ask]>('message');
 /** The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again. */
 export type TurnOutcome = Outcome | { readonly pending: true };
 
-/** Waits for the end of a turn and returns its outcome. */
+/**
+ * Waits for the end of a turn and returns its outcome.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { outcomeUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * const outcome = await handle.executeUpdate(outcomeUpdate, { args: [{ turn: 1 }] });
+ * console.log('pending' in outcome ? 'ask again' : outcome.answer);
+ * ```
+ */
 export const outcomeUpdate = defineUpdate<TurnOutcome, [{ readonly turn: number }]>('outcome');
-/** Cancels the turn under way, if it is the one named by `turn`. An open run then waits for a message. */
+/**
+ * Cancels the turn under way, if it is the one named by `turn`. An open run then waits for a message.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { cancelTurnUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * const { cancelled } = await handle.executeUpdate(cancelTurnUpdate, { args: [{ turn: 2 }] });
+ * console.log(cancelled);
+ * ```
+ */
 export const cancelTurnUpdate = defineUpdate<
   { readonly cancelled: number },
   [ActorClaim & { readonly turn?: number }]
 >('cancelTurn');
-/** Pauses the run: work in flight ends, and nothing starts until `resume`. */
+/**
+ * Pauses the run: work in flight ends, and nothing starts until `resume`.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { pauseUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * await handle.executeUpdate(pauseUpdate, { args: [{ by: 'ops: ann' }] });
+ * ```
+ */
 export const pauseUpdate = defineUpdate<{ readonly paused: true }, [ActorClaim]>('pause');
-/** Replaces the limits that are given; the others stay. Returns all limits in force. */
+/**
+ * Replaces the limits that are given; the others stay. Returns all limits in force.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { setLimitsUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * await handle.executeUpdate(setLimitsUpdate, { args: [{ run: { costUsd: 5 } }] });
+ * ```
+ */
 export const setLimitsUpdate = defineUpdate<EffectiveLimits, [Limits & ActorClaim]>('setLimits');
-/** Closes an open run: it accepts no more messages, and ends when it has handled those it has. */
+/**
+ * Closes an open run: it accepts no more messages, and ends when it has handled those it has.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { closeUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * await handle.executeUpdate(closeUpdate, { args: [{}] });
+ * ```
+ */
 export const closeUpdate = defineUpdate<{ readonly closing: true }, [ActorClaim]>('close');
-/** Resumes a paused run, and attempts blocked work at once. */
+/**
+ * Resumes a paused run, and attempts blocked work at once.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { resumeUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * await handle.executeUpdate(resumeUpdate, { args: [{ by: 'ops: ann' }] });
+ * ```
+ */
 export const resumeUpdate = defineUpdate<{ readonly resumed: true }, [ActorClaim]>('resume');

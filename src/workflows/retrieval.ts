@@ -1,6 +1,6 @@
 import { TOOL_BLOCKS, type ToolBlock } from '../core/blocked.js';
 import type { RetrieveInput, RetrieveResult } from '../core/contract.js';
-import { isRetrieved } from '../core/guards/recorded.js';
+import { isRetrieval } from '../core/guards/recorded.js';
 import type { RetrievalEnd } from '../core/loop.js';
 import type { RunState } from '../core/state.js';
 import { promptLength } from '../core/transcript/transcript.js';
@@ -27,7 +27,7 @@ export async function retrieve(
   try {
     if (deferred !== undefined) return await blockedRetrieval(run, { activity, input }, deferred);
     const found = await inFlight(run, () => activity(input));
-    return retrieved(run, checkedResult('retrieveDocuments', isRetrieved, found));
+    return retrieved(run, checkedResult('retrieveDocuments', isRetrieval, found));
   } catch (error) {
     return await blockedRetrieval(run, { activity, input }, { error, resumes });
   } finally {
@@ -48,7 +48,7 @@ async function blockedRetrieval(
     attempt: async (blocked: ToolBlock | undefined) =>
       checkedResult(
         'retrieveDocuments',
-        isRetrieved,
+        isRetrieval,
         await activity(blocked === undefined ? input : { ...input, blocked }),
       ),
   };

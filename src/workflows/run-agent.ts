@@ -24,7 +24,14 @@ const NAME = 'agent';
  * when your own workflow is canceled.
  *
  * @example
- * const outcome = await runAgent({ agent: 'researcher', message: 'find the cause' });
+ * ```ts
+ * import { runAgent } from 'perdure/workflow';
+ *
+ * export async function investigate(incident: string): Promise<string | null> {
+ *   const outcome = await runAgent({ agent: 'researcher', message: `Find the cause of ${incident}` });
+ *   return outcome.status === 'completed' ? outcome.answer : null;
+ * }
+ * ```
  */
 export async function runAgent(
   input: RunInput,

@@ -20,6 +20,12 @@ export interface SendInput {
  * Workflow type `send`: sends an open run one message, for schedules. The message's id is the workflow
  * id, so a retry never sends a second message. Ends when the run has accepted the message. Fails with
  * `SendRefused` if the input is invalid.
+ *
+ * @example
+ * ```ts
+ * // The workflows file of your own worker: schedules then send messages to open runs.
+ * export { agent, send } from 'perdure/workflow';
+ * ```
  */
 export async function send(input: unknown): Promise<AskReceipt> {
   const problem = sendProblem(input);

@@ -24,7 +24,7 @@ afterAll(async () => {
 const newId = (): string => `batch-${randomUUID()}`;
 
 describe('a batch', () => {
-  test('gives outcomes in order, with failures as values among them', async () => {
+  test('returns outcomes in order, failures included', async () => {
     const tasks = ['one', 'steps 2', { message: '' }, { message: 'four', tags: ['x'] }];
     const results = await client.batch('failing', tasks, { id: newId(), atOnce: 2 }).all();
     expect(results.map(({ index, outcome }) => [index, outcome.status, outcome.reason])).toEqual([
@@ -33,10 +33,10 @@ describe('a batch', () => {
       [2, 'failed', 'input'],
       [3, 'completed', 'answer'],
     ]);
-    expect(results[2]?.outcome.error).toContain('message: is empty');
+    expect(results[2]?.outcome.error).toContain('message: expected text');
   });
 
-  test('gives outcomes as they come', async () => {
+  test('yields outcomes as they become ready', async () => {
     const batch = client.batch(clerk(), ['steps 6', 'two', 'three'], { id: newId() });
     const order: number[] = [];
     for await (const { index, outcome } of batch) {
@@ -47,7 +47,7 @@ describe('a batch', () => {
     expect(order.at(-1)).toBe(0);
   });
 
-  test('that is run again finds its runs; a task that was changed is another run', async () => {
+  test('that is started again finds its runs; a changed task is another run', async () => {
     const id = newId();
     const first = await client.batch('clerk', ['one', 'two'], { id }).all();
     const asked = model.requests.length;
@@ -61,7 +61,7 @@ describe('a batch', () => {
     expect(model.requests.length).toBe(asked + 1);
   });
 
-  test('whose reader leaves starts nothing more, and what it has started goes on', async () => {
+  test('whose reader leaves starts nothing more, and started runs go on', async () => {
     const id = newId();
     const tasks = Array.from({ length: 40 }, (_, n) => `task ${n}`);
     for await (const { outcome } of client.batch('clerk', tasks, { id, atOnce: 2 })) {
@@ -87,20 +87,22 @@ describe('a batch', () => {
     await expect(batch.all()).rejects.toThrow('no longer');
   });
 
-  test('is refused with the value and the cure', () => {
-    expect(() => client.batch('clerk', [], { id: '' })).toThrow('id: "" is no id of a batch');
+  test('with invalid options is refused with the value and the fix', () => {
+    expect(() => client.batch('clerk', [], { id: '' })).toThrow(
+      'id: expected a string of 1 to 200 characters, got ""',
+    );
     expect(() => client.batch('clerk', [], { id: 'x', atOnce: 0 })).toThrow(
-      'atOnce: 0 is no number of runs',
+      'atOnce: expected a whole number from 1, got 0',
     );
   });
 
-  test('of nothing is over at once', async () => {
+  test('without tasks ends at once', async () => {
     expect(await client.batch('clerk', [], { id: newId() }).all()).toEqual([]);
   });
 });
 
-describe('a pool', () => {
-  test('has never more at work than it may, and is not held up by a slow reader', async () => {
+describe('mapAsReady', () => {
+  test('never exceeds its limit, and is not delayed by a slow reader', async () => {
     let atWork = 0;
     let most = 0;
     let done = 0;
@@ -123,7 +125,7 @@ describe('a pool', () => {
     expect(most).toBe(3);
   });
 
-  test('rejects with what its work rejects with, and begins nothing more', async () => {
+  test('rejects with the first rejection, and starts no more work', async () => {
     const begun: number[] = [];
     const work = async (index: number): Promise<number> => {
       begun.push(index);

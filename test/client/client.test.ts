@@ -31,7 +31,7 @@ afterAll(async () => {
 const newId = (): string => `client-${randomUUID()}`;
 
 describe('a task run', () => {
-  test('is started, waited for, and told again when it is over', async () => {
+  test('is started and awaited, and its result can be read again', async () => {
     const run = await client.start(clerk(), { message: 'one', tags: ['a'] });
     expect(run.id).toMatch(/^clerk-\d{8}-[0-9a-f]{6}$/);
     const outcome = await client.result(run);
@@ -43,7 +43,7 @@ describe('a task run', () => {
     );
   });
 
-  test('that goes through segments is followed to its end by one waiter', async () => {
+  test('with several segments is followed to its end', async () => {
     const run = await client.start('clerk', { message: 'steps 7', id: newId() });
     expect(await client.result(run)).toMatchObject({
       status: 'completed',
@@ -53,7 +53,7 @@ describe('a task run', () => {
     });
   });
 
-  test('that fails, or is cancelled, is a value too', async () => {
+  test('that fails or is canceled has an outcome too', async () => {
     const run = await client.start('failing', { message: 'steps 3' });
     expect(await client.result(run)).toMatchObject({ status: 'failed', reason: 'limit' });
     const open = await client.start('clerk', { open: true, id: newId() });
@@ -63,18 +63,18 @@ describe('a task run', () => {
     await expect(client.cancel(newId())).rejects.toThrow('there is no run');
   });
 
-  test('that was terminated from outside has an outcome that says so', async () => {
+  test('that was terminated has an outcome that says so', async () => {
     const run = await client.start('clerk', { open: true, id: newId() });
     const waiting = client.result(run);
     await rig.client.workflow.getHandle(run.id).terminate('enough');
     expect(await waiting).toMatchObject({ status: 'failed', reason: 'error' });
   });
 
-  test('is refused before anything is started, with field, value and cure', async () => {
-    await expect(client.start('clerk', {})).rejects.toThrow('message: missing; give a text');
+  test('with invalid input is refused before it starts, with field, value, and fix', async () => {
+    await expect(client.start('clerk', {})).rejects.toThrow('message: expected a string, got none');
     const limits = { steps: 0 };
     await expect(client.start('clerk', { message: 'x', limits })).rejects.toThrow(
-      'limits.steps: 0 is no limit',
+      'limits.steps: expected a positive whole number',
     );
     const id = newId();
     await client.start('clerk', { message: 'one', id });
@@ -86,7 +86,7 @@ describe('a task run', () => {
 });
 
 describe('a wait', () => {
-  test('ends with the signal, and the run does not notice', async () => {
+  test('ends with the signal, and the run goes on', async () => {
     const run = await client.start('clerk', { open: true, id: newId() });
     const gone = new AbortController();
     const waiting = client.result(run, { signal: gone.signal });
@@ -98,7 +98,7 @@ describe('a wait', () => {
 });
 
 describe('an open run', () => {
-  test('is started by its first message; the same message again is the same turn', async () => {
+  test('is started by its first message; a repeat of the message is the same turn', async () => {
     const id = newId();
     const first = { message: 'one', id: 'm1' };
     expect(await client.ask(id, first, { start })).toEqual({
@@ -112,7 +112,7 @@ describe('an open run', () => {
     await client.close(id);
   });
 
-  test('tells of turns in earlier segments, of the latest one, and of one that there is not', async () => {
+  test('has results of turns in earlier segments, of the latest turn, and of no other turn', async () => {
     const id = newId();
     for (let turn = 1; turn <= 14; turn += 1) {
       const message = `message ${turn}`;
@@ -122,8 +122,10 @@ describe('an open run', () => {
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: message 1' });
     expect(await client.result(id, { turn: 13 })).toMatchObject({ answer: 'done: message 13' });
     await expect(client.result(id, { turn: 15 })).rejects.toThrow('no turn 15; its last one is 14');
-    await expect(client.result(id, { turn: 0 })).rejects.toThrow('turn: 0 is no turn');
-    // A message of a segment that is long left is known still.
+    await expect(client.result(id, { turn: 0 })).rejects.toThrow(
+      'turn: expected a whole number from 1, got 0',
+    );
+    // The run still knows a message of an earlier segment.
     expect(await client.ask(id, { message: 'message 2', id: 'm2' })).toMatchObject({
       turn: 2,
       duplicate: true,
@@ -133,7 +135,7 @@ describe('an open run', () => {
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: message 1' });
   });
 
-  test('that has ended is not started afresh, neither by a new message nor by a known one', async () => {
+  test('that has ended is not started again, neither by a new message nor by a repeat', async () => {
     const id = newId();
     await client.ask(id, { message: 'one', id: 'm1' }, { start });
     await client.result(id);
@@ -144,7 +146,7 @@ describe('an open run', () => {
       `run ${id} has ended: it takes no more messages, and its id is not used again`,
     );
     await expect(client.ask(id, 'two')).rejects.toThrow('has ended, or never existed');
-    // The server itself remembers what the last segment was told.
+    // The server itself remembers the messages of the last segment.
     expect(await client.ask(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({
       turn: 1,
     });
@@ -152,16 +154,16 @@ describe('an open run', () => {
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: one' });
   });
 
-  test('is not started for a message that no run could take', async () => {
+  test('is not started by an invalid message', async () => {
     const id = newId();
-    await expect(client.ask(id, ' ', { start })).rejects.toThrow('message: is empty');
+    await expect(client.ask(id, ' ', { start })).rejects.toThrow('message: expected text');
     await expect(
       client.ask(id, 'hi', { start: { agent: 'clerk', limits: { steps: -1 } } }),
     ).rejects.toThrow('limits.steps: -1');
     await expect(client.status(id)).rejects.toThrow('there is no run');
   });
 
-  test('takes messages from many at once, each in one turn', async () => {
+  test('takes concurrent messages, each in one turn', async () => {
     const id = newId();
     const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
     const sent = await Promise.all(
@@ -179,7 +181,7 @@ describe('an open run', () => {
     await client.close(id);
   });
 
-  test('is paused, resumed and given limits', async () => {
+  test('is paused and resumed, and gets limits', async () => {
     const id = newId();
     await client.ask(id, 'one', { start });
     await client.result(id);
@@ -195,7 +197,7 @@ describe('an open run', () => {
 });
 
 describe('the list', () => {
-  test('has the runs of an agent, and of a status', async () => {
+  test('filters runs by agent and by status', async () => {
     const run = await client.start('clerk', { open: true, id: newId() });
     const ids = async (): Promise<readonly string[]> => {
       const { rows } = await client.list({ agent: 'clerk', status: 'waiting_message' });
@@ -209,13 +211,13 @@ describe('the list', () => {
 });
 
 describe('the client itself', () => {
-  test('says where it looked when no server answers', async () => {
+  test('names the address if no server answers', async () => {
     await expect(createClient({ address: '127.0.0.1:1' })).rejects.toThrow(
-      'no Temporal server answers at 127.0.0.1:1; start one',
+      'no Temporal server answers at 127.0.0.1:1',
     );
   }, 30_000);
 
-  test('uses a client that exists, and leaves it open', async () => {
+  test('uses an existing client and leaves it open', async () => {
     const own = await createClient({ client: rig.client, taskQueue: rig.taskQueue });
     const run = await own.start('clerk', { message: 'one' });
     await own.disconnect();

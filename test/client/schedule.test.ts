@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const work = () => rig.worker([clerk()], { models: { m: obedientModel() } });
 
-/** One that does not fire by itself within a test. */
+/** A schedule that does not fire by itself during a test. */
 async function create(options: Partial<ScheduleOptions> = {}): Promise<string> {
   const id = `schedule-${randomUUID()}`;
   const when = options.everyMs === undefined ? { cron: '0 9 1 1 *' } : {};
@@ -36,7 +36,7 @@ async function create(options: Partial<ScheduleOptions> = {}): Promise<string> {
   return options.id ?? id;
 }
 
-/** Ids of what has been fired, oldest first, when there are so many. */
+/** Waits for this many firings, and returns their ids, oldest first. */
 async function firings(id: string, count: number): Promise<readonly string[]> {
   const recent = async () => (await client.schedule.describe(id)).recent;
   await expect.poll(recent, { timeout: 20_000 }).toHaveLength(count);
@@ -44,7 +44,7 @@ async function firings(id: string, count: number): Promise<readonly string[]> {
 }
 
 describe('a schedule', () => {
-  test('fires by itself while no worker is up; the runs are worked on when one comes', async () => {
+  test('fires by itself without a worker; the next worker executes the runs', async () => {
     const id = await create({ everyMs: 1_000, overlap: 'allowAll', tags: ['nightly'] });
     const recent = async () => (await client.schedule.describe(id)).recent.length;
     await expect.poll(recent, { timeout: 20_000 }).toBeGreaterThanOrEqual(2);
@@ -60,7 +60,7 @@ describe('a schedule', () => {
     expect(await client.schedule.describe(id)).toMatchObject({ paused: true, note: 'enough' });
   });
 
-  test('is listed and described with what it does and when', async () => {
+  test('is listed and described with its action and its times', async () => {
     const options = { cron: '30 9 * * MON-FRI', timezone: 'Europe/Berlin', overlap: 'bufferOne' };
     const id = await create(options as Partial<ScheduleOptions>);
     const row = { id, agent: 'clerk', to: null, paused: false, cron: '30 9 * * MON-FRI' };
@@ -94,7 +94,7 @@ describe('a schedule', () => {
     expect(await client.schedule.describe(id)).toMatchObject({ paused: false, fired: 1 });
   });
 
-  test('makes up for a stretch that is past, one firing after the other', async () => {
+  test('makes up for a past time range, one firing after another', async () => {
     await work();
     const id = await create({ cron: '0 * * * *' });
     await client.schedule.backfill(id, {
@@ -106,7 +106,7 @@ describe('a schedule', () => {
     for (const run of runs) expect((await client.result(run)).status).toBe('completed');
   });
 
-  test('skips a firing that is due while the one before is under way, unless told otherwise', async () => {
+  test('skips a firing while the previous one has not ended, unless configured otherwise', async () => {
     const id = await create();
     await client.schedule.trigger(id, { overlap: 'skip' });
     await firings(id, 1);
@@ -149,13 +149,13 @@ describe('a schedule that sends to an open run', () => {
     });
   });
 
-  test('without an agent only sends to a run that is there', async () => {
+  test('without an agent sends only to an existing run', async () => {
     await work();
     const to = `open-${randomUUID()}`;
     const id = await create({ to });
     await client.schedule.trigger(id);
-    const [nobody] = await firings(id, 1);
-    await expect(rig.client.workflow.getHandle(nobody ?? '').result()).rejects.toMatchObject({
+    const [firing] = await firings(id, 1);
+    await expect(rig.client.workflow.getHandle(firing ?? '').result()).rejects.toMatchObject({
       cause: {
         cause: { message: expect.stringContaining(`run ${to} has ended, or never existed`) },
       },
@@ -169,7 +169,7 @@ describe('a schedule that sends to an open run', () => {
   });
 });
 
-describe('a schedule that cannot be', () => {
+describe('an invalid schedule', () => {
   test.each<[string, Partial<ScheduleOptions>, string]>([
     ['no time', { cron: undefined as never }, 'schedule: expected either cron, e.g.'],
     ['both times', { everyMs: 1_000, cron: '* * * * *' }, 'schedule: expected either cron, e.g.'],
@@ -196,16 +196,16 @@ describe('a schedule that cannot be', () => {
       'overlap: expected one of "skip"|"bufferOne"',
     ],
     ['a typo', { catchupMs: 5 } as never, 'is not an option; did you mean catchUpMs?'],
-    ['no message', { message: '' }, 'message: is empty'],
-    ['a bad limit', { limits: { steps: 0 } }, 'limits.steps: 0 is no limit'],
+    ['no message', { message: '' }, 'message: expected text'],
+    ['a bad limit', { limits: { steps: 0 } }, 'limits.steps: expected a positive whole number'],
     ['no id', { id: '' }, 'id: expected a text of 1 to 150 characters, got ""'],
     ['a hasty catch-up', { catchUpMs: 5 }, 'catchUpMs: expected number to be >=10000, got 5'],
-    ['settings for nobody', { to: 'x', tags: ['y'] }, 'tags: is for a run that is started'],
+    ['settings without an agent', { to: 'x', tags: ['y'] }, 'tags: is for a run that is started'],
   ])('%s', async (_, options, message) => {
     await expect(create(options)).rejects.toThrow(message);
   });
 
-  test('an agent is missing, an id is taken, a stretch runs backwards, or there is none', async () => {
+  test('an agent is missing, an id is taken, a range runs backwards, or there is no schedule', async () => {
     const { schedule } = client;
     const id = `schedule-${randomUUID()}`;
     await expect(schedule.create({ id, message: 'x', cron: '@daily' })).rejects.toThrow(
@@ -214,14 +214,14 @@ describe('a schedule that cannot be', () => {
     await create({ id });
     await expect(create({ id })).rejects.toThrow(`there is a schedule ${id}`);
     const backwards = { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z' };
-    await expect(schedule.backfill(id, backwards)).rejects.toThrow('is before from');
+    await expect(schedule.backfill(id, backwards)).rejects.toThrow('to: expected a time from');
     await expect(schedule.backfill(id, { from: 'x', to: 'y' })).rejects.toThrow(
-      'from: "x" is no time',
+      'from: expected a Date or an ISO 8601 time, got "x"',
     );
-    const nobody = `schedule-${randomUUID()}`;
-    const message = `there is no schedule ${nobody}`;
+    const unknown = `schedule-${randomUUID()}`;
+    const message = `there is no schedule ${unknown}`;
     for (const act of ['pause', 'unpause', 'trigger', 'delete', 'describe'] as const) {
-      await expect(schedule[act](nobody)).rejects.toThrow(message);
+      await expect(schedule[act](unknown)).rejects.toThrow(message);
     }
   });
 });

@@ -12,7 +12,12 @@ import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { initialState, inTurn } from '../../src/core/state.js';
-import { chain, FIRST_LINK, promptLength, toPromptMessage } from '../../src/core/transcript/transcript.js';
+import {
+  chain,
+  FIRST_LINK,
+  promptLength,
+  toPromptMessage,
+} from '../../src/core/transcript/transcript.js';
 import { asks, config, says, SHORT } from '../support/scripts.js';
 
 /** An answer as the activity records it: it keeps to the contract, or the model is told why not. */
@@ -137,14 +142,17 @@ async function play(given: Scenario): Promise<Told> {
     const { messages, pruned = [], next } = transcript;
     const news = [...messages, ...pruned].filter(({ n }) => n >= from);
     archived.push(...news.toSorted((one, other) => one.n - other.n));
-    apply(run, { type: 'messages-kept', archived: next, chunk: null });
+    apply(run, { type: 'messages-archived', archived: next, chunk: null });
   };
   const check = (): void => {
     const { transcript, turn } = run.state;
     const older = transcript.chunks.flatMap(({ blob }) => blobs.get(blob.sha256) ?? []);
     const prompt = [...older, ...transcript.messages];
     expect(prompt).toHaveLength(promptLength(transcript));
-    const head = prompt.reduce((link, message) => chain(link, toPromptMessage(message)), FIRST_LINK);
+    const head = prompt.reduce(
+      (link, message) => chain(link, toPromptMessage(message)),
+      FIRST_LINK,
+    );
     expect(transcript.head).toBe(head);
     expect(turn.refusedAnswers ?? 0).toBeLessThanOrEqual(attempts ?? 10);
     const side = prompt.filter((message) => message.role !== 'tool' && message.side);
@@ -220,7 +228,7 @@ async function play(given: Scenario): Promise<Told> {
       const sha256 = sha256Hex(`blob ${blobs.size}`);
       if (count > 0) blobs.set(sha256, run.state.transcript.messages.slice(0, count));
       const chunk = count === 0 ? null : { blob: { sha256, bytes: 1 }, count };
-      apply(run, { type: 'messages-kept', archived: run.state.archived, chunk });
+      apply(run, { type: 'messages-archived', archived: run.state.archived, chunk });
       apply(run, { type: 'segment-begun' });
       const carried = JSON.stringify({ schema: SCHEMA, state: run.state, shown: '' });
       const read = readForm(JSON.parse(carried));

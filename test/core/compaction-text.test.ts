@@ -1,6 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { COMPACTION_INSTRUCTIONS, renderForCompaction, summaryText } from '../../src/core/compaction.js';
+import {
+  COMPACTION_INSTRUCTIONS,
+  renderForCompaction,
+  summaryText,
+} from '../../src/core/compaction.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 
 const LINE_END = /(\r\n|[\n\r\v\f\u0085\u2028\u2029])/;

@@ -89,7 +89,7 @@ describe('a run’s input', () => {
 
   test('is refused with a text for `contextBlob` that is no reference', () => {
     const found = parseRunInput({ ...INPUT, contextBlob: { sha256: { toString: 1 } } });
-    expect(problemOf(found)).toContain('contextBlob: expected a reference to a blob');
+    expect(problemOf(found)).toContain('contextBlob: expected a blob reference');
   });
 
   test('of any rubbish is a problem or an input, in whole characters, and never a throw', () => {

@@ -29,16 +29,16 @@ function told(state: RunState, ...texts: readonly string[]): RunState {
 
 describe('a message', () => {
   test.each([
-    [undefined, 'is no object'],
-    ['hi', 'is no object'],
-    [{}, 'is no text'],
-    [{ message: ' ' }, 'is empty'],
-    [{ message: 'x', mode: 'now' }, 'neither "queue" nor "steer"'],
-    [{ message: 'x', id: '' }, 'is no id'],
-    [{ message: 'x', id: 'i'.repeat(201) }, 'is no id'],
-    [{ message: 'x', pin: 1 }, 'neither true nor false'],
-    [{ message: 'x', urgent: true }, 'no such field'],
-    [{ message: '字'.repeat(100_000) }, 'bytes are more than'],
+    [undefined, 'expected an object'],
+    ['hi', 'expected an object'],
+    [{}, 'message: expected a string'],
+    [{ message: ' ' }, 'message: expected text'],
+    [{ message: 'x', mode: 'now' }, 'expected "queue" or "steer"'],
+    [{ message: 'x', id: '' }, 'id: expected a string of 1–200 characters'],
+    [{ message: 'x', id: 'i'.repeat(201) }, 'id: expected a string of 1–200 characters'],
+    [{ message: 'x', pin: 1 }, 'expected true or false'],
+    [{ message: 'x', urgent: true }, 'ask.urgent: expected one of message'],
+    [{ message: '字'.repeat(100_000) }, 'expected at most 262144 bytes, got 300000'],
     [{ message: 'x'.repeat(20_000), pin: true }, 'a pinned message'],
   ])('that no run could take is refused with the reason: %j', (value, reason) => {
     expect(askProblem(value)).toContain(reason);
@@ -177,8 +177,8 @@ describe('a run’s input', () => {
   test.each([
     [{ agent: 'a', open: true }, null],
     [{ agent: 'a' }, '"open": true'],
-    [{ agent: 'a', open: 'yes', message: 'x' }, 'neither true nor false'],
-    [{ agent: 'a', message: 'x', depth: -1 }, 'no whole number'],
+    [{ agent: 'a', open: 'yes', message: 'x' }, 'expected true or false'],
+    [{ agent: 'a', message: 'x', depth: -1 }, 'depth: expected a whole number'],
     [{ agent: 'a', message: 'x', budget: { tokens: 0 } }, 'budget.tokens'],
     [{ agent: 'a', message: 'x', archive: 1 }, 'archive'],
   ])('is checked field by field: %j', (value, problem) => {

@@ -11,7 +11,12 @@ import { readForm, SCHEMA } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { initialState, inTurn, type EndedTurn } from '../../src/core/state.js';
-import { chain, FIRST_LINK, promptLength, toPromptMessage } from '../../src/core/transcript/transcript.js';
+import {
+  chain,
+  FIRST_LINK,
+  promptLength,
+  toPromptMessage,
+} from '../../src/core/transcript/transcript.js';
 import { asks, config, says, TOOLS, toolDefinition, SHORT } from '../support/scripts.js';
 
 /** What people do while something is in flight. */
@@ -129,7 +134,10 @@ async function play(given: Scenario): Promise<Told> {
     hear();
     const prompt = promptNow();
     expect(prompt).toHaveLength(promptLength(run.state.transcript));
-    const head = prompt.reduce((link, message) => chain(link, toPromptMessage(message)), FIRST_LINK);
+    const head = prompt.reduce(
+      (link, message) => chain(link, toPromptMessage(message)),
+      FIRST_LINK,
+    );
     expect(run.state.transcript.head).toBe(head);
     expectWhole(prompt);
     const shown = new Set(prompt.map(({ n }) => n));
@@ -183,7 +191,7 @@ async function play(given: Scenario): Promise<Told> {
       if (count > 0) blobs.set(sha256, run.state.transcript.messages.slice(0, count));
       const chunk = count === 0 ? null : { blob: { sha256, bytes: 1 }, count };
       const archived = run.state.transcript.next;
-      apply(run, { type: 'messages-kept', archived, chunk });
+      apply(run, { type: 'messages-archived', archived, chunk });
       apply(run, { type: 'segment-begun' });
       const carried = JSON.stringify({ schema: SCHEMA, state: run.state, shown: '' });
       const read = readForm(JSON.parse(carried));

@@ -32,20 +32,20 @@ describe('a message by signal', () => {
   });
 
   test.each([
-    [undefined, null, 'ask: undefined is no object'],
-    [null, null, 'ask: null is no object'],
-    ['text', null, 'ask: "text" is no object'],
-    [[], null, 'ask: [] is no object'],
+    [undefined, null, 'ask: expected an object, got undefined'],
+    [null, null, 'ask: expected an object, got null'],
+    ['text', null, 'ask: expected an object, got "text"'],
+    [[], null, 'ask: expected an object, got []'],
     [new Uint8Array(3), null, ''],
     [unreadable('no JSON'), null, 'message: '],
-    [{ message: 'x' }, null, 'id: missing'],
+    [{ message: 'x' }, null, 'id: expected an id'],
     [{ message: 'x', id: 'i'.repeat(201) }, null, 'id: '],
     [{ message: { toString: 1 }, id: 'm' }, 'm', 'message: '],
     [{ message: 'x', id: { toString: 1 } }, null, 'id: '],
     [{ message: 'x', id: 'm', attachments: [{ toString: 1 }] }, 'm', 'attachments[0]'],
-    [{ message: 'x'.repeat(300_000), id: 'm' }, 'm', 'message: 300000 characters'],
+    [{ message: 'x'.repeat(300_000), id: 'm' }, 'm', 'message: expected at most 262144 characters, got 300000'],
     [{ message: 'x', id: 'm', by: '' }, 'm', 'by: expected a string of 1–200 characters, got ""'],
-    [{ message: 'x', id: 'm', forged: 1 }, 'm', 'ask.forged: no such field'],
+    [{ message: 'x', id: 'm', forged: 1 }, 'm', 'ask.forged: expected one of message, id'],
   ])('that holds %j is refused with the reason', (value, id, reason) => {
     const { inbox } = signaled(open(), value);
     expect(inbox.refused).toEqual([{ id, at: 7, reason: expect.stringContaining(reason) }]);
@@ -60,7 +60,7 @@ describe('a message by signal', () => {
     expect(signaled(closing, ask).inbox.refused).toBeUndefined();
     const late = signaled(closing, { ...ask, id: 'late' });
     expect(late.inbox.refused).toEqual([
-      { id: 'late', at: 7, reason: 'the run takes no more messages: it is closed' },
+      { id: 'late', at: 7, reason: 'the run accepts no more messages: it is closed' },
     ]);
   });
 

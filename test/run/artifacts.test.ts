@@ -121,10 +121,10 @@ async function run(
 ): Promise<Ended & { readonly texts: readonly string[] }> {
   scripts.set(message, script);
   const ended = await rig.run({ agent: 'a', message, ...input });
-  return { ...ended, texts: textsOf(ended) };
+  return { ...ended, texts: listTexts(ended) };
 }
 
-function textsOf({ projection }: Pick<Ended, 'projection'>): readonly string[] {
+function listTexts({ projection }: Pick<Ended, 'projection'>): readonly string[] {
   return projection.messages.filter(({ role }) => role === 'tool').map(({ text }) => text);
 }
 
@@ -284,7 +284,7 @@ describe('a run that goes on', () => {
     expect(said.some((one) => one.role === 'user' && one.compacts !== undefined)).toBe(true);
     expect(said.findLast(({ role }) => role === 'tool')?.text).toBe('300 rows, the last 299');
     const ends = [fork, before].map(({ id }) => rig.end(rig.client.workflow.getHandle(id)));
-    const [forked, early] = (await Promise.all(ends)).map(textsOf);
+    const [forked, early] = (await Promise.all(ends)).map(listTexts);
     expect(forked?.at(-1)).toBe('300 rows, the last 299');
     expect(early?.at(-1)).toContain('this run has none');
     expect((await client.transcript(handle.workflowId)).artifacts).toMatchObject([

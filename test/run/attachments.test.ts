@@ -104,8 +104,8 @@ describe('what is attached to a message', () => {
   });
 
   test.each([
-    ['x', 'attachments: "x" is no list'],
-    [[], 'attachments: 0 of them; give 1 to 20'],
+    ['x', 'attachments: expected a list, got "x"'],
+    [[], 'attachments: expected 1–20, got 0'],
     [[{ type: 'image', url: 'file:///etc/passwd' }], 'attachments[0]: {"type":"image"'],
     [[byUrl, { type: 'file', mediaType: 'text/csv', blob: { sha256: 'x', bytes: 1 } }], '[1]'],
     [[{ ...byUrl, path: '/etc/passwd' }], 'attachments[0]'],
@@ -127,7 +127,7 @@ describe('what is attached to a message', () => {
 
   test('is refused without a message, and when nobody can tell what it is', async () => {
     const { outcome } = await rig.run({ agent: 'clerk', open: true, attachments: [byUrl] });
-    expect(outcome.error).toContain('they belong to a message');
+    expect(outcome.error).toContain('expected a message that they belong to');
     await expect(client.attach(Buffer.from('what?'))).rejects.toThrow(InputError);
     const text = await client.attach(Buffer.from('a,b'), { mediaType: 'text/csv' });
     expect(text.type).toBe('file');

@@ -111,7 +111,7 @@ describe('messages during a turn', () => {
     });
     await expect(ask(handle, { message: '' })).rejects.toThrow('Update failed');
     await expect(ask(handle, { message: 'x', mode: 'fast' as 'queue' })).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('neither "queue" nor "steer"') },
+      cause: { message: expect.stringContaining('mode: expected "queue" or "steer"') },
     });
     door.release();
     expect(await handle.result()).toMatchObject({ answer: 'done: held' });

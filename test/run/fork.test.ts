@@ -242,10 +242,13 @@ describe('a run that is forked', () => {
 
 describe('a fork is refused', () => {
   test.each([
-    [{ run: '' }, 'fork.run: "" is no id of a run'],
-    [{ run: 'x', at: 0 }, 'fork.at: 0 is no number of a message from 1 on'],
-    [{ run: 'x', of: 1 }, 'fork.of: no such field; there are run, at'],
-    ['x', 'fork: "x" is no object'],
+    [{ run: '' }, 'fork.run: expected the id of the run to fork, got ""'],
+    [
+      { run: 'x', at: 0 },
+      'fork.at: expected the number of the first message not to copy, from 1, got 0',
+    ],
+    [{ run: 'x', of: 1 }, 'fork.of: expected one of run, at'],
+    ['x', 'fork: expected an object, got "x"'],
     [{ run: 'never-was' }, 'fork.run: there is no run "never-was"'],
   ])('with %j', async (given, problem) => {
     const { outcome } = await rig.run({ agent: 'clerk', message: 'x', fork: given });
@@ -267,7 +270,7 @@ describe('a fork is refused', () => {
 
   test('where the run has fewer messages, by client and workflow', async () => {
     const id = await talk(['one']);
-    const problem = `fork.at: 9 is more than the 2 messages of run "${id}"`;
+    const problem = `fork.at: expected at most 2, the messages of run "${id}"; got 9`;
     await expect(client.fork(id, { message: 'x', at: 9 })).rejects.toThrow(problem);
     const { outcome } = await rig.run({ agent: 'clerk', message: 'x', fork: { run: id, at: 9 } });
     expect(outcome.error).toContain(problem);

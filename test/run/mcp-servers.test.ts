@@ -165,7 +165,7 @@ test('an MCP server that refuses its key blocks the run until it takes it', asyn
   const status = await blocked(handle);
   expect(status.reason).toBe('credentials');
   expect(status.message).toBe(
-    'MCP server "far" refuses (HTTP 401); is the key in DESK_TOKEN right?',
+    'MCP server "far" refuses (HTTP 401); check the key in DESK_TOKEN',
   );
   isRevoked = false;
   await resumeRun(rig.client, handle.workflowId);
@@ -285,7 +285,7 @@ describe('a server that cannot be had at the start', () => {
   test('for want of a variable ends the run at once, and names it', async () => {
     const rig = await worker([stdioFixture(await fixtureFiles([]), { env: ['NO_SUCH_VARIABLE'] })]);
     const { outcome } = await run(rig);
-    expect(outcome.error).toContain('MCP server "desk" is to be given NO_SUCH_VARIABLE');
+    expect(outcome.error).toContain('MCP server "desk" needs NO_SUCH_VARIABLE');
   });
 
   test('because its program is not there says so', async () => {
@@ -293,7 +293,7 @@ describe('a server that cannot be had at the start', () => {
       mcpServer({ name: 'desk', transport: 'stdio', command: 'no-such-program' }),
     ]);
     const { outcome } = await run(rig);
-    expect(outcome.error).toContain('is the command installed on this worker');
+    expect(outcome.error).toContain('check that the command is installed on this worker');
   });
 
   test('or whose tools are not those that the agent names ends the run with those that there are', async () => {

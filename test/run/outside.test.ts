@@ -87,12 +87,12 @@ describe('the Temporal CLI alone', () => {
   });
 
   test.each([
-    ['no input', [], 'input: undefined is no object'],
-    ['a text', ['--input', '"hi"'], 'input: "hi" is no object'],
+    ['no input', [], 'input: expected an object, got undefined'],
+    ['a text', ['--input', '"hi"'], 'input: expected an object, got "hi"'],
     [
       'bytes',
       ['--input-meta', 'encoding=binary/plain', '--input-base64', '--input', 'AAEC'],
-      'input: bytes are no JSON',
+      'input: expected JSON, got bytes',
     ],
     [
       'a payload of an unknown encoding',
@@ -127,24 +127,27 @@ describe('the Temporal CLI alone', () => {
 
 describe('a bad input fails at once, naming field, value and cure', () => {
   test.each([
-    [{ agent: 'brief' }, 'message: missing; give a text'],
-    [{ agent: 'brief', message: 7 }, 'message: 7 is no text'],
+    [{ agent: 'brief' }, 'message: expected a string, got none'],
+    [{ agent: 'brief', message: 7 }, 'message: expected a string, got 7'],
     [{ agent: 'brief', message: '  ' }, 'message: is empty'],
     [{ agent: 7, message: 'x' }, 'agent: expected the name of a registered agent, got 7'],
     [
       { agent: 'brief', message: 'x', limits: { steps: -1 } },
-      'limits.steps: -1 is no limit; give a positive whole number',
+      'limits.steps: expected a positive whole number, or null for none, got -1',
     ],
-    [{ agent: 'brief', message: 'x', limits: { steps: 0 } }, 'limits.steps: 0 is no limit'],
+    [
+      { agent: 'brief', message: 'x', limits: { steps: 0 } },
+      'limits.steps: expected a positive whole number, or null for none, got 0',
+    ],
     [
       { agent: 'brief', message: 'x', limits: { run: { tokens: 'many' } } },
-      'limits.run.tokens: "many" is no limit',
+      'limits.run.tokens: expected a positive whole number, or null for none, got "many"',
     ],
     [
       { agent: 'brief', message: 'x', limits: { step: 1 } },
-      'limits.step: no such limit; there are steps, toolCalls',
+      'limits.step: expected one of steps, toolCalls',
     ],
-    [{ agent: 'brief', message: 'x', limits: [] }, 'limits: [] is no object'],
+    [{ agent: 'brief', message: 'x', limits: [] }, 'limits: expected an object, got []'],
     [
       { agent: 'twelve', message: 'x', limits: { steps: 41 } },
       "limits.steps: 41 is more than the agent's 40",
@@ -155,7 +158,7 @@ describe('a bad input fails at once, naming field, value and cure', () => {
     ],
     [
       { agent: 'brief', message: 'x', massage: 'y' },
-      'input.massage: no such field; there are agent, message',
+      'input.massage: expected one of agent, message',
     ],
     [
       { agent: 'brief', message: 'x', tags: 'a' },
@@ -163,11 +166,11 @@ describe('a bad input fails at once, naming field, value and cure', () => {
     ],
     [
       { agent: 'brief', message: 'x'.repeat(1_500_000) },
-      'message: 1500000 characters are more than 262144',
+      'message: expected at most 262144 characters, got 1500000',
     ],
     [
       { agent: 'brief', message: 'x', context: 'y'.repeat(300_000) },
-      'context: 300002 characters are more than',
+      'context: expected at most 262144 characters, got 300002',
     ],
   ])('%#: %s', async (input, message) => {
     const handle = await rig.start(input);

@@ -178,7 +178,7 @@ describe.concurrent('a run whose storage fails is blocked, and goes on when it i
       'long-result',
       'missing',
       'missing',
-      /^a text that was too large to be shown cannot be read: blob [0-9a-f]{64} is missing/,
+      /^a text that was too large to show cannot be read: blob [0-9a-f]{64} is missing/,
     ],
   ])('%s, %s', async (task, _what, fault, message) => {
     const word = randomUUID();

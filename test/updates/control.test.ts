@@ -20,7 +20,7 @@ import { RefusedError } from '../../src/core/errors.js';
 let rig: Rig;
 const gates = new Map<string, Gate>();
 
-/** Answers with the newest message; one that begins with `hold` waits for its gate. */
+/** Replies with the newest message. The reply to a message that begins with `hold` waits for its gate. */
 const model: Model = {
   async call({ messages }, { signal }) {
     const text = messages.findLast(({ role }) => role === 'user')?.text ?? '';
@@ -51,7 +51,7 @@ async function held(): Promise<{ handle: WorkflowHandle; gate: Gate }> {
   return { handle, gate };
 }
 
-/** Where to follow a run from. */
+/** Returns the options to follow a run. */
 async function place(handle: WorkflowHandle): Promise<{ runId: string; signal: AbortSignal }> {
   return { runId: (await handle.describe()).runId, signal: new AbortController().signal };
 }
@@ -66,7 +66,7 @@ async function outcomeOfTurn(handle: WorkflowHandle, turn: number): Promise<Outc
 }
 
 describe('messages', () => {
-  test('that come while the run changes its segment are neither lost nor doubled', async () => {
+  test('that arrive while the run continues in a new segment are neither lost nor duplicated', async () => {
     const handle = await open('m0');
     const id = handle.workflowId;
     const count = 14;
@@ -74,7 +74,7 @@ describe('messages', () => {
     const replyText = (number: number): void => {
       asked.push(taken(askRun(rig.client, id, { message: `m${number}`, id: `id-${number}` })));
     };
-    // The end of a turn is the moment at which the run leaves its segment.
+    // The segment ends when the turn ends.
     for await (const { view } of followRun(rig.client, { id, ...(await place(handle)) })) {
       const over = view.state?.recent.at(-1)?.turn ?? 0;
       while (asked.length < Math.min(over, count)) replyText(asked.length + 1);
@@ -87,8 +87,8 @@ describe('messages', () => {
     expect(await handle.result()).toMatchObject({ reason: 'closed', steps: count + 1 });
     const segments = await segmentsOf(rig.client, id);
     expect(segments.length).toBeGreaterThan(count / 2);
-    const said = saidIn(segments).filter(({ role }) => role === 'user');
-    expect(said.map(({ text }) => text)).toEqual(
+    const messages = saidIn(segments).filter(({ role }) => role === 'user');
+    expect(messages.map(({ text }) => text)).toEqual(
       Array.from({ length: count + 1 }, (_, number) => `m${number}`),
     );
     for (const [at, { turn }] of sent.entries()) {
@@ -97,7 +97,7 @@ describe('messages', () => {
     }
   });
 
-  test('get an id where they have none', async () => {
+  test('get an id if they have none', async () => {
     const handle = await open('hello');
     const first = await askRun(rig.client, handle.workflowId, { message: 'one' });
     const again = await askRun(rig.client, handle.workflowId, {
@@ -107,21 +107,25 @@ describe('messages', () => {
     expect(again).toMatchObject({ turn: 2, messageId: first.messageId });
   });
 
-  test('are refused with the reason: by their form, by the run, by its end', async () => {
+  test('are refused with the reason: an invalid form, the run, or its end', async () => {
     const handle = await open('hello');
     const id = handle.workflowId;
-    await expect(askRun(rig.client, id, { message: ' ' })).rejects.toThrow('message: is empty');
+    await expect(askRun(rig.client, id, { message: ' ' })).rejects.toThrow(
+      'message: expected text',
+    );
     await closeRun(rig.client, id);
     await handle.result();
     const late = askRun(rig.client, id, { message: 'late' });
     await expect(late).rejects.toThrow(`run ${id} has ended`);
     await expect(late).rejects.toBeInstanceOf(RefusedError);
-    await expect(askRun(rig.client, 'nobody', { message: 'x' })).rejects.toThrow('never existed');
+    await expect(askRun(rig.client, 'no-such-run', { message: 'x' })).rejects.toThrow(
+      'never existed',
+    );
   });
 });
 
 describe('control', () => {
-  test('cancels the turn under way, and the run lives on', async () => {
+  test('cancels the current turn, and the run goes on', async () => {
     const { handle } = await held();
     const id = handle.workflowId;
     expect(await cancelTurn(rig.client, id)).toBe(1);
@@ -131,7 +135,7 @@ describe('control', () => {
     expect(await outcomeOfTurn(handle, turn)).toMatchObject({ answer: 're: next' });
   });
 
-  test('pauses a run, which keeps what is sent to it until it goes on', async () => {
+  test('pauses a run, which queues its messages until it is resumed', async () => {
     const { handle, gate } = await held();
     const id = handle.workflowId;
     await pauseRun(rig.client, id);
@@ -143,18 +147,18 @@ describe('control', () => {
     expect(await outcomeOfTurn(handle, turn)).toMatchObject({ answer: 're: later' });
   });
 
-  test('replaces the limits that are named, and those alone', async () => {
+  test('replaces only the given limits', async () => {
     const handle = await open('hello');
     const set = await setLimits(rig.client, handle.workflowId, { steps: 7, run: { tokens: 900 } });
     expect(set).toEqual({ turn: { steps: 7, toolCalls: 200 }, run: { tokens: 900 } });
     const refused = setLimits(rig.client, handle.workflowId, { steps: 0 });
-    await expect(refused).rejects.toThrow('limits.steps: 0 is no limit');
+    await expect(refused).rejects.toThrow('limits.steps: expected a positive whole number');
   });
 
   test.for([
-    { given: { steps: 7 }, says: undefined },
-    { given: { costUsd: 1 }, says: 'nobody knows the price of model "m"' },
-  ])('waits with limits until the agent is loaded: $given', async ({ given, says }) => {
+    { given: { steps: 7 }, error: undefined },
+    { given: { costUsd: 1 }, error: 'the price of model "m" is unknown' },
+  ])('waits with limits until the agent is loaded: $given', async ({ given, error }) => {
     const other = await createRig();
     try {
       const startWorkflowOperation = new WithStartWorkflowOperation('agent', {
@@ -163,24 +167,24 @@ describe('control', () => {
         args: [{ agent: 'a', open: true }],
         workflowIdConflictPolicy: 'FAIL',
       });
-      // Both stand in the very first workflow task, which comes before the agent is loaded.
+      // Both are in the first workflow task, which comes before the agent is loaded.
       const set = other.client.workflow.executeUpdateWithStart(setLimitsUpdate, {
         startWorkflowOperation,
         args: [given],
       });
       const answer = set.then(
         ({ turn }) => turn.steps,
-        (error: Error) => error.cause,
+        (rejection: Error) => rejection.cause,
       );
       await other.worker([agent], { models: { m: model } });
-      if (says === undefined) expect(await answer).toBe(given.steps);
-      else expect(await answer).toMatchObject({ message: expect.stringContaining(says) });
+      if (error === undefined) expect(await answer).toBe(given.steps);
+      else expect(await answer).toMatchObject({ message: expect.stringContaining(error) });
     } finally {
       await other.close();
     }
   });
 
-  test('says that a run which is not open ends by itself', async () => {
+  test('refuses to close a run that ends by itself', async () => {
     const text = `hold ${randomUUID()}`;
     const gate = createGate();
     gates.set(text, gate);

@@ -10,22 +10,22 @@ import { computerHandler } from '../definition/native-tools.js';
 import type { Batch, RunState, Turn } from '../state.js';
 import { waitedText, waitUntil } from './wait.js';
 
-/** Agents below the root that a chain of calls can have, whatever the limits say. */
-const DEEPEST = 16;
+/** Maximum depth of agents that call agents, whatever the limits say. */
+const MAX_DEPTH = 16;
 
-/** Characters of lists after which no further ones of a message are told: a prompt shall not be flooded. */
-const LISTED_CHARACTERS = 64 * 1024;
+/** After so many characters of lists, a message gets no further lists, to keep the prompt small. */
+const MAX_LIST_CHARACTERS = 64 * 1024;
 
-/** What shall be done with one call of a message. */
+/** What to do with one call of a message. */
 type Plan =
   | { readonly type: 'execute' }
   | { readonly type: 'answer'; readonly result: CallResult }
-  /** The same as an earlier call of this message; takes over its result. */
+  /** The same call is in this message before; this one takes its result. */
   | { readonly type: 'same-as'; readonly index: number };
 
 /**
- * Opens a batch: the calls that need no execution already have their result.
- * @returns the batch, and the limit that refused one of them
+ * Opens a batch, in which the calls that need no execution have their results. Returns the batch, and
+ * the limit that refused one of the calls, or null.
  */
 export function openBatch(
   state: RunState,
@@ -33,13 +33,13 @@ export function openBatch(
 ): { batch: Batch; refused: Turn['callsRefused'] } {
   const seen = new Map<string, number>();
   let left = callsLeft(state);
-  let told = 0;
+  let listed = 0;
   let refused: Turn['callsRefused'] = null;
   const results = opened.calls.map((call, index): CallResult | null => {
     const first = opened.calls.findIndex(({ name }) => name === call.name);
-    const plan = planCall(state, { call, index, seen, told, at: opened.at, first });
+    const plan = planCall(state, { call, index, seen, listed, at: opened.at, first });
     if (plan.type === 'answer') {
-      if (listsOf(state, call) !== null) told += plan.result.text.length;
+      if (listAnswer(state, call) !== null) listed += plan.result.text.length;
       return plan.result;
     }
     if (plan.type === 'same-as') return null;
@@ -49,7 +49,7 @@ export function openBatch(
     }
     if (tooDeep(state, call)) {
       refused ??= 'depth';
-      return notExecuted(call, 'agents may call each other no deeper than this');
+      return notExecuted(call, 'agents may not call each other any deeper than this');
     }
     left -= 1;
     return null;
@@ -57,39 +57,39 @@ export function openBatch(
   return { batch: { ...opened, results }, refused };
 }
 
-interface Place {
+interface PlannedCall {
   readonly call: ToolCall;
   readonly index: number;
   readonly seen: Map<string, number>;
-  /** Characters that the catalog has answered so far. */
-  readonly told: number;
+  /** Characters of lists that this message has got so far. */
+  readonly listed: number;
   readonly at: number;
-  /** Index of the message's first call of this tool. */
+  /** Index of the first call of this tool in the message. */
   readonly first: number;
 }
 
-function planCall(state: RunState, place: Place): Plan {
-  const { call, index, seen, told } = place;
+function planCall(state: RunState, planned: PlannedCall): Plan {
+  const { call, index, seen, listed } = planned;
   const { definition } = state.config;
   const policy: ToolCalls = definition.toolCalls;
   if (policy === 'first' && index > 0) {
     return answer(notExecuted(call, 'only the first call of a message is executed'));
   }
   if (call.problem) return answer(refusal(call.id, call.problem));
-  const lists = listsOf(state, call);
-  if (lists !== null) {
-    if (told < LISTED_CHARACTERS) return answer(lists());
+  const list = listAnswer(state, call);
+  if (list !== null) {
+    if (listed < MAX_LIST_CHARACTERS) return answer(list());
     return answer(notExecuted(call, 'the answers are too long for one message; ask in the next'));
   }
   const tool = findTool(state, call.name);
   if (tool === undefined) {
     return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
   }
-  // What comes next on a screen depends on what the action before has made of it.
-  if (call.name === computerHandler(definition.settings) && place.first < index) {
+  // An action on a screen depends on what the screen shows after the action before.
+  if (call.name === computerHandler(definition.settings) && planned.first < index) {
     return answer(notExecuted(call, 'one action on the screen per message; look first'));
   }
-  const until = tool.kind === 'wait' ? waitUntil(call.arguments, place.at) : 0;
+  const until = tool.kind === 'wait' ? waitUntil(call.arguments, planned.at) : 0;
   if (typeof until !== 'number') {
     return answer(refusal(call.id, { type: 'invalid_arguments', message: until.problem }));
   }
@@ -102,13 +102,13 @@ function planCall(state: RunState, place: Place): Plan {
   return { type: 'execute' };
 }
 
-/** The id of the same call, where it succeeded in this turn. */
+/** The id of the same call if it succeeded in this turn before; else null. */
 function earlierCall({ turn }: RunState, call: ToolCall): string | null {
   const begin = `${shortSignature(call)} `;
   return turn.succeeded.findLast((done) => done.startsWith(begin))?.slice(begin.length) ?? null;
 }
 
-/** The calls still to be executed, in order. A twin of an earlier call in the batch is not among them. */
+/** Returns the calls still to be executed, in order, without repeats of a call in the same batch. */
 export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
   const seen = new Set<string>();
   return batch.calls.filter((call, index) => {
@@ -120,13 +120,14 @@ export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
   });
 }
 
+/** A wait that has not ended. */
 export interface OpenWait {
   readonly call: ToolCall;
-  /** Unix time in ms. */
+  /** When it ends, Unix time in ms. */
   readonly until: number;
 }
 
-/** The waits among these calls, and when each is over. */
+/** Returns the waits among these calls. */
 export function openWaits(
   state: RunState,
   batch: Batch,
@@ -139,12 +140,12 @@ export function openWaits(
   });
 }
 
-/** Whether a message waits that has not woken this turn before: each does so once. */
+/** Whether a message waits that has not woken this turn before. Each message does so once. */
 export function hasWakingMessage({ inbox, turn }: RunState): boolean {
   return inbox.waiting.length > 0 && (inbox.count ?? 0) > (turn.wokenBy ?? 0);
 }
 
-/** The results of the waits that are over: their time has come, or a message has. */
+/** Returns the results of the waits that end at `at` (Unix time in ms), by their time or by a message. */
 export function finishedWaits(state: RunState, at: number): readonly CallResult[] {
   const { batch } = state.turn;
   if (batch === null) return [];
@@ -157,7 +158,7 @@ export function finishedWaits(state: RunState, at: number): readonly CallResult[
   });
 }
 
-/** The batch with one more result, at the place of its call. */
+/** Returns the batch with one more result, at the place of its call. */
 export function fillBatch(batch: Batch, result: CallResult): Batch {
   const results = batch.calls.map((call, index) =>
     call.id === result.id ? result : (batch.results[index] ?? null),
@@ -165,32 +166,34 @@ export function fillBatch(batch: Batch, result: CallResult): Batch {
   return { ...batch, results };
 }
 
+/** Returns the result of a call that was not executed. */
 export function notExecuted(call: ToolCall, reason: string): CallResult {
   return refusal(call.id, { type: 'not_executed', message: `not executed: ${reason}` });
 }
 
+/** Returns the pinned definition of a tool; undefined if the agent has none of that name. */
 export function findTool(state: RunState, name: string): ToolDefinition | undefined {
   return state.config.definition.tools.find((tool) => tool.name === name);
 }
 
-/** Whether the call would start an agent below the deepest level that is allowed. */
+/** Whether the call would start an agent below the maximum depth. */
 function tooDeep(state: RunState, call: ToolCall): boolean {
   const { limits, depth = 0 } = state.config;
   if (findTool(state, call.name)?.kind !== 'agent') return false;
-  const deepest = Math.min(limits.turn.depth ?? DEEPEST, limits.run.depth ?? DEEPEST, DEEPEST);
-  return depth >= deepest;
+  const { turn, run } = limits;
+  return depth >= Math.min(turn.depth ?? MAX_DEPTH, run.depth ?? MAX_DEPTH, MAX_DEPTH);
 }
 
-/** A repeated read is legitimate polling; what changes the world is not done twice by accident. */
+/** Whether a repeated call of this tool is not executed. A repeated read is legitimate polling. */
 export function guardsRepeats(tool: ToolDefinition): boolean {
   return tool.effect !== 'read' && tool.repeat !== 'allow';
 }
 
 /**
- * How a call that asks what there is, tools or artifacts, is answered by the state; null for any other.
- * As of the message that asks: what its other calls make is not among it.
+ * Returns the answer to a call that lists tools or artifacts; null for any other call. It has the state
+ * at the message that calls, without what the message's other calls make.
  */
-function listsOf(state: RunState, call: ToolCall): (() => CallResult) | null {
+function listAnswer(state: RunState, call: ToolCall): (() => CallResult) | null {
   const { artifacts = [], config } = state;
   if (asksCatalog(config.definition, call)) return () => catalogAnswer(config.definition, call);
   if (findTool(state, call.name)?.kind !== 'artifacts') return null;

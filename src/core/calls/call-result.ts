@@ -3,24 +3,24 @@ import type { Json } from '../json.js';
 import type { ArtifactMade, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
 import type { Usage } from '../outcome.js';
 
-/** What became of one call; each call gets exactly one. */
+/** The result of one call. Each call gets exactly one. */
 export interface CallResult {
   readonly id: string;
   readonly ok: boolean;
   /** What the model reads. */
   readonly text: string;
   readonly blob?: BlobRef;
-  /** The tool's value where it was no plain text; only kept for a tool with `ends`. */
+  /** The tool's value if it is not plain text; only for a tool with `ends`. */
   readonly output?: Json;
-  /** The value is kept under a name; `text` is how it begins, until the name is given (`takeArtifacts`). */
+  /** The value as an artifact. `text` is its beginning until the artifact has a name (`takeArtifacts`). */
   readonly artifact?: ArtifactMade;
   /** A screenshot. */
   readonly attachments?: readonly Attachment[];
-  /** A person has let it be executed in spite of the provider's doubts. */
+  /** A person has acknowledged the provider's safety checks. */
   readonly acknowledged?: true;
-  /** The tool ran, or may have; false for what the engine answered itself. */
+  /** The tool was executed, or may have been; false for a result that the engine gives itself. */
   readonly executed: boolean;
-  /** What an agent that was called has used. */
+  /** The usage of a called agent. */
   readonly usage?: Usage;
 }
 
@@ -38,24 +38,24 @@ export type CallErrorType =
   | 'abandoned'
   | 'agent_failed';
 
-/** A tool message for something that did not work: `{"error":{"type","message"}}`. */
+/** Returns the tool message for an error: `{"error":{"type","message"}}`. */
 export function errorText(error: { type: CallErrorType; message: string }): string {
   return JSON.stringify({ error: { type: error.type, message: error.message } });
 }
 
-/** A result that the engine gives by itself, without executing anything. */
+/** Returns an error that the engine gives itself, without executing anything. */
 export function refusal(id: string, error: { type: CallErrorType; message: string }): CallResult {
   return { id, ok: false, text: errorText(error), executed: false };
 }
 
-/** What a tool activity records when the tool gave something. */
+/** What the activity of a tool records when the tool succeeds. */
 export interface ToolSuccess {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly output?: Json;
-  /** The value is kept under a name; `text` is then how it begins, but for a tool with `ends`. */
+  /** The value as an artifact. `text` is then its beginning, except for a tool with `ends`. */
   readonly artifact?: ArtifactMade;
-  /** A screenshot; `text` says that there is one. */
+  /** A screenshot; `text` describes it. */
   readonly attachments?: readonly Attachment[];
 }
 
@@ -64,15 +64,17 @@ export interface Resolution {
   /** The id of the call. */
   readonly call: string;
   /**
-   * Of a call that the provider wants looked at: `retry` acknowledges that and has it executed, `abandon`
-   * has it not executed. Of an unknown outcome: it happened (with `result`) · it did not, try again · give up. Of a tool that
-   * has changed: it may be called as it is now (`definition` says which form that is).
+   * For a call with safety checks: `retry` acknowledges them and executes the call, `abandon` does not
+   * execute it. For an unknown outcome: `happened` (with `result`), `retry` executes the call again, and
+   * `abandon` gives it up. For a tool that has changed: `accept` allows calls of the form that
+   * `definition` names.
    */
   readonly as: 'happened' | 'retry' | 'abandon' | 'accept';
   readonly result?: Json;
   readonly definition?: string;
 }
 
+/** Returns the result of a tool that succeeded. */
 export function succeededCall(
   call: ToolCall,
   tool: ToolDefinition,
@@ -92,11 +94,12 @@ export function succeededCall(
   };
 }
 
-/** The text was made on the worker, as an error for the model. */
+/** Returns the result of a tool that failed, with the error text that the worker made for the model. */
 export function toolErrorCall(call: ToolCall, text: string): CallResult {
   return { id: call.id, ok: false, text, executed: true };
 }
 
+/** Returns the result of a call that was executed and failed. */
 export function failedCall(
   call: ToolCall,
   error: { type: CallErrorType; message: string },
@@ -104,21 +107,23 @@ export function failedCall(
   return toolErrorCall(call, errorText(error));
 }
 
+/** Returns the result of a call that was canceled while it ran. */
 export function cancelledCall(call: ToolCall, tool: ToolDefinition): CallResult {
   const doubt = tool.effect === 'read' ? '' : '; whether it took effect is not known';
   return failedCall(call, { type: 'cancelled', message: `broken off while it ran${doubt}` });
 }
 
+/** Returns the text for a call whose activity timed out. */
 export function lostMessage(tool: string, cause: string): string {
   return `${tool}: the worker was lost or the time was up (${cause})`;
 }
 
-/** Every attempt of a call that may be repeated was lost with its worker, or ran out of time. */
+/** Returns the result of a repeatable call whose attempts all lost their worker or timed out. */
 export function lostCall(call: ToolCall, message: string): CallResult {
   return failedCall(call, { type: 'timeout', message });
 }
 
-/** @returns null for `retry`: the call is executed again */
+/** Returns the result by a person's decision; null if the call is executed again. */
 export function resolvedCall(
   call: ToolCall,
   tool: ToolDefinition,

@@ -6,20 +6,20 @@ import type { Outcome } from '../outcome.js';
 import { findTool } from './batch.js';
 import type { RunState } from '../state.js';
 
-/** The caller keeps this share of its time, to answer with what its agents have found. */
+/** Share of the remaining time that the caller keeps, to answer with the results of its agents. */
 const OWN_TIME = 0.1;
-/** Tokens that the caller keeps for its own next call, beside the prompt. */
+/** Tokens that the caller keeps for its own next model call, in addition to the prompt. */
 const OWN_TOKENS = 1_024;
 
-/** How a child run came to its end. `outcome` is null where it left none. */
+/** How a child run ended. `outcome` is null if the run left none. */
 export interface ChildEnd {
   readonly outcome: Outcome | null;
   readonly message: string;
 }
 
 /**
- * What one of the agents that a message calls may use: an equal share of what the caller has left
- * after its own next call. `now`: Unix time in ms.
+ * Returns the budget of one of the agents that a message calls: an equal share of what the caller has
+ * left after its own next model call. `now`: Unix time in ms.
  */
 export function childBudget(state: RunState, now: number): LimitSet {
   const { turn, total, config } = state;
@@ -46,7 +46,7 @@ export function childBudget(state: RunState, now: number): LimitSet {
   };
 }
 
-/** What the caller's model reads, and what counts against the caller's budget. */
+/** Returns the call's result: what the caller's model reads, and the usage that the caller pays for. */
 export function childResult(call: ToolCall, { outcome, message }: ChildEnd): CallResult {
   if (outcome === null) {
     return { id: call.id, ok: false, text: failure(message), executed: true };
@@ -65,7 +65,7 @@ export function childResult(call: ToolCall, { outcome, message }: ChildEnd): Cal
   }
 }
 
-/** A typed result as JSON, else the answer. */
+/** The typed output as JSON if there is one, else the answer. */
 function resultText({ output, answer }: Outcome): string {
   return output === null || typeof output === 'string' ? (answer ?? '') : JSON.stringify(output);
 }

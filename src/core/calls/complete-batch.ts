@@ -9,23 +9,28 @@ import { completed } from '../make-outcome.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Batch, RunState, Turn } from '../state.js';
 
-/** Calls of a turn whose repeat is answered from the record; all of them are carried from segment to segment. */
-const REMEMBERED = 1_000;
+/** Calls of a turn whose repeat is answered from the transcript. All are passed from segment to segment. */
+const REMEMBERED_CALLS = 1_000;
 
-/** Closes the batch when nothing of it is left to execute. */
+/** Closes the open batch if nothing is left to execute. `at`: Unix time in ms. */
 export function completeBatch(state: RunState, at: number): RunState {
   const { batch } = state.turn;
   if (batch === null) return state;
   const ended = endingCall(state, batch);
   if (ended === null && openCalls(state, batch).length > 0) return state;
-  // Only a sequential batch has calls left when its ending call succeeds; they are not wanted any more.
+  // The calls that a sequential batch has left are dropped when its ending call succeeds.
   const parallel = state.config.definition.toolCalls === 'parallel';
   if (ended !== null && parallel && openCalls(state, batch).length > 0) return state;
-  const told = closeBatch(state, at, (call) => notExecuted(call, 'the turn ended before it'));
-  if (ended === null) return told;
+  const closed = closeBatch(state, at, (call) => notExecuted(call, 'the turn ended before it'));
+  if (ended === null) return closed;
   return endTurn(
-    told,
-    completed(told, { reason: 'tool', answer: ended.text, blob: ended.blob, output: ended.output }),
+    closed,
+    completed(closed, {
+      reason: 'tool',
+      answer: ended.text,
+      blob: ended.blob,
+      output: ended.output,
+    }),
   );
 }
 
@@ -37,8 +42,8 @@ function endingCall(state: RunState, batch: Batch): CallResult | null {
 }
 
 /**
- * Closes the open batch: its results go into the transcript in call order, `missing` gives one to each
- * call that has none, and the turn remembers what the guards need. Without a batch nothing changes.
+ * Closes the open batch: its results join the transcript in call order, `missing` gives one to each
+ * call that has none, and the turn records what the repeat guards need. Does nothing without a batch.
  */
 export function closeBatch(
   state: RunState,
@@ -53,7 +58,7 @@ export function closeBatch(
   results.forEach((result, index) => {
     const call = batch.calls[index];
     if (call === undefined) return;
-    next = withTurn(next, remember(next, call, result));
+    next = withTurn(next, guardedRepeats(next, call, result));
     next = appendMessage(next, at, {
       role: 'tool',
       text: result.text,
@@ -67,7 +72,7 @@ export function closeBatch(
   return withTurn(next, { failedSteps: allFailed ? next.turn.failedSteps + 1 : 0 });
 }
 
-/** Gives each call without a result one: a twin its first's, the others what `missing` says. */
+/** Returns a result for each call: its own, that of the same call before it, or the one of `missing`. */
 function resultsWithMissing(
   batch: Batch,
   missing: (call: ToolCall) => CallResult,
@@ -75,21 +80,21 @@ function resultsWithMissing(
   const firsts = new Map<string, CallResult>();
   return batch.calls.map((call, index) => {
     const own = batch.results[index] ?? null;
-    const twin = firsts.get(signature(call));
-    const result = own ?? (twin === undefined ? missing(call) : asTwin(call, twin));
+    const first = firsts.get(signature(call));
+    const result = own ?? (first === undefined ? missing(call) : repeatedResult(call, first));
     if (own !== null && !firsts.has(signature(call))) firsts.set(signature(call), own);
     return result;
   });
 }
 
-function asTwin(call: ToolCall, first: CallResult): CallResult {
+function repeatedResult(call: ToolCall, first: CallResult): CallResult {
   const what = first.executed ? ', which was executed once' : '';
   const text = `[identical to ${first.id}${what}]\n${first.text}`;
   return { ...first, id: call.id, text, executed: false };
 }
 
-function remember(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
-  // Who asks the catalog the same again and again makes no progress either.
+function guardedRepeats(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
+  // A turn that asks the catalog the same question again and again makes no progress either.
   if (result.ok && asksCatalog(state.config.definition, call)) return sameRead(state, call, result);
   const tool = findTool(state, call.name);
   if (tool === undefined || !result.executed) return { sameRead: null };
@@ -97,7 +102,9 @@ function remember(state: RunState, call: ToolCall, result: CallResult): Partial<
     if (!result.ok || !guardsRepeats(tool)) return { sameRead: null };
     return {
       sameRead: null,
-      succeeded: [...state.turn.succeeded, `${shortSignature(call)} ${call.id}`].slice(-REMEMBERED),
+      succeeded: [...state.turn.succeeded, `${shortSignature(call)} ${call.id}`].slice(
+        -REMEMBERED_CALLS,
+      ),
     };
   }
   return tool.repeat === 'allow' ? { sameRead: null } : sameRead(state, call, result);
@@ -108,6 +115,6 @@ function sameRead(state: RunState, call: ToolCall, result: CallResult): Partial<
   const step = state.turn.spent.steps;
   const last = state.turn.sameRead;
   if (last?.digest !== digest) return { sameRead: { digest, step, count: 1 } };
-  // The same read twice in one message is wasteful, not a sign that the turn goes round in circles.
+  // The same read twice in one message is wasteful, but not a sign of a loop.
   return { sameRead: { digest, step, count: last.step === step ? last.count : last.count + 1 } };
 }

@@ -3,7 +3,7 @@ import { isObject } from '../json.js';
 import { show } from '../text/format-value.js';
 import type { ToolCall } from '../transcript/messages.js';
 
-/** What names a run in the idempotency keys of its calls. */
+/** Names a run in the idempotency keys of its calls. */
 export interface KeyOrigin {
   readonly namespace: string;
   readonly workflowId: string;
@@ -11,18 +11,18 @@ export interface KeyOrigin {
   readonly firstRunId: string;
 }
 
-/** What a called agent is told of the call that it answers. */
+/** The call that a called agent answers. */
 export interface CallOrigin {
   /** The call's own idempotency key: 64 hex digits. */
   readonly key: string;
-  /** An earlier run for the same call ended without an outcome; its `once` tools may have run. */
+  /** An earlier run for this call ended without an outcome; its `once` tools may have been executed. */
   readonly again?: true;
 }
 
 /** Hex digits of a call's key in the id of the run that answers it. */
 const ID_DIGITS = 16;
-/** UTF-16 code units; a workflow id may have 1,000 bytes. */
-const LONGEST_CALLER = 300;
+/** UTF-16 code units of the caller's id in it; a workflow id may have 1,000 bytes. */
+const MAX_CALLER_CHARACTERS = 300;
 
 /**
  * Returns the origin of a run's keys. Those of a called agent derive from the call's key and the
@@ -47,18 +47,18 @@ export function calledId(
   { workflowId, name, key }: { workflowId: string; name: string; key: string },
   digest: (text: string) => string,
 ): string {
-  const caller = workflowId.length <= LONGEST_CALLER ? workflowId : digest(workflowId);
+  const caller = workflowId.length <= MAX_CALLER_CHARACTERS ? workflowId : digest(workflowId);
   return `${caller}/${name}-${key.slice(0, ID_DIGITS)}`;
 }
 
-/** Returns the name in an id that `calledId` made: the id of the call, for an agent's own calls. */
+/** Returns the name in an id that `calledId` made. For an agent's own calls, it is the call id. */
 export function nameInCalledId(id: string): string {
   const last = id.slice(id.lastIndexOf('/') + 1);
   const end = last.lastIndexOf('-');
   return end === -1 ? last : last.slice(0, end);
 }
 
-/** @returns what is wrong with `called` in an input, or null */
+/** Returns what is wrong with `called` in an input, or null. */
 export function checkCalled(value: unknown): string | null {
   if (value === undefined) return null;
   const { key, again, ...rest } = isObject(value) ? value : {};
@@ -68,19 +68,19 @@ export function checkCalled(value: unknown): string | null {
   return `called: expected what a calling workflow sets, got ${show(value)}; leave it out`;
 }
 
-/** Equal for two calls that would do the same. */
+/** Returns the tool's name and the digest of the arguments: equal for two calls that would do the same. */
 export function signature(call: Pick<ToolCall, 'name' | 'digest'>): string {
   return `${call.name} ${call.digest}`;
 }
 
-/** The same in 16 hex digits, for a record that is carried from segment to segment. */
+/** Returns the signature in 16 hex digits, for records that are passed from segment to segment. */
 export function shortSignature(call: Pick<ToolCall, 'name' | 'digest'>): string {
   return sha256Hex(signature(call)).slice(0, 16);
 }
 
 /**
- * The place of a call: the run that makes it, and where in that run. It is equal in every retry,
- * segment, and reset.
+ * The place of a call: the run that makes it, and the place in that run. It is the same in every
+ * retry, segment, and reset.
  */
 export interface CallPlace extends KeyOrigin {
   readonly turn: number;
@@ -89,9 +89,9 @@ export interface CallPlace extends KeyOrigin {
 }
 
 /**
- * Returns the key under which a destination recognizes a repeated execution: 64 hex digits.
- * Neither the run id (changes at continue-as-new and reset) nor the provider's call id (may repeat)
- * is part of it.
+ * Returns the key by which a destination recognizes a repeated execution: 64 hex digits. It contains
+ * neither the run id, which changes with each segment and reset, nor the provider's call id, which may
+ * repeat.
  */
 export function idempotencyKey(place: CallPlace, call: Pick<ToolCall, 'name' | 'digest'>): string {
   const { namespace, workflowId, firstRunId, turn, step, index } = place;

@@ -3,18 +3,19 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { SafetyPending } from '../status.js';
 import { callSummary, visible } from '../text/summaries.js';
 
-/** What the workflow and every reader of its history say of a call that a person has to look at. */
+/** Returns the message for people about a call with safety checks; the projection makes the same one. */
 export function safetyMessage(call: ToolCall): string {
   const checks = (call.safety ?? []).map(({ code, message, id }) => {
     const words = [code, message].filter((word) => word !== undefined && word !== '');
     return visible(words.length === 0 ? id : words.join(': '));
   });
   return (
-    `the provider wants a person to look before this is done: ${callSummary(call)} ` +
-    `(${checks.join('; ')}); settle it: ${safetyCure('RUN', call)}`
+    `the provider asks for a person's decision before this is done: ${callSummary(call)} ` +
+    `(${checks.join('; ')}); resolve it: ${safetyCure('RUN', call)}`
   );
 }
 
+/** Returns the pending decision about a call with safety checks. `run`: the run's id in the command. */
 export function safetyPending(call: ToolCall, run: string): SafetyPending {
   return {
     type: 'safety_check',
@@ -30,12 +31,12 @@ function safetyCure(run: string, { id }: ToolCall): string {
   return `perdure resolve ${run} ${id} --as retry|abandon`;
 }
 
-/** @returns null for `retry`: a person acknowledges the checks, and the call is executed */
+/** Returns the result of a call that a person rejects; null if the person acknowledges the checks. */
 export function safetyResult(call: ToolCall, { as }: Resolution): CallResult | null {
   if (as === 'retry') return null;
   return refusal(call.id, {
     type: 'abandoned',
     message:
-      'not executed: the provider wanted a person to look at it first, and the person decided against it',
+      'not executed: the provider asked for the decision of a person, who decided against it',
   });
 }

@@ -10,14 +10,14 @@ interface Problem {
   readonly problem: string;
 }
 
-/** Who waits for more than a year has miscounted. */
+/** A wait longer than a year is treated as a mistake. */
 const MAX_DAYS = 366;
 const DAY_SECONDS = 86_400;
 const MAX_SECONDS = MAX_DAYS * DAY_SECONDS;
 
 /**
- * When a wait ends, in Unix milliseconds; a moment that is past gives `fromMs`. `argumentsJson` is
- * what the model wrote, `fromMs` when the wait began. Total: any text gives a value.
+ * Returns when a wait ends, Unix time in ms, or what is wrong with it. A time in the past gives
+ * `fromMs`, when the wait began. `argumentsJson` is the model's text. Never throws.
  */
 export function waitUntil(argumentsJson: string, fromMs: number): number | Problem {
   const wait = readWait(parseJson(argumentsJson));
@@ -32,8 +32,8 @@ export function waitUntil(argumentsJson: string, fromMs: number): number | Probl
 }
 
 /**
- * What the model reads when a wait is over; `woken`: by a message, before its time. Without a clock,
- * so that it is the same whenever it is asked for. Total: any text gives a value.
+ * Returns what the model reads when a wait has ended. `woken`: a message ended it early. The text does
+ * not depend on the current time. Never throws.
  */
 export function waitedText(argumentsJson: string, woken: boolean): string {
   const wait = readWait(parseJson(argumentsJson));
@@ -45,7 +45,7 @@ export function waitedText(argumentsJson: string, woken: boolean): string {
   return woken ? `${early}; the wait was until ${wait.asked}` : `waited until ${wait.asked}`;
 }
 
-/** What is wrong with the arguments of a wait, whenever it begins; null when nothing is. */
+/** Returns what is wrong with the arguments of a wait, whenever it begins, or null. */
 export function waitProblem(value: unknown): string | null {
   const wait = readWait(value);
   return 'problem' in wait ? wait.problem : null;
@@ -63,7 +63,7 @@ function readSeconds(seconds: unknown): Wait | Problem {
   if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= MAX_SECONDS)) {
     const limit = `${MAX_SECONDS} (${MAX_DAYS} days)`;
     return {
-      problem: `\`seconds\` must be a positive number of at most ${limit}, not ${shown(seconds)}`,
+      problem: `\`seconds\` must be a positive number of at most ${limit}, not ${shortText(seconds)}`,
     };
   }
   return { type: 'seconds', seconds, asked: String(seconds) };
@@ -73,8 +73,8 @@ const MOMENT =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d(?::?\d\d)?)?)?$/;
 
 /**
- * ISO 8601 with seconds and fraction optional; below a millisecond nothing counts. The offset is not
- * optional: without it a text names another moment in each place, and twice a year two or none.
+ * Reads ISO 8601. Seconds and fraction are optional, and digits below a millisecond are ignored. The
+ * offset is required: without it, a text means a different time in each time zone.
  */
 function readMoment(until: unknown): Wait | Problem {
   const asked = typeof until === 'string' ? until.trim().toUpperCase() : '';
@@ -83,7 +83,7 @@ function readMoment(until: unknown): Wait | Problem {
     return {
       problem:
         '`until` must be a moment in ISO 8601 with an offset, such as 2027-03-28T09:00:00+02:00 or ' +
-        `2027-03-28T07:00:00Z, not ${shown(until)}`,
+        `2027-03-28T07:00:00Z, not ${shortText(until)}`,
     };
   }
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found
@@ -105,7 +105,7 @@ function readMoment(until: unknown): Wait | Problem {
   return { type: 'until', atMs: wholeSeconds * 1_000 + milliseconds, asked };
 }
 
-/** East of UTC is positive. */
+/** Minutes east of UTC. */
 function offsetMinutes(text: string | undefined): number | 'missing' | 'impossible' {
   if (text === undefined) return 'missing';
   if (text === 'Z') return 0;
@@ -118,7 +118,7 @@ function offsetMinutes(text: string | undefined): number | 'missing' | 'impossib
 
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** In the Gregorian calendar; null for a day that it does not have. */
+/** Days since 1970-01-01 in the Gregorian calendar; null for a day that does not exist. */
 function daysSince1970(date: { year: number; month: number; day: number }): number | null {
   const { year, month, day } = date;
   const leap = leapDaysBefore(year + 1) - leapDaysBefore(year);
@@ -134,8 +134,8 @@ function leapDaysBefore(year: number): number {
   return Math.floor(last / 4) - Math.floor(last / 100) + Math.floor(last / 400);
 }
 
-/** Short, and without half characters, which no converter takes. */
-function shown(value: unknown): string {
+/** The value cut short, for an error text. */
+function shortText(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 60));
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

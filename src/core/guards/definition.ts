@@ -116,7 +116,8 @@ const known = fields<Pick<ModelSettings, 'temperature' | 'maxOutputTokens' | 'na
   nativeTools: optional(list(jsonObject)),
 });
 const anySettings = table(json);
-const settingsShape: Shape<ModelSettings> = (value, at) => anySettings(value, at) ?? known(value, at);
+const settingsShape: Shape<ModelSettings> = (value, at) =>
+  anySettings(value, at) ?? known(value, at);
 
 export const definitionShape = fields<AgentDefinition>({
   name: text,

@@ -34,56 +34,60 @@ import { show } from '../text/format-value.js';
 import { chunkShape, configShape } from './state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 
-// What the history records of an activity or a called agent. Anyone who may complete an activity by
-// hand may record anything, so workflow and readers check each result by these guards before use.
+// The recorded results of activities and called agents. An activity can be completed by hand with any
+// value, so the workflow and the projection check each result with these guards before they use it.
 
 /**
- * `unknown`: it may have happened or not; nobody on the worker can tell. `not_started`: nothing has
- * happened, the call may be scheduled again.
+ * The result of `runTool`. `unknown`: the worker cannot tell whether the tool took effect.
+ * `not_started`: nothing has happened, so the call may be scheduled again.
  */
 export type RunToolResult =
   | ({ readonly ok: true } & ToolSuccess)
   | { readonly ok: false; readonly text: string }
   | { readonly ok: 'unknown' | 'not_started'; readonly message: string };
 
+/** The result of `verify`: whether the call took effect. */
 export type RunFunctionResult =
   | { readonly happened: true; readonly result: RunToolResult }
   | { readonly happened: false }
   | { readonly happened: 'unknown'; readonly message: string };
 
+/** The result of `retrieveDocuments`. */
 export interface RetrieveResult {
-  /** In their order; none of them stands in the prompt already. */
+  /** The documents in the order of the agent's function, without those that the prompt has already. */
   readonly documents: readonly RetrievedDocument[];
 }
 
+/** The result of `archiveMessages`. */
 export interface ArchiveMessagesResult {
-  /** The chunk: JSON lines of messages. */
+  /** The chunk, as JSON lines of messages; absent if none was written. */
   readonly blob?: BlobRef;
 }
 
 /**
- * `lost`: it ended without an outcome, or the server no longer keeps it. `other`: the run does not
- * answer this call.
+ * The result of `followRun`. `lost`: the run ended without an outcome, or the server no longer has it.
+ * `other`: the run does not answer this call.
  */
 export type FollowRunResult =
   | { readonly type: 'ended'; readonly outcome: Outcome }
   | { readonly type: 'lost' }
   | { readonly type: 'other'; readonly running: boolean };
 
+/** The result of `forkMessages`. */
 export interface ForkMessagesResult {
   /** The messages in the order of the prompt, as JSON lines. */
   readonly chunk: PromptChunk;
-  /** Digest of them as the model sees them. */
+  /** Digest of the messages as the model sees them. */
   readonly head: string;
-  /** Estimated, of the messages alone. */
+  /** Estimated tokens of the messages. */
   readonly tokens: number;
   /** Number of the next message. */
   readonly next: number;
-  /** The first segment of the run that was read. */
+  /** The first segment of the other run. */
   readonly from: { readonly runId: string };
-  /** Of them, those that stay word for word. */
+  /** The messages that stay word for word. */
   readonly pinned?: readonly Message[];
-  /** What the calls among them have made. */
+  /** The artifacts that the calls of these messages have made. */
   readonly artifacts?: readonly Artifact[];
 }
 
@@ -140,7 +144,7 @@ const functionResult = either(
   }),
 );
 
-const retrieved = fields<RetrieveResult>({
+const retrieveResult = fields<RetrieveResult>({
   documents: list(
     fields<RetrievedDocument>({
       text,
@@ -151,7 +155,7 @@ const retrieved = fields<RetrieveResult>({
   ),
 });
 
-const beginWithFork = fields<ForkMessagesResult>({
+const forkResult = fields<ForkMessagesResult>({
   chunk: chunkShape,
   head: hex(32),
   tokens: amount,
@@ -161,7 +165,7 @@ const beginWithFork = fields<ForkMessagesResult>({
   artifacts: optional(list(artifactShape)),
 });
 
-const followed = tagged<FollowRunResult, 'type'>('type', {
+const followResult = tagged<FollowRunResult, 'type'>('type', {
   ended: fields<Extract<FollowRunResult, { type: 'ended' }>>({
     type: oneOf('ended'),
     outcome: outcomeShape,
@@ -177,15 +181,15 @@ export const isReply = guard(reply);
 export const isToolResult = guard(toolResult);
 export const isFunctionResult = guard(functionResult);
 export const isRunConfig = guard(configShape);
-export const isRetrieved = guard(retrieved);
-export const isKept = guard(fields<ArchiveMessagesResult>({ blob: optional(blobShape) }));
-export const isForked = guard(beginWithFork);
-export const isFollowed = guard(followed);
+export const isRetrieval = guard(retrieveResult);
+export const isArchived = guard(fields<ArchiveMessagesResult>({ blob: optional(blobShape) }));
+export const isForked = guard(forkResult);
+export const isFollowResult = guard(followResult);
 export const isReceipt = guard(fields<AskReceipt>({ turn: count, duplicate: optional(yes) }));
 export const isReport = guard(reportShape);
 export const isOutcome = guard(outcomeShape);
 
-/** By the name of the activity. */
+/** Activity name to the guard of its result. */
 const GUARDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map<
   string,
   (value: unknown) => boolean
@@ -194,19 +198,19 @@ const GUARDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map<
   ['callModel', isReply],
   ['runTool', isToolResult],
   ['runFunction', isFunctionResult],
-  ['retrieveDocuments', isRetrieved],
-  ['archiveMessages', isKept],
+  ['retrieveDocuments', isRetrieval],
+  ['archiveMessages', isArchived],
   ['forkMessages', isForked],
-  ['followRun', isFollowed],
+  ['followRun', isFollowResult],
   ['askRun', isReceipt],
 ]);
 
-/** Whether a recorded result is one of the activity of this name. */
+/** Whether a recorded result has the form of this activity's results. */
 export function fitsActivity(activity: string, value: unknown): boolean {
   return GUARDS.get(activity)?.(value) ?? true;
 }
 
-/** What people read of a recorded result that is none of its activity. */
+/** Returns the error text for a recorded result without that form. */
 export function misfitMessage(activity: string, value: unknown): string {
   return `${activity}: expected a result of this activity, got ${show(value)}; it was completed by hand`;
 }

@@ -2,21 +2,24 @@ import { isObject } from '../json.js';
 import type { Attachment } from '../transcript/messages.js';
 import { show } from '../text/format-value.js';
 
-/** Of one message; each stands in every later request. */
-const MOST = 20;
+/** Attachments of one message, because each is part of every later request. */
+const MAX_ATTACHMENTS = 20;
 const MAX_WORD_CHARACTERS = 2_000;
 const EXAMPLES =
   'give {"type": "image", "url": "https://…"} or {"type": "file", "mediaType": "application/pdf", "blob": {"sha256": "…", "bytes": 1}}';
 
-/** @returns what is wrong with the attachments of a message, or null */
+/** Returns what is wrong with the attachments of a message, or null. */
 export function checkAttachments(value: unknown): string | null {
   if (value === undefined) return null;
-  if (!Array.isArray(value)) return `attachments: ${show(value)} is no list; ${EXAMPLES}`;
-  if (value.length === 0 || value.length > MOST) {
-    return `attachments: ${value.length} of them; give 1 to ${MOST}, or leave the field out`;
+  if (!Array.isArray(value)) {
+    return `attachments: expected a list, got ${show(value)}; ${EXAMPLES}`;
+  }
+  if (value.length === 0 || value.length > MAX_ATTACHMENTS) {
+    return `attachments: expected 1–${MAX_ATTACHMENTS}, got ${value.length}; leave the field out if there are none`;
   }
   const wrong = value.findIndex((each) => !isAttachment(each));
-  return wrong === -1 ? null : `attachments[${wrong}]: ${show(value[wrong])} is none; ${EXAMPLES}`;
+  if (wrong === -1) return null;
+  return `attachments[${wrong}]: expected an attachment, got ${show(value[wrong])}; ${EXAMPLES}`;
 }
 
 function isAttachment(value: unknown): value is Attachment {

@@ -2,20 +2,20 @@ import { isSide, type Artifact, type Message } from '../transcript/messages.js';
 import type { ForkPoint, RunState } from '../state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 
-/** What a run takes over from another one at its beginning. */
+/** What a forked run copies from another one. */
 export interface Forked {
   readonly from: ForkPoint;
-  /** All of it, in the order in which the model sees it. */
+  /** The messages, in the order in which the model sees them. */
   readonly chunk: PromptChunk;
   readonly head: string;
   readonly tokens: number;
-  /** Of these messages, those that a compaction keeps word for word. */
+  /** The messages that a compaction keeps word for word. */
   readonly pinned: readonly Message[];
-  /** What the calls among them have made. */
+  /** The artifacts that the calls of these messages have made. */
   readonly artifacts?: readonly Artifact[];
 }
 
-/** Nothing has been said yet; what is said goes on with the numbers of the other run. */
+/** Puts the copied messages into a run without messages. Its own are numbered from `from.at` on. */
 export function beginWithFork(state: RunState, given: Forked): RunState {
   const { from, chunk, head, tokens, pinned, artifacts } = given;
   const { transcript, compaction } = state;
@@ -38,30 +38,32 @@ export function beginWithFork(state: RunState, given: Forked): RunState {
   };
 }
 
+/** The part of a prompt that a fork copies. */
 export interface PromptPart {
-  /** The first number that is not taken; lower than asked for where that would part a call from its results. */
+  /** Number of the first message that is not copied; lower than asked for if a call would lose its results. */
   readonly at: number;
-  /** In the order in which the model saw them. */
+  /** The messages, in the order in which the model saw them. */
   readonly messages: readonly Message[];
-  /** The numbers that have to be known for this: all from here on, before `at`. */
+  /** Number of the first message that has to be known for this. */
   readonly needs: number;
 }
 
 /**
- * What the model of a run saw of the messages before number `at`: where a summary was made by then, it
- * and what it does not stand for. `said`: all of them, by number. `own`: the run's own messages begin
- * here; what is before it was said in the run that it was forked from, in turns of that run.
+ * Returns what the model of a run saw of the messages before number `at`: if there was a summary by
+ * then, the summary and the messages that it does not replace. `all` has the messages by number. `own`
+ * is the number of the run's first own message; those before it come from the run that it was forked
+ * from, and have that run's turns.
  */
 export function promptBefore(
-  said: readonly Message[],
+  all: readonly Message[],
   { at, own }: { readonly at: number; readonly own: number },
 ): PromptPart {
-  const canonical = said.filter((message) => message.n < at && !isSide(message));
+  const canonical = all.filter((message) => message.n < at && !isSide(message));
   const open = openStep(canonical);
-  if (open !== null) return promptBefore(said, { at: open, own });
-  const summary = canonical.findLast((message) => compactsOf(message) !== null);
-  const last = summary === undefined ? -1 : (compactsOf(summary)?.to ?? -1);
-  const stayed = canonical.filter(
+  if (open !== null) return promptBefore(all, { at: open, own });
+  const summary = canonical.findLast((message) => summarizedRange(message) !== null);
+  const last = summary === undefined ? -1 : (summarizedRange(summary)?.to ?? -1);
+  const verbatim = canonical.filter(
     (message) =>
       summary !== undefined &&
       message.n <= last &&
@@ -69,28 +71,28 @@ export function promptBefore(
       (message.pinned === true ||
         (message.n >= own && message.turn === summary.turn && !message.origin)),
   );
-  const rest = canonical.filter((message) => message.n > last && compactsOf(message) === null);
-  const messages = [...stayed, ...(summary === undefined ? [] : [summary]), ...rest];
+  const rest = canonical.filter((message) => message.n > last && summarizedRange(message) === null);
+  const messages = [...verbatim, ...(summary === undefined ? [] : [summary]), ...rest];
   return { at, messages, needs: last + 1 };
 }
 
-/** Of the artifacts of a run, those that no message from number `at` on has made. */
+/** Returns the artifacts that were made before message number `at`. */
 export function artifactsBefore(
   artifacts: readonly Artifact[],
-  said: readonly Message[],
+  messages: readonly Message[],
   at: number,
 ): readonly Artifact[] {
   const later = new Set(
-    said.map((message) => (message.role === 'tool' && message.n >= at ? message.callId : '')),
+    messages.map((message) => (message.role === 'tool' && message.n >= at ? message.callId : '')),
   );
   return artifacts.filter(({ call }) => !later.has(call));
 }
 
-function compactsOf(message: Message): { readonly to: number } | null {
+function summarizedRange(message: Message): { readonly to: number } | null {
   return message.role === 'user' ? (message.compacts ?? null) : null;
 }
 
-/** Number of the message whose calls do not all have their results; a provider would refuse it. */
+/** Number of the message with open calls, which a provider would refuse; null if there is none. */
 function openStep(messages: readonly Message[]): number | null {
   const results = new Set(messages.map((one) => (one.role === 'tool' ? one.callId : '')));
   const asking = messages.find(

@@ -14,55 +14,57 @@ export { show } from '../text/format-value.js';
 export interface RunInput {
   readonly agent: string;
   readonly message?: string;
-  /** Sent along with the message. */
+  /** Images and files that belong to the message. */
   readonly attachments?: readonly Attachment[];
-  /** Wait for more messages after a turn instead of ending. */
+  /** The run waits for more messages after a turn instead of ending. Default: false. */
   readonly open?: boolean;
-  /** May lower the agent's limits or replace defaults. */
+  /** Lowers the agent's limits, or replaces its default limits. */
   readonly limits?: Limits;
   /** JSON that every user function receives; the model never sees it. */
   readonly context?: Json;
-  /** The same by reference, from an agent that calls another. */
+  /** The context by reference. Only an agent that calls another sets it. */
   readonly contextBlob?: BlobRef;
-  /** For people and filters. */
+  /** Words for people and for filters: at most 50, of 1 to 200 characters. */
   readonly tags?: readonly string[];
-  /** Keep every message in the archive; default: `open`. */
+  /** Stores every message in the archive. Default: the value of `open`. */
   readonly archive?: boolean;
-  /** Agents above this run, for the limit of depth; set by the agent that calls another. */
+  /** Number of agents above this run, for the limit `depth`. Only an agent that calls another sets it. */
   readonly depth?: number;
-  /** For an agent whose instructions are a template: the values of its arguments. */
+  /** Arguments of an agent whose instructions are a template. */
   readonly args?: JsonObject;
-  /** What a caller has left: each of these lowers the agent's own limit where that is higher. */
+  /** What a calling agent has left. Each value lowers the agent's limit if that is higher. */
   readonly budget?: LimitSet;
-  /** Begin with the messages of another run. */
+  /** The run begins with the messages of another run. */
   readonly fork?: ForkInput;
   /** Set by a workflow that calls the agent; the run's idempotency keys derive from it. */
   readonly called?: CallOrigin;
 }
 
+/** The run whose messages a new run begins with. */
 export interface ForkInput {
+  /** Workflow id of the other run. */
   readonly run: string;
   /**
-   * Number of its first message that is not taken; default: all are. Where that would part a call from
-   * its results, the step is not taken either.
+   * Number of the first message that is not copied; default: all are. A step whose calls would lose
+   * their results is not copied either.
    */
   readonly at?: number;
 }
 
-/** Refused input: names the field, the value, and the cure. */
+/** A refused input. The problem names the field, the value, and the fix. */
 export interface InputProblem {
   readonly problem: string;
 }
 
-/** UTF-16 code units of a message or a context; more belongs into a file that a tool reads. */
+/** Maximum UTF-16 code units of a message, a context, or arguments. Larger data belongs in a file. */
 export const MAX_TEXT_CHARACTERS = 256 * 1024;
 
 const MAX_NAME_CHARACTERS = 1_000;
 
-const EXAMPLE = 'give JSON like {"agent": "name", "message": "text"}';
+const EXAMPLE = 'give for example {"agent": "name", "message": "text"}';
 const UNREADABLE = Symbol.for('perdure.unreadable');
 
-/** What stands for a payload that could not be decoded. */
+/** Returns the value that replaces a payload which cannot be decoded. */
 export function unreadable(message: string): object {
   return { [UNREADABLE]: message };
 }
@@ -85,23 +87,23 @@ const FIELDS = [
 ];
 
 /**
- * Guards the door: whatever comes in, a run input or a problem comes out, never a throw.
- * `continued`: of a later segment, whose message has been taken.
+ * Validates the input of a run. Returns the input or the problem, and never throws. `continued`: the
+ * input is that of a later segment, so its message has been taken already.
  */
 export function parseRunInput(
   value: unknown,
   { continued = false }: { continued?: boolean } = {},
 ): RunInput | InputProblem {
   if (isObject(value) && UNREADABLE in value) {
-    return problem(`input: cannot be read (${String(value[UNREADABLE])}); ${EXAMPLE}`);
+    return problem(`input: it cannot be read (${String(value[UNREADABLE])}); ${EXAMPLE}`);
   }
-  if (ArrayBuffer.isView(value)) return problem(`input: bytes are no JSON; ${EXAMPLE}`);
+  if (ArrayBuffer.isView(value)) return problem(`input: expected JSON, got bytes; ${EXAMPLE}`);
   if (!isObject(value)) {
-    return problem(`input: ${show(value)} is no object; give {"agent": "name", "message": "text"}`);
+    return problem(`input: expected an object, got ${show(value)}; ${EXAMPLE}`);
   }
   const unknown = Object.keys(value).find((key) => !FIELDS.includes(key));
   if (unknown !== undefined) {
-    return problem(`input.${unknown}: no such field; there are ${FIELDS.join(', ')}`);
+    return problem(`input.${unknown}: expected one of ${FIELDS.join(', ')}; remove this field`);
   }
   const found =
     checkAgent(value['agent']) ??
@@ -121,12 +123,13 @@ export function parseRunInput(
   return found === null ? trusted(value) : problem(found);
 }
 
-/** Checked field by field before; TypeScript cannot follow a guard per field. */
+/** Casts an input whose fields have all been checked; TypeScript cannot follow one check per field. */
 function trusted(value: Record<string, unknown>): RunInput {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return value as unknown as RunInput;
 }
 
+/** Whether a result is a problem. */
 export function isProblem(value: object): value is InputProblem {
   return 'problem' in value;
 }
@@ -137,48 +140,49 @@ function checkAgent(value: unknown): string | null {
 }
 
 function checkMessage(value: unknown, open: boolean): string | null {
-  if (value === undefined) {
-    return open ? null : 'message: missing; give a text, or "open": true and send it later';
-  }
-  return checkText(value);
+  if (value !== undefined || open) return value === undefined ? null : checkText(value);
+  return 'message: expected a string, got none; give one, or give "open": true and send it later';
 }
 
 function checkAttached({ message, attachments }: Record<string, unknown>): string | null {
   if (attachments === undefined || message !== undefined) return checkAttachments(attachments);
-  return 'attachments: they belong to a message, and there is none; give "message" too';
+  return 'attachments: expected a message that they belong to; give "message" too';
 }
 
-/** @returns what is wrong with a message, or null */
+/** Returns what is wrong with a message, or null. */
 export function checkText(value: unknown): string | null {
-  if (typeof value !== 'string') return `message: ${show(value)} is no text; give a string`;
-  if (value.trim() === '') return 'message: is empty; say what the agent shall do';
+  if (typeof value !== 'string') return `message: expected a string, got ${show(value)}`;
+  if (value.trim() === '') return 'message: expected text, got an empty string';
   return tooLong('message', value.length);
 }
 
-/** @returns what is wrong with a flag, or null */
+/** Returns what is wrong with a flag, or null. */
 export function checkFlag(field: string, value: unknown): string | null {
   if (value === undefined || typeof value === 'boolean') return null;
-  return `${field}: ${show(value)} is neither true nor false`;
+  return `${field}: expected true or false, got ${show(value)}`;
 }
 
 function checkDepth(value: unknown): string | null {
   if (value === undefined || (Number.isSafeInteger(value) && Number(value) >= 0)) return null;
-  return `depth: ${show(value)} is no whole number from 0 on; leave it out`;
+  return `depth: expected a whole number from 0, got ${show(value)}; leave it out`;
 }
 
-/** @returns what is wrong with a set of limits, or null */
+/** Returns what is wrong with a set of limits, or null. `path`: the field that holds the set. */
 export function checkLimits(value: unknown, path: string): string | null {
   if (value === undefined) return null;
-  if (!isObject(value)) return `${path}: ${show(value)} is no object; give e.g. {"steps": 10}`;
+  if (!isObject(value)) {
+    return `${path}: expected an object, got ${show(value)}; give for example {"steps": 10}`;
+  }
   for (const [name, limit] of Object.entries(value)) {
     const at = `${path}.${name}`;
     if (name === 'run' && path === 'limits') {
       const inner = checkLimits(limit, at);
       if (inner !== null) return inner;
     } else if (!isLimitName(name)) {
-      return `${at}: no such limit; there are ${LIMIT_NAMES.join(', ')} and, for the whole run, limits.run`;
+      return `${at}: expected one of ${LIMIT_NAMES.join(', ')}, or limits.run for the whole run`;
     } else if (!isLimit(name, limit)) {
-      return `${at}: ${show(limit)} is no limit; give a positive ${name === 'costUsd' ? 'number' : 'whole number'}, or null for none`;
+      const kind = name === 'costUsd' ? 'number' : 'whole number';
+      return `${at}: expected a positive ${kind}, or null for none, got ${show(limit)}`;
     }
   }
   return null;
@@ -197,41 +201,44 @@ function isLimit(name: keyof LimitSet, value: unknown): boolean {
 function checkContext(value: unknown): string | null {
   if (value === undefined) return null;
   const text = jsonText(value);
-  if (text === undefined) return 'context: is no JSON; give what JSON.stringify can write';
+  if (text === undefined) return 'context: expected JSON; give what JSON.stringify can serialize';
   return tooLong('context', text.length);
 }
 
 function checkBlob(value: unknown): string | null {
   if (value === undefined) return null;
   if (blobShape(value, 'contextBlob') === null) return null;
-  return `contextBlob: expected a reference to a blob, got ${show(value)}; give the context itself`;
+  return `contextBlob: expected a blob reference, got ${show(value)}; give the context itself`;
 }
 
 function checkArgs(value: unknown): string | null {
   if (value === undefined) return null;
-  if (!isObject(value)) return `args: ${show(value)} is no object; give e.g. {"city": "Rome"}`;
+  if (!isObject(value)) {
+    return `args: expected an object, got ${show(value)}; give for example {"city": "Rome"}`;
+  }
   const text = jsonText(value);
-  return text === undefined ? 'args: is no JSON' : tooLong('args', text.length);
+  return text === undefined ? 'args: expected JSON' : tooLong('args', text.length);
 }
 
-/** @returns what is wrong with a fork, or null */
 function checkFork(value: unknown): string | null {
   if (value === undefined) return null;
-  if (!isObject(value)) return `fork: ${show(value)} is no object; give e.g. {"run": "id"}`;
+  if (!isObject(value)) {
+    return `fork: expected an object, got ${show(value)}; give for example {"run": "id"}`;
+  }
   const unknown = Object.keys(value).find((key) => key !== 'run' && key !== 'at');
-  if (unknown !== undefined) return `fork.${unknown}: no such field; there are run, at`;
+  if (unknown !== undefined) return `fork.${unknown}: expected one of run, at; remove this field`;
   const { run, at } = value;
   if (typeof run !== 'string' || run === '') {
-    return `fork.run: ${show(run)} is no id of a run; give that of the run to fork`;
+    return `fork.run: expected the id of the run to fork, got ${show(run)}`;
   }
   if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
-  return `fork.at: ${show(at)} is no number of a message from 1 on; give that of the first one not to take, or leave it out`;
+  return `fork.at: expected the number of the first message not to copy, from 1, got ${show(at)}`;
 }
 
 function tooLong(field: string, characters: number): string | null {
   if (characters <= MAX_TEXT_CHARACTERS) return null;
   return (
-    `${field}: ${characters} characters are more than ${MAX_TEXT_CHARACTERS}; ` +
+    `${field}: expected at most ${MAX_TEXT_CHARACTERS} characters, got ${characters}; ` +
     'put the text into a file and name the file'
   );
 }

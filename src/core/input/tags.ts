@@ -1,14 +1,14 @@
 import { show } from '../text/format-value.js';
 
-/** Tags stand in the memo, whose size the server limits. */
+/** The memo holds the tags, and the server limits its size. */
 const MAX_TAGS = 50;
 const MAX_TAG_CHARACTERS = 200;
 
-/** @returns what is wrong with the tags of an input, or null */
+/** Returns what is wrong with the tags of an input, or null. */
 export function checkTags(value: unknown): string | null {
   if (value === undefined) return null;
   if (!Array.isArray(value) || !value.every(isTag)) {
-    return `tags: expected a list of texts of 1 to ${MAX_TAG_CHARACTERS} characters, got ${show(value)}; give e.g. ["billing"]`;
+    return `tags: expected a list of strings of 1–${MAX_TAG_CHARACTERS} characters, got ${show(value)}; give for example ["billing"]`;
   }
   if (value.length <= MAX_TAGS) return null;
   return `tags: expected at most ${MAX_TAGS}, got ${value.length}; give fewer`;

@@ -12,7 +12,7 @@ import type { ChildEnd } from '../../core/calls/child.js';
 import type { ParentClose } from '../../core/definition/definition.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { Outcome } from '../../core/outcome.js';
-import { isFollowed, isOutcome } from '../../core/guards/recorded.js';
+import { isFollowResult, isOutcome } from '../../core/guards/recorded.js';
 import { followActivity } from '../activities.js';
 import type { agent } from '../agent.js';
 import { checkedResult, failureMessage } from '../activity-result.js';
@@ -57,7 +57,7 @@ export async function runChildOnce(
     } catch (error) {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
       const followed = await follow({ run: options.workflowId, key, close });
-      const found = checkedResult('followRun', isFollowed, followed);
+      const found = checkedResult('followRun', isFollowResult, followed);
       if (found.type === 'ended') return found.outcome;
       if (found.type === 'other' && found.running) throw error;
       again ||= found.type === 'lost';
