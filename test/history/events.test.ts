@@ -12,7 +12,7 @@ import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
 let client: PerdureClient;
-/** Where segments end by their bytes, which nobody can tell beforehand. */
+/** Bytes after which segments end; the exact place is not predictable. */
 let byBytes: { readonly rig: Rig; readonly client: PerdureClient };
 const start = { agent: 'clerk' };
 const waiter = defineAgent({ name: 'waiter', instructions: 'wait', model: 'w', tools: [wait()] });
@@ -49,13 +49,13 @@ async function all(id: string, from?: string, by = client): Promise<readonly Dur
   return events;
 }
 
-/** An open run with queued messages, several turns and several segments, to its end. */
+/** Plays an open run with queued messages, several turns, and several segments, to its end. */
 async function longRun(by: PerdureClient): Promise<string> {
   const id = newId();
   await by.ask(id, { message: 'steps 3', id: 'a' }, { start });
   for (const message of ['two', 'steps 2', 'four', 'five']) await by.ask(id, message);
   await by.result(id, { turn: 5 });
-  // Else a word may come so early that the run never waits for one.
+  // Otherwise a message may come so early that the run never waits for one.
   await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
   await by.pause(id);
   await by.ask(id, 'six');
@@ -71,18 +71,18 @@ describe('the events of a run', () => {
   test.each(['steps', 'bytes'])(
     'tell each message, turn and call once, through all segments by %s',
     async (by) => {
-      const told = by === 'steps' ? client : byBytes.client;
-      const id = await longRun(told);
-      const events = await all(id, undefined, told);
+      const reader = by === 'steps' ? client : byBytes.client;
+      const id = await longRun(reader);
+      const events = await all(id, undefined, reader);
       const types = events.map(({ type }) => type);
-      const said = events.flatMap((event) =>
+      const messagesOfEvents = events.flatMap((event) =>
         'message' in event && typeof event.message === 'object' ? [event.message] : [],
       );
-      const { messages } = await told.transcript(id);
-      // A message's time is the event's in the segment that tells it, the workflow's own when carried.
-      const timeless = said.map((message) => ({ ...message, at: expect.any(Number) }));
+      const { messages } = await reader.transcript(id);
+      // The time of a message is that of its event, or the workflow's own if the message was carried over.
+      const timeless = messagesOfEvents.map((message) => ({ ...message, at: expect.any(Number) }));
       expect(messages).toEqual(timeless);
-      expect(said.map(({ n }) => n)).toEqual(said.map((_, n) => n));
+      expect(messagesOfEvents.map(({ n }) => n)).toEqual(messagesOfEvents.map((_, n) => n));
       const turns = events.flatMap((event) => (event.type === 'turn-begun' ? [event.turn] : []));
       expect(turns).toEqual([1, 2, 3, 4, 5, 6]);
       const ended = events.flatMap((event) =>
@@ -108,7 +108,7 @@ describe('the events of a run', () => {
       expect(types.filter((type) => type === 'run-resumed')).toHaveLength(1);
       expect(events[0]).toMatchObject({ type: 'run-started', agent: 'clerk', open: true });
       expect(events.at(-1)).toMatchObject({ type: 'run-ended', reason: 'closed' });
-      // Each of a turn's messages stands between its beginning and its end.
+      // All messages of a turn are between its start and its end.
       let turn = 0;
       for (const event of events) {
         if (event.type === 'turn-begun') ({ turn } = event);
@@ -117,7 +117,7 @@ describe('the events of a run', () => {
     },
   );
 
-  test('go on behind every offset with exactly those that follow', async () => {
+  test('resume after every offset with exactly the later ones', async () => {
     const id = await longRun(client);
     const events = await all(id);
     expect(events.length).toBeGreaterThan(40);
@@ -127,7 +127,7 @@ describe('the events of a run', () => {
     }
   });
 
-  test('come while the run goes on, to a reader that comes and goes', async () => {
+  test('arrive while the run goes on, also for a reader that reconnects', async () => {
     const id = newId();
     await client.ask(id, 'steps 2', { start });
     const seen: DurableEvent[] = [];
@@ -149,7 +149,7 @@ describe('the events of a run', () => {
     expect(seen).toEqual(await all(id));
   });
 
-  test('tell a wait with its end, and need no worker to be read', async () => {
+  test('include a wait with its end, and need no worker', async () => {
     const other = await createRig();
     const reader = await clientOf(other);
     const worker = await other.worker([waiter], { models: { w: waits } });
@@ -183,7 +183,7 @@ describe('the events of a run', () => {
     await other.close();
   });
 
-  test('tell that nothing stands still any more when its turn is broken off', async () => {
+  test('show that work is unblocked when its turn is interrupted', async () => {
     const other = await createRig();
     const reader = await clientOf(other);
     const call = async () => {
@@ -207,7 +207,7 @@ describe('the events of a run', () => {
     await other.close();
   });
 
-  test('tell what stands still and goes on again', async () => {
+  test('show work that is blocked and unblocked', async () => {
     const other = await createRig();
     const reader = await clientOf(other);
     let isMended = false;
@@ -239,7 +239,7 @@ describe('the events of a run', () => {
     await other.close();
   });
 
-  test('end quietly with the signal', async () => {
+  test('end with the signal, without an error', async () => {
     const run = await client.start('clerk', { open: true, id: newId() });
     const gone = new AbortController();
     const types: string[] = [];

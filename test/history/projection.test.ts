@@ -21,7 +21,7 @@ const look = defineTool({
   execute: ({ at }) => `seen ${at}`,
 });
 
-test('a history told event by event shows at each what a telling up to there shows, for good', async () => {
+test('a projector gives the same view after each event as a projection of the events so far', async () => {
   const model = scriptedModel([
     replyCalls([
       { name: 'look', arguments: { at: 'a' } },
@@ -33,16 +33,16 @@ test('a history told event by event shows at each what a telling up to there sho
   const agent = defineAgent({ name: 'a', instructions: 'look', model: 'm', tools: [look] });
   await rig.worker([agent], { models: { m: model } });
   const { history, outcome } = await rig.run({ agent: 'a', message: 'look' });
-  const facts = (history.events ?? []).map(decodeEvent);
+  const events = (history.events ?? []).map(decodeEvent);
   const projector = createProjector();
-  const views = facts.map((fact) => {
-    projector.push(fact);
+  const views = events.map((event) => {
+    projector.push(event);
     return projector.view();
   });
-  expect(views).toEqual(facts.map((_, index) => project(facts.slice(0, index + 1))));
+  expect(views).toEqual(events.map((_, index) => project(events.slice(0, index + 1))));
   const last = views.at(-1);
   expect(last?.state?.turn.outcome).toEqual(outcome);
-  expect(last?.lastEvent).toBe(facts.length);
+  expect(last?.lastEvent).toBe(events.length);
   expect(Math.max(...views.map(({ inFlight }) => inFlight.size))).toBe(2);
   expect(last?.inFlight.size).toBe(0);
 });

@@ -18,7 +18,7 @@ let client: PerdureClient;
 beforeAll(async () => {
   rig = await createRig();
   client = await clientOf(rig);
-  // Without tools it is asked for a summary.
+  // A request without tools asks for a summary.
   const model = {
     call: async (request: ModelRequest) => {
       const reply = request.tools.length === 0 ? replyText('a summary') : replyTo(request);
@@ -42,12 +42,12 @@ async function talk(turns: number, text: (turn: number) => string): Promise<stri
   }
   await client.result(id, { turn: turns });
   await client.close(id);
-  // Its last turn is over before the run is, and what is still being written cannot be replayed.
+  // The last turn ends before the run, and a history that still grows cannot be replayed.
   await rig.client.workflow.getHandle(id).result();
   return id;
 }
 
-/** The server forgets all segments but the last, as it does when their time is over. */
+/** Deletes all segments but the last, as the server does after their retention. */
 async function forgetEarlier(id: string): Promise<void> {
   const { workflowService, options } = rig.client;
   const segments = await segmentsOf(rig.client, id);
@@ -68,7 +68,7 @@ async function forgetEarlier(id: string): Promise<void> {
 }
 
 describe('a transcript', () => {
-  test('goes through all segments, whole or in a stretch', async () => {
+  test('covers all segments, as a whole or as a range', async () => {
     const id = await talk(8, (turn) => `message ${turn}`);
     expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(2);
     const { messages, total, completeFrom } = await client.transcript(id);
@@ -85,7 +85,7 @@ describe('a transcript', () => {
     expect((await client.transcript(id, { from: 14, to: 99 })).messages).toHaveLength(2);
   });
 
-  test('shows a summary where it was made, and what it stands for before it', async () => {
+  test('has a summary where it was made, after the messages that it replaces', async () => {
     const id = await talk(10, (turn) => `message ${turn} ${LONG}`);
     const { messages, total } = await client.transcript(id);
     expect(messages).toHaveLength(total);
@@ -103,7 +103,7 @@ describe('a transcript', () => {
     expect(compacted[0]).toBe(summary?.n);
   });
 
-  test('takes from the archive what the server has forgotten, and says what is missing without it', async () => {
+  test('reads deleted segments from the archive, and reports what is missing without one', async () => {
     const id = await talk(12, (turn) => `message ${turn} ${LONG.repeat(12)}`);
     const whole = await client.transcript(id);
     await forgetEarlier(id);
@@ -123,7 +123,7 @@ describe('a transcript', () => {
       `turn 1 of run ${id} is over, and the server does not keep that part`,
     );
     expect((await client.result(id)).answer).toContain('done: message 12');
-    // What is left begins with the oldest segment that there is.
+    // The events begin with the oldest segment that is kept.
     const types: string[] = [];
     for await (const event of client.events(id)) types.push(event.type);
     expect([types[0], types.at(-1)]).toEqual(['segment-begun', 'run-ended']);

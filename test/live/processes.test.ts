@@ -52,12 +52,12 @@ async function worker({
   return { child, url: known.find(({ pid }) => pid === child.pid)?.url ?? '' };
 }
 
-/** More than one byte to a character, also where the stream is cut into pieces. */
+/** A text with characters of several bytes, so that chunks of the stream split some of them. */
 const TEXT = 'Grüße an 🦊 und 狐: '.repeat(40);
 const HALF = 60;
 
 test(
-  'a worker that is killed in the middle of a reply: whoever reads ends with the text of the transcript',
+  'readers of a worker that is killed in the middle of a reply end with the text of the transcript',
   { timeout: 120_000 },
   async () => {
     stub.answer((request) => {
@@ -69,7 +69,7 @@ test(
     const run = await client.start('crash', { message: 'talk', id: `killed-${randomUUID()}` });
     await stub.barrier('first').reached;
     const second = await worker();
-    // One reads by the folder, one by a worker that has nothing to do with the call.
+    // One reads through the folder, one through a worker that does not run the call.
     const [here, there] = [createListener(), createListener()];
     const reading = listen(client.stream(run), here);
     const sse = await openSse(`${second.url}/runs/${run.id}/events`);
@@ -82,7 +82,7 @@ test(
     expect(TEXT.startsWith(here.spoken)).toBe(true);
     await first.child.kill();
     await stub.barrier('second').reached;
-    // What the first attempt has said is taken back, and said again by the second.
+    // The deltas of the first attempt are taken back, and the second attempt sends its own.
     const isTakenBack = (): boolean =>
       [here, there].every(({ events }) => events.some(({ type }) => type === 'superseded'));
     while (!isTakenBack()) await pause(20);
@@ -93,7 +93,7 @@ test(
     for (const { heard, replies, events } of [here, there]) {
       expect(replies).toEqual([messages.at(-1)?.text]);
       expect(replies).toEqual([TEXT]);
-      // What is durable may overtake the last words that come from another process.
+      // The durable reply may overtake the last deltas from another process.
       expect(TEXT.startsWith(heard[0] ?? '?')).toBe(true);
       expect(heard[0]?.length).toBeGreaterThanOrEqual((HALF - 1) * 5);
       expect(events.filter(({ type }) => type === 'superseded')).toMatchObject([
@@ -101,7 +101,7 @@ test(
       ]);
       expect(events.some(({ type }) => type === 'gap')).toBe(false);
     }
-    // What the killed worker left behind is taken away by whoever finds it.
+    // The file that the killed worker left is removed by the first process that finds it.
     const known = await createWorkerFinder(rig.home)();
     expect(known.map(({ pid }) => pid)).toEqual([second.child.pid]);
     await second.child.kill();
@@ -109,7 +109,7 @@ test(
 );
 
 test(
-  'a worker with 2,048 file descriptors finishes a run while 2,500 connections do nothing',
+  'a worker with 2,048 file descriptors finishes a run despite 2,500 idle connections',
   { timeout: 120_000 },
   async () => {
     const plain = await startStub();
@@ -122,10 +122,10 @@ test(
       idle.push(socket);
       return await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
     };
-    // A few at a time: a system keeps only so many waiting to be accepted.
+    // They connect a few at a time, because the system's backlog is limited.
     while (idle.length < 2_500) await Promise.all(Array.from({ length: 250 }, open));
     const run = await client.start('crash', { message: 'in a crowd', id: `crowd-${randomUUID()}` });
-    // Whoever does ask is served meanwhile.
+    // A client with a request is served meanwhile.
     const sse = await openSse(`${url}/runs/${run.id}/events`);
     const listener = await listen(sse.events, createListener());
     expect(listener.replies).toEqual(['all the same']);
@@ -139,17 +139,17 @@ test(
   },
 );
 
-test('files that lead nowhere are passed over, and those of this machine taken away', async () => {
+test('files of dead workers are ignored, and those of this machine removed', async () => {
   const other = await createRig();
   const reader = await clientOf(other);
   const place = { token: '', namespace: 'default', taskQueue: other.taskQueue };
   const here = hostname();
-  const nobody = `http://127.0.0.1:${await closedPort()}`;
-  await announce(other.home, { ...place, url: nobody, pid: process.pid, host: here });
-  await announce(other.home, { ...place, url: nobody, pid: 2 ** 22 + 1, host: here });
-  await announce(other.home, { ...place, url: nobody, pid: 1, host: 'elsewhere' });
+  const closedUrl = `http://127.0.0.1:${await closedPort()}`;
+  await announce(other.home, { ...place, url: closedUrl, pid: process.pid, host: here });
+  await announce(other.home, { ...place, url: closedUrl, pid: 2 ** 22 + 1, host: here });
+  await announce(other.home, { ...place, url: closedUrl, pid: 1, host: 'elsewhere' });
   await writeFile(join(other.home, 'live', 'odd.json'), '{"url":');
-  const run = await reader.start('crash', { message: 'nobody', open: true });
+  const run = await reader.start('crash', { message: 'no worker', open: true });
   const over = new AbortController();
   const reading = listen(reader.stream(run, { signal: over.signal }), createListener());
   const files = (): Promise<string[]> => readdir(join(other.home, 'live'));
@@ -163,7 +163,7 @@ test('files that lead nowhere are passed over, and those of this machine taken a
   await other.close();
 });
 
-/** Where nobody listens. */
+/** Returns the address of a port where nothing listens. */
 async function closedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -28,7 +28,7 @@ afterAll(async () => {
 const eventsOf = (id: string): string => `${url}/runs/${encodeURIComponent(id)}/events`;
 
 describe('GET /runs/:id/events', () => {
-  test('tells the same as the client, and brings a reader back to where its line broke', async () => {
+  test('has the same events as the client, and resumes where a connection broke', async () => {
     const [second, third] = [gate(), gate()];
     talker.on('line breaks', async ({ say }) => {
       say('first ');
@@ -58,24 +58,24 @@ describe('GET /runs/:id/events', () => {
       events.filter(({ type }) => type !== 'delta');
     const same = await listen(client.stream(run), createListener());
     expect(durable(listener.events)).toEqual(durable(same.events));
-    // There will never be more: a browser is told not to come back.
+    // The run has ended, so the response stops a browser from reconnecting.
     const end = listener.events.at(-1)?.position ?? '';
     const over = await request(eventsOf(run.id), { 'last-event-id': end });
     expect(over.statusCode).toBe(204);
     over.resume();
   });
 
-  test('does not wait for a reader that does not read, and tells it that it has missed something', async () => {
+  test('does not wait for a reader that stalls, and sends it a gap', async () => {
     const word = 'x'.repeat(64 * 1024);
     const [begin, more] = [gate(), gate()];
-    const pieces = 400;
+    const deltas = 400;
     talker.on('slow', async ({ say }) => {
       await begin.wait();
       say('begins ');
       await more.wait();
-      for (let piece = 0; piece < pieces; piece += 1) {
+      for (let count = 0; count < deltas; count += 1) {
         say(word);
-        // Each one by itself: what comes at once is told as one.
+        // The pause separates the deltas; those that come at once are merged.
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       return 'begins, and goes on';
@@ -89,7 +89,7 @@ describe('GET /runs/:id/events', () => {
       listener.hear(next.value);
       if (listener.spoken !== '') break;
     }
-    // From here on nobody reads what the server sends.
+    // From here on, the client does not read what the server sends.
     slow.response.pause();
     more.release();
     const outcome = await client.result(run);
@@ -101,11 +101,11 @@ describe('GET /runs/:id/events', () => {
     expect(listener.events.some(({ type }) => type === 'gap')).toBe(true);
     expect(listener.spoken).toBe('');
     const units = listener.heard[0]?.length ?? Infinity;
-    expect(units).toBeLessThan(pieces * word.length);
+    expect(units).toBeLessThan(deltas * word.length);
     expect(listener.events.at(-1)?.type).toBe('run-ended');
   });
 
-  test('tells 200 readers the same', async () => {
+  test('sends the same events to 200 readers', async () => {
     const [begin, rest] = [gate(), gate()];
     talker.on('crowd', async ({ say }) => {
       await begin.wait();
@@ -130,7 +130,7 @@ describe('GET /runs/:id/events', () => {
     expect(first?.listener.replies).toEqual(['all of it']);
   });
 
-  test('answers 404 before the stream begins where there is no run, 400 for a position of none', async () => {
+  test('answers 404 before the stream begins if there is no run or no such path', async () => {
     const none = await request(eventsOf('no-such-run'));
     expect([none.statusCode, await textOf(none)]).toEqual([404, expect.stringContaining('no run')]);
     for (const path of ['/', '/runs/x', '/runs/x/toString', '/runs//events']) {
@@ -140,7 +140,7 @@ describe('GET /runs/:id/events', () => {
     }
   });
 
-  test('answers 400, and never 503, to a position or an id that there cannot be', async () => {
+  test('answers 400, and never 503, to an impossible position or id', async () => {
     talker.on('short', async () => 'short');
     const run = await client.start('talker', { message: 'short' });
     await client.result(run);
@@ -174,7 +174,7 @@ describe('GET /runs/:id/events', () => {
     }
   });
 
-  test('is not for pages of other sites, by whatever name they reach this machine', async () => {
+  test('refuses pages of other sites, under any name of this machine', async () => {
     const status = async (headers: Readonly<Record<string, string>>): Promise<number> => {
       const response = await request(eventsOf('no-such-run'), headers);
       response.resume();
@@ -189,7 +189,7 @@ describe('GET /runs/:id/events', () => {
     expect(await status({ origin: `http://127.0.0.1:${port}` })).toBe(404);
   });
 
-  test('asks for the token where there is one, in the header and nowhere else', async () => {
+  test('requires the token in the header, and accepts it nowhere else', async () => {
     const other = await createRig();
     const reader = await clientOf(other);
     const rest = gate();

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await rig.close());
 
-/** Polls once as a worker of another machine would, and is gone. */
+/** Polls once, as a worker of another machine that then ends. */
 async function leaveATrace(identity: string): Promise<void> {
   const { client, taskQueue } = rig;
   const gone = new AbortController();
@@ -29,7 +29,7 @@ async function leaveATrace(identity: string): Promise<void> {
   await polling.catch(() => undefined);
 }
 
-test('a worker that is listed and does not answer counts for nothing; one that answers does', async () => {
+test('a listed worker counts only if it processes the probe', async () => {
   const { client, taskQueue } = rig;
   expect(await hasLiveWorker(client, taskQueue)).toBe(false);
   await leaveATrace('1@another-machine');
@@ -38,13 +38,15 @@ test('a worker that is listed and does not answer counts for nothing; one that a
   expect(await hasLiveWorker(client, taskQueue)).toBe(true);
 });
 
-test('a worker of somebody else that knows agents and no probe counts', async () => {
+test('a worker with other workflows, which does not know the probe, counts', async () => {
   const other = await createRig();
   const workflowBundle = await bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('../../src/workflows/agent.ts', import.meta.url)),
     logger: new DefaultLogger('ERROR'),
   });
   await other.worker([], { workflowBundle });
-  await expect.poll(() => hasLiveWorker(other.client, other.taskQueue), { timeout: 20_000 }).toBe(true);
+  await expect
+    .poll(() => hasLiveWorker(other.client, other.taskQueue), { timeout: 20_000 })
+    .toBe(true);
   await other.close();
 });
