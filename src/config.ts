@@ -45,7 +45,15 @@ const configOptions = z.strictObject({
  * @example
  * ```ts
  * // perdure.config.ts
- * export default defineConfig({ agents: [clerk], taskQueue: 'orders' });
+ * import { defineAgent, defineConfig } from 'perdure';
+ *
+ * const clerk = defineAgent({ name: 'clerk', instructions: 'Answer.', model: 'local' });
+ *
+ * export default defineConfig({
+ *   agents: [clerk],
+ *   models: { local: { baseUrl: 'http://127.0.0.1:11434/v1', model: 'qwen3' } },
+ *   taskQueue: 'orders',
+ * });
  * ```
  */
 export function defineConfig(config: Config): Config {

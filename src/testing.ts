@@ -34,6 +34,15 @@ export type { Replayed } from './worker/replay.js';
  * Replays an exported history with the installed version of perdure, without a server. `text` is what
  * `perdure export` writes. Returns `same` if a run in flight could continue with this version; anything
  * else says why not. Keep histories of your runs as fixtures, and replay them after each update.
+ *
+ * @example
+ * ```ts
+ * import { readFile } from 'node:fs/promises';
+ * import { replayHistory } from 'perdure/testing';
+ *
+ * const replayed = await replayHistory(await readFile('histories/order-desk.json', 'utf8'));
+ * if (replayed.type !== 'same') throw new Error(`${replayed.type}: ${replayed.reason}`);
+ * ```
  */
 export async function replayHistory(text: string): Promise<Replayed> {
   const { replayHistory: replay } = await import('./worker/replay.js');

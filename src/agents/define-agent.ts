@@ -17,10 +17,13 @@ import { createRetriever } from './retriever.js';
  *
  * @example
  * ```ts
- * const clerk = defineAgent({
- *   name: 'clerk',
- *   instructions: 'You answer questions about orders. Look them up; never guess.',
- *   tools: [lookUpOrder],
+ * import { defineAgent } from 'perdure';
+ * import { fileTools } from 'perdure/tools';
+ *
+ * export const reader = defineAgent({
+ *   name: 'reader',
+ *   instructions: 'Answer questions about the files. Look; never guess.',
+ *   tools: [...fileTools({ root: '.' })],
  *   limits: { steps: 20, run: { costUsd: 2 } },
  * });
  * ```

@@ -1,3 +1,4 @@
+// oxlint-disable max-lines -- each method of the client has an example
 import type { Client } from '@temporalio/client';
 import type { Typed } from '../core/definition/output-type.js';
 import type { Archive } from '../storage/archive.js';
@@ -80,13 +81,45 @@ export interface AskOptions extends DecisionOptions {
  * `RefusedError`; for invalid input, with an `InputError`.
  */
 export interface PerdureClient {
-  /** Starts a run. Rejects with an `IdTakenError` if a run with this id exists or existed. */
+  /**
+   * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or existed.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const run = await client.start('files', { message: 'What is here?', limits: { steps: 9 } });
+   * console.log(run.id);
+   * ```
+   */
   start<Output = Json>(agent: AgentLike<Output>, options: StartOptions): Promise<RunHandle<Output>>;
-  /** Stores bytes for the workers, for the `attachments` of a message. */
+  /**
+   * Stores bytes for the workers, for the `attachments` of a message.
+   *
+   * @example
+   * ```ts
+   * import { readFile } from 'node:fs/promises';
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const image = await client.attach(await readFile('receipt.png'));
+   * await client.ask('desk-1', { message: 'What does it say?', attachments: [image] });
+   * ```
+   */
   attach(bytes: Uint8Array, options?: AttachOptions): Promise<Attachment>;
   /**
    * Starts a run that begins with the messages of another run before number `at`. The other run does not
    * change. The agent is loaded in its present form. Rejects with an `IdTakenError`.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const other = await client.fork('desk-1', { at: 4, message: 'Try it without the tool.' });
+   * console.log(other.id);
+   * ```
    */
   fork<Output = Json>(
     run: RunLike<Output>,
@@ -97,50 +130,244 @@ export interface PerdureClient {
    * repeat under the same message `id` has no further effect. A run that has ended is never started again.
    * Tries for a minute, or `withinMs`. Without a worker, the server records the message: `delivered` is
    * false, the next worker delivers it, and the run's status shows if the run refuses it.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const start = { agent: 'desk' };
+   * const sent = await client.ask('desk-1', { message: 'Hello', id: 'm-1' }, { start });
+   * if (sent.delivered) console.log(await client.result('desk-1', { turn: sent.turn }));
+   * ```
    */
   ask(run: RunLike<unknown>, message: string | Ask, options?: AskOptions): Promise<SentMessage>;
-  /** Waits for the end of a turn and returns its outcome, whatever its status. */
+  /**
+   * Waits for the end of a turn and returns its outcome, whatever its status.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { status, reason, answer } = await client.result('desk-1', { turn: 2 });
+   * console.log(status, reason, answer);
+   * ```
+   */
   result<Output = Json>(run: RunLike<Output>, options?: ResultOptions): Promise<Outcome<Output>>;
+  /**
+   * Returns a run's status. Needs no worker.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { status, pending } = await client.status('desk-1');
+   * console.log(status, pending);
+   * ```
+   */
   status(run: RunLike<unknown>): Promise<RunStatus>;
+  /**
+   * Returns a run's messages, with their full texts where they can be read. Needs no worker.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { messages } = await client.transcript('desk-1', { from: 10 });
+   * for (const { role, text } of messages) console.log(role, text);
+   * ```
+   */
   transcript(run: RunLike<unknown>, range?: TranscriptRange): Promise<RunTranscript>;
-  /** Yields durable events, past and future. Ends with the run. */
+  /**
+   * Yields durable events, past and future. Ends with the run.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * for await (const event of client.events('desk-1')) {
+   *   console.log(event.type, event.offset);
+   * }
+   * ```
+   */
   events(run: RunLike<unknown>, options?: EventsOptions): AsyncIterable<DurableEvent>;
   /**
    * Yields durable events, and in between the deltas of replies in progress, from workers that serve live
    * streams and share PERDURE_HOME with this client. All readers of a run share one stream.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * for await (const event of client.stream('desk-1')) {
+   *   if (event.type === 'delta') process.stdout.write(event.text);
+   * }
+   * ```
    */
   stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
-  /** Returns the newest runs that match, by default at most 50. */
+  /**
+   * Returns the newest runs that match, by default at most 50.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { rows } = await client.list({ agent: 'desk', status: 'blocked', limit: 10 });
+   * for (const { id, reason } of rows) console.log(id, reason);
+   * ```
+   */
   list(filter?: Partial<ListFilter>): Promise<RunList>;
-  /** Pauses a run: work in flight finishes, and nothing more is started. */
+  /**
+   * Pauses a run: work in flight finishes, and nothing more is started.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * await client.pause('desk-1', { by: 'ops: ann' });
+   * ```
+   */
   pause(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
-  /** Lets a blocked or paused run continue at once. */
+  /**
+   * Lets a blocked or paused run continue at once.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * await client.resume('desk-1', { by: 'ops: ann' });
+   * ```
+   */
   resume(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
-  /** Requests that Temporal cancel the run. Has no effect on a run that has ended. */
+  /**
+   * Requests that Temporal cancel the run. Has no effect on a run that has ended.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * await client.cancel('desk-1');
+   * console.log((await client.result('desk-1')).status);
+   * ```
+   */
   cancel(run: RunLike<unknown>): Promise<void>;
-  /** Cancels the current turn and returns its number. */
+  /**
+   * Cancels the current turn and returns its number.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const turn = await client.cancelTurn('desk-1');
+   * console.log(`turn ${turn} was canceled`);
+   * ```
+   */
   cancelTurn(
     run: RunLike<unknown>,
     options?: DecisionOptions & { readonly turn?: number },
   ): Promise<number>;
-  /** Closes an open run: it takes no more messages, and ends after those that it has. */
+  /**
+   * Closes an open run: it takes no more messages, and ends after those that it has.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * await client.close('desk-1');
+   * ```
+   */
   close(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
-  /** Replaces the given limits and returns all limits as they are now. */
+  /**
+   * Replaces the given limits and returns all limits as they are now.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { run } = await client.setLimits('desk-1', { run: { costUsd: 5 } });
+   * console.log(run.costUsd);
+   * ```
+   */
   setLimits(
     run: RunLike<unknown>,
     limits: Limits,
     options?: DecisionOptions,
   ): Promise<EffectiveLimits>;
-  /** Resolves a tool call whose outcome is unknown. */
+  /**
+   * Resolves a tool call whose outcome is unknown.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { pending } = await client.status('desk-1');
+   * for (const { call } of pending) {
+   *   await client.resolve('desk-1', { call, as: 'happened', result: 'sent' });
+   * }
+   * ```
+   */
   resolve(run: RunLike<unknown>, resolution: Resolution, options?: DecisionOptions): Promise<void>;
+  /**
+   * Creates and manages schedules.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const fixed = { agent: 'desk', message: 'Check the orders' };
+   * await client.schedule.create({ ...fixed, id: 'nightly', cron: '0 3 * * *' });
+   * ```
+   */
   readonly schedule: Schedules;
-  /** Starts one run per task, some at the same time. */
+  /**
+   * Starts one run per task, some at the same time.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const files = ['a.txt', 'b.txt'];
+   * const tasks = files.map((file) => `Summarize ${file}`);
+   * for await (const { index, outcome } of client.batch('files', tasks, { id: 'summaries' })) {
+   *   console.log(files[index], outcome.answer);
+   * }
+   * ```
+   */
   batch<Output = Json>(
     agent: AgentLike<Output>,
     tasks: readonly BatchTask[],
     options: BatchOptions,
   ): Batch<Output>;
-  /** Closes the connection, unless `client` was given. Runs are not affected. */
+  /**
+   * Closes the connection, unless `client` was given. Runs are not affected.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * const client = await createClient({ by: 'web session: ann' });
+   * try {
+   *   await client.ask('desk-1', 'Is my order sent?');
+   * } finally {
+   *   await client.disconnect();
+   * }
+   * ```
+   */
   disconnect(): Promise<void>;
   /** The same as `disconnect`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;

@@ -35,8 +35,15 @@ export interface RunTokenOptions {
  * is missing or too short, if the id is invalid, or if the time is out of range.
  *
  * @example
- * const token = runToken({ run: 'files-20261121-8f3a2c', expiresInMs: 15 * 60_000 });
- * await fetch(`${workerUrl}/runs/${run}/events`, { headers: { authorization: `Bearer ${token}` } });
+ * ```ts
+ * import { runToken } from 'perdure';
+ *
+ * const run = 'files-20261121-8f3a2c';
+ * const token = runToken({ run, expiresInMs: 15 * 60_000 });
+ * const headers = { authorization: `Bearer ${token}` };
+ * const events = await fetch(`http://127.0.0.1:8090/runs/${run}/events`, { headers });
+ * console.log(events.status);
+ * ```
  */
 export function runToken({
   run,

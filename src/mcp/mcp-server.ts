@@ -2,36 +2,36 @@ import type { Effect } from '../core/definition/definition.js';
 import { assertServerOptions } from './server-options.js';
 
 interface CommonOptions {
-  /** Letters, digits, `_` and `-`, at most 32; its tools are `<name>__<tool>` to the model. */
+  /** Letters, digits, `_`, and `-`, at most 32; the model sees its tools as `<name>__<tool>`. */
   readonly name: string;
   /** Tools that the agent gets, by the server's own names; default: all. */
   readonly allowTools?: readonly string[];
   /** Tools that the agent does not get, whatever `allowTools` says. */
   readonly denyTools?: readonly string[];
   /**
-   * What tools do to the world, by the server's own names; every other one is `once`. What the server
-   * itself says of a tool can make this stricter, never looser.
+   * The side effects of tools by the server's own names; the default is `once`. Hints of the server can
+   * make an effect stricter, never looser.
    */
   readonly effects?: Readonly<Record<string, Effect>>;
-  /** Milliseconds one call may take; default 120,000. */
+  /** Milliseconds that one call may take; default 120,000. */
   readonly timeout?: number;
-  /** Milliseconds the server may take to start or to answer the first time; default 30,000. */
+  /** Milliseconds that the server may take to start and to answer first; default 30,000. */
   readonly connectTimeout?: number;
-  /** Where the server cannot be had: runs fail at their start (`strict`, default), or do without it. */
+  /** If the server is unavailable: runs fail at their start (`strict`, default), or run without it. */
   readonly startup?: 'strict' | 'best_effort';
 }
 
-/** A server that the worker starts and talks to over its standard streams. */
+/** A server that the worker starts and uses over its standard streams. */
 export interface StdioServerOptions extends CommonOptions {
   readonly transport: 'stdio';
   readonly command: string;
   readonly args?: readonly string[];
   /**
-   * Names of the worker's environment variables that the child gets. Beside them it has only what
-   * every program needs: PATH, HOME, LOGNAME, SHELL, TERM, USER.
+   * Names of the worker's environment variables that the child gets. Beside them, it gets only PATH,
+   * HOME, LOGNAME, SHELL, TERM, and USER.
    */
   readonly env?: readonly string[];
-  /** Where it runs; default: where the worker does. */
+  /** Its working directory; default: the worker's. */
   readonly cwd?: string;
 }
 
@@ -45,6 +45,7 @@ export interface HttpServerOptions extends CommonOptions {
   readonly headersEnv?: Readonly<Record<string, string>>;
 }
 
+/** What an author passes to `mcpServer`. */
 export type McpServerOptions = StdioServerOptions | HttpServerOptions;
 
 type Filled =
@@ -61,7 +62,7 @@ interface Policy {
   readonly startup: 'strict' | 'best_effort';
 }
 
-/** A server as `mcpServer` made it: checked, defaults filled in. Holds names of secrets, never one. */
+/** A server made by `mcpServer`: checked, with defaults filled in. It has names of secrets, never values. */
 export type McpServer = Policy &
   (Omit<StdioServerOptions, Filled> | Omit<HttpServerOptions, Filled>);
 
@@ -69,8 +70,23 @@ const TIMEOUT_MS = 120_000;
 const CONNECT_MS = 30_000;
 
 /**
- * An MCP server whose tools an agent gets. Nothing is started here: workers connect when a run needs
- * it. Throws when the definition cannot work, with the value at fault and the cure.
+ * Defines an MCP server whose tools an agent gets. It starts nothing: workers connect when a run needs the
+ * server. Throws an `Error` if the definition cannot work, with a line for each fault.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent, mcpServer } from 'perdure';
+ *
+ * const files = mcpServer({
+ *   name: 'files',
+ *   transport: 'stdio',
+ *   command: 'npx',
+ *   args: ['@modelcontextprotocol/server-filesystem', '.'],
+ *   effects: { read_file: 'read', list_directory: 'read' },
+ * });
+ *
+ * export const reader = defineAgent({ name: 'reader', instructions: 'Answer.', mcp: [files] });
+ * ```
  */
 export function mcpServer(options: McpServerOptions): McpServer {
   assertServerOptions(options);

@@ -2,11 +2,11 @@ import { isObject } from '../core/json.js';
 import { PerdureError } from '../core/errors.js';
 
 /**
- * What went wrong with a model call, by who can mend it:
+ * The failure of a model call, by what fixes it:
  * - `retry`: passes by itself (rate limit, 5xx, connection reset, timeout, unusable reply)
- * - `empty`: a well-formed reply that says nothing; worth a few more attempts, then an end
- * - `quota` · `credentials` · `model`: mended from outside; the run is blocked until then
- * - `context_too_long` · `request`: no retry can help; an end of the turn
+ * - `empty`: a well-formed reply without text or calls; a few more attempts, then the turn ends
+ * - `quota` · `credentials` · `model`: an operator must fix it; the run is blocked until then
+ * - `context_too_long` · `request`: no retry can help; the turn ends
  */
 export type ModelErrorKind = (typeof KINDS)[number];
 
@@ -22,15 +22,28 @@ const KINDS = [
 
 export interface ModelErrorDetails {
   readonly kind: ModelErrorKind;
-  /** Short machine name for reports, e.g. `rate_limit`, `http_502`, `connection_reset`, `bad_json`. */
+  /** A short machine name for reports, e.g. `rate_limit`, `http_502`, `connection_reset`, `bad_json`. */
   readonly type: string;
   readonly status?: number;
-  /** Milliseconds the provider asked to wait. */
+  /** Milliseconds that the provider asks to wait. */
   readonly retryAfterMs?: number;
   readonly requestId?: string;
 }
 
-/** The only error a `Model` rejects with. The message holds no key and no request body. */
+/**
+ * The only error that a `Model` rejects with. The message contains no key and no request body.
+ *
+ * @example
+ * ```ts
+ * import { ModelError, type Model } from 'perdure';
+ *
+ * export const offline: Model = {
+ *   call: async () => {
+ *     throw new ModelError('the model is not loaded', { kind: 'model', type: 'not_loaded' });
+ *   },
+ * };
+ * ```
+ */
 export class ModelError extends PerdureError {
   static readonly code = 'model';
   override readonly name = 'ModelError';
@@ -43,7 +56,7 @@ export class ModelError extends PerdureError {
   }
 }
 
-/** Also of another copy of this package: an adapter may have been loaded beside the engine. */
+/** Recognizes errors of another copy of this package too: an adapter may be loaded beside the engine. */
 export function isModelError(thrown: unknown): thrown is ModelError {
   if (thrown instanceof ModelError) return true;
   if (!(thrown instanceof Error) || thrown.name !== 'ModelError' || !('details' in thrown))

@@ -19,12 +19,33 @@ export interface ScriptedModel extends Model {
 
 const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
 
-/** Creates a reply of text, which ends a turn. */
+/**
+ * Creates a reply of text, which ends a turn.
+ *
+ * @example
+ * ```ts
+ * import { replyText, scriptedModel } from 'perdure/testing';
+ *
+ * export const model = scriptedModel([replyText('Hello.'), new Error('the connection was lost')]);
+ * ```
+ */
 export function replyText(text: string): ScriptedReply {
   return { text, calls: [], finish: 'stop', usage: USAGE };
 }
 
-/** Creates a reply that asks for calls, in this order. */
+/**
+ * Creates a reply that asks for calls, in this order.
+ *
+ * @example
+ * ```ts
+ * import { replyCalls, scriptedModel } from 'perdure/testing';
+ *
+ * const add = { name: 'add', arguments: { a: 1, b: 2 } };
+ * const today = { name: 'today', arguments: {} };
+ *
+ * export const model = scriptedModel([replyCalls([add, today])]);
+ * ```
+ */
 export function replyCalls(
   calls: readonly { readonly name: string; readonly arguments: JsonObject }[],
 ): ScriptedReply {
@@ -36,7 +57,19 @@ export function replyCalls(
   };
 }
 
-/** Creates a reply that asks for one call. */
+/**
+ * Creates a reply that asks for one call.
+ *
+ * @example
+ * ```ts
+ * import { replyCall, replyText, scriptedModel } from 'perdure/testing';
+ *
+ * export const model = scriptedModel([
+ *   replyCall('add', { a: 17, b: 25 }),
+ *   ({ messages }) => replyText(`It is ${messages.at(-1)?.text ?? ''}.`),
+ * ]);
+ * ```
+ */
 export function replyCall(name: string, args: JsonObject = {}): ScriptedReply {
   return replyCalls([{ name, arguments: args }]);
 }
@@ -46,7 +79,18 @@ export function replyCall(name: string, args: JsonObject = {}): ScriptedReply {
  * after the last step rejects with a `ModelError`.
  *
  * @example
- * const model = scriptedModel([callTool('search', { query: 'x' }), say('Found it.')]);
+ * ```ts
+ * import { defineAgent, defineConfig } from 'perdure';
+ * import { replyCall, replyText, scriptedModel } from 'perdure/testing';
+ * import { today } from 'perdure/tools';
+ *
+ * const model = scriptedModel([replyCall('today'), replyText('It is Monday.')]);
+ * const clerk = defineAgent({ name: 'clerk', instructions: 'x', model: 'script', tools: [today()] });
+ *
+ * export const config = defineConfig({ agents: [clerk], models: { script: model } });
+ * // … run it, then:
+ * model.assertConsumed();
+ * ```
  */
 export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
   const requests: ModelRequest[] = [];

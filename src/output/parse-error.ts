@@ -1,8 +1,23 @@
 import { PerdureError } from '../core/errors.js';
 
 /**
- * Thrown by a parser for an answer that the model shall mend: it reads the message as it is, so say
- * what is wrong and what would be right. Any other error counts as a problem too.
+ * An output function throws it for an answer that the model should fix. The model reads the message
+ * verbatim, so it should name the fault and the correct form. Any other error is a problem too.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent, ParseError } from 'perdure';
+ *
+ * export const counter = defineAgent({
+ *   name: 'counter',
+ *   instructions: 'Answer with a number.',
+ *   output: (text) => {
+ *     const count = Number(text);
+ *     if (Number.isInteger(count)) return count;
+ *     throw new ParseError(`expected a whole number, got ${text.slice(0, 40)}`);
+ *   },
+ * });
+ * ```
  */
 export class ParseError extends PerdureError {
   static readonly code = 'parse';

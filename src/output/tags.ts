@@ -1,15 +1,15 @@
 import type { Tag, TagSet } from '../core/definition/definition.js';
 import type { Typed } from '../core/definition/output-type.js';
 
-/** A name alone, or with `required`: an answer without it is not accepted. */
+/** A name, or a name with `required`: an answer without a required tag is rejected. */
 export type TagOption = string | { readonly name: string; readonly required?: boolean };
 
 export interface TagOptions {
   /** `<name attribute="…">…</name>`. */
   readonly xml?: readonly TagOption[];
-  /** Fenced blocks by the first word behind their opening marks, exactly. */
+  /** Fenced blocks by the exact first word after their opening marks. */
   readonly fences?: readonly TagOption[];
-  /** `<NAME>` or `<NAME/>`: there or not. */
+  /** `<NAME>` or `<NAME/>`: present or absent. */
   readonly signals?: readonly string[];
 }
 
@@ -30,12 +30,12 @@ export interface Tags<
 
 /** One `<name>…</name>` of an answer. */
 export interface XmlElement {
-  /** What stands in it, tags of other names included, without the white space around. */
+  /** Its trimmed content, tags of other names included. */
   readonly text: string;
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** What an answer gives under tags. Each declared name is there, with an empty list where it did not occur. */
+/** The parsed tags of an answer. Every declared name is present, with an empty list if it did not occur. */
 export interface TagAnswer<
   Xml extends string = string,
   Fence extends string = string,
@@ -46,7 +46,7 @@ export interface TagAnswer<
   readonly xml: Readonly<Record<Xml, readonly XmlElement[]>>;
   readonly fences: Readonly<Record<Fence, readonly string[]>>;
   readonly signals: Readonly<Record<Signal, boolean>>;
-  /** Fences whose closing line was missing: their last block reaches to the end of the answer. */
+  /** Fences without a closing line: their last block extends to the end of the answer. */
   readonly unclosed: readonly Fence[];
 }
 
@@ -54,28 +54,40 @@ const XML_NAME = /^[A-Za-z][\w.-]{0,63}$/;
 const FENCE_NAME = /^[^\s`~]{1,64}$/;
 
 /**
- * Declares the tags that an answer is made of. They are optional unless `required`.
+ * Declares the tags of an answer. They are optional unless `required`.
  *
- * Throws when a name is not possible or is given twice.
+ * Throws an `Error` for an impossible name or one that is declared twice.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent } from 'perdure';
+ * import { tags } from 'perdure/output';
+ *
+ * export const coder = defineAgent({
+ *   name: 'coder',
+ *   instructions: 'Write the code in a ts fence. Say <DONE/> when it is complete.',
+ *   output: tags({ fences: [{ name: 'ts', required: true }], signals: ['DONE'] }),
+ * });
+ * ```
  */
 export function tags<const Options extends TagOptions>(
   options: Options,
 ): Tags<NamesOf<Options['xml']>, NamesOf<Options['fences']>, NamesOf<Options['signals']>> {
-  refuseUnknownFields(options);
+  refuseUnknownOptions(options);
   const set: TagSet = {
     xml: (options.xml ?? []).map((option) => toTag(option, 'xml')),
     fences: (options.fences ?? []).map((option) => toTag(option, 'fences')),
     signals: (options.signals ?? []).map((option) => toTag(option, 'signals').name),
   };
   if (set.xml.length + set.fences.length + set.signals.length === 0) {
-    throw new Error('tags: declare at least one name in `xml`, `fences` or `signals`');
+    throw new Error('tags: expected at least one name in `xml`, `fences`, or `signals`, got none');
   }
-  refuseTwice([...set.xml.map(({ name }) => name), ...set.signals], '`xml` and `signals`');
-  refuseTwice(
+  refuseDuplicates([...set.xml.map(({ name }) => name), ...set.signals], '`xml` and `signals`');
+  refuseDuplicates(
     set.fences.map(({ name }) => name),
     '`fences`',
   );
-  // The names are those of the options, which the type of a list does not tell.
+  // The names are those of the options, which the type of a list does not show.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.freeze(set) as ReturnType<typeof tags<Options>>;
 }
@@ -89,22 +101,26 @@ function toTag(option: unknown, field: keyof TagOptions): Tag {
       field === 'fences'
         ? '1 to 64 characters without spaces and fence marks'
         : 'a letter, then letters, digits, "_", "-" or ".", 64 in all';
-    throw new Error(`tags: ${field} has the name ${JSON.stringify(name)}; give ${rule}`);
+    throw new Error(`tags: ${field}: expected ${rule}, got ${JSON.stringify(name)}`);
   }
   if (typeof required !== 'boolean') {
-    throw new Error(`tags: \`required\` of ${field} "${name}" must be true or false`);
+    throw new Error(
+      `tags: required of ${field} "${name}": expected true or false, got ${JSON.stringify(required)}`,
+    );
   }
   return Object.freeze({ name, required });
 }
 
-function refuseUnknownFields(options: object): void {
+function refuseUnknownOptions(options: object): void {
   const known = ['xml', 'fences', 'signals'];
   const unknown = Object.keys(options).find((key) => !known.includes(key));
   if (unknown === undefined) return;
-  throw new Error(`tags: there is no option \`${unknown}\`; possible are ${known.join(', ')}`);
+  throw new Error(`tags: "${unknown}" is not an option; the options are ${known.join(', ')}`);
 }
 
-function refuseTwice(names: readonly string[], where: string): void {
+function refuseDuplicates(names: readonly string[], where: string): void {
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw new Error(`tags: "${twice}" is given twice in ${where}`);
+  if (twice !== undefined) {
+    throw new Error(`tags: expected different names in ${where}, got "${twice}" twice; rename one`);
+  }
 }

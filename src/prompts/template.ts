@@ -3,9 +3,9 @@ import { sha256Hex } from '../core/digest.js';
 import { canonicalJson } from '../core/json.js';
 import { nearestFirst } from '../validation/nearest.js';
 import { writtenSchema } from '../tools/arguments/written-schema.js';
-import { readPlaceholders } from './placeholders.js';
+import { parsePlaceholders } from './placeholders.js';
 
-/** What an argument may be that is declared by its name only. */
+/** The possible values of an argument that is declared only by its name. */
 export type TemplateValue = string | number | boolean;
 type NamedArguments<Name extends string> = z.ZodObject<
   Record<Name, z.ZodType<TemplateValue, TemplateValue>>
@@ -16,15 +16,25 @@ export interface Template<Args extends z.ZodObject = z.ZodObject> {
   readonly text: string;
   readonly args: Args;
   readonly version?: string;
-  /** SHA-256 (hex) of the text, the schema of the arguments and the version. */
+  /** SHA-256 (hex) of the text, the schema of the arguments, and the version. */
   readonly hash: string;
 }
 
 /**
- * Makes a template; see `readPlaceholders` for its grammar. `args` are names, for text, numbers and
- * booleans, or a zod object, where an optional argument that is absent gives empty text.
+ * Creates a template with placeholders such as `{{name}}`; `{{{{` stands for two braces. `args` are names,
+ * for text, numbers, and booleans, or a zod object; an absent optional argument gives empty text.
  *
- * Throws when the text has a placeholder that is not declared.
+ * Throws an `Error` if the text has an undeclared placeholder.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent, template } from 'perdure';
+ *
+ * export const extract = defineAgent({
+ *   name: 'extract',
+ *   instructions: template('Extract the {{kind}} from the text.', { args: ['kind'] }),
+ * });
+ * ```
  */
 export function template<const Name extends string = never>(
   text: string,
@@ -38,15 +48,21 @@ export function template(
   text: string,
   options: { readonly args?: readonly string[] | z.ZodObject; readonly version?: string } = {},
 ): Template {
-  if (typeof text !== 'string') throw new Error(`a template is made of text, not ${typeof text}`);
+  if (typeof text !== 'string') throw new Error(`template: expected a string, got ${typeof text}`);
   const { version } = options;
-  const args = argumentsOf(options.args ?? []);
+  const args = toSchema(options.args ?? []);
   const known = Object.keys(args.shape);
-  const unknown = namesIn(text).filter((name) => !known.includes(name));
+  const unknown = listNames(text).filter((name) => !known.includes(name));
   if (unknown.length > 0) {
-    throw new Error(`template: ${noSuch('argument', unknown, known)}; declare it in \`args\``);
+    throw new Error(
+      `template: ${describeUnknown('argument', unknown, known)}; declare it in \`args\``,
+    );
   }
-  const content = { text, args: argumentsSchema(args), ...(version !== undefined && { version }) };
+  const content = {
+    text,
+    args: describeArguments(args),
+    ...(version !== undefined && { version }),
+  };
   return Object.freeze({
     text,
     args,
@@ -55,9 +71,9 @@ export function template(
   });
 }
 
-function namesIn(text: string): string[] {
+function listNames(text: string): string[] {
   try {
-    const parts = readPlaceholders(text);
+    const parts = parsePlaceholders(text);
     return [...new Set(parts.flatMap((part) => (part.type === 'argument' ? [part.name] : [])))];
   } catch (error) {
     throw new Error(`template: ${error instanceof Error ? error.message : String(error)}`, {
@@ -66,28 +82,28 @@ function namesIn(text: string): string[] {
   }
 }
 
-function argumentsOf(args: readonly string[] | z.ZodObject): z.ZodObject {
+function toSchema(args: readonly string[] | z.ZodObject): z.ZodObject {
   if (args instanceof z.ZodObject) return args;
   if (!isList(args)) {
-    throw new Error('template: `args` must be a list of names, or a z.object({…}) of zod 4');
+    throw new Error('template: args: expected a list of names, or a z.object({…}) of zod 4');
   }
   const wrong = args.find((name) => typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name));
   if (wrong !== undefined || args.includes('__proto__')) {
     const shown = JSON.stringify(wrong ?? '__proto__');
-    throw new Error(`template: the argument ${shown} is not possible; use letters, digits and "_"`);
+    throw new Error(`template: args: expected letters, digits, and "_", got ${shown}`);
   }
-  // Sorted: the order in which names are declared says nothing.
+  // Sorted, so that the order of declaration does not change the hash.
   const value = z.union([z.string(), z.number(), z.boolean()]);
   const sorted = [...new Set(args)].toSorted((a, b) => (a < b ? -1 : 1));
   return z.object(Object.fromEntries(sorted.map((name) => [name, value])));
 }
 
-/** The types say the same, but a config may be JavaScript. */
+/** Types require it, but a config may be JavaScript. */
 function isList(value: unknown): boolean {
   return Array.isArray(value);
 }
 
-function argumentsSchema(args: z.ZodObject): ReturnType<typeof writtenSchema> {
+function describeArguments(args: z.ZodObject): ReturnType<typeof writtenSchema> {
   try {
     return writtenSchema(args, 'args');
   } catch (error) {
@@ -98,7 +114,11 @@ function argumentsSchema(args: z.ZodObject): ReturnType<typeof writtenSchema> {
 }
 
 /** `there is no argument "nmae"; there are name, city`. */
-export function noSuch(what: string, unknown: readonly string[], known: readonly string[]): string {
+export function describeUnknown(
+  what: string,
+  unknown: readonly string[],
+  known: readonly string[],
+): string {
   const asked = unknown.map((name) => JSON.stringify(name)).join(', ');
   const nearest = nearestFirst(unknown[0] ?? '', known);
   const possible = nearest.length === 0 ? 'there are none' : `there are ${nearest.join(', ')}`;

@@ -1,28 +1,28 @@
 import type { Message } from '../core/transcript/messages.js';
 import { PerdureError } from '../core/errors.js';
 
-/** Which run's messages are meant; the same through continue-as-new and reset. */
+/** Identifies a run in an archive; the same after continue-as-new and reset. */
 export interface ArchivedRun {
   readonly namespace: string;
-  /** The workflow id: any text. */
+  /** The workflow id, which may be any text. */
   readonly id: string;
-  /** Run id of the first execution, which tells apart runs that had the same id one after another. */
+  /** The run id of the first execution, which distinguishes successive runs with the same id. */
   readonly firstRunId: string;
 }
 
 /**
- * Keeps all that was said in a run, because the history lives only for the namespace's retention.
+ * Stores all messages of a run, because its history is deleted after the namespace's retention.
  *
- * Contract: when `append` resolves, the messages are there for every worker, also after a crash. It
- * may be called again with the same messages, at the same time too: each number `n` is given back
- * once. Where a number comes again with other words, as after a reset of the run, the newest hold.
+ * When `append` resolves, every worker can read the messages, even after a crash. `append` may be called
+ * again, also concurrently, with the same messages: `read` returns each number `n` once. If a number is
+ * appended again with another text, as after a reset of the run, the newest one is valid.
  */
 export interface Archive {
-  /** Adds the messages whose number `n` is not there yet. */
+  /** Adds the messages whose number `n` is not stored yet. Rejects with an `ArchiveError`. */
   append(run: ArchivedRun, messages: readonly Message[]): Promise<void>;
   /**
-   * The messages from number `from` on (default the first) before number `to` (default the end), in
-   * order of `n`; none where nothing was archived.
+   * Returns the messages from number `from` (default: the first) to before number `to` (default: the end),
+   * in order of `n`; none if nothing was archived. Rejects with an `ArchiveError`.
    */
   read(
     run: ArchivedRun,
@@ -30,10 +30,21 @@ export interface Archive {
   ): Promise<readonly Message[]>;
 }
 
-/** `unwritable` · `unreadable`: the storage refused (read-only, full, no permission). */
+/** The storage refused to write or to read: it is read-only or full, or permissions are missing. */
 export type ArchiveErrorKind = 'unwritable' | 'unreadable';
 
-/** The only error an `Archive` rejects with; the message names the place and the cure. */
+/**
+ * The only error an `Archive` rejects with; the message names the place and the cure.
+ *
+ * @example
+ * ```ts
+ * import { ArchiveError } from 'perdure';
+ *
+ * export function writeFailed(folder: string, cause: unknown): ArchiveError {
+ *   return new ArchiveError('unwritable', `${folder} cannot be written; check the mount`, { cause });
+ * }
+ * ```
+ */
 export class ArchiveError extends PerdureError {
   static readonly code = 'archive';
   override readonly name = 'ArchiveError';

@@ -2,11 +2,11 @@ import type { BlobRef } from '../core/transcript/messages.js';
 import { PerdureError } from '../core/errors.js';
 
 /**
- * Where text goes that is too large for the history. Content-addressed: the same text always has the
- * same reference, so storing twice is harmless and nothing is ever overwritten.
+ * Stores texts that are too large for the history. It is content-addressed: the same text always has the
+ * same reference, so `put` is idempotent and nothing is overwritten.
  *
- * Contract: when `put` resolves, every worker can `get` the text, also after a crash. `get` resolves
- * with exactly the text that was stored (as UTF-8 keeps it) or rejects with a `BlobError`.
+ * When `put` resolves, every worker can `get` the text, even after a crash. `get` resolves with exactly
+ * the stored text (in UTF-8) or rejects with a `BlobError`.
  */
 export interface BlobStore {
   put(text: string): Promise<BlobRef>;
@@ -14,14 +14,29 @@ export interface BlobStore {
 }
 
 /**
- * - `invalid`: the reference is no SHA-256, so nothing was looked for
- * - `missing`: no such text here; another worker's store may have it
- * - `damaged`: the stored bytes are not those of the reference
- * - `unwritable` · `unreadable`: the storage refused (read-only, full, no permission)
+ * - `invalid`: the reference is not a SHA-256, so nothing was searched for
+ * - `missing`: this store does not have the text; another worker's store may have it
+ * - `damaged`: the stored bytes have another hash
+ * - `unwritable`, `unreadable`: the storage refused: it is read-only or full, or permissions are missing
  */
 export type BlobErrorKind = 'invalid' | 'missing' | 'damaged' | 'unwritable' | 'unreadable';
 
-/** The only error a `BlobStore` rejects with; the message names the place and the cure. */
+/**
+ * The only error a `BlobStore` rejects with; the message names the place and the cure.
+ *
+ * @example
+ * ```ts
+ * import { BlobError, type BlobRef } from 'perdure';
+ *
+ * const texts = new Map<string, string>();
+ *
+ * export async function get({ sha256 }: BlobRef): Promise<string> {
+ *   const text = texts.get(sha256);
+ *   if (text === undefined) throw new BlobError('missing', `blob ${sha256}: not found in memory`);
+ *   return text;
+ * }
+ * ```
+ */
 export class BlobError extends PerdureError {
   static readonly code = 'blob';
   override readonly name = 'BlobError';
@@ -34,12 +49,12 @@ export class BlobError extends PerdureError {
   }
 }
 
-/** Throws unless `sha256` is 64 lower-case hex digits: it may come from a model and becomes a path. */
+/** Throws a `BlobError` unless `sha256` is 64 lowercase hex digits: it may be from a model and becomes a path. */
 export function assertSha256(sha256: unknown): asserts sha256 is string {
   if (typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256)) return;
   const shown = typeof sha256 === 'string' ? JSON.stringify(sha256.slice(0, 80)) : typeof sha256;
   throw new BlobError(
     'invalid',
-    `${shown} is no blob reference; it must be a SHA-256 of 64 lower-case hex digits`,
+    `${shown} is not a blob reference; expected a SHA-256 of 64 lowercase hex digits`,
   );
 }

@@ -135,7 +135,22 @@ function wireCall(call: StubCall, index: number): JsonObject {
   return { id: `call_${index}`, type: 'function', function: { name, arguments: text }, ...extra };
 }
 
-/** The answers that a stub can give. */
+/**
+ * The answers that a stub can give.
+ *
+ * @example
+ * ```ts
+ * import { reply, startStub } from 'perdure/testing';
+ *
+ * const stub = await startStub();
+ * stub.script(
+ *   reply.error(429, { message: 'slow down', type: 'rate_limit' }),
+ *   reply.reset(),
+ *   reply.text('a reply whose stream is cut', { cut: { afterBytes: 60, how: 'reset' } }),
+ *   reply.text('Here it is.'),
+ * );
+ * ```
+ */
 export const reply = {
   text(content: string, options: CompletionOptions = {}): Step {
     return completionOf({ content }, { finish: 'stop', ...options });

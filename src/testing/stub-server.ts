@@ -72,7 +72,21 @@ function json(response: ServerResponse, status: number, body: string): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(body);
 }
 
-/** Starts a stub; every test has its own. */
+/**
+ * Starts a stub; every test has its own.
+ *
+ * @example
+ * ```ts
+ * import { reply, startStub } from 'perdure/testing';
+ *
+ * const stub = await startStub();
+ * process.env['OPENAI_BASE_URL'] = stub.baseUrl;
+ * stub.script(reply.calls([{ name: 'today', arguments: {} }]), reply.text('It is Monday.'));
+ * // … run an agent, then:
+ * stub.assertConsumed();
+ * await stub.close();
+ * ```
+ */
 export async function startStub({ keep = Infinity, demands }: StubOptions = {}): Promise<Stub> {
   const script = createScript();
   const gate = createGates();

@@ -33,9 +33,23 @@ export interface TestToolContext extends ToolContext {
  *
  * @example
  * ```ts
- * const context = toolContext({ idempotencyKey: 'k1', context: { tenant: 'acme' } });
- * expect(await refund.execute({ order: '17', euros: 40 }, context)).toBe('refunded');
- * expect(context.logged).toEqual([{ message: 'refund sent' }]);
+ * import { defineTool } from 'perdure';
+ * import { toolContext } from 'perdure/testing';
+ * import { z } from 'zod';
+ *
+ * const greet = defineTool({
+ *   name: 'greet',
+ *   description: 'Greets the user.',
+ *   effect: 'read',
+ *   input: z.object({ name: z.string() }),
+ *   execute: ({ name }, { log }) => {
+ *     log('greeted');
+ *     return `Hello ${name}`;
+ *   },
+ * });
+ *
+ * const context = toolContext({ context: { tenant: 'acme' } });
+ * console.log(await greet.execute({ name: 'Ann' }, context), context.logged);
  * ```
  */
 export function toolContext(options: ToolContextOptions = {}): TestToolContext {

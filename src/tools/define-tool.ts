@@ -73,13 +73,21 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
  *
  * @example
  * ```ts
- * const refund = defineTool({
+ * import { defineTool } from 'perdure';
+ * import { z } from 'zod';
+ *
+ * export const refund = defineTool({
  *   name: 'refund',
  *   description: 'Refunds an order.',
  *   effect: 'keyed',
  *   input: z.object({ order: z.string(), euros: z.number().positive() }),
- *   execute: async ({ order, euros }, { idempotencyKey }) =>
- *     await shop.refund(order, { euros, idempotencyKey }),
+ *   execute: async ({ order, euros }, { idempotencyKey, signal }) => {
+ *     const url = `https://shop.example/orders/${order}/refunds`;
+ *     const headers = { 'idempotency-key': idempotencyKey };
+ *     const body = JSON.stringify({ euros });
+ *     const response = await fetch(url, { method: 'POST', headers, body, signal });
+ *     return await response.text();
+ *   },
  * });
  * ```
  */
@@ -95,7 +103,7 @@ export function defineTool<Input extends z.ZodObject, Output extends z.ZodType =
     name: options.name,
     description: options.description,
     input,
-    parameters: parametersOf(options.name, input),
+    parameters: toParameters(options.name, input),
     effect: options.effect,
     timeoutMs: options.timeout ?? DEFAULT_TIMEOUT_MS,
     heartbeatMs: options.heartbeat ?? DEFAULT_HEARTBEAT_MS,
@@ -121,7 +129,7 @@ export function validatingExecute<Result>(
   };
 }
 
-function parametersOf(name: string, input: z.ZodObject): Tool['parameters'] {
+function toParameters(name: string, input: z.ZodObject): Tool['parameters'] {
   try {
     return argumentsSchema(input);
   } catch (error) {

@@ -6,7 +6,22 @@ import { PerdureError } from '../core/errors.js';
  *
  * @example
  * ```ts
- * if (order === undefined) throw new ToolError(`order ${id}: not found; list the orders first`);
+ * import { defineTool, ToolError } from 'perdure';
+ * import { z } from 'zod';
+ *
+ * const orders = new Map([['A1', 'sent']]);
+ *
+ * export const lookUpOrder = defineTool({
+ *   name: 'look_up_order',
+ *   description: 'Returns the state of an order.',
+ *   effect: 'read',
+ *   input: z.object({ order: z.string() }),
+ *   execute: ({ order }) => {
+ *     const state = orders.get(order);
+ *     if (state === undefined) throw new ToolError(`order ${order}: not found; ask for the number`);
+ *     return state;
+ *   },
+ * });
  * ```
  */
 export class ToolError extends PerdureError {

@@ -14,6 +14,22 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  * activities and the payload converter; says how to poll and how to end where that was left open. One plugin may serve
  * several workers. Who bundles before gives it to `bundleWorkflowCode` too. Throws for agents or
  * models that cannot work.
+ *
+ * @example
+ * ```ts
+ * import { fileURLToPath } from 'node:url';
+ * import { Worker } from '@temporalio/worker';
+ * import { defineAgent, perdurePlugin } from 'perdure';
+ *
+ * const clerk = defineAgent({ name: 'clerk', instructions: 'Answer.', model: 'demo' });
+ * const worker = await Worker.create({
+ *   // It holds: export { agent } from 'perdure/workflow';
+ *   workflowsPath: fileURLToPath(new URL('./workflows.js', import.meta.url)),
+ *   taskQueue: 'orders',
+ *   plugins: [perdurePlugin({ agents: [clerk] })],
+ * });
+ * await worker.run();
+ * ```
  */
 export function perdurePlugin({ agents, models, ...options }: PluginOptions): PerdurePlugin {
   const config = defineConfig({ agents, ...(models && { models }) });

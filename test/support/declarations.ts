@@ -26,22 +26,7 @@ interface Module {
  * its file does not export either is a part of the declarations that use it.
  */
 export function unexportedTypes(entries: readonly string[]): readonly string[] {
-  const modules = new Map<string, Module>();
-  const load = (file: string): Module => {
-    const known = modules.get(file);
-    if (known !== undefined) return known;
-    const made = moduleOf(file);
-    modules.set(file, made);
-    return made;
-  };
-  const origin = ({ file, name }: Declared): Declared => {
-    const module = load(file);
-    const next = module.exported.get(name);
-    if (next === undefined || (next.file === file && module.declared.has(next.name))) {
-      return next ?? { file, name };
-    }
-    return origin(next);
-  };
+  const { load, origin } = createReader();
   const isPublic = new Set<string>();
   const queue: Declared[] = [];
   for (const entry of entries) {
@@ -72,6 +57,72 @@ export function unexportedTypes(entries: readonly string[]): readonly string[] {
     }
   }
   return [...missing].toSorted();
+}
+
+/** A function or a value with the doc comment of its declaration. */
+export interface Documented {
+  readonly name: string;
+  /** Empty if there is none. */
+  readonly comment: string;
+}
+
+/** Returns the functions and constants that an entry point exports. Classes and types are left out. */
+export function exportedValues(entry: string): readonly Documented[] {
+  const { load, origin } = createReader();
+  return [...load(entry).exported].flatMap(([name, declared]) => {
+    const { file, name: local } = origin(declared);
+    const [node] = load(file).declared.get(local) ?? [];
+    if (node === undefined || !VALUES.has(node.type)) return [];
+    return [{ name, comment: commentBefore(file, node) }];
+  });
+}
+
+const VALUES: ReadonlySet<string> = new Set([
+  'FunctionDeclaration',
+  'TSDeclareFunction',
+  'VariableDeclaration',
+]);
+
+/** Returns the members of an interface that have a name. */
+export function membersOf(file: string, name: string): readonly Documented[] {
+  const [node] = moduleOf(file).declared.get(name) ?? [];
+  const body = isNode(node?.['body']) ? node['body']['body'] : [];
+  return nodes(body).flatMap((member) => {
+    const key = textOf(member['key'], 'name');
+    return key === null ? [] : [{ name: key, comment: commentBefore(file, member) }];
+  });
+}
+
+/** The doc comment right before a declaration; empty if there is none. */
+function commentBefore(file: string, { start }: Node): string {
+  const before = readFileSync(file, 'utf8').slice(0, Number(start));
+  return /\/\*\*(?:(?!\*\/)[\s\S])*\*\/\s*(?:export )?(?:declare )?$/.exec(before)?.[0] ?? '';
+}
+
+interface Reader {
+  readonly load: (file: string) => Module;
+  /** Follows re-exports to the file that declares a name. */
+  readonly origin: (declared: Declared) => Declared;
+}
+
+function createReader(): Reader {
+  const modules = new Map<string, Module>();
+  const load = (file: string): Module => {
+    const known = modules.get(file);
+    if (known !== undefined) return known;
+    const made = moduleOf(file);
+    modules.set(file, made);
+    return made;
+  };
+  const origin = ({ file, name }: Declared): Declared => {
+    const module = load(file);
+    const next = module.exported.get(name);
+    if (next === undefined || (next.file === file && module.declared.has(next.name))) {
+      return next ?? { file, name };
+    }
+    return origin(next);
+  };
+  return { load, origin };
 }
 
 function keyOf({ file, name }: Declared): string {

@@ -64,9 +64,6 @@ const THINKING_FACTOR = 5;
  * Creates a model behind OpenAI's Chat Completions or Responses API, or any server that speaks one of
  * them. Its calls reject with the reason of `context.signal` if that aborts, else only with a
  * `ModelError`. Throws a `TypeError` for a base URL or key that cannot be used.
- *
- * @example
- * openAiModel({ baseUrl: 'http://127.0.0.1:11434/v1' });
  */
 export function openAiModel(options: OpenAiModelOptions = {}): Model {
   const { apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, idleMs = DEFAULT_IDLE_MS } = options;

@@ -1,36 +1,64 @@
 import type { Typed } from '../../core/definition/output-type.js';
 import type { Classification } from './distribution.js';
-import { BINARY_CLASSES, classesProblem } from './classes.js';
+import { BINARY_CLASSES, findClassesProblem } from './classes.js';
 
 const MOST_SAMPLES = 100;
 
 /** An agent's answer is one of these classes; its output is a `Classification`. */
 export interface Classes<Class extends string = string> extends Typed<Classification<Class>> {
   readonly classes: readonly Class[];
-  /** Absent: by the probabilities of the reply's first token. Else the model is asked so many times. */
+  /** How often the model is asked. Absent: the probabilities of the reply's first token are used. */
   readonly samples?: number;
 }
 
 /**
- * Makes an agent a classifier, as its `output`: one call, and how probable each class is. `samples`
- * is for models that tell no probabilities, and costs as many calls.
+ * Makes an agent a classifier when used as its `output`: one call gives the probability of each class.
+ * `samples` is for models that return no probabilities, and costs as many calls.
  *
- * Throws for classes or samples that cannot work, with the cure.
+ * Throws an `Error` for unusable classes or samples.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent } from 'perdure';
+ * import { classify } from 'perdure/output';
+ *
+ * export const mood = defineAgent({
+ *   name: 'mood',
+ *   instructions: 'Is the review good or bad?',
+ *   output: classify(['good', 'bad']),
+ * });
+ * ```
  */
 export function classify<const Class extends string>(
   classes: readonly Class[],
   { samples }: { readonly samples?: number } = {},
 ): Classes<Class> {
-  const problem = classesProblem(classes);
+  const problem = findClassesProblem(classes);
   if (problem !== null) throw new Error(`classify: ${problem}`);
   if (samples === undefined) return { classes };
   if (Number.isInteger(samples) && samples >= 1 && samples <= MOST_SAMPLES) {
     return { classes, samples };
   }
-  throw new Error(`classify: samples ${samples}: give a whole number from 1 to ${MOST_SAMPLES}`);
+  throw new Error(
+    `classify: samples: expected a whole number from 1 to ${MOST_SAMPLES}, got ${samples}`,
+  );
 }
 
-/** The yes-or-no question: classes `true` and `false`. */
+/**
+ * Creates the classes `true` and `false`, for a yes-or-no question.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent } from 'perdure';
+ * import { binaryClassify } from 'perdure/output';
+ *
+ * export const urgent = defineAgent({
+ *   name: 'urgent',
+ *   instructions: 'Does the mail need an answer today?',
+ *   output: binaryClassify(),
+ * });
+ * ```
+ */
 export function binaryClassify(
   options: { readonly samples?: number } = {},
 ): Classes<(typeof BINARY_CLASSES)[number]> {

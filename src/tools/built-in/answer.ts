@@ -15,8 +15,19 @@ export interface AnswerOptions {
  *
  * @example
  * ```ts
+ * import { defineAgent } from 'perdure';
+ * import { answer } from 'perdure/tools';
+ * import { z } from 'zod';
+ *
  * const city = z.object({ name: z.string(), people: z.int() });
- * defineAgent({ name: 'atlas', instructions: '…', tools: [answer({ output: city })], output: city });
+ *
+ * export const atlas = defineAgent({
+ *   name: 'atlas',
+ *   instructions: 'Find the city.',
+ *   tools: [answer({ output: city })],
+ *   toolChoice: 'required',
+ *   output: city,
+ * });
  * ```
  */
 export function answer({ output }: AnswerOptions = {}): Tool {

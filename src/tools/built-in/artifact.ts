@@ -41,8 +41,18 @@ export interface ArtifactOptions {
  *
  * @example
  * ```ts
- * execute: async ({ month }) =>
- *   artifact(await ordersOf(month), { name: `orders_${month}`, summary: 'all orders of the month' }),
+ * import { defineTool } from 'perdure';
+ * import { artifact } from 'perdure/tools';
+ * import { z } from 'zod';
+ *
+ * export const listOrders = defineTool({
+ *   name: 'list_orders',
+ *   description: 'Loads the orders of a month.',
+ *   effect: 'read',
+ *   input: z.object({ month: z.string() }),
+ *   execute: ({ month }) =>
+ *     artifact([{ id: 'A1', month }], { name: `orders_${month}`, summary: 'all orders of the month' }),
+ * });
  * ```
  */
 export function artifact<Value>(value: Value, options: ArtifactOptions = {}): Artifact<Value> {

@@ -11,7 +11,14 @@ import type { Tool } from '../tool.js';
  *
  * @example
  * ```ts
- * defineAgent({ name: 'analyst', instructions: '…', tools: defaultTools([queryOrders]) });
+ * import { defineAgent } from 'perdure';
+ * import { defaultTools, fileTools } from 'perdure/tools';
+ *
+ * export const analyst = defineAgent({
+ *   name: 'analyst',
+ *   instructions: 'Answer from the files.',
+ *   tools: defaultTools(fileTools({ root: 'data' })),
+ * });
  * ```
  */
 export function defaultTools(tools: readonly Tool[] = []): readonly Tool[] {

@@ -6,6 +6,18 @@ import type { Tool } from '../tool.js';
 /**
  * Makes a tool that lists a run's artifacts: name, shape, size, and the call that made each one. The
  * workflow answers it from its state; it executes nothing and does not count as a tool call.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent } from 'perdure';
+ * import { listArtifacts, returnArtifact } from 'perdure/tools';
+ *
+ * export const analyst = defineAgent({
+ *   name: 'analyst',
+ *   instructions: 'Return the report that was made.',
+ *   tools: [listArtifacts(), returnArtifact()],
+ * });
+ * ```
  */
 export function listArtifacts(): Tool {
   const tool = defineTool({

@@ -29,10 +29,18 @@ export interface Screenshot {
  *
  * @example
  * ```ts
- * execute: async (action) => {
- *   await perform(action);
- *   return screenshot(await page.screenshot());
- * },
+ * import { readFile } from 'node:fs/promises';
+ * import { defineTool } from 'perdure';
+ * import { screenshot } from 'perdure/tools';
+ * import { z } from 'zod';
+ *
+ * export const look = defineTool({
+ *   name: 'look',
+ *   description: 'Shows the screen.',
+ *   effect: 'read',
+ *   input: z.object({}),
+ *   execute: async () => screenshot(await readFile('screen.png')),
+ * });
  * ```
  */
 export function screenshot(

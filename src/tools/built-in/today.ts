@@ -9,7 +9,14 @@ import type { Tool } from '../tool.js';
  *
  * @example
  * ```ts
- * defineAgent({ name: 'planner', instructions: '…', tools: [today({ timeZone: 'Europe/Berlin' })] });
+ * import { defineAgent } from 'perdure';
+ * import { today } from 'perdure/tools';
+ *
+ * export const planner = defineAgent({
+ *   name: 'planner',
+ *   instructions: 'Plan the week.',
+ *   tools: [today({ timeZone: 'Europe/Berlin' })],
+ * });
  * ```
  */
 export function today(options: { readonly timeZone?: string } = {}): Tool {

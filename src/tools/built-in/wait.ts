@@ -12,7 +12,14 @@ const MAX_REASON_CHARACTERS = 500;
  *
  * @example
  * ```ts
- * defineAgent({ name: 'watcher', instructions: 'Check every hour.', tools: [checkStock, wait()] });
+ * import { defineAgent } from 'perdure';
+ * import { fileTools, wait } from 'perdure/tools';
+ *
+ * export const watcher = defineAgent({
+ *   name: 'watcher',
+ *   instructions: 'Read status.txt every hour until it says done.',
+ *   tools: [...fileTools({ root: '.' }), wait()],
+ * });
  * ```
  */
 export function wait(): Tool {

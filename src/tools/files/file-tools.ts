@@ -64,7 +64,14 @@ export interface FileToolsOptions {
  *
  * @example
  * ```ts
- * fileTools({ root: 'notes', write: true });
+ * import { defineAgent } from 'perdure';
+ * import { fileTools } from 'perdure/tools';
+ *
+ * export const writer = defineAgent({
+ *   name: 'writer',
+ *   instructions: 'Keep the notes.',
+ *   tools: [...fileTools({ root: 'notes', write: true })],
+ * });
  * ```
  */
 export function fileTools(options: FileToolsOptions): readonly Tool[] {

@@ -1,0 +1,74 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, expect, test } from 'vitest';
+import { builtTree } from '../support/built-program.js';
+import { exportedValues, membersOf } from '../support/declarations.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+// Below the repository, so that imports and `paths` are those of its own files.
+const folder = join(root, 'node_modules', '.cache', `perdure-examples-${process.pid}`);
+const ENTRIES = ['index', 'tools', 'output', 'workflow', 'testing'];
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** The `@example` blocks of a source file, without the stars and the fences. */
+function examplesOf(source: string): readonly string[] {
+  const comments = source.match(/\/\*\*(?:(?!\*\/)[\s\S])*@example(?:(?!\*\/)[\s\S])*\*\//g) ?? [];
+  return comments.flatMap((comment) => {
+    const text = comment.slice(3, -2).replaceAll(/^ *\* ?/gm, '');
+    const [, ...blocks] = text.split(/^@example\b/m);
+    return blocks.map((block) => (block.split(/^@\w+/m)[0] ?? '').replaceAll(/^```\w*$/gm, ''));
+  });
+}
+
+test('every example in a doc comment is a complete program that compiles', async () => {
+  await mkdir(folder, { recursive: true });
+  const src = join(root, 'src');
+  const names = await readdir(src, { recursive: true });
+  let count = 0;
+  for (const name of names.filter((path) => path.endsWith('.ts'))) {
+    const examples = examplesOf(await readFile(join(src, name), 'utf8'));
+    for (const [index, example] of examples.entries()) {
+      const file = `${name.replaceAll(/[/\\]/g, '.').replace(/\.ts$/, '')}.${index}.ts`;
+      await writeFile(join(folder, file), `${example}\nexport {};\n`);
+      count += 1;
+    }
+  }
+  expect(count).toBeGreaterThan(50);
+  const paths = Object.fromEntries(
+    ENTRIES.map((entry) => [
+      entry === 'index' ? 'perdure' : `perdure/${entry}`,
+      [join(src, `${entry}.ts`)],
+    ]),
+  );
+  const options = {
+    noUnusedLocals: false,
+    types: ['node'],
+    typeRoots: [join(root, 'node_modules/@types')],
+  };
+  const project = {
+    extends: join(root, 'tsconfig.json'),
+    compilerOptions: { ...options, paths },
+    include: ['*.ts'],
+  };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(project));
+  const tsc = join(root, 'node_modules', '.bin', 'tsc');
+  const run = promisify(execFile)(tsc, ['-p', '.'], { cwd: folder });
+  const output = await run.then(
+    () => '',
+    (error: { readonly stdout?: string }) => error.stdout ?? 'tsc could not run',
+  );
+  expect(output).toBe('');
+});
+
+test('every function of an entry point and every method of the client has an example', async () => {
+  const built = join(await builtTree(), 'dist');
+  const values = ENTRIES.flatMap((entry) => exportedValues(join(built, `${entry}.d.ts`)));
+  expect(values.length).toBeGreaterThan(40);
+  const members = membersOf(join(built, 'client', 'client-types.d.ts'), 'PerdureClient');
+  const lacking = [...values, ...members].filter(({ comment }) => !comment.includes('@example'));
+  expect(lacking.map(({ name }) => name)).toEqual([]);
+});
