@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { ApplicationFailure } from '@temporalio/common';
 import type { Archive } from '../storage/archive.js';
-import { handOn } from '../storage/attached-text.js';
+import { copyAttachment } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { readAgentName, readLineage } from '../history/run-lineage.js';
 import { readTranscript } from '../history/run-transcript.js';
@@ -55,7 +55,7 @@ async function copyMessages(
   const name = visible(run);
   if (total === 0) throw refused(`fork.run: run "${name}" has no messages; start a new run`);
   if (at !== undefined && at > total) {
-    throw refused(`fork.at: ${at} is more than the ${total} messages of run "${name}"`);
+    throw refused(`fork.at: expected at most ${total}, the messages of run "${name}"; got ${at}`);
   }
   const { messages: taken, at: next, needs } = promptBefore(all, { at: at ?? total, own: ownFrom });
   if (transcript.completeFrom > needs) {
@@ -122,7 +122,9 @@ async function takeAttachments(
       if (message.role !== 'user' || message.attachments === undefined) return message;
       const attachments = await Promise.all(
         message.attachments.map(async (each) =>
-          'blob' in each ? { ...each, blob: await handOn(blobs, { from, to }, each.blob) } : each,
+          'blob' in each
+            ? { ...each, blob: await copyAttachment(blobs, { from, to }, each.blob) }
+            : each,
         ),
       );
       return { ...message, attachments };

@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
-import { homeOf } from '../storage/home.js';
+import { perdureHome } from '../storage/home.js';
 import { fileTools } from '../tools/files/file-tools.js';
 import type { Agent } from './agent.js';
 import { defineAgent } from './define-agent.js';
@@ -43,7 +43,7 @@ export function filesAgent(
 
 /** Returns the pattern of PERDURE_HOME if it lies below the root: it holds tokens and messages of runs. */
 function homeBelow(root: string, env: Environment): readonly string[] {
-  const path = relative(realPath(root), realPath(resolve(root, homeOf(env))));
+  const path = relative(realPath(root), realPath(resolve(root, perdureHome(env))));
   const isBelow = path !== '' && path !== '..' && !path.startsWith(`..${sep}`);
   return isBelow ? [`./${path.split(sep).join('/')}`] : [];
 }

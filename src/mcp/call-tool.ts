@@ -2,16 +2,16 @@ import { z } from 'zod';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { ToolDefinition } from '../core/definition/definition.js';
 import { isObject, type JsonObject } from '../core/json.js';
-import { withoutAbsentNulls } from '../output/absent-nulls.js';
+import { removeAbsentNulls } from '../output/absent-nulls.js';
 import { ToolError } from '../tools/tool-error.js';
 import { validatingExecute } from '../tools/define-tool.js';
 import type { Tool } from '../tools/tool.js';
-import { shown } from './hidden-text.js';
+import { stripHidden } from './hidden-text.js';
 import { resultText } from './result-text.js';
-import { schemaCheck, uncheckedBecause } from '../output/schema-check.js';
+import { checkBySchema, getUncheckedReason } from '../output/schema-check.js';
 import type { McpSession } from './session.js';
 
-/** A tool of an MCP server as perdure executes tools: each call is one request to the server. */
+/** Makes a tool of an MCP server executable: each call is one request to the server. */
 export function callTool(pinned: ToolDefinition, session: McpSession, blobs: BlobStore): Tool {
   const { name, description, parameters, effect, timeoutMs, heartbeatMs, attempts, mcp } = pinned;
   const input = argumentsOf(parameters);
@@ -38,31 +38,31 @@ export function callTool(pinned: ToolDefinition, session: McpSession, blobs: Blo
   };
 }
 
-/** For the model, and for whoever reads the worker's log. */
+/** Returns a note for the model, and logs it, if the schema cannot check the arguments; else an empty text. */
 function uncheckedNote(parameters: JsonObject, log: (message: string) => void): string {
-  const why = uncheckedBecause(parameters);
+  const why = getUncheckedReason(parameters);
   if (why === undefined) return '';
-  const note = `the arguments were sent unchecked, for the tool's schema cannot be used here: ${shown(why)}`;
+  const note = `the arguments were sent unchecked, because the tool's schema cannot be used here: ${stripHidden(why)}`;
   log(note);
   return `\n[${note}]`;
 }
 
 /**
- * The check of a call's arguments before anything is sent: by the pinned JSON schema, nulls that stand
- * for absent ones apart. A schema that cannot be checked lets everything pass, for the server judges too.
+ * Returns the check of a call's arguments by the pinned JSON schema, before anything is sent. Nulls may
+ * stand for absent values. A schema that cannot be used accepts everything, since the server checks too.
  */
 export function argumentsOf(parameters: JsonObject): z.ZodObject {
   return z.looseObject({}).superRefine(async (value, context) => {
-    const fault = await schemaCheck(parameters, presentOnly(value, parameters));
+    const fault = await checkBySchema(parameters, presentOnly(value, parameters));
     if (fault !== null) context.addIssue({ code: 'custom', message: fault });
   });
 }
 
-/** Models write null for what they leave out; most servers take null for a value, and refuse it. */
+/** Removes nulls that stand for absent values: models write them, and most servers refuse them. */
 function presentOnly(value: unknown, parameters: JsonObject): JsonObject {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- arguments came as JSON
   const given = (isObject(value) ? value : {}) as JsonObject;
-  const present = withoutAbsentNulls(given, parameters);
+  const present = removeAbsentNulls(given, parameters);
   return isArgs(present) ? present : given;
 }
 

@@ -1,12 +1,12 @@
-import { textProblem, TOO_LONG, MOST_MESSAGE_BYTES } from './message-limits.js';
+import { textProblem, TOO_LONG, MAX_MESSAGE_BYTES } from './message-limits.js';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
 /**
- * `fetch` for a server that may answer without end: a body that is one message is read up to the longest
- * message there may be; of a stream, so is each event. Events are handed on whole, for the SDK's reader
- * looks at all of an event again with each piece of it. `onBreach` is told what the server did.
+ * Returns a `fetch` for a server that may answer without end: a body that is one message, and each event
+ * of a stream, may be at most as long as the longest message. Events are passed on whole, because the
+ * SDK's reader scans an event again with each part of it. `onBreach` receives what the server did.
  */
 export function cappedFetch(onBreach: (reason: string) => void): typeof fetch {
   return async (url, init) => {
@@ -14,15 +14,15 @@ export function cappedFetch(onBreach: (reason: string) => void): typeof fetch {
     const { body, status, statusText, headers } = response;
     if (body === null) return response;
     const isStream = (headers.get('content-type') ?? '').includes('event-stream');
-    const capped = body.pipeThrough(wholePieces(isStream, onBreach));
+    const capped = body.pipeThrough(wholeEvents(isStream, onBreach));
     const same = new Response(capped, { status, statusText, headers });
-    // Where the answer came from decides whether a redirect left the origin.
+    // The URL of the response shows whether a redirect left the origin.
     return Object.defineProperty(same, 'url', { value: response.url });
   };
 }
 
-/** Hands on what ends with an empty line, or all at the end; fails at what is too much. */
-function wholePieces(
+/** Passes on whole events, or the whole body at its end; fails at a message that is too long. */
+function wholeEvents(
   isStream: boolean,
   onBreach: (reason: string) => void,
 ): TransformStream<Uint8Array, Uint8Array> {
@@ -30,7 +30,7 @@ function wholePieces(
   let bytes = 0;
   let [last, before] = [0, 0];
 
-  /** Where the last event of a chunk ends, behind an empty line; -1 where none does. */
+  /** Returns the offset after the last event that ends in a chunk, or -1 if none does. */
   const lastEnd = (chunk: Uint8Array): number => {
     let end = -1;
     for (let at = 0; at < chunk.length; at += 1) {
@@ -61,7 +61,7 @@ function wholePieces(
       const rest = end > 0 ? chunk.subarray(end) : chunk;
       open.push(rest);
       bytes += rest.length;
-      if (bytes > MOST_MESSAGE_BYTES) throw breach(TOO_LONG);
+      if (bytes > MAX_MESSAGE_BYTES) throw breach(TOO_LONG);
     },
     flush(controller) {
       if (bytes > 0) controller.enqueue(take(new Uint8Array()));

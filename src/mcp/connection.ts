@@ -3,50 +3,56 @@ import type { Client, ClientOptions, JsonSchemaValidator } from '@modelcontextpr
 import { CallFault } from '../tools/arguments/call-fault.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import { ownVersion } from '../version.js';
-import { isRefusedKey, refusedKey } from './fault-of.js';
+import { isRefusedKey, refusedKey } from './call-faults.js';
 import type { McpServer } from './mcp-server.js';
-import { handedTo, WorkerFaultError, type Environment, type Handed } from './handed.js';
+import {
+  serverEnvironment,
+  WorkerFaultError,
+  type Environment,
+  type ServerEnvironment,
+} from './server-environment.js';
 import { openTransport, type OpenTransport } from './transport.js';
 
-/** One living connection to a server. */
+/** An open connection to a server. */
 export interface McpConnection {
   readonly client: Client;
-  /** Ends it; a child process is told, then made, to end. Never rejects. */
+  /** Closes the connection; a child process gets time to end and is then killed. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Results are shown to the model as they are: what a server promises of their form is its own affair. */
+/** Accepts all results: the model reads them unchanged, whatever schema the server has promised. */
 const UNCHECKED: NonNullable<ClientOptions['jsonSchemaValidator']> = {
   getValidator<T>(): JsonSchemaValidator<T> {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing relies on it
     return (input) => ({ valid: true, data: input as T, errorMessage: undefined });
   },
 };
-/** Of a list of tools, with a thousand at most in each. */
-const MOST_PAGES = 20;
-/** Of the end of a session that a server keeps for us. */
-const FAREWELL_MS = 1_000;
+/** The most pages of a list of tools, each with at most a thousand. */
+const MAX_PAGES = 20;
+/** How long to wait for a server to end its session. */
+const END_SESSION_MS = 1_000;
 
+/** What a connection reports, and what interrupts its handshake. */
 export interface ConnectionEvents {
-  /** The server has closed it, or died. */
+  /** The server has closed the connection or has died. */
   readonly onLost: () => void;
-  /** The server says that its tools are others now. */
+  /** The server reports that its tools have changed. */
   readonly onToolsChanged: () => void;
-  /** Breaks off a handshake that is under way. */
+  /** Aborts a handshake in progress. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Connects to a server: starts it, or reaches it, and shakes hands. Rejects with the server's name, what
- * it wrote to its standard error, and no secret.
+ * Connects to a server: starts or reaches it, and performs the handshake. Rejects with an error that names
+ * the server, has the end of its standard error, and holds no secret.
  */
 export async function connect(
   server: McpServer,
   env: Environment,
   events: ConnectionEvents,
 ): Promise<McpConnection> {
-  const handed = handedTo(server, env);
-  // A server of the newest protocol alone refuses the older handshake; a second process is only then paid for.
+  const handed = serverEnvironment(server, env);
+  // A server that supports only the newest protocol refuses the older handshake; then a second process is needed.
   const modes = server.transport === 'http' ? (['auto'] as const) : (['legacy', 'auto'] as const);
   const [first, second] = modes;
   try {
@@ -61,7 +67,7 @@ export async function connect(
 
 async function attempt(
   server: McpServer,
-  how: { handed: Handed; events: ConnectionEvents; mode: 'legacy' | 'auto' },
+  how: { handed: ServerEnvironment; events: ConnectionEvents; mode: 'legacy' | 'auto' },
 ): Promise<McpConnection> {
   const { Client } = await import('@modelcontextprotocol/client');
   const open = await openTransport(server, how.handed);
@@ -70,12 +76,12 @@ async function attempt(
     {
       versionNegotiation: { mode: how.mode },
       jsonSchemaValidator: UNCHECKED,
-      listMaxPages: MOST_PAGES,
+      listMaxPages: MAX_PAGES,
     },
   );
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is not an event target
   client.onclose = how.events.onLost;
-  // Faults of a transport that concern a request reject that request; the others end in `onclose`.
+  // A fault of the transport either rejects its request or ends in `onclose`.
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the same
   client.onerror = () => undefined;
   client.setNotificationHandler('notifications/tools/list_changed', how.events.onToolsChanged);
@@ -87,27 +93,27 @@ async function attempt(
   } catch (error) {
     await client.close().catch(() => undefined);
     await open.transport.close().catch(() => undefined);
-    throw withLastWords(error, open);
+    throw withStderr(error, open);
   }
   return {
     client,
     async close() {
-      await Promise.race([open.farewell().catch(() => undefined), pause(FAREWELL_MS)]);
+      await Promise.race([open.endSession().catch(() => undefined), pause(END_SESSION_MS)]);
       await client.close().catch(() => undefined);
     },
   };
 }
 
-/** What a child wrote to its standard error says more than that it ended. */
-function withLastWords(error: unknown, open: OpenTransport): unknown {
+/** Adds why the connection failed: a breach of the limits, or the end of the child's standard error. */
+function withStderr(error: unknown, open: OpenTransport): unknown {
   const breach = open.breach();
   if (breach !== null) return new Error(breach, { cause: error });
-  const words = open.lastWords();
-  if (words === '') return error;
-  return new Error(`${normalizeError(error).message}; it wrote: ${words}`, { cause: error });
+  const tail = open.stderrTail();
+  if (tail === '') return error;
+  return new Error(`${normalizeError(error).message}; it wrote: ${tail}`, { cause: error });
 }
 
-/** The server has answered the handshake, and does not want it. */
+/** Returns whether the server has answered the handshake with a refusal. */
 async function isRefusal(error: unknown): Promise<boolean> {
   const { ProtocolError } = await import('@modelcontextprotocol/client');
   return [error, error instanceof Error ? error.cause : null].some((each) =>
@@ -122,7 +128,7 @@ function unreachable(server: McpServer, error: unknown): Error {
   if (server.transport === 'stdio') {
     if (fieldOf(error, 'code') !== 'ENOENT') return new Error(text);
     return new WorkerFaultError(
-      `${text}; is the command installed on this worker, and \`cwd\` there?`,
+      `${text}; check that the command is installed on this worker and that \`cwd\` exists`,
     );
   }
   const status = fieldOf(error, 'status');

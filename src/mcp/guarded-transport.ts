@@ -1,34 +1,34 @@
 import type { JSONRPCMessage, MessageExtraInfo, Transport } from '@modelcontextprotocol/client';
 import { withinLimits } from './message-limits.js';
 
-/** The code of the error that stands for an answer which will not come. */
+/** The code of the error that stands for an answer that will not come. */
 export const STREAM_ENDED = -32_990;
 
 /**
- * What nobody asked for, in `WINDOW_MS`: progress, logs, requests of the server, answers to no request, and
- * what is no message.
+ * The most unsolicited messages within `WINDOW_MS`: progress, logs, requests of the server, answers to no
+ * request, and lines that are not messages.
  */
-const MOST_UNASKED = 10_000;
+const MAX_UNSOLICITED = 10_000;
 const WINDOW_MS = 60_000;
 
-/** What a transport is watched by. */
+/** The guard of a transport. */
 export interface TransportGuard {
-  /** Ends the connection, because of what the server does; calls under way are told why. */
+  /** Ends the connection because of what the server does; calls in progress fail with this reason. */
   readonly breach: (reason: string) => void;
-  /** Counts what came and is no message. */
+  /** Counts a line that is not a message. */
   readonly unreadable: () => void;
-  /** Why the connection was ended; null where it was not, or not for what the server did. */
+  /** Returns why the connection was ended, or null if the server did not cause its end. */
   readonly reason: () => string | null;
 }
 
 /**
- * Watches over what a server sends: results and lists are cut to size before they are read, and a server
- * that floods its client loses the connection.
+ * Limits what a server sends: results and lists are cut before they are read, and a server that floods
+ * its client loses the connection.
  */
 export function guardTransport(transport: Transport): TransportGuard {
   const open = new Set<string | number>();
   let handler: Transport['onmessage'];
-  let unasked = 0;
+  let unsolicited = 0;
   let windowBegan = performance.now();
   let broken: string | null = null;
 
@@ -43,18 +43,18 @@ export function guardTransport(transport: Transport): TransportGuard {
     transport.close().catch(() => undefined);
   };
 
-  const countUnasked = (): void => {
+  const countUnsolicited = (): void => {
     const now = performance.now();
-    if (now - windowBegan > WINDOW_MS) [unasked, windowBegan] = [0, now];
-    unasked += 1;
-    if (unasked <= MOST_UNASKED) return;
-    breach(`it sent more than ${MOST_UNASKED} messages within a minute that nobody asked for`);
+    if (now - windowBegan > WINDOW_MS) [unsolicited, windowBegan] = [0, now];
+    unsolicited += 1;
+    if (unsolicited <= MAX_UNSOLICITED) return;
+    breach(`it sent more than ${MAX_UNSOLICITED} unsolicited messages within a minute`);
   };
 
   const receive = (message: JSONRPCMessage, extra?: MessageExtraInfo): void => {
     if (broken !== null) return;
     const isAnswer = !('method' in message) && message.id !== undefined && open.delete(message.id);
-    if (!isAnswer) countUnasked();
+    if (!isAnswer) countUnsolicited();
     if (broken !== null) return;
     handler?.(withinLimits(message), extra);
   };
@@ -73,12 +73,12 @@ export function guardTransport(transport: Transport): TransportGuard {
     const id = 'method' in message && 'id' in message ? message.id : null;
     if (id === null) return await send(message, options);
     open.add(id);
-    // The SDK waits for an answer although the stream that was to bring it has ended; a caller must not.
+    // The SDK keeps waiting for an answer after its stream has ended; the caller must not wait.
     const onRequestStreamEnd = (): void => {
       options?.onRequestStreamEnd?.();
       if (open.delete(id)) answer(id, 'the connection ended before the answer came');
     };
     await send(message, { ...options, onRequestStreamEnd });
   };
-  return { breach, unreadable: countUnasked, reason: () => broken };
+  return { breach, unreadable: countUnsolicited, reason: () => broken };
 }

@@ -1,13 +1,13 @@
 import { countHidden, withoutHidden } from '../core/text/hidden.js';
 import { wellFormed } from '../tools/utf8.js';
 
-/** Whether a text says something that nobody sees. */
+/** Returns whether a text has hidden characters. */
 export function hasHidden(text: string): boolean {
   return countHidden(text) > 0;
 }
 
-/** The text without what nobody sees, and with a note where there was some; halves of characters are replaced. */
-export function shown(text: string): string {
+/** Removes hidden characters, with a note if there were any, and replaces lone surrogates. */
+export function stripHidden(text: string): string {
   const plain = wellFormed(text);
   const found = countHidden(plain);
   const clean = withoutHidden(plain);

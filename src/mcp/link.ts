@@ -1,13 +1,13 @@
 import { CallFault } from '../tools/arguments/call-fault.js';
 import { connect, type McpConnection } from './connection.js';
 import type { McpServer } from './mcp-server.js';
-import type { Environment } from './handed.js';
+import type { Environment } from './server-environment.js';
 
-/** The way to a server: at most one connection that is in use, made when somebody needs it. */
+/** A server's connection that is opened on demand and opened again after a fault; at most one is current. */
 export interface McpLink {
-  /** Does something over the connection. Where that fails with a `CallFault`, the next who comes connects anew. */
+  /** Runs `work` over the connection. If it fails with a `CallFault`, the next use opens a new connection. */
   use<T>(work: (connection: McpConnection) => Promise<T>): Promise<T>;
-  /** Never rejects. */
+  /** Closes the connection and refuses new ones. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -16,11 +16,11 @@ interface Line {
   uses: number;
 }
 
-/** After a connection failed, the next one is not tried before; whether it is at all, Temporal decides. */
+/** The shortest time between a failed connection and the next attempt. Temporal decides on retries. */
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 
-/** `onChange`: what was listed before does not hold any more. */
+/** Makes a link. `onChange` is called when the server's list of tools may have changed. */
 export function createLink(server: McpServer, env: Environment, onChange: () => void): McpLink {
   let line: Line | null = null;
   let failures = 0;
@@ -49,7 +49,7 @@ export function createLink(server: McpServer, env: Environment, onChange: () => 
     return opened;
   };
 
-  /** Others may still wait for their answers on it; the last of them closes it. */
+  /** Stops using a connection. If calls still wait for answers on it, the last of them closes it. */
   const leave = (old: Line): void => {
     if (line === old) {
       line = null;

@@ -1,35 +1,35 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { isObject } from '../core/json.js';
 
-/** Bytes of one message. An attachment of 20 MB, the largest that is kept, has 27 MB as base64. */
-export const MOST_MESSAGE_BYTES = 32 * 1024 * 1024;
-/** What is wrong with a longer one, or with what would become one. */
-export const TOO_LONG = `it sent a message of more than ${MOST_MESSAGE_BYTES} bytes`;
-/** Parts of one result that are looked at. */
-const MOST_PARTS = 1_000;
-/** Tools in one page of a list, and bytes that they have. */
-const MOST_TOOLS = 1_000;
-const MOST_LIST_BYTES = 8 * 1024 * 1024;
-/** Brackets and commas of one message; each may become a value of 50 bytes and more. */
-const MOST_STRUCTURE = 2_000_000;
+/** The most bytes of one message. An attachment of 20 MB, the largest that is stored, has 27 MB as base64. */
+export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+/** The problem with a longer message. */
+export const TOO_LONG = `it sent a message of more than ${MAX_MESSAGE_BYTES} bytes`;
+/** The most parts of one result that are read. */
+const MAX_PARTS = 1_000;
+/** The most tools, and bytes of tools, in one page of a list. */
+const MAX_TOOLS = 1_000;
+const MAX_LIST_BYTES = 8 * 1024 * 1024;
+/** The most brackets and commas of one message; each may become a value of 50 bytes or more. */
+const MAX_STRUCTURE = 2_000_000;
 const [COMMA, BRACKET, BRACE] = [0x2c, 0x5b, 0x7b];
 
-/** What is wrong with a message as text, before anything is made of it; null where nothing is. */
+/** Returns the problem with a message's text before it is parsed, or null if there is none. */
 export function textProblem(text: Uint8Array): string | null {
-  if (text.length > MOST_MESSAGE_BYTES) return TOO_LONG;
-  if (text.length <= MOST_STRUCTURE) return null;
+  if (text.length > MAX_MESSAGE_BYTES) return TOO_LONG;
+  if (text.length <= MAX_STRUCTURE) return null;
   let structure = 0;
   for (const byte of text) {
     if (byte === COMMA || byte === BRACKET || byte === BRACE) structure += 1;
   }
-  return structure > MOST_STRUCTURE
-    ? `it sent a message of more than ${MOST_STRUCTURE} values`
+  return structure > MAX_STRUCTURE
+    ? `it sent a message of more than ${MAX_STRUCTURE} values`
     : null;
 }
 
 /**
- * A message with no more in it than is looked at: of a result with too many parts the first, and one that
- * says how many were left out; in the place of a list with too many tools an error.
+ * Returns a message within the limits: a result with too many parts keeps the first ones and gets a note
+ * with the number of omitted parts, and an error replaces a list with too many tools.
  */
 export function withinLimits(message: JSONRPCMessage): JSONRPCMessage {
   if (!('result' in message) || !isObject(message.result)) return message;
@@ -40,18 +40,18 @@ export function withinLimits(message: JSONRPCMessage): JSONRPCMessage {
     if (problem === null || id === undefined) return message;
     return { jsonrpc, id, error: { code: -32_603, message: problem } };
   }
-  if (!Array.isArray(content) || content.length <= MOST_PARTS) return message;
-  const left = `[${content.length - MOST_PARTS} of ${content.length} parts of this result were left out]`;
-  const kept = [...content.slice(0, MOST_PARTS), { type: 'text', text: left }];
+  if (!Array.isArray(content) || content.length <= MAX_PARTS) return message;
+  const note = `[${content.length - MAX_PARTS} of ${content.length} parts of this result were omitted]`;
+  const kept = [...content.slice(0, MAX_PARTS), { type: 'text', text: note }];
   return { ...message, result: { ...result, content: kept } };
 }
 
 function listProblem(tools: readonly unknown[]): string | null {
-  if (tools.length > MOST_TOOLS) {
-    return `it lists ${tools.length} tools at once; at most ${MOST_TOOLS} are read`;
+  if (tools.length > MAX_TOOLS) {
+    return `it lists ${tools.length} tools at once; at most ${MAX_TOOLS} are read`;
   }
   const bytes = Buffer.byteLength(JSON.stringify(tools));
-  return bytes > MOST_LIST_BYTES
-    ? `the list of its tools has ${bytes} bytes; at most ${MOST_LIST_BYTES} are read`
+  return bytes > MAX_LIST_BYTES
+    ? `the list of its tools has ${bytes} bytes; at most ${MAX_LIST_BYTES} are read`
     : null;
 }

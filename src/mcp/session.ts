@@ -3,25 +3,26 @@ import type { JsonObject } from '../core/json.js';
 import { CallFault } from '../tools/arguments/call-fault.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import type { McpConnection } from './connection.js';
-import { faultOf } from './fault-of.js';
+import { toCallFault } from './call-faults.js';
 import { createLink } from './link.js';
 import { listedTool, type ListedTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
-import type { Environment } from './handed.js';
+import type { Environment } from './server-environment.js';
 
-/** What a worker has of one server. */
+/** A worker's access to one server. */
 export interface McpSession {
   /**
-   * The server's tools, as it listed them at most `maxAgeMs` ago. Waits at most `waitMs` for a server
-   * that is still starting; it goes on starting for the next who asks.
+   * Returns the server's tools, listed at most `maxAgeMs` ago. Waits at most `waitMs` for a server that is
+   * still starting, and then rejects with a `CallFault`; the server continues to start.
    */
   listing(how: { maxAgeMs: number; waitMs?: number }): Promise<readonly ListedTool[]>;
-  /** Rejects with a `ToolError` where the server answered, with a `CallFault` where it did not. */
+  /** Calls a tool. Rejects with a `ToolError` if the server answered, with a `CallFault` if it did not. */
   call(tool: string, args: JsonObject, how: CallOptions): Promise<unknown>;
-  /** Ends the connection and a process that was started for it. Never rejects. */
+  /** Closes the connection and ends a process that was started for it. Never rejects. */
   close(): Promise<void>;
 }
 
+/** Options of one call. */
 export interface CallOptions {
   readonly signal: AbortSignal;
   readonly idempotencyKey: string;
@@ -34,11 +35,12 @@ interface Listing {
 }
 
 const LIST_TIMEOUT_MS = 10_000;
-/** Beyond every clock of ours: the call's own signal ends it. */
+/** Longer than every other limit, because the call's signal ends it. */
 const CALL_TIMEOUT_MS = 2_147_000_000;
-/** By which a server can recognize a call that is made again. */
+/** The field by which a server can recognize a repeated call. */
 const KEY_FIELD = 'perdure/idempotency-key';
 
+/** Makes the session of one server; it connects on demand. */
 export function createSession(server: McpServer, env: Environment): McpSession {
   let known: Promise<Listing> | null = null;
   const link = createLink(server, env, () => (known = null));
@@ -46,9 +48,9 @@ export function createSession(server: McpServer, env: Environment): McpSession {
   const listing = async (maxAgeMs: number): Promise<readonly ListedTool[]> => {
     const before = known && (await known.catch(() => null));
     if (before !== null && Date.now() - before.at <= maxAgeMs) return before.tools;
-    const asked = link.use((connection) => list(server, connection));
-    known = asked;
-    return (await asked).tools;
+    const pending = link.use((connection) => list(server, connection));
+    known = pending;
+    return (await pending).tools;
   };
 
   return {
@@ -61,8 +63,8 @@ export function createSession(server: McpServer, env: Environment): McpSession {
       try {
         return await link.use(async (connection) => {
           isSent = true;
-          const asked = { name: tool, arguments: args, _meta: { [KEY_FIELD]: idempotencyKey } };
-          return await callOver(server, connection, { asked, signal });
+          const request = { name: tool, arguments: args, _meta: { [KEY_FIELD]: idempotencyKey } };
+          return await callOver(server, connection, { request, signal });
         });
       } catch (error) {
         if (isSent || error instanceof CallFault) throw error;
@@ -82,8 +84,8 @@ async function list(server: McpServer, { client }: McpConnection): Promise<Listi
     });
     return { tools: tools.flatMap((tool) => listedTool(tool) ?? []), at };
   } catch (error) {
-    const fault = await faultOf(error, server);
-    // Whatever it is, nothing has happened, and a fresh connection is worth a try.
+    const fault = await toCallFault(error, server);
+    // Whatever the fault is, nothing has happened, and a new connection may help.
     if (fault instanceof CallFault && fault.kind === 'refused') throw fault;
     throw new CallFault('unsent', `its tools cannot be listed: ${fault.message}`);
   }
@@ -92,15 +94,15 @@ async function list(server: McpServer, { client }: McpConnection): Promise<Listi
 async function callOver(
   server: McpServer,
   { client }: McpConnection,
-  call: { asked: Parameters<McpConnection['client']['callTool']>[0]; signal: AbortSignal },
+  call: { request: Parameters<McpConnection['client']['callTool']>[0]; signal: AbortSignal },
 ): Promise<unknown> {
-  const { asked, signal } = call;
+  const { request, signal } = call;
   try {
-    return await client.callTool(asked, { signal, timeout: CALL_TIMEOUT_MS });
+    return await client.callTool(request, { signal, timeout: CALL_TIMEOUT_MS });
   } catch (error) {
-    // Broken off from here: that says nothing about the server.
+    // An abort on our side is not a fault of the server.
     signal.throwIfAborted();
-    throw await faultOf(error, server);
+    throw await toCallFault(error, server);
   }
 }
 

@@ -1,16 +1,17 @@
 import { canonicalJson, type Json } from '../core/json.js';
 import type { McpServer } from './mcp-server.js';
-import type { Environment } from './handed.js';
+import type { Environment } from './server-environment.js';
 import { createSession, type McpSession } from './session.js';
 
-/** The MCP servers that a worker talks to. */
+/** The sessions of a worker with MCP servers. */
 export interface McpSessions {
-  /** One for each server and its settings, whoever asks. */
+  /** Returns the session of a server; agents with the same server and settings share one. */
   of(server: McpServer): McpSession;
-  /** Ends all connections, and the processes that were started for them. Never rejects. */
+  /** Closes all connections and ends the processes that were started for them. Never rejects. */
   close(): Promise<void>;
 }
 
+/** Makes the sessions of a worker; `env` is its environment. */
 export function createSessions(env: Environment): McpSessions {
   const sessions = new Map<string, McpSession>();
   return {
@@ -26,7 +27,7 @@ export function createSessions(env: Environment): McpSessions {
   };
 }
 
-/** By what decides how the server is reached: agents that have it with other tools share it. */
+/** Returns a key of the settings by which a server is reached; which tools an agent gets is not part of it. */
 function keyOf(server: McpServer): string {
   const {
     allowTools: _,

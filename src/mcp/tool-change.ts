@@ -1,10 +1,10 @@
 import type { ToolDefinition } from '../core/definition/definition.js';
 
-const MOST_CHARACTERS = 2_500;
-const MOST_LINES = 400;
+const MAX_CHARACTERS = 2_500;
+const MAX_LINES = 400;
 
-/** How a tool differs from what a run has pinned of it, for people: removed lines `-`, added ones `+`. */
-export function toolChange(pinned: ToolDefinition, now: ToolDefinition): string {
+/** Describes to people how a tool differs from its pinned version: `-` removed lines, `+` added ones. */
+export function describeToolChange(pinned: ToolDefinition, now: ToolDefinition): string {
   const parts = [
     part('description', pinned.description, now.description),
     part('arguments', pretty(pinned.parameters), pretty(now.parameters)),
@@ -12,10 +12,10 @@ export function toolChange(pinned: ToolDefinition, now: ToolDefinition): string 
   ].filter((text) => text !== '');
   const text =
     parts.length === 0
-      ? 'in what models are not shown (hints, the form of its results, characters that nobody sees)'
+      ? 'only in parts that models do not see (hints, the schema of its results, hidden characters)'
       : parts.join('\n');
-  if (text.length <= MOST_CHARACTERS) return text;
-  return `${text.slice(0, MOST_CHARACTERS)}\n… ${text.length - MOST_CHARACTERS} more characters`;
+  if (text.length <= MAX_CHARACTERS) return text;
+  return `${text.slice(0, MAX_CHARACTERS)}\n… ${text.length - MAX_CHARACTERS} more characters`;
 }
 
 function pretty(value: unknown): string {
@@ -27,9 +27,9 @@ function part(name: string, before: string, after: string): string {
   return [`${name}:`, ...changedLines(before.split('\n'), after.split('\n'))].join('\n');
 }
 
-/** The lines that were removed and added, in order: by the longest common subsequence. */
+/** Returns the removed and added lines in order, by the longest common subsequence. */
 function changedLines(before: readonly string[], after: readonly string[]): readonly string[] {
-  if (before.length > MOST_LINES || after.length > MOST_LINES) {
+  if (before.length > MAX_LINES || after.length > MAX_LINES) {
     return [`- ${before.length} lines`, `+ ${after.length} other lines`];
   }
   const common = commonLengths(before, after);
@@ -54,7 +54,7 @@ function changedLines(before: readonly string[], after: readonly string[]): read
   return lines;
 }
 
-/** Of the rest of both from each place on. */
+/** Returns, for each pair of positions, the length of the longest common subsequence of both rests. */
 function commonLengths(before: readonly string[], after: readonly string[]): number[][] {
   const table = before.map(() => after.map(() => 0));
   for (let i = before.length - 1; i >= 0; i -= 1) {

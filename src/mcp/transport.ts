@@ -3,24 +3,25 @@ import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { redactMessage } from '../secrets/redact.js';
 import { cappedFetch } from './capped-fetch.js';
 import { guardTransport, type TransportGuard } from './guarded-transport.js';
-import { MOST_MESSAGE_BYTES, textProblem, TOO_LONG } from './message-limits.js';
+import { MAX_MESSAGE_BYTES, textProblem, TOO_LONG } from './message-limits.js';
 import type { HttpServerOptions, McpServer, StdioServerOptions } from './mcp-server.js';
 
-/** A way to a server, with what the protocol itself has no words for. */
+/** A transport to a server, with operations that the protocol itself lacks. */
 export interface OpenTransport {
   readonly transport: Transport;
-  /** The end of what a child wrote to its standard error; empty for others. */
-  lastWords(): string;
-  /** What the server did that ended the connection; null where it did nothing of the kind. */
+  /** Returns the end of a child's standard error without secrets; empty for servers over HTTP. */
+  stderrTail(): string;
+  /** Returns how the server has exceeded the limits and so ended the connection, or null. */
   breach(): string | null;
-  /** Ends the session that the server keeps, where it keeps one. */
-  farewell(): Promise<void>;
+  /** Ends the session that the server holds, if it holds one. */
+  endSession(): Promise<void>;
 }
 
-const LAST_WORDS = 1_000;
+const STDERR_CHARACTERS = 1_000;
 /** More is kept, so that no secret is cut before it is redacted. */
-const KEPT_WORDS = 16_000;
+const KEPT_CHARACTERS = 16_000;
 
+/** Opens the transport of a server; `values` are the environment variables that it gets. */
 export async function openTransport(
   server: McpServer,
   values: ReadonlyMap<string, string>,
@@ -31,8 +32,8 @@ export async function openTransport(
 }
 
 /**
- * The child reads its standard input from this process alone. So when this process ends, in whichever
- * way, the input ends, which tells every MCP server to end too.
+ * Starts a server as a child process. Only this process writes to its standard input, so however this
+ * process ends, the input ends too, and with it every MCP server.
  */
 async function openStdio(
   { command, args = [], cwd }: Pick<StdioServerOptions, 'command' | 'args' | 'cwd'>,
@@ -44,7 +45,7 @@ async function openStdio(
     args: [...args],
     env: Object.fromEntries(values),
     stderr: 'pipe',
-    maxBufferSize: MOST_MESSAGE_BYTES,
+    maxBufferSize: MAX_MESSAGE_BYTES,
     ...(cwd !== undefined && { cwd }),
   });
   const { deserializeMessage } = await import('@modelcontextprotocol/client');
@@ -52,13 +53,13 @@ async function openStdio(
   Reflect.set(transport, '_readBuffer', messageBuffer(deserializeMessage, guard));
   return {
     transport,
-    lastWords: listenTo(transport),
+    stderrTail: collectStderr(transport),
     breach: guard.reason,
-    farewell: async () => undefined,
+    endSession: async () => undefined,
   };
 }
 
-/** In the place of the SDK's own buffer, which copies all of a long line again with each piece of it. */
+/** Replaces the SDK's buffer, which copies a long line again with each part of it. */
 function messageBuffer(
   read: (line: string) => JSONRPCMessage,
   guard: TransportGuard,
@@ -80,7 +81,7 @@ function messageBuffer(
         } catch (error) {
           guard.unreadable();
           if (guard.reason() !== null) lines.clear();
-          // Some servers write to their standard output what is no message.
+          // Some servers also write other text to their standard output.
           if (!(error instanceof SyntaxError)) throw error;
         }
       }
@@ -90,14 +91,14 @@ function messageBuffer(
   };
 }
 
-function listenTo({ stderr }: StdioClientTransport): () => string {
-  let heard = '';
+function collectStderr({ stderr }: StdioClientTransport): () => string {
+  let text = '';
   stderr?.on('data', (chunk: Buffer) => {
-    heard = (heard + chunk.subarray(-4 * KEPT_WORDS).toString()).slice(-KEPT_WORDS);
+    text = (text + chunk.subarray(-4 * KEPT_CHARACTERS).toString()).slice(-KEPT_CHARACTERS);
   });
   return () =>
-    redactMessage(heard)
-      .slice(-LAST_WORDS)
+    redactMessage(text)
+      .slice(-STDERR_CHARACTERS)
       .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
       .trim();
 }
@@ -121,9 +122,9 @@ async function openHttp(
   const guard = guardTransport(transport);
   return {
     transport,
-    lastWords: () => '',
+    stderrTail: () => '',
     breach: guard.reason,
-    farewell: () => transport.terminateSession(),
+    endSession: () => transport.terminateSession(),
   };
 }
 
@@ -133,14 +134,14 @@ const CARRIAGE_RETURN = 0x0d;
 /** The lines of a stream of bytes. */
 interface LineBuffer {
   append(chunk: Buffer): void;
-  /** The next whole line without its end; null where none is there yet. */
+  /** Returns the next whole line without its end, or null if there is none yet. */
   next(): string | null;
   clear(): void;
 }
 
 /**
- * Splits what a server writes into lines, in time proportional to what comes. Throws, with what the server
- * did, at a line that is too long or would become too many values, finished or not.
+ * Splits a stream of bytes into lines, in time proportional to its length. Throws an `Error` at a line,
+ * finished or not, that is too long or would become too many values.
  */
 export function createLineBuffer(): LineBuffer {
   let lines: string[] = [];
@@ -167,7 +168,7 @@ export function createLineBuffer(): LineBuffer {
       const rest = chunk.subarray(from);
       open.push(rest);
       openBytes += rest.length;
-      if (openBytes > MOST_MESSAGE_BYTES) throw new Error(TOO_LONG);
+      if (openBytes > MAX_MESSAGE_BYTES) throw new Error(TOO_LONG);
     },
     next() {
       const line = lines[taken];

@@ -1,26 +1,27 @@
 import type { Json, JsonObject } from '../core/json.js';
 import { isObject } from '../core/json.js';
 import { orderedKeywords } from '../tools/arguments/written-schema.js';
-import { hasHidden, shown } from './hidden-text.js';
+import { hasHidden, stripHidden } from './hidden-text.js';
 
+/** A schema that models can use, or why they cannot. */
 export type UsableSchema =
   | { readonly ok: true; readonly schema: JsonObject }
   | { readonly ok: false; readonly problem: string };
 
-const MOST_BYTES = 64 * 1024;
-const DEEPEST = 64;
-/** Providers take none of these at the root of a tool's arguments. */
+const MAX_BYTES = 64 * 1024;
+const MAX_LEVELS = 64;
+/** Providers accept none of these at the root of a tool's arguments. */
 const NOT_AT_ROOT = ['anyOf', 'oneOf', 'allOf', 'not', 'enum'];
-/** Texts for the reader, which no value has to match. */
+/** Keywords with texts for readers, which do not constrain values. */
 const FOR_READERS = new Set(['description', 'title', '$comment']);
 
 /**
- * The schema of a tool's arguments as models are given it: whole, with its definitions, keywords in a
- * fixed order, and without characters that nobody sees in the texts that it holds for readers.
+ * Returns the schema of a tool's arguments as models see it: complete with its definitions, with keywords
+ * in a fixed order, and without hidden characters in its texts for readers.
  */
 export function usableSchema(schema: JsonObject): UsableSchema {
   const bytes = Buffer.byteLength(JSON.stringify(schema));
-  if (bytes > MOST_BYTES) return no(`its schema has ${bytes} bytes, more than ${MOST_BYTES}`);
+  if (bytes > MAX_BYTES) return no(`its schema has ${bytes} bytes, more than ${MAX_BYTES}`);
   if (schema['type'] !== 'object') return no('its schema is not of type "object"');
   const keyword = NOT_AT_ROOT.find((each) => each in schema);
   if (keyword !== undefined) return no(`its schema has "${keyword}" at its root`);
@@ -35,15 +36,15 @@ interface Place {
   /** The keyword or name that holds the value. */
   readonly key: string;
   readonly depth: number;
-  /** The keys are names, chosen by the author of the schema. */
+  /** Whether the keys are names that the author of the schema chose. */
   readonly isNames: boolean;
   readonly faults: string[];
 }
 
 function cleaned(value: Json, place: Place): Json {
   const { key, depth, isNames, faults } = place;
-  if (depth > DEEPEST) {
-    faults.push(`its schema is nested deeper than ${DEEPEST} levels`);
+  if (depth > MAX_LEVELS) {
+    faults.push(`its schema is nested deeper than ${MAX_LEVELS} levels`);
     return null;
   }
   if (typeof value === 'string') return cleanedText(value, place);
@@ -54,7 +55,7 @@ function cleaned(value: Json, place: Place): Json {
   const within =
     !isNames && ['properties', '$defs', 'definitions', 'patternProperties'].includes(key);
   const entries = Object.entries(value).flatMap(([name, item]): [string, Json][] => {
-    if (hasHidden(name)) faults.push('a name in its schema has characters that nobody sees');
+    if (hasHidden(name)) faults.push('a name in its schema has hidden characters');
     if (item === undefined) return [];
     return [[name, cleaned(item, { key: name, depth: depth + 1, isNames: within, faults })]];
   });
@@ -62,11 +63,11 @@ function cleaned(value: Json, place: Place): Json {
 }
 
 function cleanedText(text: string, { key, isNames, faults }: Place): string {
-  if (!isNames && FOR_READERS.has(key)) return shown(text);
+  if (!isNames && FOR_READERS.has(key)) return stripHidden(text);
   if (key === '$ref' && !isNames && !text.startsWith('#')) {
     faults.push(`its schema refers to ${JSON.stringify(text.slice(0, 200))}, which is not in it`);
   }
-  if (hasHidden(text)) faults.push('a value in its schema has characters that nobody sees');
+  if (hasHidden(text)) faults.push('a value in its schema has hidden characters');
   return text;
 }
 

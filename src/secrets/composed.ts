@@ -1,8 +1,8 @@
-/** `host=db port=5432 password=…` and `AccountName=…;AccountKey=…`: at least two pairs. */
+/** Matches at least two pairs: `host=db port=5432 password=…` or `AccountName=…;AccountKey=…`. */
 const PAIRS = /^[a-z]\w*=[^;\s]*[;\s]+[a-z]\w*=/i;
 const PAIR = /([a-z]\w*)=([^;\s]+)/gi;
 
-/** Returns the fields of a value that is made of several: a JSON object or list, or pairs; null for any other. */
+/** Returns the fields of a composed value (a JSON object or list, or pairs), or null for any other value. */
 export function fieldsOf(value: string): readonly (readonly [name: string, text: string])[] | null {
   const given = value.trim();
   if (PAIRS.test(given)) {

@@ -1,20 +1,20 @@
 import { partsOfValue, type Secret } from './values.js';
 
-/** The environment variables of a process, or what stands for them. */
+/** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A segment of a variable's name that says that its value is secret. */
+/** Matches a segment of a variable's name that marks its value as secret. */
 const SEGMENT = /^(?:.*(?:KEY|TOKEN|SECRET|PASSWORD)|PASS|PWD|PAT|DSN|CREDENTIALS?|AUTH)$/i;
 
 /** Variables that name folders and sockets, although one of their segments looks like a secret. */
 const HARMLESS = /^(?:PATH|PWD|OLDPWD|.*_SOCK|.*_PATH)$/i;
 
-/** Shorter values of variables that only look secret by their names are flags and numbers. */
+/** Shorter values of variables with a secret name are flags and numbers. */
 const SHORTEST_DETECTED = 8;
-/** Shorter values of variables that somebody declared secret would garble every text. */
+/** Shorter values of declared secrets would garble every text. */
 const SHORTEST_DECLARED = 6;
 
-/** Values that many a test setup has for a password, and that texts use as ordinary words. */
+/** Values that test setups often use as passwords and that are ordinary words in texts. */
 const ORDINARY = new Set(
   (
     'password passw0rd changeme changeit disabled required optional anonymous localhost postgres ' +
@@ -23,10 +23,10 @@ const ORDINARY = new Set(
   ).split(' '),
 );
 
-/** `https://host:443`: there is nothing secret in it. */
+/** Matches a URL without anything secret, such as `https://host:443`. */
 const HOST_ALONE = /^[a-z][a-z\d+.-]*:\/\/[^\s/?#@]*\/?$/i;
 
-/** Says whether a variable of this name is taken for a secret. */
+/** Returns whether a variable of this name counts as secret. */
 export function isSecretName(name: string): boolean {
   return !HARMLESS.test(name) && name.split('_').some((segment) => SEGMENT.test(segment));
 }
@@ -48,7 +48,7 @@ export function secretsOf(env: Environment, declared: ReadonlySet<string>): read
   });
 }
 
-/** Returns a key that came by another way than the environment; empty where it is too short to be one. */
+/** Returns the secrets of a key that is not from the environment; none if it is too short. */
 export function secretValue(value: string, name = ''): readonly Secret[] {
   const parts = partsOfValue(value, { isSecret: true, isSecretName });
   return parts
@@ -56,7 +56,7 @@ export function secretValue(value: string, name = ''): readonly Secret[] {
     .map((part) => ({ name, value: part }));
 }
 
-/** Words, hosts, short numbers, and runs of a few characters (`xxxxxxxx`) are not worth garbling texts for. */
+/** Returns whether redacting a value would garble texts: a word, host, short number, or `xxxxxxxx`. */
 function isOrdinary(value: string): boolean {
   if (ORDINARY.has(value.toLowerCase()) || new Set(value).size < 4) return true;
   if (HOST_ALONE.test(value)) return true;

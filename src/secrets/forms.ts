@@ -1,49 +1,49 @@
 import { fieldsOf } from './composed.js';
 
-/** One way of writing a secret. */
+/** One written form of a secret. */
 export interface Form {
   readonly text: string;
-  /** How many of its first characters give the secret away. */
-  readonly telling: number;
+  /** How many of its first characters reveal the secret. */
+  readonly revealing: number;
 }
 
-/** A piece of a secret that was cut on the left is recognized from so many characters on. */
+/** How many characters of a secret that was cut on the left are enough to recognize it. */
 const TAIL = 16;
 
 /**
- * Returns every way of writing a secret that is looked for: as it is, escaped for JSON (once and twice)
- * and HTML, encoded for URLs and forms, as hex in either case, and as base64 in both alphabets at each
- * of the three places that it can have in a longer text.
+ * Returns every form of a secret that is searched for: unchanged, escaped for JSON (once and twice) and
+ * HTML, encoded for URLs and forms, as hex in either case, and as base64 in both alphabets at each of the
+ * three offsets that it can have in a longer text.
  */
 export function formsOf(secret: string): readonly Form[] {
-  const telling = secret.slice(0, tellingLength(secret));
+  const revealing = secret.slice(0, revealingLength(secret));
   const forms = new Map<string, Form>();
   for (const write of WRITINGS) {
     const text = write(secret);
-    const part = Math.min(write(telling).length, text.length);
+    const part = Math.min(write(revealing).length, text.length);
     const known = forms.get(text);
-    if (known === undefined || known.telling > part) forms.set(text, { text, telling: part });
+    if (known === undefined || known.revealing > part) forms.set(text, { text, revealing: part });
   }
   return [...forms.values()];
 }
 
-/** Returns the last characters of a secret by which its end is recognized; null where it has no such end. */
+/** Returns the last characters of a secret that identify its end, or null if its end is not secret. */
 export function tailOf(secret: string): string | null {
   if (secret.includes('\n') || secret.length < 2 * TAIL) return null;
-  // Behind the user info of a URL are host and path, which may be told; the armor of a PEM file is public.
+  // Host and path of a URL follow its user info and are not secret; the armor of a PEM file is public.
   const isUrl = /^[a-z][a-z\d+.-]*:\/\//i.test(secret);
   return isUrl || secret.endsWith('-----') || isKnownWhole(secret) ? null : secret.slice(-TAIL);
 }
 
 type Writing = (text: string) => string;
 
-/** Half a surrogate pair cannot be encoded. */
+/** Lone surrogates cannot be encoded, so they are replaced. */
 const wholeCharacters: Writing = (text) => Buffer.from(text).toString();
 const json: Writing = (text) => JSON.stringify(text).slice(1, -1);
 const lowerEscapes: Writing = (text) =>
   text.replaceAll(/%[\dA-F]{2}/g, (code) => code.toLowerCase());
 const url: Writing = (text) => encodeURIComponent(wholeCharacters(text));
-/** Also what `encodeURIComponent` leaves as it is. */
+/** Also encodes the characters that `encodeURIComponent` leaves unchanged. */
 const strictUrl: Writing = (text) =>
   url(text).replaceAll(/[!'()*]/g, (mark) => `%${hexOf(mark).toUpperCase()}`);
 const urlSafe: Writing = (text) => text.replaceAll('+', '-').replaceAll('/', '_');
@@ -62,7 +62,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 const html: Writing = (text) => text.replaceAll(/[&<>"']/g, (mark) => ENTITIES[mark] ?? mark);
 
-/** Base64 of a text with `before` bytes in front of it: only the characters that depend on nothing else. */
+/** Encodes a text that has `before` bytes in front of it; returns only the characters that it determines. */
 function base64At(before: 0 | 1 | 2): Writing {
   return (text) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]);
@@ -96,7 +96,7 @@ const WRITINGS: readonly Writing[] = [
   ),
 ];
 
-/** How keys begin that are public: the kind and the issuer, the same for everybody. The longest comes first. */
+/** Public prefixes of keys, which name the kind and the issuer; the longest comes first. */
 const PREFIXES = (
   'sk-ant-api03- sk-ant-oat01- sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or-v1- sk-lf- sk- pk-lf- ' +
   'sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_ whsec_ github_pat_ ghp_ gho_ ghu_ ghs_ ghr_ ' +
@@ -106,28 +106,28 @@ const PREFIXES = (
   .split(' ')
   .toSorted((one, other) => other.length - one.length);
 
-/** The scheme of a URL, and its host where no user info stands before that. */
+/** The scheme of a URL, and its host if it has no user info. */
 const URL_BEGIN = /^[a-z][a-z\d+.-]*:\/\/(?:[^\s/?#@]*[/?#])?/i;
-/** A file or a folder. */
+/** The path of a file or a folder. */
 const PLACE = /^(?:(?:~|\.{1,2})?(?:\/[\w.@ -]+)+\/?|[a-z]:\\[^\n]*)$/i;
 const PEM_ARMOR = /^-----BEGIN [A-Z\d ]+-----\s*/;
 const AUTH_SCHEME = /^(?:Basic|Bearer|Token|Bot) +/i;
-/** The header of a JWT names an algorithm; the claims behind it begin alike as well. */
+/** The header of a JWT, which names an algorithm. */
 const JWT_HEADER = /^eyJ[\w-]{8,}\./;
 
-/** Characters of a secret beyond its public prefix that may become known by a text that was cut. */
-const LEAST_CHARACTERS = 12;
+/** How many characters of a secret after its public prefix reveal it. */
+const REVEALING_CHARACTERS = 12;
 
 /**
- * Returns how many of a secret's first characters give it away: those of its public prefix and
- * 12 more. For a shorter secret, and for one that is only known whole, that is all of it.
+ * Returns how many of a secret's first characters reveal it: its public prefix and 12 more. For a shorter
+ * secret, and for one that is recognized only as a whole, it is the whole length.
  */
-function tellingLength(secret: string): number {
+function revealingLength(secret: string): number {
   if (isKnownWhole(secret)) return secret.length;
-  return Math.min(secret.length, publicLength(secret) + LEAST_CHARACTERS);
+  return Math.min(secret.length, publicLength(secret) + REVEALING_CHARACTERS);
 }
 
-/** Says whether no part of a secret gives it away: paths begin alike, and so do lists of fields. */
+/** Returns whether only the whole secret reveals it: many paths and lists of fields have the same start. */
 function isKnownWhole(secret: string): boolean {
   return PLACE.test(secret) || fieldsOf(secret) !== null;
 }

@@ -2,20 +2,20 @@ import { secretsOf, secretValue, type Environment } from './environment.js';
 import { compileMatcher, type Matcher } from './matcher.js';
 import type { Secret } from './values.js';
 
-/** Reading a whole environment takes up to a millisecond, so it is not done for every text. */
+/** How often the environment is read again: reading it takes up to a millisecond, too long for every text. */
 const REREAD_MS = 1_000;
-/** Keys that change every hour add up; the oldest are forgotten beyond this number. */
-const MOST_SECRETS = 5_000;
+/** Keys that change every hour accumulate; beyond this number, the oldest are dropped. */
+const MAX_SECRETS = 5_000;
 
-/** What this process must not let out, by value. A value that was secret once remains so. */
+/** The secrets of this process by value. A value that was secret once stays secret. */
 const known = new Map<string, Secret>();
 const declared = new Set<string>();
 let matcher: Matcher | null = null;
 let rereadAt = -Infinity;
 
 /**
- * Makes secrets known to this process: those of an environment (default: none but the process's own),
- * the values of the variables in `names`, and keys that came by another way.
+ * Makes secrets known to this process: those of an environment (default: only the process's own), the
+ * values of the variables in `names`, and keys that are not from an environment.
  */
 export function learnSecrets(given: {
   readonly env?: Environment;
@@ -29,7 +29,7 @@ export function learnSecrets(given: {
   if (env !== undefined || names.length > 0) reread();
 }
 
-/** Returns the search for all known secrets. Changes of the process's environment are seen within a second. */
+/** Returns the matcher of all known secrets. It includes changes of the process's environment after a second. */
 export function knownSecrets(): Matcher {
   if (performance.now() - rereadAt >= REREAD_MS) reread();
   matcher ??= compileMatcher([...known.values()]);
@@ -49,7 +49,7 @@ function add(secrets: readonly Secret[]): void {
     matcher = null;
   }
   for (const [oldest] of known) {
-    if (known.size <= MOST_SECRETS) break;
+    if (known.size <= MAX_SECRETS) break;
     known.delete(oldest);
   }
 }

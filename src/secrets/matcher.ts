@@ -1,40 +1,41 @@
 import { formsOf, tailOf } from './forms.js';
 import type { Secret } from './values.js';
 
-/** Where a secret stands in a text. */
+/** The place of a secret in a text. */
 export interface Span {
   readonly from: number;
-  /** The first character behind it. */
+  /** The offset after its last character. */
   to: number;
   name: string;
 }
 
+/** A search for secrets. */
 export interface Matcher {
-  /** Returns the places of all secrets in a text, in order, none overlapping another. */
+  /** Returns the places of all secrets in a text, in order and without overlaps. */
   find(text: string): readonly Span[];
-  /** Returns from where on the end of a text may be the beginning of a secret; its length where it is not. */
+  /** Returns the offset from which the end of a text may begin a secret, or the length of the text. */
   openFrom(text: string): number;
 }
 
-/** What is searched for. `seed` gives a form away; the rest of the form is matched around it. */
+/** A form that is searched for. `seed` reveals it; the rest of the form is matched around the seed. */
 interface Pattern {
   readonly name: string;
   readonly form: string;
   readonly seed: string;
-  /** Where the window begins within the seed. */
+  /** The offset of the search window in the seed. */
   readonly window: number;
-  /** The seed is the end of the form, not its beginning. */
+  /** Whether the seed is the end of the form, not its start. */
   readonly isTail: boolean;
 }
 
-/** Characters of which a block is hashed. */
+/** Characters per hashed block. */
 const BLOCK = 3;
 const TABLE = 1 << 16;
 
 /**
- * Compiles secrets for a search in one pass (Wu and Manber): a table says for each block of three
- * characters how far the search may move on. Its time does not depend on the number of secrets, and
- * grows with the length of the text alone.
+ * Compiles secrets for a search in one pass (Wu and Manber): for each block of three characters, a table
+ * has how far the search may advance. The time depends on the length of the text, not on the number of
+ * secrets.
  */
 export function compileMatcher(secrets: readonly Secret[]): Matcher {
   const patterns = secrets.flatMap(patternsOf);
@@ -43,7 +44,7 @@ export function compileMatcher(secrets: readonly Secret[]): Matcher {
   const shifts = new Uint8Array(TABLE).fill(width - BLOCK + 1);
   const buckets = new Map<number, Pattern[]>();
   for (const { seed, isTail, ...rest } of patterns) {
-    // The end of a seed tells secrets apart that begin alike.
+    // Secrets that start alike differ at the end of their seeds.
     const window = isTail ? 0 : seed.length - width;
     for (let at = 0; at <= width - BLOCK; at += 1) {
       const hash = hashAt(seed, window + at);
@@ -56,8 +57,8 @@ export function compileMatcher(secrets: readonly Secret[]): Matcher {
 }
 
 function patternsOf({ name, value }: Secret): readonly Pattern[] {
-  const forms = formsOf(value).map(({ text: form, telling }): Pattern => {
-    return { name, form, seed: form.slice(0, telling), window: 0, isTail: false };
+  const forms = formsOf(value).map(({ text: form, revealing }): Pattern => {
+    return { name, form, seed: form.slice(0, revealing), window: 0, isTail: false };
   });
   const tail = tailOf(value);
   if (tail === null) return forms;
@@ -92,7 +93,7 @@ function search(text: string, { width, shifts, buckets }: Tables): readonly Span
     }
     const span = longest(text, at - (width - BLOCK), buckets.get(hash) ?? []);
     if (span !== null) add(found, span);
-    // What begins within a secret may reach beyond it.
+    // A secret may begin inside this one and end after it.
     at = Math.max(at + 1, span === null ? 0 : span.to - BLOCK + 1);
   }
   return found;
@@ -105,13 +106,13 @@ function longest(text: string, at: number, patterns: readonly Pattern[]): Span |
     if (start < 0 || !text.startsWith(pattern.seed, start)) continue;
     const span = extended(text, start, pattern);
     const more = best === null ? 1 : span.to - span.from - (best.to - best.from);
-    // Of two that begin alike, the one that stands there whole gives the name.
+    // Of two with the same start, the complete one gives the name.
     if (more > 0 || (more === 0 && span.to - span.from === pattern.form.length)) best = span;
   }
   return best;
 }
 
-/** A seed with what stands around it of its form. */
+/** Returns the place of a seed, extended by the parts of its form around it. */
 function extended(text: string, start: number, { form, seed, isTail, name }: Pattern): Span {
   if (isTail) {
     let from = start;
@@ -129,7 +130,7 @@ function extended(text: string, start: number, { form, seed, isTail, name }: Pat
   return { from: start, to: start + length, name };
 }
 
-/** Adds a span; one that overlaps earlier ones swallows them. */
+/** Adds a span and merges it with earlier ones that it overlaps. */
 function add(found: Span[], span: Span): void {
   let { from, to, name } = span;
   for (let last = found.at(-1); last !== undefined && last.to > from; last = found.at(-1)) {
@@ -141,7 +142,7 @@ function add(found: Span[], span: Span): void {
   found.push({ from, to, name });
 }
 
-/** By their first three characters, and for shorter ends by one and two. */
+/** Finds open ends by the first three characters of the forms, and shorter ends by one or two. */
 function openEnds(patterns: readonly Pattern[]): Matcher['openFrom'] {
   const forms = new Map<string, string[]>();
   const short = new Set<string>();

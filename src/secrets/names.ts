@@ -1,4 +1,4 @@
-/** Throws for what is not a list of names of environment variables. `at`: whose option it is. */
+/** Throws an `Error` unless it is a list of names of environment variables. `at` names the options. */
 export function assertSecretNames(names: unknown, at: string): void {
   if (names === undefined) return;
   const list: readonly unknown[] = Array.isArray(names) ? names : [names];

@@ -3,8 +3,8 @@ import type { Matcher } from './matcher.js';
 import { withoutSecrets } from './redact.js';
 
 /**
- * Returns a JSON value without known secrets in its texts, numbers, and names of fields; the very same
- * value where it has none. What is no JSON (functions, `undefined`) is treated as JSON does.
+ * Returns a JSON value without known secrets in its texts, numbers, and names of fields, or the same
+ * object if it has none. Values that JSON lacks, such as functions, are handled as `JSON.stringify` does.
  */
 export function redactJson<T>(value: T): T {
   const matcher = knownSecrets();
@@ -14,7 +14,7 @@ export function redactJson<T>(value: T): T {
   return cleaned(JSON.parse(text), matcher) as T;
 }
 
-/** What JSON cannot write (a cycle, a nesting too deep) cannot leave the process as JSON either. */
+/** Returns undefined for a value that cannot be written as JSON, which cannot leave the process as JSON either. */
 function jsonOf(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
@@ -23,13 +23,13 @@ function jsonOf(value: unknown): string | undefined {
   }
 }
 
-/** Returns a JSON text without known secrets that is still JSON; what is no JSON is redacted as text. */
+/** Returns a JSON text without known secrets that is still JSON; any other text is redacted as text. */
 export function redactJsonText(text: string): string {
   const matcher = knownSecrets();
   if (matcher.find(text).length === 0) return text;
   try {
     const safe = withoutSecrets(JSON.stringify(cleaned(JSON.parse(text), matcher)), matcher);
-    // A secret of several fields takes their braces with it.
+    // Redacting a secret of several fields also removes their braces.
     return isJson(safe) ? safe : JSON.stringify(safe);
   } catch {
     return withoutSecrets(text, matcher);

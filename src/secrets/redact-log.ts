@@ -1,8 +1,8 @@
 import { redactJson } from './redact-json.js';
 import { redactMessage } from './redact.js';
 
-/** How deep errors are followed to their causes. */
-const DEEPEST_CAUSE = 8;
+/** How many causes of an error are followed. */
+const MAX_CAUSES = 8;
 
 /** Returns the fields of a log entry without secrets. Errors remain errors, with message, stack, and causes redacted. */
 export function redactFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -17,10 +17,10 @@ function redactField(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? redactJson(value) : value;
 }
 
-/** Returns a copy of an error that can be shown: name, message, stack, and causes without secrets. */
+/** Returns a copy of an error without secrets in its name, message, stack, and causes. */
 function redactError(error: Error, depth = 0): Error {
   const { cause } = error;
-  const isFollowed = cause instanceof Error && depth < DEEPEST_CAUSE;
+  const isFollowed = cause instanceof Error && depth < MAX_CAUSES;
   const copy = new Error(
     redactMessage(error.message),
     isFollowed ? { cause: redactError(cause, depth + 1) } : undefined,

@@ -1,24 +1,25 @@
 import { knownSecrets } from './known.js';
 import { replaceSpans } from './redact.js';
 
-/** Redacts a text that comes in parts. */
+/** Redacts a text that arrives in parts. */
 export interface StreamRedactor {
-  /** Takes the next part and returns what can be shown by now. An end that may begin a secret is kept back. */
+  /** Takes the next part and returns the text that can be shown. An end that may begin a secret is held back. */
   push(part: string): string;
-  /** Returns what was kept back: nothing more will come. */
+  /** Returns the text that was held back. To be called after the last part. */
   end(): string;
-  /** How many characters are kept back. */
+  /** How many characters are held back. */
   readonly held: number;
 }
 
 /**
- * So many characters of a secret may be shown before it is known to be one. Most words end like the
- * beginning of some secret; readers would wait for their last letters.
+ * How many characters of a secret may be shown before it is recognized. Most words end like the start of
+ * some secret, so without this, readers would wait for the last letters of most words.
  */
 const SHOWN = 3;
 
+/** Makes a redactor for one stream. */
 export function createStreamRedactor(): StreamRedactor {
-  /** What was shown last, as it came; a secret may have begun there. */
+  /** The last characters shown, before redaction; a secret may have begun there. */
   let shown = '';
   let held = '';
 
@@ -27,7 +28,7 @@ export function createStreamRedactor(): StreamRedactor {
     const spans = matcher.find(text);
     const open = isWhole ? text.length : matcher.openFrom(text);
     let cut = text.length - open <= SHOWN ? text.length : Math.max(open, shown.length);
-    // The end of a whole secret may look like the beginning of another.
+    // The end of a complete secret may look like the start of another.
     cut = spans.find(({ from, to }) => from < cut && cut < to)?.to ?? cut;
     const ready = spans.filter(({ from, to }) => from < cut && to > shown.length);
     const result = replaceSpans(text, ready, { from: shown.length, to: cut });

@@ -2,19 +2,19 @@ import { knownSecrets } from './known.js';
 import type { Matcher, Span } from './matcher.js';
 
 /**
- * Returns a text with every secret that this process knows replaced by `[redacted NAME]`, in whichever
- * form it stands there. For data: nothing else is changed. Never throws.
+ * Replaces every known secret in a text, in all its forms, by `[redacted NAME]`. For data: changes nothing
+ * else. Never throws.
  */
 export function redact(text: string): string {
   return withoutSecrets(text, knownSecrets());
 }
 
-/** The same with the secrets of a given search. */
+/** Replaces the secrets that a given matcher finds. */
 export function withoutSecrets(text: string, { find }: Pick<Matcher, 'find'>): string {
   return replaceSpans(text, find(text), { from: 0, to: text.length });
 }
 
-/** Returns a part of a text with a mark in the place of each span. */
+/** Returns a part of a text with each span replaced by a mark. */
 export function replaceSpans(
   text: string,
   spans: readonly Span[],
@@ -29,7 +29,7 @@ export function replaceSpans(
   return parts.length === 0 ? text.slice(at, part.to) : parts.join('') + text.slice(at, part.to);
 }
 
-/** The mark stands within JSON, URLs, and lines of a log alike. */
+/** Returns the mark of a secret, which is valid in JSON, URLs, and log lines. */
 function markOf({ name }: Pick<Span, 'name'>): string {
   return /^[\w.-]{1,64}$/.test(name) ? `[redacted ${name}]` : '[redacted]';
 }
@@ -43,16 +43,15 @@ const KEY_SHAPES = [
 const LONGEST_USER_INFO = 512;
 
 /**
- * Redacts a message for people (an error, a log line, a summary): known secrets, and what is shaped
- * like one wherever it comes from: keys of well-known issuers, credentials in headers, and the user
- * info of URLs.
+ * Redacts a message for people (an error, a log line, a summary): known secrets, and texts that have the
+ * form of a secret: keys of well-known issuers, credentials in headers, and the user info of URLs.
  */
 export function redactMessage(text: string): string {
   const known = withoutUserInfo(redact(text));
   return KEY_SHAPES.reduce((rest, shape) => rest.replace(shape, '[redacted]'), known);
 }
 
-/** `https://user:password@host` without what stands before the `@`. */
+/** Removes the user info of URLs such as `https://user:password@host`. */
 function withoutUserInfo(text: string): string {
   let slashes = text.indexOf('://');
   if (slashes === -1) return text;
@@ -63,9 +62,9 @@ function withoutUserInfo(text: string): string {
     const rest = text.slice(start, start + LONGEST_USER_INFO);
     const [info = ''] = /^[^\s/?#"'<>]*/.exec(rest) ?? [];
     const end = info.lastIndexOf('@');
-    // A name alone may be `git`; a long one is a token.
+    // A short name without a password may be `git`; a long one is a token.
     const isSecret = end > 0 && (info.slice(0, end).includes(':') || end >= 16);
-    // Cut before its host.
+    // The text may be cut before the host.
     const isCut = end === -1 && /^[^:@]*:(?!\d{1,5}(?:$|\D))[^:@[\]]{3,}$/.test(info);
     if (!isSecret && !(isCut && start + info.length === text.length)) continue;
     parts.push(text.slice(at, start), '[redacted]');

@@ -1,18 +1,18 @@
 import { fieldsOf } from './composed.js';
 
-/** A text that must not leave the process, and the variable that it comes from (empty: from no variable). */
+/** A text that must not leave the process, and its environment variable; an empty name if it has none. */
 export interface Secret {
   readonly name: string;
   readonly value: string;
 }
 
-/** Lines of a multi-line secret that are shorter appear in other texts as well. */
+/** Shorter lines of a multi-line secret appear in other texts as well. */
 const SHORTEST_LINE = 16;
 const USER_INFO = /[a-z][a-z\d+.-]*:\/\/([^\s/?#"'<>]*)@/gi;
 
 /**
- * Returns all texts of a variable's value that are secret: the value itself where `isSecret`, each line
- * of a key that has several, the secret fields of a JSON object or of pairs, and the user info of URLs.
+ * Returns all secret texts of a variable's value: the value itself if `isSecret`, each line of a key with
+ * several lines, the secret fields of a JSON object or of pairs, and the user info of URLs.
  */
 export function partsOfValue(
   value: string,
@@ -26,22 +26,22 @@ export function partsOfValue(
       const secret = composed.filter(([name]) => how.isSecretName(name));
       return [...parts, ...secret.flatMap(([, text]) => partsOfValue(text, how))];
     }
-    // Keys of several lines are often given with their line breaks written as \n.
+    // Keys with several lines often have their line breaks written as \n.
     const lines = value
       .trim()
       .replaceAll(/\\r|\r/g, '')
       .replaceAll('\\n', '\n');
     if (lines.includes('\n')) {
       parts.add(lines);
-      for (const line of lines.split('\n')) if (isTelling(line.trim())) parts.add(line.trim());
+      for (const line of lines.split('\n')) if (isSecretLine(line.trim())) parts.add(line.trim());
     }
   }
   parts.delete('');
   return [...parts];
 }
 
-/** The armor of a PEM file is the same in all of them. */
-function isTelling(line: string): boolean {
+/** Returns whether a line is secret; the armor of a PEM file is not. */
+function isSecretLine(line: string): boolean {
   return line.length >= SHORTEST_LINE && !line.startsWith('-----');
 }
 

@@ -4,22 +4,22 @@ import { BlobError, type BlobStore } from './blob-store.js';
 import { headBytes, ownedText, readOwned } from './owned-text.js';
 import { readFor } from './worker-store.js';
 
-/** What was attached belongs to another run, or is nothing that was attached. */
+/** A reference that is not an attachment of this run. */
 export class NotAttachedError extends Error {
   override readonly name = 'NotAttachedError';
 }
 
 /**
- * Stores base64 text that belongs to no run yet. Its reference is a secret: with a random number in the
- * text nobody can compute it, and no history ever holds it.
+ * Stores base64 text that belongs to no run yet. Its reference is secret: the text has a random number, so
+ * the reference cannot be computed, and no history holds it.
  */
 export async function storeUpload(blobs: BlobStore, base64: string): Promise<BlobRef> {
   return await blobs.put(ownedText('upload', randomUUID(), base64));
 }
 
 /**
- * The same attachments as texts of this one run, whose reference is worth nothing to any other run.
- * Rejects with a `NotAttachedError` for what belongs to another run, and with a `BlobError`.
+ * Stores attachments as texts of one run and returns them with their new references, which no other run
+ * can read. Rejects with a `NotAttachedError` if one belongs to another run, or with a `BlobError`.
  */
 export async function bindAttachments(
   blobs: BlobStore,
@@ -38,7 +38,7 @@ export async function bindAttachments(
   );
 }
 
-/** The base64 text of what is attached in a run. Rejects with a `NotAttachedError` and a `BlobError`. */
+/** Returns the base64 text of a run's attachment. Rejects with a `NotAttachedError` or a `BlobError`. */
 export async function attachedText(blobs: BlobStore, run: string, ref: BlobRef): Promise<string> {
   const text = readOwned('attachment', run, await blobs.get(ref));
   if (text === null) throw foreign(ref, run);
@@ -46,10 +46,10 @@ export async function attachedText(blobs: BlobStore, run: string, ref: BlobRef):
 }
 
 /**
- * What is attached in one of the runs `from`, attached in the run `to` too. What is not keeps its reference,
- * which the run `to` cannot read. Rejects with a `BlobError` for what cannot be read now.
+ * Copies an attachment of one of the runs `from` to the run `to` and returns its reference there. Any other
+ * reference is returned unchanged; the run `to` cannot read it. Rejects with a `BlobError`.
  */
-export async function handOn(
+export async function copyAttachment(
   blobs: BlobStore,
   { from, to }: { readonly from: readonly string[]; readonly to: string },
   ref: BlobRef,
@@ -62,7 +62,7 @@ export async function handOn(
   return text === undefined ? ref : await blobs.put(ownedText('attachment', to, text ?? ''));
 }
 
-/** Size of what was attached. Base64 takes four bytes for three. */
+/** Returns the size of an attachment in bytes; base64 takes four bytes for three. */
 export function attachedBytes({ bytes }: BlobRef): number {
   return Math.floor((bytes - headBytes('attachment')) * 0.75);
 }

@@ -4,12 +4,12 @@ import type { BlobStore } from './blob-store.js';
 import { ownedText, readOwned } from './owned-text.js';
 import { readFor } from './worker-store.js';
 
-/** The reference names a text that is not the context of this run, or of the run at its root. */
+/** A reference that is not the context of this run or of the run at its root. */
 export class ForeignContextError extends Error {
   override readonly name = 'ForeignContextError';
 }
 
-/** Stores the context of a run. `root`: id of the run that is above all its callers, or its own. */
+/** Stores the context of a run. `root` is the id of its topmost caller, or its own. Rejects with a `BlobError`. */
 export async function storeContext(
   blobs: BlobStore,
   { context, root }: { readonly context: Json; readonly root: string },
@@ -17,7 +17,7 @@ export async function storeContext(
   return await blobs.put(ownedText('context', root, JSON.stringify(context)));
 }
 
-/** The context that a run has by reference. Rejects with a `ForeignContextError` and a `BlobError`. */
+/** Returns the context that a run has by reference. Rejects with a `ForeignContextError` or a `BlobError`. */
 export async function readContext(blobs: BlobStore, ref: ContextRef): Promise<Json> {
   const stored = await readFor("the run's context", ref, blobs);
   const text = ref.root === undefined ? null : readOwned('context', ref.root, stored);

@@ -6,22 +6,22 @@ import { syncFolder } from './sync-folder.js';
 import type { Message } from '../core/transcript/messages.js';
 import { type Archive, type ArchivedRun, ArchiveError, type ArchiveErrorKind } from './archive.js';
 import { linesFrom, messageIn } from './message-lines.js';
-import { diskCure } from './disk-cures.js';
+import { describeDiskError } from './disk-fixes.js';
 import { createHash } from 'node:crypto';
 
-/** How much of a long file is looked at first; with new messages, and with a retry, that is enough. */
+/** How much of a long file's end is read first; it is enough for new messages and for a retry. */
 const TAIL_BYTES = 256 * 1024;
-/** A further attempt is needed only when another process wrote into the middle of the last one. */
+/** Another attempt is needed only if another process wrote in the middle of the previous one. */
 const ATTEMPTS = 10;
 const NEWLINE = 0x0a;
 
 /**
- * An `Archive` in a folder, which all workers of a task queue must share:
- * `<namespace>/<workflow id>/<first run id>.jsonl`, one message per line, only ever appended to.
+ * Makes an `Archive` in a folder, which all workers of a task queue must share:
+ * `<namespace>/<workflow id>/<first run id>.jsonl`, append-only, with one message per line.
  *
- * Nothing is locked. A killed writer, or two at once, can leave half a line or a line twice; readers
- * pass over the one and take the last of the other, and a writer is done when it has found all its
- * messages whole in the file and flushed them to disk.
+ * There are no locks. A killed writer, or two concurrent ones, can leave half a line or a duplicate line;
+ * readers skip half lines and use the last duplicate. A writer ends when it has found all its messages in
+ * the file and flushed them to disk.
  */
 export function fileArchive(directory: string): Archive {
   const root = path.resolve(directory);
@@ -54,27 +54,27 @@ async function append(file: string, messages: readonly Message[]): Promise<void>
   try {
     let missing = await missingOf(handle, linesOf(messages));
     for (let attempt = 1; missing.size > 0; attempt += 1) {
-      if (attempt > ATTEMPTS) throw new Error(`what is written does not stay, ${ATTEMPTS} times`);
+      if (attempt > ATTEMPTS) throw new Error(`written lines are lost, ${ATTEMPTS} times in a row`);
       const { size } = await handle.stat();
       await write(handle, { lines: missing, size });
       const { written } = await compare(handle, { lines: missing, start: size });
       missing = without(missing, written);
     }
-    // Also when there was nothing to add: an earlier attempt may have died before its flush.
+    // Needed even if there was nothing to add: an earlier attempt may have died before its flush.
     await handle.sync();
   } finally {
     await handle.close();
   }
 }
 
-/** By the number of the message. */
+/** Lines by the number of the message. */
 type Lines = ReadonlyMap<number, string>;
 
 function linesOf(messages: readonly Message[]): Lines {
   return new Map(messages.map((message) => [message.n, JSON.stringify(message)]));
 }
 
-/** In one call, so that the lines of two writers do not mix; after half a line, on a new one. */
+/** Writes in one call, so that lines of two writers do not mix; after half a line, begins a new one. */
 async function write(
   handle: FileHandle,
   { lines, size }: { readonly lines: Lines; readonly size: number },
@@ -91,9 +91,9 @@ async function endsInLine(handle: FileHandle, size: number): Promise<boolean> {
 }
 
 /**
- * The lines that are not in the file. Numbers beyond those near the file's end are taken for new
- * without a look at the rest, so that an append costs the same however long the run is; should that
- * be wrong, a line is there twice.
+ * Returns the lines that are not in the file. Numbers greater than those near the file's end count as new
+ * without reading the rest, so that the cost of an append does not grow with the run. If that is wrong,
+ * the file gets a duplicate line.
  */
 async function missingOf(handle: FileHandle, lines: Lines): Promise<Lines> {
   const { size } = await handle.stat();
@@ -107,15 +107,15 @@ async function missingOf(handle: FileHandle, lines: Lines): Promise<Lines> {
 }
 
 interface Comparison {
-  /** Numbers whose line stands there. */
+  /** The numbers whose line is in the file. */
   readonly written: ReadonlySet<number>;
-  /** Those of them after which no other line of the same number comes. */
+  /** The written numbers without a later, different line of the same number. */
   readonly inForce: ReadonlySet<number>;
-  /** The greatest number of all; -1 when there is no message. */
+  /** The greatest number in the file; -1 if there is no message. */
   readonly newest: number;
 }
 
-/** The lines against what the file has from byte `start` on. */
+/** Compares lines with those in the file from byte `start`. */
 async function compare(
   handle: FileHandle,
   { lines, start }: { readonly lines: Lines; readonly start: number },
@@ -159,7 +159,7 @@ async function read(
   }
 }
 
-/** Makes the new names themselves durable; not every file system offers that for folders. */
+/** Makes new names of files and folders durable; not every file system supports this. */
 async function syncFolders(root: string, file: string): Promise<void> {
   for (let folder = path.dirname(file); folder.length >= root.length;) {
     await syncFolder(folder);
@@ -167,25 +167,29 @@ async function syncFolders(root: string, file: string): Promise<void> {
   }
 }
 
-/** What the file system said about an archive's file, with what to do about it. */
+/** Converts an error of the file system into an `ArchiveError` with the fix. */
 function archiveFailure(
   kind: ArchiveErrorKind,
   { file, error }: { readonly file: string; readonly error: NodeJS.ErrnoException },
 ): ArchiveError {
   const verb = kind === 'unwritable' ? 'written' : 'read';
-  return new ArchiveError(kind, `the archive ${file} cannot be ${verb}: ${diskCure(error)}`, {
-    cause: error,
-  });
+  return new ArchiveError(
+    kind,
+    `the archive ${file} cannot be ${verb}: ${describeDiskError(error)}`,
+    {
+      cause: error,
+    },
+  );
 }
 
-/** Stays itself: short, and of characters that no file system folds, reserves or normalizes. */
+/** Matches short names whose characters no file system folds, reserves, or normalizes. */
 const PLAIN = /^[a-z0-9](?:[a-z0-9._-]{0,58}[a-z0-9])?$/;
 const READABLE_CHARACTERS = 40;
 
 /**
- * A name for a file or folder, for any text: a short plain text is its own name, any other becomes
- * its readable part and a SHA-256. Different texts have different names, also where upper and lower
- * case are one; a name is at most 105 characters long and never leaves its folder.
+ * Returns a name of a file or folder for any text: a short plain text is its own name, any other becomes
+ * its readable part and a SHA-256. Different texts have different names, even on file systems that ignore
+ * case. A name has at most 105 characters and never leads out of its folder.
  */
 function safeName(text: string): string {
   if (PLAIN.test(text)) return text;
@@ -195,7 +199,7 @@ function safeName(text: string): string {
     .replaceAll(/[^a-z0-9]+/g, '-')
     .slice(0, READABLE_CHARACTERS)
     .replaceAll(/^-|-$/g, '');
-  // UTF-16, because in UTF-8 all halves of surrogate pairs are the same.
+  // UTF-16, because in UTF-8 all lone surrogates are the same.
   const hash = createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex');
   return readable === '' ? hash : `${readable}-${hash}`;
 }

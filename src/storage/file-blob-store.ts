@@ -5,16 +5,16 @@ import { makeFolder } from './make-folder.js';
 import type { BlobRef } from '../core/transcript/messages.js';
 import { BlobError, assertSha256 } from './blob-store.js';
 import type { BlobStore } from './blob-store.js';
-import { diskCure, RESTORE } from './disk-cures.js';
+import { describeDiskError, RESTORE } from './disk-fixes.js';
 import { PRIVATE } from './private-files.js';
 import { syncFolder } from './sync-folder.js';
 
 /**
- * A `BlobStore` in a folder, which all workers of a task queue must share.
+ * Makes a `BlobStore` in a folder, which all workers of a task queue must share.
  *
- * `ab/cd/abcd…`: two levels of folders keep any one of them small. A text is written beside its place,
- * flushed to disk and renamed, so a reader sees all of it or nothing; what is read is checked against
- * its hash, and a damaged file is replaced by the next `put` of its text.
+ * The files are `ab/cd/abcd…`, so that no folder becomes large. A text is written to a temporary file,
+ * flushed to disk, and renamed, so a reader sees the whole text or nothing. `get` checks the hash, and the
+ * next `put` of a text replaces a damaged file.
  */
 export function fileBlobStore(directory: string): BlobStore {
   const root = path.resolve(directory);
@@ -44,7 +44,7 @@ async function holds(root: string, sha256: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (!(error instanceof BlobError)) throw error;
-    // A store that is not there yet is made by the first write.
+    // The first write makes a store that does not exist yet.
     if (error.kind !== 'unreadable' || isAbsent(error.cause)) return false;
     throw error;
   }
@@ -89,7 +89,7 @@ function hash(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Distinguishes a text that is missing from a store that is not there at all. */
+/** Returns the error of a failed read: a missing text, or a store that does not exist or cannot be read. */
 async function unreadable(
   root: string,
   sha256: string,
@@ -104,7 +104,7 @@ async function unreadable(
       cause,
     });
   }
-  const why = diskCure(cause);
+  const why = describeDiskError(cause);
   return new BlobError('unreadable', `blob ${sha256} cannot be read in ${root}: ${why}`, { cause });
 }
 
@@ -114,7 +114,11 @@ function isAbsent(cause: unknown): boolean {
 }
 
 function unwritable(root: string, cause: NodeJS.ErrnoException): BlobError {
-  return new BlobError('unwritable', `blobs cannot be written to ${root}: ${diskCure(cause)}`, {
-    cause,
-  });
+  return new BlobError(
+    'unwritable',
+    `blobs cannot be written to ${root}: ${describeDiskError(cause)}`,
+    {
+      cause,
+    },
+  );
 }

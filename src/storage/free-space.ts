@@ -1,12 +1,12 @@
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Below this many bytes the server's next commit may fail: the disk counts as full. */
+/** With fewer free bytes, the server's next commit may fail, so the disk counts as full. */
 export const LEAST_FREE_BYTES = 4 * 1024 * 1024;
 
 /**
- * Returns the bytes that this user can still write on the disk of a folder, or of the one in which it
- * would be made; null where the file system does not tell.
+ * Returns the bytes that this user can still write to the disk of a folder, which need not exist. Null if
+ * the file system does not report them.
  */
 export async function freeSpace(folder: string): Promise<number | null> {
   const found = await statfs(folder).catch(() => null);

@@ -1,4 +1,4 @@
-/** PERDURE_HOME: server database, blobs, archive. */
-export function homeOf(env: Readonly<Record<string, string | undefined>>): string {
+/** Returns PERDURE_HOME, the folder of the server's database, the blobs, and the archive. */
+export function perdureHome(env: Readonly<Record<string, string | undefined>>): string {
   return env['PERDURE_HOME'] ?? '.perdure';
 }

@@ -5,7 +5,7 @@ import type { Message } from '../core/transcript/messages.js';
 const CHUNK_BYTES = 256 * 1024;
 const NEWLINE = 0x0a;
 
-/** The message of a line; undefined for an empty line, half of one and anything else. */
+/** Parses the message of a line. Returns undefined for an empty line, half a line, and any other text. */
 export function messageIn(line: string): Message | undefined {
   const value = parseJson(line);
   return isMessage(value) ? value : undefined;
@@ -18,11 +18,11 @@ function isMessage(value: unknown): value is Message {
 }
 
 /**
- * The finished lines that begin at byte `start` or later. Only `\n` ends a line: a text in JSON may
- * hold every other line end there is. What stands after the last one may still be being written.
+ * Returns the complete lines that begin at byte `start` or later. Only `\n` ends a line, because JSON texts
+ * may contain all other line ends. An incomplete last line is skipped, since it may still be written.
  */
 export async function* linesFrom(handle: FileHandle, start: number): AsyncGenerator<string> {
-  // The byte before tells whether a line begins at `start`; up to its end it is an earlier one.
+  // Reads one byte earlier to see whether a line begins at `start`; a line that begins earlier is skipped.
   let earlier = start > 0;
   let begun: Buffer[] = [];
   for (let position = earlier ? start - 1 : 0; ;) {

@@ -1,22 +1,22 @@
 import { sha256Hex } from '../core/digest.js';
 
 /**
- * What a text in the blob store is, for texts that a caller can name by their hash:
- * - `upload`: what a client attached and has not sent yet, as base64
- * - `attachment`: what belongs to a message of a run, as base64
+ * The kind of a text in the blob store, for texts that a caller can name by their hash:
+ * - `upload`: an attachment that a client has not sent yet, as base64
+ * - `attachment`: an attachment of a run's message, as base64
  * - `context`: the context of a run, as JSON
  */
 export type OwnedKind = 'upload' | 'attachment' | 'context';
 
 /**
- * A text with its kind and a digest of its owner written before it, and so covered by its hash: whoever
- * names the hash of another owner's text, or of a text of no owner, gets nothing.
+ * Returns a text with a head: its kind and a digest of its owner. The hash covers the head, so the hash of
+ * another owner's text, or of a text without an owner, gives no access.
  */
 export function ownedText(kind: OwnedKind, owner: string, text: string): string {
   return headOf(kind, owner) + text;
 }
 
-/** The text, where it is of this kind; null else. `owner`: null for whoever it may be. */
+/** Returns the text if it has this kind and owner (null: any owner), else null. */
 export function readOwned(kind: OwnedKind, owner: string | null, stored: string): string | null {
   const bytes = headBytes(kind);
   if (
@@ -34,7 +34,7 @@ export function isOwned(stored: string): boolean {
   return KINDS.some((kind) => readOwned(kind, null, stored) !== null);
 }
 
-/** Bytes before the text itself, for every owner. */
+/** Returns the size of the head in bytes, which is the same for every owner. */
 export function headBytes(kind: OwnedKind): number {
   return headOf(kind, '').length;
 }

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 
-/** Makes a new name in a folder durable; not every file system offers that for folders. */
+/** Makes new names in a folder durable; not every file system supports this. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r').catch(() => undefined);
   try {

@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BlobRef } from '../core/transcript/messages.js';
-import { RESTORE } from './disk-cures.js';
-import { LateError, within } from './within.js';
+import { RESTORE } from './disk-fixes.js';
+import { TimeoutError, within } from './within.js';
 import { BlobError, type BlobErrorKind, type BlobStore } from './blob-store.js';
 
-/** A store that does not answer in this time counts as down: no run waits for it unseen. */
+/** A store that does not answer in this time counts as down, so that the run is visibly blocked. */
 const ANSWER_LIMIT_MS = 15_000;
-/** Pauses before a read is repeated, in milliseconds; after the last one the run is blocked, visibly. */
-const AGAIN_MS = [100, 400, 1_000];
+/** Pauses in milliseconds before a read is retried; after the last retry the run is visibly blocked. */
+const RETRY_PAUSES_MS = [100, 400, 1_000];
 
 /**
- * The worker's own store failed. Unlike a `BlobError` that a user's tool may throw, it says that the
- * run cannot go on before this blob can be read, or the store written.
+ * A failure of the worker's own store. Unlike a `BlobError` that a user's tool may throw, it means that the
+ * run cannot continue until this blob can be read or the store can be written.
  */
 export class StoreFault extends BlobError {
-  /** The blob that could not be read; undefined where one could not be written. */
+  /** The blob that could not be read; undefined if a write failed. */
   readonly sha256: string | undefined;
 
   constructor(
@@ -29,27 +29,27 @@ export class StoreFault extends BlobError {
 }
 
 interface WorkerStoreOptions {
-  /** The driver checks the hash itself. */
+  /** Whether the driver itself checks the hash; default false. */
   readonly verified?: boolean;
-  /** Milliseconds before each repetition of a failed read. */
-  readonly againMs?: readonly number[];
+  /** Milliseconds before each retry of a failed read. */
+  readonly retryPausesMs?: readonly number[];
 }
 
 /**
- * The store as the activities use it, whichever driver stands behind it. It rejects with nothing but
- * a `StoreFault`, answers within 15 s, repeats a failed read for 1.5 s, and returns no text whose
- * SHA-256 differs from the reference.
+ * Wraps a store of any driver for the activities. The result rejects only with a `StoreFault`, answers
+ * within 15 s per attempt, retries a failed read for 1.5 s, and returns no text whose SHA-256 differs from
+ * the reference.
  */
 export function workerStore(
   store: BlobStore,
-  { verified = false, againMs = AGAIN_MS }: WorkerStoreOptions = {},
+  { verified = false, retryPausesMs = RETRY_PAUSES_MS }: WorkerStoreOptions = {},
 ): BlobStore {
   return {
     async put(text) {
       try {
         return await within(ANSWER_LIMIT_MS, () => store.put(text));
       } catch (error) {
-        throw faultOf(error, 'unwritable');
+        throw toStoreFault(error, 'unwritable');
       }
     },
     async get({ sha256 }) {
@@ -62,9 +62,9 @@ export function workerStore(
             `blob ${sha256} is damaged: the blob store holds another text; ${RESTORE}`,
           );
         } catch (error) {
-          const fault = faultOf(error, 'unreadable', sha256);
-          const waitMs = againMs[attempt];
-          const isFinal = fault.kind === 'invalid' || error instanceof LateError;
+          const fault = toStoreFault(error, 'unreadable', sha256);
+          const waitMs = retryPausesMs[attempt];
+          const isFinal = fault.kind === 'invalid' || error instanceof TimeoutError;
           if (waitMs === undefined || isFinal) throw fault;
           await pause(waitMs);
         }
@@ -74,8 +74,8 @@ export function workerStore(
 }
 
 /**
- * Reads a blob for a stated purpose, e.g. `the run's context`, which the error then names. Rejects
- * with what the store rejects with.
+ * Reads a blob for a purpose, such as `the run's context`, which the error then names. Rejects as the store
+ * does.
  */
 export async function readFor(
   what: string,
@@ -94,8 +94,8 @@ export async function readFor(
   }
 }
 
-/** What a driver threw. An error that is not a `BlobError` means that the store is down. */
-function faultOf(error: unknown, otherwise: BlobErrorKind, sha256?: string): StoreFault {
+/** Converts an error of a driver. One that is not a `BlobError` means that the store is down. */
+function toStoreFault(error: unknown, otherwise: BlobErrorKind, sha256?: string): StoreFault {
   const kind = error instanceof BlobError ? error.kind : otherwise;
   const text = error instanceof Error ? error.message : String(error);
   const named = sha256 === undefined || text.includes(sha256) ? text : `blob ${sha256}: ${text}`;

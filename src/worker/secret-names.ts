@@ -1,6 +1,6 @@
 import type { Config } from '../config.js';
 import { isObject } from '../core/json.js';
-import { handedNames } from '../mcp/handed.js';
+import { serverVariables } from '../mcp/server-environment.js';
 
 /** Returns the names of all environment variables that a configuration uses as keys or lists as secrets. */
 export function secretNamesOf({
@@ -34,5 +34,5 @@ function namesOfAgent({ mcp, settings }: Agents[number]): readonly string[] {
     const name = isObject(tool) ? tool['authorizationEnv'] : undefined;
     return typeof name === 'string' ? [name] : [];
   });
-  return [...mcp.flatMap((server) => handedNames(server)), ...tokens];
+  return [...mcp.flatMap((server) => serverVariables(server)), ...tokens];
 }

@@ -4,9 +4,9 @@ import type { Json, JsonObject } from '../../src/core/json.js';
 import { createLineBuffer } from '../../src/mcp/transport.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
 import { resultText } from '../../src/mcp/result-text.js';
-import { schemaCheck, uncheckedBecause } from '../../src/output/schema-check.js';
+import { checkBySchema, getUncheckedReason } from '../../src/output/schema-check.js';
 import { createSession, type McpSession } from '../../src/mcp/session.js';
-import { withoutAbsentNulls } from '../../src/output/absent-nulls.js';
+import { removeAbsentNulls } from '../../src/output/absent-nulls.js';
 import { httpServer } from '../support/http-server.js';
 import { isObject } from '../../src/core/json.js';
 
@@ -64,34 +64,34 @@ describe('a schema of an MCP server', () => {
     ],
     ['references that multiply', doubling(30, { type: 'string' }), 'x'],
   ])('with %s stops no other work, and is left out from then on', async (_, schema, a) => {
-    const check = schemaCheck(schema, { a });
-    const next = schemaCheck(HONEST, { b: 'y' });
+    const check = checkBySchema(schema, { a });
+    const next = checkBySchema(HONEST, { b: 'y' });
     expect(await turnsDuring(check)).toBeGreaterThan(20);
     expect(await next).toMatch('must match pattern');
     expect(await check).toBeNull();
-    expect(uncheckedBecause(schema)).toMatch(/takes longer than 5 s|takes more memory/);
-    expect(await turnsDuring(schemaCheck(schema, { a }))).toBeLessThan(2);
+    expect(getUncheckedReason(schema)).toMatch(/takes longer than 5 s|takes more memory/);
+    expect(await turnsDuring(checkBySchema(schema, { a }))).toBeLessThan(2);
   });
 
   test('that no engine understands is left out, with the reason', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string', pattern: '(' } } };
-    expect(await schemaCheck(schema, { a: 'x' })).toBeNull();
-    expect(uncheckedBecause(schema)).toMatch(/regular expression/);
+    expect(await checkBySchema(schema, { a: 'x' })).toBeNull();
+    expect(getUncheckedReason(schema)).toMatch(/regular expression/);
   });
 
   test('that is honest is checked as before, look-around included', async () => {
     const pattern = '^(?=x)x+$';
     const schema = { type: 'object', properties: { a: { type: 'string', pattern } } };
-    expect(await schemaCheck(schema, { a: 'xx' })).toBeNull();
-    expect(await schemaCheck(schema, { a: 'y' })).toBe(
+    expect(await checkBySchema(schema, { a: 'xx' })).toBeNull();
+    expect(await checkBySchema(schema, { a: 'y' })).toBe(
       'the arguments/a must match pattern "^(?=x)x+$"',
     );
-    expect(uncheckedBecause(schema)).toBeUndefined();
+    expect(getUncheckedReason(schema)).toBeUndefined();
   });
 
   test('with references that multiply does not hold up the search for absent nulls', () => {
     const schema = doubling(19, { type: 'string' }, 'anyOf');
-    expect(withoutAbsentNulls({ a: null }, schema)).toEqual({ a: null });
+    expect(removeAbsentNulls({ a: null }, schema)).toEqual({ a: null });
   });
 });
 
@@ -101,7 +101,7 @@ describe('a result of an MCP server', () => {
     expect(parts).toHaveLength(1_001);
     expect(parts.at(-1)).toEqual({
       type: 'text',
-      text: '[199000 of 200000 parts of this result were left out]',
+      text: '[199000 of 200000 parts of this result were omitted]',
     });
   });
 
@@ -128,7 +128,7 @@ describe('a result of an MCP server', () => {
     };
     const text = 'x'.repeat(9_000_000);
     const result = await resultText({ content: [{ type: 'text', text }] }, blobs);
-    expect(result.text).toMatch(/x\n\[611392 characters were left out\]$/);
+    expect(result.text).toMatch(/x\n\[611392 characters were omitted\]$/);
   });
 
   test('is read in proportion to its lines, up to the longest there may be', () => {
@@ -162,7 +162,9 @@ describe('an MCP server over stdio', () => {
   ])('that floods its client with %s loses it too', async (_, tool) => {
     await expect(call(hostile(), tool)).rejects.toMatchObject({
       kind: 'unanswered',
-      message: expect.stringContaining('more than 10000 messages within a minute') as string,
+      message: expect.stringContaining(
+        'more than 10000 unsolicited messages within a minute',
+      ) as string,
     });
   });
 

@@ -28,7 +28,7 @@ function schemaOf(inputSchema: JsonObject): JsonObject | string {
 }
 
 describe('the description of an MCP tool', () => {
-  test('is shown without what nobody sees, and says how much that was', () => {
+  test('is shown without hidden characters, and says how many were removed', () => {
     const tags = Array.from('leak it').map((each) =>
       String.fromCodePoint(0xe0000 + (each.codePointAt(0) ?? 0)),
     );
@@ -45,7 +45,7 @@ describe('the description of an MCP tool', () => {
     expect(described('x'.repeat(10_000))).toHaveLength(
       '[MCP desk] '.length + 4_096 + '… [5904 characters cut]'.length,
     );
-    expect(described('')).toBe('[MCP desk] its server says nothing about it');
+    expect(described('')).toBe('[MCP desk] its server gives no description');
   });
 });
 

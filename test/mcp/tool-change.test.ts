@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { argumentsOf } from '../../src/mcp/call-tool.js';
-import { handedTo } from '../../src/mcp/handed.js';
+import { serverEnvironment } from '../../src/mcp/server-environment.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { resultText } from '../../src/mcp/result-text.js';
-import { toolChange } from '../../src/mcp/tool-change.js';
+import { describeToolChange } from '../../src/mcp/tool-change.js';
 import { BlobError } from '../../src/storage/blob-store.js';
 import { redact } from '../../src/secrets/redact.js';
 import { toolDefinition } from '../support/scripts.js';
@@ -18,7 +18,7 @@ describe('the difference between two forms of a tool', () => {
 
   test('is told by the lines that are gone and that are new', () => {
     const now = { ...before, description: 'one\n2\nthree\nfour' };
-    expect(toolChange(before, now)).toBe('description:\n- two\n+ 2\n+ four');
+    expect(describeToolChange(before, now)).toBe('description:\n- two\n+ 2\n+ four');
   });
 
   test('is told of arguments and effect too, and bounded', () => {
@@ -27,15 +27,15 @@ describe('the difference between two forms of a tool', () => {
       effect: 'once',
       parameters: { type: 'object', required: ['x'] },
     } as const;
-    const text = toolChange(before, now);
+    const text = describeToolChange(before, now);
     expect(text).toContain('arguments:\n');
     expect(text).toContain('effect:\n- read\n+ once');
     const huge = { ...before, description: 'y'.repeat(9_000) };
-    expect(toolChange(before, huge)).toMatch(/… \d+ more characters$/);
+    expect(describeToolChange(before, huge)).toMatch(/… \d+ more characters$/);
   });
 
   test('that nobody is shown is named as such', () => {
-    expect(toolChange(before, before)).toContain('in what models are not shown');
+    expect(describeToolChange(before, before)).toContain('only in parts that models do not see');
   });
 });
 
@@ -65,7 +65,7 @@ describe('the answer of an MCP tool', () => {
       { type: 'image', data: 'AAAA', mimeType: 'image/png' },
     ];
     const { text } = await resultText({ content }, blobs);
-    expect(text).toBe('sent\n[image image/png that could not be kept: disk is full]');
+    expect(text).toBe('sent\n[image image/png that could not be stored: disk is full]');
   });
 
   test('that failed with structured content still says why', async () => {
@@ -104,7 +104,7 @@ describe('the arguments of an MCP tool', () => {
 
 test('what a server is handed is redacted raw, trimmed and as JSON writes it, and short words are not', () => {
   const server = mcpServer({ name: 'a', transport: 'stdio', command: 'x', env: ['A', 'B'] });
-  handedTo(server, { A: 'ab"cdef\n', B: 'true' });
+  serverEnvironment(server, { A: 'ab"cdef\n', B: 'true' });
   expect(redact('is ab"cdef true')).toBe('is [redacted A] true');
   expect(redact(JSON.stringify({ x: 'ab"cdef\n' }))).toBe('{"x":"[redacted A]\\n"}');
 });

@@ -164,9 +164,7 @@ test('an MCP server that refuses its key blocks the run until it takes it', asyn
   });
   const status = await blocked(handle);
   expect(status.reason).toBe('credentials');
-  expect(status.message).toBe(
-    'MCP server "far" refuses (HTTP 401); check the key in DESK_TOKEN',
-  );
+  expect(status.message).toBe('MCP server "far" refuses (HTTP 401); check the key in DESK_TOKEN');
   isRevoked = false;
   await resumeRun(rig.client, handle.workflowId);
   expect(results(await rig.end(handle))).toEqual(['{"n":1}']);

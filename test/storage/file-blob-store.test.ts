@@ -87,7 +87,7 @@ describe('fileBlobStore', () => {
     const sha256 = 'ab'.repeat(32);
     const gone = await failureOf(fileBlobStore(path.join(folder, 'gone')).get({ sha256 }));
     expect(gone.kind).toBe('unreadable');
-    expect(gone.message).toContain('it is not there: mount it');
+    expect(gone.message).toContain('it does not exist: mount it');
     await writeFile(path.join(folder, 'file'), '');
     const blocked = await failureOf(fileBlobStore(path.join(folder, 'file')).get({ sha256 }));
     expect(blocked.kind).toBe('unreadable');
@@ -113,7 +113,7 @@ describe('fileBlobStore', () => {
   ])('refuses %j as a reference before it touches a path', async (sha256) => {
     const error = await failureOf(fileBlobStore('/nowhere').get({ sha256 }));
     expect(error.kind).toBe('invalid');
-    expect(error.message).toContain('64 lower-case hex digits');
+    expect(error.message).toContain('64 lowercase hex digits');
   });
 
   it('names the folder when a part of its path is a file', async () => {

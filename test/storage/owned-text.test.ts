@@ -7,7 +7,7 @@ import {
   attachedBytes,
   attachedText,
   bindAttachments,
-  handOn,
+  copyAttachment,
   storeUpload,
 } from '../../src/storage/attached-text.js';
 import type { BlobStore } from '../../src/storage/blob-store.js';
@@ -47,12 +47,16 @@ test('what is attached is readable in its run alone, and not before it is sent',
   }
   await expect(bindAttachments(blobs, 'other', [bound])).rejects.toThrow('does not belong to run');
   await expect(bindAttachments(blobs, 'mine', [image(raw)])).rejects.toThrow('does not belong');
-  const handed = await handOn(blobs, { from: ['older', 'mine'], to: 'fork' }, bound.blob);
+  const handed = await copyAttachment(blobs, { from: ['older', 'mine'], to: 'fork' }, bound.blob);
   expect(await attachedText(blobs, 'fork', handed)).toBe('QUJD');
-  expect(await handOn(blobs, { from: ['older'], to: 'fork' }, bound.blob)).toEqual(bound.blob);
+  expect(await copyAttachment(blobs, { from: ['older'], to: 'fork' }, bound.blob)).toEqual(
+    bound.blob,
+  );
   // A fork that went on without it could never read it, not even when it is restored.
   const lost = { sha256: 'ab'.repeat(32), bytes: 100 };
-  await expect(handOn(blobs, { from: ['mine'], to: 'fork' }, lost)).rejects.toThrow('is missing');
+  await expect(copyAttachment(blobs, { from: ['mine'], to: 'fork' }, lost)).rejects.toThrow(
+    'is missing',
+  );
 });
 
 test('a context is read only as that of its own run, and nothing else is read as a context', async () => {

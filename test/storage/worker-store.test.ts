@@ -7,7 +7,7 @@ import { readAttachments } from '../../src/models/openai/attachment-parts.js';
 import { getCapabilities } from '../../src/models/known-models.js';
 import { getMaker, readStoredItems } from '../../src/models/openai/replayed-items.js';
 
-const FAST = { againMs: [1] };
+const FAST = { retryPausesMs: [1] };
 const sha256 = sha256Hex('whole');
 function store(get: BlobStore['get']): BlobStore {
   return { get, put: () => Promise.reject(new Error('EPIPE')) };
@@ -109,7 +109,7 @@ describe('what a model adapter cannot read is the fault of the storage', () => {
     const failure = await failureOf(() => readStoredItems({ ...request, messages, files }, from));
     expect(findStorageFault(failure)).toMatchObject({
       blob: sha256,
-      message: expect.stringMatching(/wants back.*gone/),
+      message: expect.stringMatching(/earlier reply cannot be read.*gone/),
     });
   });
 });

@@ -122,7 +122,7 @@ describe('read_result', () => {
     const tool = readResultTool(fileBlobStore(await temporaryFolder()));
     const error = await callFailure(tool, { ref: '../../etc/passwd' });
     expect(error.name).toBe('ToolError');
-    expect(error.message).toContain('"../../etc/passwd" is no blob reference');
+    expect(error.message).toContain('"../../etc/passwd" is not a blob reference');
   });
 
   it('leaves a text that is missing to another attempt', async () => {

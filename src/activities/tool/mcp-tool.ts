@@ -1,9 +1,9 @@
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { callTool } from '../../mcp/call-tool.js';
 import { effectOf, usableTool } from '../../mcp/listed-tool.js';
-import { WorkerFaultError } from '../../mcp/handed.js';
-import { isGiven } from '../../mcp/server-tools.js';
-import { toolChange } from '../../mcp/tool-change.js';
+import { WorkerFaultError } from '../../mcp/server-environment.js';
+import { isAllowedTool } from '../../mcp/server-tools.js';
+import { describeToolChange } from '../../mcp/tool-change.js';
 import { CallFault } from '../../tools/arguments/call-fault.js';
 import type { Tool } from '../../tools/tool.js';
 import type { PinnedAgent } from '../definitions.js';
@@ -51,7 +51,7 @@ export async function findMcpTool(
   const listed = await session.listing({ maxAgeMs, waitMs: WAIT_MS }).catch(toBlock);
   if ('reason' in listed) return listed;
   const current = listed.find(({ name }) => name === origin.tool);
-  if (current === undefined || !isGiven(server, current.name)) {
+  if (current === undefined || !isAllowedTool(server, current.name)) {
     const why =
       current === undefined ? 'no longer has' : 'is no longer configured to give this agent';
     return missing(
@@ -94,7 +94,7 @@ function describeChange(
   current: ToolDefinition,
   { begin, definition, resolve }: { begin: string; definition: string; resolve: string },
 ): Pick<ToolBlocked, 'message' | 'definition'> {
-  const change = `${begin}:\n${toolChange(pinned, current)}\n`;
+  const change = `${begin}:\n${describeToolChange(pinned, current)}\n`;
   if (pinned.effect !== 'once' && current.effect !== pinned.effect) {
     const message = `${change}Its effect has changed, so this run cannot use it; start a new run, or cancel this one`;
     return { message };

@@ -4,8 +4,8 @@ import { ToolError } from '../tools/tool-error.js';
 import { STREAM_ENDED } from './guarded-transport.js';
 import type { McpServer } from './mcp-server.js';
 
-/** What never left this machine: nobody listens there, or there is no such place. */
-const NO_WAY = new Set([
+/** Codes of requests that never reached a server: nothing listens there, or the host is unknown. */
+const UNREACHABLE = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
@@ -13,7 +13,7 @@ const NO_WAY = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
-/** What the SDK itself says about an answer that came. */
+/** The SDK's codes for faults of an answer that has come. */
 const ANSWERED: readonly string[] = [
   'INVALID_RESULT',
   'UNSUPPORTED_RESULT_TYPE',
@@ -22,46 +22,46 @@ const ANSWERED: readonly string[] = [
 const NOT_SENT: readonly string[] = ['NOT_CONNECTED', 'CAPABILITY_NOT_SUPPORTED'];
 
 /**
- * What went wrong with a call, by what is known of its effect: a `ToolError` where the server answered,
- * a `CallFault` where nothing was sent or no answer came.
+ * Converts the error of a call by what is known of its side effect: to a `ToolError` if the server has
+ * answered, or to a `CallFault` if nothing was sent or no answer came.
  */
-export async function faultOf(error: unknown, server: McpServer): Promise<Error> {
+export async function toCallFault(error: unknown, server: McpServer): Promise<Error> {
   const { ProtocolError, SdkError, SdkHttpError } = await import('@modelcontextprotocol/client');
   const { message } = normalizeError(error);
-  const said = `MCP server "${server.name}": ${message}`;
+  const text = `MCP server "${server.name}": ${message}`;
   if (ProtocolError.isInstance(error)) {
-    return error.code === STREAM_ENDED ? new CallFault('unanswered', said) : new ToolError(said);
+    return error.code === STREAM_ENDED ? new CallFault('unanswered', text) : new ToolError(text);
   }
   if (SdkHttpError.isInstance(error)) {
     const { status } = error;
     if (isRefusedKey(status)) return new CallFault('refused', refusedKey(server, status));
     const answer = `MCP server "${server.name}" answers with HTTP ${status}: ${message}`;
-    // It did not look at the request: it lies elsewhere, the session is over, there are too many.
+    // The server did not process the request: it moved, the session has ended, or there are too many.
     const isTurnedAway = status >= 300 && status < 500;
     return new CallFault(isTurnedAway ? 'unsent' : 'unanswered', answer);
   }
   if (SdkError.isInstance(error)) {
-    if (ANSWERED.includes(error.code)) return new ToolError(said);
-    return new CallFault(NOT_SENT.includes(error.code) ? 'unsent' : 'unanswered', said);
+    if (ANSWERED.includes(error.code)) return new ToolError(text);
+    return new CallFault(NOT_SENT.includes(error.code) ? 'unsent' : 'unanswered', text);
   }
-  return new CallFault(NO_WAY.has(causeCode(error)) ? 'unsent' : 'unanswered', said);
+  return new CallFault(UNREACHABLE.has(causeCode(error)) ? 'unsent' : 'unanswered', text);
 }
 
-/** For people: what is wrong with the key, and where it comes from. */
+/** Describes to people what is wrong with the key, and which variable holds it. */
 export function refusedKey(server: McpServer, status: number): string {
   const begin = `MCP server "${server.name}" refuses (HTTP ${status})`;
   const variable = server.transport === 'http' ? server.authEnv : undefined;
   return variable === undefined
-    ? `${begin}; it wants a key: name the variable that holds it by \`authEnv\``
-    : `${begin}; is the key in ${variable} right?`;
+    ? `${begin}; it needs a key: name the variable that holds it with \`authEnv\``
+    : `${begin}; check the key in ${variable}`;
 }
 
-/** HTTP statuses for a key that is missing, wrong or not enough. */
+/** Returns whether an HTTP status means that the key is missing, wrong, or not sufficient. */
 export function isRefusedKey(status: unknown): status is 401 | 403 {
   return status === 401 || status === 403;
 }
 
-/** The system's code behind `fetch failed`. */
+/** Returns the system's code among the causes of `fetch failed`, or an empty text. */
 function causeCode(error: unknown): string {
   let current: unknown = error;
   for (let depth = 0; depth < 4 && typeof current === 'object' && current !== null; depth += 1) {
