@@ -9,7 +9,7 @@ import type { Row } from '../row.js';
 import { median } from '../statistics.js';
 import { show } from '../table.js';
 
-/** About a thousand pieces. */
+/** About a thousand deltas. */
 const TEXT = 'word '.repeat(780);
 const REQUEST: ModelRequest = {
   model: 'stub',
@@ -21,8 +21,8 @@ const REQUEST: ModelRequest = {
 };
 
 /**
- * A reply that is streamed as fast as it comes, kept for readers of whom there are none, against one
- * that nobody keeps. In one process: between two the difference drowns in what else they do.
+ * Compares a reply that is streamed at full speed into a hub without readers with one that is not kept.
+ * Both run in one process: between two processes, noise would hide the difference.
  */
 export async function measureUnread({ quick }: Pick<Bench, 'quick'>): Promise<Row> {
   const stub = await startStub({ keep: 1 });
@@ -56,11 +56,11 @@ export async function measureUnread({ quick }: Pick<Bench, 'quick'>): Promise<Ro
   const share = ((perdure - bare) / median(walls)) * 100;
   return {
     name: 'live/nobody',
-    what: 'processor time of a core that the live plane takes at full speed while nobody reads',
+    what: 'processor time of a core that live streams take at full speed without a reader',
     value: share,
     unit: '%',
     bar: { atMost: 1 },
     samples: [share],
-    detail: `${show(perdure)} against ${show(bare)} ms for 975 pieces in ${show(median(walls))} ms`,
+    detail: `${show(perdure)} against ${show(bare)} ms for 975 deltas in ${show(median(walls))} ms`,
   };
 }

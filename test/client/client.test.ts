@@ -159,7 +159,7 @@ describe('an open run', () => {
     await expect(client.ask(id, ' ', { start })).rejects.toThrow('message: expected text');
     await expect(
       client.ask(id, 'hi', { start: { agent: 'clerk', limits: { steps: -1 } } }),
-    ).rejects.toThrow('limits.steps: -1');
+    ).rejects.toThrow('limits.steps: expected a positive whole number');
     await expect(client.status(id)).rejects.toThrow('there is no run');
   });
 

@@ -120,7 +120,7 @@ describe('a transcript', () => {
       total - rest.completeFrom,
     );
     await expect(client.result(id, { turn: 1 })).rejects.toThrow(
-      `turn 1 of run ${id} is over, and the server does not keep that part`,
+      `turn 1 of run ${id} is over, and the server no longer keeps that part`,
     );
     expect((await client.result(id)).answer).toContain('done: message 12');
     // The events begin with the oldest segment that is kept.
