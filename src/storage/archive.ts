@@ -34,7 +34,7 @@ export interface Archive {
 export type ArchiveErrorKind = 'unwritable' | 'unreadable';
 
 /**
- * The only error an `Archive` rejects with; the message names the place and the cure.
+ * The only error an `Archive` rejects with; the message names the place and the fix.
  *
  * @example
  * ```ts

@@ -22,7 +22,7 @@ export interface BlobStore {
 export type BlobErrorKind = 'invalid' | 'missing' | 'damaged' | 'unwritable' | 'unreadable';
 
 /**
- * The only error a `BlobStore` rejects with; the message names the place and the cure.
+ * The only error with which a `BlobStore` rejects; the message names the place and the fix.
  *
  * @example
  * ```ts

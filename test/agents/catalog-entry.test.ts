@@ -30,7 +30,7 @@ const pinned = (of: Agent): AgentDefinition =>
 const entryOf = (one: Tool) => pinned(agent({ tools: [one] })).tools[0]?.catalog;
 
 describe('the entry of a tool in the catalog', () => {
-  test('is what its author says', () => {
+  test('is what its author wrote', () => {
     const catalog = { summary: 'Looks', category: 'eyes', actions: ['read', 'search'] };
     expect(entryOf(tool('does more', { catalog }))).toEqual(catalog);
   });
@@ -45,13 +45,13 @@ describe('the entry of a tool in the catalog', () => {
     expect(entryOf(tool(description))).toEqual({ summary, category: 'other', actions: ['read'] });
   });
 
-  test('is short, and tells what writes', () => {
+  test('is short, and marks tools that write', () => {
     const entry = entryOf(tool('x'.repeat(500), { effect: 'once' }));
     expect(entry?.summary).toHaveLength(160);
     expect(entry?.actions).toEqual(['write']);
   });
 
-  test('is pinned only where a catalog is shown, and only of the tools of the author', () => {
+  test('is pinned only with a catalog, and only for the tools of the author', () => {
     const catalog = { summary: 'Looks', category: 'eyes', actions: [] };
     const withEntry = agent({ tools: [tool('looks', { catalog })], toolExposure: 'all' });
     const without = agent({ tools: [tool('looks')], toolExposure: 'all' });
@@ -66,7 +66,7 @@ describe('the entry of a tool in the catalog', () => {
     expect(shown.hash).not.toBe(pinned(without).hash);
   });
 
-  test('is refused where a list of many would grow too long by it', () => {
+  test('is refused if it would make a list of many tools too long', () => {
     const given = { summary: 's', category: 'c', actions: ['read'] };
     const wrong = (part: Partial<typeof given>) => () =>
       tool('x', { catalog: { ...given, ...part } });
@@ -88,7 +88,9 @@ describe('the entry of a tool in the catalog', () => {
 describe('an agent with a catalog', () => {
   test('has no tool by a name of the catalog, and no decide function', () => {
     const taken = tool('x', { name: 'invoke_tool' });
-    expect(() => agent({ tools: [taken] })).toThrow(/the engine itself uses the name "invoke_tool"; rename/);
+    expect(() => agent({ tools: [taken] })).toThrow(
+      /the engine itself uses the name "invoke_tool"; rename/,
+    );
     expect(() => agent({ tools: [taken], toolExposure: 'all' })).not.toThrow();
     expect(() => agent({ decide: () => ({ answer: '' }) })).toThrow(/"catalog" is for models/);
     expect(() => agent({ toolExposure: 'some' as 'all' })).toThrow(

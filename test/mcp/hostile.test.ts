@@ -33,7 +33,7 @@ async function call(session: McpSession, tool: string): Promise<unknown> {
 const partsOf = (result: unknown): readonly unknown[] =>
   isObject(result) && Array.isArray(result['content']) ? result['content'] : [];
 
-/** How often the event loop came around while something was awaited. */
+/** Returns how many turns the event loop made while something was awaited. */
 async function turnsDuring<T>(work: Promise<T>): Promise<number> {
   let turns = 0;
   const timer = setInterval(() => (turns += 1), 20);
@@ -73,7 +73,7 @@ describe('a schema of an MCP server', () => {
     expect(await turnsDuring(checkBySchema(schema, { a }))).toBeLessThan(2);
   });
 
-  test('that no engine understands is left out, with the reason', async () => {
+  test('that no engine understands is skipped, with the reason', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string', pattern: '(' } } };
     expect(await checkBySchema(schema, { a: 'x' })).toBeNull();
     expect(getUncheckedReason(schema)).toMatch(/regular expression/);
@@ -89,7 +89,7 @@ describe('a schema of an MCP server', () => {
     expect(getUncheckedReason(schema)).toBeUndefined();
   });
 
-  test('with references that multiply does not hold up the search for absent nulls', () => {
+  test('with multiplying references does not delay the search for absent nulls', () => {
     const schema = doubling(19, { type: 'string' }, 'anyOf');
     expect(removeAbsentNulls({ a: null }, schema)).toEqual({ a: null });
   });
@@ -105,7 +105,7 @@ describe('a result of an MCP server', () => {
     });
   });
 
-  test('keeps its pictures one after the other', async () => {
+  test('stores its pictures one after the other', async () => {
     let [open, most] = [0, 0];
     const blobs = {
       put: async () => {
@@ -121,7 +121,7 @@ describe('a result of an MCP server', () => {
     expect(most).toBe(1);
   });
 
-  test('with more text than is kept is cut, and says so', async () => {
+  test('with too much text is cut, and says so', async () => {
     const blobs = {
       put: () => Promise.reject(new Error()),
       get: () => Promise.reject(new Error()),
@@ -131,7 +131,7 @@ describe('a result of an MCP server', () => {
     expect(result.text).toMatch(/x\n\[611392 characters were omitted\]$/);
   });
 
-  test('is read in proportion to its lines, up to the longest there may be', () => {
+  test('is read in time proportional to its lines, up to the longest allowed line', () => {
     const lines = createLineBuffer();
     for (const byte of Buffer.from('a\r\nb\n\nc')) lines.append(Buffer.of(byte));
     expect([lines.next(), lines.next(), lines.next(), lines.next()]).toEqual(['a', 'b', '', null]);
@@ -168,7 +168,7 @@ describe('an MCP server over stdio', () => {
     });
   });
 
-  test('may write to its standard error without end', async () => {
+  test('may write to its standard error endlessly', async () => {
     const result = await call(hostile(), 'complains');
     expect(partsOf(result)).toEqual([{ type: 'text', text: 'there' }]);
   });

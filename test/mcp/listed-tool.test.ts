@@ -50,7 +50,7 @@ describe('the description of an MCP tool', () => {
 });
 
 describe('the schema of an MCP tool', () => {
-  test('is kept whole, with its definitions, in one order whatever order the server writes', () => {
+  test('stays complete, with its definitions, in one order whatever order the server writes', () => {
     const schema = {
       required: ['at'],
       type: 'object',
@@ -73,13 +73,13 @@ describe('the schema of an MCP tool', () => {
     expect(schemaOf({ type: 'object', properties: { a: { enum: ['x\u200B'] } } })).toContain(
       'a value in its schema',
     );
-    // A property may be called like a keyword for readers.
+    // A property may have the name of a keyword for readers.
     expect(schemaOf({ type: 'object', properties: { title: { const: '\u200B' } } })).toContain(
       'a value',
     );
   });
 
-  test('is refused where no model could be given it, with the reason', () => {
+  test('is refused if no model could use it, with the reason', () => {
     expect(schemaOf({ type: 'array' })).toBe('its schema is not of type "object"');
     expect(schemaOf({ type: 'object', anyOf: [] })).toBe('its schema has "anyOf" at its root');
     expect(schemaOf({ type: 'object', properties: { a: { $ref: 'https://x/y.json' } } })).toBe(
@@ -93,7 +93,7 @@ describe('the schema of an MCP tool', () => {
   });
 });
 
-test('the hash of an MCP tool tells every change of what its server says, and no change of order', () => {
+test('the hash of an MCP tool changes with every part of its description, but not with the order', () => {
   const before = tool({ description: 'a', annotations: { readOnlyHint: true } });
   expect(tool({ annotations: { readOnlyHint: true }, description: 'a' }).hash).toBe(before.hash);
   expect(tool({ description: 'b', annotations: { readOnlyHint: true } }).hash).not.toBe(
@@ -123,11 +123,11 @@ describe('the effect of an MCP tool', () => {
 });
 
 describe('the name of an MCP tool', () => {
-  test('is that of its server and its own', () => {
+  test('consists of the name of its server and its own name', () => {
     expect(toolName('desk', 'read_note')).toBe('desk__read_note');
   });
 
-  test('is made one that providers take, differs for different tools, and is the same in each run', () => {
+  test('is valid for providers, differs for different tools, and is the same in each run', () => {
     const [dotted, slashed] = [toolName('desk', 'a.b'), toolName('desk', 'a/b')];
     expect(dotted).toMatch(/^desk__a_b_[0-9a-f]{8}$/);
     expect(slashed).toMatch(/^desk__a_b_[0-9a-f]{8}$/);

@@ -8,7 +8,7 @@ const http = { name: 'desk', transport: 'http', url: 'https://host/mcp' };
 const define = (options: object): unknown => mcpServer(options as McpServerOptions);
 
 describe('mcpServer', () => {
-  test('fills in what was left open', () => {
+  test('fills in the defaults', () => {
     expect(define(stdio)).toEqual({
       ...stdio,
       allowTools: null,
@@ -54,7 +54,7 @@ describe('mcpServer', () => {
     expect(() => define(options)).toThrow(message);
   });
 
-  test('never repeats what may be a secret', () => {
+  test('never repeats a possible secret', () => {
     expect(() => define({ ...http, authEnv: 'sk-123-canary' })).toThrow(/^(?!.*canary)/s);
     expect(() => define({ ...stdio, env: ['KEY=canary'] })).toThrow(/^(?!.*canary)/s);
     expect(() => define({ ...http, url: 'https://me:canary@host/mcp' })).toThrow(/^(?!.*canary)/s);
@@ -65,7 +65,7 @@ describe('the servers of an agent', () => {
   const agent = (mcp: readonly unknown[]): unknown =>
     defineAgent({ name: 'a', instructions: 'x', mcp: mcp as never });
 
-  test('are what mcpServer made, each under a name of its own', () => {
+  test('are made by mcpServer, each with its own name', () => {
     const server = mcpServer({ name: 'desk', transport: 'stdio', command: 'x' });
     expect(() => agent([stdio])).toThrow(
       /mcp\[0\]: expected an MCP server, got .+; make it with mcpServer\({…}\)/,

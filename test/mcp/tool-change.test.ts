@@ -16,12 +16,12 @@ const blobs = {
 describe('the difference between two forms of a tool', () => {
   const before = toolDefinition('a', 'read', { description: 'one\ntwo\nthree' });
 
-  test('is told by the lines that are gone and that are new', () => {
+  test('lists removed and added lines', () => {
     const now = { ...before, description: 'one\n2\nthree\nfour' };
     expect(describeToolChange(before, now)).toBe('description:\n- two\n+ 2\n+ four');
   });
 
-  test('is told of arguments and effect too, and bounded', () => {
+  test('also covers arguments and effect, and is bounded', () => {
     const now = {
       ...before,
       effect: 'once',
@@ -34,13 +34,13 @@ describe('the difference between two forms of a tool', () => {
     expect(describeToolChange(before, huge)).toMatch(/… \d+ more characters$/);
   });
 
-  test('that nobody is shown is named as such', () => {
+  test('that models do not see is named as such', () => {
     expect(describeToolChange(before, before)).toContain('only in parts that models do not see');
   });
 });
 
-describe('the answer of an MCP tool', () => {
-  test('that is no answer, or none that can be read, is a text all the same', async () => {
+describe('the result of an MCP tool', () => {
+  test('that is missing or unreadable becomes a text', async () => {
     expect(await resultText(null, blobs)).toEqual({
       isError: true,
       text: 'the server gave no result',
@@ -59,7 +59,7 @@ describe('the answer of an MCP tool', () => {
     });
   });
 
-  test('keeps its texts where its picture cannot be kept', async () => {
+  test('keeps its texts if its picture cannot be stored', async () => {
     const content = [
       { type: 'text', text: 'sent' },
       { type: 'image', data: 'AAAA', mimeType: 'image/png' },
@@ -68,7 +68,7 @@ describe('the answer of an MCP tool', () => {
     expect(text).toBe('sent\n[image image/png that could not be stored: disk is full]');
   });
 
-  test('that failed with structured content still says why', async () => {
+  test('that failed with structured content still gives the reason', async () => {
     const result = {
       isError: true,
       content: [{ type: 'text', text: 'no such order' }],
@@ -96,13 +96,13 @@ describe('the arguments of an MCP tool', () => {
     expect((await argumentsOf(schema).safeParseAsync(value)).success).toBe(fits);
   });
 
-  test('pass where the schema cannot be read: the server judges them', async () => {
+  test('pass if the schema cannot be used: the server checks them', async () => {
     const odd = { type: 'object', properties: { a: { pattern: '(' } } };
     expect((await argumentsOf(odd).safeParseAsync({ a: 'x' })).success).toBe(true);
   });
 });
 
-test('what a server is handed is redacted raw, trimmed and as JSON writes it, and short words are not', () => {
+test('variables of a server are redacted raw, trimmed, and as JSON, but short words are not', () => {
   const server = mcpServer({ name: 'a', transport: 'stdio', command: 'x', env: ['A', 'B'] });
   serverEnvironment(server, { A: 'ab"cdef\n', B: 'true' });
   expect(redact('is ab"cdef true')).toBe('is [redacted A] true');

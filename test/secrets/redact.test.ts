@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
-import { secretNamesOf } from '../../src/worker/secret-names.js';
+import { collectSecretNames } from '../../src/worker/secret-names.js';
 import { isSecretName, secretsOf } from '../../src/secrets/environment.js';
 import { learnSecrets } from '../../src/secrets/known.js';
 import { compileMatcher } from '../../src/secrets/matcher.js';
@@ -15,7 +15,7 @@ import { CANARIES, CANARY_NAMES, canariesIn, formsOf } from '../support/canaries
 
 beforeAll(() => learnSecrets({ env: CANARIES, names: CANARY_NAMES }));
 
-/** With an environment of its own. */
+/** Runs with its own environment. */
 function redacted(text: string, env: Record<string, string | undefined>): string {
   return withoutSecrets(text, compileMatcher(secretsOf(env, new Set())));
 }
@@ -74,7 +74,7 @@ describe('a text', () => {
     }
   });
 
-  test.each(Object.entries(CANARIES))('shows nothing of %s where it is cut', (_name, value) => {
+  test.each(Object.entries(CANARIES))('shows nothing of %s if it is cut', (_name, value) => {
     for (const [form, text] of Object.entries(formsOf(value))) {
       for (let end = 1; end < text.length; end += 1) {
         expect([form, end, canariesIn(redact(`x ${text.slice(0, end)}`))]).toEqual([form, end, []]);
@@ -87,13 +87,13 @@ describe('a text', () => {
     expect(redact(`${key.slice(9)} is wrong`)).toBe('[redacted CANARY_API_KEY] is wrong');
   });
 
-  test('keeps a public prefix and what only looks alike', () => {
+  test('keeps a public prefix and texts that only look similar', () => {
     const text =
       'sk-proj-cnry7 postgres://app@db https://cnry3e5a ghp_other00000000000000 db.internal:5432/app';
     expect(redact(text)).toBe(text);
   });
 
-  test('shows neither user info nor keys of others in a message, and as data keeps them', () => {
+  test('hides user info and unknown keys in a message, but keeps them in data', () => {
     const text =
       'GET https://joe:hunter2@host/x with Bearer abc.def-123456, key sk-abc12345 failed';
     expect(redact(text)).toBe(text);
@@ -117,7 +117,7 @@ describe('a secret of several fields', () => {
     APP_DSN: 'host=localhost port=5432 password=cnry-p4ssw0rd dbname=app',
   };
 
-  test('is hidden whole, and by its secret fields', () => {
+  test('is hidden as a whole, and by its secret fields', () => {
     for (const text of Object.values(env))
       expect(redacted(text, env)).toMatch(/^\[redacted [\w ]+\]$/);
     const shown = JSON.parse(redacted(JSON.stringify(account, null, 2), env));
@@ -168,7 +168,7 @@ test('JSON stays JSON', () => {
   expect(redactJson(cycle)).toBe(cycle);
 });
 
-test('a log entry shows no secret, in errors and their causes neither', () => {
+test('a log entry shows no secret, not even in errors and their causes', () => {
   const key = CANARIES['CANARY_API_KEY'] ?? '';
   const error = new Error(`with ${key}`, { cause: new Error(`of ${key}`) });
   error.name = key;
@@ -201,16 +201,16 @@ describe('a stream', () => {
     }
   });
 
-  test('keeps an ordinary text as it is, and holds back only what may become a secret', () => {
+  test('keeps an ordinary text unchanged, and holds back only a possible start of a secret', () => {
     const stream = createStreamRedactor();
-    const said = ['The key sk-', 'pro', 'jects are ', 'many, cnry'];
-    const shown = said.map((part) => stream.push(part));
-    expect(shown.join('') + stream.end()).toBe(said.join(''));
+    const parts = ['The key sk-', 'pro', 'jects are ', 'many, cnry'];
+    const shown = parts.map((part) => stream.push(part));
+    expect(shown.join('') + stream.end()).toBe(parts.join(''));
     expect(shown.slice(0, 2)).toEqual(['The key sk-', '']);
   });
 });
 
-test('the time grows with the text alone, whatever stands in it', () => {
+test('the time grows only with the length of the text', () => {
   const names = Array.from({ length: 200 }, (_, index) => index);
   const env = Object.fromEntries(
     names.map((index) => [
@@ -231,7 +231,7 @@ test('the time grows with the text alone, whatever stands in it', () => {
   }
 });
 
-test('a configuration names further secrets: listed ones, and those of models, servers and native tools', () => {
+test('a configuration names further secrets: listed ones, and those of models, servers, and native tools', () => {
   const called = defineAgent({
     description: 'x',
     name: 'called',
@@ -252,7 +252,7 @@ test('a configuration names further secrets: listed ones, and those of models, s
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', mcp, agents: [called] });
   const models = { m: { apiKeyEnv: 'E' } };
   const config = defineConfig({ agents: [agent], models, secrets: ['F'] });
-  expect(secretNamesOf(config).toSorted()).toEqual(['A', 'B', 'C', 'D', 'E', 'F']);
+  expect(collectSecretNames(config).toSorted()).toEqual(['A', 'B', 'C', 'D', 'E', 'F']);
   const given = 'a-secret-itself' as unknown as readonly string[];
   expect(() => defineConfig({ agents: [], secrets: given })).toThrow(
     'config: secrets: expected a list of names of environment variables, got string; write',

@@ -45,7 +45,7 @@ async function failureOf(promise: Promise<unknown>): Promise<ArchiveError> {
   throw error;
 }
 
-/** A writer process that waits for its start; it is gone when the test is over. */
+/** Starts a writer process that waits for a signal; it ends with the test. */
 async function writer(folder: string, batch: number, count: number): Promise<ChildProcess> {
   const child = fork(WRITER, [folder, String(batch), String(count)], {
     execArgv: ['--import', 'tsx'],
@@ -56,7 +56,7 @@ async function writer(folder: string, batch: number, count: number): Promise<Chi
 }
 
 describe('fileArchive', () => {
-  it('gives back what was appended, in order of the numbers', async () => {
+  it('returns what was appended, in order of the numbers', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     await archive.append(run, archivedMessages(3, 6));
@@ -65,7 +65,7 @@ describe('fileArchive', () => {
     expect(await fileArchive(folder).read(run)).toEqual(archivedMessages(0, 6));
   });
 
-  it('keeps one line of JSON for each message', async () => {
+  it('writes one line of JSON for each message', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     await archive.append(run, archivedMessages(0, 2));
@@ -74,7 +74,7 @@ describe('fileArchive', () => {
     expect(await linesOf(folder)).toEqual([...lines, '']);
   });
 
-  it('keeps every field of calls, results and summaries', async () => {
+  it('keeps every field of calls, results, and summaries', async () => {
     const archive = fileArchive(await temporaryFolder());
     const place = { turn: 1, step: 1, at: 1 };
     const blob = { sha256: 'ab'.repeat(32), bytes: 70_000 };
@@ -88,7 +88,7 @@ describe('fileArchive', () => {
     expect(await archive.read(run)).toEqual(messages);
   });
 
-  it('reads from a number on and before another', async () => {
+  it('reads from one number to before another', async () => {
     const archive = fileArchive(await temporaryFolder());
     await archive.append(run, archivedMessages(0, 9));
     expect(await archive.read(run, { from: 7 })).toEqual(archivedMessages(7, 9));
@@ -97,7 +97,7 @@ describe('fileArchive', () => {
     expect(await archive.read(run, { from: 9 })).toEqual([]);
   });
 
-  it('has nothing of a run that it does not know', async () => {
+  it('returns nothing for an unknown run', async () => {
     const folder = await temporaryFolder();
     expect(await fileArchive(path.join(folder, 'not', 'there')).read(run)).toEqual([]);
     await fileArchive(folder).append(run, archivedMessages(0, 1));
@@ -107,7 +107,7 @@ describe('fileArchive', () => {
     expect(await readdir(folder, { recursive: true })).toHaveLength(3);
   });
 
-  it('adds nothing that is there, also far from the end of a long file', async () => {
+  it('adds no existing message, even far from the end of a long file', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     await archive.append(run, archivedMessages(0, 300));
@@ -126,7 +126,7 @@ describe('fileArchive', () => {
     expect(await archive.read(run)).toEqual(archivedMessages(0, 301));
   });
 
-  it('gives back the newest words where a number was said anew after a reset', async () => {
+  it('returns the newest text if a number was appended again after a reset', async () => {
     const archive = fileArchive(await temporaryFolder());
     await archive.append(run, archivedMessages(0, 3));
     const anew: Message = { ...archivedMessage(1), text: 'otherwise' };
@@ -137,7 +137,7 @@ describe('fileArchive', () => {
     expect(await archive.read(run)).toEqual(archivedMessages(0, 3));
   });
 
-  it('mends a line that was cut off anywhere, and loses nothing before it', async () => {
+  it('repairs a line that was cut off anywhere, and loses nothing before it', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     const messages = [0, 1, 2].map((n): Message => ({
@@ -161,7 +161,7 @@ describe('fileArchive', () => {
     }
   });
 
-  it('passes over what is no message', async () => {
+  it('skips lines that are not messages', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     await archive.append(run, archivedMessages(0, 1));
@@ -173,7 +173,7 @@ describe('fileArchive', () => {
     expect(await archive.read(run)).toEqual(archivedMessages(0, 2));
   });
 
-  it('keeps each number once, whatever is appended in whatever order and cut off between', async () => {
+  it('returns each number once, however appends are ordered and cut off', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     const range = fc.tuple(fc.nat(30), fc.nat(8));
@@ -208,13 +208,13 @@ async function filesOf(folder: string): Promise<readonly string[]> {
 }
 
 describe('the place of a run', () => {
-  it('is readable where the names are plain', async () => {
+  it('is readable if the names are plain', async () => {
     const folder = await temporaryFolder();
     await fileArchive(folder).append(run, archivedMessages(0, 1));
     expect(await filesOf(folder)).toEqual([fileOf(folder)]);
   });
 
-  it('is its own for each id, inside the folder, also where case and form are folded', async () => {
+  it('is unique for each id, inside the folder, even if case and form are folded', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     const long = ['x'.repeat(1_000), 'x'.repeat(999)];
@@ -246,7 +246,7 @@ describe('the place of a run', () => {
 });
 
 describe('two processes', () => {
-  it('that append the same at the same time keep each message once', async () => {
+  it('that append the same messages concurrently keep each message once', async () => {
     const folder = await temporaryFolder();
     const children = await Promise.all([1, 7].map((batch) => writer(folder, batch, 60)));
     const ends = children.map((child) => once(child, 'exit'));
@@ -258,20 +258,20 @@ describe('two processes', () => {
     expect(await fileArchive(folder).read(run)).toEqual(archivedMessages(0, 60));
   });
 
-  it('of which one is killed at any moment leave all that it called safe, and the rest can follow', async () => {
+  it('of which one is killed keep everything that it had reported, and the rest can follow', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     for (const [round, batch] of [3, 40, 400].entries()) {
       const child = await writer(folder, batch, 100_000);
       const exit = once(child, 'exit');
-      const told = on(child, 'message') as AsyncIterable<[number]>;
+      const reports = on(child, 'message') as AsyncIterable<[number]>;
       child.send('start');
       let safe = 0;
-      for await (const [count] of told) {
+      for await (const [count] of reports) {
         safe = count;
         if (safe >= (round + 1) * 400) break;
       }
-      // The next append is under way by now.
+      // The next append is in progress by now.
       child.kill('SIGKILL');
       expect(await exit).toEqual([null, 'SIGKILL']);
       const left = await archive.read(run);
@@ -284,18 +284,18 @@ describe('two processes', () => {
 });
 
 describe('an archive that fails', () => {
-  it('names the file and the cure when a part of its path is a file', async () => {
+  it('names the file and the fix if a part of its path is a file', async () => {
     const file = path.join(await temporaryFolder(), 'file');
     await writeFile(file, '');
     const archive = fileArchive(file);
     const place = fileOf(file);
-    const cure = 'a part of the path is a file: set PERDURE_HOME to a folder';
+    const fix = 'a part of the path is a file: set PERDURE_HOME to a folder';
     const written = await failureOf(archive.append(run, archivedMessages(0, 1)));
     expect(written.kind).toBe('unwritable');
-    expect(written.message).toMatch(`the archive ${place} cannot be written: ${cure} (E`);
+    expect(written.message).toMatch(`the archive ${place} cannot be written: ${fix} (E`);
     const read = await failureOf(archive.read(run));
     expect(read.kind).toBe('unreadable');
-    expect(read.message).toBe(`the archive ${place} cannot be read: ${cure} (ENOTDIR)`);
+    expect(read.message).toBe(`the archive ${place} cannot be read: ${fix} (ENOTDIR)`);
   });
 
   it.skipIf(process.platform !== 'linux')('names a folder that may not be written to', async () => {
@@ -306,7 +306,7 @@ describe('an archive that fails', () => {
     expect(error.message).toContain('set PERDURE_HOME to a writable folder');
   });
 
-  it('says so when a folder is in the place of the file', async () => {
+  it('says so if a folder is in the place of the file', async () => {
     const folder = await temporaryFolder();
     await mkdir(fileOf(folder), { recursive: true });
     expect((await failureOf(fileArchive(folder).read(run))).message).toContain('(EISDIR)');

@@ -27,7 +27,7 @@ async function failureOf(promise: Promise<unknown>): Promise<BlobError> {
 }
 
 describe('fileBlobStore', () => {
-  it('gives back what was stored, named by the hash of its bytes', async () => {
+  it('returns what was stored, named by the hash of its bytes', async () => {
     const folder = await temporaryFolder();
     const store = fileBlobStore(folder);
     const text = 'grüße 🙂\r\n\0';
@@ -39,7 +39,7 @@ describe('fileBlobStore', () => {
     expect(await readFile(placeOf(folder, sha256), 'utf8')).toBe(text);
   });
 
-  it('gives back any text', async () => {
+  it('returns any text unchanged', async () => {
     const store = fileBlobStore(await temporaryFolder());
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary' }), async (text) => {
@@ -49,7 +49,7 @@ describe('fileBlobStore', () => {
     );
   });
 
-  it('stores the same text once, also when many do it at once', async () => {
+  it('stores the same text once, even with many concurrent writers', async () => {
     const folder = await temporaryFolder();
     const stores = Array.from({ length: 20 }, () => fileBlobStore(folder));
     const refs = await Promise.all(stores.map((store) => store.put('same')));
@@ -60,7 +60,7 @@ describe('fileBlobStore', () => {
     expect(files.map(({ name }) => name)).toEqual([refs[0]?.sha256]);
   });
 
-  it('notices a damaged file, and mends it with the next put of its text', async () => {
+  it('detects a damaged file, and repairs it with the next put of its text', async () => {
     const folder = await temporaryFolder();
     const store = fileBlobStore(folder);
     const ref = await store.put('the truth');
@@ -72,7 +72,7 @@ describe('fileBlobStore', () => {
     expect(await store.get(ref)).toBe('the truth');
   });
 
-  it('names the reference, the folder and the cure when a text is missing', async () => {
+  it('names the reference, the folder, and the fix if a text is missing', async () => {
     const folder = await temporaryFolder();
     const sha256 = 'ab'.repeat(32);
     const error = await failureOf(fileBlobStore(folder).get({ sha256 }));
@@ -82,7 +82,7 @@ describe('fileBlobStore', () => {
     );
   });
 
-  it('tells a store that is not there, or has a file in its place, from a text that is missing', async () => {
+  it('distinguishes a missing store, or a file in its place, from a missing text', async () => {
     const folder = await temporaryFolder();
     const sha256 = 'ab'.repeat(32);
     const gone = await failureOf(fileBlobStore(path.join(folder, 'gone')).get({ sha256 }));
@@ -94,7 +94,7 @@ describe('fileBlobStore', () => {
     expect(blocked.message).toContain('a part of the path is a file');
   });
 
-  it('is for its owner alone, whatever the umask', async () => {
+  it('is accessible to its owner only, whatever the umask', async () => {
     const folder = path.join(await temporaryFolder(), 'blobs');
     const before = process.umask(0);
     onTestFinished(() => void process.umask(before));
@@ -116,7 +116,7 @@ describe('fileBlobStore', () => {
     expect(error.message).toContain('64 lowercase hex digits');
   });
 
-  it('names the folder when a part of its path is a file', async () => {
+  it('names the folder if a part of its path is a file', async () => {
     const file = path.join(await temporaryFolder(), 'file');
     await writeFile(file, '');
     const error = await failureOf(fileBlobStore(path.join(file, 'blobs')).put('x'));
@@ -132,7 +132,7 @@ describe('fileBlobStore', () => {
     expect(error.message).toContain('set PERDURE_HOME to a writable folder');
   });
 
-  it('says that a blob cannot be read when something else is in its place', async () => {
+  it('says that a blob cannot be read if something else is in its place', async () => {
     const folder = await temporaryFolder();
     const text = 'blocked';
     const sha256 = createHash('sha256').update(text).digest('hex');

@@ -27,7 +27,7 @@ function image(blob: { readonly sha256: string; readonly bytes: number }): Attac
   return { type: 'image', mediaType: 'image/png', blob };
 }
 
-test('what is attached is readable in its run alone, and not before it is sent', async () => {
+test('an attachment is readable only in its run, and only after it was sent', async () => {
   const blobs = await freshStore();
   const upload = await storeUpload(blobs, 'QUJD');
   expect((await storeUpload(blobs, 'QUJD')).sha256).not.toBe(upload.sha256);
@@ -52,14 +52,14 @@ test('what is attached is readable in its run alone, and not before it is sent',
   expect(await copyAttachment(blobs, { from: ['older'], to: 'fork' }, bound.blob)).toEqual(
     bound.blob,
   );
-  // A fork that went on without it could never read it, not even when it is restored.
+  // A fork that continued without it could never read it, not even after a restore.
   const lost = { sha256: 'ab'.repeat(32), bytes: 100 };
   await expect(copyAttachment(blobs, { from: ['mine'], to: 'fork' }, lost)).rejects.toThrow(
     'is missing',
   );
 });
 
-test('a context is read only as that of its own run, and nothing else is read as a context', async () => {
+test('a context is readable only in its own run, and no other text is read as a context', async () => {
   const blobs = await freshStore();
   const ref = await storeContext(blobs, { context: { tenant: 7 }, root: 'mine' });
   const read = (contextBlob: object) =>
@@ -71,7 +71,7 @@ test('a context is read only as that of its own run, and nothing else is read as
   }
 });
 
-test('read_result gives results of tools, and neither attachments nor contexts', async () => {
+test('read_result returns results of tools, but neither attachments nor contexts', async () => {
   const blobs = await freshStore();
   const tool = readResultTool(blobs);
   const [attached] = await bindAttachments(blobs, 'mine', [

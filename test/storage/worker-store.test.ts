@@ -15,7 +15,7 @@ function store(get: BlobStore['get']): BlobStore {
 
 const missing = store(() => Promise.reject(new BlobError('missing', 'gone')));
 
-/** Without the waits. */
+/** Without pauses. */
 async function failureOf(work: () => Promise<unknown>): Promise<unknown> {
   vi.useFakeTimers();
   try {
@@ -52,8 +52,8 @@ const FAILING: readonly (readonly [string, BlobStore['get'], string, RegExp])[] 
   ],
 ];
 
-describe('the store as a worker uses it', () => {
-  test('reads again before it gives up, and gives what comes', async () => {
+describe('workerStore', () => {
+  test('retries a failed read and returns the text', async () => {
     const get = vi
       .fn<BlobStore['get']>()
       .mockRejectedValueOnce(new Error('ECONNRESET'))
@@ -75,13 +75,13 @@ describe('the store as a worker uses it', () => {
     },
   );
 
-  test('turns whatever a write throws into an error of the store', async () => {
+  test('converts every error of a write into an error of the store', async () => {
     const failure = await failureOf(() => workerStore(store(async () => '')).put('x'));
     expect(failure).toMatchObject({ name: 'BlobError', kind: 'unwritable', message: 'EPIPE' });
   });
 });
 
-describe('what a model adapter cannot read is the fault of the storage', () => {
+describe('a blob that a model adapter cannot read is a fault of the storage', () => {
   const files = () => workerStore(missing, FAST).get({ sha256 });
   const blob = { sha256, bytes: 5 };
   const request = {
@@ -103,7 +103,7 @@ describe('what a model adapter cannot read is the fault of the storage', () => {
     });
   });
 
-  test('for what a provider wants back', async () => {
+  test('for items of a provider', async () => {
     const from = getMaker({ baseUrl: 'http://x', model: 'm' });
     const messages = [{ role: 'assistant', text: '', provider: { from, blob } }] as const;
     const failure = await failureOf(() => readStoredItems({ ...request, messages, files }, from));

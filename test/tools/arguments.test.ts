@@ -71,12 +71,12 @@ describe('parseArguments', () => {
     expect(({} as { admin?: boolean }).admin).toBeUndefined();
   });
 
-  it('keeps keys that are only called like something', () => {
+  it('keeps harmless keys with similar names', () => {
     const text = '{"constructor":"Bob","prototype":1,"proto":{}}';
     expect(parseArguments(text)).toEqual({ ok: true, value: JSON.parse(text) as unknown });
   });
 
-  it('takes 64 levels and refuses 65, and a hundred thousand', () => {
+  it('accepts 64 levels and refuses 65 and a hundred thousand', () => {
     expect(parseArguments(nested(64)).ok).toBe(true);
     expect(problemOf(nested(65)).message).toContain('nested deeper than 64 levels');
     expect(problemOf(`{"a":${'['.repeat(1e5)}${']'.repeat(1e5)}}`).message).toContain('64 levels');
@@ -128,7 +128,7 @@ describe('unknownTool', () => {
     });
   });
 
-  it('says so when there are none, and stays short when there are many', () => {
+  it('says so if there are none, and stays short if there are many', () => {
     expect(unknownTool('x', []).message).toContain('there are no tools; answer in text');
     const many = Array.from({ length: 500 }, (_, index) => `tool_${index}`);
     expect(unknownTool('tool_499', many).message).toContain('Tools: tool_499, ');

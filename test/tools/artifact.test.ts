@@ -21,7 +21,7 @@ describe('artifact', () => {
   });
 
   test.each(['', 'Orders', 'orders 2', 'a/b', 'x'.repeat(65), 7])(
-    'refuses the name %j, so that the model hears it',
+    'refuses the name %j, so that the model reads it',
     (name) => {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as JavaScript would
       const make = (): unknown => artifact(1, { name: name as string });
@@ -44,7 +44,7 @@ describe('artifact', () => {
     expect(artifact(1, { summary: ' ' })).not.toHaveProperty('summary');
   });
 
-  test('tells no secret in its summary, not even the beginning of one, and no half character', () => {
+  test('shows no secret in its summary, not even the start of one, and no half character', () => {
     process.env['ARTIFACT_TEST_TOKEN'] = 'canary-4711-canary';
     learnSecrets({ env: process.env });
     try {
@@ -58,7 +58,7 @@ describe('artifact', () => {
     }
   });
 
-  test('says where it belongs when it lies inside something else', async () => {
+  test('says where it belongs if it lies inside another value', async () => {
     const text = await normalizeResult({ rows: artifact([1]) });
     expect(text).toBe('{"rows":"[an artifact has to be the whole result of a tool]"}');
     expect([artifact(1), { value: 1 }, null].map(isArtifact)).toEqual([true, false, false]);
@@ -89,7 +89,7 @@ describe('the value of an artifact', () => {
     expect(await artifactValue(given)).toMatchObject({ content, kind, head: content });
   });
 
-  test('of a stream is what came', async () => {
+  test('of a stream is its content', async () => {
     async function* rows(): AsyncGenerator<{ n: number }> {
       yield { n: 1 };
       yield await Promise.resolve({ n: 2 });
@@ -102,13 +102,13 @@ describe('the value of an artifact', () => {
     [[() => 1], 'a function'],
     [{ later: Promise.resolve(1) }, 'something promise'],
     [Array.from({ length: 1_000_001 }, () => 0), 'more than 1000000 values'],
-  ])('is refused where something would be lost: %#', async (value, lost) => {
+  ])('is refused if something would be lost: %#', async (value, lost) => {
     expect(await artifactValue(value)).toEqual({
       problem: expect.stringContaining(`holds ${lost}, which an artifact cannot store; give plain`),
     });
   });
 
-  test('begins with at most 500 bytes of it, and says in a line what it is (property)', async () => {
+  test('starts with at most 500 bytes of it, and describes it in one line (property)', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         const kept = await artifactValue(value);
@@ -132,7 +132,7 @@ describe('an error that a tool returns', () => {
     [{ error: new Error('inner'), code: null }, 'inner'],
     [new TypeError('x is no number'), 'x is no number'],
     [{ error: true }, 'true'],
-  ])('is told as one: %o', (value, message) => {
+  ])('is recognized: %o', (value, message) => {
     expect(returnedError(value)).toBe(message);
   });
 
@@ -144,7 +144,7 @@ describe('an error that a tool returns', () => {
     [],
     'error',
     null,
-  ])('is nothing of this kind: %o', (value) => expect(returnedError(value)).toBeNull());
+  ])('is not recognized in %o', (value) => expect(returnedError(value)).toBeNull());
 });
 
 describe('the default tools', () => {
@@ -153,7 +153,7 @@ describe('the default tools', () => {
     expect(createToolRegistry(defaultTools()).names).toEqual(names);
   });
 
-  test('stand before those given, and not where a tool of the name is given', () => {
+  test('precede the given tools, which replace those of the same name', () => {
     const own = today({ timeZone: 'UTC' });
     const tools = defaultTools([own]);
     expect(tools.map(({ name }) => name)).toEqual([
@@ -179,7 +179,7 @@ describe('the default tools', () => {
     expect((await callFailure(listArtifacts(), {})).message).toContain('deploy both');
   });
 
-  test('output types a value whichever way it is returned', () => {
+  test('output types a value whether or not it is an artifact', () => {
     const options = { name: 't', description: 't', input: z.object({}), effect: 'read' } as const;
     const output = z.object({ n: z.number() });
     const made = [

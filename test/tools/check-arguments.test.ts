@@ -32,7 +32,7 @@ const refund = z.object({
 });
 
 describe('checkArguments', () => {
-  it('gives what execute is to be given: defaults and transforms applied', async () => {
+  it('returns the value for execute with defaults and transforms applied', async () => {
     const input = z.object({ id: z.string().transform(Number), size: z.number().default(5) });
     expect(await checkArguments(toolWith(input), { id: '7' })).toEqual({
       ok: true,
@@ -40,7 +40,7 @@ describe('checkArguments', () => {
     });
   });
 
-  it('says for each fault the path, what was expected and what came', async () => {
+  it('names the path, what was expected, and what was received for each fault', async () => {
     const value = { order: 17, cents: 1.5, reason: 'bored', items: [{ sku: 'a' }, { sku: null }] };
     expect(await messageFor(refund, value)).toBe(
       [
@@ -53,13 +53,13 @@ describe('checkArguments', () => {
     );
   });
 
-  it('says what is missing', async () => {
+  it('names missing arguments', async () => {
     expect(await messageFor(refund, { order: 'A17' })).toContain(
       '- cents: missing, expected number',
     );
   });
 
-  it('names the arguments that exist when one does not, nearest first', async () => {
+  it('lists the existing arguments, nearest first, if one does not exist', async () => {
     expect(await messageFor(refund, { order: 'A17', cents: 5, reasons: 'late' })).toContain(
       '- there is no argument "reasons"; the arguments are reason, cents, items, order',
     );
@@ -72,7 +72,7 @@ describe('checkArguments', () => {
     );
   });
 
-  it('says what each alternative of a union wants', async () => {
+  it('describes each alternative of a union', async () => {
     const input = z.object({
       to: z.union([z.object({ mail: z.string() }), z.object({ phone: z.string() })]),
     });
@@ -85,7 +85,7 @@ describe('checkArguments', () => {
     expect(await messageFor(tagged, { on: { kind: 'week' } })).toContain('on.kind');
   });
 
-  it('stays short whatever came', async () => {
+  it('stays short whatever it received', async () => {
     const long = await messageFor(refund, { order: ['x'.repeat(1e6)], cents: 1 });
     expect(Buffer.byteLength(long)).toBeLessThan(300);
     const many = Object.fromEntries(
@@ -132,12 +132,12 @@ describe('checkArguments', () => {
 describe('describeCall', () => {
   const input = z.object({ cents: z.number() });
 
-  it('is what the tool says of a call', async () => {
+  it('returns the description by the tool', async () => {
     const tool = toolWith(input, (value) => `refund ${JSON.stringify(value)}`);
     expect(await describeCall(tool, { cents: 4 })).toBe('refund {"cents":4}');
   });
 
-  it('is absent where the tool says nothing, or fails to', async () => {
+  it('returns undefined if the tool has no description or fails', async () => {
     expect(await describeCall(toolWith(input), { cents: 4 })).toBeUndefined();
     const failing = toolWith(input, () => {
       throw new Error('no');

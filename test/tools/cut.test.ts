@@ -28,7 +28,7 @@ describe('headBytes and tailBytes', () => {
 });
 
 describe('fitText', () => {
-  it('keeps text of the permitted size as it is', async () => {
+  it('returns text of the permitted size unchanged', async () => {
     const store = fileBlobStore(await temporaryFolder());
     const text = 'é'.repeat(32 * 1024);
     expect(await fitText(text, store)).toEqual({ text });
@@ -48,14 +48,14 @@ describe('fitText', () => {
     );
   });
 
-  it('keeps within a smaller size that is asked for', async () => {
+  it('respects a smaller size', async () => {
     const store = fileBlobStore(await temporaryFolder());
     const { text, blob } = await fitText('x'.repeat(10_000), store, { maxBytes: 1_000 });
     expect(blob?.bytes).toBe(10_000);
     expect(text.replace(/\n\[.*\]\n/, '')).toHaveLength(1_000);
   });
 
-  it('rejects when the text cannot be stored: it must not be reported as there', async () => {
+  it('rejects if the text cannot be stored, so that it is not reported', async () => {
     const failing: BlobStore = {
       put: () => Promise.reject(new Error('disk full')),
       get: () => Promise.reject(new Error('nothing here')),
@@ -65,7 +65,7 @@ describe('fitText', () => {
 });
 
 describe('cutText', () => {
-  it('never parts a character and omits exactly what it says', () => {
+  it('never splits a character and omits exactly what it says', () => {
     fc.assert(
       fc.property(unicode, fc.integer({ min: 8, max: 60 }), (text, keepBytes) => {
         const bytes = Buffer.byteLength(text);
@@ -118,14 +118,14 @@ describe('read_result', () => {
     );
   });
 
-  it('tells the model about a reference that is none, at once', async () => {
+  it('reports an invalid reference to the model at once', async () => {
     const tool = readResultTool(fileBlobStore(await temporaryFolder()));
     const error = await callFailure(tool, { ref: '../../etc/passwd' });
     expect(error.name).toBe('ToolError');
     expect(error.message).toContain('"../../etc/passwd" is not a blob reference');
   });
 
-  it('leaves a text that is missing to another attempt', async () => {
+  it('retries for a missing text', async () => {
     const tool = readResultTool(fileBlobStore(await temporaryFolder()));
     const error = await callFailure(tool, { ref: 'a'.repeat(64) });
     expect(error.name).toBe('BlobError');

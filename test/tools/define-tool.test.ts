@@ -215,7 +215,7 @@ describe('the JSON schema of the arguments', () => {
     expect(() => schemaOf(input)).toThrow('"a" (bigint), "b" (date)');
   });
 
-  it('is what the model writes: before transforms, with defaults left optional', () => {
+  it('describes what the model writes: before transforms, with optional defaults', () => {
     const input = z.object({ n: z.string().transform(Number), d: z.number().default(3) });
     expect(schemaOf(input)).toEqual({
       additionalProperties: false,
@@ -225,7 +225,7 @@ describe('the JSON schema of the arguments', () => {
     });
   });
 
-  it('sorts keywords and keeps the order of the properties, also of one called "properties"', () => {
+  it('sorts keywords and keeps the order of properties, even of one named "properties"', () => {
     const input = z.object({
       z: z.string().min(1).describe('last'),
       properties: z.object({ y: z.string(), b: z.string() }),

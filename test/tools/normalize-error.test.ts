@@ -46,7 +46,7 @@ describe('normalizeError', () => {
     expect(normalizeError(thrown)).toEqual({ type, message });
   });
 
-  it('survives errors that lie about themselves', () => {
+  it('survives errors with hostile properties', () => {
     const odd = Object.assign(new Error('x'), { name: 5, message: { deep: 1n } });
     expect(normalizeError(odd)).toEqual({ type: 'Error', message: '{"deep":"1"}' });
     const trap = new Proxy(new Error('x'), {
@@ -70,7 +70,7 @@ describe('normalizeError', () => {
     ).toHaveLength(100);
   });
 
-  it('redacts a secret before it cuts, so that no half of one is left', () => {
+  it('redacts a secret before it cuts, so that no part of one is left', () => {
     vi.stubEnv('SHOP_TOKEN', 'abcdefgh-12345678');
     learnSecrets({ env: process.env });
     const thrown = new Error(`${'x'.repeat(4_050)}abcdefgh-12345678${'y'.repeat(100)}`);

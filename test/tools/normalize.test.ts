@@ -93,7 +93,7 @@ describe('normalizeResult', () => {
     expect(await normalizeResult(value)).toBe(expected);
   });
 
-  it('names a getter that throws and goes on', async () => {
+  it('names a getter that throws and continues', async () => {
     const value = {
       a: 1,
       get b(): string {
@@ -104,7 +104,7 @@ describe('normalizeResult', () => {
     expect(await normalizeResult(value)).toBe('{"a":1,"b":"[getter threw: closed]","c":3}');
   });
 
-  it('names what cannot be read at all', async () => {
+  it('names objects that cannot be read at all', async () => {
     const hostile = new Proxy(
       {},
       {
@@ -125,7 +125,7 @@ describe('normalizeResult', () => {
     expect(await normalizeResult([toJson])).toBe('["[unreadable: no]"]');
   });
 
-  it('shows an object that stands in two places twice', async () => {
+  it('shows an object in two places twice', async () => {
     const shared = { a: 1 };
     expect(await normalizeResult([shared, shared])).toBe('[{"a":1},{"a":1}]');
   });
@@ -150,7 +150,7 @@ describe('normalizeResult', () => {
     );
   });
 
-  it('cuts a text that stands in a thousand places once there is too much of it', async () => {
+  it('cuts a text that appears a thousand times once there is too much of it', async () => {
     const text = 'x'.repeat(1024 * 1024);
     const result = await normalizeResult(Array.from({ length: 1_000 }, () => text));
     expect(result.length).toBeLessThan(66 * 1024 * 1024);
@@ -162,7 +162,7 @@ describe('normalizeResult', () => {
     expect((await normalizeResult(text)) === text).toBe(true);
   });
 
-  it('keeps JSON as it is, whatever it holds', async () => {
+  it('keeps JSON unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         fc.pre(typeof value !== 'string' && !/\\u[dD]/.test(JSON.stringify(value)));
@@ -190,7 +190,7 @@ describe('normalizeResult', () => {
     );
   });
 
-  it('redacts secrets, also where JSON escapes them', async () => {
+  it('redacts secrets, even if JSON escapes them', async () => {
     vi.stubEnv('SHOP_API_KEY', 'sk-"quoted"-1234');
     learnSecrets({ env: process.env });
     expect(await normalizeResult('key sk-"quoted"-1234.')).toBe('key [redacted SHOP_API_KEY].');
@@ -213,7 +213,7 @@ async function* ones(): AsyncGenerator<number> {
 }
 
 describe('normalizeResult of streams', () => {
-  it('joins the text of a stream, also where chunks part a character', async () => {
+  it('joins the text of a stream, even if chunks split a character', async () => {
     const bytes = Buffer.from('grüße');
     const stream = Readable.from([bytes.subarray(0, 3), bytes.subarray(3)]);
     expect(await normalizeResult(stream)).toBe('grüße');
@@ -226,12 +226,12 @@ describe('normalizeResult of streams', () => {
     expect(await normalizeResult(Readable.from([]))).toBe('');
   });
 
-  it('notes bytes that are no text', async () => {
+  it('notes bytes that are not text', async () => {
     const stream = Readable.from([Buffer.from([0xff, 0xd8]), Buffer.from([0])]);
     expect(await normalizeResult(stream)).toBe('{"type":"binary","bytes":3,"base64Head":"/9gA"}');
   });
 
-  it('keeps what came before a stream failed', async () => {
+  it('keeps the content before a stream failed', async () => {
     expect(await normalizeResult(yielding('half ', new Error('disk on fire')))).toBe(
       'half \n[the stream failed here: disk on fire]',
     );

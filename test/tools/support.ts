@@ -7,7 +7,7 @@ import { toolContext } from '../../src/testing.js';
 import { normalizeResult } from '../../src/tools/result/normalize.js';
 import type { Tool, ToolContext } from '../../src/tools/tool.js';
 
-/** A folder that is gone when the test is over. */
+/** Makes a folder that is removed after the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'perdure-tools-')));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -23,7 +23,7 @@ export async function callTool(
   return normalizeResult(await tool.execute(input, { ...toolContext(), ...context }));
 }
 
-/** The message with which a call fails; throws when it does not. */
+/** Returns the error with which a call fails; throws if it succeeds. */
 export async function callFailure(
   tool: Tool,
   input: Json,
@@ -38,7 +38,7 @@ export async function callFailure(
   }
 }
 
-/** The tool of that name; throws when there is none. */
+/** Returns the tool of that name; throws if there is none. */
 export function toolNamed(tools: readonly Tool[], name: string): Tool {
   const tool = tools.find((candidate) => candidate.name === name);
   if (!tool) throw new Error(`no tool ${name}`);

@@ -36,7 +36,7 @@ describe('wait', () => {
     expect(hashWith(plain)).not.toBe(hashWith(tool));
   });
 
-  test('leaves the definition of every other tool as it was', () => {
+  test('does not change the definition of any other tool', () => {
     const other = defineTool({
       name: 'wait',
       description: 'An own tool.',
@@ -45,7 +45,7 @@ describe('wait', () => {
       execute: () => 'done',
     });
     expect(Object.keys(toToolDefinition(other))).not.toContain('kind');
-    // The hashes of running runs' definitions go over this text.
+    // The hashes of pinned definitions cover this text.
     expect(canonicalJson(asJson(toToolDefinition(other)))).toBe(
       '{"attempts":3,"description":"An own tool.","effect":"read","heartbeatMs":10000,' +
         '"name":"wait","parameters":{"additionalProperties":false,"properties":{},"type":"object"},' +
@@ -60,7 +60,7 @@ describe('wait', () => {
     ).toThrow('"kind" is not an option');
   });
 
-  test('takes a duration or a moment', async () => {
+  test('accepts a duration or a moment', async () => {
     for (const value of [
       { seconds: 60 },
       { seconds: 0.5, reason: 'the build' },
@@ -70,7 +70,7 @@ describe('wait', () => {
     }
   });
 
-  test('tells the model what is wrong with its arguments', async () => {
+  test('reports invalid arguments to the model', async () => {
     expect(await problemOf({})).toContain('- give exactly one of `seconds`');
     expect(await problemOf({ seconds: 1, until: '2027-03-28T09:00:00Z' })).toContain('exactly one');
     expect(await problemOf({ seconds: 0 })).toContain('must be a positive number');

@@ -14,7 +14,7 @@ function inputFor(name: string, requested: string): { readonly [key: string]: st
   return name === 'write_file' ? { path: requested, content: 'overwritten' } : { path: requested };
 }
 
-/** All four tools, with the same path. */
+/** Calls all four tools with the same path. */
 async function failures(place: Yard, requested: string): Promise<Error[]> {
   const names = [...READERS, 'write_file'];
   return Promise.all(names.map((name) => place.failure(name, inputFor(name, requested))));
@@ -46,7 +46,7 @@ describe('the file tools', () => {
     }
   });
 
-  it('accept an absolute path inside the root, also through the name it was configured with', async () => {
+  it('accept an absolute path inside the root, also below the configured name of the root', async () => {
     const place = await yard();
     await place.put({ 'src/a.txt': 'inside\n' });
     const requested = path.join(place.root, 'src/a.txt');
@@ -60,18 +60,23 @@ describe('the file tools', () => {
     expect(await callTool(reader, { path: 'src/a.txt' })).toContain('inside');
   });
 
-  it('accept a way through ".." that stays inside', async () => {
+  it('accept a path through ".." that stays inside', async () => {
     const place = await yard();
     await place.put({ 'a/x.txt': 'inside\n', 'b/y.txt': '' });
     expect(await place.call('read_file', { path: 'b/../a/./x.txt' })).toContain('a/x.txt: 7 bytes');
     expect(await place.call('read_file', { path: './a//x.txt' })).toContain('inside');
   });
 
-  it('refuse symbolic links that lead out, and do not tell what is there', async () => {
+  it('refuse symbolic links that lead out, and do not reveal what is there', async () => {
     const place = await yard();
-    await symlink(place.outside, path.join(place.root, 'door'));
+    await symlink(place.outside, path.join(place.root, 'link-out'));
     await symlink(path.join(place.outside, 'secret.txt'), path.join(place.root, 'link.txt'));
-    for (const requested of ['door', 'door/secret.txt', 'door/missing.txt', 'link.txt']) {
+    for (const requested of [
+      'link-out',
+      'link-out/secret.txt',
+      'link-out/missing.txt',
+      'link.txt',
+    ]) {
       for (const name of READERS) {
         const error = await place.failure(name, inputFor(name, requested));
         expect(error.message).toBe(
@@ -89,8 +94,8 @@ describe('the file tools', () => {
       'dangling.txt': path.join(place.outside, 'new.txt'),
       'inside.txt': path.join(place.root, 'real.txt'),
       'relative.txt': '../outside/new2.txt',
-      door: place.outside,
-      'missing-door': path.join(place.outside, 'not-there'),
+      'link-out': place.outside,
+      'missing-link': path.join(place.outside, 'not-there'),
       loop: 'loop',
     };
     for (const [name, target] of Object.entries(links)) {
@@ -98,8 +103,8 @@ describe('the file tools', () => {
     }
     const attempts = [
       ...Object.keys(links),
-      'door/new.txt',
-      'missing-door/new.txt',
+      'link-out/new.txt',
+      'missing-link/new.txt',
       'loop/new.txt',
     ];
     for (const requested of attempts) {
@@ -127,14 +132,14 @@ describe('the file tools', () => {
   it('never walk through a symbolic link', async () => {
     const place = await yard();
     await place.put({ 'sub/a.txt': 'no match' });
-    await symlink(place.outside, path.join(place.root, 'sub/door'));
+    await symlink(place.outside, path.join(place.root, 'sub/link-out'));
     await symlink('..', path.join(place.root, 'sub/up'));
     const listed = await place.call('list_files', { depth: 64 });
     expect(listed.split('\n')).toEqual([
       '.: 1 folder, 1 file, 2 symbolic links (all levels)',
       'sub/',
       'sub/a.txt (8 bytes)',
-      'sub/door (symbolic link)',
+      'sub/link-out (symbolic link)',
       'sub/up (symbolic link)',
     ]);
     const searched = await place.call('search_text', { query: 'secret' });
@@ -157,7 +162,7 @@ describe('the file tools', () => {
     }
   });
 
-  it('leave FIFOs, sockets and devices alone instead of waiting for them', async () => {
+  it('refuse FIFOs, sockets, and devices instead of waiting for them', async () => {
     const place = await yard();
     await makeFifo(path.join(place.root, 'pipe'));
     const server = createServer().listen(path.join(place.root, 'socket'));
@@ -181,7 +186,7 @@ describe('the file tools', () => {
     await expect(callTool(devices, { path: 'zero' })).rejects.toThrow('"zero" is a device');
   });
 
-  it('say what is missing by the path that was requested for, never by one of this machine', async () => {
+  it('name a missing file by the requested path, never by one of this machine', async () => {
     const place = await yard();
     await place.put({ 'src/index.ts': '', 'src/inside.ts': '', 'README.md': '' });
     const error = await place.failure('read_file', { path: 'src/indx.ts' });
@@ -199,7 +204,7 @@ describe('the file tools', () => {
     for (const { message } of [error, throughFile]) expect(message).not.toContain(place.root);
   });
 
-  it('say that the root is gone, as an error that another attempt may mend', async () => {
+  it('report a missing root as an error that is retried', async () => {
     const place = await yard();
     await rename(place.root, `${place.root}-moved`);
     for (const error of await failures(place, 'x')) {

@@ -26,7 +26,7 @@ describe('list_files', () => {
     ]);
   });
 
-  it('lists deeper levels, with paths that the other tools take, and says what it left out', async () => {
+  it('lists deeper levels, with paths that the other tools take, and says what it omitted', async () => {
     const place = await yard();
     await place.put(project);
     expect((await place.call('list_files', { depth: 64 })).split('\n')).toEqual([
@@ -89,7 +89,7 @@ describe('list_files', () => {
     );
   });
 
-  it('keeps a name with a line break on its line', async () => {
+  it('keeps a name with a line break on one line', async () => {
     const place = await yard();
     await place.put({ 'evil\n[not entered: x]': '' });
     expect((await place.call('list_files', {})).split('\n')).toEqual([
@@ -98,19 +98,19 @@ describe('list_files', () => {
     ]);
   });
 
-  it('says that a file is no folder', async () => {
+  it('says that a file is not a folder', async () => {
     const place = await yard();
     await place.put(project);
     const error = await place.failure('list_files', { path: 'README.md' });
     expect(error.message).toBe('"README.md" is not a folder; use read_file');
   });
 
-  it('takes an empty path for the root', async () => {
+  it('treats an empty path as the root', async () => {
     const place = await yard();
     expect(await place.call('list_files', { path: '' })).toBe('.: 0 folders, 0 files (1 level)');
   });
 
-  it('stops when it is cancelled', async () => {
+  it('stops when it is canceled', async () => {
     const place = await yard();
     const error = await place.failure('list_files', {}, { signal: AbortSignal.abort() });
     expect(error.name).toBe('AbortError');
@@ -147,7 +147,7 @@ describe('globMatcher', () => {
     expect(globMatcher(pattern)(path)).toBe(expected);
   });
 
-  it('answers at once where backtracking would take for ever', () => {
+  it('answers at once where backtracking would not end', () => {
     const pattern = `${'*a'.repeat(60)}*b`;
     expect(globMatcher(pattern)('a'.repeat(250))).toBe(false);
     const folders = `${'**/a/'.repeat(30)}b`;

@@ -5,10 +5,10 @@ import { fileTools } from '../../../src/tools/files/file-tools.js';
 import { plainName } from '../../../src/tools/files/name-guard.js';
 import { yard, type Yard } from './support.js';
 
-const write = async (place: Yard, asked: string): Promise<string> =>
-  (await place.failure('write_file', { path: asked, content: 'x' })).message;
+const write = async (place: Yard, requested: string): Promise<string> =>
+  (await place.failure('write_file', { path: requested, content: 'x' })).message;
 
-/** Names by which a model could have its text executed, obeyed, or loaded. */
+/** Names of files that would be executed, obeyed, or loaded. */
 const EXECUTED = `
   perdure.config.ts perdure.config.js perdure.config.mjs PERDURE.CONFIG.TS sub/perdure.config.ts
   package.json Package.JSON package-lock.json yarn.lock pnpm-lock.yaml pnpm-workspace.yaml bun.lockb
@@ -34,10 +34,10 @@ const EXECUTED = `
   .trim()
   .split(/\s+/);
 
-describe('write_file leaves alone what programs execute', () => {
-  it.each(EXECUTED)('%s', async (asked) => {
+describe('write_file refuses names that programs execute', () => {
+  it.each(EXECUTED)('%s', async (requested) => {
     const place = await yard();
-    expect(await write(place, asked)).toContain('is not written: ');
+    expect(await write(place, requested)).toContain('is not written: ');
     expect(await readdir(place.root)).toEqual([]);
   });
 
@@ -61,9 +61,9 @@ describe('write_file leaves alone what programs execute', () => {
     ' package.json',
     '\u200b',
     'package.json\u202e',
-  ])('%j, which a file system or a person may take for such a name', async (asked) => {
+  ])('%j, which a file system or a person may confuse with such a name', async (requested) => {
     const place = await yard();
-    expect(await write(place, asked)).toContain('is not written: ');
+    expect(await write(place, requested)).toContain('is not written: ');
     expect(await readdir(place.root)).toEqual([]);
   });
 
@@ -77,7 +77,7 @@ describe('write_file leaves alone what programs execute', () => {
     expect(await readFile(path.join(place.root, 'tool'), 'utf8')).toBe('#!/bin/sh\n');
   });
 
-  it('and says what to do instead, to the model and to a person', async () => {
+  it('and names the alternatives for the model and for a person', async () => {
     expect(await write(await yard(), 'package.json')).toBe(
       '"package.json" is not written: tools execute or obey files of this name. Choose another ' +
         'name, or ask a person, who can allow it (allowWrite of fileTools, --allow-write)',
@@ -92,22 +92,22 @@ describe('write_file leaves alone what programs execute', () => {
     }
   });
 
-  it('unless a person allows it: a name alone, or a way', async () => {
+  it('unless the options allow a name or a path', async () => {
     const place = await yard({
       allowWrite: ['package.json', '*.sh', 'src/**', '*.ts', '.github/workflows/ci.yml'],
     });
     const allowed = ['package.json', 'sub/package.json', 'x.sh', 'src/a/b.ts'];
-    for (const asked of [...allowed, '.github/workflows/ci.yml']) {
-      expect(await place.call('write_file', { path: asked, content: 'x' })).toContain('wrote ');
+    for (const requested of [...allowed, '.github/workflows/ci.yml']) {
+      expect(await place.call('write_file', { path: requested, content: 'x' })).toContain('wrote ');
     }
     const refused = ['.husky/x.sh', 'src/.env', 'src/.git/config', '.github/workflows/other.yml'];
     const others = ['package-lock.json', 'src/node_modules/x.ts', 'src/perdure.config.ts'];
-    for (const asked of [...refused, ...others]) {
-      expect(await write(place, asked)).toContain('is not written: ');
+    for (const requested of [...refused, ...others]) {
+      expect(await write(place, requested)).toContain('is not written: ');
     }
   });
 
-  it('and is not there at all unless it is asked for', () => {
+  it('and does not exist unless the options add it', () => {
     expect(fileTools({ root: '.' }).map(({ name }) => name)).not.toContain('write_file');
   });
 });
@@ -146,13 +146,13 @@ describe('secrets', () => {
     await place.put({ '.env': 'token=hunter2\n' });
     await symlink('.env', path.join(place.root, 'notes.md'));
     await symlink('.', path.join(place.root, 'here'));
-    for (const asked of ['notes.md', 'here/.env', './/.env', path.join(place.root, '.env')]) {
-      const { message } = await place.failure('read_file', { path: asked });
+    for (const requested of ['notes.md', 'here/.env', './/.env', path.join(place.root, '.env')]) {
+      const { message } = await place.failure('read_file', { path: requested });
       expect(message).toContain('is not read');
     }
   });
 
-  it('are read when a person allows it, what is denied never', async () => {
+  it('are read if the options allow it, but denied paths never are', async () => {
     const options = { allowRead: ['.env.example', '*.pem'], deny: ['./State'] };
     const place = await yard({ ...options, allowWrite: ['**'] });
     const files = { '.env.example': 'a=b', 'x.pem': 'pem', '.env': 'c', 'state/db.md': 'rows' };
@@ -160,8 +160,10 @@ describe('secrets', () => {
     expect(await place.call('read_file', { path: '.env.example' })).toContain('a=b');
     expect(await place.call('read_file', { path: 'x.pem' })).toContain('pem');
     expect(await place.call('read_file', { path: 'sub/state/x.md' })).toContain('other');
-    for (const asked of ['.env', 'state/db.md']) {
-      expect((await place.failure('read_file', { path: asked })).message).toContain('is not read');
+    for (const requested of ['.env', 'state/db.md']) {
+      expect((await place.failure('read_file', { path: requested })).message).toContain(
+        'is not read',
+      );
     }
     expect(await write(place, 'state/new.md')).toContain('is not written');
   });
@@ -179,7 +181,7 @@ describe('secrets', () => {
     expect(await place.call('search_text', { query: 'hunter2' })).toContain('0 matches');
   });
 
-  it('do not hide code and documents that speak of them', async () => {
+  it('do not hide code and documents about them', async () => {
     const place = await yard();
     for (const name of ['src/secrets.ts', 'docs/credentials.md', 'id_rsa.pub', 'environment.md']) {
       await place.put({ [name]: 'public\n' });
@@ -188,7 +190,7 @@ describe('secrets', () => {
   });
 });
 
-test('a plain name stays itself', () => {
+test('a plain name stays unchanged', () => {
   for (const name of ['readme.md', 'a b.txt', 'übung.txt', '.env', '日本.md']) {
     expect(plainName(name)).toBe(name);
   }

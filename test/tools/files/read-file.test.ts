@@ -26,7 +26,7 @@ describe('read_file', () => {
     );
   });
 
-  it('shows a part, and says where it goes on', async () => {
+  it('shows a part, and says where to continue', async () => {
     const place = await yard();
     await place.put({ 'a.txt': 'one\ntwo\nthree\nfour' });
     expect(await place.call('read_file', { path: 'a.txt', offset: 2, limit: 2 })).toBe(
@@ -37,7 +37,7 @@ describe('read_file', () => {
     );
   });
 
-  it('says how many lines there are when the offset is behind them', async () => {
+  it('says how many lines there are if the offset is beyond them', async () => {
     const place = await yard();
     await place.put({ 'a.txt': 'one\ntwo\n' });
     const error = await place.failure('read_file', { path: 'a.txt', offset: 3 });
@@ -47,7 +47,7 @@ describe('read_file', () => {
     );
   });
 
-  it('gives a long file in pages that together are the file', async () => {
+  it('returns a long file in pages that together are the file', async () => {
     const place = await yard();
     const text = Array.from({ length: 6_000 }, (_, index) => `line ${index} of ü\n`).join('');
     await place.put({ 'long.txt': text });
@@ -116,14 +116,14 @@ describe('read_file', () => {
     expect(await place.call('read_file', { path: 'a.txt' })).toContain('x€');
   });
 
-  it('says that a folder is none', async () => {
+  it('says that a folder is not a file', async () => {
     const place = await yard();
     await place.put({ 'src/a.ts': '' });
     const error = await place.failure('read_file', { path: 'src' });
     expect(error.message).toBe('"src" is a folder; name a file in it');
   });
 
-  it('stops when it is cancelled', async () => {
+  it('stops when it is canceled', async () => {
     const place = await yard();
     await place.put({ 'a.txt': 'x' });
     const error = await place.failure(
@@ -136,7 +136,7 @@ describe('read_file', () => {
 });
 
 describe('lineWindow', () => {
-  it('takes the same lines however the bytes are parted', () => {
+  it('takes the same lines however the bytes are split', () => {
     const text = fc.array(fc.constantFrom('a', 'bb', '\n', 'é'), { maxLength: 60 });
     const sizes = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1 });
     fc.assert(
@@ -154,19 +154,19 @@ describe('lineWindow', () => {
             at += size;
           }
           const lines = bytes.toString().match(/[^\n]*\n|[^\n]+$/g) ?? [];
-          const wanted = lines.slice(from - 1, from - 1 + maxLines);
+          const expected = lines.slice(from - 1, from - 1 + maxLines);
           expect(window.result()).toMatchObject({
-            lines: wanted.length,
+            lines: expected.length,
             total: lines.length,
             omittedBytes: 0,
           });
-          expect(window.result().bytes.toString()).toBe(wanted.join(''));
+          expect(window.result().bytes.toString()).toBe(expected.join(''));
         },
       ),
     );
   });
 
-  it('never begins a line that does not fit the page', () => {
+  it('never starts a line that does not fit the page', () => {
     const window = lineWindow({ from: 1, maxLines: 10, maxBytes: 6, maxLineBytes: 100 });
     window.add(Buffer.from('aa\nbb\ncc\n'));
     expect(window.result().bytes.toString()).toBe('aa\nbb\n');

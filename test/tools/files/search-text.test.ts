@@ -27,7 +27,7 @@ describe('search_text', () => {
     expect(dots).toBe('1 match in 1 file (2 files searched)\nsrc/a.ts:2: // a.b');
   });
 
-  it('ignores case, and searches one file or one kind of files when asked to', async () => {
+  it('ignores case, and searches one file or one kind of files on request', async () => {
     const place = await yard();
     await place.put(project);
     const input = { query: 'AGENT', ignore_case: true };
@@ -39,7 +39,7 @@ describe('search_text', () => {
     );
   });
 
-  it('takes a regular expression when asked to', async () => {
+  it('uses a regular expression on request', async () => {
     const place = await yard();
     await place.put(project);
     const result = await place.call('search_text', { query: '^export (const|let)', regex: true });
@@ -51,7 +51,7 @@ describe('search_text', () => {
     expect(await place.call('search_text', folded)).toContain('1 match in 1 file');
   });
 
-  it('says what is wrong with a regular expression', async () => {
+  it('names the fault of a regular expression', async () => {
     const place = await yard();
     const error = await place.failure('search_text', { query: '(', regex: true });
     expect(error.name).toBe('ToolError');
@@ -60,7 +60,7 @@ describe('search_text', () => {
   });
 
   it.each(['(a+)+$', '(a|a)*$', '(.*a){25}$', '^(([a-z])+.)+[A-Z]([a-z])+$'])(
-    'ends a regular expression that would run for ever: %s',
+    'ends a regular expression that would run endlessly: %s',
     async (query) => {
       const place = await yard();
       await place.put({ 'a.txt': `${'a'.repeat(60)}!\n` });
@@ -105,7 +105,7 @@ describe('search_text', () => {
     expect(error.message).toContain('the search goes line by line');
   });
 
-  it('stops when it is cancelled', async () => {
+  it('stops when it is canceled', async () => {
     const place = await yard();
     await place.put(project);
     const cancel = { signal: AbortSignal.abort() };

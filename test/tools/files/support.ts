@@ -8,12 +8,12 @@ import type { FileToolsOptions } from '../../../src/tools/files/file-tools.js';
 import type { ToolContext } from '../../../src/tools/tool.js';
 import { callFailure, callTool, temporaryFolder, toolNamed } from '../support.js';
 
-/** A folder with the file tools of its `root` folder; beside it lies what must not be reached. */
+/** A folder with the file tools of its `root` folder; files beside `root` must stay unreachable. */
 export interface Yard {
   readonly root: string;
   readonly outside: string;
   call(name: string, input: Json, context?: Partial<ToolContext>): Promise<string>;
-  /** The error with which the call fails. */
+  /** Returns the error with which the call fails. */
   failure(name: string, input: Json, context?: Partial<ToolContext>): Promise<Error>;
   /** Writes files by their path from the root. */
   put(files: Readonly<Record<string, string | Buffer>>): Promise<void>;

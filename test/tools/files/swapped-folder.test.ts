@@ -11,7 +11,7 @@ import { yard, type Yard } from './support.js';
 const ROUNDS = 150;
 const SWAPPER = fileURLToPath(new URL('../../support/swap-folder.js', import.meta.url));
 
-/** A yard whose folder `sub` another process swaps for a link that leads out, over and over. */
+/** Makes a yard whose folder `sub` another process keeps replacing by a link that leads out. */
 async function swappedYard(): Promise<Yard> {
   const place = await yard();
   await place.put({ 'sub/secret.txt': 'the public one\n', 'sub/deep/secret.txt': 'public too\n' });
@@ -27,7 +27,7 @@ async function swappedYard(): Promise<Yard> {
   return place;
 }
 
-/** What the rounds gave, errors included; on a busy machine it takes more of them until one succeeds. */
+/** Returns the results of the rounds with errors; a busy machine needs more rounds until one succeeds. */
 async function rounds(
   act: (round: number) => Promise<string>,
   succeeded: (text: string) => boolean,
@@ -53,7 +53,7 @@ describe('a folder that is swapped for a link that leads out', () => {
     const shows = (text: string): boolean => text.includes('secret.txt');
     const seen = await rounds(() => place.call(tool, input), shows);
     expect(seen.filter((text) => /the secret|hidden/.test(text))).toEqual([]);
-    // Otherwise nothing would have been tried.
+    // Otherwise the test would prove nothing.
     expect(seen.some(shows)).toBe(true);
   });
 
@@ -71,8 +71,8 @@ describe('a folder that is swapped for a link that leads out', () => {
   });
 });
 
-describe('where a descriptor cannot be a path', () => {
-  it('a folder that was replaced before its file was opened is noticed', async () => {
+describe('on systems where a descriptor is not a path', () => {
+  it('a folder that was replaced before its file was opened is detected', async () => {
     const place = await yard();
     await place.put({ 'sub/secret.txt': 'the public one\n' });
     const reading = withFolders(

@@ -30,7 +30,7 @@ describe('write_file', () => {
     expect((await stat(path.join(place.root, 'run.sh'))).mode & 0o777).toBe(0o777);
   });
 
-  it('is keyed: writing again gives the same file and the same answer', async () => {
+  it('is idempotent: writing again gives the same file and the same answer', async () => {
     const place = await yard();
     expect(
       toToolDefinition(toolNamed(fileTools({ root: '.', write: true }), 'write_file')).effect,
@@ -42,7 +42,7 @@ describe('write_file', () => {
     expect(await readdir(place.root)).toEqual(['a.txt']);
   });
 
-  it('clears away what earlier attempts left behind, and nothing else', async () => {
+  it('removes what earlier attempts left behind, and nothing else', async () => {
     const place = await yard();
     const call = { id: 'call_1_1_0', attempt: 3 };
     const own = { idempotencyKey: 'key', call };
@@ -63,10 +63,10 @@ describe('write_file', () => {
 
   it.each(['.git/hooks/pre-commit', '.GIT/config', 'node_modules/x/index.js', 'sub/.perdure/x'])(
     'writes nothing to %s',
-    async (asked) => {
+    async (requested) => {
       const place = await yard();
       await place.put({ '.git/config': '' });
-      const error = await place.failure('write_file', { path: asked, content: 'x' });
+      const error = await place.failure('write_file', { path: requested, content: 'x' });
       expect(error.name).toBe('ToolError');
       expect(error.message).toContain('nothing is written into');
       expect((await readdir(place.root)).toSorted()).toEqual(['.git']);
@@ -78,10 +78,10 @@ describe('write_file', () => {
     ['src/', 'names a folder; name a file in it'],
     ['src', 'is a folder; name a file in it'],
     ['a.txt/b.txt', 'is not a folder, or a part of its path is a file'],
-  ])('does not take %j for a file', async (asked, expected) => {
+  ])('does not take %j for a file', async (requested, expected) => {
     const place = await yard();
     await place.put({ 'src/index.ts': '', 'a.txt': '' });
-    const error = await place.failure('write_file', { path: asked, content: 'x' });
+    const error = await place.failure('write_file', { path: requested, content: 'x' });
     expect(error.name).toBe('ToolError');
     expect(error.message).toContain(expected);
   });
@@ -93,7 +93,7 @@ describe('write_file', () => {
     expect(await readdir(place.root)).toEqual([]);
   });
 
-  it('writes nothing once it is cancelled', async () => {
+  it('writes nothing once it is canceled', async () => {
     const place = await yard();
     await place.put({ 'a.txt': 'before' });
     const input = { path: 'a.txt', content: 'after' };
