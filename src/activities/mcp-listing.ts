@@ -8,7 +8,7 @@ import type {
   ToolDefinition,
 } from '../core/definition/definition.js';
 import type { McpServer } from '../mcp/mcp-server.js';
-import { WorkerFaultError } from '../mcp/handed.js';
+import { WorkerFaultError } from '../mcp/server-environment.js';
 import { serverTools } from '../mcp/server-tools.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import type { ActivityDependencies } from './dependencies.js';

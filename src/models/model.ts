@@ -8,20 +8,20 @@ import type { ModelSettings, ToolChoice } from '../core/definition/definition.js
 import type { JsonObject } from '../core/json.js';
 import type { RequestParameter } from './parameters.js';
 
-/** A tool as a model is told of it. */
+/** A tool as a model sees it. */
 export interface ModelTool {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonObject;
 }
 
-/** The form that the text of a reply shall have. */
+/** The required form of a reply's text. */
 export interface ResponseSchema {
   readonly name: string;
   readonly schema: JsonObject;
   /**
-   * What tells a model of the schema in words. It is added to the instructions where the schema itself
-   * cannot be sent, also within the very call in which the server refuses it.
+   * Describes the schema in words. It is added to the instructions if the schema itself cannot be sent,
+   * also during the call in which the server refuses it.
    */
   readonly instruction?: string;
 }
@@ -35,13 +35,13 @@ export interface ModelRequest {
   readonly toolChoice: ToolChoice;
   readonly settings: ModelSettings;
   readonly responseFormat?: ResponseSchema;
-  /** Asks for the logarithmic probabilities of the reply's tokens, with so many alternatives (at most 20). */
+  /** Asks for the logprobs of the reply's tokens, with `top` alternatives each (at most 20). */
   readonly logprobs?: { readonly top: number };
-  /** What this model's server has refused before, by `dropped`: left out from the start. */
+  /** The parameters that this model's server refused in earlier calls (`dropped`); they are not sent. */
   readonly without?: readonly RequestParameter[];
   /**
-   * Resolves to the text of a blob; needed only where a message has something by reference: an
-   * attachment (as base64), or a provider's items (as JSON).
+   * Resolves to the text of a blob. Only needed if a message refers to one: an attachment (base64), or
+   * a provider's items (JSON).
    */
   readonly files?: (blob: BlobRef) => Promise<string>;
 }
@@ -50,49 +50,49 @@ export interface ModelRequest {
 export type FinishReason = 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
 
 /**
- * Tokens as the provider counts them. `cachedTokens` are a part of `inputTokens`, `reasoningTokens`
- * of `outputTokens`: neither is to be added once more.
+ * Tokens as the provider counts them. `cachedTokens` are part of `inputTokens`, and `reasoningTokens`
+ * part of `outputTokens`.
  */
 export interface ModelUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
-  /** Absent when the provider did not say. */
+  /** Absent if the provider did not report it. */
   readonly reasoningTokens?: number;
 }
 
-/** A token and the natural logarithm of its probability, from 0 downward. */
+/** A token and the natural logarithm of its probability, at most 0. */
 export interface TokenAlternative {
   readonly token: string;
   readonly logprob: number;
 }
 
-/** A token of a reply with what could have stood in its place, itself mostly among them. */
+/** A token of a reply with the likely tokens at its place, mostly including itself. */
 export interface TokenLogprob extends TokenAlternative {
   readonly top: readonly TokenAlternative[];
 }
 
-/** A call as a model asked for it. */
+/** A call that a model asks for. */
 export interface ReplyCall {
   readonly name: string;
   readonly arguments: string;
-  /** What the provider wants a person to look at first: until one has, it is not executed. */
+  /** The provider's safety checks: the call is not executed until a person has acknowledged them. */
   readonly safety?: readonly SafetyCheck[];
 }
 
 export interface ModelReply {
   readonly text: string;
-  /** In the order asked; `arguments` is the text as the provider sent it, which may be no JSON. */
+  /** In the model's order; `arguments` is the text as the provider sent it, which may not be JSON. */
   readonly calls: readonly ReplyCall[];
   readonly finish: FinishReason;
-  /** Absent when the provider did not say. */
+  /** Absent if the provider did not report it. */
   readonly usage?: ModelUsage;
   readonly requestId?: string;
-  /** Of the first 256 tokens at most. Absent when not asked for, or when the server does not tell them. */
+  /** For at most the first 256 tokens. Absent if not asked for, or if the server does not send them. */
   readonly logprobs?: readonly TokenLogprob[];
-  /** What the provider wants back with this reply; the message that it becomes will have it. */
+  /** The items that go back to the provider with this reply; they are stored with the message. */
   readonly provider?: Required<Pick<ProviderItems, 'from' | 'items'>>;
-  /** What the server refused in this call, so that it was made once more without; none of `without`. */
+  /** The parameters that the server refused in this call, which was then repeated without them. */
   readonly dropped?: readonly RequestParameter[];
 }
 
@@ -122,8 +122,8 @@ export interface ModelContext {
   /** Aborts the request, e.g. the HTTP connection, at cancellation or a deadline. */
   readonly signal: AbortSignal;
   /**
-   * Told the reply while it comes; an adapter that cannot stream tells it in one piece at the end. What
-   * it throws is ignored. What was told is void when the call rejects: only the reply counts.
+   * Receives the reply in progress; an adapter that cannot stream emits it whole at the end. Its errors
+   * are ignored. If the call rejects, its deltas are void: only the reply counts.
    */
   readonly onDelta?: (delta: ModelDelta) => void;
 }
@@ -131,8 +131,8 @@ export interface ModelContext {
 /**
  * A language model.
  *
- * Contract: resolves with a whole reply or rejects with a `ModelError`; never resolves with half a
- * reply; never retries by itself; stops soon after `context.signal` aborts.
+ * Contract: `call` resolves with a complete reply or rejects with a `ModelError`; it never resolves
+ * with a partial reply, never retries by itself, and stops soon after `context.signal` aborts.
  */
 export interface Model {
   call(request: ModelRequest, context: ModelContext): Promise<ModelReply>;

@@ -1,7 +1,7 @@
 /**
- * What of a request a server may refuse and a call can do without or put otherwise. The names are
- * those of the wire; behind a colon stands the value, where the parameter itself is welcome.
- * Histories keep these names: none may change its meaning.
+ * The parts of a request that a server may refuse and that a call can leave out or replace. The names
+ * are those of the wire. A value after a colon means that only this value is refused. Histories store
+ * these names, so none may change its meaning.
  */
 const FIXED = [
   'role:system',
@@ -23,15 +23,15 @@ const FIXED = [
   'provider_items',
 ] as const;
 
-/** One of the above, or a setting of the agent under its own name. */
+/** One of the fixed names, or a setting of the agent under its own name. */
 export type RequestParameter = (typeof FIXED)[number] | `settings.${string}`;
+
+/** Reads recorded names as parameters; names that this version does not know are left out. */
+export function toParameters(names: readonly string[]): readonly RequestParameter[] {
+  return names.filter(isParameter);
+}
 
 function isParameter(name: string): name is RequestParameter {
   const fixed: readonly string[] = FIXED;
   return fixed.includes(name) || name.startsWith('settings.');
-}
-
-/** What was recorded, as parameters; names that this version does not know are left out. */
-export function parametersOf(names: readonly string[]): readonly RequestParameter[] {
-  return names.filter(isParameter);
 }

@@ -2,18 +2,18 @@ import { canonicalJson, isObject } from '../core/json.js';
 import type { Json, JsonObject } from '../core/json.js';
 import {
   allowsNull,
-  alternativesOf,
+  listAlternativeNodes,
   isNode,
-  namedNodes,
-  nodesOf,
+  listNamedNodes,
+  listNodes,
   resolveNode,
-  textsOf,
+  listTexts,
   type Budget,
 } from './schema-node.js';
 
-/** Nodes of value and schema that are compared; behind them a value stays as it is. */
+/** Nodes of value and schema that are compared; beyond them a value stays unchanged. */
 const MOST_COMPARED = 100_000;
-/** Of them, those that tell whether one null may stand. */
+/** The share of them that may decide on a single null. */
 const MOST_FOR_NULL = 1_000;
 
 interface Walk {
@@ -22,38 +22,38 @@ interface Walk {
 }
 
 /**
- * The value without the nulls that stand for absent keys: in the strict form a model cannot leave a
- * key out, so it writes null where the schema has an optional key that is never null. All else stays,
- * and so does what is left of a value that takes too long to compare.
+ * Removes the nulls that stand for absent keys: in strict mode a model cannot leave a key out, so it
+ * writes null for an optional key that is never null. Everything else stays, and so does the rest of a
+ * value that takes too long to compare.
  */
-export function withoutAbsentNulls(value: Json, schema: JsonObject): Json {
-  return walk(value, schema, { root: schema, budget: { left: MOST_COMPARED } });
+export function removeAbsentNulls(value: Json, schema: JsonObject): Json {
+  return removeNulls(value, schema, { root: schema, budget: { left: MOST_COMPARED } });
 }
 
-function walk(value: Json, schema: JsonObject, on: Walk): Json {
-  const { root, budget } = on;
+function removeNulls(value: Json, schema: JsonObject, walk: Walk): Json {
+  const { root, budget } = walk;
   budget.left -= 1;
   if (budget.left < 0) return value;
-  const node = alternativeFor(value, resolveNode(schema, root), on);
+  const node = selectAlternative(value, resolveNode(schema, root), walk);
   if (Array.isArray(value)) {
-    const places = nodesOf(node['prefixItems']);
+    const places = listNodes(node['prefixItems']);
     return value.map((item: Json, index) => {
       const each = places[index] ?? node['items'];
-      return isNode(each) ? walk(item, each, on) : item;
+      return isNode(each) ? removeNulls(item, each, walk) : item;
     });
   }
   if (!isJsonObject(value)) return value;
-  const named = namedNodes(node['properties']);
+  const named = listNamedNodes(node['properties']);
   budget.left -= named.length;
   const properties = new Map(named);
-  const required = new Set(textsOf(node['required']));
+  const required = new Set(listTexts(node['required']));
   const others = node['additionalProperties'];
   const kept = Object.entries(value).flatMap(([key, item]): [string, Json | undefined][] => {
     const property = properties.get(key) ?? (isNode(others) ? others : undefined);
     if (property === undefined || item === undefined) return [[key, item]];
-    const absent = item === null && properties.has(key) && !required.has(key);
-    if (absent && !mayBeNull(property, on)) return [];
-    return [[key, walk(item, property, on)]];
+    const isOmissible = item === null && properties.has(key) && !required.has(key);
+    if (isOmissible && !mayBeNull(property, walk)) return [];
+    return [[key, removeNulls(item, property, walk)]];
   });
   return Object.fromEntries(kept);
 }
@@ -66,19 +66,19 @@ function mayBeNull(node: JsonObject, { root, budget }: Walk): boolean {
   return allowed;
 }
 
-/** The alternative of a union that a value was written for: by its kind, its constants, its keys. */
-function alternativeFor(value: Json, node: JsonObject, on: Walk, depth = 0): JsonObject {
-  const { root, budget } = on;
-  const all = alternativesOf(node);
+/** Selects the alternative of a union that a value was written for, by its type, constants, and keys. */
+function selectAlternative(value: Json, node: JsonObject, walk: Walk, depth = 0): JsonObject {
+  const { root, budget } = walk;
+  const all = listAlternativeNodes(node);
   budget.left -= all.length;
   if (budget.left < 0) return node;
   const alternatives = all
     .map((each) => resolveNode(each, root))
-    .filter((each) => fits(value, each, on));
+    .filter((each) => fits(value, each, walk));
   const [first] = alternatives;
   if (first === undefined || depth > 10) return node;
-  const best = alternatives.find((each) => hasTheKeysOf(value, each)) ?? first;
-  return alternativeFor(value, best, on, depth + 1);
+  const best = alternatives.find((each) => hasKeysOf(value, each)) ?? first;
+  return selectAlternative(value, best, walk, depth + 1);
 }
 
 function fits(value: Json, node: JsonObject, { root, budget }: Walk): boolean {
@@ -86,7 +86,7 @@ function fits(value: Json, node: JsonObject, { root, budget }: Walk): boolean {
   if (Array.isArray(value)) return type === 'array' || type === undefined;
   if (!isJsonObject(value)) return false;
   if (type !== 'object' && type !== undefined) return false;
-  const properties = namedNodes(node['properties']);
+  const properties = listNamedNodes(node['properties']);
   budget.left -= properties.length;
   return properties.every(([key, property]) => {
     const { const: constant, enum: values } = resolveNode(property, root);
@@ -97,11 +97,11 @@ function fits(value: Json, node: JsonObject, { root, budget }: Walk): boolean {
   });
 }
 
-function hasTheKeysOf(value: Json, node: JsonObject): boolean {
+function hasKeysOf(value: Json, node: JsonObject): boolean {
   if (!isJsonObject(value)) return true;
-  const names = new Set(namedNodes(node['properties']).map(([name]) => name));
+  const names = new Set(listNamedNodes(node['properties']).map(([name]) => name));
   return (
-    textsOf(node['required']).every((name) => Object.hasOwn(value, name)) &&
+    listTexts(node['required']).every((name) => Object.hasOwn(value, name)) &&
     Object.keys(value).every((key) => names.has(key))
   );
 }

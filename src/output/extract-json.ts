@@ -3,42 +3,42 @@ import { describeExpected, describeFault, scanJsonValue } from '../tools/argumen
 import { findHazard } from '../tools/arguments/json-hazard.js';
 import { headBytes } from '../tools/utf8.js';
 import { findFences, type Fence } from './fences.js';
-import { jsonCandidates, type JsonCandidate, type JsonCandidates } from './json-candidates.js';
+import { findJsonCandidates, type JsonCandidate, type JsonCandidates } from './json-candidates.js';
 
 const SAMPLE_BYTES = 60;
-const CURE = 'Send one complete JSON value and nothing else.';
+const FIX = 'Send one complete JSON value and nothing else.';
 
 export type ExtractedJson =
   | { readonly ok: true; readonly value: Json }
-  /** `problem` is for the model: what is wrong, where, and what would be right. */
+  /** `problem` tells the model what is wrong, where, and what would be right. */
   | { readonly ok: false; readonly problem: string };
 
 /**
- * The JSON in a model's answer: the whole answer, or what stands in a fence or between prose.
+ * Extracts the JSON of a model's answer: the whole answer, or a value in a fence or within prose.
  *
- * Of several the last one counts: an object in a fence before any other object, and objects before
- * arrays, which prose has too (`[1]`). When an attempt at JSON that broke off or is faulty comes
- * after it, nothing is taken: the answer would be an example or an earlier draft. Keys that
- * occur twice in an object or could reach a prototype, and more than 64 levels, are refused.
+ * The last of several values counts: first objects in fences, then other objects, then arrays, which
+ * occur in prose too (`[1]`). If broken JSON follows it, the answer is rejected, since the value would
+ * be an example or an earlier draft. Duplicate keys, keys that could reach a prototype, and more than
+ * 64 levels are rejected.
  *
- * Contract: never throws; takes time in proportion to the text.
+ * Contract: never throws, and takes time proportional to the text.
  */
 export function extractJson(text: string): ExtractedJson {
-  const whole = parsed(text.trim());
-  if (whole !== undefined) return checked(unwrapped(whole));
-  const candidates = jsonCandidates(text);
+  const whole = parse(text.trim());
+  if (whole !== undefined) return check(unwrap(whole));
+  const candidates = findJsonCandidates(text);
   const { attempts, other, pairs } = candidates;
   const chosen = choose(candidates, findFences(text));
   const broken =
     attempts.find(({ start }) => start > (chosen?.start ?? -1)) ?? (chosen ? undefined : other);
-  if (broken !== undefined) return notJson(text, broken);
-  if (chosen === undefined) return noJson(text);
-  // A bracket too many behind it: then it is a piece of something larger that is broken.
-  if (pairs.lastStray['}'] >= chosen.end) return piece(text, pairs.lastStray['}']);
+  if (broken !== undefined) return describeBroken(text, broken);
+  if (chosen === undefined) return describeMissing(text);
+  // With a stray bracket after it, the value is a part of something larger that is broken.
+  if (pairs.lastStray['}'] >= chosen.end) return describeStray(text, pairs.lastStray['}']);
   if (attempts[0] !== undefined && pairs.lastStray[']'] >= chosen.end)
-    return notJson(text, attempts[0]);
-  const value = parsed(text.slice(chosen.start, chosen.end));
-  return value === undefined ? notJson(text, chosen) : checked(value);
+    return describeBroken(text, attempts[0]);
+  const value = parse(text.slice(chosen.start, chosen.end));
+  return value === undefined ? describeBroken(text, chosen) : check(value);
 }
 
 interface Parsed {
@@ -46,7 +46,7 @@ interface Parsed {
   readonly json: string;
 }
 
-function parsed(json: string): Parsed | undefined {
+function parse(json: string): Parsed | undefined {
   try {
     const value: Json = JSON.parse(json);
     return { value, json };
@@ -55,19 +55,19 @@ function parsed(json: string): Parsed | undefined {
   }
 }
 
-/** Small models encode twice: the text of a JSON text is read as what it says. */
-function unwrapped(whole: Parsed): Parsed {
+/** Small models encode twice: a string that holds JSON is parsed again. */
+function unwrap(whole: Parsed): Parsed {
   if (typeof whole.value !== 'string' || !/^\s*[{[]/.test(whole.value)) return whole;
-  return parsed(whole.value) ?? whole;
+  return parse(whole.value) ?? whole;
 }
 
-function checked({ value, json }: Parsed): ExtractedJson {
+function check({ value, json }: Parsed): ExtractedJson {
   const hazard = findHazard(value);
-  if (hazard !== undefined) return refused(`In the JSON of the answer, ${hazard}.`);
-  const twice = findDuplicateKey(json);
-  if (twice === undefined) return { ok: true, value };
-  const key = headBytes(JSON.stringify(twice.key), SAMPLE_BYTES);
-  return refused(`In the JSON of the answer, the key ${key} occurs twice in one object.`);
+  if (hazard !== undefined) return reject(`In the JSON of the answer, ${hazard}.`);
+  const duplicate = findDuplicateKey(json);
+  if (duplicate === undefined) return { ok: true, value };
+  const key = headBytes(JSON.stringify(duplicate.key), SAMPLE_BYTES);
+  return reject(`In the JSON of the answer, the key ${key} occurs twice in one object.`);
 }
 
 function choose({ complete }: JsonCandidates, fences: readonly Fence[]): JsonCandidate | undefined {
@@ -91,31 +91,31 @@ function withinFences(
   });
 }
 
-function notJson(text: string, { start }: JsonCandidate): ExtractedJson {
+function describeBroken(text: string, { start }: JsonCandidate): ExtractedJson {
   const scanned = scanJsonValue(text, start);
   const fault = describeFault(text, scanned.at, { ending: 'it ends' });
-  return refused(`The answer is not JSON: ${fault}; expected ${describeExpected(scanned)}.`);
+  return reject(`The answer is not JSON: ${fault}; expected ${describeExpected(scanned)}.`);
 }
 
-function piece(text: string, stray: number): ExtractedJson {
+function describeStray(text: string, stray: number): ExtractedJson {
   const fault = describeFault(text, stray, { ending: 'it ends' });
-  return refused(
+  return reject(
     `The answer is not JSON: ${fault}: it closes nothing. Inside a text, quotes are written \\".`,
   );
 }
 
-function noJson(text: string): ExtractedJson {
+function describeMissing(text: string): ExtractedJson {
   const sample = text.trim();
-  if (sample === '') return refused('The answer is empty.');
+  if (sample === '') return reject('The answer is empty.');
   const head = JSON.stringify(headBytes(sample, SAMPLE_BYTES));
-  return refused(`There is no JSON in the answer, which begins with ${head}.`);
+  return reject(`There is no JSON in the answer, which begins with ${head}.`);
 }
 
-function refused(fault: string): ExtractedJson {
-  return { ok: false, problem: `${fault} ${CURE}` };
+function reject(fault: string): ExtractedJson {
+  return { ok: false, problem: `${fault} ${FIX}` };
 }
 
-/** A key that occurs twice in one object, and where the second time; the text is valid JSON. */
+/** Finds a key that occurs twice in one object, and its second offset. The text must be valid JSON. */
 function findDuplicateKey(json: string): { readonly key: string; readonly at: number } | undefined {
   const seen: Set<string>[] = [];
   const places = /["{}]/g;

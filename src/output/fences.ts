@@ -1,17 +1,17 @@
-/** A fenced block of a text: what stands between two lines of backticks or tildes. */
+/** A fenced block of a text: the lines between two lines of backticks or tildes. */
 export interface Fence {
-  /** The first word behind the opening marks; empty where there is none. */
+  /** The first word after the opening marks; empty if there is none. */
   readonly word: string;
-  /** Where the content begins and ends, in UTF-16 units. */
+  /** The offsets of the content in UTF-16 units. */
   readonly start: number;
   readonly end: number;
-  /** False: the closing line is missing, so the content reaches to the end of the text. */
+  /** False if the closing line is missing: the content then extends to the end of the text. */
   readonly closed: boolean;
-  /** The content as it stands, without the indentation that the opening line has. */
+  /** The content without the indentation of the opening line. */
   readonly content: string;
 }
 
-/** A line that opens or closes: at least three marks of one kind, then the info text. */
+/** A line that opens or closes a block: at least three marks of one kind, then the info text. */
 interface Mark {
   readonly kind: string;
   readonly length: number;
@@ -23,10 +23,10 @@ const MAX_INDENT = 100;
 const MARK = /^([ \t]*)(`{3,}|~{3,})(.*)$/s;
 
 /**
- * The outermost fenced blocks of a text, in order.
+ * Finds the outermost fenced blocks of a text, in order.
  *
- * A line of the same mark, at least as long and with nothing behind it, closes the block. A line of
- * the same mark with an info word opens a block inside, which its own closing line ends: models write
+ * A line of the same mark, at least as long and with nothing after it, closes the block. A line of the
+ * same mark with an info word opens a block inside, which its own closing line ends, since models write
  * Markdown in Markdown. Marks of the other kind, or shorter ones, are content. Takes linear time.
  */
 export function findFences(text: string): Fence[] {
@@ -45,10 +45,12 @@ export function findFences(text: string): Fence[] {
     if (mark.info === '') lengths.pop();
     else lengths.push(mark.length);
     if (lengths.length > 0) continue;
-    found.push(fence(text, opened, { end: Math.max(opened.start, lineBreakBefore(text, from)) }));
+    found.push(
+      createFence(text, opened, { end: Math.max(opened.start, lineBreakBefore(text, from)) }),
+    );
     opened = undefined;
   }
-  if (opened !== undefined) found.push(fence(text, opened, {}));
+  if (opened !== undefined) found.push(createFence(text, opened, {}));
   return found;
 }
 
@@ -79,7 +81,7 @@ function lineBreakBefore(text: string, from: number): number {
   return text[end - 1] === '\r' ? end - 1 : end;
 }
 
-function fence(
+function createFence(
   text: string,
   opened: { readonly mark: Mark; readonly start: number },
   {

@@ -3,43 +3,43 @@ import { isObject } from '../core/json.js';
 import type { Json, JsonObject } from '../core/json.js';
 import { orderedKeywords, writtenSchema } from '../tools/arguments/written-schema.js';
 
-/** What an answer has to be, as data. */
+/** The schema of an answer as data. */
 export interface OutputSchema {
-  /** JSON schema of an object: what the author wrote, optional keys left optional. */
+  /** The JSON schema of an object, with optional keys left optional. */
   readonly schema: JsonObject;
-  /** The author's schema is of no object, so the answer is written as `{"value": …}`. */
+  /** True if the author's schema is not of an object: the answer is then written as `{"value": …}`. */
   readonly wrapped: boolean;
 }
 
-/** Tells the model, and those who read a pinned schema, that the answer itself is in `value`. */
+/** The description of a wrapped schema, for the model and for `isWrapped`. */
 const WRAPPED = 'The answer is in "value".';
 
 const known = new WeakMap<z.ZodType, OutputSchema>();
 
 /**
- * The JSON schema of an answer: the side that the model writes, i.e. before transforms. Its root is
- * always an object, for no provider enforces anything else.
+ * Creates the JSON schema of an answer as the model writes it, before transforms. Its root is always an
+ * object, since no provider enforces anything else.
  *
- * Throws an error that names each path which JSON schema cannot express.
+ * Throws an `Error` that names each path that JSON schema cannot express.
  */
 export function outputSchema(type: z.ZodType): OutputSchema {
-  const before = known.get(type);
-  if (before !== undefined) return before;
-  const root = withRootInline(writtenSchema(type, 'output'));
-  const made =
+  const cached = known.get(type);
+  if (cached !== undefined) return cached;
+  const root = inlineRoot(writtenSchema(type, 'output'));
+  const created =
     root['type'] === 'object'
       ? { schema: root, wrapped: false }
       : { schema: wrap(type), wrapped: true };
-  known.set(type, made);
-  return made;
+  known.set(type, created);
+  return created;
 }
 
-/** Has `outputSchema` and parsing know a type by the schema that it was made of. */
-export function rememberSchema(type: z.ZodType, made: OutputSchema): void {
-  known.set(type, made);
+/** Registers the schema that a type was made from, for `outputSchema` and parsing. */
+export function registerSchema(type: z.ZodType, schema: OutputSchema): void {
+  known.set(type, schema);
 }
 
-/** Whether a schema of `outputSchema` is wrapped, for those who have only the data. */
+/** Returns true if a schema of `outputSchema` is wrapped. */
 export function isWrapped(schema: JsonObject): boolean {
   return schema['description'] === WRAPPED;
 }
@@ -49,8 +49,8 @@ function wrap(type: z.ZodType): JsonObject {
   return orderedKeywords({ ...schema, required: ['value'], description: WRAPPED });
 }
 
-/** A type with an id of its own is a reference; at the root, no provider takes one. */
-function withRootInline(schema: JsonObject): JsonObject {
+/** A type with an id of its own is a reference, which no provider accepts at the root. */
+function inlineRoot(schema: JsonObject): JsonObject {
   const { $ref, ...rest } = schema;
   const name = typeof $ref === 'string' ? /^#\/\$defs\/(.+)$/.exec($ref)?.[1] : undefined;
   const definitions = rest['$defs'];

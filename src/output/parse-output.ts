@@ -7,12 +7,12 @@ import { normalizeError } from '../tools/result/normalize-error.js';
 import { extractJson } from './extract-json.js';
 import { parseTags } from './parse-tags.js';
 import { parseWithZod } from './parse-zod.js';
-import { plainOutput } from './plain-output.js';
+import { toPlainOutput } from './plain-output.js';
 
-/** A user's parser: returns the output, or throws (best a `ParseError`) what the model shall mend. */
+/** A user's parser: returns the output, or throws, preferably a `ParseError`, what the model should fix. */
 export type ParseFunction = (text: string, options: { readonly context: Json }) => unknown;
 
-/** How an agent's answer becomes its output. */
+/** How an agent's answer is parsed. */
 export type AnswerParser =
   | { readonly type: 'zod'; readonly schema: z.ZodType }
   | { readonly type: 'tags'; readonly tags: TagSet }
@@ -26,25 +26,25 @@ export interface ParseOptions {
 }
 
 /**
- * Makes the output of a model's answer, or the problem that the model is to mend.
+ * Parses a model's answer to its output, or to the problem that the model should fix.
  *
- * Contract: never rejects and never takes user code for longer than `limitMs` of waiting, so that no
- * parser can cost the answer that it was to read.
+ * Contract: never rejects, and waits at most `limitMs` for user code, so that no parser can lose the
+ * answer.
  */
 export async function parseAnswer(
-  how: AnswerParser,
+  parser: AnswerParser,
   text: string,
   options: ParseOptions = {},
 ): Promise<ParsedAnswer> {
-  switch (how.type) {
+  switch (parser.type) {
     case 'zod': {
       const extracted = extractJson(text);
-      return extracted.ok ? parseWithZod(how.schema, extracted.value, options) : extracted;
+      return extracted.ok ? parseWithZod(parser.schema, extracted.value, options) : extracted;
     }
     case 'tags':
-      return parseTags(how.tags, text);
+      return parseTags(parser.tags, text);
     case 'function':
-      return parseWithFunction(how.parse, text, options);
+      return parseWithFunction(parser.parse, text, options);
   }
 }
 
@@ -57,10 +57,10 @@ async function parseWithFunction(
     'the output function of the agent',
     async (): Promise<ParsedAnswer> => {
       try {
-        return plainOutput(await parse(text, { context }));
+        return toPlainOutput(await parse(text, { context }));
       } catch (thrown) {
         const { type, message } = normalizeError(thrown);
-        // By name: several copies of the package may be loaded.
+        // Compared by name: several copies of the package may be loaded.
         if (type === 'ParseError') return { ok: false, problem: ownMessage(thrown) ?? message };
         throw thrown;
       }
@@ -71,7 +71,7 @@ async function parseWithFunction(
   return { ok: false, problem: `The answer could not be read: ${result.message}` };
 }
 
-/** Without the causes, which are for the developer; bounded and redacted like any message. */
+/** Returns the message without its causes, which are for the developer; bounded and redacted. */
 function ownMessage(thrown: unknown): string | undefined {
   const message: unknown = thrown instanceof Error ? thrown.message : undefined;
   if (typeof message !== 'string' || message === '') return undefined;

@@ -2,37 +2,37 @@ import type { Tag, TagSet } from '../core/definition/definition.js';
 import type { ParsedAnswer } from '../core/reply.js';
 import { headBytes } from '../tools/utf8.js';
 import { findFences, type Fence } from './fences.js';
-import { plainOutput, refusedOutput } from './plain-output.js';
+import { toPlainOutput, rejectOutput } from './plain-output.js';
 import type { TagAnswer, XmlElement } from './tags.js';
 
 const MAX_PROBLEM_BYTES = 4_000;
 
-/** The elements of one name, and the opening tag that is left without a closing one behind them. */
+/** The elements of one name, and an opening tag after them that is never closed. */
 interface Elements {
   readonly found: readonly XmlElement[];
-  readonly left: TagMark | undefined;
+  readonly unclosed: TagMark | undefined;
 }
 
 /**
- * Reads an answer under declared tags. The output is a `TagAnswer`, also where the answer is not
- * accepted; the problem names all faults at once.
+ * Parses an answer with declared tags. The output is a `TagAnswer`, also for a rejected answer; the
+ * problem names all faults at once.
  *
- * Of elements inside an element of the same name the outermost counts. A required tag must occur; a
- * tag that is opened must be closed, unless a whole element of its name follows: prose mentions tags.
- * Names are exact, capitals included. Takes linear time.
+ * Of nested elements of one name the outermost counts. A required tag must occur. An opened tag must be
+ * closed, unless a whole element of its name follows, since prose mentions tags. Names are
+ * case-sensitive. Takes linear time.
  */
 export function parseTags(tags: TagSet, text: string): ParsedAnswer {
   const names = new Set([...tags.xml.map(({ name }) => name), ...tags.signals]);
-  const marks = byName(scanTags(text, names));
+  const marks = groupByName(scanTags(text, names));
   const elements = tags.xml.map(
-    (tag) => [tag, elementsOf(marks.get(tag.name) ?? [], text)] as const,
+    (tag) => [tag, findElements(marks.get(tag.name) ?? [], text)] as const,
   );
   const fences = findFences(text);
   const answer: TagAnswer = {
     raw: text,
     xml: Object.fromEntries(elements.map(([{ name }, { found }]) => [name, found])),
     fences: Object.fromEntries(
-      tags.fences.map(({ name }) => [name, blocksOf(name, fences).map(contentOf)]),
+      tags.fences.map(({ name }) => [name, findBlocks(name, fences).map(({ content }) => content)]),
     ),
     signals: Object.fromEntries(
       tags.signals.map((name) => [name, (marks.get(name) ?? []).some(isSignal)]),
@@ -43,15 +43,13 @@ export function parseTags(tags: TagSet, text: string): ParsedAnswer {
     ...elements.flatMap(([tag, each]) => xmlProblem(tag, each)),
     ...tags.fences.flatMap((tag) => fenceProblem(tag, fences)),
   ];
-  const output = plainOutput(answer);
+  const output = toPlainOutput(answer);
   if (!output.ok || problems.length === 0) return output;
-  const problem = ['The answer does not have the form that is asked for:', ...problems].join(
-    '\n- ',
-  );
-  return refusedOutput(headBytes(problem, MAX_PROBLEM_BYTES), output.output);
+  const problem = ['The answer does not have the required form:', ...problems].join('\n- ');
+  return rejectOutput(headBytes(problem, MAX_PROBLEM_BYTES), output.output);
 }
 
-function byName(marks: readonly TagMark[]): ReadonlyMap<string, readonly TagMark[]> {
+function groupByName(marks: readonly TagMark[]): ReadonlyMap<string, readonly TagMark[]> {
   const groups = new Map<string, TagMark[]>();
   for (const mark of marks) {
     const group = groups.get(mark.name);
@@ -61,8 +59,8 @@ function byName(marks: readonly TagMark[]): ReadonlyMap<string, readonly TagMark
   return groups;
 }
 
-/** A closing tag belongs to the nearest open one, so tags that prose only mentions spoil nothing. */
-function elementsOf(marks: readonly TagMark[], text: string): Elements {
+/** A closing tag belongs to the nearest open one, so a tag that prose mentions does no harm. */
+function findElements(marks: readonly TagMark[], text: string): Elements {
   const open: TagMark[] = [];
   const outermost: (readonly [TagMark, TagMark])[] = [];
   for (const mark of marks) {
@@ -81,14 +79,14 @@ function elementsOf(marks: readonly TagMark[], text: string): Elements {
       text: text.slice(begin.end, Math.max(begin.end, end.start)).trim(),
       attributes: begin.attributes,
     })),
-    left: open.find(({ start }) => start >= lastEnd),
+    unclosed: open.find(({ start }) => start >= lastEnd),
   };
 }
 
-function xmlProblem({ name, required }: Tag, { found, left }: Elements): string[] {
-  if (left !== undefined) {
+function xmlProblem({ name, required }: Tag, { found, unclosed }: Elements): string[] {
+  if (unclosed !== undefined) {
     return [
-      `<${name}> at position ${left.start} is never closed: write </${name}> behind its content`,
+      `<${name}> at position ${unclosed.start} is never closed: write </${name}> after its content`,
     ];
   }
   if (!required || found.length > 0) return [];
@@ -96,20 +94,16 @@ function xmlProblem({ name, required }: Tag, { found, left }: Elements): string[
 }
 
 function fenceProblem({ name, required }: Tag, fences: readonly Fence[]): string[] {
-  if (!required || blocksOf(name, fences).length > 0) return [];
+  if (!required || findBlocks(name, fences).length > 0) return [];
   const others = [...new Set(fences.map(({ word }) => word || 'one without a word'))].slice(0, 5);
-  const came = others.length === 0 ? '' : ` (there is ${others.join(', ')})`;
+  const present = others.length === 0 ? '' : ` (there is ${others.join(', ')})`;
   return [
-    `a fenced block ${name} is missing${came}: open it with \`\`\`${name} on a line of its own`,
+    `a fenced block ${name} is missing${present}: open it with \`\`\`${name} on a line of its own`,
   ];
 }
 
-function blocksOf(name: string, fences: readonly Fence[]): Fence[] {
+function findBlocks(name: string, fences: readonly Fence[]): Fence[] {
   return fences.filter(({ word }) => word === name);
-}
-
-function contentOf({ content }: Fence): string {
-  return content;
 }
 
 function isUnclosed(name: string, fences: readonly Fence[]): boolean {
@@ -121,7 +115,7 @@ function isSignal({ kind }: TagMark): boolean {
   return kind !== 'close';
 }
 
-/** A tag of a text, by itself: `<name …>`, `</name>` or `<name …/>`. */
+/** A single tag of a text: `<name …>`, `</name>` or `<name …/>`. */
 interface TagMark {
   readonly kind: 'open' | 'close' | 'empty';
   readonly name: string;
@@ -131,11 +125,11 @@ interface TagMark {
 }
 
 const START = /<(\/?)([A-Za-z][\w.-]*)/g;
-/** No value holds a `<`, as in XML: so a tag that is left open ends at the next one. */
+/** No value contains a `<`, as in XML, so an incomplete tag ends at the next one. */
 const ATTRIBUTE = /\s+([\w:.-]+)(?:\s*=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'<>=`]+)))?/y;
 const END = /\s*(\/?)>/y;
 
-/** The tags of these names in a text, in order. What is no whole tag is text. Takes linear time. */
+/** Finds the tags of these names, in order. An incomplete tag is text. Takes linear time. */
 function scanTags(text: string, names: ReadonlySet<string>): TagMark[] {
   const found: TagMark[] = [];
   const starts = new RegExp(START);
@@ -153,10 +147,10 @@ function scanTags(text: string, names: ReadonlySet<string>): TagMark[] {
 
 function readTag(
   text: string,
-  begun: { readonly name: string; readonly start: number; readonly at: number },
+  from: { readonly name: string; readonly start: number; readonly at: number },
 ): TagMark | undefined {
   const attributes: [string, string][] = [];
-  let { at } = begun;
+  let { at } = from;
   for (let found = matchAt(ATTRIBUTE, text, at); found; found = matchAt(ATTRIBUTE, text, at)) {
     const [whole, name = '', double, single, bare] = found;
     if (name !== '__proto__') attributes.push([name, double ?? single ?? bare ?? '']);
@@ -166,8 +160,8 @@ function readTag(
   if (end === null) return undefined;
   return {
     kind: end[1] === '/' ? 'empty' : 'open',
-    name: begun.name,
-    start: begun.start,
+    name: from.name,
+    start: from.start,
     end: at + end[0].length,
     attributes: Object.fromEntries(attributes),
   };

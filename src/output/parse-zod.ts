@@ -5,18 +5,18 @@ import type { ParsedAnswer } from '../core/reply.js';
 import { describeIssues } from '../validation/describe-issues.js';
 import { guarded } from '../tools/guard.js';
 import { headBytes } from '../tools/utf8.js';
-import { withoutAbsentNulls } from './absent-nulls.js';
+import { removeAbsentNulls } from './absent-nulls.js';
 import { outputSchema, type OutputSchema } from './output-schema.js';
-import { plainOutput, refusedOutput } from './plain-output.js';
+import { toPlainOutput, rejectOutput } from './plain-output.js';
 
 const MAX_PROBLEM_BYTES = 4_000;
 
 /**
- * An answer's value against the author's schema: its refinements run, its transforms are applied, and
- * what it gives becomes plain JSON. `{"value": …}` is opened where the schema is of no object; a null
- * in the place of an optional key counts as absent (see `strictSchema`).
+ * Parses an answer's value with the author's schema: runs its refinements, applies its transforms, and
+ * converts the result to plain JSON. `{"value": …}` is unwrapped if the schema is not of an object; a
+ * null for an optional key counts as absent (see `toStrictSchema`).
  *
- * Contract: never rejects, and waits at most `limitMs` (5 s by default): a refinement that throws or
+ * Contract: never rejects, and waits at most `limitMs` (5 s by default). A refinement that throws or
  * hangs is a problem with its message.
  */
 export async function parseWithZod(
@@ -26,18 +26,18 @@ export async function parseWithZod(
 ): Promise<ParsedAnswer> {
   const known = knownSchema(schema);
   const present = known === undefined ? value : withoutNulls(value, known);
-  const isOpened = known?.wrapped === true && isWrapping(present);
-  const input = isOpened ? present.value : present;
+  const isUnwrapped = known?.wrapped === true && isWrapping(present);
+  const input = isUnwrapped ? present.value : present;
   const result = await guarded(
     'an output schema',
     () => schema.safeParseAsync(input),
     options.limitMs,
   );
   if (!result.ok) {
-    return refused(`The answer could not be checked: ${result.message}`, input);
+    return reject(`The answer could not be checked: ${result.message}`, input);
   }
-  if (result.value.success) return plainOutput(result.value.data);
-  const inside = isOpened ? ['value'] : [];
+  if (result.value.success) return toPlainOutput(result.value.data);
+  const inside = isUnwrapped ? ['value'] : [];
   const issues = result.value.error.issues.map((issue) => ({
     ...issue,
     path: [...inside, ...issue.path],
@@ -50,13 +50,13 @@ export async function parseWithZod(
         `there is no key ${keys}${nearest === '' ? '' : `; the keys are ${nearest}`}`,
     },
   });
-  if (known?.wrapped === true && !isOpened) {
+  if (known?.wrapped === true && !isUnwrapped) {
     lines.push('- the answer must be an object with the one key "value"');
   }
-  return refused(['The answer is not valid:', ...lines].join('\n'), input);
+  return reject(['The answer is not valid:', ...lines].join('\n'), input);
 }
 
-/** A schema that has no JSON form is refused where an agent is defined; here it is used as it is. */
+/** Returns undefined for a schema without a JSON form; `defineAgent` refuses those. */
 function knownSchema(schema: z.ZodType): OutputSchema | undefined {
   try {
     return outputSchema(schema);
@@ -66,8 +66,8 @@ function knownSchema(schema: z.ZodType): OutputSchema | undefined {
 }
 
 function withoutNulls(value: Json, { schema, wrapped }: OutputSchema): Json {
-  if (!wrapped || isWrapping(value)) return withoutAbsentNulls(value, schema);
-  const bare = withoutAbsentNulls({ value }, schema);
+  if (!wrapped || isWrapping(value)) return removeAbsentNulls(value, schema);
+  const bare = removeAbsentNulls({ value }, schema);
   return isWrapping(bare) ? bare.value : value;
 }
 
@@ -80,6 +80,6 @@ function propertiesOf(known: OutputSchema | undefined): object {
   return isObject(properties) ? properties : {};
 }
 
-function refused(problem: string, value: Json): ParsedAnswer {
-  return refusedOutput(headBytes(problem, MAX_PROBLEM_BYTES), value);
+function reject(problem: string, value: Json): ParsedAnswer {
+  return rejectOutput(headBytes(problem, MAX_PROBLEM_BYTES), value);
 }

@@ -3,28 +3,29 @@ import { sha256Hex } from '../core/digest.js';
 import { canonicalJson, type Json, type JsonObject } from '../core/json.js';
 import { startSchemaThread, type SchemaThread, type ThreadAnswer } from './schema-thread.js';
 
-const KEPT = 200;
-/** A check that had to wait longer for others is left out: a call must not wait for many slow schemas. */
+const MOST_UNUSABLE = 200;
+/** A check that waited longer for others is skipped: a call must not wait for many slow schemas. */
 const LONGEST_WAIT_MS = 15_000;
 
-/** Why schemas are not checked any more, by their hashes. */
-const unusable = new LRUCache<string, string>({ max: KEPT });
+/** Why schemas are no longer checked, by their hashes. */
+const unusable = new LRUCache<string, string>({ max: MOST_UNUSABLE });
 let thread: SchemaThread | null = null;
-let before: Promise<unknown> = Promise.resolve();
+let previous: Promise<unknown> = Promise.resolve();
 
 /**
- * What is wrong with a value under a JSON schema of any dialect, for the model; null where nothing is, or
- * where the schema cannot be checked. `what` names the value. The schema is another's: its patterns and references run in a thread
- * of their own, which is ended after five seconds or with too much memory. Never rejects.
+ * Checks a value by an untrusted JSON schema of any dialect. Resolves to the fault in words for the model;
+ * null if the value is valid or the schema cannot be used. `what` names the value in the fault. The
+ * check runs in a thread of its own, which is terminated after five seconds or with too much memory.
+ * Never rejects.
  */
-export async function schemaCheck(
+export async function checkBySchema(
   schema: JsonObject,
   value: Json,
   what = 'the arguments',
 ): Promise<string | null> {
-  const key = keyOf(schema);
+  const key = hashSchema(schema);
   if (unusable.has(key)) return null;
-  const answer = await inTurn({ key, schema, value });
+  const answer = await enqueue({ key, schema, value });
   if ('unusable' in answer) {
     unusable.set(key, answer.unusable);
     return null;
@@ -32,25 +33,25 @@ export async function schemaCheck(
   return answer.fault?.replaceAll(/^data\b|(?<=, )data\b/g, what).slice(0, 4_000) ?? null;
 }
 
-/** Why values are not checked by this schema; undefined where they are. Known once one has been tried. */
-export function uncheckedBecause(schema: JsonObject): string | undefined {
-  return unusable.get(keyOf(schema));
+/** Returns why values are not checked by this schema; undefined if they are, or if none has been checked yet. */
+export function getUncheckedReason(schema: JsonObject): string | undefined {
+  return unusable.get(hashSchema(schema));
 }
 
-function keyOf(schema: JsonObject): string {
+function hashSchema(schema: JsonObject): string {
   return sha256Hex(canonicalJson(schema));
 }
 
-/** One after the other, as there is one thread. */
-async function inTurn(job: Parameters<SchemaThread['run']>[0]): Promise<ThreadAnswer> {
+/** Runs the jobs one after the other, since there is one thread. */
+async function enqueue(job: Parameters<SchemaThread['run']>[0]): Promise<ThreadAnswer> {
   const began = performance.now();
-  const turn = before.then(async (): Promise<ThreadAnswer> => {
+  const turn = previous.then(async (): Promise<ThreadAnswer> => {
     const known = unusable.get(job.key);
     if (known !== undefined) return { unusable: known };
     if (performance.now() - began > LONGEST_WAIT_MS) return { fault: null };
     if (thread?.isAlive !== true) thread = startSchemaThread();
     return await thread.run(job);
   });
-  before = turn;
+  previous = turn;
   return await turn;
 }

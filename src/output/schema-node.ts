@@ -7,38 +7,38 @@ export function isNode(value: Json | undefined): value is JsonObject {
   return isObject(value);
 }
 
-/** A keyword that holds schemas: `anyOf`, `prefixItems`. Empty where it is absent. */
-export function nodesOf(value: Json | undefined): JsonObject[] {
+/** Lists the schemas of a keyword such as `anyOf` or `prefixItems`; empty if it is absent. */
+export function listNodes(value: Json | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter((item: Json) => isNode(item)) : [];
 }
 
-/** A keyword that holds schemas by name: `properties`, `$defs`. Empty where it is absent. */
-export function namedNodes(value: Json | undefined): [string, JsonObject][] {
+/** Lists the schemas of a keyword such as `properties` or `$defs` by name; empty if it is absent. */
+export function listNamedNodes(value: Json | undefined): [string, JsonObject][] {
   if (!isNode(value)) return [];
   return Object.entries(value).filter((entry): entry is [string, JsonObject] => isNode(entry[1]));
 }
 
-export function textsOf(value: Json | undefined): string[] {
+export function listTexts(value: Json | undefined): string[] {
   return Array.isArray(value) ? value.filter((item: Json) => typeof item === 'string') : [];
 }
 
-/** The alternatives of a union, however it is written. */
-export function alternativesOf(node: JsonObject): JsonObject[] {
-  return nodesOf(node['anyOf'] ?? node['oneOf']);
+/** Lists the alternatives of a union, whether `anyOf` or `oneOf`. */
+export function listAlternativeNodes(node: JsonObject): JsonObject[] {
+  return listNodes(node['anyOf'] ?? node['oneOf']);
 }
 
-/** Follows references (`#`, `#/$defs/Name`) inside `root`; what leads nowhere allows anything. */
+/** Follows references (`#`, `#/$defs/Name`) within `root`; a dangling one allows any value. */
 export function resolveNode(node: JsonObject, root: JsonObject): JsonObject {
   let current = node;
   for (let hop = 0; hop < MAX_HOPS; hop += 1) {
     const reference = current['$ref'];
     if (typeof reference !== 'string') return current;
-    current = target(reference, root);
+    current = findTarget(reference, root);
   }
   return {};
 }
 
-function target(reference: string, root: JsonObject): JsonObject {
+function findTarget(reference: string, root: JsonObject): JsonObject {
   let current: Json | undefined = root;
   for (const step of reference.split('/').slice(1)) {
     const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
@@ -47,14 +47,14 @@ function target(reference: string, root: JsonObject): JsonObject {
   return isNode(current) ? current : {};
 }
 
-/** How many more nodes of schema and value may be looked at; references can make few of them endless. */
+/** How many more nodes of schema and value may be visited; references can make a small schema endless. */
 export interface Budget {
   left: number;
 }
 
 const NULL_BUDGET = 1_000;
 
-/** Whether null is a value of this schema; it is taken to be one where that takes too long to tell. */
+/** Returns true if the schema accepts null, or if that takes too long to find out. */
 export function allowsNull(
   node: JsonObject,
   root: JsonObject,
@@ -67,7 +67,7 @@ export function allowsNull(
   if (constant !== undefined) return constant === null;
   if (Array.isArray(values)) return values.includes(null);
   if (type !== undefined) return type === 'null' || (Array.isArray(type) && type.includes('null'));
-  const alternatives = alternativesOf(resolveNode(node, root));
+  const alternatives = listAlternativeNodes(resolveNode(node, root));
   return (
     alternatives.length === 0 ||
     alternatives.some((each) => allowsNull(each, root, { depth: depth + 1, budget }))

@@ -2,25 +2,25 @@ import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import type { Json, JsonObject } from '../core/json.js';
 
-/** A check of one value; `key` names the schema, so that the thread compiles it once. */
+/** The check of one value; `key` identifies the schema, so that the thread compiles it once. */
 export interface ThreadJob {
   readonly key: string;
   readonly schema: JsonObject;
   readonly value: Json;
 }
 
-/** `fault`: what is wrong with the value, or null. `unusable`: why the schema cannot be checked. */
+/** `fault`: what is wrong with the value, or null. `unusable`: why the schema cannot be used. */
 export type ThreadAnswer = { readonly fault: string | null } | { readonly unusable: string };
 
-/** One check. */
+/** The time limit of one check in milliseconds. */
 const CHECK_MS = 5_000;
-/** The start of a thread, on a machine under load. */
+/** The time limit for the start of a thread in milliseconds; generous, for a machine under load. */
 const START_MS = 20_000;
 const HEAP_MB = 128;
 
 /**
- * The code of the thread, as text: it has to run as it is, from sources and from a build. The
- * validator makes code of a schema, so the schema's author decides what runs here, and for how long.
+ * The code of the thread as text, so that it runs unchanged from sources and from a build. The
+ * validator generates code from a schema, so the schema's author decides what runs here, and how long.
  */
 const THREAD = `
 const { parentPort, workerData } = require('node:worker_threads');
@@ -40,18 +40,18 @@ function answer({ key, schema, value }) {
   return { fault: valid ? null : errorMessage.slice(0, 8000) };
 }
 parentPort.on('message', (job) => {
-  let answered;
-  try { answered = answer(job); } catch (error) { answered = { unusable: String(error && error.message).slice(0, 300) }; }
-  parentPort.postMessage(answered);
+  let result;
+  try { result = answer(job); } catch (error) { result = { unusable: String(error && error.message).slice(0, 300) }; }
+  parentPort.postMessage(result);
 });
 parentPort.postMessage('ready');
 `;
 
-/** A thread that checks values by schemas of others. It does one job at a time, and is idle in between. */
+/** A thread that checks values by untrusted schemas, one at a time. */
 export interface SchemaThread {
-  /** Never rejects, and takes five seconds at most once the thread runs; then the thread is ended. */
+  /** Never rejects. A job takes at most five seconds once the thread runs; then the thread is terminated. */
   run(job: ThreadJob): Promise<ThreadAnswer>;
-  /** False once it has been ended: another one has to be started. */
+  /** False once the thread has ended: a new one must be started. */
   readonly isAlive: boolean;
 }
 
@@ -72,11 +72,11 @@ export function startSchemaThread(): SchemaThread {
     void thread.terminate();
   };
   thread.once('exit', () => (isAlive = false));
-  // Without a listener, a thread that runs out of memory takes the process with it.
+  // Without a listener, a thread that runs out of memory ends the process.
   thread.on('error', () => (isAlive = false));
-  // It must not keep a process alive that has nothing else to do.
+  // An idle thread must not keep the process alive.
   thread.unref();
-  const started = messageOf(thread, START_MS);
+  const started = nextMessage(thread, START_MS);
 
   return {
     get isAlive() {
@@ -86,8 +86,8 @@ export function startSchemaThread(): SchemaThread {
       thread.ref();
       try {
         await started;
-        const answer = messageOf(thread, CHECK_MS);
-        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+        const answer = nextMessage(thread, CHECK_MS);
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is not a window
         thread.postMessage(job);
         return await answer;
       } catch (error) {
@@ -100,16 +100,16 @@ export function startSchemaThread(): SchemaThread {
   };
 }
 
-/** The next message; rejects when the thread ends, fails, or takes too long. */
-async function messageOf(thread: Worker, limitMs: number): Promise<ThreadAnswer> {
+/** Resolves to the next message; rejects if the thread ends, fails, or takes too long. */
+async function nextMessage(thread: Worker, limitMs: number): Promise<ThreadAnswer> {
   let timer: NodeJS.Timeout | undefined;
-  const leaving: (() => void)[] = [];
+  const cleanups: (() => void)[] = [];
   try {
     return await new Promise<ThreadAnswer>((resolve, reject) => {
       const onExit = (): void => reject(new Error('checking by it takes more memory than it may'));
       thread.once('message', resolve);
       thread.once('exit', onExit);
-      leaving.push(
+      cleanups.push(
         () => thread.off('message', resolve),
         () => thread.off('exit', onExit),
       );
@@ -119,6 +119,6 @@ async function messageOf(thread: Worker, limitMs: number): Promise<ThreadAnswer>
     });
   } finally {
     clearTimeout(timer);
-    for (const leave of leaving) leave();
+    for (const cleanUp of cleanups) cleanUp();
   }
 }

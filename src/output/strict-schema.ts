@@ -1,13 +1,13 @@
 import type { Json, JsonObject } from '../core/json.js';
 import { orderedKeywords, schemaPath } from '../tools/arguments/written-schema.js';
-import { allowsNull, isNode, namedNodes, nodesOf, textsOf } from './schema-node.js';
+import { allowsNull, isNode, listNamedNodes, listNodes, listTexts } from './schema-node.js';
 
 export type StrictSchema =
   | { readonly ok: true; readonly schema: JsonObject }
-  /** Why there is no strict form: one text for each path at fault. */
+  /** Why there is no strict form, with one line for each path at fault. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Keywords that the strict form takes as they are; all others are left out or explained in words. */
+/** Keywords that strict mode accepts; all others are left out or explained in words. */
 const KEPT = new Set(
   (
     '$ref const description enum exclusiveMaximum exclusiveMinimum maxItems maximum minItems ' +
@@ -23,46 +23,47 @@ interface Walk {
 type Path = readonly (string | number)[];
 
 /**
- * The strict form of an answer's schema, which OpenAI enforces while the model writes: every key is
- * required and null stands for an optional one, no other keys, `anyOf` for unions. Lengths and
- * defaults, which it does not know, are told in words; the answer is checked against all of it anyway.
+ * Converts an answer's schema to the form that OpenAI enforces in strict mode: every key is required,
+ * null stands for an absent optional key, other keys are refused, and unions are `anyOf`. Lengths and
+ * defaults, which strict mode does not support, are described in words; the answer is checked against
+ * the whole schema anyway.
  *
- * Not everything has such a form: objects with free keys, tuples, values of any kind. The caller may
- * send the schema itself then, not to be enforced strictly.
+ * Objects with free keys, tuples, and values of any kind have no such form. The caller may then send
+ * the schema itself, which is not enforced strictly.
  */
-export function strictSchema(schema: JsonObject): StrictSchema {
+export function toStrictSchema(schema: JsonObject): StrictSchema {
   const walk: Walk = { root: schema, problems: [] };
-  const { default: _ofNoKey, ...body } = schema;
-  const strict = strictNode(body, [], walk);
-  const definitions = namedNodes(schema['$defs']).map(([name, node]) => {
-    return [name, strictNode(node, ['$defs', name], walk)] as const;
+  const { default: _default, ...body } = schema;
+  const strict = convertNode(body, [], walk);
+  const definitions = listNamedNodes(schema['$defs']).map(([name, node]) => {
+    return [name, convertNode(node, ['$defs', name], walk)] as const;
   });
   const whole = definitions.length === 0 ? {} : { $defs: Object.fromEntries(definitions) };
   const result = orderedKeywords({ ...strict, ...whole });
-  const problems = [...walk.problems, ...strictLimits(result)];
+  const problems = [...walk.problems, ...checkSize(result)];
   return problems.length > 0 ? { ok: false, problems } : { ok: true, schema: result };
 }
 
-function strictNode(node: JsonObject, path: Path, walk: Walk): JsonObject {
-  // Beside a reference nothing else may stand.
+function convertNode(node: JsonObject, path: Path, walk: Walk): JsonObject {
+  // No other keyword may stand beside a reference.
   if (node['$ref'] !== undefined) return { $ref: node['$ref'] };
-  const impossible = reasonAgainst(node);
-  if (impossible !== undefined) {
-    walk.problems.push(`${schemaPath(path) || 'the whole answer'}: ${impossible}`);
+  const reason = findUnsupported(node);
+  if (reason !== undefined) {
+    walk.problems.push(`${schemaPath(path) || 'the whole answer'}: ${reason}`);
     return {};
   }
   const kept = Object.entries(node).filter(([key]) => KEPT.has(key));
   return {
     ...Object.fromEntries(kept),
-    ...textRules(node),
-    ...inWords(node),
-    ...(node['type'] === 'object' && strictObject(node, path, walk)),
-    ...(isNode(node['items']) && { items: strictNode(node['items'], [...path, 'items'], walk) }),
-    ...strictUnion(node, path, walk),
+    ...convertTextRules(node),
+    ...describeInWords(node),
+    ...(node['type'] === 'object' && convertObject(node, path, walk)),
+    ...(isNode(node['items']) && { items: convertNode(node['items'], [...path, 'items'], walk) }),
+    ...convertUnion(node, path, walk),
   };
 }
 
-function reasonAgainst(node: JsonObject): string | undefined {
+function findUnsupported(node: JsonObject): string | undefined {
   if (node['prefixItems'] !== undefined) return 'a tuple; use an object with a key for each place';
   if (node['patternProperties'] !== undefined) return 'keys by pattern; use an array of objects';
   const others = node['additionalProperties'];
@@ -70,7 +71,7 @@ function reasonAgainst(node: JsonObject): string | undefined {
     return 'keys that are not named; name them, or use an array of objects';
   }
   if (node['not'] !== undefined) return 'nothing is allowed there; leave it out';
-  const parts = nodesOf(node['allOf']);
+  const parts = listNodes(node['allOf']);
   if (parts.some((part) => Object.keys(part).some((key) => key !== 'pattern'))) {
     return 'an intersection; use one object';
   }
@@ -81,10 +82,10 @@ function reasonAgainst(node: JsonObject): string | undefined {
     : undefined;
 }
 
-function strictObject(node: JsonObject, path: Path, walk: Walk): JsonObject {
-  const required = new Set(textsOf(node['required']));
-  const properties = namedNodes(node['properties']).map(([name, property]) => {
-    const strict = strictNode(property, [...path, 'properties', name], walk);
+function convertObject(node: JsonObject, path: Path, walk: Walk): JsonObject {
+  const required = new Set(listTexts(node['required']));
+  const properties = listNamedNodes(node['properties']).map(([name, property]) => {
+    const strict = convertNode(property, [...path, 'properties', name], walk);
     return [name, required.has(name) ? strict : nullable(strict, property, walk)] as const;
   });
   return {
@@ -100,25 +101,25 @@ function nullable(strict: JsonObject, property: JsonObject, { root }: Walk): Jso
 }
 
 function onlyUnion(node: JsonObject): JsonObject[] | undefined {
-  return Object.keys(node).length === 1 && 'anyOf' in node ? nodesOf(node['anyOf']) : undefined;
+  return Object.keys(node).length === 1 && 'anyOf' in node ? listNodes(node['anyOf']) : undefined;
 }
 
-function strictUnion(node: JsonObject, path: Path, walk: Walk): JsonObject {
-  const alternatives = nodesOf(node['anyOf'] ?? node['oneOf']);
+function convertUnion(node: JsonObject, path: Path, walk: Walk): JsonObject {
+  const alternatives = listNodes(node['anyOf'] ?? node['oneOf']);
   if (alternatives.length === 0) return {};
   return {
-    anyOf: alternatives.map((each, index) => strictNode(each, [...path, 'anyOf', index], walk)),
+    anyOf: alternatives.map((each, index) => convertNode(each, [...path, 'anyOf', index], walk)),
   };
 }
 
-/** A known format says more than the pattern that zod puts beside it; look-arounds are not taken. */
-function textRules({ format, pattern }: JsonObject): JsonObject {
+/** A known format replaces the pattern that zod adds; look-arounds are not supported. */
+function convertTextRules({ format, pattern }: JsonObject): JsonObject {
   if (typeof format === 'string' && FORMATS.has(format)) return { format };
   if (typeof pattern !== 'string' || /\(\?<?[=!]|\\[1-9]/.test(pattern)) return {};
   return { pattern };
 }
 
-function inWords(node: JsonObject): JsonObject {
+function describeInWords(node: JsonObject): JsonObject {
   const { minLength, maxLength, default: fallback, description } = node;
   const words = [
     typeof description === 'string' ? description : '',
@@ -134,7 +135,7 @@ function characters(count: Json): string {
   return count === 1 ? '1 character' : `${JSON.stringify(count)} characters`;
 }
 
-/** What OpenAI takes of a strict schema as a whole, definitions included. */
+/** OpenAI's limits for a strict schema as a whole, definitions included. */
 const MAX_KEYS = 5_000;
 const MAX_LEVELS = 10;
 const MAX_ENUM_VALUES = 1_000;
@@ -148,9 +149,9 @@ interface Size {
   readonly text: number;
 }
 
-/** In what a strict schema is too large; empty where it is not. */
-function strictLimits(schema: JsonObject): string[] {
-  const size = sizeOf(schema);
+/** Describes in what a strict schema is too large; empty if it is not. */
+function checkSize(schema: JsonObject): string[] {
+  const size = measure(schema);
   return [
     ...over('keys', size.keys, MAX_KEYS),
     ...over('levels of objects', size.levels, MAX_LEVELS),
@@ -160,20 +161,20 @@ function strictLimits(schema: JsonObject): string[] {
 }
 
 function over(what: string, count: number, most: number): string[] {
-  return count > most ? [`the whole answer: ${count} ${what}; at most ${most} are taken`] : [];
+  return count > most ? [`the whole answer: ${count} ${what}; at most ${most} are accepted`] : [];
 }
 
-function sizeOf(node: JsonObject): Size {
-  const named = [...namedNodes(node['properties']), ...namedNodes(node['$defs'])];
+function measure(node: JsonObject): Size {
+  const named = [...listNamedNodes(node['properties']), ...listNamedNodes(node['$defs'])];
   const items = isNode(node['items']) ? [node['items']] : [];
-  const inner = [...named.map(([, each]) => each), ...items, ...nodesOf(node['anyOf'])];
-  const sizes = inner.map((each) => sizeOf(each));
+  const inner = [...named.map(([, each]) => each), ...items, ...listNodes(node['anyOf'])];
+  const sizes = inner.map((each) => measure(each));
   const values = Array.isArray(node['enum']) ? node['enum'] : [];
   const constant = node['const'] === undefined ? [] : [node['const']];
   const sum = (of: (size: Size) => number): number =>
     sizes.reduce((total, size) => total + of(size), 0);
   return {
-    keys: namedNodes(node['properties']).length + sum((size) => size.keys),
+    keys: listNamedNodes(node['properties']).length + sum((size) => size.keys),
     levels: Math.max(0, ...sizes.map((size) => size.levels)) + (node['type'] === 'object' ? 1 : 0),
     enumValues: values.length + sum((size) => size.enumValues),
     text:

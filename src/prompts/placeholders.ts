@@ -1,4 +1,4 @@
-/** A piece of a template: text that stays as it is, or the name of an argument. */
+/** A part of a template: literal text, or the name of an argument. */
 export type TemplatePart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'argument'; readonly name: string; readonly at: number };
@@ -7,15 +7,15 @@ const NAME = /[ \t]*([A-Za-z_]\w*)[ \t]*\}\}/y;
 const SAMPLE = 30;
 
 /**
- * Splits a template at its placeholders: `{{name}}`, blanks inside the braces allowed.
+ * Splits a template at its placeholders, `{{name}}`, with optional blanks inside the braces.
  *
  * `{{{{` stands for two opening braces. Single braces, and closing ones anywhere else, are plain text,
  * so `{"a": {{a}}}` needs no escape. A run of opening braces is read from the left: first every four as
  * `{{`, then a single one as text, then two as the beginning of a placeholder.
  *
- * Throws where two braces open what is no placeholder.
+ * Throws an `Error` if two braces do not begin a placeholder.
  */
-export function readPlaceholders(template: string): TemplatePart[] {
+export function parsePlaceholders(template: string): TemplatePart[] {
   const parts: TemplatePart[] = [];
   const braces = /\{{2,}/g;
   let read = 0;
@@ -29,7 +29,7 @@ export function readPlaceholders(template: string): TemplatePart[] {
     if (rest < 2) continue;
     NAME.lastIndex = read;
     const found = NAME.exec(template);
-    if (found === null) throw new Error(noPlaceholder(template, read - 2));
+    if (found === null) throw new Error(describeFault(template, read - 2));
     parts.push({ type: 'argument', name: found[1] ?? '', at: read - 2 });
     read += found[0].length;
   }
@@ -37,10 +37,10 @@ export function readPlaceholders(template: string): TemplatePart[] {
   return parts.filter((part) => part.type === 'argument' || part.text !== '');
 }
 
-function noPlaceholder(template: string, at: number): string {
+function describeFault(template: string, at: number): string {
   const sample = JSON.stringify(template.slice(at, at + SAMPLE));
   return (
-    `at position ${at}, ${sample} opens a placeholder, but none follows: write {{name}}, ` +
+    `at position ${at}, ${sample} does not begin a placeholder; write {{name}}, ` +
     'or {{{{ for two braces as text'
   );
 }

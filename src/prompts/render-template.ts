@@ -3,35 +3,35 @@ import type { Json } from '../core/json.js';
 import { describeIssues } from '../validation/describe-issues.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import { toPlain } from '../tools/result/plain.js';
-import { readPlaceholders } from './placeholders.js';
-import { noSuch, type Template } from './template.js';
+import { parsePlaceholders } from './placeholders.js';
+import { describeUnknown, type Template } from './template.js';
 
 /**
- * The text of a template with its arguments. Each value is put in once and as it is, whatever braces
- * it holds: text verbatim, all else as JSON, an optional argument that is absent as empty text.
+ * Fills in a template. Each value is inserted once, whatever braces it contains: text verbatim, other
+ * values as JSON, an absent optional argument as empty text.
  *
- * Throws an error that names every argument that is missing, not declared or not valid.
+ * Throws an `Error` that names every argument that is missing, undeclared, or invalid.
  */
 export function renderTemplate<Args extends z.ZodObject>(
   template: Template<Args>,
   values: z.input<Args>,
 ): string {
   const given: Readonly<Record<string, unknown>> = values;
-  const checked = checkedValues(template, given);
-  return readPlaceholders(template.text)
-    .map((part) => (part.type === 'text' ? part.text : asText(own(checked, part.name))))
+  const checked = checkValues(template, given);
+  return parsePlaceholders(template.text)
+    .map((part) => (part.type === 'text' ? part.text : toText(getOwn(checked, part.name))))
     .join('');
 }
 
-function checkedValues(template: Template, values: Readonly<Record<string, unknown>>): object {
+function checkValues(template: Template, values: Readonly<Record<string, unknown>>): object {
   const known = Object.keys(template.args.shape);
   const unknown = Object.keys(values).filter((name) => !known.includes(name));
-  const faults = unknown.length === 0 ? [] : [`- ${noSuch('argument', unknown, known)}`];
+  const faults = unknown.length === 0 ? [] : [`- ${describeUnknown('argument', unknown, known)}`];
   const result = parse(template, values);
   if (result.success && faults.length === 0) return result.data;
   const issues = result.error?.issues ?? [];
   const isMissing = ({ path: [name, ...deeper] }: z.core.$ZodIssue): boolean =>
-    name !== undefined && deeper.length === 0 && own(values, String(name)) === undefined;
+    name !== undefined && deeper.length === 0 && getOwn(values, String(name)) === undefined;
   for (const issue of issues)
     if (isMissing(issue)) faults.push(`- ${String(issue.path[0])} is missing`);
   const invalid = issues.filter((issue) => !isMissing(issue) && issue.code !== 'unrecognized_keys');
@@ -56,11 +56,11 @@ function parse(
   }
 }
 
-function own(values: object, name: string): unknown {
+function getOwn(values: object, name: string): unknown {
   return Object.hasOwn(values, name) ? (Reflect.get(values, name) as unknown) : undefined;
 }
 
-function asText(value: unknown): string {
+function toText(value: unknown): string {
   if (typeof value === 'string') return value;
   if (value === undefined) return '';
   const plain: Json = toPlain(value);

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { callsInContent } from '../../src/models/calls-in-content.js';
+import { parseCallsInContent } from '../../src/models/calls-in-content.js';
 
 const tools = [
   { name: 'read_file', parameters: { type: 'object', required: ['path'] } },
@@ -13,8 +13,8 @@ const today = { name: 'today', arguments: '{}' };
 const deep = (levels: number): string =>
   `{"name":"today","arguments":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
 
-function found(value: unknown): ReturnType<typeof callsInContent> {
-  return callsInContent(typeof value === 'string' ? value : JSON.stringify(value), tools);
+function found(value: unknown): ReturnType<typeof parseCallsInContent> {
+  return parseCallsInContent(typeof value === 'string' ? value : JSON.stringify(value), tools);
 }
 
 test.each<[string, unknown]>([
@@ -85,7 +85,7 @@ test.each<[string, unknown]>([
 });
 
 test('finds nothing when there are no tools', () => {
-  expect(callsInContent(JSON.stringify(call), [])).toEqual([]);
+  expect(parseCallsInContent(JSON.stringify(call), [])).toEqual([]);
 });
 
 test('gives only known names and JSON objects, whatever text comes', () => {
@@ -102,7 +102,7 @@ test('gives only known names and JSON objects, whatever text comes', () => {
   );
   fc.assert(
     fc.property(value, (text) => {
-      for (const { name, arguments: args } of callsInContent(text, tools)) {
+      for (const { name, arguments: args } of parseCallsInContent(text, tools)) {
         expect(['read_file', 'today']).toContain(name);
         const parsed: unknown = JSON.parse(args);
         expect(typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)).toBe(true);
@@ -113,6 +113,6 @@ test('gives only known names and JSON objects, whatever text comes', () => {
 
 test('reads a long text in no time that grows faster than it does', () => {
   const long = `\`\`\`\n${'`'.repeat(200_000)}`;
-  expect(callsInContent(long, tools)).toEqual([]);
-  expect(callsInContent('['.repeat(200_000), tools)).toEqual([]);
+  expect(parseCallsInContent(long, tools)).toEqual([]);
+  expect(parseCallsInContent('['.repeat(200_000), tools)).toEqual([]);
 });

@@ -6,7 +6,7 @@ import {
 } from '../../src/models/capabilities.js';
 import { getCapabilities } from '../../src/models/known-models.js';
 import { createModelCatalog, type ModelEntry } from '../../src/models/model-catalog.js';
-import { parametersOf } from '../../src/models/parameters.js';
+import { toParameters } from '../../src/models/parameters.js';
 
 describe('getCapabilities', () => {
   test.each([
@@ -70,7 +70,7 @@ describe('reduceCapabilities', () => {
 
   test('goes from schema to JSON to nothing', () => {
     const formatOf = (...refused: string[]): string =>
-      reduceCapabilities(OPTIMISTIC, parametersOf(refused)).responseFormat;
+      reduceCapabilities(OPTIMISTIC, toParameters(refused)).responseFormat;
     expect(formatOf('response_format:strict')).toBe('json_schema');
     expect(formatOf('response_format:json_schema')).toBe('json_object');
     expect(formatOf('response_format:json_object')).toBe('json_schema');
@@ -89,7 +89,7 @@ describe('reduceCapabilities', () => {
 });
 
 test('reads recorded parameters, and leaves out what it does not know', () => {
-  expect(parametersOf(['logprobs', 'settings.seed', 'from_a_later_version'])).toEqual([
+  expect(toParameters(['logprobs', 'settings.seed', 'from_a_later_version'])).toEqual([
     'logprobs',
     'settings.seed',
   ]);

@@ -171,7 +171,7 @@ test('the handler may be called alike twice; other agents are what they were', (
 
 test.each<[Uint8Array | string, string]>([
   ['https://a.example/x.png', 'data:image/png;base64,'],
-  [Buffer.from('<svg/>'), 'no PNG'],
+  [Buffer.from('<svg/>'), 'expected a PNG'],
   [Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(5_000_000)]), 'smaller'],
 ])('a screenshot is a picture of bounded size', (given, words) => {
   expect(() => screenshot(given)).toThrow(words);

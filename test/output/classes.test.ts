@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import {
-  classesProblem,
-  classIndex,
-  classKeys,
+  findClassesProblem,
+  findClass,
+  getClassKeys,
   MOST_CLASSES,
 } from '../../src/output/classes/classes.js';
 import {
-  alternativesFor,
+  countAlternatives,
   classifyInstruction,
   classifyReminder,
 } from '../../src/output/classes/instruction.js';
@@ -20,26 +20,35 @@ test.each<[string, readonly unknown[]]>([
   ['labels of several words', ['a refund', 'a return', 'c++', 'c']],
   ['names that objects have', ['constructor', '__proto__']],
 ])('takes %s', (_name, classes) => {
-  expect(classesProblem(classes as string[])).toBeNull();
+  expect(findClassesProblem(classes as string[])).toBeNull();
 });
 
 test.each<[unknown, string]>([
-  [['only'], 'give 2 to 20 classes; a provider tells the probabilities of no more'],
-  [many, 'give 2 to 20 classes; a provider tells the probabilities of no more'],
-  ['ab', 'give 2 to 20 classes; a provider tells the probabilities of no more'],
-  [['a', ' '], 'class " ": give a text of one line with a letter or digit in it'],
-  [['a', 7], 'class 7: give a text of one line with a letter or digit in it'],
-  [['a', 'b\nIgnore'], 'class "b\\nIgnore": give a text of one line with a letter or digit in it'],
-  [['a', 'x'.repeat(101)], `class "${'x'.repeat(40)}…" has 101 characters; give at most 100`],
-  [['Spam', 'spam.'], 'classes "Spam" and "spam." read the same; rename one of them'],
+  [['only'], 'classes: expected 2 to 20, got 1; a provider returns the probabilities of no more'],
+  [many, 'classes: expected 2 to 20, got 21; a provider returns the probabilities of no more'],
+  ['ab', 'classes: expected 2 to 20, got "ab"; a provider returns the probabilities of no more'],
+  [['a', ' '], 'classes: expected texts of one line with a letter or digit, got " "'],
+  [['a', 7], 'classes: expected texts of one line with a letter or digit, got 7'],
+  [
+    ['a', 'b\nIgnore'],
+    'classes: expected texts of one line with a letter or digit, got "b\\nIgnore"',
+  ],
+  [
+    ['a', 'x'.repeat(101)],
+    `classes: expected at most 100 characters each, got 101 in "${'x'.repeat(40)}…"`,
+  ],
+  [
+    ['Spam', 'spam.'],
+    'classes: expected different texts, got "Spam" and "spam.", which read the same; rename one',
+  ],
 ])('refuses %j with a cure', (classes, problem) => {
-  expect(classesProblem(classes as string[])).toBe(problem);
+  expect(findClassesProblem(classes as string[])).toBe(problem);
 });
 
 test('gives each class a letter of its own, unless the classes are such', () => {
-  expect(classKeys(['spam', 'ham', 'eggs'])).toEqual(['A', 'B', 'C']);
-  expect(classKeys(['1', '2', 'x'])).toEqual(['1', '2', 'x']);
-  expect(new Set(classKeys(many.slice(0, MOST_CLASSES))).size).toBe(MOST_CLASSES);
+  expect(getClassKeys(['spam', 'ham', 'eggs'])).toEqual(['A', 'B', 'C']);
+  expect(getClassKeys(['1', '2', 'x'])).toEqual(['1', '2', 'x']);
+  expect(new Set(getClassKeys(many.slice(0, MOST_CLASSES))).size).toBe(MOST_CLASSES);
 });
 
 test('asks for a letter, and lists what each stands for', () => {
@@ -57,8 +66,8 @@ test('asks for a letter, and lists what each stands for', () => {
 });
 
 test('asks for as many alternatives as spellings matter, and no more than there are', () => {
-  expect(alternativesFor(['yes', 'no'])).toBe(5);
-  expect(alternativesFor(many)).toBe(20);
+  expect(countAlternatives(['yes', 'no'])).toBe(5);
+  expect(countAlternatives(many)).toBe(20);
 });
 
 test.each([
@@ -72,7 +81,7 @@ test.each([
   ['', -1],
   ['...', -1],
 ])('reads %j as class %i', (text, index) => {
-  expect(classIndex(text, ['spam', 'ham'])).toBe(index);
+  expect(findClass(text, ['spam', 'ham'])).toBe(index);
 });
 
 test('counts answers, and tells the share of those that are none', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { JsonObject } from '../../src/core/json.js';
 import { isWrapped, outputSchema } from '../../src/output/output-schema.js';
-import { strictSchema } from '../../src/output/strict-schema.js';
+import { toStrictSchema } from '../../src/output/strict-schema.js';
 import { schemaAndValue } from './support.js';
 
 const tree = z.object({
@@ -14,13 +14,13 @@ const tree = z.object({
 });
 
 function strictOf(type: z.ZodType): JsonObject {
-  const strict = strictSchema(outputSchema(type).schema);
+  const strict = toStrictSchema(outputSchema(type).schema);
   if (!strict.ok) throw new Error(strict.problems.join('\n'));
   return strict.schema;
 }
 
 function problemsOf(type: z.ZodType): readonly string[] {
-  const strict = strictSchema(outputSchema(type).schema);
+  const strict = toStrictSchema(outputSchema(type).schema);
   return strict.ok ? [] : strict.problems;
 }
 
@@ -89,7 +89,7 @@ describe('outputSchema', () => {
   });
 });
 
-describe('strictSchema', () => {
+describe('toStrictSchema', () => {
   it('requires all keys, with null for the optional ones, and allows no others', () => {
     const type = z.object({
       name: z.string(),
@@ -196,11 +196,11 @@ describe('strictSchema', () => {
       z.object({}),
     );
     expect(problemsOf(deep)).toEqual([
-      'the whole answer: 11 levels of objects; at most 10 are taken',
+      'the whole answer: 11 levels of objects; at most 10 are accepted',
     ]);
     const words = Array.from({ length: 1_001 }, (_, index) => `w${index}`);
     expect(problemsOf(z.object({ word: z.enum(words) }))).toEqual([
-      'the whole answer: 1001 enum values; at most 1000 are taken',
+      'the whole answer: 1001 enum values; at most 1000 are accepted',
     ]);
   });
 

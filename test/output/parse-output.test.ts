@@ -70,7 +70,8 @@ describe('parseAnswer', () => {
       ),
     ).toEqual({
       ok: false,
-      problem: 'The answer has 262145 bytes as JSON; at most 262144 are taken. Send a shorter one.',
+      problem:
+        'The answer has 262145 bytes as JSON; at most 262144 are accepted. Send a shorter one.',
     });
   });
 

@@ -3,16 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { outputSchema } from '../../src/output/output-schema.js';
 import { parseWithZod } from '../../src/output/parse-zod.js';
-import { pinnedSchema } from '../../src/output/pinned-schema.js';
+import { restorePinnedSchema } from '../../src/output/pinned-schema.js';
 import { anyJson, schemaAndValue } from './support.js';
 
 /** As the history gives it back to a worker that has never seen the type. */
 function pinned(type: z.ZodType): z.ZodType {
   const text = JSON.stringify(outputSchema(type).schema);
-  return pinnedSchema(JSON.parse(text));
+  return restorePinnedSchema(JSON.parse(text));
 }
 
-describe('pinnedSchema', () => {
+describe('restorePinnedSchema', () => {
   it('says what is wrong in the same words as the type that it was made of', async () => {
     const type = z.array(z.object({ id: z.int(), note: z.string().optional() }));
     const value = { value: [{ id: 'x', note: 7 }] };
@@ -41,7 +41,7 @@ describe('pinnedSchema', () => {
   });
 
   it('throws where it cannot read the schema, so that nothing passes unchecked', () => {
-    expect(() => pinnedSchema({ if: { type: 'string' } })).toThrow('not supported');
+    expect(() => restorePinnedSchema({ if: { type: 'string' } })).toThrow('not supported');
   });
 
   it('agrees with the type that it was made of, on any value', async () => {
@@ -59,7 +59,7 @@ describe('pinnedSchema', () => {
 
   it('runs patterns that are not of zod elsewhere, so that they stop no other work', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(b+)+$' } } };
-    const type = pinnedSchema(schema);
+    const type = restorePinnedSchema(schema);
     expect(await type.safeParseAsync({ a: 'bbb' })).toMatchObject({ success: true });
     expect((await type.safeParseAsync({ a: 'a' })).error?.issues[0]?.message).toBe(
       'the value/a must match pattern "^(b+)+$"',

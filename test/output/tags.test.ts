@@ -54,21 +54,36 @@ describe('tags', () => {
   });
 
   it.each([
-    [{ xml: ['1st'] }, 'xml has the name "1st"; give a letter, then letters'],
-    [{ xml: ['a b'] }, 'xml has the name "a b"'],
-    [{ xml: [{ name: '<a>' }] }, 'xml has the name "<a>"'],
-    [{ xml: [7] }, 'xml has the name 7'],
-    [{ xml: ['__proto__'] }, 'xml has the name "__proto__"'],
-    [{ fences: ['__proto__'] }, 'fences has the name "__proto__"'],
+    [
+      { xml: ['1st'] },
+      'xml: expected a letter, then letters, digits, "_", "-" or ".", 64 in all, got "1st"',
+    ],
+    [{ xml: ['a b'] }, 'got "a b"'],
+    [{ xml: [{ name: '<a>' }] }, 'got "<a>"'],
+    [
+      { xml: [7] },
+      'xml: expected a letter, then letters, digits, "_", "-" or ".", 64 in all, got 7',
+    ],
+    [{ xml: ['__proto__'] }, 'got "__proto__"'],
+    [{ fences: ['__proto__'] }, 'got "__proto__"'],
     [{ fences: ['js x'] }, '1 to 64 characters without spaces and fence marks'],
-    [{ fences: [''] }, 'fences has the name ""'],
-    [{ signals: ['<DONE>'] }, 'signals has the name "<DONE>"'],
-    [{ xml: [{ name: 'a', required: 'yes' }] }, '`required` of xml "a" must be true or false'],
-    [{ xml: ['a', 'a'] }, '"a" is given twice in `xml` and `signals`'],
-    [{ xml: ['a'], signals: ['a'] }, '"a" is given twice'],
-    [{ fences: ['a', { name: 'a' }] }, '"a" is given twice in `fences`'],
-    [{ tags: ['a'] }, 'there is no option `tags`; possible are xml, fences, signals'],
-    [{}, 'declare at least one name'],
+    [
+      { fences: [''] },
+      'fences: expected 1 to 64 characters without spaces and fence marks, got ""',
+    ],
+    [{ signals: ['<DONE>'] }, 'got "<DONE>"'],
+    [
+      { xml: [{ name: 'a', required: 'yes' }] },
+      'required of xml "a": expected true or false, got "yes"',
+    ],
+    [
+      { xml: ['a', 'a'] },
+      'expected different names in `xml` and `signals`, got "a" twice; rename one',
+    ],
+    [{ xml: ['a'], signals: ['a'] }, 'got "a" twice'],
+    [{ fences: ['a', { name: 'a' }] }, 'expected different names in `fences`, got "a" twice'],
+    [{ tags: ['a'] }, '"tags" is not an option; the options are xml, fences, signals'],
+    [{}, 'expected at least one name in `xml`, `fences`, or `signals`, got none'],
   ])('refuses %j', (options, message) => {
     expect(() => Reflect.apply(tags, undefined, [options]) as unknown).toThrow(`tags: `);
     expect(() => Reflect.apply(tags, undefined, [options]) as unknown).toThrow(message);
@@ -98,7 +113,7 @@ describe('parseTags', () => {
     expect(parsed).toMatchObject({
       ok: false,
       problem: [
-        'The answer does not have the form that is asked for:',
+        'The answer does not have the required form:',
         '- <answer> is missing: write <answer>…</answer>',
         '- a fenced block c++ is missing (there is c, one without a word): ' +
           'open it with ```c++ on a line of its own',
@@ -133,7 +148,7 @@ describe('parseTags', () => {
 
   it('says which tag is never closed, required or not', () => {
     expect(problemOf(only.plan, 'Well. <plan>half')).toContain(
-      '- <plan> at position 6 is never closed: write </plan> behind its content',
+      '- <plan> at position 6 is never closed: write </plan> after its content',
     );
     expect(problemOf(only.plan, '<plan>a</plan><plan>b')).toContain('<plan> at position 14');
   });
@@ -182,7 +197,7 @@ describe('parseTags', () => {
   });
 
   it('keeps no output above 256 KiB', () => {
-    expect(problemOf(only.done, 'x'.repeat(300_000))).toContain('at most 262144 are taken');
+    expect(problemOf(only.done, 'x'.repeat(300_000))).toContain('at most 262144 are accepted');
   });
 
   it.each([

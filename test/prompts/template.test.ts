@@ -44,19 +44,19 @@ describe('template', () => {
   it.each([
     ['{{nmae}}', 'there is no argument "nmae"; there are name, age; declare it in `args`'],
     ['{{a}} {{b}}', 'there is no argument "a", "b"'],
-    ['so: {{name', 'at position 4, "{{name" opens a placeholder, but none follows'],
+    ['so: {{name', 'at position 4, "{{name" does not begin a placeholder'],
     ['{{ }}', 'write {{name}}, or {{{{ for two braces as text'],
-    ['{{name age}}', 'opens a placeholder'],
-    ['{{name\n}}', 'opens a placeholder'],
+    ['{{name age}}', 'does not begin a placeholder'],
+    ['{{name\n}}', 'does not begin a placeholder'],
   ])('refuses the text %j', (text, message) => {
     expect(() => template(text, { args: ['name', 'age'] })).toThrow(message);
   });
 
   it.each([
-    [['has space'], 'the argument "has space" is not possible'],
-    [['__proto__'], 'the argument "__proto__" is not possible'],
-    [[7], 'the argument 7 is not possible'],
-    ['name', '`args` must be a list of names, or a z.object'],
+    [['has space'], 'args: expected letters, digits, and "_", got "has space"'],
+    [['__proto__'], 'args: expected letters, digits, and "_", got "__proto__"'],
+    [[7], 'args: expected letters, digits, and "_", got 7'],
+    ['name', 'args: expected a list of names, or a z.object'],
     [z.object({ at: z.date() }), '`args` has parts that JSON cannot express: "at" (date)'],
   ])('refuses the arguments %j', (args, message) => {
     expect(() => Reflect.apply(template, undefined, ['', { args }]) as unknown).toThrow(message);

@@ -4,8 +4,8 @@ import type { Json } from '../../core/json.js';
 import type { ParsedAnswer } from '../../core/reply.js';
 import type { ResponseSchema } from '../../models/model.js';
 import { parseAnswer, type AnswerParser } from '../../output/parse-output.js';
-import { pinnedSchema } from '../../output/pinned-schema.js';
-import { strictSchema } from '../../output/strict-schema.js';
+import { restorePinnedSchema } from '../../output/pinned-schema.js';
+import { toStrictSchema } from '../../output/strict-schema.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import type { PinnedAgent } from '../definitions.js';
 
@@ -18,7 +18,7 @@ export function answerSchema({ output }: AgentDefinition): ResponseSchema | unde
   const { name, schema } = output;
   const instruction =
     'When you answer, answer only with JSON that fits this JSON schema:\n' + JSON.stringify(schema);
-  const strict = strictSchema(schema);
+  const strict = toStrictSchema(schema);
   return { name, schema: strict.ok ? strict.schema : schema, instruction };
 }
 
@@ -66,7 +66,7 @@ export function createAnswerParser({
   if (current && own) return own;
   switch (output.type) {
     case 'json':
-      return { type: 'zod', schema: pinnedSchema(output.schema) };
+      return { type: 'zod', schema: restorePinnedSchema(output.schema) };
     case 'tags':
       return { type: 'tags', tags: output.tags };
     case 'classes':

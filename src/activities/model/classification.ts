@@ -1,6 +1,6 @@
 import { voteClasses } from '../../output/classes/vote.js';
 import {
-  alternativesFor,
+  countAlternatives,
   classifyInstruction,
   classifyReminder,
   CLASSIFY_OUTPUT_TOKENS,
@@ -27,7 +27,7 @@ export function classRequest(request: ModelRequest, { classes, samples }: Classe
       request.settings.maxOutputTokens ?? CLASSIFY_OUTPUT_TOKENS,
     ),
   };
-  return { ...asked, settings, logprobs: { top: alternativesFor(classes) } };
+  return { ...asked, settings, logprobs: { top: countAlternatives(classes) } };
 }
 
 /**
@@ -61,7 +61,7 @@ export async function askForClass(
 }
 
 /** Returns the reply with the best class as its text, and the probability of each class. */
-export function readClass(
+export function parseClass(
   reply: ModelReply,
   { classes, samples }: Classes,
 ): { readonly reply: ModelReply; readonly parsed?: ParsedAnswer } {

@@ -5,7 +5,7 @@ import type { AgentDefinition } from '../../core/definition/definition.js';
 import type { BlobRef, PromptMessage } from '../../core/transcript/messages.js';
 import { ModelError } from '../../models/model-error.js';
 import type { ModelRequest } from '../../models/model.js';
-import { parametersOf } from '../../models/parameters.js';
+import { toParameters } from '../../models/parameters.js';
 import { attachedText, NotAttachedError } from '../../storage/attached-text.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { answerSchema } from './answer.js';
@@ -27,7 +27,7 @@ export function createModelRequest(
   { run, pinned: { definition }, messages }: Pick<Prompt, 'run' | 'pinned' | 'messages'>,
   input: CallModelInput,
 ): ModelRequest {
-  const parameters = parametersOf(input.without ?? []);
+  const parameters = toParameters(input.without ?? []);
   const request = {
     ...baseRequest(definition, messages, input),
     // What the server has refused earlier in this run is left out.

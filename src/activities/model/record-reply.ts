@@ -4,13 +4,13 @@ import type { CallModelInput } from '../../core/contract.js';
 import type { Json } from '../../core/json.js';
 import type { ProviderItems } from '../../core/transcript/messages.js';
 import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../../core/reply.js';
-import { callsInContent } from '../../models/calls-in-content.js';
+import { parseCallsInContent } from '../../models/calls-in-content.js';
 import { estimateUsage } from '../../models/usage-estimate.js';
 import type { ModelReply, ModelRequest } from '../../models/model.js';
 import type { PinnedAgent } from '../definitions.js';
 import { offloadText, retryStore } from '../offload-text.js';
 import { checkAnswer } from './answer.js';
-import { readClass } from './classification.js';
+import { parseClass } from './classification.js';
 import { readCall, type ReadCall } from './read-call.js';
 import { recordCalls, recordSafety } from './record-calls.js';
 import { readDecision } from './schema-decision.js';
@@ -84,7 +84,7 @@ function readSpecialForm(
 ): ReadReply {
   const { output, decide } = definition;
   if (input.compact !== undefined) return { reply };
-  if (output?.type === 'classes') return readClass(reply, output);
+  if (output?.type === 'classes') return parseClass(reply, output);
   return decide === 'schema' ? readDecision(reply, definition) : { reply };
 }
 
@@ -115,7 +115,7 @@ async function readWrittenCalls(
   const mayCall = definition.decide === undefined && definition.toolChoice !== 'none';
   const isTurn = input.compact === undefined && input.closing === undefined;
   if (!mayCall || !isTurn || finish !== 'stop' || calls.length > 0) return null;
-  const asked = callsInContent(text, callableTools(definition));
+  const asked = parseCallsInContent(text, callableTools(definition));
   if (asked.length === 0 || asked.length > MAX_CALLS) return null;
   const read = await Promise.all(asked.map((call) => readCall(call, pinned, { isGivenUp })));
   return read.every(({ problem }) => problem === undefined) ? read : null;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Effect, ToolDefinition } from '../../core/definition/definition.js';
 import { canonicalJson } from '../../core/json.js';
 import { argumentsOf } from '../../mcp/call-tool.js';
-import { typeOfPinned } from '../../output/foreign-patterns.js';
+import { toZodType } from '../../output/foreign-patterns.js';
 import type { Tool } from '../../tools/tool.js';
 
 export const START_NEW_RUN = 'start a new run, or deploy the earlier form of the tool';
@@ -22,7 +22,7 @@ export function toPinnedInput(tool: ToolDefinition): z.ZodObject {
   // zod cannot read every schema of an MCP server, so those have a check of their own.
   if (tool.mcp !== undefined) return argumentsOf(tool.parameters);
   try {
-    const schema = typeOfPinned(tool.parameters);
+    const schema = toZodType(tool.parameters);
     return schema instanceof z.ZodObject ? schema : z.looseObject({});
   } catch {
     return z.looseObject({});

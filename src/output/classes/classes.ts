@@ -1,4 +1,4 @@
-/** Providers tell 20 alternatives of a token at most, so no more classes can be weighed. */
+/** Providers return at most 20 alternatives of a token, so no more classes can be scored. */
 export const MOST_CLASSES = 20;
 const LONGEST_CLASS = 100;
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
@@ -6,8 +6,8 @@ const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 /** The two classes of a yes-or-no question, in this order. */
 export const BINARY_CLASSES = ['true', 'false'] as const;
 
-/** A text as labels and keys are compared: without case, outer space, quotes and punctuation. */
-export function plain(text: string): string {
+/** Normalizes labels and keys for comparison: without case, outer space, quotes, and punctuation. */
+export function normalizeLabel(text: string): string {
   return text
     .normalize('NFC')
     .replaceAll(/[▁ĠĊ]/gu, ' ')
@@ -16,58 +16,58 @@ export function plain(text: string): string {
     .toLowerCase();
 }
 
-/** What is wrong with a list of classes, with the cure; null when nothing is. */
-export function classesProblem(classes: readonly string[]): string | null {
+/** Describes what is wrong with a list of classes, and the fix; null if it is valid. */
+export function findClassesProblem(classes: readonly string[]): string | null {
   const list: unknown = classes;
   if (!Array.isArray(list) || classes.length < 2 || classes.length > MOST_CLASSES) {
-    return `give 2 to ${MOST_CLASSES} classes; a provider tells the probabilities of no more`;
+    return `classes: expected 2 to ${MOST_CLASSES}, got ${Array.isArray(list) ? list.length : JSON.stringify(list)}; a provider returns the probabilities of no more`;
   }
   const seen = new Map<string, string>();
   for (const name of classes) {
-    if (typeof name !== 'string' || plain(name) === '' || /[\r\n]/.test(name)) {
-      return `class ${JSON.stringify(name)}: give a text of one line with a letter or digit in it`;
+    if (typeof name !== 'string' || normalizeLabel(name) === '' || /[\r\n]/.test(name)) {
+      return `classes: expected texts of one line with a letter or digit, got ${JSON.stringify(name)}`;
     }
     if (name.length > LONGEST_CLASS) {
-      return `class "${name.slice(0, 40)}…" has ${name.length} characters; give at most ${LONGEST_CLASS}`;
+      return `classes: expected at most ${LONGEST_CLASS} characters each, got ${name.length} in "${name.slice(0, 40)}…"`;
     }
-    const same = seen.get(plain(name));
+    const same = seen.get(normalizeLabel(name));
     if (same !== undefined) {
-      return `classes "${same}" and "${name}" read the same; rename one of them`;
+      return `classes: expected different texts, got "${same}" and "${name}", which read the same; rename one`;
     }
-    seen.set(plain(name), name);
+    seen.set(normalizeLabel(name), name);
   }
   return null;
 }
 
 /**
- * What the model answers for each class: one letter, a single token in every vocabulary that matters,
- * and no two alike. So labels of several tokens, or that begin with the same token, weigh as well as
- * any. Classes that are single letters or digits themselves stand for themselves.
+ * Returns what the model answers for each class: one letter, which is a single token in every relevant
+ * vocabulary. So labels of several tokens, or with a common first token, are scored like any other.
+ * Classes that are single letters or digits are their own keys.
  */
-export function classKeys(classes: readonly string[]): readonly string[] {
+export function getClassKeys(classes: readonly string[]): readonly string[] {
   const areKeys = classes.every((name) => /^[a-z\d]$/i.test(name));
   return areKeys ? classes : classes.map((_, index) => LETTERS[index] ?? '');
 }
 
 /**
- * The class that a token stands for, as an index; -1 for none. A label counts like its key, unless
- * another label begins with it: then the token may be the beginning of that one.
+ * Returns the index of the class that a token stands for; -1 for none. A label counts like its key,
+ * unless another label begins with it, since the token may then be the beginning of that one.
  */
-export function classOfToken(token: string, classes: readonly string[]): number {
-  const index = classIndex(token, classes);
-  const key = classKeys(classes)[index];
-  const read = plain(token);
-  if (key === undefined || plain(key) === read) return index;
-  return classes.filter((name) => plain(name).startsWith(read)).length === 1 ? index : -1;
+export function findClassOfToken(token: string, classes: readonly string[]): number {
+  const index = findClass(token, classes);
+  const key = getClassKeys(classes)[index];
+  const read = normalizeLabel(token);
+  if (key === undefined || normalizeLabel(key) === read) return index;
+  return classes.filter((name) => normalizeLabel(name).startsWith(read)).length === 1 ? index : -1;
 }
 
 /**
- * The class that a text is: its key or its whole label, with or without case and punctuation; the
- * index in the list, or -1. A label that reads like a key means the key.
+ * Returns the index of the class whose key or whole label the text is, regardless of case and
+ * punctuation; -1 for none. A label that reads like a key means the key.
  */
-export function classIndex(text: string, classes: readonly string[]): number {
-  const read = plain(text);
+export function findClass(text: string, classes: readonly string[]): number {
+  const read = normalizeLabel(text);
   if (read === '') return -1;
-  const byKey = classKeys(classes).findIndex((key) => plain(key) === read);
-  return byKey === -1 ? classes.findIndex((name) => plain(name) === read) : byKey;
+  const byKey = getClassKeys(classes).findIndex((key) => normalizeLabel(key) === read);
+  return byKey === -1 ? classes.findIndex((name) => normalizeLabel(name) === read) : byKey;
 }

@@ -1,21 +1,21 @@
-/** How probable each class is. */
+/** The probability of each class. */
 export interface Classification<Class extends string = string> {
-  /** The most probable class; of equals the one that is listed first. */
+  /** The most probable class; the first of several equal ones. */
   readonly best: Class;
   /** In the order of the classes; sum to 1. */
   readonly classes: readonly { readonly name: Class; readonly probability: number }[];
-  /** The share, from 0 to 1, that belonged to no class before normalising. */
+  /** The probability, from 0 to 1, that belonged to no class before normalization. */
   readonly outside: number;
-  /** How undecided the model is, in bits: 0 when certain, log2 of the number of classes when even. */
+  /** The entropy in bits: 0 if the model is certain, log2 of the number of classes if it is undecided. */
   readonly entropyBits: number;
-  /** Classes of which nothing was seen: less probable than what was, so taken for 0. */
+  /** Classes missing from the top logprobs; they have probability 0. */
   readonly unseen: readonly Class[];
-  /** How many answers were counted, where the classes were voted on. */
+  /** The number of answers, if the classes were voted on. */
   readonly samples?: number;
 }
 
-/** Masses of the classes, which need not sum to 1 but must not all be 0, as a classification. */
-export function distribution(
+/** Normalizes the masses of the classes, which must not all be 0, to a classification. */
+export function toClassification(
   names: readonly string[],
   {
     masses,
@@ -34,7 +34,7 @@ export function distribution(
   return {
     best: best.name,
     classes,
-    // Alternatives are rounded one by one and may sum to a little more than all there is.
+    // Alternatives are rounded one by one, so their sum may slightly exceed 1.
     outside: Math.max(0, 1 - sum / whole),
     entropyBits: Math.max(0, entropy),
     unseen,

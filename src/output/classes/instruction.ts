@@ -1,11 +1,11 @@
-import { classKeys } from './classes.js';
+import { getClassKeys } from './classes.js';
 
 /**
- * What asks a model for a class by its key. Goes after the material that is to be classified, as the
- * last message: a function of nothing but the classes, so that the prompt before it stays cached.
+ * Asks a model for the key of a class. The text is the last message, after the material to classify,
+ * and depends only on the classes, so that the prompt before it stays cached.
  */
 export function classifyInstruction(classes: readonly string[]): string {
-  const keys = classKeys(classes);
+  const keys = getClassKeys(classes);
   const isPlain = keys === classes;
   const listed = classes.map((name, index) => (isPlain ? name : `${keys[index]} = ${name}`));
   return [
@@ -20,19 +20,19 @@ export function classifyInstruction(classes: readonly string[]): string {
   ].join('\n');
 }
 
-/** What tells a model that its reply was none of the classes. */
+/** Tells a model that its reply was none of the classes. */
 export function classifyReminder(classes: readonly string[]): string {
-  return `That was none of the choices. Reply with one of these characters only: ${classKeys(classes).join(', ')}`;
+  return `That was none of the choices. Reply with one of these characters only: ${getClassKeys(classes).join(', ')}`;
 }
 
-/** Every key may come in two cases, with or without a space before it, and something else besides. */
+/** A key may occur in several spellings, such as with a space before it. */
 const SPELLINGS = 2;
 const MOST_ALTERNATIVES = 20;
 
-/** How many alternatives to ask for, as `logprobs.top`; few, since some servers tell only 5. */
-export function alternativesFor(classes: readonly string[]): number {
+/** Returns how many alternatives to ask for as `logprobs.top`; few, since some servers return only 5. */
+export function countAlternatives(classes: readonly string[]): number {
   return Math.min(MOST_ALTERNATIVES, classes.length * SPELLINGS + 1);
 }
 
-/** Room for the key and what may stand around it, such as a quote or a line break. */
+/** Leaves room for the key and characters around it, such as a quote or a line break. */
 export const CLASSIFY_OUTPUT_TOKENS = 4;

@@ -1,24 +1,24 @@
 import type { TokenAlternative, TokenLogprob } from '../../models/model.js';
-import { classOfToken, plain } from './classes.js';
-import { distribution, type Classification } from './distribution.js';
+import { findClassOfToken, normalizeLabel } from './classes.js';
+import { toClassification, type Classification } from './distribution.js';
 
-/** Smaller than what is left of a probability when a provider rounds it. */
+/** Smaller than the remainder of a probability that a provider has rounded. */
 const LEAST_MASS = 1e-6;
 
 export type Scored =
   | { readonly ok: true; readonly classification: Classification }
-  /** `problem` is for the model or the caller: what came in place of a class. */
+  /** `problem` describes what came in place of a class. */
   | { readonly ok: false; readonly problem: string };
 
 /**
- * The probabilities of the classes from the first token of a reply that says anything.
+ * Computes the probabilities of the classes from the first meaningful token of a reply.
  *
  * All spellings of a class count for it. Tokens that only open the reply (a quote, a line break) are
- * passed over, and what follows is weighed by their probability. What belongs to no class, seen or
- * unseen, is told as `outside`; the rest is normalized over the classes.
+ * skipped, and the next token is weighted by their probability. Probability that belongs to no class is
+ * `outside`; the rest is normalized over the classes.
  *
- * Not ok when no class is among the alternatives, or when what looks like one is the beginning of a
- * longer word: the model answered something else.
+ * Not ok if no class is among the alternatives, or if the apparent key is the beginning of a longer
+ * word: the model then answered something else.
  */
 export function scoreClasses(
   classes: readonly string[],
@@ -28,39 +28,40 @@ export function scoreClasses(
   const seen = new Set<number>();
   let weight = 1;
   for (const [place, position] of logprobs.entries()) {
-    for (const { token, logprob } of alternativesAt(position)) {
-      const index = classOfToken(token, classes);
+    for (const { token, logprob } of listAlternatives(position)) {
+      const index = findClassOfToken(token, classes);
       if (index === -1) continue;
       seen.add(index);
       masses[index] = (masses[index] ?? 0) + weight * Math.exp(logprob);
     }
-    if (plain(position.token) !== '') {
-      if (goesOn(position, logprobs[place + 1])) return { ok: false, problem: problemOf(logprobs) };
+    if (normalizeLabel(position.token) !== '') {
+      if (continues(position, logprobs[place + 1]))
+        return { ok: false, problem: describeReply(logprobs) };
       break;
     }
     weight *= Math.exp(position.logprob);
   }
   if (masses.reduce((sum, mass) => sum + mass, 0) < LEAST_MASS) {
-    return { ok: false, problem: problemOf(logprobs) };
+    return { ok: false, problem: describeReply(logprobs) };
   }
   const unseen = classes.filter((_, index) => !seen.has(index));
-  return { ok: true, classification: distribution(classes, { masses, unseen }) };
+  return { ok: true, classification: toClassification(classes, { masses, unseen }) };
 }
 
-/** True when a token is only the beginning of a word: the B of "B2B" is no key. */
-function goesOn({ token }: TokenLogprob, next: TokenLogprob | undefined): boolean {
+/** Returns true if a token is only the beginning of a word: the B of "B2B" is not a key. */
+function continues({ token }: TokenLogprob, next: TokenLogprob | undefined): boolean {
   return /[\p{L}\p{N}]$/u.test(token) && /^[^\P{L}ĠĊ]|^\p{N}/u.test(next?.token ?? '');
 }
 
-/** The token itself is sometimes missing among its alternatives, and never counts twice. */
-function alternativesAt({ token, logprob, top }: TokenLogprob): readonly TokenAlternative[] {
+/** Adds the token itself, which is sometimes missing among its alternatives. */
+function listAlternatives({ token, logprob, top }: TokenLogprob): readonly TokenAlternative[] {
   const byToken = new Map(top.map((one) => [one.token, one.logprob]));
   if (!byToken.has(token)) byToken.set(token, logprob);
   return [...byToken].map(([text, value]) => ({ token: text, logprob: value }));
 }
 
-function problemOf(logprobs: readonly TokenLogprob[]): string {
-  const said = logprobs.map(({ token }) => token).join('');
-  if (said === '') return 'The reply has no token with a probability.';
-  return `The reply is none of the classes; it begins with ${JSON.stringify(said.slice(0, 60))}.`;
+function describeReply(logprobs: readonly TokenLogprob[]): string {
+  const text = logprobs.map(({ token }) => token).join('');
+  if (text === '') return 'The reply has no token with a probability.';
+  return `The reply is none of the classes; it begins with ${JSON.stringify(text.slice(0, 60))}.`;
 }

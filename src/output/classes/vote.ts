@@ -1,34 +1,34 @@
-import { classIndex } from './classes.js';
-import { distribution } from './distribution.js';
+import { findClass } from './classes.js';
+import { toClassification } from './distribution.js';
 import type { Scored } from './score.js';
 
-/** A key with something after it: `B: refund`, `**B**) refund`, `B - refund`. Not "A refund": that is an article. */
+/** Matches a key with something after it: `B: refund`, `**B**) refund`; not the article in "A refund". */
 const KEYED = /^[\s"'`*([]*([\p{L}\d])[\s"'`*)\]]*(?:[.:)\]=\n]|[-–—]\s)/u;
 
-/** The class that an answer is, as an index; -1 when it is none. */
-export function readClass(classes: readonly string[], answer: string): number {
-  const whole = classIndex(answer, classes);
+/** Returns the index of the class that an answer names; -1 for none. */
+export function parseClass(classes: readonly string[], answer: string): number {
+  const whole = findClass(answer, classes);
   if (whole !== -1) return whole;
   const key = KEYED.exec(answer)?.[1];
-  return key === undefined ? -1 : classIndex(key, classes);
+  return key === undefined ? -1 : findClass(key, classes);
 }
 
 /**
- * The classification from the answers to the same question asked several times, for models that tell
- * no probabilities: the share of each class among the answers that are classes. Not ok when none is.
+ * Computes a classification from several answers to one question, for models that return no
+ * probabilities: the share of each class among the answers that name a class. Not ok if none does.
  *
- * The resolution is that of the count: of ten answers none says anything about one in twenty.
+ * The number of answers limits the resolution: ten answers cannot show a probability of 5 %.
  */
 export function voteClasses(classes: readonly string[], answers: readonly string[]): Scored {
-  const votes = answers.map((answer) => readClass(classes, answer));
+  const votes = answers.map((answer) => parseClass(classes, answer));
   const masses = classes.map((_, index) => votes.filter((vote) => vote === index).length);
   if (masses.every((mass) => mass === 0)) {
     const first = answers[0];
-    const said =
+    const shown =
       first === undefined ? 'there are none' : `one is ${JSON.stringify(first.slice(0, 60))}`;
-    return { ok: false, problem: `None of ${answers.length} answers is a class; ${said}.` };
+    return { ok: false, problem: `None of ${answers.length} answers is a class; ${shown}.` };
   }
   const unseen = classes.filter((_, index) => masses[index] === 0);
-  const classification = distribution(classes, { masses, unseen, whole: answers.length });
+  const classification = toClassification(classes, { masses, unseen, whole: answers.length });
   return { ok: true, classification: { ...classification, samples: answers.length } };
 }
