@@ -24,7 +24,8 @@ const MAX_PINNED_TOTAL_BYTES = 128 * 1024;
 
 /** Returns what is wrong with the argument of `ask`, or null. It does not depend on the run's state. */
 export function askProblem(value: unknown): string | null {
-  if (!isObject(value)) return `ask: expected an object, got ${show(value)}; give {"message": "text"}`;
+  if (!isObject(value))
+    return `ask: expected an object, got ${show(value)}; give {"message": "text"}`;
   const unknown = Object.keys(value).find((key) => !FIELDS.includes(key));
   if (unknown !== undefined) {
     return `ask.${unknown}: expected one of ${FIELDS.join(', ')}; remove this field`;
@@ -105,7 +106,8 @@ export function acceptSignal(state: RunState, value: unknown, at: number): RunEv
   try {
     const problem = askProblem(value);
     if (problem !== null) return refused(problem);
-    if (id === null) return refused('id: expected an id, which a message by signal needs, got none');
+    if (id === null)
+      return refused('id: expected an id, which a message by signal needs, got none');
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
     const ask = value as Ask;
     const refusal = askRefusal(state, ask, id);

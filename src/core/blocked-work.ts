@@ -17,24 +17,24 @@ import {
 } from './guards/shape.js';
 import type { Pending, SafetyPending, UnknownPending } from './status.js';
 
-/** Blocked work as a segment hands it to the next one: there it is blocked on, for the same reason. */
+/** Blocked work that a segment passes to the next one, where it stays blocked for the same reason. */
 export interface BlockedWork {
   /** Call id, `model`, `retrieve`, or `agent`. */
   readonly name: string;
   readonly reason: BlockedReason;
   readonly message: string;
   readonly reports?: readonly AttemptReport[];
-  /** Of a tool that has changed: its form now, which a person may accept. */
+  /** For `tool_changed`: the tool's current form, which a person may accept. */
   readonly definition?: string;
-  /** Of storage: SHA-256 of the blob that has to be readable before the work can go on. */
+  /** For `storage`: SHA-256 of the blob that has to be readable first. */
   readonly blob?: string;
   /** Milliseconds before the next probe. */
   readonly probeMs: number;
-  /** Somebody said `resume` in the last moment of the segment: the work is tried at once. */
+  /** `resume` was called after the work was deferred: it is attempted at once. */
   readonly asked?: true;
-  /** What a person has to decide. */
+  /** The decision that a person has to make. */
   readonly pending?: Pending;
-  /** What a person decided in the last moment of the segment. */
+  /** A person's decision that came after the work was deferred. */
   readonly resolution?: Resolution;
 }
 

@@ -6,23 +6,23 @@ const TEXT_CHARACTERS = 4_000;
 const RESULT_CHARACTERS = 500;
 const RESULTS = 5;
 
-/** What the closing call is told; fixed, so that it never breaks the prompt prefix. */
+/** The message before a closing call. It is fixed, so that it does not change the prompt's prefix. */
 export const CLOSING_INSTRUCTION =
   'A limit of this run is reached: no further tool can be called. Answer now, from what is above. ' +
   'Say plainly what is known, and what could not be finished.';
 
-/** The answer of the last rung: composed by code from the turn's last text and results. */
+/** Returns the answer of a turn without a closing call, composed from its last text and results. */
 export function composeAnswer(state: RunState, reason: StopReason): string {
-  const mine = state.transcript.messages.filter((message) => message.turn === state.turn.number);
+  const own = state.transcript.messages.filter((message) => message.turn === state.turn.number);
   const { definition } = state.config;
-  // What tools there are is no answer to anybody.
+  // A list of tools is not part of an answer.
   const lists = new Set(
-    mine
+    own
       .flatMap((message) => (message.role === 'assistant' ? (message.calls ?? []) : []))
       .flatMap((call) => (asksCatalog(definition, call) ? [call.id] : [])),
   );
-  const lastText = mine.findLast((message) => message.role === 'assistant' && message.text !== '');
-  const results = mine
+  const lastText = own.findLast((message) => message.role === 'assistant' && message.text !== '');
+  const results = own
     .filter((message) => message.role === 'tool' && !lists.has(message.callId))
     .slice(-RESULTS);
   const parts = [`Stopped: ${describeStop(reason)} after ${state.turn.spent.steps} step(s).`];
@@ -31,6 +31,7 @@ export function composeAnswer(state: RunState, reason: StopReason): string {
   return parts.join('\n\n');
 }
 
+/** Returns the reason of a stop in words. */
 export function describeStop(reason: StopReason): string {
   return reason === 'no_progress' ? 'no progress was made' : `the limit "${reason}" was reached`;
 }

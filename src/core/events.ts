@@ -9,18 +9,18 @@ import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply } from './reply.js';
 import type { Ending, RunConfig } from './state.js';
 
-/** Why work in flight was broken off. */
+/** Why work in flight was interrupted. */
 export type Interruption = 'cancel' | 'cancelTurn' | 'wallMs';
 
-/** What happens to a run. State changes by these and by nothing else. `at` is Unix time in ms. */
+/** An event of a run. Only events change its state. `at` is Unix time in ms. */
 export type RunEvent = TurnEvent | PersonEvent | SegmentEvent;
 
-/** The work of a turn. */
+/** Events of the work in a turn. */
 export type TurnEvent =
   | { readonly type: 'turn-begun'; readonly at: number }
-  /** What people said to the turn under way becomes part of its prompt. */
+  /** Messages for the turn under way become part of its prompt. */
   | { readonly type: 'messages-joined'; readonly at: number }
-  /** What was found for the turn, before its first model call. */
+  /** Documents were retrieved for the turn, before its first model call. */
   | {
       readonly type: 'documents-retrieved';
       readonly documents: readonly RetrievedDocument[];
@@ -29,16 +29,16 @@ export type TurnEvent =
   | { readonly type: 'retrieval-failed'; readonly message: string }
   | { readonly type: 'model-replied'; readonly reply: RecordedReply; readonly at: number }
   | { readonly type: 'model-failed'; readonly reason: FailReason; readonly message: string }
-  /** One call of the open batch has its result; the transcript gets it when the batch is complete. */
+  /** One call of the open batch has a result. The transcript gets it when the batch is complete. */
   | { readonly type: 'call-finished'; readonly result: CallResult }
-  /** Nothing of the open batch is in flight any more: where it is complete, its results are said. */
+  /** No call of the open batch is in flight. A complete batch moves to the transcript. */
   | { readonly type: 'calls-finished'; readonly at: number }
-  /** The waits that are over by now have their results. */
+  /** The waits that have ended by now get their results. */
   | { readonly type: 'time-passed'; readonly at: number }
   | { readonly type: 'interrupted'; readonly by: Interruption; readonly at: number }
   | { readonly type: 'closing-begun'; readonly reason: StopReason; readonly at: number }
   | { readonly type: 'limit-ended'; readonly reason: StopReason }
-  /** The messages before `cut`, by their place in the prompt, were summarized; null: that failed. */
+  /** The messages before the place `cut` in the prompt were summarized. `reply` is null if that failed. */
   | {
       readonly type: 'compacted';
       readonly cut: number;
@@ -47,31 +47,31 @@ export type TurnEvent =
     }
   | { readonly type: 'turn-recorded'; readonly at: number };
 
-/** What people say and decide; may come at any moment, and never disturbs work in flight. */
+/** Messages and decisions of people. They may arrive at any time, also while work is in flight. */
 export type PersonEvent =
   | { readonly type: 'message-received'; readonly message: Incoming }
-  /** It came by signal, so nobody waits for the answer: the run's status shows it. */
+  /** A message by signal was refused. The run's status shows it, because a signal has no answer. */
   | { readonly type: 'message-refused'; readonly refused: RefusedMessage }
-  /** Who decided what; the effect of the decision is an event of its own. */
+  /** Who decided what. The effect of the decision is a separate event. */
   | { readonly type: 'decided'; readonly decision: Decision }
   | { readonly type: 'ending'; readonly by: Ending }
   | { readonly type: 'paused'; readonly paused: boolean }
   | { readonly type: 'limits-set'; readonly limits: Limits }
-  /** A tool of an MCP server may be called in the form that it has now. */
+  /** A person has accepted the current form of a tool that its MCP server has changed. */
   | { readonly type: 'tool-accepted'; readonly tool: string; readonly definition: string };
 
-/** The run's life beyond its turns. */
+/** Events of the run outside its turns. */
 export type SegmentEvent =
   | { readonly type: 'agent-loaded'; readonly config: RunConfig }
-  /** Before anything is said: the run begins with messages of another one. */
+  /** The run begins with the messages of another run. */
   | ({ readonly type: 'forked' } & Forked)
-  /** Null: it could not be had, the run goes on with the one it has. */
+  /** `config` is null if no worker has the agent any more: the run keeps its definition. */
   | { readonly type: 'agent-refreshed'; readonly config: RunConfig | null }
   | {
       readonly type: 'messages-archived';
-      /** Messages before this one are in the archive now. */
+      /** Number of the first message that is not in the archive. */
       readonly archived: number;
-      /** The oldest `count` messages in memory lie in this blob now. */
+      /** The blob that now holds the oldest `count` messages in memory; null if none was written. */
       readonly chunk: { readonly blob: BlobRef; readonly count: number } | null;
     }
   | { readonly type: 'segment-begun' };

@@ -16,22 +16,22 @@ import {
 } from './guards/shape.js';
 
 /**
- * What an activity's failure says to the workflow, as the one entry of the failure's details.
- * The failure's type is `Blocked`, `Failed` or `Retry` accordingly.
+ * The problem that an activity's failure has as the one entry of its details. The failure's type is
+ * `Blocked`, `Failed`, or `Retry`.
  */
 export type ActivityProblem =
   | {
       readonly type: 'blocked';
       readonly reason: BlockedReason;
-      /** For people: what is wrong and the cure. */
+      /** For people: what is wrong, and the fix. */
       readonly message: string;
-      /** Milliseconds before it is worth asking again; absent: the engine's own pace. */
+      /** Milliseconds to wait before the next attempt; default: the engine's own delays. */
       readonly waitMs?: number;
-      /** Of a tool that has changed: its form now, which a person may accept. */
+      /** For `tool_changed`: the tool's current form, which a person may accept. */
       readonly definition?: string;
-      /** Of storage: SHA-256 of the blob that has to be readable before the work can go on. */
+      /** For `storage`: SHA-256 of the blob that has to be readable first. */
       readonly blob?: string;
-      /** Of a model call: a reply that has been paid for, which the next call takes in place of asking again. */
+      /** For a model call: a reply that is paid for; the next call checks it instead of calling the model. */
       readonly paid?: Json;
       readonly reports?: readonly AttemptReport[];
     }
@@ -43,8 +43,8 @@ export type ActivityProblem =
     };
 
 /**
- * Reads a problem out of a failure's details. Null for a failure that says nothing of the kind: an
- * activity may also be failed by hand, with anything.
+ * Reads the problem from a failure's details. Returns null if there is none: an activity can also be
+ * failed by hand, with any details.
  */
 export function parseProblem(
   details: readonly unknown[] | null | undefined,

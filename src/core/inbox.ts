@@ -113,7 +113,10 @@ export function addRefusal(inbox: Inbox, { id, reason, at }: RefusedMessage): In
 }
 
 /** Removes the messages that belong to a turn, and returns them in the order of their arrival. */
-export function takeMessages(inbox: Inbox, turn: number): { taken: readonly Incoming[]; inbox: Inbox } {
+export function takeMessages(
+  inbox: Inbox,
+  turn: number,
+): { taken: readonly Incoming[]; inbox: Inbox } {
   const taken = inbox.waiting.filter((message) => message.turn === turn);
   const waiting = inbox.waiting.filter((message) => message.turn !== turn);
   return { taken, inbox: { ...inbox, waiting } };

@@ -1,14 +1,16 @@
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+/** A JSON object. A field that is undefined is absent. */
 export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
+/** Whether a value is an object other than an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** JSON with the keys of every object sorted: equal values give equal text (as RFC 8785 orders keys). */
+/** Returns JSON with sorted keys (in the order of RFC 8785), so that equal values give equal text. */
 export function canonicalJson(value: Json): string {
   if (Array.isArray(value)) return `[${value.map((item: Json) => canonicalJson(item)).join(',')}]`;
   if (!isObject(value)) return JSON.stringify(value);
@@ -19,7 +21,7 @@ export function canonicalJson(value: Json): string {
   return `{${entries.join(',')}}`;
 }
 
-/** The value, or undefined where the text is no JSON. */
+/** Returns the value of a JSON text; undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -28,7 +30,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** A text field of something that was recorded; empty where there is none. */
+/** Returns a field of a recorded value if it is a string, else an empty string. */
 export function textField(value: Record<string, unknown>, key: string): string {
   const text = value[key];
   return typeof text === 'string' ? text : '';

@@ -2,16 +2,16 @@ import type { LimitName, LimitSet, Limits, ModelPrice } from './definition/defin
 import type { StopReason, Usage } from './outcome.js';
 import { type EffectiveLimits, type RunState, type Spent, inTurn } from './state.js';
 
-/** What holds where an agent says nothing. */
+/** The limits of an agent that sets none. */
 export const DEFAULT_LIMITS = { steps: 50, toolCalls: 200 } as const;
 
-/** A model cannot say anything useful in fewer tokens than this; less room counts as none. */
-const LEAST_OUTPUT_TOKENS = 32;
+/** Fewer output tokens than this are useless, so a budget that allows less allows no call. */
+const MIN_OUTPUT_TOKENS = 32;
 
-/** Identical reads with identical results in a row that end a turn. */
+/** After so many identical reads with identical results in a row, a turn ends. */
 export const SAME_READS = 3;
 
-/** Steps in a row in which every call failed that end a turn. */
+/** After so many steps in a row in which every call failed, a turn ends. */
 export const FAILED_STEPS = 10;
 
 export const LIMIT_NAMES: readonly LimitName[] = [
@@ -24,8 +24,8 @@ export const LIMIT_NAMES: readonly LimitName[] = [
 ];
 
 /**
- * The limits in force. Input may lower what the agent set and may replace a default.
- * @returns the problem as text when the input asks for more than the agent allows
+ * Returns the limits in force. The input may lower the agent's limits and replace default limits.
+ * Returns the problem as text if the input asks for more than the agent allows.
  */
 export function effectiveLimits(agent: Limits, input: Limits): EffectiveLimits | string {
   const turn = merge({ agent, input, path: 'limits' });
@@ -35,12 +35,12 @@ export function effectiveLimits(agent: Limits, input: Limits): EffectiveLimits |
   return { turn: { ...DEFAULT_LIMITS, ...turn }, run };
 }
 
-/** A caller's budget binds the whole run; it lowers and never raises. */
+/** Returns the limits within a caller's budget, which applies to the whole run and never raises a limit. */
 export function withinBudget(limits: EffectiveLimits, budget: LimitSet): EffectiveLimits {
   const run: Partial<Record<LimitName, number | null>> = { ...limits.run };
   for (const name of LIMIT_NAMES) {
-    const most = budget[name];
-    if (isSet(most)) run[name] = Math.min(most, run[name] ?? Infinity);
+    const max = budget[name];
+    if (isSet(max)) run[name] = Math.min(max, run[name] ?? Infinity);
   }
   return { ...limits, run };
 }
@@ -52,8 +52,8 @@ function merge(sets: { agent: LimitSet; input: LimitSet; path: string }): LimitS
     const asked = sets.input[name];
     if (own !== undefined && own !== null && asked !== undefined && (asked ?? Infinity) > own) {
       return (
-        `${sets.path}.${name}: ${asked ?? 'null (none)'} is more than the agent's ${own}; ` +
-        `a run may only lower it: give ${own} or less, or leave it out`
+        `${sets.path}.${name}: expected at most the agent's ${own}, got ${asked ?? 'null (none)'}; ` +
+        `a run may only lower it`
       );
     }
     const value = asked === undefined ? own : asked;
@@ -62,7 +62,7 @@ function merge(sets: { agent: LimitSet; input: LimitSet; path: string }): LimitS
   return merged;
 }
 
-/** The limit that stands in the way of another deciding call, if any. */
+/** Returns the limit that allows no further deciding call; null if there is none. */
 export function limitReached(state: RunState): StopReason | null {
   const { turn, total, config } = state;
   if (turn.deadlineReached) return 'wallMs';
@@ -70,13 +70,13 @@ export function limitReached(state: RunState): StopReason | null {
   if (turn.clippedBy !== null) return turn.clippedBy;
   if ((turn.sameRead?.count ?? 0) >= SAME_READS) return 'no_progress';
   if (turn.failedSteps >= FAILED_STEPS) return 'no_progress';
-  // A repair is no step: it has a budget of its own.
+  // A repair is not a step: its attempts are limited instead.
   if (!turn.branch && isUsedUp(turn.spent.steps, config.limits.turn.steps)) return 'steps';
   if (!turn.branch && isUsedUp(total.steps, config.limits.run.steps)) return 'steps';
   return reserve(state).refusedBy;
 }
 
-/** How many more calls the turn and the run permit. */
+/** Returns how many more tool calls the turn and the run allow. */
 export function callsLeft(state: RunState): number {
   const { turn, run } = state.config.limits;
   return Math.min(
@@ -85,18 +85,19 @@ export function callsLeft(state: RunState): number {
   );
 }
 
+/** What the budgets allow for the next model call. */
 export interface Reservation {
-  /** Output tokens that the budget still pays for; null when no budget binds. */
+  /** Output tokens that the budget still allows; null if no budget limits the output. */
   readonly maxOutputTokens: number | null;
-  /** The budget that caps the output below the settings. */
+  /** The budget that caps the output below the settings; null if none does. */
   readonly clippedBy: LimitName | null;
-  /** The budget that does not pay for another call at all. */
+  /** The budget that does not allow another call; null if all do. */
   readonly refusedBy: LimitName | null;
 }
 
 /**
- * Tokens and money are reserved before a call: the estimated input and the greatest output.
- * `extraTokens` are of a message that will be added before it.
+ * Reserves tokens and money for a model call: its estimated input and its maximum output.
+ * `extraTokens` are those of a message that is added before the call.
  */
 export function reserve(state: RunState, extraTokens = 0): Reservation {
   const rooms = outputRooms(state, extraTokens);
@@ -105,7 +106,7 @@ export function reserve(state: RunState, extraTokens = 0): Reservation {
     null,
   );
   if (least === null) return { maxOutputTokens: null, clippedBy: null, refusedBy: null };
-  if (least.tokens < LEAST_OUTPUT_TOKENS) {
+  if (least.tokens < MIN_OUTPUT_TOKENS) {
     return { maxOutputTokens: null, clippedBy: null, refusedBy: least.limit };
   }
   const wanted = state.config.definition.settings.maxOutputTokens ?? Infinity;
@@ -145,7 +146,7 @@ function moneyRoom(
   use: { spent: Spent; input: number; price: ModelPrice | null },
 ): readonly Room[] {
   if (!isSet(limits.costUsd)) return [];
-  // Without a price nobody can promise to keep to the budget, so nothing is spent on it.
+  // Without a price, the budget cannot be enforced, so it allows no call.
   if (use.price === null) return [{ limit: 'costUsd', tokens: 0 }];
   const left =
     limits.costUsd - (use.spent.usage.costUsd ?? 0) - (use.input * use.price.input) / 1e6;
@@ -153,7 +154,7 @@ function moneyRoom(
   return [{ limit: 'costUsd', tokens: Math.floor((left * 1e6) / use.price.output) }];
 }
 
-/** What a call of this size costs; null where the price is unknown. */
+/** Returns the cost of a call in US dollars; null if the price is unknown. */
 export function costOf(usage: Omit<Usage, 'costUsd'>, price: ModelPrice | null): number | null {
   if (price === null) return null;
   const fresh = usage.inputTokens - usage.cachedTokens;
@@ -173,20 +174,21 @@ function isUsedUp(spent: number, limit: number | null | undefined): boolean {
   return isSet(limit) && spent >= limit;
 }
 
+/** A time at which a wall-time limit is reached. */
 export interface Deadline {
   /** Unix time in ms. */
   readonly at: number;
   readonly of: 'turn' | 'run';
 }
 
-/** The nearest moment at which a wall time is over; null where none is set. */
+/** Returns the nearest deadline of the turn or the run; null if there is none. */
 export function nextDeadline(state: RunState): Deadline | null {
   const { turn, run } = state.config.limits;
   const turnAt = inTurn(state) ? state.turn.startedAt + (turn.wallMs ?? Infinity) : Infinity;
-  const told = state.ending === 'wallMs';
-  const runAt = told ? Infinity : state.startedAt + (run.wallMs ?? Infinity);
+  const hasPassed = state.ending === 'wallMs';
+  const runAt = hasPassed ? Infinity : state.startedAt + (run.wallMs ?? Infinity);
   if (Math.min(turnAt, runAt) === Infinity) return null;
-  // A turn that has been told once is not told again: what follows is its closing call.
+  // The deadline of a turn counts once: its closing call follows.
   if (state.turn.deadlineReached && turnAt <= runAt)
     return runAt === Infinity ? null : { at: runAt, of: 'run' };
   return runAt <= turnAt ? { at: runAt, of: 'run' } : { at: turnAt, of: 'turn' };

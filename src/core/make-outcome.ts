@@ -3,25 +3,28 @@ import type { BlobRef } from './transcript/messages.js';
 import type { FailReason, Outcome, OutcomeBody, StopReason } from './outcome.js';
 import type { RunState } from './state.js';
 
-interface Given {
+interface Answer {
   readonly answer: string;
   readonly blob?: BlobRef | undefined;
   readonly output?: Json | undefined;
 }
 
-export function completed(state: RunState, given: Given & { reason: 'answer' | 'tool' }): Outcome {
+/** Returns the outcome of a turn that ends with an answer, or with a tool that has `ends`. */
+export function completed(state: RunState, given: Answer & { reason: 'answer' | 'tool' }): Outcome {
   return { status: 'completed', reason: given.reason, ...body(state, given) };
 }
 
+/** Returns the outcome of a turn that ends at a limit. */
 export function stopped(state: RunState, reason: StopReason, answer: string): Outcome {
   return { status: 'stopped', reason, ...body(state, { answer }) };
 }
 
-/** The best text at hand goes along: what the model said last in this turn. */
+/** Returns the outcome of a canceled turn, with the model's last text as its answer. */
 export function cancelled(state: RunState): Outcome {
   return { status: 'cancelled', reason: 'cancelled', ...body(state, lastText(state)) };
 }
 
+/** Returns the outcome of a turn that failed. */
 export function failed(
   state: RunState,
   given: { reason: FailReason; message: string; answer?: string },
@@ -35,16 +38,17 @@ export function failed(
   };
 }
 
-/** The end of an open run that takes no more messages: the last turn's answer, the whole run's spend. */
+/** Returns the outcome of an open run that was closed: the last turn's answer, the whole run's usage. */
 export function closed(state: RunState): Outcome {
   return { status: 'completed', reason: 'closed', ...runBody(state) };
 }
 
-/** The end of an open run from outside its turns. */
+/** Returns the outcome of a run that was canceled between its turns. */
 export function runCancelled(state: RunState): Outcome {
   return { status: 'cancelled', reason: 'cancelled', ...runBody(state) };
 }
 
+/** Returns the outcome of a run that reached a limit between its turns. */
 export function runStopped(state: RunState, reason: StopReason): Outcome {
   return { status: 'stopped', reason, ...runBody(state) };
 }
@@ -66,7 +70,7 @@ function templateOf({ config }: RunState): Pick<OutcomeBody, 'template'> {
   return template === undefined ? {} : { template: template.hash };
 }
 
-function body(state: RunState, given: Given | null): OutcomeBody {
+function body(state: RunState, given: Answer | null): OutcomeBody {
   const { spent } = state.turn;
   return {
     answer: given?.answer ?? null,
@@ -80,7 +84,7 @@ function body(state: RunState, given: Given | null): OutcomeBody {
   };
 }
 
-function lastText(state: RunState): Given | null {
+function lastText(state: RunState): Answer | null {
   const last = state.transcript.messages.findLast(
     (message) =>
       message.turn === state.turn.number && message.role === 'assistant' && message.text !== '',

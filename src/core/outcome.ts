@@ -2,7 +2,7 @@ import type { LimitName } from './definition/definition.js';
 import type { Json } from './json.js';
 import type { BlobRef } from './transcript/messages.js';
 
-/** A limit of the run, or a turn that goes round in circles. */
+/** A limit, or `no_progress` for a turn that repeats itself or fails step after step. */
 export type StopReason = LimitName | 'no_progress';
 
 export const FAIL_REASONS = [
@@ -17,35 +17,36 @@ export const FAIL_REASONS = [
 ] as const;
 export type FailReason = (typeof FAIL_REASONS)[number];
 
-/** How a turn ended, and why: the two words that every surface shows. */
+/** How a turn ended, and why. */
 export type OutcomeEnd =
   | { readonly status: 'completed'; readonly reason: 'answer' | 'tool' | 'closed' }
   | { readonly status: 'stopped'; readonly reason: StopReason }
   | { readonly status: 'cancelled'; readonly reason: 'cancelled' }
   | { readonly status: 'failed'; readonly reason: FailReason };
 
-/** Tokens and money. `costUsd` is null where a price is unknown, never 0 for want of one. */
+/** Tokens and money. `costUsd` is null if a price is unknown. */
 export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
-  /** A part of `outputTokens`; absent where no provider told of any. */
+  /** A part of `outputTokens`; absent if no provider reported any. */
   readonly reasoningTokens?: number;
   readonly costUsd: number | null;
-  /** At least one reply came without usage, so the counts are estimates. */
+  /** At least one reply came without usage, so the counts are estimated. */
   readonly estimated?: true;
 }
 
+/** What an outcome has beside status and reason. */
 export interface OutcomeBody<Output = Json> {
-  /** The best text at hand; null where there is none. */
+  /** The answer, or the best text available; null if there is none. */
   readonly answer: string | null;
-  /** The whole answer where it is too large for the history; `answer` is then its head and tail. */
+  /** The whole answer if it is too large for the history; `answer` is then its head and tail. */
   readonly blob?: BlobRef;
-  /** Typed by the agent; null where there is none. */
+  /** The answer as the agent's `output` defines it; null if there is none. */
   readonly output: Output | null;
-  /** Deciding model calls; a closing call is not counted. */
+  /** Number of deciding model calls, without closing calls. */
   readonly steps: number;
-  /** Tool calls that were executed. */
+  /** Number of executed tool calls. */
   readonly toolCalls: number;
   readonly usage: Usage;
   readonly segments: number;
@@ -53,11 +54,11 @@ export interface OutcomeBody<Output = Json> {
   readonly error?: string;
   /** Hash of the template that the instructions were made of. */
   readonly template?: string;
-  /** `output` is a best effort: this is what it does not keep to. */
+  /** What is wrong with `output`, if it is a best effort. */
   readonly issues?: readonly string[];
   /** The limit behind reason `limit`. */
   readonly limit?: StopReason;
 }
 
-/** The typed end of a turn. */
+/** The outcome of a turn or a run. */
 export type Outcome<Output = Json> = OutcomeEnd & OutcomeBody<Output>;

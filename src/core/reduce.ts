@@ -100,7 +100,9 @@ function modelFailed(state: RunState, event: { reason: FailReason; message: stri
 
 function timePassed(state: RunState, at: number): RunState {
   const results = finishedWaits(state, at);
-  const woken = hasWakingMessage(state) ? withTurn(state, { wokenBy: state.inbox.count ?? 0 }) : state;
+  const woken = hasWakingMessage(state)
+    ? withTurn(state, { wokenBy: state.inbox.count ?? 0 })
+    : state;
   return completeBatch(results.reduce(takeResult, woken), at);
 }
 
@@ -126,7 +128,10 @@ function interruptTurn(state: RunState, event: { by: Interruption; at: number })
   );
   if (isCancel) return endTurn(closed, cancelled(closed));
   if (closed.turn.closing === null) return withTurn(closed, { deadlineReached: true });
-  return endTurn(closed, stopped(closed, closed.turn.closing, composeAnswer(closed, closed.turn.closing)));
+  return endTurn(
+    closed,
+    stopped(closed, closed.turn.closing, composeAnswer(closed, closed.turn.closing)),
+  );
 }
 
 function limitEnded(state: RunState, reason: StopReason): RunState {

@@ -1,15 +1,15 @@
-/** What one failed attempt of a model call leaves behind: for operators, without bodies or keys. */
+/** A report on one failed attempt at a model call, for operators. It has no request bodies or keys. */
 export interface AttemptReport {
-  /** Short machine name, e.g. `rate_limit`, `http_502`, `connection_reset`, `bad_json`. */
+  /** A short name such as `rate_limit`, `http_502`, `connection_reset`, or `bad_json`. */
   readonly type: string;
   readonly status?: number;
-  /** Counted from 1 in the activity that made it. */
+  /** Number of the attempt in its activity, from 1. */
   readonly attempt: number;
-  /** Milliseconds until the next attempt; 0 where none follows. */
+  /** Milliseconds until the next attempt; 0 if none follows. */
   readonly waitMs: number;
-  /** The provider's name for the request, for its support. */
+  /** The provider's id of the request, for its support. */
   readonly requestId?: string;
-  /** Unix time in milliseconds at which the attempt failed. */
+  /** When the attempt failed, Unix time in ms. */
   readonly at: number;
   /** At most 300 characters. */
   readonly message: string;

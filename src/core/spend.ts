@@ -4,15 +4,16 @@ import type { Usage } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
 import type { RunState, Spent } from './state.js';
 
-const KEPT_REPORTS = 10;
+/** Reports of failed attempts that a turn keeps. */
+const MAX_REPORTS = 10;
 
-/** Settles a model call against turn and run; a closing call is paid but is no step. */
+/** Adds a model call to what turn and run have used. Only a deciding call is a step. */
 export function addReply(
   state: RunState,
   call: { reply: RecordedReply; deciding: boolean },
 ): RunState {
   const cost = costOf(call.reply.usage, state.config.price);
-  const reports = [...state.turn.reports, ...(call.reply.reports ?? [])].slice(-KEPT_REPORTS);
+  const reports = [...state.turn.reports, ...(call.reply.reports ?? [])].slice(-MAX_REPORTS);
   const add = (spent: Spent): Spent => ({
     ...spent,
     steps: spent.steps + (call.deciding ? 1 : 0),
@@ -33,16 +34,17 @@ export function addReply(
     : { ...next, compaction: counted(next, call.reply.usage) };
 }
 
-/** The provider has counted the prompt; the reply itself is added when it is said. */
+/** The provider has counted the prompt. The tokens of the reply are added with its message. */
 function counted({ compaction }: RunState, usage: ReplyUsage): RunState['compaction'] {
   return { ...compaction, promptTokens: usage.inputTokens };
 }
 
+/** Adds executed tool calls to what turn and run have used. */
 export function countCalls(state: RunState, executed: number): RunState {
   return spend(state, (spent) => ({ ...spent, toolCalls: spent.toolCalls + executed }));
 }
 
-/** What a call has used beside itself: an agent that was called counts against its caller's budget. */
+/** Adds the usage of a called agent, which counts against its caller's budget. */
 export function addSpent(state: RunState, { usage }: { readonly usage?: Usage }): RunState {
   if (usage === undefined) return state;
   const call = { used: usage, cost: usage.costUsd };
@@ -57,7 +59,7 @@ function spend(state: RunState, add: (spent: Spent) => Spent): RunState {
   };
 }
 
-/** What one model call cost; money null where the price is unknown. */
+/** Returns the usage of one model call with its cost, which is null if the price is unknown. */
 export function toUsage(used: ReplyUsage, price: ModelPrice | null): Usage {
   return { ...used, costUsd: costOf(used, price) };
 }

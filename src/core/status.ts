@@ -8,6 +8,7 @@ import type { AttemptReport } from './report.js';
 import type { EffectiveLimits, ForkPoint, RunState } from './state.js';
 import type { PromptChunk } from './transcript/transcript.js';
 
+/** What a run is doing. */
 export type RunStatusName =
   | 'working'
   | 'waiting_message'
@@ -17,31 +18,31 @@ export type RunStatusName =
   | 'paused'
   | 'done';
 
-/** Something that a person has to settle. */
+/** A decision about a call that a person has to make. */
 export type Pending = UnknownPending | SafetyPending;
 
-/** Nobody knows whether the call took effect. */
+/** It is unknown whether the call took effect. */
 export interface UnknownPending {
   readonly type: 'outcome_unknown';
   readonly call: string;
   readonly tool: string;
   readonly arguments: string;
   readonly idempotencyKey: string;
-  /** What to type. */
+  /** The command that decides. */
   readonly cure: string;
 }
 
-/** The provider wants a person to look before the call is executed. */
+/** The provider asks for a person's decision before the call is executed. */
 export interface SafetyPending {
   readonly type: 'safety_check';
   readonly call: string;
   readonly tool: string;
   readonly arguments: string;
-  /** In the provider's words. */
+  /** The checks in the provider's words. */
   readonly checks: readonly SafetyCheck[];
-  /** It has not gone anywhere. */
+  /** Absent, because the call has not been executed. */
   readonly idempotencyKey?: undefined;
-  /** What to type. */
+  /** The command that decides. */
   readonly cure: string;
 }
 
@@ -53,31 +54,32 @@ export interface RunStatus {
   readonly status: RunStatusName;
   /** The outcome's reason, or why the run is blocked; null while it works. */
   readonly reason: string | null;
-  /** For people: what is wrong and how to mend it, while blocked. */
+  /** For people: what is wrong, and the fix; null if nothing is. */
   readonly message: string | null;
   readonly turn: number;
   readonly step: number;
   readonly segments: number;
-  /** Messages that wait for their turn. */
+  /** Number of messages that wait for their turn. */
   readonly queued: number;
   readonly limits: EffectiveLimits;
   readonly usage: Usage;
   readonly pending: readonly Pending[];
+  /** The work in progress, for people; null if there is none. */
   readonly doing: string | null;
-  /** Failed attempts of model calls, newest last. */
+  /** Failed attempts at model calls, newest last. */
   readonly reports: readonly AttemptReport[];
   readonly outcome: Outcome | null;
-  /** The run began with the messages before number `at` of another one. */
+  /** The place in another run at which this run was forked. */
   readonly forkedFrom?: ForkPoint;
-  /** MCP servers that could not be had at the start, and that the run does without. */
+  /** MCP servers that were not available at the start, and that the run works without. */
   readonly left?: readonly McpOmission[];
-  /** The newest messages that came by signal, while no worker was there, and were refused when one came. */
+  /** The newest messages that came by signal and were refused, oldest first. */
   readonly refused?: readonly RefusedMessage[];
-  /** The newest decisions of people: who did what, as far as they said who they are. */
+  /** The newest decisions of people, oldest first. */
   readonly decisions?: readonly Decision[];
 }
 
-/** What a status shows of people, beside their messages; nothing where there is nothing to show. */
+/** Returns the part of a status that shows refused messages and decisions. Empty lists are absent. */
 export function decidedByPeople({
   inbox: { refused },
   decisions,
@@ -85,35 +87,36 @@ export function decidedByPeople({
   return { ...(refused && { refused }), ...(decisions && { decisions }) };
 }
 
-/** What stands in the memo after each turn; readable without a worker. */
+/** What the memo has after each turn. It can be read without a worker. */
 export interface TurnMemo {
   readonly turn: number;
   readonly status: Outcome['status'];
   readonly reason: Outcome['reason'];
-  /** Unix time in ms; only where the run has more segments than one. */
+  /** When the run began, Unix time in ms; only if the run has more than one segment. */
   readonly startedAt?: number;
 }
 
 /** A page of query `transcript`. */
 export interface TranscriptPage {
   readonly messages: readonly Message[];
-  /** Everything that was said in the run; earlier segments have what is not here. */
+  /** Number of all messages of the run; earlier segments have those that are not here. */
   readonly total: number;
 }
 
-/** A page of query `prompt`: for workers that rebuild what the model sees. */
+/** A page of query `prompt`, for workers that rebuild the prompt. */
 export interface PromptPage {
-  /** Of the whole prompt; their messages stand before all others. */
+  /** All chunks of the prompt; their messages come before all others. */
   readonly chunks: readonly PromptChunk[];
-  /** The place in the prompt of the first message that lies in no chunk. */
+  /** The place in the prompt of the first message that is not in a chunk. */
   readonly start: number;
   readonly messages: readonly Message[];
 }
 
+/** Why work is blocked. */
 export interface Blocked {
   readonly reason: BlockedReason;
   readonly message: string;
   readonly reports?: readonly AttemptReport[];
-  /** Of a tool that has changed: its form now, which a person may accept. */
+  /** For `tool_changed`: the tool's current form, which a person may accept. */
   readonly definition?: string;
 }

@@ -83,7 +83,7 @@ test.each([
 
 test.each<[Json, string]>([
   [{ type: 'web_search' }, 'give a list'],
-  [[{ type: 'local_shell' }], 'no tool that a provider executes'],
+  [[{ type: 'local_shell' }], 'expected a tool that the provider executes'],
   [[{ type: 'computer_use_preview' }], "name the agent's tool"],
   [[{ type: 'computer', handler: 'screen' }], 'handler "screen" is not a tool of this agent'],
   [
@@ -93,9 +93,9 @@ test.each<[Json, string]>([
     ],
     'one screen',
   ],
-  [[{ type: 'computer_use_preview', handler: 'a', display_width: 0 }], 'give pixels'],
+  [[{ type: 'computer_use_preview', handler: 'a', display_width: 0 }], 'expected 1–10000 pixels'],
   [[{ type: 'mcp', headers: { Authorization: 'x' } }], 'authorizationEnv'],
-  [[{ type: 'mcp', require_approval: 'always' }], 'nobody could answer it'],
+  [[{ type: 'mcp', require_approval: 'always' }], "expected 'never'"],
 ])('an agent cannot have %j', (nativeTools, words) => {
   const define = () =>
     defineAgent({

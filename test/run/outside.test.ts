@@ -150,7 +150,7 @@ describe('a bad input fails at once, naming field, value and cure', () => {
     [{ agent: 'brief', message: 'x', limits: [] }, 'limits: expected an object, got []'],
     [
       { agent: 'twelve', message: 'x', limits: { steps: 41 } },
-      "limits.steps: 41 is more than the agent's 40",
+      "limits.steps: expected at most the agent's 40, got 41",
     ],
     [
       { agent: 'brief', message: 'x', limits: { costUsd: 1 } },

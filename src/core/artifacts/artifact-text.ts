@@ -2,10 +2,13 @@ import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Artifact } from '../transcript/messages.js';
 import { formatBytes } from '../text/summaries.js';
 
-/** Lines of a list; what a model reads at once. */
-const LISTED = 100;
+/** Artifacts in a list for the model. */
+const MAX_LISTED = 100;
 
-/** What the model reads of an artifact that a tool has made. `wanted`: the name that the tool gave it. */
+/**
+ * Returns what the model reads about an artifact that a tool has made. `wanted` is the name that the
+ * tool gave it; `head` is the beginning of the value.
+ */
 export function artifactText(artifact: Artifact, wanted: string, head: string): string {
   const { name, kind, blob, summary } = artifact;
   const renamed =
@@ -20,10 +23,10 @@ export function artifactText(artifact: Artifact, wanted: string, head: string): 
   ].join('\n');
 }
 
-/** All artifacts of a run for its model, newest first. */
+/** Returns the list of a run's artifacts for its model, newest first. */
 export function artifactList(artifacts: readonly Artifact[]): string {
   if (artifacts.length === 0) return 'There are no artifacts yet.';
-  const shown = artifacts.slice(-LISTED).toReversed();
+  const shown = artifacts.slice(-MAX_LISTED).toReversed();
   const left = artifacts.length - shown.length;
   return [
     `${artifacts.length} artifact${artifacts.length === 1 ? '' : 's'}, newest first:`,

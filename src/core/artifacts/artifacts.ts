@@ -5,17 +5,17 @@ import { withTurn } from '../change.js';
 import type { Artifact, ArtifactMade } from '../transcript/messages.js';
 import type { Batch, RunState } from '../state.js';
 
-/** The newest that a run knows by name; older ones lie in the store, where `read_result` finds them. */
-const MOST = 300;
-/** Of their index, which is carried from segment to segment: 240 kB at the very most. */
-const MOST_CHARACTERS = 80_000;
-/** Of an entry, beside its words: the reference and the names of the fields. */
+/** Newest artifacts that a run knows by name. Older ones stay in the store, for `read_result`. */
+const MAX_ARTIFACTS = 300;
+/** Characters of their index, which is passed from segment to segment: at most 240 kB. */
+const MAX_INDEX_CHARACTERS = 80_000;
+/** Characters of an entry beside its texts: the reference and the names of the fields. */
 const FIXED_CHARACTERS = 150;
 
 /**
- * Names the artifacts that the open batch has made, as soon as the order of its calls decides the
- * names: a call that is still open keeps those behind it waiting. `end`: the calls before this index
- * are named; default: those before the first open call.
+ * Names the artifacts that the open batch has made. Names depend on the order of the calls, so a call
+ * that is still open delays those after it. `end`: the calls before this index get their names; default:
+ * those before the first open call.
  */
 export function nameArtifacts(state: RunState, end?: number): RunState {
   const { batch } = state.turn;
@@ -30,12 +30,11 @@ export function nameArtifacts(state: RunState, end?: number): RunState {
 }
 
 /**
- * Takes the artifacts among the results of a batch into the index, in call order, and puts into each
- * result what the model reads: under which name the value can be handed on.
+ * Adds the artifacts among the results of a batch to the index, in call order, and puts into each result
+ * the name by which the model can pass on the value.
  *
- * A name means the same value for as long as the run lives: another value under a name that is taken
- * gets a number. So what a call named is what it gets in every attempt, whatever came meanwhile, and
- * the same call can be known again.
+ * A name means the same value for the whole run: another value under the same name gets a number. So
+ * each attempt of a call gets the same values, and a repeated call can be recognized.
  */
 export function takeArtifacts(
   state: RunState,
@@ -44,7 +43,7 @@ export function takeArtifacts(
 ): { readonly state: RunState; readonly results: readonly CallResult[] } {
   if (results.every(({ artifact }) => artifact === undefined)) return { state, results };
   let index = state.artifacts ?? [];
-  const told = new Map<string, CallResult>();
+  const changed = new Map<string, CallResult>();
   for (const { id, name: tool } of batch.calls) {
     const result = results.find((one) => one.id === id);
     if (result?.artifact === undefined) continue;
@@ -52,47 +51,47 @@ export function takeArtifacts(
     const known = index.find((one) => isSame(one, made));
     const named = known ?? { ...renamed(index, made), tool, call: id };
     if (known === undefined) index = newest([...index, named]);
-    // What ends a turn is its answer, and stays as the tool gave it.
+    // A value that ends a turn is its answer, so its text does not change.
     const text = rest.output === undefined ? artifactText(named, made.name, rest.text) : rest.text;
-    told.set(id, { ...rest, text, blob: rest.blob ?? named.blob });
+    changed.set(id, { ...rest, text, blob: rest.blob ?? named.blob });
   }
   return {
     state: { ...state, artifacts: index },
-    results: results.map((result) => told.get(result.id) ?? result),
+    results: results.map((result) => changed.get(result.id) ?? result),
   };
 }
 
-/** The same value under the same name, or under that name with a number. */
+/** Whether an artifact is the same value under the same name, or under that name with a number. */
 function isSame(one: Artifact, made: ArtifactMade): boolean {
   return one.blob.sha256 === made.blob.sha256 && numberOf(one, made.name) !== null;
 }
 
-/** Under its name, or `name_2` and so on: one more than the highest, so that no name is ever given twice. */
+/** The artifact under its name, or under `name_2` and so on, so that no name is ever given twice. */
 function renamed(index: readonly Artifact[], made: ArtifactMade): ArtifactMade & { base?: string } {
   const { name: base } = made;
   const highest = Math.max(0, ...index.map((one) => numberOf(one, base) ?? 0));
   if (highest === 0) return made;
-  // A tool may have given such a name itself.
+  // A tool may have given such a name to another artifact.
   const taken = new Set(index.map(({ name }) => name));
   let number = highest + 1;
   while (taken.has(`${base}_${number}`)) number += 1;
   return { ...made, name: `${base}_${number}`, base };
 }
 
-/** 1 for the name itself, 2 for `name_2` where the run made it of that name; null for another name. */
+/** 1 for the name itself, 2 for `name_2` if the run made it of that name; null for another name. */
 function numberOf(one: Artifact, base: string): number | null {
   if (one.name === base) return 1;
   return one.base === base ? Number(one.name.slice(base.length + 1)) : null;
 }
 
-/** Counted without writing it as JSON: each further artifact pays for all of them. */
+/** The newest artifacts within the limits. Sizes are added without JSON, which would be slow. */
 function newest(index: readonly Artifact[]): readonly Artifact[] {
   let characters = 0;
   const from = index.findLastIndex(({ name, base = '', kind, tool, call, summary = '' }) => {
     const named = name.length + base.length + tool.length + call.length;
     const words = named + kind.length + summary.length;
     characters += words + FIXED_CHARACTERS;
-    return characters > MOST_CHARACTERS;
+    return characters > MAX_INDEX_CHARACTERS;
   });
-  return index.slice(Math.max(from + 1, index.length - MOST));
+  return index.slice(Math.max(from + 1, index.length - MAX_ARTIFACTS));
 }

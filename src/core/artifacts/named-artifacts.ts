@@ -3,27 +3,27 @@ import { isObject, parseJson } from '../json.js';
 import type { Artifact, ToolCall } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 
-/** An author's name, and the number that the run may have given it. */
+/** A name of 64 characters, with room for the number that the run may add. */
 const NAME = /^[a-z0-9_-]{1,71}$/;
-/** References that travel with one call. */
-const MOST_NAMED = 50;
-/** Names that travel with a call which names one that there is not. */
-const MOST_KNOWN = 20;
+/** Artifacts that are sent with one call. */
+const MAX_NAMED = 50;
+/** Names of other artifacts that are sent with a call that names an unknown one. */
+const MAX_KNOWN = 20;
 
-/** What a call can be told of one artifact. */
+/** The part of an artifact that is sent with a call. */
 export type ArtifactRef = Pick<Artifact, 'name' | 'blob' | 'text'>;
 
-/** What a call is told of the artifacts of its run; absent where the run has none. */
+/** The artifacts that are sent with a call; absent if the run has none. */
 export interface CallArtifacts {
-  /** Those that its arguments name. */
+  /** The artifacts that the call's arguments name. */
   readonly named?: readonly ArtifactRef[];
-  /** Names of others, newest first, where the arguments may have meant one of them. */
+  /** Names of other artifacts, newest first, in case the arguments mean one of them. */
   readonly known?: readonly string[];
 }
 
 /**
- * The artifacts that a call names: by a text anywhere in its arguments, or by a default in its tool's
- * schema, that is an artifact's name from end to end, upper case or lower. Null where the run has none.
+ * Returns the artifacts that a call names: a string anywhere in its arguments, or a default in its
+ * tool's schema, that is an artifact's name in upper or lower case. Null if the run has no artifacts.
  */
 export function callArtifacts(
   { artifacts = [] }: Pick<RunState, 'artifacts'>,
@@ -32,25 +32,25 @@ export function callArtifacts(
 ): CallArtifacts | null {
   if (artifacts.length === 0) return null;
   const asked = new Set([...namesIn(parseJson(call.arguments)), ...defaultsIn(tool.parameters)]);
-  const named = artifacts.filter(({ name }) => asked.has(name)).slice(-MOST_NAMED);
-  if (named.length === asked.size) return named.length === 0 ? {} : { named: named.map(refOf) };
-  const known = artifacts.filter((one) => !named.includes(one)).slice(-MOST_KNOWN);
+  const named = artifacts.filter(({ name }) => asked.has(name)).slice(-MAX_NAMED);
+  if (named.length === asked.size) return named.length === 0 ? {} : { named: named.map(toRef) };
+  const known = artifacts.filter((one) => !named.includes(one)).slice(-MAX_KNOWN);
   return {
-    ...(named.length > 0 && { named: named.map(refOf) }),
+    ...(named.length > 0 && { named: named.map(toRef) }),
     ...(known.length > 0 && { known: known.map(({ name }) => name).toReversed() }),
   };
 }
 
-/** As names are compared. */
+/** Returns a name in the form in which names are compared. */
 export function plainName(name: string): string {
   return name.trim().toLowerCase();
 }
 
-function refOf({ name, blob, text }: Artifact): ArtifactRef {
+function toRef({ name, blob, text }: Artifact): ArtifactRef {
   return { name, blob, ...(text && { text }) };
 }
 
-/** Texts in a JSON value, at any depth, that may be names. */
+/** Strings in a JSON value, at any depth, that may be names. */
 function namesIn(value: unknown): readonly string[] {
   const names: string[] = [];
   walk(value, (_key, one) => {
@@ -59,7 +59,7 @@ function namesIn(value: unknown): readonly string[] {
   return names;
 }
 
-/** What a tool gets where the model says nothing: a tool may always work on the same artifact. */
+/** Names in the defaults of a schema: a tool may always work on the same artifact. */
 function defaultsIn(schema: unknown): readonly string[] {
   const names: string[] = [];
   walk(schema, (key, one) => {
@@ -68,7 +68,7 @@ function defaultsIn(schema: unknown): readonly string[] {
   return names;
 }
 
-/** Without recursion: the arguments of a model may be nested as deep as it likes. */
+/** Visits all values in JSON, without recursion: arguments may be nested to any depth. */
 function walk(value: unknown, visit: (key: string, value: unknown) => void): void {
   const open: (readonly [string, unknown])[] = [['', value]];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {

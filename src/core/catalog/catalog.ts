@@ -1,7 +1,7 @@
 import type { AgentDefinition, ToolDefinition } from '../definition/definition.js';
 import type { PromptMessage, ToolCall } from '../transcript/messages.js';
 
-/** A tool as a model is told of it. */
+/** A tool as a model sees it. */
 export type ShownTool = Pick<ToolDefinition, 'name' | 'description' | 'parameters'>;
 
 export const DISCOVER = 'discover_tools';
@@ -10,7 +10,7 @@ export const INVOKE = 'invoke_tool';
 
 const texts = { type: 'array', items: { type: 'string' } };
 
-/** What a model sees in place of all tools where these stand in a catalog. Sorted by name. */
+/** The tools that a model with a catalog sees in place of the agent's tools. Sorted by name. */
 const CATALOG_TOOLS: readonly ShownTool[] = [
   {
     name: DISCOVER,
@@ -54,16 +54,17 @@ const CATALOG_TOOLS: readonly ShownTool[] = [
   },
 ];
 
-/** Names that no tool of an agent with a catalog can have. */
+/** Names that no tool of an agent with a catalog may have. */
 export const CATALOG_NAMES: readonly string[] = CATALOG_TOOLS.map(({ name }) => name);
 
 type Exposed = Pick<AgentDefinition, 'tools' | 'toolExposure'>;
 
+/** Whether the model sees a catalog in place of the agent's tools. */
 export function hasCatalog({ tools, toolExposure }: Exposed): boolean {
   return toolExposure === 'catalog' && tools.length > 0;
 }
 
-/** The tools that a model is shown, each with what it needs to know. */
+/** Returns the tools that a model sees. */
 export function shownTools(definition: Exposed): readonly ShownTool[] {
   if (hasCatalog(definition)) return CATALOG_TOOLS;
   return definition.tools.map(({ name, description, parameters }) => ({
@@ -73,20 +74,20 @@ export function shownTools(definition: Exposed): readonly ShownTool[] {
   }));
 }
 
-/** All that a call can name: with a catalog the tools in it too, which models have read of. */
+/** Returns the tools that a call may name. With a catalog, the tools in it belong to them. */
 export function callableTools(definition: Exposed): readonly ShownTool[] {
   return hasCatalog(definition) ? [...CATALOG_TOOLS, ...definition.tools] : definition.tools;
 }
 
-/** Whether the workflow itself answers this call, from the definition that the run has pinned. */
+/** Whether the call is one to the catalog, which the workflow answers from the pinned definition. */
 export function asksCatalog(definition: Exposed, { name }: Pick<ToolCall, 'name'>): boolean {
   return hasCatalog(definition) && CATALOG_NAMES.includes(name);
 }
 
 /**
- * The messages as a model with a catalog is to read them: a call that came by `invoke_tool` is
- * recorded as the real one, and shown as it was asked. A function of each message alone, so the
- * prompt's beginning stays the same from step to step.
+ * Returns the messages as a model with a catalog reads them: a call by `invoke_tool` is recorded as a
+ * call of the real tool, and is shown in its original form. Each message is converted alone, so the
+ * prompt's prefix stays the same from step to step.
  */
 export function withInvocations(
   definition: Exposed,
@@ -95,13 +96,13 @@ export function withInvocations(
   if (!hasCatalog(definition)) return messages;
   return messages.map((message) =>
     message.role === 'assistant' && message.calls
-      ? { ...message, calls: message.calls.map(asInvocation) }
+      ? { ...message, calls: message.calls.map(toInvocation) }
       : message,
   );
 }
 
-/** Canonical, as all arguments are: the keys stand in their order. */
-function asInvocation({ via, ...call }: ToolCall): ToolCall {
+/** The call in its original form. Its arguments are canonical JSON, with sorted keys. */
+function toInvocation({ via, ...call }: ToolCall): ToolCall {
   if (via === undefined) return call;
   const tool = JSON.stringify(call.name);
   return { ...call, name: INVOKE, arguments: `{"arguments":${call.arguments},"tool":${tool}}` };

@@ -1,14 +1,14 @@
 import type { Json, JsonObject } from '../json.js';
 
-/** What a tool does to the world; decides how often it may be executed. */
+/** A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent. */
 export type Effect = 'read' | 'keyed' | 'once';
 
 export type LimitName = 'steps' | 'toolCalls' | 'tokens' | 'costUsd' | 'wallMs' | 'depth';
 
-/** Positive numbers, or null for none. `wallMs` is in milliseconds, `costUsd` in US dollars. */
+/** Limits as positive numbers, or null for no limit. `wallMs` is in ms, `costUsd` in US dollars. */
 export type LimitSet = { readonly [K in LimitName]?: number | null };
 
-/** Limits of a turn, and in `run` those of the whole run. */
+/** Limits of each turn, and in `run` those of the whole run. */
 export interface Limits extends LimitSet {
   readonly run?: LimitSet;
 }
@@ -20,61 +20,64 @@ export interface ModelPrice {
   readonly output: number;
 }
 
-/** A tool as data: what is pinned at the start of a run. */
+/** A tool as data, as a run pins it at its start. */
 export interface ToolDefinition {
   readonly name: string;
   readonly description: string;
   /** JSON schema of the arguments, as the model sees it. */
   readonly parameters: JsonObject;
   readonly effect: Effect;
+  /** A successful call ends the turn, with the tool's value as its answer. */
   readonly ends?: true;
+  /** A repeated call in a turn is executed again. */
   readonly repeat?: 'allow';
-  /** The workflow answers the call itself: `wait` by a durable timer, `artifacts` from its state. */
+  /** What executes the call instead of a worker: a durable timer, another agent, or the run's state. */
   readonly kind?: 'wait' | 'agent' | 'artifacts';
   /** The agent behind a tool of kind `agent`. */
   readonly calls?: { readonly agent: string; readonly parentClose: ParentClose };
-  /** Has a `verify` function, so an unknown outcome can be settled without a person. */
+  /** The tool has a `verify` function, which can decide an unknown outcome without a person. */
   readonly verify?: true;
-  /** Milliseconds one execution may take. */
+  /** Maximum duration of one execution in ms. */
   readonly timeoutMs: number;
-  /** Milliseconds after which a silent worker is taken for dead. */
+  /** Heartbeat timeout in ms: how soon the server notices that the worker has died. */
   readonly heartbeatMs: number;
-  /** Executions in all before a throwing tool is reported to the model; 1 for `once`. */
+  /** Executions of a throwing tool before the model gets the error; 1 for `once`. */
   readonly attempts: number;
-  /** Only where the agent shows a catalog, and only of its own tools. */
+  /** Only for the agent's own tools, and only if the agent shows a catalog. */
   readonly catalog?: CatalogEntry;
-  /** It is a tool of an MCP server; each call goes there. */
+  /** The MCP server that the tool comes from, and that executes its calls. */
   readonly mcp?: McpOrigin;
 }
 
-/** How a tool is listed where its agent shows a catalog in place of all schemas. */
+/** The entry of a tool in a catalog, which an agent may show in place of all schemas. */
 export interface CatalogEntry {
-  /** What it does, in at most 200 characters. */
+  /** What the tool does, in at most 200 characters. */
   readonly summary: string;
   readonly category: string;
-  /** What it does to what it is about: read, search, list, create, write, delete, …. */
+  /** Such as read, search, list, create, write, or delete. */
   readonly actions: readonly string[];
 }
 
 /** Where a tool of an MCP server comes from. */
 export interface McpOrigin {
-  /** As the agent names it. */
+  /** The server's name in the agent's definition. */
   readonly server: string;
-  /** As the server names it. */
+  /** The tool's name on the server. */
   readonly tool: string;
-  /** SHA-256 (hex) of all that the server said of it. */
+  /** SHA-256 (hex) of the server's description of the tool. */
   readonly hash: string;
 }
 
-/** The MCP servers of an agent, as far as they are data. */
+/** The MCP servers of an agent, as data. */
 export interface McpUsed {
   readonly servers: readonly McpPolicy[];
-  /** Hash of the definition before its servers were asked; absent until they are. */
+  /** Hash of the definition before its servers listed their tools; absent until then. */
   readonly unlisted?: string;
-  /** Servers that could not be had, and that the run does without. */
+  /** Servers that were not available, and that the run works without. */
   readonly left?: readonly McpOmission[];
 }
 
+/** Which tools of an MCP server an agent uses, and with which effects. */
 export interface McpPolicy {
   readonly name: string;
   readonly allowTools?: readonly string[];
@@ -89,9 +92,10 @@ export interface McpOmission {
   readonly message: string;
 }
 
-/** What becomes of an agent that was called when its caller ends first. */
+/** What happens to a called agent when its caller ends first. */
 export type ParentClose = 'terminate' | 'request_cancel' | 'abandon';
 
+/** How a turn ends at a limit: by a closing model call, by a composed answer, or as failed. */
 export type OnLimit = 'answer' | 'compose' | 'fail';
 export type ToolCalls = 'parallel' | 'sequential' | 'first';
 export type ToolChoice = 'auto' | 'required' | 'none';
@@ -104,24 +108,24 @@ export interface ModelSettings {
   readonly [name: string]: Json | undefined;
 }
 
-/** What a turn's answer has to be. `json`: a value under this JSON schema. */
+/** What a turn's answer has to be. `json`: a value that fits this JSON schema. */
 export type OutputDefinition =
   | { readonly type: 'json'; readonly name: string; readonly schema: JsonObject }
   | { readonly type: 'tags'; readonly tags: TagSet }
-  /** One of the classes, with how probable each is; `samples`: by asking so many times. */
+  /** One of the classes, with a probability for each. `samples`: the number of model calls for them. */
   | { readonly type: 'classes'; readonly classes: readonly string[]; readonly samples?: number }
   | { readonly type: 'function' };
 
-/** Which text was filled in with a run's arguments, and the hash of the definition as it was before that. */
+/** The hash of a template, and the hash of the definition before the run's arguments were filled in. */
 export interface TemplateUsed {
   readonly hash: string;
   readonly unfilled: string;
 }
 
-/** How a turn ends when no answer keeps to the contract: without one, or with the last as it is. */
+/** How a turn ends if no answer fits its output: as failed, or with the last answer as it is. */
 export type OnInvalid = 'fail' | 'best_effort';
 
-/** Marks that an answer is made of: `<name>…</name>`, fenced blocks, and words that are there or not. */
+/** The parts of a tagged answer: `<name>…</name>`, fenced blocks, and words that may be present. */
 export interface TagSet {
   readonly xml: readonly Tag[];
   readonly fences: readonly Tag[];
@@ -137,11 +141,11 @@ export interface Tag {
 export interface Compaction {
   /** A prompt above this share is summarized. */
   readonly at: number;
-  /** This share of the newest messages stays as it is. */
+  /** This share of the window is kept for the newest messages, which stay as they are. */
   readonly keep: number;
 }
 
-/** An agent as data: pinned by `loadAgent`, named by `hash` ever after. */
+/** An agent as data. `loadAgent` pins it; from then on, the run names it by `hash`. */
 export interface AgentDefinition {
   readonly name: string;
   readonly instructions: string;
@@ -157,23 +161,23 @@ export interface AgentDefinition {
   readonly compaction?: Compaction | null;
   /** What an answer has to be; absent: any text. */
   readonly output?: OutputDefinition;
-  /** Answers in all that a turn may give before it ends as it is; only with `output`. */
+  /** Number of answers that a turn may give; only with `output`. */
   readonly attempts?: number;
   readonly onInvalid?: OnInvalid;
   /** How the model decides; absent: by native tool calls. */
   readonly decide?: 'schema' | 'function';
-  /** Three tools to find, read and call the others are shown in their place; absent: all are shown. */
+  /** The model sees three tools to find, read, and call the others; absent: it sees all tools. */
   readonly toolExposure?: 'catalog';
-  /** What a text without a call is, where the agent has tools; absent: the answer. */
+  /** A text without a call fails the turn if the agent has tools; absent: the text is the answer. */
   readonly onPlainText?: 'fail';
-  /** A function of the worker finds documents for each turn; it may take so many milliseconds. */
+  /** A function on the worker retrieves documents for each turn, within this timeout in ms. */
   readonly retrieve?: { readonly timeoutMs: number };
-  /** Agents whose runs a run of this one may begin with, beside its own. */
+  /** Other agents whose messages a forked run of this agent may copy. */
   readonly forkFrom?: readonly string[];
-  /** The MCP servers that tools come from. */
+  /** The MCP servers of the agent. */
   readonly mcp?: McpUsed;
-  /** The template that the instructions were made of. */
+  /** The template of the instructions. */
   readonly template?: TemplateUsed;
-  /** SHA-256 (hex) of all the above in canonical form. */
+  /** SHA-256 (hex) of all fields above as canonical JSON. */
   readonly hash: string;
 }

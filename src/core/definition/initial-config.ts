@@ -2,7 +2,7 @@ import { definitionHash } from './hash.js';
 import { DEFAULT_LIMITS } from '../limits.js';
 import type { RunConfig, RunState } from '../state.js';
 
-/** What stands for an agent until it is loaded: enough to take messages and to say how the run is. */
+/** Returns the configuration of a run until its agent is loaded: enough for messages and for the status. */
 export function unloadedConfig(agent: string): RunConfig {
   return {
     definition: {
@@ -29,8 +29,8 @@ export function isLoaded(state: RunState): boolean {
 }
 
 /**
- * Whether the definition of carried state has the hash of its content. A run that is still looking for
- * its agent carries what stands for it, which has none.
+ * Whether a definition that was passed on has the hash of its content. A run without a loaded agent has
+ * to have the definition of `unloadedConfig`.
  */
 export function hasOwnHash(state: RunState): boolean {
   const { definition } = state.config;

@@ -1,32 +1,32 @@
 import { isObject, type JsonObject } from '../json.js';
 
-/** Tools of the Responses API that the provider executes by itself; nothing of them runs here. */
+/** Types of Responses API tools that the provider executes; nothing of them runs on a worker. */
 const TYPES = /^(web_search(_preview)?(_\d{4}_\d{2}_\d{2})?|file_search|code_interpreter|mcp)$/;
 
-/** Fields of a hosted MCP server that hold keys; what agents are made of is kept in histories. */
+/** Fields of a hosted MCP server that hold keys, which histories would record with the definition. */
 const SECRETS = ['authorization', 'headers'];
 
-function checked(tool: unknown, path: string): JsonObject {
+function checkTool(tool: unknown, path: string): JsonObject {
   const type = isObject(tool) ? tool['type'] : undefined;
-  if (isObject(tool) && isComputer(tool)) return checkedComputer(tool, path);
+  if (isObject(tool) && isComputer(tool)) return checkComputer(tool, path);
   if (!isObject(tool) || typeof type !== 'string' || !TYPES.test(type)) {
     throw new Error(
-      `${path}: ${JSON.stringify(tool)} is no tool that a provider executes; give { type: 'web_search' }, ` +
-        "or a type of mcp, file_search, code_interpreter, computer or computer_use_preview. What has to run here is one of the agent's tools",
+      `${path}: expected a tool that the provider executes, got ${JSON.stringify(tool)}; give { type: 'web_search' }, ` +
+        'or a type of mcp, file_search, code_interpreter, computer, or computer_use_preview',
     );
   }
   const secret = SECRETS.find((field) => field in tool);
   if (secret !== undefined) {
     throw new Error(
-      `${path}.${secret}: keys would be kept in every history; name the worker's environment variable ` +
-        "that holds the token: authorizationEnv: 'NAME'",
+      `${path}.${secret}: expected no key, because every history would record it; ` +
+        "name the worker's environment variable that holds the token: authorizationEnv: 'NAME'",
     );
   }
   const { require_approval: approval } = tool;
   if (type === 'mcp' && approval !== undefined && approval !== 'never') {
     throw new Error(
-      `${path}.require_approval: ${JSON.stringify(approval)}: the provider makes these calls, and nobody ` +
-        "could answer it; give 'never' and allowed_tools, or let perdure call the server",
+      `${path}.require_approval: expected 'never', got ${JSON.stringify(approval)}: the provider makes these ` +
+        'calls, and no person could approve them; give allowed_tools, or let perdure call the server',
     );
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- settings are JSON
@@ -36,26 +36,26 @@ function checked(tool: unknown, path: string): JsonObject {
 const COMPUTERS = ['computer_use_preview', 'computer'];
 const SIZES = ['display_width', 'display_height'];
 
-/** Told to a model that has to know its screen beforehand. */
+/** The screen of a model that has to know it beforehand. */
 const DISPLAY = { display_width: 1280, display_height: 800, environment: 'browser' };
 
 function isComputer(tool: Readonly<Record<string, unknown>>): boolean {
   return typeof tool['type'] === 'string' && COMPUTERS.includes(tool['type']);
 }
 
-/** Nothing of it is executed by the provider: its actions are calls of the handler. */
-function checkedComputer(tool: Readonly<Record<string, unknown>>, path: string): JsonObject {
+/** Checks a computer tool. The provider executes nothing: its actions are calls of the handler. */
+function checkComputer(tool: Readonly<Record<string, unknown>>, path: string): JsonObject {
   const { type, handler } = tool;
   if (typeof handler !== 'string' || handler === '') {
     throw new Error(
-      `${path}.handler: ${JSON.stringify(handler)}; name the agent's tool that executes the actions: ` +
+      `${path}.handler: expected the name of the agent's tool that executes the actions, got ${JSON.stringify(handler)}: ` +
         `{ type: '${String(type)}', handler: 'screen' }`,
     );
   }
   const wrong = SIZES.find((size) => tool[size] !== undefined && !isSize(tool[size]));
   if (wrong !== undefined) {
     throw new Error(
-      `${path}.${wrong}: ${JSON.stringify(tool[wrong])}; give pixels, 1 to 10000, default ${DISPLAY.display_width} × ${DISPLAY.display_height}`,
+      `${path}.${wrong}: expected 1–10000 pixels, got ${JSON.stringify(tool[wrong])}; default: ${DISPLAY.display_width} × ${DISPLAY.display_height}`,
     );
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- settings are JSON
@@ -67,7 +67,7 @@ function isSize(value: unknown): boolean {
   return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 10_000;
 }
 
-/** The tool that executes what the model does on a screen; null where the settings have no such thing. */
+/** Returns the tool that executes the model's actions on a screen; null if the settings name none. */
 export function computerHandler(settings: Readonly<Record<string, unknown>>): string | null {
   const { nativeTools: tools } = settings;
   if (!Array.isArray(tools)) return null;
@@ -75,16 +75,16 @@ export function computerHandler(settings: Readonly<Record<string, unknown>>): st
   return typeof computer?.['handler'] === 'string' ? computer['handler'] : null;
 }
 
-/** The setting `nativeTools`. Throws with the value at fault and the cure. */
+/** Returns the checked setting `nativeTools`. Throws an `Error` that names the value and the fix. */
 export function nativeToolsOf(value: unknown, path: string): readonly JsonObject[] {
   if (value === undefined) return [];
   if (!Array.isArray(value)) {
     throw new Error(
-      `${path}: ${JSON.stringify(value)}; give a list such as [{ type: 'web_search' }]`,
+      `${path}: expected a list such as [{ type: 'web_search' }], got ${JSON.stringify(value)}`,
     );
   }
   if (value.filter(isObject).filter(isComputer).length > 1) {
-    throw new Error(`${path}: more than one computer; an agent has one screen`);
+    throw new Error(`${path}: expected at most one computer, because an agent has one screen`);
   }
-  return value.map((tool: unknown, index) => checked(tool, `${path}[${index}]`));
+  return value.map((tool: unknown, index) => checkTool(tool, `${path}[${index}]`));
 }

@@ -1,6 +1,6 @@
 declare const OUTPUT: unique symbol;
 
-/** Carries a type and no value: what `output` of a completed turn holds. */
+/** Has a type and no value: the type of `output` in a completed turn. */
 export interface Typed<Output> {
   readonly [OUTPUT]?: Output;
 }

@@ -1,16 +1,16 @@
 import { isObject, type Json, type JsonObject } from '../json.js';
 import { show } from '../text/format-value.js';
 
-/** Returns what is wrong with the value under the path `at`, or null; never throws for a JSON value. */
+/** Returns what is wrong with the value at the path `at`, or null. Never throws for a JSON value. */
 type Check = (value: unknown, at: string) => string | null;
 
-/** A hand-written guard: a schema library would cost every cached run half a megabyte. */
+/** A hand-written check: a schema library would cost half a megabyte of memory per cached run. */
 export interface Shape<T> extends Check {
-  /** Never set: it ties the shape to exactly this type, so the compiler sees a field that is missing. */
+  /** Never set. It ties the shape to exactly this type, so that the compiler finds a missing field. */
   readonly of?: (value: T) => T;
 }
 
-/** Builds a shape from a test; `expected` says in words what fits. */
+/** Returns a shape that tests a value. `expected` describes in words what fits. */
 export function shape<T>(expected: string, fits: (value: unknown) => boolean): Shape<T> {
   return (value, at) => (fits(value) ? null : `${at}: expected ${expected}, got ${show(value)}`);
 }
@@ -26,7 +26,7 @@ export const count = shape<number>(
   'a whole number from 0',
   (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 );
-/** A field that this object never has, unlike its siblings. */
+/** A field that this variant never has. */
 export const absent = shape<undefined>('nothing', (value) => value === undefined);
 export const jsonObject = shape<JsonObject>('an object', isObject);
 
@@ -54,7 +54,7 @@ export function optional<T>(inner: Shape<T>): Shape<T | undefined> {
   return (value, at) => (value === undefined ? null : inner(value, at));
 }
 
-/** A value that fits any of these shapes; where no single field tells objects apart, unlike `tagged`. */
+/** A value that fits one of these shapes, for objects that no single field distinguishes, unlike `tagged`. */
 export function either<T extends readonly unknown[]>(
   ...shapes: { readonly [K in keyof T]: Shape<T[K]> }
 ): Shape<T[number]> {
@@ -76,7 +76,7 @@ export function list<T>(each: Shape<T>): Shape<readonly T[]> {
   };
 }
 
-/** An object whose keys are free. */
+/** An object with any keys. */
 export function table<T>(each: Shape<T>): Shape<Readonly<Record<string, T>>> {
   return (value, at) => {
     if (!isObject(value)) return `${at}: expected an object, got ${show(value)}`;
@@ -88,12 +88,12 @@ export function table<T>(each: Shape<T>): Shape<Readonly<Record<string, T>>> {
   };
 }
 
-/** A shape for each field of `T`; one that may be absent needs `optional`. */
+/** A shape for each field of `T`. A field that may be absent needs `optional`. */
 export type Fields<T> = {
   readonly [K in keyof T]-?: Shape<object extends Pick<T, K> ? T[K] | undefined : T[K]>;
 };
 
-/** An object with these fields. Further fields are ignored: a newer version may write them. */
+/** An object with these fields. Other fields are ignored, because a newer version may write them. */
 export function fields<T extends object>(shapes: Fields<T>): Shape<T> {
   const entries = Object.entries<Check>(shapes);
   return (value, at) => {
@@ -106,7 +106,7 @@ export function fields<T extends object>(shapes: Fields<T>): Shape<T> {
   };
 }
 
-/** One of several objects that the field `key` tells apart. */
+/** One of several objects that the field `key` distinguishes. */
 export function tagged<T, K extends keyof T & string>(
   key: K,
   shapes: { readonly [V in T[K] & string]: Shape<Extract<T, Readonly<Record<K, V>>>> },
@@ -121,7 +121,7 @@ export function tagged<T, K extends keyof T & string>(
   };
 }
 
-/** Turns a shape into a guard of its type. */
+/** Returns a type guard for a shape. */
 export function guard<T>(inner: Shape<T>): (value: unknown) => value is T {
   return (value): value is T => inner(value, '') === null;
 }

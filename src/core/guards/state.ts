@@ -72,7 +72,7 @@ const batchFields = fields<Batch>({
   calls: list(callShape),
   results: list(nullable(result)),
 });
-/** Each call has its place for a result. */
+/** A batch has one place for a result per call. */
 const batch: Shape<Batch> = (value, at) => {
   const problem = batchFields(value, at);
   if (problem !== null || !isObject(value)) return problem;
@@ -168,7 +168,7 @@ const decision = fields<Decision>({
   as: optional(text),
 });
 
-/** The complete form of a run's state in version `SCHEMA` of the migrations. */
+/** The complete shape of a run's state in the form `SCHEMA` of the migrations. */
 export const stateShape = fields<RunState>({
   schema: oneOf(1),
   config: configShape,

@@ -4,65 +4,66 @@ import type { BlobRef } from '../transcript/messages.js';
 import { isKeptVerbatim } from '../compaction.js';
 import { SEGMENT, type RunState } from '../state.js';
 
-/** Newest messages that go over by value, in bytes of JSON; the older ones go to the blob store. */
+/** Bytes of JSON of the newest messages that are passed by value. Older ones go to the blob store. */
 const INLINE_BYTES = 32 * 1024;
-/** A step that is larger goes to the store as a whole: the input of a segment has its limits. */
-const MOST_INLINE_BYTES = 512 * 1024;
-/** What a later compaction keeps word for word is carried beside the chunks, up to so many bytes. */
-const ASIDE_BYTES = 256 * 1024;
+/** A larger step goes to the store as a whole, because the input of a segment is limited. */
+const MAX_INLINE_BYTES = 512 * 1024;
+/** Bytes of offloaded messages that are also passed by value, because a compaction keeps them verbatim. */
+const VERBATIM_BYTES = 256 * 1024;
 
-/** What the server says of the segment. */
+/** What the decision on a new segment depends on. */
 export interface SegmentFacts {
   readonly historyBytes: number;
   readonly historyEvents: number;
-  /** The server asks for a new segment, or a newer build waits for this run. */
+  /** The server suggests a new segment, or a newer build is available for this run. */
   readonly suggested: boolean;
-  /** The segment cannot be left now. */
+  /** The segment cannot end now. */
   readonly postponed?: true;
-  /** What is left to do is blocked, and can be left to a new segment as it stands. */
+  /** All remaining work is blocked, and can be deferred to a new segment. */
   readonly allBlocked?: true;
 }
 
-/** Also a run that is only looked at and asked: the server takes so many events, and 2,000 updates. */
-const MOST_EVENTS = 4_000;
+/** Events of history at which a segment is full, also in a run that only answers updates. */
+const MAX_EVENTS = 4_000;
 
 /**
- * Whether the run shall go on in a new segment. Before this one has brought something, what was
- * carried may be what fills it; then only a long history counts.
+ * Whether the run has to continue in a new segment. A segment without a message of its own may be full
+ * of what it received from the one before; then only the number of events counts.
  */
 export function segmentFull(state: RunState, facts: SegmentFacts): boolean {
   const { segmentFrom, total, transcript } = state;
   if (facts.postponed) return false;
-  const { steps, bytes, events = MOST_EVENTS } = state.config.segment ?? SEGMENT;
+  const { steps, bytes, events = MAX_EVENTS } = state.config.segment ?? SEGMENT;
   if (facts.historyEvents >= events) return true;
   if (transcript.next === segmentFrom.message) return false;
   return facts.suggested || total.steps - segmentFrom.steps >= steps || facts.historyBytes >= bytes;
 }
 
 /**
- * How many of the oldest messages in memory go to the blob store before the run goes on elsewhere.
- * A call and its results stay on one side, so that a later compaction can cut between the two.
+ * Returns how many of the oldest messages in memory go to the blob store before a new segment. A call
+ * and its results stay together, so that a later compaction can cut between the two parts.
  */
 export function countOverflow(
   { transcript, turn }: RunState,
   inlineBytes: number = INLINE_BYTES,
 ): number {
-  // The calls of an open batch stay with the results that are still to come.
+  // The calls of an open batch stay in memory, because their results follow.
   const messages = turn.batch === null ? transcript.messages : transcript.messages.slice(0, -1);
   let bytes = 0;
-  let count = 1 + messages.findLastIndex((message) => (bytes += messageBytes(message)) > inlineBytes);
+  let count =
+    1 + messages.findLastIndex((message) => (bytes += messageBytes(message)) > inlineBytes);
   while (count > 0 && messages[count]?.role === 'tool') count -= 1;
   const inline = messages.slice(count).reduce((sum, message) => sum + messageBytes(message), 0);
-  return inline > MOST_INLINE_BYTES ? messages.length : count;
+  return inline > MAX_INLINE_BYTES ? messages.length : count;
 }
 
-/** The state with the oldest messages in a chunk and everything before `archived` in the archive. */
+/** Returns the state after the oldest messages went to a chunk, and those before `archived` to the archive. */
 export function applyStoredMessages(
   state: RunState,
   kept: { archived: number; chunk: { blob: BlobRef; count: number } | null },
 ): RunState {
   const archived = Math.max(state.archived, kept.archived);
-  // Whether they went to the archive or not: a new segment does not carry what no model reads.
+  // A new segment does not receive pruned messages, archived or not: no prompt has them.
   const { pruned: _, ...transcript } = state.transcript;
   if (kept.chunk === null) return { ...state, archived, transcript };
   const gone = transcript.messages.slice(0, kept.chunk.count);
@@ -72,25 +73,25 @@ export function applyStoredMessages(
     transcript: {
       ...transcript,
       chunks: [...transcript.chunks, kept.chunk],
-      keptAside: aside(state, gone),
+      keptAside: verbatimMessages(state, gone),
       messages: transcript.messages.slice(kept.chunk.count),
     },
   };
 }
 
-function aside(state: RunState, gone: readonly Message[]): readonly Message[] {
+function verbatimMessages(state: RunState, gone: readonly Message[]): readonly Message[] {
   const kept: Message[] = [];
   let bytes = 0;
   for (const message of [...state.transcript.keptAside, ...gone]) {
     if (!isKeptVerbatim(state, message)) continue;
     bytes += messageBytes(message);
-    if (bytes > ASIDE_BYTES) break;
+    if (bytes > VERBATIM_BYTES) break;
     kept.push(message);
   }
   return kept;
 }
 
-/** The same run at the beginning of a new segment. */
+/** Returns the state of the run at the beginning of a new segment. */
 export function beginSegment(state: RunState): RunState {
   const { pruned: _, ...transcript } = state.transcript;
   return {
@@ -101,6 +102,7 @@ export function beginSegment(state: RunState): RunState {
   };
 }
 
+/** Returns the bytes of a message in JSON. */
 export function messageBytes(message: Message): number {
   return utf8ToBytes(JSON.stringify(message)).length;
 }

@@ -5,9 +5,10 @@ import { blockedWorkShape, type BlockedWork } from '../blocked-work.js';
 import { stateShape } from '../guards/state.js';
 import type { RunState } from '../state.js';
 
-/** The form of a run's state as it is carried from segment to segment. */
+/** The version of the form in which a run's state is passed from segment to segment. */
 export const SCHEMA = 1;
 
+/** What a segment receives, in the form of this version. */
 export interface AnyCarried {
   readonly schema: number;
   readonly state: RunState;
@@ -15,7 +16,7 @@ export interface AnyCarried {
   readonly blocked?: readonly BlockedWork[];
 }
 
-/** The guard of this version's form. Whoever adds a step below also changes this. */
+/** The shape of this version's form. A new step below needs a change here too. */
 const carriedShape = fields<AnyCarried>({
   schema: count,
   state: stateShape,
@@ -23,19 +24,19 @@ const carriedShape = fields<AnyCarried>({
   blocked: optional(list(blockedWorkShape)),
 });
 
-/** From each older form to the next; a form, once released, stays readable. */
+/** The steps from each older form to the next one. A released form stays readable. */
 const STEPS: Readonly<Record<number, (older: Record<string, unknown>) => Record<string, unknown>>> =
   {};
 
-/** The state was written by a newer version, which may still take the run. */
+/** Thrown for a state that a newer version has written. A worker of that version can continue the run. */
 export class NewerStateError extends Error {
   override readonly name = 'NewerStateError';
 }
 
 /**
- * Checks what a segment has handed over, and brings an older form up to this version. Returns what is
- * wrong with it as text. Throws a `NewerStateError` for a form that is newer than this version: the
- * workflow task is then retried until a worker takes it that can read it, and nothing is lost.
+ * Checks what a segment has received, and migrates an older form to this version. Returns the problem
+ * as text if there is one. Throws a `NewerStateError` for a form that is newer than this version: the
+ * workflow task is then retried until a worker can read it, and nothing is lost.
  */
 export function readForm(
   value: unknown,
@@ -56,8 +57,8 @@ export function readForm(
 }
 
 /**
- * Brings carried state into the form of this version, step by step, without a check of its content.
- * Throws a `NewerStateError` where no step leads on.
+ * Migrates a state to the form `to`, step by step, without a check of its content. Throws a
+ * `NewerStateError` if there is no step for its form.
  */
 export function migrate(value: Record<string, unknown>, steps = STEPS, to = SCHEMA): AnyCarried {
   let form = value;

@@ -3,11 +3,12 @@ import type { RunState } from '../state.js';
 import type { RunStatus } from '../status.js';
 import { callSummary, formatBytes, visible } from './summaries.js';
 
-const LAST_CALLS = 8;
-/** The UI sets the columns of a table close together. */
+/** Calls in the table. */
+const MAX_CALLS = 8;
+/** Space after a column: Temporal's UI sets the columns of a table close together. */
 const GAP = '\u2003';
 
-/** Markdown for Temporal's Current Details: status, spend, the last calls. Always under 20,000 bytes. */
+/** Returns Markdown for Temporal's Current Details: status, usage, last calls. Always under 20,000 bytes. */
 export function currentDetails(state: RunState, status: RunStatus): string {
   const { usage } = state.turn.spent;
   const cost = usage.costUsd === null ? 'unknown' : `$${usage.costUsd.toFixed(4)}`;
@@ -37,23 +38,23 @@ function lastCalls(state: RunState): readonly string[] {
     ),
   );
   const calls = messages
-    .slice(-4 * LAST_CALLS)
+    .slice(-4 * MAX_CALLS)
     .flatMap((message) => (message.role === 'assistant' ? (message.calls ?? []) : []))
-    .slice(-LAST_CALLS);
+    .slice(-MAX_CALLS);
   if (calls.length === 0) return [];
   const rows = calls.map((call) => {
     const result = results.get(call.id);
-    return `| ${cell(call.id)}${GAP} | ${cell(callSummary(call))}${GAP} | ${result ? outcomeOf(result.text) : '…'} |`;
+    return `| ${cell(call.id)}${GAP} | ${cell(callSummary(call))}${GAP} | ${result ? resultSummary(result.text) : '…'} |`;
   });
   return ['| Call | | Result |', '|---|---|---|', ...rows];
 }
 
-function outcomeOf(text: string): string {
+function resultSummary(text: string): string {
   const [, errorType] = /^\{"error":\{"type":"(\w+)"/.exec(text) ?? [];
   return errorType ?? formatBytes(text.length);
 }
 
-/** No cell breaks out of the table, or holds a link or an image. */
+/** The text as a table cell, which can neither leave the table nor have a link or an image. */
 function cell(text: string | undefined): string {
   return escapeMarkdown(visible(text ?? ''));
 }

@@ -3,13 +3,13 @@ import { escapeJson } from './hidden.js';
 const SHOWN_CHARACTERS = 60;
 const PROBLEM_CHARACTERS = 2_000;
 
-/** A value as it may stand in an error message: JSON, cut short. */
+/** Returns a value for an error message: JSON, cut to 60 characters. */
 export function show(value: unknown): string {
   const json = jsonText(value);
   return cut(json === undefined ? typeof value : escapeJson(json), SHOWN_CHARACTERS);
 }
 
-/** Undefined for what is no JSON. */
+/** Returns the JSON of a value; undefined if it has none. Never throws. */
 export function jsonText(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
@@ -19,8 +19,8 @@ export function jsonText(value: unknown): string | undefined {
 }
 
 /**
- * Returns a problem as it may leave the workflow in a failure. Names of fields and values in it come
- * from outside: they can be of any length, and half a character would end the worker's process.
+ * Returns a problem for a failure of the workflow, cut to 2,000 characters. It may quote input of any
+ * length, and a lone surrogate in a failure would end the worker's process.
  */
 export function problemText(problem: string): string {
   return cut(problem, PROBLEM_CHARACTERS);

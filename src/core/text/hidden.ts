@@ -1,19 +1,19 @@
 /**
- * What nobody sees, or what steers a terminal: control characters, formats (zero width, direction, tags),
- * line separators, private use, halves of characters, and all that Unicode calls ignorable (variation
- * selectors, fillers). Line breaks and tabs are seen, and so are the Arabic and Syriac signs that Unicode
- * counts among the formats.
+ * Characters that are invisible or that control a terminal: control characters, formats (zero width,
+ * direction, tags), line separators, private use, lone surrogates, and all that Unicode calls ignorable
+ * (variation selectors, fillers). Line breaks and tabs do not belong to them, and neither do the Arabic
+ * and Syriac signs that Unicode counts among the formats.
  */
 const HIDDEN =
   /(?![\n\t\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 
-/** One picture of an emoji sequence, with its skin tone or presentation. */
+/** One emoji of a sequence, with its skin tone or presentation. */
 const PICTURE = /\p{Extended_Pictographic}(?:\p{Emoji_Modifier}\ufe0f?|[\ufe0e\ufe0f])?/u;
 
 /**
- * Where such a character is a part of ordinary writing, once each and never in a row, so that no message
- * fits in: emoji sequences, keycaps, the flags of England, Scotland and Wales, joiners in the scripts
- * that need them, and variants of ideographs, of mathematical signs, and of Mongolian letters.
+ * Places where such a character is part of ordinary writing, once and never in a row, so that it cannot
+ * hide a message: emoji sequences, keycaps, the flags of England, Scotland, and Wales, joiners in the
+ * scripts that need them, and variants of ideographs, mathematical signs, and Mongolian letters.
  */
 const WRITING = [
   /\u{1f3f4}\u{e0067}\u{e0062}(?:\u{e0065}\u{e006e}\u{e0067}|\u{e0073}\u{e0063}\u{e0074}|\u{e0077}\u{e006c}\u{e0073})\u{e007f}/u,
@@ -25,15 +25,15 @@ const WRITING = [
   /(?<=\p{Script=Mongolian})(?<!\p{Default_Ignorable_Code_Point})[\u180b-\u180f]/u,
 ];
 
-/** Writing first, so that only what is left of it counts as hidden: the second group. */
+/** Ordinary writing first, so that only other characters match the second group, the hidden ones. */
 const PARTS = new RegExp(
   `(${WRITING.map(({ source }) => source).join('|')})|(${HIDDEN.source})`,
   'gu',
 );
-/** Nearly every text is plain, and then a single look at it is enough. */
+/** Nearly every text is plain, and this test is fast. */
 const PLAIN = /^[\n\t\u0020-\u007e]*$/;
 
-/** Puts something else in the place of each hidden character. */
+/** Replaces each hidden character. */
 function replaceHidden(text: string, instead: (character: string) => string): string {
   if (PLAIN.test(text)) return text;
   return text.replace(PARTS, (part: string, writing: string | undefined) =>
@@ -41,7 +41,7 @@ function replaceHidden(text: string, instead: (character: string) => string): st
   );
 }
 
-/** How many characters of a text nobody sees; a line break of Windows counts as one that is seen. */
+/** Returns the number of hidden characters. A Windows line break counts as visible. */
 export function countHidden(text: string): number {
   let count = 0;
   replaceHidden(text.replaceAll('\r\n', '\n'), (character) => {
@@ -51,14 +51,14 @@ export function countHidden(text: string): number {
   return count;
 }
 
-/** The text without the characters that nobody sees. */
+/** Returns the text without hidden characters. */
 export function withoutHidden(text: string): string {
   return replaceHidden(text.replaceAll('\r\n', '\n'), () => '');
 }
 
 /**
- * A text of any number of lines as a terminal or a page may show it: hidden characters are written as
- * escapes (`\u202e`, `\u{e0041}`), everything else stays as it is.
+ * Returns a text of any number of lines for a terminal or a page: hidden characters become escapes
+ * (`\u202e`, `\u{e0041}`), all others stay as they are.
  */
 export function printable(text: string): string {
   return replaceHidden(text.replaceAll('\r\n', '\n'), (character) => {
@@ -68,12 +68,12 @@ export function printable(text: string): string {
 }
 
 /**
- * JSON in which hidden characters are written as JSON escapes, so that people see them and a program
- * reads the very same value.
+ * Returns JSON in which hidden characters are JSON escapes, so that people see them and a program reads
+ * the same value.
  */
 export function escapeJson(json: string): string {
   return replaceHidden(json, (character) =>
-    // By UTF-16 units, as JSON has it; what stands between values may be a line break of Windows.
+    // JSON escapes UTF-16 units. Between values there may be a Windows line break.
     character === '\r'
       ? character
       : Array.from({ length: character.length }, (_, at) => {
@@ -82,7 +82,7 @@ export function escapeJson(json: string): string {
   );
 }
 
-/** As `JSON.stringify`, for output that people may look at. */
+/** Like `JSON.stringify`, for output that people may read. */
 export function visibleJson(value: unknown, indent?: number): string {
   return escapeJson(JSON.stringify(value, null, indent) ?? 'null');
 }

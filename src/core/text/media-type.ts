@@ -1,7 +1,7 @@
-/** Kinds of files that can be told by their first bytes. */
+/** Media types that can be detected by their first bytes. */
 export type MediaType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'application/pdf';
 
-/** Each kind with the texts (as Latin-1) that stand in it, by offset. */
+/** The bytes (as Latin-1) of each type, by offset. */
 const MAGIC: readonly (readonly [MediaType, readonly (readonly [number, string])[]])[] = [
   ['image/png', [[0, '\x89PNG\r\n\x1a\n']]],
   ['image/jpeg', [[0, '\xff\xd8\xff']]],
@@ -17,10 +17,10 @@ const MAGIC: readonly (readonly [MediaType, readonly (readonly [number, string])
   ['application/pdf', [[0, '%PDF-']]],
 ];
 
-/** How many bytes `detectMediaType` looks at. */
+/** Number of bytes that `detectMediaType` reads. */
 export const MAGIC_BYTES = 12;
 
-/** What the bytes are, whatever a name or a header says of them; null where nobody can tell. */
+/** Returns the media type of bytes, whatever a name or a header says; null if it is not a known one. */
 export function detectMediaType(bytes: Uint8Array): MediaType | null {
   const head = String.fromCharCode(...bytes.subarray(0, MAGIC_BYTES));
   const found = MAGIC.find(([, marks]) => marks.every(([at, mark]) => head.startsWith(mark, at)));

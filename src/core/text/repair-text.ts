@@ -2,10 +2,10 @@ import { byteLength } from '../inbox.js';
 
 const PROBLEM_BYTES = 4 * 1024;
 
-/** How it begins, for those who have to tell a repair from what people say. */
+/** The beginning of a repair request, by which the demo model and tests recognize it. */
 export const REPAIR_BEGINS = 'Your answer was not accepted (attempt ';
 
-/** What the model is told of an answer that was not accepted. `attempt`: the one that failed, from 1. */
+/** Returns the request to repair an answer. `attempt` is the number of the failed answer, from 1. */
 export function repairText(
   problem: string,
   { attempt, attempts }: { readonly attempt: number; readonly attempts: number },
@@ -20,7 +20,7 @@ export function repairText(
   );
 }
 
-/** The beginning, in whole characters, with room for the note behind it. */
+/** The beginning of a text in whole characters, with room for the note after it. */
 function head(text: string): string {
   let shown = text.slice(0, PROBLEM_BYTES - 64);
   while (byteLength(shown) > PROBLEM_BYTES - 64) {

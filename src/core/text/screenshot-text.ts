@@ -2,7 +2,7 @@ import { formatBytes } from './summaries.js';
 
 const SHOWN = /^\[screenshot: [^\]\n]*\]\n?/;
 
-/** What stands in the transcript for a picture. `text`: what the tool says beside it. */
+/** Returns the text of a screenshot in the transcript. `text`: the tool's own text. */
 export function screenshotText(
   { mediaType, bytes }: { readonly mediaType: string; readonly bytes: number },
   text: string,
@@ -11,7 +11,7 @@ export function screenshotText(
   return text === '' ? shown : `${shown}\n${text}`;
 }
 
-/** What the tool said beside the picture. */
+/** Returns the tool's own text of a screenshot. */
 export function screenshotNote(text: string): string {
   return text.replace(SHOWN, '');
 }

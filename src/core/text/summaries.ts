@@ -6,12 +6,12 @@ import type { RunState } from '../state.js';
 const ARGUMENT_CHARACTERS = 60;
 const SUMMARY_CHARACTERS = 160;
 
-/** One line for people: `read_file src/a.ts`. Made from the real arguments, never from model prose. */
+/** Returns one line for people, such as `read_file src/a.ts`. It is made of the arguments, not of model text. */
 export function callSummary(call: ToolCall): string {
   return visible(call.summary ?? `${call.name} ${shortArguments(call.arguments)}`.trim());
 }
 
-/** `step 4 · after read_file src/a.ts · 3.1 kB`: where the run stands and what the model now reads. */
+/** Returns the step, and what the model reads in it: `step 4 · after read_file src/a.ts · 3.1 kB`. */
 export function stepSummary(state: RunState, closing: boolean): string {
   const name = closing ? 'closing call' : `step ${state.turn.spent.steps + 1}`;
   const { messages } = state.transcript;
@@ -31,6 +31,7 @@ function afterWhat(messages: readonly Message[], results: readonly Message[]): s
   return call === undefined ? 'a call' : callSummary(call);
 }
 
+/** Returns a size with its unit: B, kB, or MB. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
   if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} kB`;
@@ -48,16 +49,16 @@ function shortArguments(json: string): string {
 }
 
 /**
- * A text as one short line for terminals and pages: hidden characters are written as escapes, line
- * breaks and tabs as blanks.
+ * Returns a text as one short line for terminals and pages: hidden characters become escapes, line
+ * breaks and tabs become spaces.
  */
 export function visible(text: string): string {
-  // An escape is never shorter than what it stands for.
+  // An escape is never shorter than the character.
   const shown = printable(text.slice(0, 2 * SUMMARY_CHARACTERS)).replaceAll(/[\n\t]/g, ' ');
   return cut(shown, SUMMARY_CHARACTERS);
 }
 
-/** Never cuts a character in half. */
+/** Cuts a text, never inside a surrogate pair. */
 function cut(text: string, characters: number): string {
   if (text.length <= characters) return text;
   return `${text.slice(0, characters - 1).replace(/[\ud800-\udbff]$/, '')}…`;

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../json.js';
 
-/** Where a text that is too large for the history lies. Content-addressed, therefore immutable. */
+/** Names a text in the blob store. A blob is named by its content, so it never changes. */
 export interface BlobRef {
   /** SHA-256 of the UTF-8 bytes, hex. */
   readonly sha256: string;
@@ -8,28 +8,29 @@ export interface BlobRef {
   readonly bytes: number;
 }
 
-/** Where the context of a run lies. */
+/** Names the context of a run in the blob store. */
 export interface ContextRef extends BlobRef {
-  /** Id of the run that owns it: this one, or the one above all its callers. */
+  /** Workflow id of the run that owns it: this one, or the one above all its callers. */
   readonly root?: string;
 }
 
-/** A tool's value that is kept whole and handed on by its name, as the worker records it. */
+/** An artifact as the worker records it: a tool's value that other calls can name. */
 export interface ArtifactMade {
-  /** 1 to 64 of a–z, 0–9, `_` and `-`. */
+  /** 1 to 64 characters of a–z, 0–9, `_`, and `-`. */
   readonly name: string;
-  /** The value as JSON, or as it is where it is a text. */
+  /** The value: text as it is, anything else as JSON. */
   readonly blob: BlobRef;
   /** For the model: `array of 300`, `object with keys …`. */
   readonly kind: string;
+  /** The value is text. */
   readonly text?: true;
-  /** In the author's words, one line. */
+  /** One line by the tool's author. */
   readonly summary?: string;
 }
 
-/** One that the run knows by name. */
+/** An artifact of a run. */
 export interface Artifact extends ArtifactMade {
-  /** The name that its tool gave it, where that meant another value and this one has a number. */
+  /** The name that its tool gave it, if `name` has a number because another value has that name. */
   readonly base?: string;
   /** The tool and the call that made it. */
   readonly tool: string;
@@ -37,8 +38,8 @@ export interface Artifact extends ArtifactMade {
 }
 
 /**
- * What is sent along with a message: only ever what somebody attached on purpose, never a path or an
- * address that stood in a text. By reference, the blob holds the bytes as base64 text.
+ * An image or a file that belongs to a message. It was attached on purpose; paths and URLs in a text are
+ * never attached. A blob holds the bytes as base64 text.
  */
 export type Attachment =
   | {
@@ -51,64 +52,67 @@ export type Attachment =
   /** Fetched by the model's provider, not by perdure. */
   | { readonly type: 'image'; readonly url: string };
 
-/** Why a call cannot be executed; found beside the model's reply, before anything runs. */
+/** Why a call cannot be executed. The worker finds it with the model's reply, before anything runs. */
 export interface CallProblem {
   readonly type: 'unknown_tool' | 'invalid_json' | 'invalid_arguments' | 'truncated';
-  /** For the model: what is wrong, with the path, and what would be right. */
+  /** For the model: what is wrong, with the path, and the fix. */
   readonly message: string;
 }
 
-/** A provider's doubt about a call, in its own words. */
+/** A provider's safety check of a call, in its own words. */
 export interface SafetyCheck {
   readonly id: string;
   readonly code?: string;
   readonly message?: string;
 }
 
-/** One tool call as the model asked for it, before it has its place in the run. */
+/** One tool call as the model requests it, before it has an id. */
 export interface AskedCall {
   readonly name: string;
   /**
-   * The arguments as JSON text, always valid JSON. When the real ones lie in `blob`, this is a
-   * short stand-in that the model sees in later requests.
+   * The arguments, always valid JSON. If the real arguments are in `blob`, this is a short placeholder
+   * that the model sees in later requests.
    */
   readonly arguments: string;
   /** SHA-256 (hex) of the canonical form of the real arguments. */
   readonly digest: string;
   readonly blob?: BlobRef;
   readonly problem?: CallProblem;
-  /** For people, made by the tool's `describe`; absent where the tool has none. */
+  /** For people, made by the tool's `describe`; absent if the tool has none. */
   readonly summary?: string;
-  /** Asked by the provider before this is executed; only a person may answer. */
+  /** Safety checks of the provider. Only a person may acknowledge them. */
   readonly safety?: readonly SafetyCheck[];
-  /** Asked for by `invoke_tool`; where that agent's model reads it again, it is shown as it was asked. */
+  /** The model made the call by `invoke_tool`, and reads it in that form in later requests. */
   readonly via?: 'catalog';
 }
 
 /**
- * What a provider wants to get back of its own reply beside texts and calls, in later requests: what
- * the model thought, what the provider looked up by itself. Only its adapter can read it.
+ * Parts of a reply beside texts and calls that its provider needs back in later requests, such as
+ * reasoning and the provider's own searches. Only the provider's adapter can read them.
  */
 export interface ProviderItems {
-  /** Names provider and model; nobody else is given them. */
+  /** The provider and the model; only they get the items. */
   readonly from: string;
-  /** In the order of the reply. Absent where they are large; `blob` then holds them as JSON. */
+  /** The items in the order of the reply. If they are large, `blob` has them as JSON instead. */
   readonly items?: readonly JsonObject[];
   readonly blob?: BlobRef;
 }
 
-/** A call with its identity. */
+/** A call with its id. */
 export interface ToolCall extends AskedCall {
-  /** Unique in the run: `call_<turn>_<step>_<index>`, `call_f<fork>_…` in one that was forked. Never the provider's id, which may repeat or miss. */
+  /**
+   * Unique in the run: `call_<turn>_<step>_<index>`, or `call_f<fork>_…` in a forked run. It is not the
+   * provider's id, which may repeat or be missing.
+   */
   readonly id: string;
 }
 
 interface Placed {
-  /** Position in all that was said in the run, from 0; goes on through turns and segments. */
+  /** Number of the message in the run, from 0, through all turns and segments. */
   readonly n: number;
   readonly turn: number;
   readonly step: number;
-  /** Unix time in milliseconds, by the workflow's clock. */
+  /** Unix time in ms, by the workflow's clock. */
   readonly at: number;
 }
 
@@ -118,28 +122,28 @@ export interface UserMessage extends Placed {
   readonly attachments?: readonly Attachment[];
   /**
    * `perdure`: written by the engine (the closing instruction, a summary), not by a person.
-   * `retrieved`: a document that the agent's `retrieve` has found.
+   * `retrieved`: a document that the agent's `retrieve` function has found.
    */
   readonly origin?: 'perdure' | 'retrieved';
-  /** Which document it is, as far as `retrieve` has said. */
+  /** Id and source of the document, as far as `retrieve` gives them. */
   readonly document?: { readonly id?: string; readonly source?: string };
-  /** The whole of a document of which the text is head and tail. */
+  /** The whole document, if the text is its head and tail. */
   readonly blob?: BlobRef;
-  /** The id under which it was sent. */
+  /** The sender's id of the message. */
   readonly id?: string;
-  /** Who sent it, as the sender claims; the model never sees it. */
+  /** Who sent it: a claim of the sender. The model never sees it. */
   readonly by?: string;
-  /** Stays word for word when older messages are summarized. */
+  /** The message stays word for word when older messages are summarized. */
   readonly pinned?: true;
-  /** Part of a side branch: not in the canonical transcript. */
+  /** The message is part of a side branch, so it is not in the canonical transcript. */
   readonly side?: true;
-  /** This is a summary; these messages, by `n` and both ends included, it stands for in the prompt. */
+  /** For a summary: the messages that it replaces in the prompt, by `n`, inclusive. */
   readonly compacts?: { readonly from: number; readonly to: number };
 }
 
 export interface AssistantMessage extends Placed {
   readonly role: 'assistant';
-  /** Part of a side branch: an answer that was refused. */
+  /** The message is part of a side branch: a refused answer. */
   readonly side?: true;
   readonly text: string;
   readonly blob?: BlobRef;
@@ -152,26 +156,26 @@ export interface ToolMessage extends Placed {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly callId: string;
-  /** The picture that a `screenshot` brought; `text` only says so. */
+  /** The screenshot that the tool made; `text` describes it. */
   readonly attachments?: readonly Attachment[];
-  /** A person has acknowledged what the provider wanted to be looked at. */
+  /** A person has acknowledged the provider's safety checks. */
   readonly acknowledged?: true;
 }
 
-/** One entry of the canonical transcript: what was said, once, in order. */
+/** One message of a run. */
 export type Message = UserMessage | AssistantMessage | ToolMessage;
 
-/** Said in a side branch: an attempt at an answer that was refused, or what the model was told of it. */
+/** Whether a message is part of a side branch: a refused answer, or the request to repair it. */
 export function isSide(message: Message): boolean {
   return message.role !== 'tool' && message.side === true;
 }
 
 type Unplaced<M> = M extends Message ? Omit<M, keyof Placed> : never;
 
-/** What the model sees of a message; the part that the digest chain covers. */
+/** A message without its place in the run. */
 export type PromptMessage = Unplaced<Message>;
 
-/** `fork`: where the run was forked; what it took over has ids of the same turns and steps. */
+/** Returns the id of a call. `fork` tells it apart from the calls that a forked run has copied. */
 export function callId(place: {
   readonly turn: number;
   readonly step: number;

@@ -7,13 +7,13 @@ import type { RunState } from '../state.js';
 import type { PromptPage, TranscriptPage, TurnMemo } from '../status.js';
 import { chunkedLength, type Transcript } from './transcript.js';
 
-/** A query's answer over 2 MiB fails; pages stay far below it. */
+/** Bytes of a page. A query with an answer over 2 MiB fails. */
 const PAGE_BYTES = 400 * 1024;
 const MEMO_ANSWER_CHARACTERS = 1_000;
 
 /**
- * A page of what was said, by `n` from `from` on: at least one message, at most about 400 KB, before
- * `to`. Only what this segment still holds: `total` counts everything.
+ * Returns the messages with numbers from `from` to before `to`: at least one, and at most about 400 KB.
+ * It has only messages that this segment holds; `total` counts all of the run.
  */
 export function transcriptPage(
   transcript: Transcript,
@@ -22,24 +22,24 @@ export function transcriptPage(
   const from = Math.max(0, Math.floor(range.from ?? 0));
   const to = range.to ?? transcript.next;
   const { messages, pruned = [] } = transcript;
-  const wanted = (range.side ? [...messages, ...pruned] : messages)
+  const inRange = (range.side ? [...messages, ...pruned] : messages)
     .filter((message) => message.n >= from && message.n < to && (range.side || !isSide(message)))
     .toSorted((one, other) => one.n - other.n);
-  return { messages: fitting(wanted), total: transcript.next };
+  return { messages: limitedPage(inRange), total: transcript.next };
 }
 
-/** A page of the prompt, by place: what lies in chunks by reference, the rest like a transcript's page. */
+/** Returns a part of the prompt, by place: the chunks by reference, then messages of at most about 400 KB. */
 export function promptPage(
   transcript: Transcript,
   { from, to }: { from: number; to: number },
 ): PromptPage {
   const { chunks, messages } = transcript;
   const start = chunkedLength(transcript);
-  const wanted = messages.slice(Math.max(0, from - start), Math.max(0, to - start));
-  return { chunks, start, messages: fitting(wanted) };
+  const inRange = messages.slice(Math.max(0, from - start), Math.max(0, to - start));
+  return { chunks, start, messages: limitedPage(inRange) };
 }
 
-/** @returns what is wrong with the range of a query, or null; a range that need not be given may be null */
+/** Returns what is wrong with the range of a query, or null. `required`: fields that it has to have. */
 export function rangeProblem(
   query: string,
   value: unknown,
@@ -59,27 +59,29 @@ export function rangeProblem(
   return `${query}.side: expected true or false, got ${show(side)}`;
 }
 
-function fitting(wanted: readonly Message[]): readonly Message[] {
+function limitedPage(inRange: readonly Message[]): readonly Message[] {
   let bytes = 0;
-  const end = wanted.findIndex((message, index) => {
+  const end = inRange.findIndex((message, index) => {
     bytes += messageBytes(message);
     return index > 0 && bytes > PAGE_BYTES;
   });
-  return end === -1 ? wanted : wanted.slice(0, end);
+  return end === -1 ? inRange : inRange.slice(0, end);
 }
 
-/** What a turn leaves in the memo: small, and readable while no worker is up. */
+/** Returns what the memo has after a turn. It is small, and can be read without a worker. */
 export function turnMemo(
   { segments, startedAt }: Pick<RunState, 'segments' | 'startedAt'>,
   turn: number,
   outcome: Outcome,
 ): TurnMemo & { outcome?: Outcome } {
   const { status, reason } = outcome;
-  // The server knows when the newest segment began, and nothing of those before it.
+  // The server knows only when the newest segment began.
   const began = segments > 1 && { startedAt };
-  // A cancelled workflow has no result, so its outcome is kept here.
-  const kept = status === 'cancelled' && { outcome: { ...outcome, answer: cut(outcome.answer) } };
-  return { turn, status, reason, ...began, ...kept };
+  // A canceled workflow has no result, so the memo has its outcome.
+  const canceled = status === 'cancelled' && {
+    outcome: { ...outcome, answer: cut(outcome.answer) },
+  };
+  return { turn, status, reason, ...began, ...canceled };
 }
 
 function cut(text: string | null): string | null {

@@ -11,33 +11,34 @@ import type {
   ToolCall,
 } from './messages.js';
 
-/** An older part of the prompt that has left the history: JSON lines of messages in the blob store. */
+/** An older part of the prompt: JSON lines of messages in the blob store. */
 export interface PromptChunk {
   readonly blob: BlobRef;
-  /** How many messages it holds. */
+  /** Number of messages in it. */
   readonly count: number;
 }
 
 /**
- * What the model sees of a run: the chunks' messages, then `messages`. Two transcripts with equal
- * `head` give the same prompt, byte for byte; that is what lets a worker serve a prompt from memory
- * and still never serve a wrong one.
+ * The messages of a run. The prompt has those of the chunks, then `messages`. Two transcripts with
+ * equal `head` give the same prompt, byte for byte, so a worker can serve a prompt from memory and never
+ * serve a wrong one.
  */
 export interface Transcript {
-  /** `n` of the next message: how much has been said in the run, summarized or not. */
+  /** Number of the next message: the number of all messages of the run. */
   readonly next: number;
   readonly chunks: readonly PromptChunk[];
   readonly messages: readonly Message[];
-  /** Of the messages in `chunks`, those that a compaction keeps word for word. */
+  /** The messages in `chunks` that a compaction keeps word for word. */
   readonly keptAside: readonly Message[];
-  /** Side branches that were pruned, until they are kept elsewhere; never in the prompt. */
+  /** Messages of dropped side branches, until they are archived; never in the prompt. */
   readonly pruned?: readonly Message[];
-  /** Digest of all messages of the prompt. The definition has a hash of its own. */
+  /** Digest of all messages of the prompt. It does not cover the definition, which has its own hash. */
   readonly head: string;
   /** Estimated tokens of the whole prompt, instructions and tools included. */
   readonly tokens: number;
 }
 
+/** Returns a transcript without messages. */
 export function emptyTranscript(definition: AgentDefinition): Transcript {
   return {
     next: 0,
@@ -49,17 +50,18 @@ export function emptyTranscript(definition: AgentDefinition): Transcript {
   };
 }
 
-/** Tokens of what every prompt of this agent begins with. */
+/** Returns the estimated tokens of instructions and tools, with which each prompt begins. */
 export function fixedTokens(definition: AgentDefinition): number {
   const tools = hasCatalog(definition) ? shownTools(definition) : definition.tools;
   return estimateTokens(definition.instructions + JSON.stringify(tools));
 }
 
-/** The next link: 32 hex digits over the previous link and what the model sees of one message. */
+/** Returns the next link of the digest chain: 32 hex digits over the previous link and one message. */
 export function chain(head: string, prompt: PromptMessage | null): string {
   return sha256Hex(`${head}\n${JSON.stringify(prompt)}`).slice(0, 32);
 }
 
+/** Returns the transcript with one more message. */
 export function append(transcript: Transcript, message: Message): Transcript {
   return {
     ...transcript,
@@ -70,16 +72,17 @@ export function append(transcript: Transcript, message: Message): Transcript {
   };
 }
 
-/** How many messages the prompt has. */
+/** Returns the number of messages in the prompt. */
 export function promptLength(transcript: Transcript): number {
   return chunkedLength(transcript) + transcript.messages.length;
 }
 
-/** How many of them lie in chunks. */
+/** Returns the number of messages in chunks. */
 export function chunkedLength({ chunks }: Pick<Transcript, 'chunks'>): number {
   return chunks.reduce((sum, { count }) => sum + count, 0);
 }
 
+/** Returns the estimated tokens of one message. */
 export function messageTokens(message: PromptMessage): number {
   const calls = message.role === 'assistant' && message.calls;
   const attached = message.role === 'assistant' ? 0 : (message.attachments ?? []).length;
@@ -95,10 +98,10 @@ function itemTokens({ items = [], blob }: ProviderItems): number {
   return blob === undefined ? estimateTokens(JSON.stringify(items)) : Math.ceil(blob.bytes / 3);
 }
 
-/** Where every digest chain begins. */
+/** The first link of every digest chain. */
 export const FIRST_LINK = chain('perdure', null);
 
-/** What the model sees of a message; built key by key, because the digest covers the order of keys. */
+/** Returns what the model sees of a message, built key by key: the digest covers the order of keys. */
 export function toPromptMessage(message: PromptMessage): PromptMessage {
   switch (message.role) {
     case 'user':
