@@ -1,9 +1,11 @@
 import type { ClientOptions, PerdureClient } from './client/client-types.js';
 
 /**
- * A client for programs that start runs and talk to them. Connects at once and rejects where no server
- * answers. Temporal's client is loaded by the call, not by the door: a configuration comes through it
- * too.
+ * Connects to Temporal and returns a client that starts runs, sends them messages and decisions, and
+ * reads them. Rejects with a `NoServerError` if no server answers, and with a `SdkVersionError` if the
+ * process has two copies of Temporal's SDK.
+ *
+ * Importing this function does not load Temporal's client; the first call does.
  *
  * @example
  * ```ts

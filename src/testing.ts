@@ -1,4 +1,4 @@
-import type { Replayed } from './worker/replay.js';
+import type { ReplayResult } from './worker/replay.js';
 
 export {
   replyCall,
@@ -28,7 +28,7 @@ export {
 export type { Barrier } from './testing/barrier.js';
 export type { RequestEnd, StubMessage, StubRequest } from './testing/requests.js';
 export type { Answer } from './testing/script.js';
-export type { Replayed } from './worker/replay.js';
+export type { ReplayResult } from './worker/replay.js';
 
 /**
  * Replays an exported history with the installed version of perdure, without a server. `text` is what
@@ -44,7 +44,7 @@ export type { Replayed } from './worker/replay.js';
  * if (replayed.type !== 'same') throw new Error(`${replayed.type}: ${replayed.reason}`);
  * ```
  */
-export async function replayHistory(text: string): Promise<Replayed> {
+export async function replayHistory(text: string): Promise<ReplayResult> {
   const { replayHistory: replay } = await import('./worker/replay.js');
   return await replay(text);
 }

@@ -1,8 +1,11 @@
 import type { RunningWorker, WorkerOptions } from './worker/create-worker.js';
 
 /**
- * Starts a worker and resolves when it polls. Temporal's native worker is loaded by the call, not by
- * the door: a configuration comes through it too, in commands that need no worker.
+ * Starts a worker and resolves when it polls; with a `deployment`, when its build is the current one.
+ * Rejects with a `NoServerError` if no server answers, with a `SdkVersionError` if the process has two
+ * copies of Temporal's SDK, and with a `DeploymentError` if the build cannot be made the current one.
+ *
+ * Importing this function does not load Temporal's native worker; the first call does.
  *
  * @example
  * ```ts

@@ -24,4 +24,9 @@ export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';
 export type { Pending, RunStatus, TranscriptPage } from './core/status.js';
 export type { Resolution } from './core/calls/call-result.js';
-export type { AgentDefinition, McpPolicy, McpUsed, TemplateUsed } from './core/definition/definition.js';
+export type {
+  AgentDefinition,
+  McpPolicy,
+  McpUsed,
+  TemplateUsed,
+} from './core/definition/definition.js';

@@ -5,9 +5,9 @@ import { isObject, parseJson } from '../core/json.js';
 import { sdkVersion } from '../temporal/sdk.js';
 import { WORKFLOW_MODULES } from './workflow-modules.js';
 
-/** Made by the build; absent when perdure runs from its sources. */
+/** The bundle that the build makes; absent if perdure runs from its sources. */
 const PREBUILT = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));
-/** Says with which version of the SDK the bundle was made. */
+/** Records the version of the SDK that made the bundle. */
 const PREBUILT_BY = new URL('../workflow-bundle.json', import.meta.url);
 
 const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
@@ -18,7 +18,7 @@ let bundled: Promise<WorkflowBundle> | undefined;
  * Returns the workflow code for workers: the prebuilt bundle (0.3 s to ready) if the installed SDK is
  * the one that made it, else a bundle made once per process (2 s).
  */
-export async function workflowCode(): Promise<WorkflowBundle | { codePath: string }> {
+export async function loadWorkflowCode(): Promise<WorkflowBundle | { codePath: string }> {
   if ((await prebuiltBy()) === sdkVersion()) return { codePath: PREBUILT };
   bundled ??= bundleWorkflows();
   return await bundled;
@@ -30,13 +30,19 @@ async function prebuiltBy(): Promise<unknown> {
   return isObject(record) ? record['sdk'] : null;
 }
 
+/** Bundles perdure's workflow code with Temporal's bundler. */
 export async function bundleWorkflows(): Promise<WorkflowBundle> {
   return await bundleWorkflowCode({
     workflowsPath: WORKFLOW_MODULES.workflows(),
     payloadConverterPath: WORKFLOW_MODULES.payloadConverter(),
     preloadModules: [WORKFLOW_MODULES.preload()],
-    // Modules are named from here, wherever this process runs: the same sources give the same code.
-    webpackConfigHook: (config) => ({ ...config, context: PACKAGE }),
+    webpackConfigHook: (config) => ({
+      ...config,
+      // Module names are relative to the package, so the same sources give the same code everywhere.
+      context: PACKAGE,
+      // Every worker parses the source map when it starts, and the sources are half of it.
+      devtool: 'inline-nosources-source-map',
+    }),
     logger: silent,
   });
 }

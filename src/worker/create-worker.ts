@@ -1,13 +1,14 @@
 import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Config } from '../config.js';
-import { homeOf } from '../storage/home.js';
+import { DeploymentError, InputError } from '../core/errors.js';
+import { perdureHome } from '../storage/home.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget, unreachable } from '../server/locate-target.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import { assertOneSdk } from '../temporal/sdk.js';
 import {
-  deploymentFault,
-  pinnedTo,
+  deploymentProblem,
+  versioningOptions,
   promote,
   type WorkerBuild,
   type DeploymentOptions,
@@ -17,70 +18,78 @@ import { resolveLiveOptions, type LiveOptions } from '../live/live-options.js';
 import { readLiveHosts } from '../live/live-hosts.js';
 import type { LiveServer, StartLiveServer } from '../live/live-server.js';
 import { containStrayErrors } from '../tools/stray-errors.js';
-import { WORKER_SETTINGS, whenShutDown, workerParts, type SharedWorkerOptions } from './parts.js';
-import { workflowCode } from './bundle.js';
+import {
+  WORKER_SETTINGS,
+  onShutdown,
+  createWorkerParts,
+  type SharedWorkerOptions,
+} from './parts.js';
+import { loadWorkflowCode } from './bundle.js';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 
+/** Options of `createWorker`. */
 export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
   readonly config: Config;
-  /** Default: the config's, else PERDURE_TASK_QUEUE, else `perdure`. */
+  /** Default: that of the configuration, else PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
-  /** Runs workflow code; false: only activities, e.g. on a machine for heavy tools. Default true. */
+  /** Whether it runs workflow code; false: only activities, for example on a machine for heavy tools. Default true. */
   readonly workflows?: boolean;
-  /** Workflow code made before; default: perdure's own, prebuilt. */
+  /** A bundle of workflow code; default: perdure's own. */
   readonly workflowBundle?: WorkflowBundleOption;
-  /** Milliseconds that activities in flight get to end when the worker shuts down; default 5,000. */
+  /** Milliseconds that activities in flight may take to end when the worker shuts down; default 5,000. */
   readonly shutdownGraceMs?: number;
-  /** Idle runs kept in memory; default by the size of the heap. */
+  /** How many idle runs stay in memory; default: by the size of the heap. */
   readonly maxCachedWorkflows?: number;
-  /** Worker versioning: runs stay on the build on which they began. Default: none. */
+  /** Worker versioning: runs stay on the build on which they began. Default: no versioning. */
   readonly deployment?: DeploymentOptions;
   /**
-   * Lets others read what models say while they say it, by `client.stream` and over HTTP. Default
-   * false; the commands do it.
+   * Serves replies in progress to `client.stream` and over HTTP. Default false; commands that host a
+   * worker turn it on.
    */
   readonly live?: LiveOptions | false;
   /**
-   * Keeps an error that a tool raises outside its promise (a promise that nobody awaits, a timer, an
-   * event emitter) from ending the process, and with it the calls of other runs: it fails the call
-   * that it belongs to, under the tool's name, and is logged. A `once` call's outcome is unknown then.
-   * The same holds for `retrieve`, `decide`, `verify`, models, and output functions. An error that
-   * belongs to none of them ends the process as ever. Adds listeners of `unhandledRejection` and
-   * `uncaughtException` to the process. Default false; the commands do it.
+   * Whether an error that a tool raises outside its promise (in a floating promise, a timer, or an event
+   * emitter) fails that tool's call and is logged, instead of ending the process and the calls of other
+   * runs with it. The outcome of a `once` call is then unknown. This also covers `retrieve`, `decide`,
+   * `verify`, models, and output functions. An error that belongs to none of them still ends the process.
+   * Adds listeners for `unhandledRejection` and `uncaughtException`. Default false; commands that host a
+   * worker turn it on.
    */
   readonly containStrayErrors?: boolean;
 }
 
+/** A worker that polls. */
 export interface RunningWorker {
   readonly taskQueue: string;
+  /** How the server lists this worker among the pollers. */
   readonly identity: string;
-  /** Null without worker versioning. */
+  /** The build that this worker is registered as; null without worker versioning. */
   readonly deployed: WorkerBuild | null;
-  /** Where it lets others read along; null where it does not. */
+  /** Where it serves live streams; null if it does not. */
   readonly live: { readonly url: string } | null;
-  /** Resolves when the worker has stopped; rejects when it died. */
+  /** Resolves when the worker has shut down; rejects if it failed. */
   readonly stopped: Promise<void>;
-  /** Stops polling, lets activities end within the grace, closes the connection. */
+  /** Stops polling, waits for activities as long as `shutdownGraceMs` allows, and closes the connection. */
   shutdown(): Promise<void>;
 }
 
 /**
  * Starts a worker and resolves when it polls; with a deployment, when its build is the current one.
- * Rejects when the server or the configuration is at fault.
+ * Rejects if the server does not answer or an option is invalid.
  */
 export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { worker, connection } = await start(options);
   const { deployed, taskQueue, identity, stopped } = worker;
   if (deployed?.isCurrent !== true) return worker;
-  const early = stopped.then(() => {
-    throw new Error('the worker was stopped before its build could be made the current one');
+  const stoppedEarly = stopped.then(() => {
+    throw new DeploymentError('the worker shut down before its build became the current one');
   });
   try {
-    await Promise.race([promote(connection, deployed, { taskQueue, identity }), early]);
+    await Promise.race([promote(connection, deployed, { taskQueue, identity }), stoppedEarly]);
     return worker;
   } catch (error) {
-    // It would wait for work that never comes.
+    // Without promotion the worker would get no work.
     await worker.shutdown().catch(() => undefined);
     throw error;
   }
@@ -91,7 +100,7 @@ async function start(
 ): Promise<{ worker: RunningWorker; connection: NativeConnection }> {
   assertOneSdk();
   const { config, env = process.env } = options;
-  const home = homeOf(env);
+  const home = perdureHome(env);
   const target = await locateTarget(
     {
       address: options.address ?? config.address,
@@ -101,37 +110,38 @@ async function start(
   );
   const { address, namespace } = target;
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
-  const code = async () => options.workflowBundle ?? (await workflowCode());
-  const deployed = await deployedAs(options, { address, namespace, code });
-  const { live: wish = false } = options;
-  const place = wish === false ? null : resolveLiveOptions(wish, env);
+  const loadCode = async () => options.workflowBundle ?? (await loadWorkflowCode());
+  const deployed = await toWorkerBuild(options, { address, namespace, loadCode });
+  const { live = false } = options;
+  const liveOptions = live === false ? null : resolveLiveOptions(live, env);
   const hub = createLiveHub();
-  const parts = workerParts(config, { ...options, ...(place && { hub }) });
+  const parts = createWorkerParts(config, { ...options, ...(liveOptions && { hub }) });
   const connection = await NativeConnection.connect(target.options).catch((error: unknown) => {
     throw unreachable(address, error);
   });
-  let plane: LiveServer | null = null;
-  const release = options.containStrayErrors === true ? contain() : () => undefined;
+  let liveServer: LiveServer | null = null;
+  const release = options.containStrayErrors === true ? contain() : doNothing;
   try {
     const hosts = readLiveHosts(env);
-    plane = place && (await openPlane(place, { hub, target, taskQueue, home, hosts }));
+    liveServer =
+      liveOptions && (await openLiveServer(liveOptions, { hub, target, taskQueue, home, hosts }));
     const worker = await Worker.create({
       connection,
       namespace,
       taskQueue,
-      ...(options.workflows !== false && { workflowBundle: await code() }),
+      ...(options.workflows !== false && { workflowBundle: await loadCode() }),
       activities: parts.activities,
       ...WORKER_SETTINGS,
       ...(options.shutdownGraceMs !== undefined && { shutdownGraceTime: options.shutdownGraceMs }),
       ...(options.maxCachedWorkflows !== undefined && {
         maxCachedWorkflows: options.maxCachedWorkflows,
       }),
-      ...(deployed && { workerDeploymentOptions: pinnedTo(deployed) }),
+      ...(deployed && { workerDeploymentOptions: versioningOptions(deployed) }),
     });
-    whenShutDown(worker, parts.stop);
+    onShutdown(worker, parts.stop);
     const stopped = worker.run().finally(async () => {
       await parts.close();
-      await plane?.close();
+      await liveServer?.close();
       await connection.close();
       release();
     });
@@ -141,55 +151,59 @@ async function start(
       await stopped;
     };
     const { identity } = worker.options;
-    const live = plane && { url: plane.url };
-    return { worker: { taskQueue, identity, deployed, live, stopped, shutdown }, connection };
+    const served = liveServer && { url: liveServer.url };
+    const running = { taskQueue, identity, deployed, live: served, stopped, shutdown };
+    return { worker: running, connection };
   } catch (error) {
     release();
-    await plane?.close();
+    await liveServer?.close();
     await connection.close();
     throw error;
   }
 }
 
+const doNothing = (): void => undefined;
+
+/** Returns a function that ends the containment. */
 function contain(): () => void {
   return containStrayErrors((message) => Runtime.instance().logger.error(message));
 }
 
-/** Where nobody is to read along, nothing of it is loaded. */
-async function openPlane(...given: Parameters<StartLiveServer>): Promise<LiveServer> {
+/** Loads the modules of the live server, which a worker without live streams does not need. */
+async function openLiveServer(...given: Parameters<StartLiveServer>): Promise<LiveServer> {
   const { startLiveServer } = await import('../live/live-server.js');
   return await startLiveServer(...given);
 }
 
-interface Surroundings extends Pick<WorkerBuild, 'address' | 'namespace'> {
-  readonly code: () => Promise<WorkflowBundleOption>;
+interface BuildContext extends Pick<WorkerBuild, 'address' | 'namespace'> {
+  readonly loadCode: () => Promise<WorkflowBundleOption>;
 }
 
-/** Null without worker versioning. */
-async function deployedAs(
+/** Returns the build to register as; null without worker versioning. */
+async function toWorkerBuild(
   { deployment, workflows = true }: WorkerOptions,
-  { code, ...server }: Surroundings,
+  { loadCode, ...server }: BuildContext,
 ): Promise<WorkerBuild | null> {
   if (deployment === undefined) return null;
-  const fault = deploymentFault(deployment);
-  if (fault !== null) throw new Error(fault);
+  const problem = deploymentProblem(deployment);
+  if (problem !== null) throw new InputError(problem);
   return {
     ...server,
     deploymentName: deployment.name,
-    buildId: deployment.buildId ?? (await buildIdOf(await code())),
-    // Runs would begin on a build that nobody has who could run them.
+    buildId: deployment.buildId ?? (await computeBuildId(await loadCode())),
+    // A worker without workflow code cannot run what would begin on its build.
     isCurrent: deployment.promote ?? workflows,
   };
 }
 
-/** Enough to tell builds apart, short enough to be read aloud. */
+/** Hex digits of a build id: enough to distinguish builds, and short enough to read. */
 const DIGITS = 12;
 
 /**
- * Names workflow code by its content: the same code gets the same name in every folder and on every
- * machine. The source map is left out, as it names the folder in which the code was bundled.
+ * Returns a build id by the content of workflow code: the same in every folder and on every machine. The
+ * source map does not count, since it contains the folder in which the code was bundled.
  */
-export async function buildIdOf(bundle: WorkflowBundleOption): Promise<string> {
+export async function computeBuildId(bundle: WorkflowBundleOption): Promise<string> {
   const code = 'code' in bundle ? bundle.code : await readFile(bundle.codePath, 'utf8');
   const plain = code.replaceAll(/^\/\/# sourceMappingURL=.*$/gm, '');
   return createHash('sha256').update(plain).digest('hex').slice(0, DIGITS);

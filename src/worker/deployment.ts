@@ -3,22 +3,22 @@ import { isGrpcServiceError, type ConnectionLike } from '@temporalio/client';
 import type { WorkerDeploymentOptions } from '@temporalio/worker';
 import { DeploymentError } from '../core/errors.js';
 
-/** Worker versioning, opt-in: a run stays on the build on which it began, up to its next segment. */
+/** Options of worker versioning: a run stays on the build on which it began, up to its next segment. */
 export interface DeploymentOptions {
-  /** What the builds of one service have in common. Letters, digits, `-` and `_` are always right. */
+  /** The deployment that the builds of one service share: 1 to 200 letters, digits, `-`, and `_`. */
   readonly name: string;
-  /** Default: by the content of the workflow code. For tests, and pipelines with names of their own. */
+  /** Default: derived from the content of the workflow code. For pipelines that name builds themselves. */
   readonly buildId?: string;
   /**
-   * Makes this build the current one as soon as it polls: new runs begin on it. Default true for
-   * workers that run workflows; with false nothing new reaches this build until somebody does it.
+   * Whether this build becomes the current one as soon as it polls, so that new runs begin on it. Default
+   * true for workers that run workflows. With false, it gets no new run until it is promoted.
    */
   readonly promote?: boolean;
 }
 
 /** One build of a deployment, as the server knows it. */
 export interface DeploymentVersion {
-  /** Of the server. */
+  /** Address of the server. */
   readonly address: string;
   readonly namespace: string;
   readonly deploymentName: string;
@@ -27,42 +27,45 @@ export interface DeploymentVersion {
 
 /** The build that a worker is registered as. */
 export interface WorkerBuild extends DeploymentVersion {
-  /** Whether this worker has made it the one on which new runs begin. */
+  /** Whether this worker makes it the current one, on which new runs begin. */
   readonly isCurrent: boolean;
 }
 
 interface Promotion {
-  /** One that the build polls. */
+  /** A task queue that the build polls. */
   readonly taskQueue: string;
-  /** Of who does it. */
+  /** Identity of the worker that promotes it. */
   readonly identity: string;
   readonly withinMs?: number;
 }
 
-/** As long as a worker of another queue of the same deployment may take to come. */
+/** As long as a worker of another task queue of the same deployment may take to start. */
 const PROMOTED_WITHIN_MS = 30_000;
 const AGAIN_MS = 100;
 const LONGEST_NAME = 200;
 const LONGEST_BUILD_ID = 128;
 
-/** What is wrong with the options, with the cure; null when nothing is. */
-export function deploymentFault({ name, buildId }: DeploymentOptions): string | null {
+/** Returns what is wrong with the options, and the fix; null if they are valid. */
+export function deploymentProblem({ name, buildId }: DeploymentOptions): string | null {
   if (name === '' || name.length > LONGEST_NAME) {
-    return `deployment name of ${name.length} characters: give one of 1 to ${LONGEST_NAME}`;
+    return `deployment.name: expected 1 to ${LONGEST_NAME} characters, got ${name.length}`;
   }
-  // The server joins name and build id by these, and keeps the underscores for itself.
+  // The server joins name and build id with these characters, and reserves the underscores.
   if (/[.:\s]|\p{Cc}/u.test(name) || name.startsWith('__')) {
-    return `deployment name "${name}": leave out dots, colons and spaces, and do not begin with __; for example ${suggested(name)}`;
+    return `deployment.name: expected no dots, colons, or spaces, and no __ at the start; got "${name}"; for example ${suggestName(name)}`;
   }
   if (buildId === undefined) return null;
   if (!/^[\w.+@/-]+$/.test(buildId) || buildId.length > LONGEST_BUILD_ID) {
-    return `build id "${buildId}": give 1 to ${LONGEST_BUILD_ID} letters, digits or any of . + @ / _ -`;
+    return `deployment.buildId: expected 1 to ${LONGEST_BUILD_ID} letters, digits, or . + @ / _ -; got "${buildId}"`;
   }
   return null;
 }
 
-/** How a worker says which build it is, and that a run keeps to the build on which it began. */
-export function pinnedTo({ deploymentName, buildId }: DeploymentVersion): WorkerDeploymentOptions {
+/** Returns the SDK's options for a worker of a build: runs stay on the build on which they began. */
+export function versioningOptions({
+  deploymentName,
+  buildId,
+}: DeploymentVersion): WorkerDeploymentOptions {
   return {
     version: { deploymentName, buildId },
     useWorkerVersioning: true,
@@ -70,7 +73,7 @@ export function pinnedTo({ deploymentName, buildId }: DeploymentVersion): Worker
   };
 }
 
-/** Makes a build the current one, as soon as the server has seen who polls for it on this queue. */
+/** Makes a build the current one as soon as the server has seen it poll this task queue. Rejects with a `DeploymentError`. */
 export async function promote(
   connection: ConnectionLike,
   version: DeploymentVersion,
@@ -79,15 +82,15 @@ export async function promote(
   const deadline = Date.now() + withinMs;
   for (;;) {
     const notYet = await connection
-      .withDeadline(deadline, () => attempt(connection, version, { taskQueue, identity }))
-      .catch((error: unknown) => explained(error, version));
+      .withDeadline(deadline, () => tryPromote(connection, version, { taskQueue, identity }))
+      .catch((error: unknown) => explain(error, version));
     if (notYet === null) return;
     if (Date.now() + AGAIN_MS > deadline) throw tooLate(version, { notYet, withinMs });
     await pause(AGAIN_MS);
   }
 }
 
-/** The line that makes a build the current one by hand. */
+/** Returns the command line that makes a build the current one. */
 export function promotionCommand(version: DeploymentVersion): string {
   const { address, namespace, deploymentName, buildId } = version;
   return (
@@ -96,8 +99,8 @@ export function promotionCommand(version: DeploymentVersion): string {
   );
 }
 
-/** Null when it is done; else why it cannot be done yet. */
-async function attempt(
+/** Makes one attempt. Returns null if it succeeded, else why it is not possible yet. */
+async function tryPromote(
   { workflowService }: ConnectionLike,
   { namespace, deploymentName, buildId }: DeploymentVersion,
   { taskQueue, identity }: Promotion,
@@ -131,8 +134,8 @@ const CODE = {
   unauthenticated: 16,
 } as const;
 
-/** What passes with time: the build is not listed yet, its other queues are not, others change it too. */
-const PASSING: readonly number[] = [
+/** Failures that pass: the build or one of its queues is not listed yet, or others change the deployment too. */
+const TRANSIENT: readonly number[] = [
   CODE.deadlineExceeded,
   CODE.notFound,
   CODE.resourceExhausted,
@@ -141,22 +144,22 @@ const PASSING: readonly number[] = [
   CODE.unavailable,
 ];
 
-/** Why it cannot be done yet; throws what no time will mend. */
-function explained(error: unknown, version: DeploymentVersion): string {
+/** Returns why it is not possible yet. Throws a `DeploymentError` for a failure that waiting cannot fix. */
+function explain(error: unknown, version: DeploymentVersion): string {
   if (!isGrpcServiceError(error)) throw error;
   const { details } = error;
   const code: number = error.code;
-  if (PASSING.includes(code)) return details;
-  const what = `${titleOf(version)} cannot be made current: `;
+  if (TRANSIENT.includes(code)) return details;
+  const prefix = `${deploymentTitle(version)} cannot be made current: `;
   if (code === CODE.unimplemented) {
-    const text = `${what}this Temporal server is too old for worker deployments (${details}); update it to 1.28 or later, or start the worker without a deployment`;
+    const text = `${prefix}this Temporal server is too old for worker deployments (${details}); update it to 1.28 or later, or start the worker without a deployment`;
     throw new DeploymentError(text, { cause: error });
   }
   if (code === CODE.permissionDenied || code === CODE.unauthenticated) {
-    const text = `${what}${details}; start the worker with --no-promote (promote: false), and let somebody who may do it run: ${promotionCommand(version)}`;
+    const text = `${prefix}${details}; start the worker with --no-promote (promote: false), and let an operator with the permission run: ${promotionCommand(version)}`;
     throw new DeploymentError(text, { cause: error });
   }
-  throw new DeploymentError(`${what}${details}`, { cause: error });
+  throw new DeploymentError(`${prefix}${details}`, { cause: error });
 }
 
 function tooLate(
@@ -164,20 +167,20 @@ function tooLate(
   { notYet, withinMs }: { readonly notYet: string; readonly withinMs: number },
 ): DeploymentError {
   return new DeploymentError(
-    `${titleOf(version)} could not be made current within ${withinMs / 1_000} s: ${notYet}. ` +
-      'Where the current build also serves task queues that this one no longer has, start the worker ' +
+    `${deploymentTitle(version)} could not be made current within ${withinMs / 1_000} s: ${notYet}. ` +
+      'If the current build also serves task queues that this build no longer has, start the worker ' +
       `with --no-promote (promote: false) and run: ${promotionCommand(version)} --ignore-missing-task-queues`,
   );
 }
 
-export function titleOf({
+export function deploymentTitle({
   deploymentName,
   buildId,
 }: Pick<DeploymentVersion, 'deploymentName' | 'buildId'>): string {
   return `deployment ${deploymentName}, build ${buildId}`;
 }
 
-function suggested(name: string): string {
+function suggestName(name: string): string {
   const letters = name.replaceAll(/[.:\s]|\p{Cc}/gu, '-').replace(/^_+/, '');
   return letters.replaceAll('-', '') === '' ? 'agents' : letters;
 }

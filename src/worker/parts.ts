@@ -12,66 +12,66 @@ import { fileArchive } from '../storage/file-archive.js';
 import { fileBlobStore } from '../storage/file-blob-store.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { workerStore } from '../storage/worker-store.js';
-import { type Config } from '../config.js';
-import { homeOf } from '../storage/home.js';
+import type { Config } from '../config.js';
+import { perdureHome } from '../storage/home.js';
 import type { SegmentSize } from '../core/state.js';
 import type { LiveHub } from '../live/hub.js';
 import { createSessions } from '../mcp/sessions.js';
 import { createModelCatalog } from '../models/model-catalog.js';
-import { secretNamesOf } from './secret-names.js';
+import { collectSecretNames } from './secret-names.js';
 import { assertSecretNames } from '../secrets/names.js';
 import { learnSecrets } from '../secrets/known.js';
 import { createAttributeLookup } from '../temporal/search-attributes.js';
 import { readResultTool } from '../tools/built-in/read-result.js';
 
-/** What a worker knows and keeps, whoever makes it. */
+/** Options of `createWorker` and of `perdurePlugin`. */
 export interface SharedWorkerOptions {
-  /** Where large texts are kept; all workers of a queue must share it. Default PERDURE_HOME/blobs. */
+  /** The store for large texts, shared by all workers of a task queue; default: files in PERDURE_HOME/blobs. */
   readonly blobs?: BlobStore;
-  /** Where the full text of open runs is kept; shared like `blobs`. Default PERDURE_HOME/archive. */
+  /** The store for the messages of open runs, shared like `blobs`; default: files in PERDURE_HOME/archive. */
   readonly archive?: Archive;
-  /** Where keys, models and PERDURE_HOME are read from; default: the process's own. */
+  /** The environment for keys, models, and PERDURE_HOME; default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** When a run goes on in a new segment of history; default after 100 steps or 2 MiB. */
+  /** When a run continues in a new segment of history; default: after 100 steps or 2 MiB. */
   readonly segment?: SegmentSize;
   /**
-   * How long a model call or a retrieval may go without a heartbeat, in ms: how soon the server gives
-   * the work of a dead worker to another one. Pinned by each run at its start. From 1,000; default
-   * 10,000. A tool has its own (`heartbeat`).
+   * Milliseconds that a model call or a retrieval may go without a heartbeat, at least 1,000; default
+   * 10,000. After that, the server gives the work of a dead worker to another one. Each run pins the
+   * value at its start. A tool has its own (`heartbeat`).
    */
   readonly heartbeatMs?: number;
-  /** As `secrets` of the config; both lists count. */
+  /** Further names of secret variables, like `secrets` of the configuration; both lists count. */
   readonly secrets?: readonly string[];
-  /** Memory for prompts; default 64 MB. What falls out is asked of the workflow again. */
+  /** Bytes of memory for prompts; default 64 MiB. A worker queries the workflow for what it has evicted. */
   readonly transcriptCacheBytes?: number;
 }
 
-/** The parts that every worker of agents consists of. */
+/** The parts of a worker that runs agents. */
 export interface WorkerParts {
   readonly activities: Activities;
-  /** Lets the activities know that this worker begins to shut down. */
+  /** Signals the activities that the worker begins to shut down. */
   readonly stop: () => void;
-  /** Ends what was opened for the activities, when none runs any more. Never rejects. */
+  /** Closes what the activities have opened, after the last one has ended. Never rejects. */
   readonly close: () => Promise<void>;
 }
 
 const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 
-/** Makes the activities of one worker, with what they keep between calls. Throws for a model that cannot work. */
-export function workerParts(
+/** Creates the activities of one worker, with their caches and sessions. Throws if a model's options are invalid. */
+export function createWorkerParts(
   config: Pick<Config, 'agents' | 'models' | 'secrets'>,
   { env = process.env, ...options }: SharedWorkerOptions & { readonly hub?: LiveHub },
 ): WorkerParts {
   const { agents: definitions, models = {} } = config;
   assertSecretNames(options.secrets, 'worker');
-  // Before anything is made that could be told to anybody.
-  learnSecrets({ env, names: [...secretNamesOf(config), ...(options.secrets ?? [])] });
+  // Before anything is created that could put a secret into a log.
+  learnSecrets({ env, names: [...collectSecretNames(config), ...(options.secrets ?? [])] });
   const stopping = new AbortController();
-  // As many listen as there are prompts being rebuilt at once.
+  // Each prompt that is being rebuilt listens.
   setMaxListeners(0, stopping.signal);
   const blobs =
     options.blobs === undefined
-      ? workerStore(fileBlobStore(join(homeOf(env), 'blobs')), { verified: true })
+      ? workerStore(fileBlobStore(join(perdureHome(env), 'blobs')), { verified: true })
       : workerStore(options.blobs);
   const agents = createAgentCatalog(definitions, {
     defaultModel: env['PERDURE_MODEL'] ?? '',
@@ -81,7 +81,7 @@ export function workerParts(
   const activities = createActivities({
     agents,
     blobs,
-    archive: options.archive ?? fileArchive(join(homeOf(env), 'archive')),
+    archive: options.archive ?? fileArchive(join(perdureHome(env), 'archive')),
     models: createModelCatalog(models, env),
     transcripts: createTranscriptCache({
       maxBytes: options.transcriptCacheBytes ?? DEFAULT_CACHE_BYTES,
@@ -118,21 +118,21 @@ function checkedHeartbeat(ms: number): number {
   throw new Error(`heartbeatMs: expected a whole number from 1,000, got ${ms}`);
 }
 
-/** How workers of agents poll and end, unless told otherwise. */
+/** The defaults for how a worker polls and shuts down. */
 export const WORKER_SETTINGS = {
   // The default pollers starve under many runs (measured: 138 against 250 steps/s).
   workflowTaskPollerBehavior: { type: 'autoscaling' },
   activityTaskPollerBehavior: { type: 'autoscaling' },
-  // How long a workflow task waits for a worker that was killed; then any other takes it.
+  // After this time, another worker takes the workflow task of a worker that was killed.
   stickyQueueScheduleToStartTimeout: 5_000,
-  // A call in flight may have been paid for.
+  // A model call in flight may be paid for already.
   shutdownGraceTime: 5_000,
 } as const satisfies Partial<SdkWorkerOptions>;
 
-/** Calls `stop` as soon as anybody tells the worker to shut down, a signal to the process included. */
-export function whenShutDown(worker: Worker, stop: () => void): void {
+/** Calls `stop` as soon as the worker begins to shut down, also by a signal to the process. */
+export function onShutdown(worker: Worker, stop: () => void): void {
   const shutdown = worker.shutdown.bind(worker);
-  // The SDK has no event for it, and calls this very method itself.
+  // The SDK has no event for this, and its signal handler calls this method.
   worker.shutdown = () => {
     stop();
     shutdown();

@@ -3,17 +3,18 @@ import { defineConfig, type Config } from '../config.js';
 import type { SharedWorkerOptions, WorkerParts } from './parts.js';
 import { WORKFLOW_MODULES } from './workflow-modules.js';
 
+/** Options of `perdurePlugin`. */
 export interface PluginOptions extends Pick<Config, 'agents' | 'models'>, SharedWorkerOptions {}
 
-/** Fits `plugins` of `Worker.create` and of `bundleWorkflowCode`. */
+/** A plugin for `Worker.create` and for `bundleWorkflowCode`. */
 export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
 
 /**
- * Agents for a worker of one's own: `Worker.create({ workflowsPath, taskQueue, plugins: [perdurePlugin({
- * agents })] })`, where the workflows file holds `export { agent } from 'perdure/workflow'`. Adds the
- * activities and the payload converter; says how to poll and how to end where that was left open. One plugin may serve
- * several workers. Who bundles before gives it to `bundleWorkflowCode` too. Throws for agents or
- * models that cannot work.
+ * Makes a plugin that adds agents to your own Temporal worker. It adds the activities and the payload
+ * converter, and sets how the worker polls and shuts down where its options do not. Your workflows file
+ * exports `agent` from `perdure/workflow`. One plugin may serve several workers. A worker with a bundle
+ * of your own needs the plugin in `bundleWorkflowCode` too. Throws if an option is invalid; creating the
+ * worker rejects with a `SdkVersionError` if the process has two copies of Temporal's SDK.
  *
  * @example
  * ```ts
@@ -33,30 +34,30 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  */
 export function perdurePlugin({ agents, models, ...options }: PluginOptions): PerdurePlugin {
   const config = defineConfig({ agents, ...(models && { models }) });
-  /** Of each worker, by one of the activities that it was given. */
+  /** The parts of each worker, by one of its activities. */
   const parts = new WeakMap<object, Pick<WorkerParts, 'stop' | 'close'>>();
   return {
     name: NAME,
     async configureWorker(given) {
-      const [{ workerParts }, { assertOneSdk, assertSameSdk }] = await Promise.all([
+      const [{ createWorkerParts }, { assertOneSdk, assertSameSdk }] = await Promise.all([
         import('./parts.js'),
         import('../temporal/sdk.js'),
       ]);
       assertOneSdk();
       if (given.workflowsPath !== undefined) assertSameSdk(given.workflowsPath);
-      const { activities, stop, close } = workerParts(config, options);
+      const { activities, stop, close } = createWorkerParts(config, options);
       parts.set(activities.loadAgent, { stop, close });
       return {
         ...given,
-        ...(await settings(given)),
-        activities: merged(given.activities ?? {}, activities),
+        ...(await mergeSettings(given)),
+        activities: mergeActivities(given.activities ?? {}, activities),
       };
     },
     configureBundler,
     async runWorker(worker, next) {
       const own = parts.get(worker.options.activities.get('loadAgent') ?? worker);
       if (own === undefined) return await next(worker);
-      (await import('./parts.js')).whenShutDown(worker, own.stop);
+      (await import('./parts.js')).onShutdown(worker, own.stop);
       await next(worker).finally(own.close);
     },
   };
@@ -64,8 +65,8 @@ export function perdurePlugin({ agents, models, ...options }: PluginOptions): Pe
 
 const NAME = 'perdure';
 
-/** Our settings, apart from what the worker's own options say, by whichever name. */
-async function settings(given: WorkerOptions): Promise<Partial<WorkerOptions>> {
+/** Returns the default settings, overridden by the worker's own options under any name of the SDK. */
+async function mergeSettings(given: WorkerOptions): Promise<Partial<WorkerOptions>> {
   const { WORKER_SETTINGS } = await import('./parts.js');
   const other: Readonly<Record<string, unknown>> = {
     workflowTaskPollerBehavior: given.maxConcurrentWorkflowTaskPolls,
@@ -76,12 +77,12 @@ async function settings(given: WorkerOptions): Promise<Partial<WorkerOptions>> {
   return Object.fromEntries([...open, ...theirs]);
 }
 
-function merged(theirs: object, ours: object): object {
+function mergeActivities(theirs: object, ours: object): object {
   const clash = Object.keys(ours).find((name) => name in theirs);
   if (clash === undefined) return { ...theirs, ...ours };
   throw new Error(
-    `plugin ${NAME}: this worker has an activity "${clash}" already, and runs of agents know theirs ` +
-      'by that name; rename yours, or give the plugin only once (worker or connection)',
+    `plugin ${NAME}: activities: expected no activity "${clash}", which perdure adds itself; rename ` +
+      'yours, or give the plugin only once, to the worker or to the connection',
   );
 }
 
@@ -89,8 +90,8 @@ function configureBundler(given: BundleOptions): BundleOptions {
   const { payloadConverterPath, preloadModules = [], logger } = given;
   if (payloadConverterPath !== undefined) {
     logger?.warn(
-      `plugin ${NAME}: the worker's own payload converter (${payloadConverterPath}) is kept. What it ` +
-        'cannot read fails the workflow task of a run of an agent again and again, instead of the run',
+      `plugin ${NAME}: the worker keeps its own payload converter (${payloadConverterPath}). A payload ` +
+        'that it cannot read fails the workflow tasks of a run again and again, instead of the run',
     );
   }
   return {

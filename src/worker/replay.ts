@@ -3,19 +3,20 @@ import { DeterminismViolationError } from '@temporalio/workflow';
 import type { History } from '../history/decode-event.js';
 import { isObject, parseJson } from '../core/json.js';
 import { historyFromJson } from '../history/json.js';
-import { workflowCode } from './bundle.js';
+import { loadWorkflowCode } from './bundle.js';
 
-/** What this version makes of a recorded history. */
-export type Replayed =
+/** The result of replaying a recorded history with this version. */
+export type ReplayResult =
   | { readonly type: 'same'; readonly events: number }
-  /** This version would do something else than was recorded: a run in flight could not go on with it. */
+  /** This version would act differently than recorded, so a run in flight could not continue with it. */
   | { readonly type: 'different'; readonly events: number; readonly reason: string }
-  /** A history, but not one that can be replayed: cut, mixed up, or with a fault in the workflow itself. */
+  /** The history cannot be replayed: it is cut, out of order, or its workflow code fails. */
   | { readonly type: 'broken'; readonly events: number; readonly reason: string }
+  /** The text is not the history of a perdure run. */
   | { readonly type: 'no_history'; readonly reason: string };
 
-/** Does again what an exported history (its JSON text) says, with this version's code and no server. */
-export async function replayHistory(text: string): Promise<Replayed> {
+/** Replays an exported history (its JSON text) with this version's code and without a server. */
+export async function replayHistory(text: string): Promise<ReplayResult> {
   const history = readHistory(text);
   if (typeof history === 'string') return { type: 'no_history', reason: history };
   const id = history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId;
@@ -23,18 +24,18 @@ export async function replayHistory(text: string): Promise<Replayed> {
   throw new Error('the replay ended without a result');
 }
 
-/** Whatever has a history; it is given back with what became of it. */
-export interface Recorded {
-  /** The workflow's. */
+/** A run with its history. */
+export interface RecordedRun {
+  /** The workflow id. */
   readonly id: string;
   readonly history: History;
 }
 
-/** The same for one run after the other; the next one is asked for when this one is done. */
-export async function* replayRuns<Run extends Recorded>(
+/** Replays runs one after another, and yields each with its result. Takes the next run when the last one is done. */
+export async function* replayRuns<Run extends RecordedRun>(
   runs: AsyncIterable<Run> | Iterable<Run>,
-): AsyncGenerator<{ readonly run: Run; readonly replayed: Replayed }, void, undefined> {
-  const workflowBundle = await workflowCode();
+): AsyncGenerator<{ readonly run: Run; readonly replayed: ReplayResult }, void, undefined> {
+  const workflowBundle = await loadWorkflowCode();
   const source = iteratorOf(runs);
   for (;;) {
     let current: Run | undefined;
@@ -46,14 +47,14 @@ export async function* replayRuns<Run extends Recorded>(
     };
     try {
       for await (const { error } of Worker.runReplayHistories({ workflowBundle }, feed())) {
-        if (current !== undefined) yield { run: current, replayed: judged(current, error) };
+        if (current !== undefined) yield { run: current, replayed: toResult(current, error) };
         current = undefined;
       }
       return;
     } catch (error) {
-      // One that ends the worker it is replayed on does not keep the others from theirs.
+      // A history may end the worker that replays it. The others get a new one.
       if (current === undefined) throw error;
-      yield { run: current, replayed: judged(current, error) };
+      yield { run: current, replayed: toResult(current, error) };
     }
   }
 }
@@ -62,17 +63,17 @@ function iteratorOf<T>(items: AsyncIterable<T> | Iterable<T>): AsyncIterator<T> 
   return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
 }
 
-function judged({ history }: Recorded, error: unknown): Replayed {
+function toResult({ history }: RecordedRun, error: unknown): ReplayResult {
   const events = history.events?.length ?? 0;
   if (error === undefined) return { type: 'same', events };
   const type = error instanceof DeterminismViolationError ? 'different' : 'broken';
-  return { type, events, reason: essence(error) };
+  return { type, events, reason: mainSentence(error) };
 }
 
-/** The history, or why the text is none that this version could replay. */
+/** Returns the history, or why this version cannot replay the text. */
 function readHistory(text: string): History | string {
   const json = parseJson(text);
-  if (json === undefined) return 'it is no JSON';
+  if (json === undefined) return 'it is not JSON';
   if (!isObject(json) || !Array.isArray(json['events'])) {
     return 'it is JSON without a list of events; write one with: perdure export ID --out FILE';
   }
@@ -85,11 +86,11 @@ function readHistory(text: string): History | string {
   const type = history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name;
   if (type === 'agent') return history;
   if (typeof type !== 'string') return 'it does not begin with the start of a workflow';
-  return `it is of a workflow of type "${type}", no run of an agent of perdure`;
+  return `it is the history of a workflow of type "${type}", not of a perdure agent`;
 }
 
-/** The one sentence that matters; the SDK wraps it into a dump of its structures. */
-function essence(error: unknown): string {
+/** Returns the sentence with the reason; the SDK wraps it into a dump of its structures. */
+function mainSentence(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   const [, quoted] = /message: ("(?:[^"\\]|\\.)+")/.exec(text) ?? [];
   const sentence = quoted === undefined ? undefined : parseJson(quoted);

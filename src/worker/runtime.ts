@@ -10,12 +10,12 @@ import { redactFields } from '../secrets/redact-log.js';
 import { redactMessage } from '../secrets/redact.js';
 
 /**
- * Sets what Temporal's SDK logs to stderr, for this whole process; the first call wins, as the SDK
- * has one runtime. Programs call it, libraries must not. `write` puts an entry somewhere else. Secrets of
- * the process are redacted in all entries.
+ * Sets from which level on Temporal's SDK logs to stderr, or to `write`, with secrets redacted. The SDK
+ * has one runtime per process, so only the first call has an effect. For programs; a library must not
+ * call it.
  */
 export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntry) => void): void {
-  // A logger of the SDK's own, for how it writes entries to stderr.
+  // The SDK's own logger formats the entries.
   const logger = new DefaultLogger(level, write);
   try {
     Runtime.install({
@@ -31,6 +31,6 @@ export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntr
       },
     });
   } catch {
-    // Somebody has installed one already; theirs holds.
+    // The process has a runtime already, which stays.
   }
 }

@@ -3,7 +3,7 @@ import { isObject } from '../core/json.js';
 import { serverVariables } from '../mcp/server-environment.js';
 
 /** Returns the names of all environment variables that a configuration uses as keys or lists as secrets. */
-export function secretNamesOf({
+export function collectSecretNames({
   agents,
   models = {},
   secrets = [],
@@ -11,12 +11,12 @@ export function secretNamesOf({
   const keys = Object.values(models).flatMap((entry) =>
     'call' in entry || entry.apiKeyEnv === undefined ? [] : [entry.apiKeyEnv],
   );
-  return [...keys, ...secrets, ...withCalled(agents).flatMap(namesOfAgent)];
+  return [...keys, ...secrets, ...withCalledAgents(agents).flatMap(agentSecretNames)];
 }
 
 type Agents = Config['agents'];
 
-function withCalled(agents: Agents): Agents {
+function withCalledAgents(agents: Agents): Agents {
   const all = new Set<Agents[number]>();
   const add = (agent: Agents[number]): void => {
     if (all.has(agent)) return;
@@ -27,7 +27,7 @@ function withCalled(agents: Agents): Agents {
   return [...all];
 }
 
-function namesOfAgent({ mcp, settings }: Agents[number]): readonly string[] {
+function agentSecretNames({ mcp, settings }: Agents[number]): readonly string[] {
   const native: unknown = settings['nativeTools'];
   const tools: readonly unknown[] = Array.isArray(native) ? native : [];
   const tokens = tools.flatMap((tool): readonly string[] => {

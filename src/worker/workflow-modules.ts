@@ -1,23 +1,22 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** Modules of perdure that Temporal's bundler is pointed at, each compiled or as source. */
+/** Paths of perdure's modules for Temporal's bundler, compiled or as source. */
 export const WORKFLOW_MODULES = {
-  /** Every export is a workflow type. */
-  workflows: () => here('../workflows/index'),
-  payloadConverter: () => here('../workflows/payload-converter'),
-  /** What is loaded once for all runs, and what else perdure's own workers set for them. */
-  preload: () => here('../workflows/preload'),
-  /** The same without touching anything that the workflows of others would feel. */
-  engine: () => here('../workflows/agent'),
+  /** Each export is a workflow type. */
+  workflows: () => modulePath('../workflows/index'),
+  payloadConverter: () => modulePath('../workflows/payload-converter'),
+  /** Loads the engine once for all runs, and sets the stack depth of perdure's own workers. */
+  preload: () => modulePath('../workflows/preload'),
+  /** Loads the engine, without a setting that would affect workflows other than perdure's. */
+  engine: () => modulePath('../workflows/agent'),
 } as const;
 
-function here(path: string): string {
+function modulePath(path: string): string {
   const candidates = ['.js', '.ts'].map((end) =>
     fileURLToPath(new URL(path + end, import.meta.url)),
   );
   const found = candidates.find((candidate) => existsSync(candidate));
-  if (found === undefined)
-    throw new Error(`a part of perdure is missing: ${candidates.join(', ')}`);
-  return found;
+  if (found !== undefined) return found;
+  throw new Error(`perdure: expected one of ${candidates.join(', ')}, got none; install it again`);
 }

@@ -19,7 +19,7 @@ const address = inject('temporalAddress');
 const command = await commandLine();
 let rig: Rig;
 let handle: WorkflowHandle;
-/** The exported history. */
+/** The path of the exported history. */
 let file: string;
 
 const note = defineTool({
@@ -46,7 +46,7 @@ interface RawHistory {
   events: Record<string, Record<string, unknown> | undefined>[];
 }
 
-/** A copy of the exported history with something else in it. */
+/** Writes a changed copy of the exported history. */
 async function tampered(change: (history: RawHistory) => void): Promise<string> {
   const history = JSON.parse(await readFile(file, 'utf8')) as RawHistory;
   change(history);
@@ -59,7 +59,7 @@ async function written(text: string): Promise<string> {
   return path;
 }
 
-/** Of the command in this process: one row per file. */
+/** Replays files in this process, one row per file. */
 async function replayed(...files: string[]) {
   const { stdout, code } = await runInProcess(
     replay,
@@ -79,21 +79,23 @@ describe('an exported history', () => {
     const toFile = await runInProcess(exportRun, { id: handle.workflowId, out: file }, place);
     expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(JSON.parse(stdout));
     expect(toFile.stdout).toBe('');
-    expect(toFile.stderr).toMatch(new RegExp(`\\d+ events of ${handle.workflowId} are in `));
+    expect(toFile.stderr).toMatch(
+      new RegExp(`\\d+ events of run ${handle.workflowId} written to `),
+    );
     expect([code, toFile.code]).toEqual([0, 0]);
   });
 
-  test('is not written where nobody can write', async () => {
+  test('is refused for a file that cannot be written', async () => {
     const out = join(rig.home, 'nowhere', 'x.json');
     const asked = runInProcess(
       exportRun,
       { id: handle.workflowId, out },
       { address, home: rig.home },
     );
-    await expect(asked).rejects.toThrow(`--out ${out}: cannot be written`);
+    await expect(asked).rejects.toThrow(`--out: expected a writable file, got ${out}`);
   });
 
-  test('replays offline, as does one that is cut off in the middle of the run', async () => {
+  test('replays offline, as does one that ends in the middle of the run', async () => {
     const half = await tampered(({ events }) => events.splice(9));
     const { code, rows } = await replayed(file, half);
     expect(rows).toMatchObject([
@@ -103,7 +105,7 @@ describe('an exported history', () => {
     expect(code).toBe(0);
   });
 
-  test('fails its replay when another activity stands in it', async () => {
+  test('does not replay with another activity in it', async () => {
     const other = await tampered(({ events }) => {
       const scheduled = events.find((event) => event['activityTaskScheduledEventAttributes']);
       Object.assign(scheduled?.['activityTaskScheduledEventAttributes'] ?? {}, {
@@ -122,7 +124,7 @@ describe('an exported history', () => {
     expect(code).toBe(1);
   });
 
-  test('fails its replay when events are missing', async () => {
+  test('does not replay with missing events', async () => {
     const gap = await tampered(({ events }) => events.splice(5, 3));
     const { code, rows } = await replayed(gap);
     expect(rows).toMatchObject([
@@ -132,9 +134,9 @@ describe('an exported history', () => {
   });
 });
 
-describe('what is no history', () => {
+describe('a file that is not a history', () => {
   test.each([
-    ['text', 'hello', 'it is no JSON'],
+    ['text', 'hello', 'it is not JSON'],
     ['other JSON', '{"name":"x"}', 'it is JSON without a list of events'],
     ['no events', '{"events":[]}', 'it does not begin with the start of a workflow'],
     [
@@ -147,7 +149,7 @@ describe('what is no history', () => {
       "somebody else's run",
       '{"events":[{"eventId":"1","eventType":"EVENT_TYPE_WORKFLOW_EXECUTION_STARTED",' +
         '"workflowExecutionStartedEventAttributes":{"workflowType":{"name":"theirs"}}}]}',
-      'it is of a workflow of type "theirs"',
+      'it is the history of a workflow of type "theirs"',
     ],
   ])('is refused: %s', async (_what, text, reason) => {
     const { code, rows } = await replayed(await written(text));
@@ -157,20 +159,22 @@ describe('what is no history', () => {
     expect(code).toBe(2);
   });
 
-  test('does not outweigh a history that fails', async () => {
+  test('has a lower precedence than a history that does not replay', async () => {
     const gap = await tampered(({ events }) => events.splice(5, 3));
     expect((await replayed(await written('hello'), gap)).code).toBe(1);
   });
 });
 
-test('the command replays without a server, and says one line per file', async () => {
+test('the command replays without a server, with one line per file', async () => {
   const missing = join(rig.home, 'missing.json');
   const { code, stdout, stderr } = await command.start(['replay', file, missing], {
     env: { TEMPORAL_ADDRESS: '127.0.0.1:1' },
   }).ended;
   expect(stdout.split('\n')).toEqual([
     expect.stringMatching(/^ok {9}.*history\.json · \d+ events$/),
-    expect.stringMatching(/^refused {4}.*missing\.json · no history: it cannot be read \(ENOENT/),
+    expect.stringMatching(
+      /^refused {4}.*missing\.json · not a history: the file cannot be read \(ENOENT/,
+    ),
     '',
   ]);
   expect({ code, stderr }).toEqual({ code: 2, stderr: '' });

@@ -22,7 +22,7 @@ import { createRig, type Rig } from '../support/rig.js';
 const address = inject('temporalAddress');
 const command = await commandLine();
 const held = createGate();
-/** Begins the ids of all runs of this file. */
+/** The prefix of the ids of all runs of this file. */
 const prefix = `replayed-${randomUUID()}`;
 const byPrefix = (rest: string): string => `WorkflowId STARTS_WITH '${prefix}-${rest}'`;
 let rig: Rig;
@@ -74,7 +74,7 @@ afterAll(async () => {
   await rig.close();
 });
 
-/** What the server lists lags behind what it does, and the changed ones have to have done something. */
+/** Waits until the server lists all runs, and until the changed ones have made progress. */
 async function listed(): Promise<void> {
   const { workflow } = rig.client;
   await vi.waitFor(
@@ -112,33 +112,31 @@ async function ask(options: Omit<ReplayOptions, 'file'>, json = false): Promise<
 }
 
 describe('replay --from-server', () => {
-  test('says of runs that end, that work and that have just begun that they are the same', async () => {
+  test('reports ended, working, and new runs as the same', async () => {
     const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own') });
     expect(stdout.split('\n').toSorted()).toEqual([
       expect.stringMatching(/^same {7}replayed-\S+-own-done · \d+ events$/),
       expect.stringMatching(/^same {7}replayed-\S+-own-held · \d+ events$/),
       expect.stringMatching(/^same {7}replayed-\S+-own-new · 2 events$/),
     ]);
-    expect(stderr).toContain(
-      '3 runs: 3 same, 0 different, 0 broken; this build can go on with them',
-    );
+    expect(stderr).toContain('3 runs: 3 same, 0 different, 0 broken; this build can continue them');
     expect(code).toBe(0);
   });
 
-  test('names the runs that this build cannot go on with, and passes over what is none', async () => {
+  test('names the runs that this build cannot continue, and skips other workflows', async () => {
     const { code, stdout, stderr } = await ask({ fromServer: byPrefix('') });
     const different = stdout.split('\n').filter((line) => line.startsWith('different'));
     expect(different.toSorted()).toEqual([
       expect.stringMatching(/^different {2}replayed-\S+-changed · \[TMPRL1100\] /),
       expect.stringMatching(/^different {2}replayed-\S+-changed-again · \[TMPRL1100\] /),
     ]);
-    expect(stderr).toContain('Passed over, no runs of agents: workflows of type greet (1)');
-    expect(stderr).toContain('Passed over: 1 segment that a run has left behind');
-    expect(stderr).toContain('5 runs: 3 same, 2 different, 0 broken; do not let this build in.');
+    expect(stderr).toContain('Skipped workflows that are not agent runs, by type: greet (1)');
+    expect(stderr).toContain('Skipped 1 earlier segment: their runs have continued');
+    expect(stderr).toContain('5 runs: 3 same, 2 different, 0 broken; do not deploy this build.');
     expect(code).toBe(1);
   });
 
-  test('gives programs one document, and says when it was cut', async () => {
+  test('prints one JSON document, and notes when it stopped early', async () => {
     const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own'), limit: 2 }, true);
     const told = JSON.parse(stdout);
     expect(told).toMatchObject({ query: byPrefix('own'), same: 2, different: 0, more: true });
@@ -150,11 +148,11 @@ describe('replay --from-server', () => {
       type: 'same',
       events: expect.any(Number),
     });
-    expect(stderr).toContain('Cut after 2 runs, there are more; see more with --limit 4');
+    expect(stderr).toContain('Stopped after 2 runs; there are more. Replay more with --limit 4');
     expect(code).toBe(0);
   });
 
-  test('without a query means the runs of agents that live', async () => {
+  test('without a query replays all running runs', async () => {
     const place = ['--address', address];
     const end = await command.start(['replay', '--from-server', '--json', ...place]).ended;
     const { query, runs } = JSON.parse(end.stdout);
@@ -170,30 +168,33 @@ describe('replay --from-server', () => {
     expect(end.code).toBe(1);
   });
 
-  test('with nothing that matches is content, and says so', async () => {
+  test('succeeds with a note if no run matches', async () => {
     const { code, stdout, stderr } = await ask({ fromServer: byPrefix('nobody') });
-    expect(stderr).toContain('No run matches, so nothing was replayed.');
+    expect(stderr).toContain('No runs match; nothing was replayed.');
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
   });
 
   test.each([
     [
       { fromServer: 'AgentStatus ===' },
-      /the server does not understand it: .*such as ExecutionStatus/,
+      /expected a visibility query of Temporal.*such as ExecutionStatus/,
     ],
     [
       { fromServer: 'Nonsense = 1' },
-      /--from-server Nonsense = 1: the server does not understand it/,
+      /--from-server: expected a visibility query of Temporal, got Nonsense = 1/,
     ],
-    [{ limit: 0, fromServer: true } as const, /--limit 0: give a whole number from 1/],
-    [{}, /name files with histories, or replay live runs with --from-server/],
+    [{ limit: 0, fromServer: true } as const, /--limit: expected a whole number from 1, got 0/],
+    [
+      {},
+      /expected files with histories, got none; name some, or replay running runs with --from-server/,
+    ],
   ])('refuses %j as usage', async (options, reason) => {
     await expect(ask(options)).rejects.toThrow(reason);
     await expect(ask(options)).rejects.toMatchObject({ name: 'UsageError' });
   });
 });
 
-test('a history that cannot be replayed does not keep the next ones from it', async () => {
+test('a broken history does not prevent the replay of the next ones', async () => {
   const id = `${prefix}-own-done`;
   const history = await rig.client.workflow.getHandle(id).fetchHistory();
   const gap = { ...history, events: history.events?.filter((_, index) => index !== 5) ?? [] };

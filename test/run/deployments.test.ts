@@ -5,10 +5,10 @@ import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { buildIdOf, type RunningWorker } from '../../src/worker/create-worker.js';
+import { computeBuildId, type RunningWorker } from '../../src/worker/create-worker.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import {
-  deploymentFault,
+  deploymentProblem,
   promote,
   promotionCommand,
   type DeploymentOptions,
@@ -113,19 +113,19 @@ describe('two builds on one queue', () => {
 describe('what stands in the way', () => {
   test('of a name that the server would refuse is told beforehand, with one that would do', async () => {
     await expect(worker('one', { name: 'my.agents' })).rejects.toThrow(
-      'deployment name "my.agents": leave out dots, colons and spaces, and do not begin with __; for example my-agents',
+      'deployment.name: expected no dots, colons, or spaces, and no __ at the start; got "my.agents"; for example my-agents',
     );
-    expect(deploymentFault({ name: '__x' })).toContain('for example x');
-    expect(deploymentFault({ name: '' })).toContain('give one of 1 to 200');
-    expect(deploymentFault({ name: 'x', buildId: 'a b' })).toContain('build id "a b"');
-    expect(deploymentFault({ name: 'Agents-of_17', buildId: 'v1.2+3' })).toBeNull();
+    expect(deploymentProblem({ name: '__x' })).toContain('for example x');
+    expect(deploymentProblem({ name: '' })).toContain('expected 1 to 200 characters');
+    expect(deploymentProblem({ name: 'x', buildId: 'a b' })).toContain('got "a b"');
+    expect(deploymentProblem({ name: 'Agents-of_17', buildId: 'v1.2+3' })).toBeNull();
   });
 
   test.each([
     [12, 'unknown method', 'this Temporal server is too old for worker deployments'],
     [7, 'not for you', 'not for you; start the worker with --no-promote (promote: false), and let'],
     [3, 'odd', 'deployment d, build b cannot be made current: odd'],
-    [9, 'not all queues', 'could not be made current within 0.5 s: not all queues. Where'],
+    [9, 'not all queues', 'could not be made current within 0.5 s: not all queues. If'],
   ])('status %i of the server is told with its cure', async (code, details, text) => {
     const server = await refusing({ code, details });
     const connection = Connection.lazy({ address: server.address });
@@ -169,7 +169,7 @@ describe('the name of a build', () => {
     const names: string[] = [];
     for (const folder of [here, '/']) {
       process.chdir(folder);
-      names.push(await buildIdOf(await bundleWorkflows()));
+      names.push(await computeBuildId(await bundleWorkflows()));
     }
     process.chdir(here);
     expect(names).toEqual([expect.stringMatching(/^[0-9a-f]{12}$/), names[0]]);
@@ -177,10 +177,10 @@ describe('the name of a build', () => {
 
   test('does not depend on a source map, and on everything else', async () => {
     const map = '\n//# sourceMappingURL=data:application/json;base64,';
-    const plain = await buildIdOf({ code: 'f();' });
-    expect(await buildIdOf({ code: `f();${map}eA==` })).toBe(
-      await buildIdOf({ code: `f();${map}` }),
+    const plain = await computeBuildId({ code: 'f();' });
+    expect(await computeBuildId({ code: `f();${map}eA==` })).toBe(
+      await computeBuildId({ code: `f();${map}` }),
     );
-    expect(await buildIdOf({ code: 'g();' })).not.toBe(plain);
+    expect(await computeBuildId({ code: 'g();' })).not.toBe(plain);
   });
 });

@@ -49,7 +49,7 @@ describe('the options of a worker', () => {
     const plugin = perdurePlugin({ agents: [agent], models });
     const once = await plugin.configureWorker?.({ taskQueue: 'q' });
     await expect(plugin.configureWorker?.(once ?? { taskQueue: 'q' })).rejects.toThrow(
-      /^plugin perdure: this worker has an activity "\w+" already.* rename yours, or give the plugin only once/,
+      /^plugin perdure: activities: expected no activity "\w+".* rename yours, or give the plugin only once/,
     );
   });
 });
@@ -82,7 +82,7 @@ describe('the options of a bundler', () => {
     expect(bundling({ payloadConverterPath: '/own.js', logger })?.payloadConverterPath).toBe(
       '/own.js',
     );
-    expect(warn.mock.calls).toEqual([[expect.stringContaining('(/own.js) is kept')]]);
+    expect(warn.mock.calls).toEqual([[expect.stringContaining('keeps its own payload converter (/own.js)')]]);
   });
 });
 

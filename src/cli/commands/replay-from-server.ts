@@ -1,7 +1,7 @@
 import { isGrpcServiceError } from '@temporalio/client';
 import { matchingRuns, createSkipCounts, type SkipCounts } from '../../history/matching-runs.js';
 import { visible } from '../../core/text/summaries.js';
-import type { Replayed } from '../../worker/replay.js';
+import type { ReplayResult } from '../../worker/replay.js';
 import { nextCommand } from '../reports/next-command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
@@ -17,7 +17,7 @@ const PROGRESS_EVERY = 100;
 /** The gRPC status code for a query that the server cannot parse. */
 const INVALID_ARGUMENT = 3;
 
-type Row = Replayed & { readonly id: string; readonly runId: string; readonly ok: boolean };
+type Row = ReplayResult & { readonly id: string; readonly runId: string; readonly ok: boolean };
 
 /** Replays the histories of the runs that match a visibility query, with this version's code. */
 export async function replayFromServer(
@@ -60,7 +60,7 @@ interface Counts {
 }
 
 function countTypes(rows: readonly Row[]): Counts {
-  const countType = (type: Replayed['type']): number =>
+  const countType = (type: ReplayResult['type']): number =>
     rows.filter((row) => row.type === type).length;
   return {
     same: countType('same'),

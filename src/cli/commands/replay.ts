@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Replayed } from '../../worker/replay.js';
+import type { ReplayResult } from '../../worker/replay.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
@@ -20,7 +20,7 @@ const RUNS = 1_000;
 
 interface Result {
   readonly file: string;
-  readonly replayed: Replayed;
+  readonly replayed: ReplayResult;
 }
 
 /**
@@ -81,7 +81,7 @@ function checkOptions({ file, fromServer, limit = RUNS }: ReplayOptions): void {
   }
 }
 
-async function replayFile(file: string): Promise<Replayed> {
+async function replayFile(file: string): Promise<ReplayResult> {
   let text: string;
   try {
     text = await readFile(file, 'utf8');

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import {
-  deploymentFault,
+  deploymentProblem,
   promotionCommand,
-  titleOf,
+  deploymentTitle,
   type WorkerBuild,
   type DeploymentOptions,
 } from '../../worker/deployment.js';
@@ -121,12 +121,12 @@ function deploymentOptions({
     throw new UsageError(`${flag}: expected --deployment NAME, got none; name the deployment`);
   }
   const options = { name, promote, ...(buildId !== undefined && { buildId }) };
-  const problem = deploymentFault(options);
+  const problem = deploymentProblem(options);
   if (problem !== null) throw new UsageError(problem);
   return options;
 }
 
 function buildLine(deployed: WorkerBuild): string {
-  if (deployed.isCurrent) return `${titleOf(deployed)}: current; new runs start on it`;
-  return `${titleOf(deployed)}: not current; promote it to start new runs on it: ${promotionCommand(deployed)}`;
+  if (deployed.isCurrent) return `${deploymentTitle(deployed)}: current; new runs start on it`;
+  return `${deploymentTitle(deployed)}: not current; promote it to start new runs on it: ${promotionCommand(deployed)}`;
 }

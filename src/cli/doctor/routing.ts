@@ -7,7 +7,7 @@ import {
   type QueueState,
 } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
-import { titleOf } from '../../worker/deployment.js';
+import { deploymentTitle } from '../../worker/deployment.js';
 import type { Place } from './place.js';
 
 /** The running runs, and the workers that poll their task queues. */
@@ -48,5 +48,5 @@ export function isSame(a: Build | null, b: Build | null): boolean {
 }
 
 export function buildTitle(build: Build): string {
-  return visible(titleOf(build));
+  return visible(deploymentTitle(build));
 }

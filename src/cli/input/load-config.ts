@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { relative, resolve } from 'node:path';
 import type { FilePermissions } from '../../agents/files-agent.js';
 import type { Config } from '../../config.js';
-import { secretNamesOf } from '../../worker/secret-names.js';
+import { collectSecretNames } from '../../worker/secret-names.js';
 import { learnSecrets } from '../../secrets/known.js';
 import { UsageError } from '../exit-codes.js';
 
@@ -85,7 +85,7 @@ async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<C
     // The result of defineConfig passes again; anything else is checked here.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- defineConfig checks it
     const config = defineConfig(value as Config);
-    learnSecrets({ env, names: secretNamesOf(config) });
+    learnSecrets({ env, names: collectSecretNames(config) });
     return config;
   } catch (error) {
     throw asUsageError(name, error);

@@ -1,4 +1,4 @@
-import type { Replayed } from '../../worker/replay.js';
+import type { ReplayResult } from '../../worker/replay.js';
 import { printable } from '../../core/text/hidden.js';
 import type { Palette } from '../format/output.js';
 import { formatCount } from '../format/format.js';
@@ -6,7 +6,7 @@ import { formatCount } from '../format/format.js';
 /** Returns the line about one history. `good` is the word for a history that replays. */
 export function replayLine(
   name: string,
-  replayed: Replayed,
+  replayed: ReplayResult,
   { good, paint }: { readonly good: string; readonly paint: Palette },
 ): string {
   const labeled = (color: (text: string) => string, word: string): string =>
