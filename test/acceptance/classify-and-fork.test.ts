@@ -144,7 +144,7 @@ describe('T-56 a fork', () => {
     const source = await desk.run('talker', [reply.text('hi')]);
     const beyond = desk.client.fork(source.handle.workflowId, { at: 3, message: 'x' });
     await expect(beyond).rejects.toThrow(InputError);
-    await expect(beyond).rejects.toThrow('3 is more than the 2 messages');
+    await expect(beyond).rejects.toThrow('fork.at: expected at most 2, the messages of run');
     await expect(desk.client.fork('no-such-run', { message: 'x' })).rejects.toThrow('no-such-run');
   });
 });

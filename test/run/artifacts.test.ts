@@ -312,7 +312,7 @@ describe('a tool that ends the turn', () => {
       { agent: 'typed' },
     );
     expect(texts[0]).toContain('the result of answer cannot be the output of this agent');
-    expect(texts[0]).toContain('total: Too big: expected number to be <=10');
+    expect(texts[0]).toContain('total: expected number to be <=10');
     expect(texts[2]).toContain('the result of return_artifact cannot be the output');
     expect(outcome).toMatchObject({ status: 'completed', reason: 'tool', output: { total: 7 } });
   });
