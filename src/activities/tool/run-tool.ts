@@ -65,6 +65,7 @@ async function prepareExecution(
   if (!call.ok) return call;
   const userContext = await readRunContext(input, deps.blobs);
   const artifacts = await openArtifacts(input, deps.blobs);
+  if (input.effect === 'once' && !input.find) await assertCurrentAttempt(context);
   return { ok: true, execution: { ...call, input, userContext, artifacts } };
 }
 
@@ -96,4 +97,31 @@ function transcriptText(
 ): string {
   if (artifact === undefined || ends) return text;
   return artifactText({ ...artifact, tool: call.name, call: call.id }, artifact.name, text);
+}
+
+/** The heartbeat timeout that counts for tools without one, in ms. */
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+/**
+ * Throws if the server has already given this attempt up, so that a `once` tool is not executed a second
+ * time by a worker that was frozen or cut off with the task in its hands. Only an attempt that starts
+ * late (half the heartbeat timeout after it was scheduled) asks the server, with one heartbeat; the
+ * others cost nothing. A tool that is frozen while it runs is beyond the worker's reach: only a
+ * destination that honors the idempotency key can tell the two executions apart.
+ */
+async function assertCurrentAttempt({ info, client }: Context): Promise<void> {
+  const lateMs = Date.now() - info.currentAttemptScheduledTimestampMs;
+  if (lateMs < (info.heartbeatTimeoutMs ?? DEFAULT_TIMEOUT_MS) / 2) return;
+  try {
+    await client.workflowService.recordActivityTaskHeartbeat({
+      namespace: info.namespace,
+      taskToken: info.taskToken,
+    });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `the attempt started ${lateMs} ms late, and the server does not confirm that it still counts: ${why}`,
+      { cause: error },
+    );
+  }
 }
