@@ -19,6 +19,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'server',
+          // A process of its own for each file costs a second and a half of CPU time.
+          isolate: false,
           include: ['test/**/*.test.ts'],
           exclude: PURE,
           globalSetup: ['test/support/global-setup.ts'],

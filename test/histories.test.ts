@@ -1,28 +1,38 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { outcomeOf, project } from '../src/history/projection.js';
 import type { Outcome } from '../src/core/outcome.js';
-import { readFact } from '../src/history/decode-event.js';
-import { expectReplays } from './support/rig.js';
+import { decodeEvent } from '../src/history/decode-event.js';
+import { replayFaults } from './support/replays.js';
 
 const FOLDER = new URL('./histories/', import.meta.url);
 const FILES = (await readdir(FOLDER)).filter((name) => name.endsWith('.json'));
 
-/** What an open run's end says of all its turns, as its events have to tell it too. */
+/** What the end of an open run says about all its turns; its events must add up to the same. */
 const spentIn = ({ steps, toolCalls, usage }: Outcome): object => ({ steps, toolCalls, usage });
 
-// Recorded by RECORD_HISTORIES=test/histories; what once ran must replay for ever.
-describe('recorded histories', () => {
-  test('are there', () => expect(FILES.length).toBeGreaterThan(5));
-
-  test.each(FILES)('%s replays, and is retold to its end', async (name) => {
+/** The recorded files; the ids of called agents depend on the id of the workflow. */
+const RECORDED = await Promise.all(
+  FILES.map(async (name) => {
     const history = historyFromJSON(JSON.parse(await readFile(new URL(name, FOLDER), 'utf8')));
-    const [started] = history.events ?? [];
-    // The ids of called agents are made of it.
-    const id = started?.workflowExecutionStartedEventAttributes?.workflowId ?? name;
-    await expectReplays(history, id);
-    const view = project((history.events ?? []).map(readFact));
+    const started = history.events?.[0]?.workflowExecutionStartedEventAttributes;
+    return { name, history, workflowId: started?.workflowId ?? name };
+  }),
+);
+
+// Recorded by RECORD_HISTORIES=test/histories. What ran once must always replay.
+describe('recorded histories', () => {
+  let faults: ReadonlyMap<string, string>;
+  beforeAll(async () => {
+    faults = await replayFaults(RECORDED);
+  });
+
+  test('exist', () => expect(FILES.length).toBeGreaterThan(5));
+
+  test.each(RECORDED)('$name replays, and is projected to its end', ({ name, history }) => {
+    expect(faults.get(name)).toBeUndefined();
+    const view = project((history.events ?? []).map(decodeEvent));
     expect(view.ended).not.toBeNull();
     const recorded = view.ended && outcomeOf(view.ended);
     if (recorded === null || recorded.reason === 'input') return;

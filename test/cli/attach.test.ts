@@ -26,7 +26,7 @@ afterAll(async () => {
   stub.assertConsumed();
 });
 
-/** A queue that nobody works on but the commands themselves. */
+/** Starts a command on a queue without another worker. */
 function lonelyPlace() {
   const place = ['--address', address, '--task-queue', `lonely-${randomUUID()}`];
   const env = { OPENAI_BASE_URL: stub.baseUrl };
@@ -41,7 +41,7 @@ async function expectItReplays(id: string): Promise<void> {
 }
 
 describe('attach', () => {
-  test('finishes a run whose host was interrupted in a model call, and repeats nothing', async () => {
+  test('finishes a run whose host was interrupted in a model call, without repeating steps', async () => {
     const { start } = lonelyPlace();
     stub.scriptFor(
       'Interrupt me',
@@ -60,7 +60,7 @@ describe('attach', () => {
       status: 'working',
       reason: 'interrupted',
     });
-    expect(left.stderr).toContain('stands still, nothing is lost');
+    expect(left.stderr).toContain('makes no progress without a worker; nothing is lost');
     expect(left.stderr).toContain('attach att-interrupted --address');
 
     const end = await start(['attach', 'att-interrupted']).ended;
@@ -92,7 +92,7 @@ describe('attach', () => {
     await expectItReplays('att-killed');
   });
 
-  test('lets a blocked run try again at once, with what its own worker brings', async () => {
+  test('retries a blocked run at once with its own worker', async () => {
     const { start } = lonelyPlace();
     stub.scriptFor(
       'Mend my key',
@@ -111,7 +111,7 @@ describe('attach', () => {
     await expectItReplays('att-blocked');
   });
 
-  test('prints the outcome of a run that is over, and of none that is not there', async () => {
+  test('prints the outcome of an ended run, and fails for an unknown id', async () => {
     const { start } = lonelyPlace();
     await rig.worker([]);
     const gone = await rig.start({ agent: 1 }, 'att-over');
@@ -121,12 +121,12 @@ describe('attach', () => {
     expect(JSON.parse(over.stdout)).toMatchObject({ id: 'att-over', reason: 'input' });
     const nobody = await start(['attach', 'att-nobody']).ended;
     expect(nobody.code).toBe(1);
-    expect(nobody.stderr).toMatch(/there is no run "att-nobody"; the runs there are: .* list/);
+    expect(nobody.stderr).toMatch(/there is no run "att-nobody"; list runs with: .* list/);
   });
 });
 
-describe('two runs at once, with nobody else to work', () => {
-  test('both come to their end', async () => {
+describe('two runs at once without another worker', () => {
+  test('both end', async () => {
     const { start } = lonelyPlace();
     const ids = ['par-one', 'par-two'];
     for (const id of ids) {
@@ -144,7 +144,7 @@ describe('two runs at once, with nobody else to work', () => {
     expect(ends.map(({ code }) => code)).toEqual([0, 0]);
   });
 
-  test('one takes over when the other, whose worker it used, is done', async () => {
+  test('one hosts a worker when the other, whose worker it used, has ended', async () => {
     const { start } = lonelyPlace();
     stub.scriptFor('first', reply.text('one', { holdBeforeHeaders: 'first' }));
     stub.scriptFor(
@@ -166,7 +166,7 @@ describe('two runs at once, with nobody else to work', () => {
   });
 });
 
-/** A folder with a configuration whose tool asks a server that at first says nothing. */
+/** Creates a configuration whose tool calls a server that does not answer at first. */
 async function folderWithTool() {
   let count = 0;
   let answered = Infinity;

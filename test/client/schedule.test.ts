@@ -173,7 +173,7 @@ describe('an invalid schedule', () => {
   test.each<[string, Partial<ScheduleOptions>, string]>([
     ['no time', { cron: undefined as never }, 'schedule: expected either cron, e.g.'],
     ['both times', { everyMs: 1_000, cron: '* * * * *' }, 'schedule: expected either cron, e.g.'],
-    ['a bad cron', { cron: 'now and then' }, 'cron: "now and then" is no expression ('],
+    ['a bad cron', { cron: 'now and then' }, 'got "now and then" ('],
     ['an empty cron', { cron: ' ' }, 'cron: expected a cron expression, got " "; write'],
     [
       'a broken second',

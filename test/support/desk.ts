@@ -3,7 +3,7 @@ import type { PerdureClient, StartOptions } from '../../src/client/client-types.
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { ModelEntry } from '../../src/models/model-catalog.js';
-import { firstUserText, type StubMessage, type StubRequest } from '../../src/testing/requests.js';
+import { getFirstUserText, type StubMessage, type StubRequest } from '../../src/testing/requests.js';
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clientOf } from './clerk.js';
@@ -71,7 +71,7 @@ export async function openDesk(
       return question;
     },
     requestsOf(conversation) {
-      return stub.requests.filter((request) => firstUserText(request).includes(conversation));
+      return stub.requests.filter((request) => getFirstUserText(request).includes(conversation));
     },
     async run(agent, steps, start = {}) {
       const message = desk.conversation(...steps);

@@ -39,7 +39,7 @@ export function createTalker(): Talker {
         numbers.set(message, number);
         const speech = speeches.get(message);
         if (speech === undefined) throw new Error(`nobody knows what to say to "${message}"`);
-        const say = (text: string): void => context.onDelta?.({ type: 'text', text });
+        const say = (text: string): void => context.onDelta?.({ kind: 'text', text });
         const said = await speech({ request, number, say, ...context });
         return typeof said === 'string' ? answered(said) : said;
       },
