@@ -192,13 +192,9 @@ export const RECENT_TURNS = 10;
 export const RECENT_CHARACTERS = 64 * 1024;
 
 /** Returns zero for all that is counted; the cost is null if the price is unknown. */
-export function nothingSpent(price: ModelPrice | null): Spent {
-  const costUsd = price === null ? null : 0;
-  return {
-    steps: 0,
-    toolCalls: 0,
-    usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0, costUsd },
-  };
+export function nothingSpent(price: Price | null): Spent {
+  const usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+  return { steps: 0, toolCalls: 0, usage: { ...usage, costUsd: price === null ? null : 0 } };
 }
 
 /** Returns a turn that has used nothing, and has nothing of an earlier turn. */

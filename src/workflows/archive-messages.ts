@@ -1,7 +1,7 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { ArchiveMessagesInput } from '../core/contract.js';
 import type { Interruption } from '../core/events.js';
-import { isArchived, type ArchiveMessagesResult } from '../core/guards/recorded.js';
+import { isArchiveResult, type ArchiveMessagesResult } from '../core/guards/recorded.js';
 import { apply } from '../core/loop.js';
 import { countOverflow } from '../core/segments/carry.js';
 import { chunkedLength } from '../core/transcript/transcript.js';
@@ -70,7 +70,7 @@ async function store(
   const attempt = async (blocked?: 'storage'): Promise<ArchiveMessagesResult> =>
     checkedResult(
       'archiveMessages',
-      isArchived,
+      isArchiveResult,
       await (must
         ? archiveMessagesBlocked({ ...input, must, ...(blocked && { blocked }) })
         : archiveMessages(input)),
@@ -92,7 +92,11 @@ export async function archiveAtEnd(run: RunContext): Promise<void> {
     const firstRunId = workflowInfo().firstExecutionRunId;
     const isCanceled = run.state.ending === 'cancelled';
     const activity = isCanceled ? archiveMessagesAtOnce : archiveMessagesBriefly;
-    checkedResult('archiveMessages', isArchived, await activity({ firstRunId, archive, chunk: null }));
+    checkedResult(
+      'archiveMessages',
+      isArchiveResult,
+      await activity({ firstRunId, archive, chunk: null }),
+    );
     apply(run, { type: 'messages-archived', archived: archive.to, chunk: null });
   } catch {
     // The worker logs the reason.
@@ -101,7 +105,7 @@ export async function archiveAtEnd(run: RunContext): Promise<void> {
 
 /** The numbers of the messages that are not in the archive yet; null if there are none. */
 function unarchivedRange({ input, state }: RunContext): { from: number; to: number } | null {
-  const isArchived = input.archive ?? state.open;
+  const hasArchive = input.archive ?? state.open;
   const { next } = state.transcript;
-  return isArchived && next > state.archived ? { from: state.archived, to: next } : null;
+  return hasArchive && next > state.archived ? { from: state.archived, to: next } : null;
 }

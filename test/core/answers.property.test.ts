@@ -20,7 +20,7 @@ import {
 } from '../../src/core/transcript/transcript.js';
 import { asks, config, says, SHORT } from '../support/scripts.js';
 
-/** An answer as the activity records it: it keeps to the contract, or the model is told why not. */
+/** An answer as the activity records it: it fits the contract, or has the problem for the model. */
 function answers(text: string, isValid: boolean): RecordedReply {
   const parsed = isValid
     ? ({ ok: true, output: { read: text } } as const)
@@ -48,7 +48,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('cancel', 'raise') }) },
 );
 
-/** What a model does, by name; its texts are numbered when they are said. */
+/** The behaviors of a model by name. Its texts are numbered in the order of the replies. */
 const deeper = ['valid', 'call', 'truncated', 'refused', 'error', 'too long'] as const;
 const word = fc.oneof(
   { weight: 5, arbitrary: fc.constant('invalid' as const) },
@@ -61,7 +61,7 @@ const scenario = fc.record({
   words: fc.array(word, { maxLength: 40 }),
   segmentSteps: fc.integer({ min: 1, max: 4 }),
   window: fc.constantFrom(250, 600, 100_000),
-  /** Messages that the server reads at most, whatever its window is said to be. */
+  /** The maximum number of messages that the server accepts, whatever the declared window. */
   reads: fc.constantFrom(5, 9, Infinity),
   attempts: fc.constantFrom(undefined, 1, 2, 4),
   onInvalid: fc.constantFrom('fail' as const, 'best_effort' as const),
@@ -85,12 +85,12 @@ interface Told {
   readonly run: Run;
   readonly outcome: Outcome;
   readonly turns: readonly Outcome[];
-  /** All that was ever said, side branches included. */
+  /** All messages, including side branches. */
   readonly archived: readonly Message[];
   readonly replies: number;
 }
 
-/** Plays a whole open run under a contract, and checks what holds whenever something is to be done. */
+/** Plays a whole open run under a contract, and checks the invariants before each action. */
 async function play(given: Scenario): Promise<Told> {
   const { attempts, onInvalid, onLimit, limits } = given;
   const definition: Partial<AgentDefinition> = {
@@ -136,7 +136,7 @@ async function play(given: Scenario): Promise<Told> {
     broken = null;
     return by;
   };
-  /** What is about to leave memory, side branches included, goes to the archive, as it does in a run. */
+  /** Archives what leaves memory, including side branches, as a run does. */
   const archive = (): void => {
     const { archived: from, transcript } = run.state;
     const { messages, pruned = [], next } = transcript;
@@ -158,7 +158,7 @@ async function play(given: Scenario): Promise<Told> {
     const side = prompt.filter((message) => message.role !== 'tool' && message.side);
     const canonical = prompt.filter((message) => !side.includes(message)).map(toPromptMessage);
     if (turn.branch) {
-      // A branch grows at the end and leaves what stood before it alone.
+      // A branch only appends messages.
       expect(side).toEqual(transcript.messages.slice(turn.branch.messages));
       expect(canonical).toEqual(trunk);
       expect(prompt.slice(0, canonical.length).map(toPromptMessage)).toEqual(trunk);
@@ -251,12 +251,12 @@ async function play(given: Scenario): Promise<Told> {
 
 const whole = { numRuns: 400 };
 
-describe('an open run whose answers are under contract', () => {
-  test('comes to an end with a transcript of its own, whatever is said in side branches', async () => {
+describe('an open run whose answers have a contract', () => {
+  test('ends with its own transcript, whatever the side branches contain', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { archived, run } = await play(given);
-        // What is pruned or summarized has been said all the same.
+        // Pruned and summarized messages count as well.
         expect(archived.map(({ n }) => n)).toEqual(archived.map((_, index) => index));
         expect(archived).toHaveLength(run.state.transcript.next);
       }),
@@ -264,7 +264,7 @@ describe('an open run whose answers are under contract', () => {
     );
   });
 
-  test('gives an output that was accepted, or says why there is none', async () => {
+  test('returns an accepted output, or says why there is none', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { turns } = await play(given);

@@ -28,14 +28,14 @@ const result = (id: string, artifact: ArtifactMade): CallResult => ({
   executed: true,
 });
 
-/** A turn in which each message of calls made these. */
+/** A turn in which the calls of each message made these artifacts. */
 function having(...batches: readonly (readonly ArtifactMade[])[]): RunState {
   let state = begun(config({ tools: [look, done, list], limits: { toolCalls: null } }));
   for (const batch of batches) {
     const reply = asks(...batch.map((_, n) => ['look', { n }] as const));
     state = reduce(state, { type: 'model-replied', reply, at: 0 });
     const results = state.turn.batch?.calls.map(({ id }, n) => result(id, batch[n] ?? made('x')));
-    // As they end, not as they were asked for.
+    // In the order in which they end, not in which they were requested.
     state = withResults(state, results?.toReversed() ?? []);
   }
   return state;
@@ -60,14 +60,14 @@ describe('the artifacts of a run', () => {
     expect(state.transcript.messages.at(-1)).toMatchObject({ blob: made('b').blob });
   });
 
-  test('are no field of a run that has none', () => {
+  test('are absent from a run that has none', () => {
     const state = begun(config());
     expect(takeArtifacts(state, { step: 1, at: 0, calls: [], results: [] }, []).state).toBe(state);
     expect(state).not.toHaveProperty('artifacts');
     expect(callArtifacts(state, { arguments: '{"from":"a"}' }, look)).toBeNull();
   });
 
-  test('keep their names: another value under one gets a number, the same value keeps it', () => {
+  test('keep their names: another value gets a number, the same value keeps its name', () => {
     const state = having([made('a', '1'), made('a', '2')], [made('a', '1')], [made('a', '3')]);
     expect(names(state)).toEqual(['a', 'a_2', 'a_3']);
     expect(texts(state)[1]).toContain('"a_2" ("a" is another value, made before,');
@@ -75,7 +75,7 @@ describe('the artifacts of a run', () => {
     expect(texts(state)[2]).not.toContain('another value');
   });
 
-  test('get no number that was given before, though the first is forgotten', () => {
+  test('never get a number twice, even if the first artifact is dropped', () => {
     const state = having([made('a', '1'), made('a', '2')]);
     const later = { ...state, artifacts: state.artifacts?.slice(1) ?? [] };
     const { batch, ...rest } = { batch: { step: 2, at: 0, calls: [], results: [] }, ...later };
@@ -84,18 +84,18 @@ describe('the artifacts of a run', () => {
     expect(names(taken.state)).toEqual(['a_2', 'a_3']);
   });
 
-  test('whose name only looks like a numbered one leave the plain name free', () => {
+  test('with a name that only looks numbered leave the plain name free', () => {
     const state = having([made('report_2024', '1')], [made('report', '2'), made('report', '1')]);
     expect(names(state)).toEqual(['report_2024', 'report', 'report_2']);
     expect(texts(state)[1]).toContain('[artifact "report": ');
-    // The number that comes next is one that a tool has given itself.
+    // A tool has given the next numbered name itself.
     const taken = having([made('a', '1'), made('a_2', '2'), made('a', '3'), made('a', '4')]);
     expect(names(taken)).toEqual(['a', 'a_2', 'a_3', 'a_4']);
     const large = having([made('a_999999', '1'), made('a', '2'), made('a', '3'), made('a', '4')]);
     expect(new Set(names(large)).size).toBe(4);
   });
 
-  test('are at most 300, and as many as can be carried, the newest', () => {
+  test('are the newest 300 at most, and fit what a segment can pass on', () => {
     const many = Array.from({ length: 320 }, (_, n) => [made(`n${n}`)]);
     expect(names(having(...many))).toEqual(many.slice(20).map(([one]) => one?.name));
     const wide = many.map(([one]) => [{ ...one!, summary: '€'.repeat(300) }]);
@@ -105,7 +105,7 @@ describe('the artifacts of a run', () => {
     expect(index.length).toBeGreaterThan(140);
   });
 
-  test('of a tool that ends the turn leave its answer as it is', () => {
+  test('of a tool that ends the turn do not change its answer', () => {
     let state = begun(config({ tools: [done] }));
     state = reduce(state, { type: 'model-replied', reply: asks(['done']), at: 0 });
     const [call] = state.turn.batch?.calls ?? [];
@@ -116,7 +116,7 @@ describe('the artifacts of a run', () => {
     expect(names(state)).toEqual(['a']);
   });
 
-  test('of calls that a cancel broke off are known all the same', () => {
+  test('of canceled calls are recorded too', () => {
     let state = begun(config({ tools: [look] }));
     state = reduce(state, { type: 'model-replied', reply: asks(['look'], ['look']), at: 0 });
     const known = result('call_1_1_0', made('a'));
@@ -126,7 +126,7 @@ describe('the artifacts of a run', () => {
     expect(texts(state)[0]).toContain('[artifact "a": ');
   });
 
-  test('are listed by the state, newest first, and counted as no call', () => {
+  test('are listed from the state, newest first, without counting as a call', () => {
     const listed = (state: RunState): string => {
       const reply = asks(['list_artifacts']);
       const next = reduce(state, { type: 'model-replied', reply, at: 0 });
@@ -144,7 +144,7 @@ describe('the artifacts of a run', () => {
     expect(listed(many).split('\n').at(-1)).toBe('and 3 older');
   });
 
-  test('are not listed again and again in one message', () => {
+  test('are listed only once in one message', () => {
     const wide = Array.from({ length: 100 }, (_, n) => [
       { ...made(`n${n}`), summary: 's'.repeat(300) },
     ]);
@@ -157,7 +157,7 @@ describe('the artifacts of a run', () => {
     expect(listed.join('').length).toBeLessThan(130_000);
   });
 
-  test('that later messages made stay out of a fork', () => {
+  test('made by later messages are not part of a fork', () => {
     const { artifacts = [], transcript } = having([made('a')], [made('b')]);
     const of = (at: number): readonly string[] =>
       artifactsBefore(artifacts, transcript.messages, at).map(({ name }) => name);
@@ -173,23 +173,23 @@ describe('a call', () => {
   const named = (args: unknown, parameters = {}): readonly string[] =>
     (told(args, parameters)?.named ?? []).map(({ name }) => name);
 
-  test('is given the artifacts that its arguments name, whole and at any depth', () => {
+  test('gets the artifacts that its arguments name, at any depth', () => {
     expect(told({ from: 'rows' })).toEqual({ named: [{ name: 'rows', blob: made('rows').blob }] });
     expect(named({ all: [{ deep: ' Rows_2 ' }, 'NOTE'] })).toEqual(['rows_2', 'note']);
     expect(named({ text: 'the rows of today', rows: 1 })).toEqual([]);
   });
 
-  test('is given those that a default in its schema names', () => {
+  test('gets the artifacts that a default in its schema names', () => {
     const parameters = { type: 'object', properties: { from: { default: 'rows' } } };
     expect(named({}, parameters)).toEqual(['rows']);
   });
 
-  test('is told of others only where it may have meant one of them', () => {
+  test('gets the names of others only if it may have meant one of them', () => {
     expect(told({ from: 'row' })).toEqual({ known: ['note', 'rows_2', 'rows'] });
     expect(told({ n: 1, text: 'two words' })).toEqual({});
   });
 
-  test('is told of the newest twenty and given at most fifty', () => {
+  test('gets the newest twenty names and at most fifty artifacts', () => {
     const many = having(...Array.from({ length: 60 }, (_, n) => [made(`n${n}`)]));
     const all = { of: names(many) };
     const json = JSON.stringify(all);
@@ -198,7 +198,7 @@ describe('a call', () => {
     expect(none?.known).toEqual(Array.from({ length: 20 }, (_, n) => `n${59 - n}`));
   });
 
-  test('gets a name exactly when one of its texts is that name, whatever the arguments (property)', () => {
+  test('gets an artifact exactly if one of its strings is the name, whatever the arguments', () => {
     const artifacts: readonly Artifact[] = state.artifacts ?? [];
     const text = fc.oneof(fc.constantFrom('rows', 'ROWS', 'rows_2', 'note', 'no'), fc.string());
     const { tree } = fc.letrec((tie) => ({
@@ -225,7 +225,7 @@ describe('a call', () => {
     );
   });
 
-  test('takes arguments of any form', () => {
+  test('accepts arguments of any form', () => {
     fc.assert(
       fc.property(fc.string(), (json) => {
         expect(callArtifacts(state, { arguments: json }, look)).not.toBeNull();

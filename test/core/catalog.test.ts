@@ -36,7 +36,7 @@ interface Listing {
   readonly hint: string;
 }
 
-/** What `discover_tools` says; fails where it refuses. */
+/** Returns the answer of `discover_tools`; fails if it refuses. */
 function discover(asked: JsonObject, tools = TOOLS): Listing {
   const answer = answerQuestion({ tools }, 'discover_tools', asked);
   if (!answer.ok) throw new Error(answer.message);
@@ -46,7 +46,7 @@ const names = (asked: JsonObject): readonly string[] =>
   discover(asked).tools.map(({ name }) => name);
 
 describe('discover_tools', () => {
-  test('lists all tools of the author by name, and says what each does to the world', () => {
+  test('lists all tools of the author by name, with their effects', () => {
     const { tools, count, hint } = discover({});
     expect(count).toBe(4);
     expect(tools).toEqual([
@@ -92,14 +92,14 @@ describe('discover_tools', () => {
     expect(names(asked)).toEqual(expected);
   });
 
-  test('finds nothing where all values are unknown, and names them and what there is', () => {
+  test('finds nothing if all values are unknown, and names them and the existing ones', () => {
     const { tools, count, hint } = discover({ categories: ['files'], actions: ['fly'] });
     expect([tools, count]).toEqual([[], 0]);
     expect(hint).toContain('There is no category "files"; there are: mail, orders.');
     expect(hint).toContain('There is no action "fly"; there are: create, list, read, search.');
   });
 
-  test('refuses what is no filter, and tells which there are', () => {
+  test('refuses an unknown filter, and names the existing ones', () => {
     const answers = [{ category: 'mail' }, { actions: [7] }, { query: 7 }, { categories: {} }];
     for (const asked of answers) {
       expect(answerQuestion({ tools: TOOLS }, 'discover_tools', asked)).toMatchObject({
@@ -109,7 +109,7 @@ describe('discover_tools', () => {
     }
   });
 
-  test('stays small however many tools there are', () => {
+  test('stays small, however many tools there are', () => {
     const many = Array.from({ length: 500 }, (_, index) =>
       toolDefinition(`tool_${index}_${'x'.repeat(50)}`, 'read', {
         catalog: {
@@ -125,7 +125,7 @@ describe('discover_tools', () => {
     expect(JSON.stringify({ tools, count, hint }).length).toBeLessThan(24_000);
   });
 
-  test('filters as it says, whatever it is asked', () => {
+  test('filters as documented, whatever the arguments', () => {
     const value = fc.constantFrom('mail', 'Orders', 'search', 'read', 'nope', '');
     const asked = fc.record(
       {
@@ -161,7 +161,7 @@ describe('discover_tools', () => {
 });
 
 describe('tool_schema', () => {
-  test('tells what the tool does and takes; also of what is not listed', () => {
+  test('describes a tool and its arguments, listed or not', () => {
     const { parameters } = TOOLS[0] ?? {};
     expect(answerQuestion({ tools: TOOLS }, 'tool_schema', { name: 'find_mail' })).toEqual({
       ok: true,
@@ -173,7 +173,7 @@ describe('tool_schema', () => {
 });
 
 describe('a prompt with a catalog', () => {
-  test('begins with three tools; its tokens are those of what is shown', () => {
+  test('begins with three tools and counts only their tokens', () => {
     const many = Array.from({ length: 100 }, (_, index) => listed(`tool_${index}`, 'c', 'read'));
     const all = config({ tools: many }).definition;
     expect(shownTools(exposed(many)).map(({ name }) => name)).toEqual([
@@ -202,7 +202,7 @@ describe('a prompt with a catalog', () => {
     return call;
   };
 
-  test('shows a call as it was asked for: unwrapped and wrapped again it is the same bytes', () => {
+  test('shows a call in its original form, byte for byte', () => {
     const object = fc
       .dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }))
       .filter((value) => !JSON.stringify(value).includes('__proto__'));
@@ -222,7 +222,7 @@ describe('a prompt with a catalog', () => {
     );
   });
 
-  test('leaves a call by its own name, and prompts without a catalog, as they are', () => {
+  test('does not change a call by its own name, or a prompt without a catalog', () => {
     const direct = [called({ a: 1 })];
     expect(withInvocations(exposed(TOOLS), direct)).toEqual(direct);
     const invoked = [called({ a: 1 }, 'catalog')];
@@ -246,7 +246,7 @@ describe('a call by invoke_tool', () => {
     [{ tool: 'create_user', name: 'Ada', arguments: {} }, 'takes no "name"'],
     [{ tool: 'look', arguments: {}, parameters: { at: 'x' } }, 'takes no "parameters"'],
     [{ arguments: {} }, 'names no tool'],
-  ])('is refused where a part of it would be lost: %j', (given, message) => {
+  ])('is refused if a part of it would be lost: %j', (given, message) => {
     expect(readInvokedCall(given)).toMatchObject({
       ok: false,
       problem: { message: expect.stringContaining(message) },
@@ -254,7 +254,7 @@ describe('a call by invoke_tool', () => {
   });
 });
 
-describe('questions to the catalog', () => {
+describe('calls to the catalog', () => {
   const replied = (
     tools: readonly ToolDefinition[],
     ...calls: readonly [string, unknown][]
@@ -267,7 +267,7 @@ describe('questions to the catalog', () => {
   const told = ({ transcript }: RunState): readonly string[] =>
     transcript.messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
-  test('are answered at once, are no tool calls, and are no result of the turn', () => {
+  test('are answered at once, without counting as tool calls or results of the turn', () => {
     const state = replied(TOOLS, ['discover_tools', {}], ['tool_schema', { name: 'find_mail' }]);
     expect(told(state)).toHaveLength(2);
     expect(state.turn).toMatchObject({
@@ -280,7 +280,7 @@ describe('questions to the catalog', () => {
     );
   });
 
-  test('of one message get only so much for an answer', () => {
+  test('of one message get answers of limited size', () => {
     const large = toolDefinition('large', 'read', {
       parameters: { type: 'object', description: 'x'.repeat(40_000) },
     });
@@ -291,7 +291,7 @@ describe('questions to the catalog', () => {
     expect(texts.join('').length).toBeLessThan(120_000);
   });
 
-  test('are none where all tools are shown', () => {
+  test('do not exist if all tools are shown', () => {
     const own = toolDefinition('discover_tools', 'read');
     const state = reduce(begun(config({ tools: [own] })), {
       type: 'model-replied',

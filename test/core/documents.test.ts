@@ -11,7 +11,7 @@ import { runTurn } from '../support/turn.js';
 const retrieve = { timeoutMs: 1_000 };
 const document = (text: string): string => documentText(documentKey({ text }), { shown: text });
 
-/** Runs a turn whose retrieval ends like this. `seen`: roles and texts before each model call. */
+/** Runs a turn whose retrieval ends in this way. `seen`: roles and texts before each model call. */
 async function run(end: RetrievalEnd, rest: Parameters<typeof config>[0] = {}) {
   const script = [asks(['look']), says('42')];
   const seen: (readonly string[])[] = [];
@@ -34,7 +34,7 @@ async function run(end: RetrievalEnd, rest: Parameters<typeof config>[0] = {}) {
 }
 
 describe('a turn of an agent that retrieves', () => {
-  test('finds its documents once, before its first model call, and it is no step', async () => {
+  test('retrieves once, before its first model call, which is not a step', async () => {
     const documents = [{ text: document('a'), id: 'one' }, { text: document('b') }];
     const { state, seen, retrievals } = await run({ type: 'retrieved', documents });
     expect(retrievals).toBe(1);
@@ -47,18 +47,18 @@ describe('a turn of an agent that retrieves', () => {
     });
   });
 
-  test('goes on where nothing is found', async () => {
+  test('continues if nothing is found', async () => {
     const { state, retrievals } = await run({ type: 'retrieved', documents: [] });
     expect([retrievals, state.turn.outcome?.status]).toEqual([1, 'completed']);
   });
 
-  test('ends when that fails, and says why', async () => {
+  test('ends if the retrieval fails, and says why', async () => {
     const { state, seen } = await run({ type: 'failed', message: 'the index is down' });
     expect(seen).toEqual([]);
     expect(state.turn.outcome).toMatchObject({ status: 'failed', error: 'the index is down' });
   });
 
-  test('retrieves nothing when the run has no step left', async () => {
+  test('retrieves nothing if the run has no step left', async () => {
     const limits = { run: { steps: 1 } };
     const { state } = await run({ type: 'retrieved', documents: [] }, { limits });
     const over: RunState = { ...state, open: true };
@@ -73,14 +73,14 @@ describe('a turn of an agent that retrieves', () => {
     expect(nextAction(begunAgain)).toEqual({ type: 'end-at-limit', reason: 'steps' });
   });
 
-  test.each(['cancelTurn', 'wallMs'] as const)('can be broken off by %s', async (by) => {
+  test.each(['cancelTurn', 'wallMs'] as const)('can be interrupted by %s', async (by) => {
     const { state, retrievals } = await run({ type: 'interrupted', by });
     const status = by === 'wallMs' ? 'stopped' : 'cancelled';
     expect(state.turn.outcome).toMatchObject({ status, steps: 0 });
     expect(retrievals).toBe(1);
   });
 
-  test('keeps documents that came although it was broken off', async () => {
+  test('keeps documents that arrived in spite of an interruption', async () => {
     const documents = [{ text: document('a') }];
     const { state } = await run({ type: 'retrieved', documents, interrupted: 'cancelTurn' });
     expect(state.turn.outcome?.status).toBe('cancelled');
@@ -88,7 +88,7 @@ describe('a turn of an agent that retrieves', () => {
   });
 });
 
-test('a document is told from what a person said when the conversation is summarized', () => {
+test('a summary distinguishes a document from a person', () => {
   const record = renderForCompaction([
     { role: 'user', text: 'why?' },
     { role: 'user', text: document('because') },

@@ -30,7 +30,7 @@ const INPUT = {
   called: { key: 'b'.repeat(64), again: true },
 };
 
-/** A state in the middle of a batch, with a bit of everything. */
+/** A state in the middle of a batch, with every optional field. */
 const STATE: RunState = JSON.parse(
   JSON.stringify(
     reduce(begun(config()), { type: 'model-replied', reply: asks(['look'], ['pay']), at: 1 }),
@@ -83,16 +83,16 @@ const problemOf = (value: object): string | null =>
 const isWhole = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
 describe('a run’s input', () => {
-  test('is accepted as it should be', () => {
+  test('is accepted if it is valid', () => {
     expect(parseRunInput(INPUT)).toEqual(INPUT);
   });
 
-  test('is refused with a text for `contextBlob` that is no reference', () => {
+  test('is refused with a text if `contextBlob` is not a reference', () => {
     const found = parseRunInput({ ...INPUT, contextBlob: { sha256: { toString: 1 } } });
     expect(problemOf(found)).toContain('contextBlob: expected a blob reference');
   });
 
-  test('of any rubbish is a problem or an input, in whole characters, and never a throw', () => {
+  test('of any value gives a problem or an input, in whole characters, and never throws', () => {
     const paths = pathsOf(INPUT);
     const mutated = fc
       .tuple(fc.constantFrom(...paths), rubbish(Object.keys(INPUT)))
@@ -108,11 +108,11 @@ describe('a run’s input', () => {
 });
 
 describe('carried state', () => {
-  test('is accepted as a segment leaves it', () => {
+  test('is accepted as a segment passes it on', () => {
     expect(readForm(CARRIED)).toEqual({ form: CARRIED });
   });
 
-  test('has the hash of its definition, or of the one that stands for an agent not yet found', () => {
+  test('has the hash of its definition, or of the placeholder for an agent that is not loaded', () => {
     const { hash: _, ...content } = config().definition;
     const { definition: empty } = unloadedConfig('clerk');
     const tools = [toolDefinition('look', 'read')];
@@ -126,7 +126,7 @@ describe('carried state', () => {
     expect(hashed).toEqual([true, false, false, true, false]);
   });
 
-  test('with a value of another type in any place is refused by its path', () => {
+  test('with a value of another type anywhere is refused with its path', () => {
     const other = { string: 7, number: 'x', boolean: {}, object: 'x' } as const;
     const free = /\.(parameters|settings|output|limits|resolution\.result)\b|\[\d+\]$/;
     let checked = 0;
@@ -145,7 +145,7 @@ describe('carried state', () => {
     expect(checked).toBeGreaterThan(150);
   });
 
-  test('without any of its fields that a run always has is refused', () => {
+  test('without any required field is refused', () => {
     for (const key of Object.keys(STATE)) {
       const { [key as keyof RunState]: _, ...rest } = STATE;
       const found = readForm({ ...CARRIED, state: rest });
@@ -153,7 +153,7 @@ describe('carried state', () => {
     }
   });
 
-  test('of any rubbish is a problem or a form, and never a throw', () => {
+  test('of any value gives a problem or a form, and never throws', () => {
     const names = ['schema', 'state', 'shown', 'blocked'];
     const mutated = fc
       .tuple(fc.constantFrom(...pathsOf(CARRIED)), rubbish(names))
@@ -172,8 +172,8 @@ describe('carried state', () => {
   });
 });
 
-describe('what people send to a run', () => {
-  test('of any rubbish is refused with a text or taken, and never a throw', () => {
+describe('a message or a decision', () => {
+  test('of any value is refused with a text or accepted, and never throws', () => {
     const names = ['message', 'id', 'mode', 'pin', 'refresh', 'attachments', 'from', 'to', 'steps'];
     fc.assert(
       fc.property(rubbish(names), (value) => {
@@ -189,7 +189,7 @@ describe('what people send to a run', () => {
     );
   });
 
-  test('is shown cut, and never within a character', () => {
+  test('is quoted cut, but never inside a character', () => {
     expect(isWhole(show(`${'a'.repeat(58)}😀${'b'.repeat(9)}`))).toBe(true);
   });
 });

@@ -13,7 +13,7 @@ import { visible } from '../../src/core/text/summaries.js';
 const tag = (text: string): string =>
   Array.from(text, (each) => String.fromCodePoint(0xe0000 + (each.codePointAt(0) ?? 0))).join('');
 
-/** What hides in a text or steers a terminal, by what it is. */
+/** Characters that are invisible or that control a terminal, by kind. */
 const HOSTILE: readonly (readonly [string, string])[] = [
   ['an escape sequence', '\u001b[2J'],
   ['C1 control sequences', '\u009b31m\u0085'],
@@ -48,7 +48,7 @@ const LEGITIMATE: readonly (readonly [string, string])[] = [
   ['combining marks', 'e\u0301 ñ Z͑ä'],
 ];
 
-/** By itself, none of the characters that are legitimate only within a sequence. */
+/** A text without characters that are legitimate only within a sequence. */
 const RAW =
   /(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\p{Co}\p{Cs}]/u;
 
@@ -71,14 +71,14 @@ describe('hidden characters', () => {
     expect(show(text)).not.toMatch(RAW);
   });
 
-  test.each(LEGITIMATE)('are left where they are ordinary writing: %s', (_, text) => {
+  test.each(LEGITIMATE)('stay if they are ordinary writing: %s', (_, text) => {
     expect(countHidden(text)).toBe(0);
     expect(printable(text)).toBe(text);
     expect(withoutHidden(text)).toBe(text);
     expect(visibleJson(text)).toBe(JSON.stringify(text));
   });
 
-  test('say which they are', () => {
+  test('are named by their escapes', () => {
     expect(printable('a\u001b[2J\u202e')).toBe('a\\u001b[2J\\u202e');
     expect(printable(tag('A'))).toBe('\\u{e0041}');
     expect(printable('one\r\ntwo\n\tthree')).toBe('one\ntwo\n\tthree');
@@ -92,7 +92,7 @@ describe('hidden characters', () => {
     maxLength: 40,
   });
 
-  test('are never left, whatever the text is, and plain text never changes', () => {
+  test('never stay, whatever the text is, and plain text never changes', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const shown = printable(text);
@@ -108,7 +108,7 @@ describe('hidden characters', () => {
     );
   });
 
-  test('carry no message: of what is left, none follows another', () => {
+  test('cannot hide a message: those that stay never follow each other', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(printable(text)).not.toMatch(
@@ -119,7 +119,7 @@ describe('hidden characters', () => {
     );
   });
 
-  test('cost a long text little', () => {
+  test('are found fast in a long text', () => {
     const long = `${'😀\u200d'.repeat(200_000)}${'\u202e'.repeat(200_000)}`;
     expect(printable(long).length).toBeGreaterThan(long.length);
   });

@@ -36,7 +36,7 @@ const modelEnd = fc.oneof(
     ),
   },
 );
-/** What a call gives: ok, error, or (once in a while) the whole batch is broken off before it. */
+/** The result of a call: ok, error, or sometimes an interruption of the whole batch before it. */
 const callEnd = fc.constantFrom('ok', 'ok', 'ok', 'same', 'error', 'error', 'cancel', 'wallMs');
 
 const limits: fc.Arbitrary<LimitSet> = fc.record(
@@ -65,7 +65,7 @@ interface Trace {
   readonly closing: number;
 }
 
-/** Plays a scenario; a script that is used up goes on asking for calls, as a runaway model does. */
+/** Plays a scenario. After the end of its script, the model keeps calling tools, as a runaway model does. */
 async function play(given: Scenario): Promise<Trace> {
   const executed: ToolCall[] = [];
   const replies = [...given.replies];
@@ -102,7 +102,7 @@ async function play(given: Scenario): Promise<Trace> {
             : { id: each.id, ok: true, text, executed: true },
         );
       }
-      // In any order: parallel results finish as they like.
+      // In any order, because parallel calls end in any order.
       results.toReversed().forEach(finished);
       return null;
     },
@@ -117,7 +117,7 @@ async function play(given: Scenario): Promise<Trace> {
   return { state, executed, ...counts };
 }
 
-/** Each call of an assistant message is followed by exactly its results, in call order. */
+/** Checks that each assistant message with calls is followed by exactly their results, in call order. */
 function expectValid(messages: readonly Message[]): void {
   const rest = [...messages];
   for (let message = rest.shift(); message !== undefined; message = rest.shift()) {
@@ -130,7 +130,7 @@ function expectValid(messages: readonly Message[]): void {
   expect(messages.map(({ n }) => n)).toEqual(messages.map((_, index) => index));
 }
 
-describe('the loop, over random scripts of replies, results and errors', () => {
+describe('the loop, with random scripts of replies, results, and errors', () => {
   const check = async (assertion: (trace: Trace, given: Scenario) => void): Promise<void> =>
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
@@ -147,7 +147,7 @@ describe('the loop, over random scripts of replies, results and errors', () => {
     await check(({ state }) => expectValid(state.transcript.messages));
   });
 
-  test('never makes more deciding calls or executes more tools than the limits permit', async () => {
+  test('never makes more deciding calls or executes more tools than the limits allow', async () => {
     await check(({ executed, deciding, closing }, given) => {
       const least = (name: 'steps' | 'toolCalls', by: number): number =>
         Math.min(given.limits[name] ?? by, given.runLimits[name] ?? by);
@@ -157,7 +157,7 @@ describe('the loop, over random scripts of replies, results and errors', () => {
     });
   });
 
-  test('counts what was done, no more and no less', async () => {
+  test('counts exactly what was done', async () => {
     await check(({ state, executed, deciding }) => {
       const decided = state.transcript.messages.filter(
         ({ role, step }, n, all) => role === 'assistant' && all[n - 1]?.step !== step,
@@ -184,7 +184,7 @@ describe('the loop, over random scripts of replies, results and errors', () => {
     });
   });
 
-  test('is the same when it is run again: pure', async () => {
+  test('gives the same result when it runs again: it is pure', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         expect((await play(given)).state).toEqual((await play(given)).state);
@@ -193,7 +193,7 @@ describe('the loop, over random scripts of replies, results and errors', () => {
     );
   });
 
-  test('keeps a state that survives JSON', async () => {
+  test('has a state that survives JSON', async () => {
     await check(({ state }) => expect(JSON.parse(JSON.stringify(state))).toEqual(state));
   });
 });

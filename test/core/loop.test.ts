@@ -5,7 +5,7 @@ import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
 import { asks, begun, config, says } from '../support/scripts.js';
 
-/** Runs a turn over a script; tools answer with their name and a number. */
+/** Runs a turn with a script. Tools answer with their name and a number. */
 async function run(
   runConfig: RunConfig,
   script: readonly (RecordedReply | ModelCallEnd)[],
@@ -58,7 +58,7 @@ describe('a turn', () => {
     });
   });
 
-  test('drops the calls behind an ending one when they run in sequence', async () => {
+  test('drops the calls after an ending one if they run in sequence', async () => {
     const { state, executed } = await run(config({ toolCalls: 'sequential' }), [
       asks(['look'], ['done'], ['pay']),
     ]);
@@ -66,7 +66,7 @@ describe('a turn', () => {
     expect(texts(state).at(-1)).toContain('not executed');
   });
 
-  test('executes only the first call under that policy, and tells the model', async () => {
+  test('executes only the first call under that policy, and the model reads so', async () => {
     const { state, executed } = await run(config({ toolCalls: 'first' }), [
       asks(['look'], ['put']),
       says('ok'),
@@ -79,7 +79,7 @@ describe('a turn', () => {
 describe('a step cap', () => {
   const script = [asks(['look', 1]), asks(['look', 2]), says('so far: 2')];
 
-  test('permits as many deciding calls and then one closing call', async () => {
+  test('allows that many deciding calls and then one closing call', async () => {
     const { state, closings } = await run(config({ limits: { steps: 2 } }), script);
     expect(closings).toBe(1);
     expect(state.turn.outcome).toMatchObject({
@@ -92,7 +92,7 @@ describe('a step cap', () => {
     expect(state.transcript.messages.at(-2)).toMatchObject({ role: 'user', origin: 'perdure' });
   });
 
-  test('composes an answer when the closing call fails', async () => {
+  test('composes an answer if the closing call fails', async () => {
     const { state } = await run(config({ limits: { steps: 2 } }), [
       ...script.slice(0, 2),
       { type: 'failed', reason: 'error', message: 'down' },
@@ -101,7 +101,7 @@ describe('a step cap', () => {
     expect(state.turn.outcome?.answer).toContain('look 2');
   });
 
-  test('composes an answer when the closing call only asks for more tools', async () => {
+  test('composes an answer if the closing call only asks for more tools', async () => {
     const { state, executed } = await run(config({ limits: { steps: 1 } }), [
       asks(['look']),
       asks(['pay']),
@@ -110,7 +110,7 @@ describe('a step cap', () => {
     expect(state.turn.outcome?.answer).toContain('look 1');
   });
 
-  test('composes without a call where the agent says so', async () => {
+  test('composes an answer without a call if the agent says so', async () => {
     const { state, closings } = await run(
       config({ limits: { steps: 2 }, onLimit: 'compose' }),
       script.slice(0, 2),
@@ -119,7 +119,7 @@ describe('a step cap', () => {
     expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'steps' });
   });
 
-  test('fails without an answer where the agent says so', async () => {
+  test('fails without an answer if the agent says so', async () => {
     const { state } = await run(
       config({ limits: { steps: 2 }, onLimit: 'fail' }),
       script.slice(0, 2),
@@ -139,7 +139,7 @@ describe('a step cap', () => {
 });
 
 describe('the cap of tool calls', () => {
-  test('executes what it permits, refuses the rest by name, and closes', async () => {
+  test('executes what it allows, refuses the rest by name, and closes', async () => {
     const { state, executed } = await run(config({ limits: { toolCalls: 2 } }), [
       asks(['look', 1], ['look', 2], ['look', 3]),
       says('two of three'),
@@ -153,7 +153,7 @@ describe('the cap of tool calls', () => {
     });
   });
 
-  test('does not stop a run that needs no more', async () => {
+  test('does not stop a run that needs no more calls', async () => {
     const { state } = await run(config({ limits: { toolCalls: 1 } }), [asks(['look']), says('42')]);
     expect(state.turn.outcome?.status).toBe('completed');
   });
@@ -177,7 +177,7 @@ describe('budgets', () => {
     expect(caps[0]).toBeLessThan(1_000);
   });
 
-  test('that pay for no further call end in a composed answer', async () => {
+  test('that allow no further call end in a composed answer', async () => {
     const { state, closings } = await run(
       config({ limits: { tokens: 430 } }),
       [asks(['look'])],
@@ -201,19 +201,19 @@ describe('budgets', () => {
     }
   });
 
-  test('of money need a price', async () => {
+  test('in money need a price', async () => {
     const { state } = await run(config({ limits: { costUsd: 5 } }), []);
     expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 0 });
   });
 
-  test('of money count what was spent', async () => {
+  test('in money count what was spent', async () => {
     const { state } = await run(config({ price, limits: { costUsd: 5 } }), [says('hi')]);
     expect(state.turn.outcome?.usage.costUsd).toBeCloseTo(0.015, 6);
   });
 });
 
 describe('repeats', () => {
-  test('answers an identical once call from the record, with a note', async () => {
+  test('answers an identical once call from the transcript, with a note', async () => {
     const { state, executed } = await run(config(), [
       asks(['pay', 7]),
       asks(['pay', 7]),
@@ -259,28 +259,28 @@ describe('repeats', () => {
     expect(state.turn.outcome).toMatchObject({ status: 'completed' });
   });
 
-  test('lets a read poll while its result changes', async () => {
+  test('allows a read to poll while its result changes', async () => {
     const read = asks(['look', 1]);
     const { state } = await run(config(), [read, read, read, read, says('ready')]);
     expect(state.turn.outcome).toMatchObject({ status: 'completed', steps: 5 });
   });
 
-  test('lets a tool repeat that allows it', async () => {
+  test('executes a repeated call of a tool that allows it', async () => {
     const read = asks(['poll', 1]);
     const { state } = await run(config(), [read, read, read, read, says('ready')], () => 'same');
     expect(state.turn.outcome?.status).toBe('completed');
   });
 });
 
-describe('what a model gets wrong', () => {
-  test('is told to it: an unknown tool', async () => {
+describe('a mistake of the model', () => {
+  test('is reported to it: an unknown tool', async () => {
     const { state, executed } = await run(config(), [asks(['nothing']), says('sorry')]);
     expect(executed).toEqual([]);
     expect(texts(state)[2]).toContain('unknown_tool');
     expect(state.turn.outcome?.status).toBe('completed');
   });
 
-  test('ends in no_progress when every step fails', async () => {
+  test('ends in no_progress if every step fails', async () => {
     const replies = Array.from({ length: 10 }, (_, n) => asks(['nothing', n]));
     const { state } = await run(config(), [...replies, says('I give up')]);
     expect(state.turn.outcome).toMatchObject({
@@ -290,7 +290,7 @@ describe('what a model gets wrong', () => {
     });
   });
 
-  test('is not executed when the reply was cut off', async () => {
+  test('is not executed if the reply was cut off', async () => {
     const { state, executed } = await run(config(), [
       { ...asks(['pay']), finish: 'length' },
       says('shorter'),
@@ -300,7 +300,7 @@ describe('what a model gets wrong', () => {
   });
 });
 
-describe('ends that are no answers', () => {
+describe('ends other than an answer', () => {
   test.each([
     ['length', 'truncated', 'half'],
     ['refused', 'refused', 'half'],
@@ -313,7 +313,7 @@ describe('ends that are no answers', () => {
     },
   );
 
-  test('a cancelled turn keeps what was said and answers every open call', async () => {
+  test('a canceled turn keeps its messages and answers every open call', async () => {
     const { state } = await run(config(), [
       { ...asks(['look']), text: 'looking' },
       { type: 'interrupted', by: 'cancel' },

@@ -12,7 +12,7 @@ import { runSummary } from '../../src/updates/start.js';
 
 type Node = ReturnType<typeof fromMarkdown>['children'][number] | ReturnType<typeof fromMarkdown>;
 
-/** As Temporal's UI reads Markdown: what a text is made of, and what a person reads. */
+/** Parses Markdown as Temporal's UI does: the elements of a text, and what a person reads. */
 function read(markdown: string): { readonly types: readonly string[]; readonly text: string } {
   const types: string[] = [];
   let text = '';
@@ -69,7 +69,7 @@ const HOSTILE = [
   '    indented code',
 ];
 
-describe('text that others wrote, in the summaries of the UI', () => {
+describe('foreign text in the summaries of the UI', () => {
   test.each(HOSTILE)('is shown as text: %s', (text) => {
     const line = visible(text);
     const exact = read(escapeMarkdown(line));
@@ -85,7 +85,7 @@ describe('text that others wrote, in the summaries of the UI', () => {
   );
   const anyLine = fc.array(piece, { maxLength: 12 }).map((pieces) => visible(pieces.join('')));
 
-  test('is the very text in a workflow summary, whatever it is', () => {
+  test('is exactly the same text in a workflow summary, whatever it is', () => {
     fc.assert(
       fc.property(anyLine, (line) => {
         const { types, text } = read(escapeMarkdown(line));
@@ -96,7 +96,7 @@ describe('text that others wrote, in the summaries of the UI', () => {
     );
   });
 
-  test('is neither link, image, HTML nor code in the summary of an activity, whatever it is', () => {
+  test('is not a link, an image, HTML, or code in the summary of an activity, whatever it is', () => {
     fc.assert(
       fc.property(anyLine, (line) => {
         const { types } = read(inertMarkdown(line));
@@ -106,7 +106,7 @@ describe('text that others wrote, in the summaries of the UI', () => {
     );
   });
 
-  test('is not made unreadable where it is plain: names, paths, globs, addresses', () => {
+  test('stays readable if it is plain: names, paths, globs, addresses', () => {
     for (const line of [
       'read_file src/a_b/[id].ts 7',
       'grep x < y && a || b **/*.ts',
@@ -117,7 +117,7 @@ describe('text that others wrote, in the summaries of the UI', () => {
     }
   });
 
-  test('fits into what Temporal keeps, whatever language it is in', () => {
+  test('fits the limit of Temporal, in any language', () => {
     for (const text of ['漢'.repeat(500), '😀'.repeat(500), '"\\'.repeat(300), '`<a'.repeat(300)]) {
       for (const summary of [workflowSummary(text), eventSummary(text)]) {
         expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(400);
@@ -126,7 +126,7 @@ describe('text that others wrote, in the summaries of the UI', () => {
     }
   });
 
-  test('is text in the summary that a run is listed by', () => {
+  test('is plain text in the summary of a run in a list', () => {
     const { types } = read(runSummary({ agent: 'desk', message: HOSTILE.join(' ') }));
     expect(types).toEqual(['root', 'paragraph', 'text']);
     const call = {

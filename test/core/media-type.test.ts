@@ -13,6 +13,6 @@ test.each([
   [null, '89504e47'],
   [null, '3c73766720786d6c6e733d22'],
   [null, ''],
-])('tells %s by the bytes %s', (expected, hex) => {
+])('detects %s by the bytes %s', (expected, hex) => {
   expect(detectMediaType(Uint8Array.from(Buffer.from(hex, 'hex')))).toBe(expected);
 });

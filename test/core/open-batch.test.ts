@@ -19,7 +19,7 @@ function halfFinished(text = 'second', rest: Parameters<typeof config>[0] = {}):
 }
 
 describe('a half-finished batch', () => {
-  test('holds each result from the moment it arrives, counted, and says none of them yet', () => {
+  test('holds and counts each result as it arrives, and adds none to the transcript yet', () => {
     const state = halfFinished();
     expect(state.turn.batch?.results.map((result) => result?.text)).toEqual([
       undefined,
@@ -35,9 +35,9 @@ describe('a half-finished batch', () => {
     ]);
   });
 
-  test('says its results in call order once it is complete, also when it was carried meanwhile', () => {
+  test('adds its results in call order once it is complete, also in a later segment', () => {
     const begin = reduce(halfFinished(), { type: 'segment-begun' });
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what was just written
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the value was just serialized
     const carried = JSON.parse(JSON.stringify(begin)) as RunState;
     const done = withResults(carried, [ok('call_1_1_2', 'third'), ok('call_1_1_0', 'first')]);
     expect(done.turn.batch).toBeNull();
@@ -49,13 +49,13 @@ describe('a half-finished batch', () => {
     ]);
   });
 
-  test('takes one result for a call, whatever arrives after it', () => {
+  test('accepts one result per call, whatever arrives after it', () => {
     const state = halfFinished();
     expect(reduce(state, { type: 'call-finished', result: ok('call_1_1_1', 'again') })).toBe(state);
     expect(reduce(state, { type: 'call-finished', result: ok('call_9_9_9', 'x') })).toBe(state);
   });
 
-  test('keeps what arrived when it is broken off, and answers the rest', () => {
+  test('keeps the results that arrived before an interruption, and answers the rest', () => {
     const state = reduce(halfFinished(), { type: 'interrupted', by: 'cancelTurn', at: 0 });
     const texts = state.transcript.messages.slice(-3).map(({ text }) => text);
     expect(texts[1]).toBe('second');
@@ -63,17 +63,17 @@ describe('a half-finished batch', () => {
     expect(texts[2]).toContain('cancelled');
   });
 
-  test('goes over into a new segment while the run is paused, unless it holds too much', () => {
+  test('is passed to a new segment while the run is paused, unless it is too large', () => {
     const paused = (state: RunState): RunState => ({ ...state, paused: true });
     expect(nextAction(paused(halfFinished()), SHORT).type).toBe('await-resume');
     expect(nextAction(paused(halfFinished()), FULL).type).toBe('continue-as-new');
     expect(nextAction(paused(halfFinished('x'.repeat(600_000))), FULL).type).toBe('await-resume');
-    // What can be executed is executed first.
+    // Calls that can be executed are executed first.
     expect(nextAction(halfFinished(), FULL).type).toBe('run-calls');
   });
 });
 
-test('a reader follows a run beyond any number of steps', () => {
+test('a projection follows a run beyond any number of steps', () => {
   const segment = { steps: 1, bytes: 1 };
   const state: RunState = { ...halfFinished(), paused: true };
   const full = { ...state, config: { ...state.config, segment } };

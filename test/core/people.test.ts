@@ -40,11 +40,11 @@ describe('a message', () => {
     [{ message: 'x', urgent: true }, 'ask.urgent: expected one of message'],
     [{ message: '字'.repeat(100_000) }, 'expected at most 262144 bytes, got 300000'],
     [{ message: 'x'.repeat(20_000), pin: true }, 'a pinned message'],
-  ])('that no run could take is refused with the reason: %j', (value, reason) => {
+  ])('that is invalid is refused with the reason: %j', (value, reason) => {
     expect(askProblem(value)).toContain(reason);
   });
 
-  test('is refused where too much waits, and taken again when something was read', () => {
+  test('is refused while too many wait, and accepted again later', () => {
     const long = 'x'.repeat(200_000);
     let state = told(open(), `1${long}`, `2${long}`);
     expect(askRefusal(state, { message: long }, 'new')).toContain('2 messages wait');
@@ -54,7 +54,7 @@ describe('a message', () => {
     expect(askRefusal(many, { message: 'x' }, 'new')).toContain('wait already');
   });
 
-  test('is known by its id for a thousand others', () => {
+  test('is recognized by its id for a thousand further messages', () => {
     let state = told(open(), 'first');
     for (let n = 0; n < REMEMBERED_IDS - 1; n += 1) {
       state = reduce(told(state, `m${n}`), { type: 'turn-begun', at: 0 });
@@ -63,7 +63,7 @@ describe('a message', () => {
     expect(findTurnOfMessage(told(state, 'one more').inbox, 'first')).toBeNull();
   });
 
-  test('that is known is taken again also by a run that takes no more', () => {
+  test('that was received before is accepted even by a closed run', () => {
     const state = reduce(told(open(), 'a'), { type: 'ending', by: 'closed' });
     expect(askRefusal(state, { message: 'a' }, 'a')).toBeNull();
     expect(askRefusal(state, { message: 'b' }, 'b')).toContain('no more messages');
@@ -71,7 +71,7 @@ describe('a message', () => {
 });
 
 describe('the end of an open run', () => {
-  test('by a cancel outranks all others, and a close is not forgotten for a lesser one', () => {
+  test('by a cancel is stronger than all others, and a weaker one does not replace a close', () => {
     const cancelled = reduce(open(), { type: 'ending', by: 'cancelled' });
     expect(reduce(cancelled, { type: 'ending', by: 'closed' }).ending).toBe('cancelled');
     expect(reduce(cancelled, { type: 'ending', by: 'wallMs' }).ending).toBe('cancelled');
@@ -81,14 +81,14 @@ describe('the end of an open run', () => {
 });
 
 describe('a new agent', () => {
-  test('is taken before the turn of the message that asks for it, and only then', () => {
+  test('is loaded before the turn of the message that asks for it, and only then', () => {
     const { event } = acceptMessage(open(), { message: 'x', refresh: true }, 'x');
     const waiting = event === null ? open() : reduce(open(), event);
     expect(nextAction(waiting).type).toBe('refresh-agent');
     const definition = { ...config().definition, instructions: 'be long', hash: 'new' };
     const fresh = { ...config(), definition };
     const state = reduce(waiting, { type: 'agent-refreshed', config: fresh });
-    // Steered to the message that waits, it belongs to the same turn, which takes the agent once.
+    // A message that joins the waiting one belongs to the same turn, which loads the agent once.
     const joined = acceptMessage(
       told(open(), 'first'),
       { message: 'x', mode: 'steer', refresh: true },
@@ -110,7 +110,7 @@ describe('deadlines', () => {
   const limits = { turn: { wallMs: 100 }, run: { wallMs: 250 } };
   const at = (state: RunState): RunState => ({ ...state, config: { ...state.config, limits } });
 
-  test('of a turn count from its beginning, those of a run from its own', () => {
+  test('of a turn start with the turn, and those of a run with the run', () => {
     const idle = at({ ...open(), startedAt: 1_000 });
     expect(nextDeadline(idle)).toEqual({ at: 1_250, of: 'run' });
     const busy = reduce(told(idle, 'a'), { type: 'turn-begun', at: 1_020 });
@@ -121,12 +121,12 @@ describe('deadlines', () => {
     expect(nextDeadline(over)).toEqual({ at: 1_250, of: 'run' });
   });
 
-  test('are none where no time is set', () => {
+  test('do not exist without a wall-time limit', () => {
     expect(nextDeadline(open())).toBeNull();
   });
 });
 
-describe('what a called agent may use', () => {
+describe('the budget of a called agent', () => {
   const expert = toolDefinition('expert', 'keyed', { kind: 'agent' });
   const withExpert = (tokens: number): RunState => {
     const runConfig = config({ tools: [...TOOLS, expert], limits: { tokens } });
@@ -134,14 +134,14 @@ describe('what a called agent may use', () => {
     return reduce(begun(runConfig), { type: 'model-replied', reply, at: 0 });
   };
 
-  test('is an equal share of what is left beside the caller’s own next call', () => {
+  test('is an equal share of what the caller has left after its own next call', () => {
     const state = withExpert(10_000);
     const { tokens } = childBudget(state, 0);
     const left = 10_000 - 15 - state.transcript.tokens;
     expect(tokens).toBe(Math.floor((left - 1_024) / 2));
   });
 
-  test('is never nothing or less, for that would be no limit', () => {
+  test('is never zero or less, which would be no limit', () => {
     expect(childBudget(withExpert(600), 0).tokens).toBe(1);
     expect(childBudget(begun(config()), 0)).toEqual({});
   });
@@ -157,7 +157,7 @@ describe('what a called agent may use', () => {
 });
 
 describe('carried state', () => {
-  test('of an older form is brought up step by step', () => {
+  test('of an older form is migrated step by step', () => {
     const steps = {
       0: (older: Record<string, unknown>) => ({ ...older, schema: 0.5, a: 1 }),
       0.5: (older: Record<string, unknown>) => ({ ...older, schema: 1, b: 2 }),
@@ -188,7 +188,7 @@ describe('a run’s input', () => {
   });
 });
 
-test('an answer that came while somebody steered is not the end of the turn', () => {
+test('an answer does not end the turn if a message has joined it meanwhile', () => {
   const state = reduce(told(open(), 'a'), { type: 'turn-begun', at: 0 });
   const { event } = acceptMessage(state, { message: 'b', mode: 'steer' }, 'b');
   const steered = event === null ? state : reduce(state, event);

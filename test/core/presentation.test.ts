@@ -9,7 +9,7 @@ import { callSummary, formatBytes, stepSummary, visible } from '../../src/core/t
 import { transcriptPage } from '../../src/core/transcript/pages.js';
 import { asks, begun, config, withResults } from '../support/scripts.js';
 
-/** A run that has made one call with these arguments and got this result. */
+/** A run that has made one call with these arguments and this result. */
 function called(value: unknown, result: string): RunState {
   const asked = reduce(begun(config()), {
     type: 'model-replied',
@@ -40,7 +40,7 @@ const statusOf = (state: RunState, rest: Partial<RunStatus> = {}): RunStatus => 
 });
 
 describe('summaries', () => {
-  test('tell what is done with what, and what the model now reads', () => {
+  test('name the call, its arguments, and the size of what the model reads', () => {
     const state = called({ path: 'src/a.ts', line: 7 }, 'x'.repeat(3_100));
     const [, assistant] = state.transcript.messages;
     const call = assistant?.role === 'assistant' ? assistant.calls?.[0] : undefined;
@@ -49,11 +49,11 @@ describe('summaries', () => {
     expect(stepSummary(begun(config()), false)).toBe('step 1 · m');
   });
 
-  test('show control characters, escape sequences and direction marks, and obey none', () => {
+  test('show control characters, escape sequences, and direction marks as escapes', () => {
     expect(visible('a\u001b]0;title\u0007b\u202ec\nd')).toBe('a\\u001b]0;title\\u0007b\\u202ec d');
   });
 
-  test('fit into what Temporal keeps, whatever the arguments are', () => {
+  test('fit the limit of Temporal, whatever the arguments are', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const [, message] = called({ value }, 'r').transcript.messages;
@@ -67,13 +67,13 @@ describe('summaries', () => {
     [999, '999 B'],
     [3_100, '3.1 kB'],
     [2_500_000, '2.5 MB'],
-  ])('write %i bytes as %s', (bytes, text) => {
+  ])('format %i bytes as %s', (bytes, text) => {
     expect(formatBytes(bytes)).toBe(text);
   });
 });
 
 describe('current details', () => {
-  test('are tables that no argument, result or message can break out of', () => {
+  test('are tables that no argument, result, or message can break out of', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 300 }), (text) => {
         const state = called({ text: `${text}|\n|<img src=x>[a](b)*c*` }, text);
@@ -87,8 +87,8 @@ describe('current details', () => {
   });
 });
 
-describe('the door', () => {
-  test('takes anything and gives an input or a problem', () => {
+describe('parseRunInput', () => {
+  test('accepts any value and returns an input or a problem', () => {
     fc.assert(
       fc.property(fc.anything({ withBigInt: true, withMap: true, withDate: true }), (value) => {
         expect(parseRunInput(value)).toBeTypeOf('object');
@@ -97,7 +97,7 @@ describe('the door', () => {
     );
   });
 
-  test('takes any field of any type', () => {
+  test('accepts any field of any type', () => {
     const field = fc.constantFrom(
       'agent',
       'message',
@@ -117,7 +117,7 @@ describe('the door', () => {
 });
 
 describe('a page of the transcript', () => {
-  test('is never too large for a query, never empty while there is more, and joins to the whole', () => {
+  test('is never too large for a query, never empty while there is more, and all pages join to the whole', () => {
     fc.assert(
       fc.property(
         fc.array(

@@ -74,8 +74,8 @@ const WRONG: Readonly<Record<Exclude<keyof Activities, 'checkBlob'>, unknown>> =
   followRun: { type: 'ended', outcome: { status: 'completed', reason: 'answer' } },
 };
 
-describe('a history in which somebody has recorded a result by hand', () => {
-  test('is read to its end, whatever was recorded, without a throw', () => {
+describe('a history with a result that was recorded by hand', () => {
+  test('is read to its end without an exception, whatever was recorded', () => {
     fc.assert(
       fc.property(harm, ({ history, ...what }) => {
         const facts = harmed(HISTORIES[history] ?? [], what);
@@ -99,7 +99,7 @@ describe('a history in which somebody has recorded a result by hand', () => {
     }
   });
 
-  test('has only such replies as the reducer can take', () => {
+  test('has only replies that the reducer can apply', () => {
     const reply = asks(['look', 1], ['nothing'], ['pay', { a: 1 }]);
     const parts = { path: fc.array(fc.nat(8), { minLength: 1, maxLength: 5 }), by: fc.jsonValue() };
     fc.assert(

@@ -19,7 +19,7 @@ import {
 } from '../../src/core/transcript/transcript.js';
 import { asks, config, says, TOOLS, toolDefinition, SHORT } from '../support/scripts.js';
 
-/** What people do while something is in flight. */
+/** What people do while work is in flight. */
 type Deed =
   | {
       readonly type: 'ask';
@@ -83,7 +83,7 @@ interface Told {
   readonly segments: number;
 }
 
-/** Plays a whole open run; every continue-as-new goes through JSON, and older messages through a store. */
+/** Plays a whole open run. Each new segment gets its state as JSON, and older messages go to a store. */
 async function play(given: Scenario): Promise<Told> {
   const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
   const definition = { tools, toolCalls: given.toolCalls, limits: { steps: 6 } };
@@ -211,7 +211,7 @@ async function play(given: Scenario): Promise<Told> {
   return { run, outcome, accepted, said: messages, turns, segments: counts.segments };
 }
 
-/** Each call has its one result, in order, right behind its message; nothing else has one. */
+/** Checks that each call has one result, in order, right after its message, and that nothing else has one. */
 function expectWhole(prompt: readonly Message[]): void {
   const open: string[] = [];
   for (const message of prompt) {
@@ -226,8 +226,8 @@ const byText = (one: string, other: string): number => one.localeCompare(other);
 
 const whole = { numRuns: 400 };
 
-describe('an open run, whatever people do and wherever its segments end', () => {
-  test('tells each message once, in its turn, and gives each turn one outcome', async () => {
+describe('an open run, whatever people do, and wherever its segments end', () => {
+  test('takes each message once, in its turn, and gives each turn one outcome', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { accepted, said, turns, outcome } = await play(given);
@@ -249,7 +249,7 @@ describe('an open run, whatever people do and wherever its segments end', () => 
     );
   });
 
-  test('counts each turn from nothing, and the run as the sum of its turns', async () => {
+  test('counts each turn from zero, and the run as the sum of its turns', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { turns, outcome, segments, run } = await play(given);

@@ -9,7 +9,7 @@ import { unloadedConfig } from '../../src/core/definition/initial-config.js';
 
 const open = (): RunState => initialState(unloadedConfig('a'), { open: true });
 
-/** The state after signals with these arguments, one by one. */
+/** Returns the state after signals with these arguments. */
 function signaled(state: RunState, ...values: readonly unknown[]): RunState {
   return values.reduce<RunState>((next, value) => {
     const event = acceptSignal(next, value, 7);
@@ -18,7 +18,7 @@ function signaled(state: RunState, ...values: readonly unknown[]): RunState {
 }
 
 describe('a message by signal', () => {
-  test('is the same message as an update of its id, whichever comes first', () => {
+  test('is the same message as an update with its id, whichever comes first', () => {
     const ask: Ask = { message: 'hello', id: 'm', by: 'ann' };
     const bySignal = signaled(open(), ask);
     expect(bySignal.inbox.waiting).toEqual([{ id: 'm', text: 'hello', turn: 1, by: 'ann' }]);
@@ -43,7 +43,11 @@ describe('a message by signal', () => {
     [{ message: { toString: 1 }, id: 'm' }, 'm', 'message: '],
     [{ message: 'x', id: { toString: 1 } }, null, 'id: '],
     [{ message: 'x', id: 'm', attachments: [{ toString: 1 }] }, 'm', 'attachments[0]'],
-    [{ message: 'x'.repeat(300_000), id: 'm' }, 'm', 'message: expected at most 262144 characters, got 300000'],
+    [
+      { message: 'x'.repeat(300_000), id: 'm' },
+      'm',
+      'message: expected at most 262144 characters, got 300000',
+    ],
     [{ message: 'x', id: 'm', by: '' }, 'm', 'by: expected a string of 1–200 characters, got ""'],
     [{ message: 'x', id: 'm', forged: 1 }, 'm', 'ask.forged: expected one of message, id'],
   ])('that holds %j is refused with the reason', (value, id, reason) => {
@@ -52,7 +56,7 @@ describe('a message by signal', () => {
     expect(inbox.waiting).toEqual([]);
   });
 
-  test('is refused where the run does not take it any more, and once known is no new one', () => {
+  test('is refused by a closed run, but not if the run had received it before', () => {
     const ask = { message: 'x', id: 'm' };
     const task = signaled(initialState(unloadedConfig('a')), ask);
     expect(task.inbox.refused?.[0]?.reason).toContain('this run ends with its turn');
@@ -64,7 +68,7 @@ describe('a message by signal', () => {
     ]);
   });
 
-  test('in a flood of 10,000 fills the inbox, and the refusals that are kept are bounded', () => {
+  test('in a flood of 10,000 fills the inbox, and the run keeps a limited number of refusals', () => {
     const flood = Array.from({ length: 10_000 }, (_, n) => ({
       message: 'x'.repeat(5_000),
       id: `m${n}`,
@@ -78,7 +82,7 @@ describe('a message by signal', () => {
 });
 
 describe('decisions', () => {
-  test('are kept with who made them, the newest', () => {
+  test('are remembered with the person who made them, the newest ones', () => {
     const state = Array.from({ length: 30 }, (_, n) => n).reduce<RunState>(
       (next, n) =>
         reduce(next, {
@@ -91,7 +95,7 @@ describe('decisions', () => {
     expect(state.decisions?.at(-1)).toEqual({ what: 'pause', id: 'u29', at: 29, by: 'ann' });
   });
 
-  test.each([['x'.repeat(201)], [''], [7], [null], [{}]])('are by nobody like %j', (by) => {
+  test.each([['x'.repeat(201)], [''], [7], [null], [{}]])('refuse %j as the person', (by) => {
     expect(checkBy(by)).toContain('by: expected a string of 1–200 characters');
   });
 });

@@ -17,7 +17,7 @@ function problemOf(value: unknown): string {
 }
 
 describe('waitUntil', () => {
-  test('adds seconds to the moment at which the wait began', () => {
+  test('adds seconds to the time at which the wait began', () => {
     expect(waitUntil('{"seconds":3600}', NOW)).toBe(NOW + 3_600_000);
     expect(waitUntil('{"seconds":0.0001,"reason":"a blink"}', NOW)).toBe(NOW + 1);
     expect(waitUntil('{"seconds":31622400}', NOW)).toBe(NOW + 366 * DAY_MS);
@@ -36,15 +36,15 @@ describe('waitUntil', () => {
     expect(until(text)).toBe(Date.parse(moment));
   });
 
-  test('takes the offset as written where clocks are put forward and back', () => {
-    // In Berlin 02:30 does not exist on the one day, and comes twice on the other.
+  test('uses the offset as written when clocks change', () => {
+    // In Berlin, 02:30 does not exist on one of these days, and exists twice on the other.
     expect(until('2027-03-28T02:30:00+01:00')).toBe(Date.parse('2027-03-28T01:30:00Z'));
     const first = until('2027-10-31T02:30:00+02:00');
     const second = until('2027-10-31T02:30:00+01:00');
     expect(Number(second) - Number(first)).toBe(3_600_000);
   });
 
-  test('reads every moment as the platform does', () => {
+  test('reads every time as the platform does', () => {
     const offset = fc.integer({ min: -14 * 60, max: 14 * 60 });
     const moment = fc.date({
       min: new Date('0001-01-02T00:00:00Z'),
@@ -64,12 +64,12 @@ describe('waitUntil', () => {
     );
   });
 
-  test('does not wait for a moment that is past', () => {
+  test('does not wait for a time in the past', () => {
     expect(until('2027-01-10T11:59:59Z')).toBe(NOW);
     expect(until('1969-07-20T20:17:40Z')).toBe(NOW);
   });
 
-  test('refuses what is more than 366 days ahead', () => {
+  test('refuses a time more than 366 days ahead', () => {
     expect(until('2028-01-11T12:00:00Z')).toBe(NOW + 366 * DAY_MS);
     expect(until('2028-01-11T12:00:00.001Z')).toEqual({
       problem: 'until 2028-01-11T12:00:00.001Z is more than 366 days ahead; give an earlier moment',
@@ -99,7 +99,7 @@ describe('waitUntil', () => {
     '2027-01-01T10:00:60Z',
     '2027-01-01T10:00:00+24:00',
     '2027-01-01T10:00:00+02:60',
-  ])('refuses %s, which no calendar or clock has', (text) => {
+  ])('refuses %s, which does not exist', (text) => {
     expect(problemOf({ until: text })).toBe(
       `until ${text} is no moment: a part of it is out of its range`,
     );
@@ -132,7 +132,7 @@ describe('waitUntil', () => {
     expect(problemOf(value)).toContain(reason);
   });
 
-  test('quotes little of rubbish, and never half a character', () => {
+  test('quotes little of an invalid value, and never half a character', () => {
     const problem = problemOf({ until: `${'x'.repeat(59)}😀${'x'.repeat(1_000)}` });
     expect(problem.length).toBeLessThan(250);
     expect(problem).not.toMatch(/\p{Surrogate}/u);
@@ -140,7 +140,7 @@ describe('waitUntil', () => {
 });
 
 describe('waitedText', () => {
-  test('says how long or until when, as the model asked', () => {
+  test('says how long or until when, in the words of the model', () => {
     expect(waitedText('{"seconds":3600}', false)).toBe('waited 3600 s');
     expect(waitedText('{"until":"2027-03-01T10:00:00+01:00"}', false)).toBe(
       'waited until 2027-03-01T10:00:00+01:00',
@@ -156,13 +156,13 @@ describe('waitedText', () => {
     );
   });
 
-  test('has words for rubbish too', () => {
+  test('has a text for invalid arguments too', () => {
     expect(waitedText('{', false)).toBe('waited');
     expect(waitedText('{', true)).toBe('woken early by a message');
   });
 });
 
-test('any text gives a value, and the same one again', () => {
+test('any text gives a value, and the same one each time', () => {
   const field = fc.oneof(
     fc.string(),
     fc.double(),

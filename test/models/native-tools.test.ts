@@ -82,9 +82,9 @@ test.each([
 });
 
 test.each<[Json, string]>([
-  [{ type: 'web_search' }, 'give a list'],
+  [{ type: 'web_search' }, 'expected a list'],
   [[{ type: 'local_shell' }], 'expected a tool that the provider executes'],
-  [[{ type: 'computer_use_preview' }], "name the agent's tool"],
+  [[{ type: 'computer_use_preview' }], "name of the agent's tool"],
   [[{ type: 'computer', handler: 'screen' }], 'handler "screen" is not a tool of this agent'],
   [
     [

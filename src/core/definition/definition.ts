@@ -86,6 +86,7 @@ export interface McpPolicy {
   readonly startup?: 'best_effort';
 }
 
+/** An MCP server that a run works without. */
 export interface McpOmission {
   readonly server: string;
   /** For people. */
@@ -100,6 +101,7 @@ export type OnLimit = 'answer' | 'compose' | 'fail';
 export type ToolCalls = 'parallel' | 'sequential' | 'first';
 export type ToolChoice = 'auto' | 'required' | 'none';
 
+/** Settings of the model, which are sent with each request. */
 export interface ModelSettings {
   readonly temperature?: number;
   readonly maxOutputTokens?: number;

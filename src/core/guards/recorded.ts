@@ -182,7 +182,7 @@ export const isToolResult = guard(toolResult);
 export const isFunctionResult = guard(functionResult);
 export const isRunConfig = guard(configShape);
 export const isRetrieval = guard(retrieveResult);
-export const isArchived = guard(fields<ArchiveMessagesResult>({ blob: optional(blobShape) }));
+export const isArchiveResult = guard(fields<ArchiveMessagesResult>({ blob: optional(blobShape) }));
 export const isForked = guard(forkResult);
 export const isFollowResult = guard(followResult);
 export const isReceipt = guard(fields<AskReceipt>({ turn: count, duplicate: optional(yes) }));
@@ -199,7 +199,7 @@ const GUARDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map<
   ['runTool', isToolResult],
   ['runFunction', isFunctionResult],
   ['retrieveDocuments', isRetrieval],
-  ['archiveMessages', isArchived],
+  ['archiveMessages', isArchiveResult],
   ['forkMessages', isForked],
   ['followRun', isFollowResult],
   ['askRun', isReceipt],

@@ -2,7 +2,7 @@ import { byteLength } from '../inbox.js';
 
 const PROBLEM_BYTES = 4 * 1024;
 
-/** The beginning of a repair request, by which the demo model and tests recognize it. */
+/** The beginning of a repair request, by which a prompt is searched for repairs. */
 export const REPAIR_BEGINS = 'Your answer was not accepted (attempt ';
 
 /** Returns the request to repair an answer. `attempt` is the number of the failed answer, from 1. */
