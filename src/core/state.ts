@@ -192,7 +192,7 @@ export const RECENT_TURNS = 10;
 export const RECENT_CHARACTERS = 64 * 1024;
 
 /** Returns zero for all that is counted; the cost is null if the price is unknown. */
-export function nothingSpent(price: Price | null): Spent {
+export function nothingSpent(price: ModelPrice | null): Spent {
   const usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
   return { steps: 0, toolCalls: 0, usage: { ...usage, costUsd: price === null ? null : 0 } };
 }
