@@ -3,7 +3,7 @@ import type { JsonObject } from '../../src/core/json.js';
 import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../src/models/model.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import type { StubRequest } from '../../src/testing/requests.js';
-import { firstUserText } from '../../src/testing/requests.js';
+import { getFirstUserText } from '../../src/testing/requests.js';
 import { readArguments, readScript, replyOf, type ScriptReply } from '../conversation.js';
 
 /** The model inside the worker's process: it costs next to nothing, so that the engine is measured. */
@@ -103,7 +103,7 @@ const PACE = { bytes: 200, everyMs: 10 };
 
 /** The same model as the stub server speaks it. */
 export function stubAnswer(request: StubRequest): Step {
-  const script = readScript(firstUserText(request));
+  const script = readScript(getFirstUserText(request));
   const { text, calls } = replyOf(script, request.assistantMessages);
   const delivery = { sse: SSE, ...(script.name.startsWith(PACED) && { drip: PACE }) };
   if (calls.length === 0) return reply.text(text, delivery);

@@ -58,14 +58,6 @@ function removeNulls(value: Json, schema: JsonObject, walk: Walk): Json {
   return Object.fromEntries(kept);
 }
 
-function mayBeNull(node: JsonObject, { root, budget }: Walk): boolean {
-  const own = { left: Math.min(MOST_FOR_NULL, budget.left) };
-  budget.left -= own.left;
-  const allowed = allowsNull(node, root, { budget: own });
-  budget.left += Math.max(own.left, 0);
-  return allowed;
-}
-
 /** Selects the alternative of a union that a value was written for, by its type, constants, and keys. */
 function selectAlternative(value: Json, node: JsonObject, walk: Walk, depth = 0): JsonObject {
   const { root, budget } = walk;
@@ -97,6 +89,10 @@ function fits(value: Json, node: JsonObject, { root, budget }: Walk): boolean {
   });
 }
 
+function isJsonObject(value: Json): value is JsonObject {
+  return isObject(value);
+}
+
 function hasKeysOf(value: Json, node: JsonObject): boolean {
   if (!isJsonObject(value)) return true;
   const names = new Set(listNamedNodes(node['properties']).map(([name]) => name));
@@ -106,6 +102,10 @@ function hasKeysOf(value: Json, node: JsonObject): boolean {
   );
 }
 
-function isJsonObject(value: Json): value is JsonObject {
-  return isObject(value);
+function mayBeNull(node: JsonObject, { root, budget }: Walk): boolean {
+  const own = { left: Math.min(MOST_FOR_NULL, budget.left) };
+  budget.left -= own.left;
+  const allowed = allowsNull(node, root, { budget: own });
+  budget.left += Math.max(own.left, 0);
+  return allowed;
 }

@@ -13,6 +13,11 @@ export type ExtractedJson =
   /** `problem` tells the model what is wrong, where, and what would be right. */
   | { readonly ok: false; readonly problem: string };
 
+interface Parsed {
+  readonly value: Json;
+  readonly json: string;
+}
+
 /**
  * Extracts the JSON of a model's answer: the whole answer, or a value in a fence or within prose.
  *
@@ -41,11 +46,6 @@ export function extractJson(text: string): ExtractedJson {
   return value === undefined ? describeBroken(text, chosen) : check(value);
 }
 
-interface Parsed {
-  readonly value: Json;
-  readonly json: string;
-}
-
 function parse(json: string): Parsed | undefined {
   try {
     const value: Json = JSON.parse(json);
@@ -55,12 +55,6 @@ function parse(json: string): Parsed | undefined {
   }
 }
 
-/** Small models encode twice: a string that holds JSON is parsed again. */
-function unwrap(whole: Parsed): Parsed {
-  if (typeof whole.value !== 'string' || !/^\s*[{[]/.test(whole.value)) return whole;
-  return parse(whole.value) ?? whole;
-}
-
 function check({ value, json }: Parsed): ExtractedJson {
   const hazard = findHazard(value);
   if (hazard !== undefined) return reject(`In the JSON of the answer, ${hazard}.`);
@@ -68,47 +62,6 @@ function check({ value, json }: Parsed): ExtractedJson {
   if (duplicate === undefined) return { ok: true, value };
   const key = headBytes(JSON.stringify(duplicate.key), SAMPLE_BYTES);
   return reject(`In the JSON of the answer, the key ${key} occurs twice in one object.`);
-}
-
-function choose({ complete }: JsonCandidates, fences: readonly Fence[]): JsonCandidate | undefined {
-  const fenced = withinFences(complete, fences);
-  return lastObject(fenced) ?? lastObject(complete) ?? fenced.at(-1) ?? complete.at(-1);
-}
-
-function lastObject(candidates: readonly JsonCandidate[]): JsonCandidate | undefined {
-  return candidates.findLast(({ kind }) => kind === 'object');
-}
-
-function withinFences(
-  candidates: readonly JsonCandidate[],
-  fences: readonly Fence[],
-): JsonCandidate[] {
-  let next = 0;
-  return candidates.filter(({ start, end }) => {
-    while ((fences[next]?.end ?? Infinity) < start) next += 1;
-    const fence = fences[next];
-    return fence !== undefined && fence.start <= start && end <= fence.end;
-  });
-}
-
-function describeBroken(text: string, { start }: JsonCandidate): ExtractedJson {
-  const scanned = scanJsonValue(text, start);
-  const fault = describeFault(text, scanned.at, { ending: 'it ends' });
-  return reject(`The answer is not JSON: ${fault}; expected ${describeExpected(scanned)}.`);
-}
-
-function describeStray(text: string, stray: number): ExtractedJson {
-  const fault = describeFault(text, stray, { ending: 'it ends' });
-  return reject(
-    `The answer is not JSON: ${fault}: it closes nothing. Inside a text, quotes are written \\".`,
-  );
-}
-
-function describeMissing(text: string): ExtractedJson {
-  const sample = text.trim();
-  if (sample === '') return reject('The answer is empty.');
-  const head = JSON.stringify(headBytes(sample, SAMPLE_BYTES));
-  return reject(`There is no JSON in the answer, which begins with ${head}.`);
 }
 
 function reject(fault: string): ExtractedJson {
@@ -146,4 +99,51 @@ function isFollowedByColon(json: string, from: number): boolean {
   const next = /[^\t\n\r ]/g;
   next.lastIndex = from;
   return next.exec(json)?.[0] === ':';
+}
+
+/** Small models encode twice: a string that holds JSON is parsed again. */
+function unwrap(whole: Parsed): Parsed {
+  if (typeof whole.value !== 'string' || !/^\s*[{[]/.test(whole.value)) return whole;
+  return parse(whole.value) ?? whole;
+}
+
+function choose({ complete }: JsonCandidates, fences: readonly Fence[]): JsonCandidate | undefined {
+  const fenced = withinFences(complete, fences);
+  return lastObject(fenced) ?? lastObject(complete) ?? fenced.at(-1) ?? complete.at(-1);
+}
+
+function withinFences(
+  candidates: readonly JsonCandidate[],
+  fences: readonly Fence[],
+): JsonCandidate[] {
+  let next = 0;
+  return candidates.filter(({ start, end }) => {
+    while ((fences[next]?.end ?? Infinity) < start) next += 1;
+    const fence = fences[next];
+    return fence !== undefined && fence.start <= start && end <= fence.end;
+  });
+}
+
+function lastObject(candidates: readonly JsonCandidate[]): JsonCandidate | undefined {
+  return candidates.findLast(({ kind }) => kind === 'object');
+}
+
+function describeBroken(text: string, { start }: JsonCandidate): ExtractedJson {
+  const scanned = scanJsonValue(text, start);
+  const fault = describeFault(text, scanned.at, { ending: 'it ends' });
+  return reject(`The answer is not JSON: ${fault}; expected ${describeExpected(scanned)}.`);
+}
+
+function describeMissing(text: string): ExtractedJson {
+  const sample = text.trim();
+  if (sample === '') return reject('The answer is empty.');
+  const head = JSON.stringify(headBytes(sample, SAMPLE_BYTES));
+  return reject(`There is no JSON in the answer, which begins with ${head}.`);
+}
+
+function describeStray(text: string, stray: number): ExtractedJson {
+  const fault = describeFault(text, stray, { ending: 'it ends' });
+  return reject(
+    `The answer is not JSON: ${fault}: it closes nothing. Inside a text, quotes are written \\".`,
+  );
 }

@@ -29,6 +29,8 @@ const OPENING = /[[{]/g;
 /** Matches what begins like an object, though not of JSON: `{name: …`, `{'name': …`. */
 const KEY_LIKE = /\{\s*['"]?[\w$-]+['"]?\s*:/y;
 
+const OPENER: Readonly<Record<string, string>> = { '}': '{', ']': '[' };
+
 /**
  * Finds all outermost JSON objects and arrays of a text, and the broken ones, in order.
  *
@@ -60,18 +62,6 @@ export function findJsonCandidates(text: string): JsonCandidates {
   }
   return { complete, attempts, other, pairs };
 }
-
-function nextOpening(text: string, from: number): number {
-  OPENING.lastIndex = from;
-  return OPENING.exec(text)?.index ?? -1;
-}
-
-function resemblesObject(text: string, start: number): boolean {
-  KEY_LIKE.lastIndex = start;
-  return KEY_LIKE.test(text);
-}
-
-const OPENER: Readonly<Record<string, string>> = { '}': '{', ']': '[' };
 
 /**
  * Pairs the brackets of any text, prose included. A bracket that does not fit is skipped, and text in
@@ -129,4 +119,14 @@ function isEscaped(text: string, at: number): boolean {
   let before = at - 1;
   while (text[before] === '\\') before -= 1;
   return (at - before) % 2 === 0;
+}
+
+function nextOpening(text: string, from: number): number {
+  OPENING.lastIndex = from;
+  return OPENING.exec(text)?.index ?? -1;
+}
+
+function resemblesObject(text: string, start: number): boolean {
+  KEY_LIKE.lastIndex = start;
+  return KEY_LIKE.test(text);
 }

@@ -34,21 +34,6 @@ export function outputSchema(type: z.ZodType): OutputSchema {
   return created;
 }
 
-/** Registers the schema that a type was made from, for `outputSchema` and parsing. */
-export function registerSchema(type: z.ZodType, schema: OutputSchema): void {
-  known.set(type, schema);
-}
-
-/** Returns true if a schema of `outputSchema` is wrapped. */
-export function isWrapped(schema: JsonObject): boolean {
-  return schema['description'] === WRAPPED;
-}
-
-function wrap(type: z.ZodType): JsonObject {
-  const schema = writtenSchema(z.strictObject({ value: type }), 'output');
-  return orderedKeywords({ ...schema, required: ['value'], description: WRAPPED });
-}
-
 /** A type with an id of its own is a reference, which no provider accepts at the root. */
 function inlineRoot(schema: JsonObject): JsonObject {
   const { $ref, ...rest } = schema;
@@ -61,4 +46,19 @@ function inlineRoot(schema: JsonObject): JsonObject {
 
 function isJsonObject(value: Json | undefined): value is JsonObject {
   return isObject(value);
+}
+
+function wrap(type: z.ZodType): JsonObject {
+  const schema = writtenSchema(z.strictObject({ value: type }), 'output');
+  return orderedKeywords({ ...schema, required: ['value'], description: WRAPPED });
+}
+
+/** Registers the schema that a type was made from, for `outputSchema` and parsing. */
+export function registerSchema(type: z.ZodType, schema: OutputSchema): void {
+  known.set(type, schema);
+}
+
+/** Returns true if a schema of `outputSchema` is wrapped. */
+export function isWrapped(schema: JsonObject): boolean {
+  return schema['description'] === WRAPPED;
 }

@@ -7,6 +7,15 @@ import type { TagAnswer, XmlElement } from './tags.js';
 
 const MAX_PROBLEM_BYTES = 4_000;
 
+/** A single tag of a text: `<name …>`, `</name>` or `<name …/>`. */
+interface TagMark {
+  readonly kind: 'open' | 'close' | 'empty';
+  readonly name: string;
+  readonly start: number;
+  readonly end: number;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
 /** The elements of one name, and an opening tag after them that is never closed. */
 interface Elements {
   readonly found: readonly XmlElement[];
@@ -113,15 +122,6 @@ function isUnclosed(name: string, fences: readonly Fence[]): boolean {
 
 function isSignal({ kind }: TagMark): boolean {
   return kind !== 'close';
-}
-
-/** A single tag of a text: `<name …>`, `</name>` or `<name …/>`. */
-interface TagMark {
-  readonly kind: 'open' | 'close' | 'empty';
-  readonly name: string;
-  readonly start: number;
-  readonly end: number;
-  readonly attributes: Readonly<Record<string, string>>;
 }
 
 const START = /<(\/?)([A-Za-z][\w.-]*)/g;

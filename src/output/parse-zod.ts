@@ -75,11 +75,11 @@ function isWrapping(value: Json): value is JsonObject & { readonly value: Json }
   return isObject(value) && Object.keys(value).length === 1 && value['value'] !== undefined;
 }
 
+function reject(problem: string, value: Json): ParsedAnswer {
+  return rejectOutput(headBytes(problem, MAX_PROBLEM_BYTES), value);
+}
+
 function propertiesOf(known: OutputSchema | undefined): object {
   const properties = known?.schema['properties'];
   return isObject(properties) ? properties : {};
-}
-
-function reject(problem: string, value: Json): ParsedAnswer {
-  return rejectOutput(headBytes(problem, MAX_PROBLEM_BYTES), value);
 }

@@ -17,12 +17,6 @@ export function restorePinnedSchema(schema: JsonObject): z.ZodType {
   return type;
 }
 
-/** Returns the schema of `value`, with the definitions that its references need. */
-function getInner(schema: JsonObject): JsonObject {
-  const inner = new Map(listNamedNodes(schema['properties'])).get('value') ?? {};
-  return schema['$defs'] === undefined ? inner : { ...inner, $defs: schema['$defs'] };
-}
-
 /** Spells out the short forms that zod writes but does not read. */
 function expand(node: JsonObject): JsonObject {
   const entries = Object.entries(node).map(([key, value]): [string, Json | undefined] => {
@@ -54,4 +48,10 @@ function addProperties(node: JsonObject): JsonObject {
   const required = listTexts(node['required']);
   if (node['properties'] !== undefined || !isNode(others) || required.length === 0) return node;
   return { ...node, properties: Object.fromEntries(required.map((name) => [name, others])) };
+}
+
+/** Returns the schema of `value`, with the definitions that its references need. */
+function getInner(schema: JsonObject): JsonObject {
+  const inner = new Map(listNamedNodes(schema['properties'])).get('value') ?? {};
+  return schema['$defs'] === undefined ? inner : { ...inner, $defs: schema['$defs'] };
 }

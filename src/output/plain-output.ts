@@ -13,13 +13,13 @@ export function toPlainOutput(value: unknown): ParsedAnswer {
   return { ok: false, problem };
 }
 
+function jsonBytes(value: Json): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
 /** Creates the result for a rejected answer, with its value unless that is too large to record. */
 export function rejectOutput(problem: string, value: Json): ParsedAnswer {
   return jsonBytes(value) > MAX_BYTES
     ? { ok: false, problem }
     : { ok: false, problem, output: value };
-}
-
-function jsonBytes(value: Json): number {
-  return Buffer.byteLength(JSON.stringify(value));
 }

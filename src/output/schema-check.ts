@@ -33,11 +33,6 @@ export async function checkBySchema(
   return answer.fault?.replaceAll(/^data\b|(?<=, )data\b/g, what).slice(0, 4_000) ?? null;
 }
 
-/** Returns why values are not checked by this schema; undefined if they are, or if none has been checked yet. */
-export function getUncheckedReason(schema: JsonObject): string | undefined {
-  return unusable.get(hashSchema(schema));
-}
-
 function hashSchema(schema: JsonObject): string {
   return sha256Hex(canonicalJson(schema));
 }
@@ -54,4 +49,9 @@ async function enqueue(job: Parameters<SchemaThread['run']>[0]): Promise<ThreadA
   });
   previous = turn;
   return await turn;
+}
+
+/** Returns why values are not checked by this schema; undefined if they are, or if none has been checked yet. */
+export function getUncheckedReason(schema: JsonObject): string | undefined {
+  return unusable.get(hashSchema(schema));
 }

@@ -3,6 +3,13 @@ import type { Json, JsonObject } from '../core/json.js';
 
 const MAX_HOPS = 20;
 
+/** How many more nodes of schema and value may be visited; references can make a small schema endless. */
+export interface Budget {
+  left: number;
+}
+
+const NULL_BUDGET = 1_000;
+
 export function isNode(value: Json | undefined): value is JsonObject {
   return isObject(value);
 }
@@ -46,13 +53,6 @@ function findTarget(reference: string, root: JsonObject): JsonObject {
   }
   return isNode(current) ? current : {};
 }
-
-/** How many more nodes of schema and value may be visited; references can make a small schema endless. */
-export interface Budget {
-  left: number;
-}
-
-const NULL_BUDGET = 1_000;
 
 /** Returns true if the schema accepts null, or if that takes too long to find out. */
 export function allowsNull(

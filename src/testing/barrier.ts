@@ -1,20 +1,20 @@
-/** A gate at which answers of the stub wait until a test opens it. */
+/** A point at which answers of the stub wait until a test releases them. */
 export interface Barrier {
-  /** Resolves when the first one has come. */
+  /** Resolves when the first answer has arrived. */
   readonly reached: Promise<void>;
-  /** Resolves when so many have come, since the start. */
+  /** Resolves when `count` answers have arrived in total. */
   reachedBy(count: number): Promise<void>;
-  /** How many have come, since the start. */
+  /** The number of answers that have arrived in total. */
   readonly arrived: number;
-  /** How many are held now; one whose client has gone away is held no more. */
+  /** The number of answers that wait now, without those whose client has disconnected. */
   readonly waiting: number;
-  /** Opens it for good: whoever waits goes on, whoever comes later is not held. */
+  /** Opens the barrier permanently: waiting answers continue, and later ones do not wait. */
   release(): void;
 }
 
 export interface Gate {
   readonly barrier: Barrier;
-  /** Resolves when the barrier opens; rejects with the signal's reason when that aborts first. */
+  /** Resolves when the barrier opens; rejects with the signal's reason if that aborts first. */
   wait(signal: AbortSignal): Promise<void>;
 }
 
@@ -43,15 +43,15 @@ export function createGate(): Gate {
 
   const hold = (signal: AbortSignal): Promise<void> =>
     new Promise((resolve, reject) => {
-      const leave = (): void => {
+      const abort = (): void => {
         held.delete(pass);
         reject(signal.reason);
       };
       const pass = (): void => {
-        signal.removeEventListener('abort', leave);
+        signal.removeEventListener('abort', abort);
         resolve();
       };
-      signal.addEventListener('abort', leave, { once: true });
+      signal.addEventListener('abort', abort, { once: true });
       held.add(pass);
     });
 

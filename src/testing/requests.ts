@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject } from '../core/json.js';
-import { messagesOfInput } from './responses-input.js';
+import { toMessages } from './responses-input.js';
 
-/** How an exchange ended: answered in full, broken off by the script, by the client, or by `close()`. */
+/** How an exchange ended: answered in full, or cut by the script, the client, or `close()`. */
 export type RequestEnd = 'answered' | 'cut' | 'client' | 'closed';
 
-/** A message as it came; `content` and `tool_calls` are what the client sent. */
+/** A message as the client sent it. */
 export interface StubMessage {
   readonly role: string;
   readonly content?: unknown;
@@ -15,49 +15,32 @@ export interface StubMessage {
 
 /** One request that the stub received. */
 export interface StubRequest {
-  /** Which of OpenAI's APIs was called. */
+  /** The API of OpenAI that was called. */
   readonly api: 'chat' | 'responses';
   /** From 1, in the order of arrival. */
   readonly number: number;
-  /** How often exactly these bytes have come, this time included. */
+  /** How many requests with exactly these bytes have arrived, including this one. */
   readonly attempt: number;
-  /** The body as it came. */
+  /** The body as text. */
   readonly text: string;
-  /** The body parsed; an empty object where it was no JSON object. */
+  /** The parsed body; an empty object if it is not a JSON object. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** Of the Responses API: what its input items are in Chat Completions. */
+  /** The messages; for the Responses API, its input items as messages of Chat Completions. */
   readonly messages: readonly StubMessage[];
-  /** How many messages are the assistant's: the step that an answer without memory goes by. */
+  /** The number of assistant messages, by which a stateless answer finds its step. */
   readonly assistantMessages: number;
   readonly headers: IncomingHttpHeaders;
   /** Unix time in milliseconds. */
   readonly receivedAt: number;
   readonly ended: Promise<RequestEnd>;
-  /** True as soon as the client has closed the connection before the answer was complete. */
+  /** True once the client has closed the connection before the answer was complete. */
   readonly closedByClient: boolean;
 }
 
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function isMessage(value: unknown): value is StubMessage {
-  return isObject(value) && typeof value['role'] === 'string';
-}
-
-function parse(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
-
-/** A request and the end that its exchange has not reached yet. */
+/** A request, and the function that ends its exchange. */
 export interface Recorded {
   readonly request: StubRequest;
-  readonly end: (how: RequestEnd) => void;
+  readonly end: (reason: RequestEnd) => void;
 }
 
 export function recordRequest(
@@ -71,11 +54,11 @@ export function recordRequest(
 ): Recorded {
   const body = parse(text);
   const messages =
-    place.api === 'responses' ? messagesOfInput(body) : listOf(body['messages']).filter(isMessage);
+    place.api === 'responses' ? toMessages(body) : toList(body['messages']).filter(isMessage);
   let closedByClient = false;
-  let settle: ((how: RequestEnd) => void) | undefined;
+  let resolveEnd: ((reason: RequestEnd) => void) | undefined;
   const ended = new Promise<RequestEnd>((resolve) => {
-    settle = resolve;
+    resolveEnd = resolve;
   });
   return {
     request: {
@@ -90,15 +73,32 @@ export function recordRequest(
         return closedByClient;
       },
     },
-    end(how) {
-      closedByClient = how === 'client';
-      settle?.(how);
+    end(reason) {
+      closedByClient = reason === 'client';
+      resolveEnd?.(reason);
     },
   };
 }
 
-/** The text of the first user message: what a conversation's queue is found by. */
-export function firstUserText(request: StubRequest): string {
+function parse(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function isMessage(value: unknown): value is StubMessage {
+  return isObject(value) && typeof value['role'] === 'string';
+}
+
+/** Returns the text of the first user message, by which the queue of a conversation is found. */
+export function getFirstUserText(request: StubRequest): string {
   const content = request.messages.find((message) => message.role === 'user')?.content;
   return typeof content === 'string' ? content : JSON.stringify(content ?? '');
 }

@@ -3,26 +3,64 @@ import type { StubRequest } from './requests.js';
 import type { Step } from './steps.js';
 
 type Completion = Extract<Step, { readonly type: 'completion' }>;
-type Some = Readonly<Record<string, unknown>>;
+type AnyObject = Readonly<Record<string, unknown>>;
 
 const SEAL = 'gAAAAAstub.';
 
-function encrypt(text: string): string {
-  return SEAL + Buffer.from(text).toString('base64');
-}
+const REASONS: Readonly<Record<string, string>> = {
+  length: 'max_output_tokens',
+  content_filter: 'content_filter',
+};
 
-/** What was thought; undefined for what this stub has not encrypted. */
-export function readEncrypted(encrypted: string): string | undefined {
+/** Returns the reasoning; undefined if this stub has not encrypted it. */
+export function decrypt(encrypted: string): string | undefined {
   if (!encrypted.startsWith(SEAL)) return undefined;
   return Buffer.from(encrypted.slice(SEAL.length), 'base64').toString();
 }
 
-function stringOf(value: unknown): string {
+/** Converts a completion to the response to this request; anything else stays unchanged. */
+export function createResponse(
+  { completion, items = [] }: Completion,
+  request: StubRequest,
+): JsonObject {
+  const { choices } = completion;
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  if (!isObject(choice) || !isObject(choice['message'])) return completion;
+  const { message } = choice;
+  const { number } = request;
+  return {
+    id: `resp_${number}`,
+    object: 'response',
+    created_at: 0,
+    ...toStatus(choice['finish_reason']),
+    error: null,
+    model: 'stub',
+    output: [
+      ...createReasoning(message, request),
+      ...items,
+      ...createMessage(message, choice, number),
+      ...createCalls(message, number),
+    ],
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    store: false,
+    usage: convertUsage(completion['usage']),
+  };
+}
+
+function toStatus(finish: unknown): JsonObject {
+  const reason = REASONS[toText(finish)];
+  return reason === undefined
+    ? { status: finish === null ? 'in_progress' : 'completed', incomplete_details: null }
+    : { status: 'incomplete', incomplete_details: { reason } };
+}
+
+function toText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function thought(message: Some, { number, body }: StubRequest): readonly JsonObject[] {
-  const text = stringOf(message['reasoning_content']);
+function createReasoning(message: AnyObject, { number, body }: StubRequest): readonly JsonObject[] {
+  const text = toText(message['reasoning_content']);
   if (text === '') return [];
   const { include } = body;
   const isAsked = Array.isArray(include) && include.includes('reasoning.encrypted_content');
@@ -36,23 +74,31 @@ function thought(message: Some, { number, body }: StubRequest): readonly JsonObj
   ];
 }
 
-function said(message: Some, choice: Some, number: number): readonly JsonObject[] {
+function encrypt(text: string): string {
+  return SEAL + Buffer.from(text).toString('base64');
+}
+
+function createMessage(
+  message: AnyObject,
+  choice: AnyObject,
+  number: number,
+): readonly JsonObject[] {
   const { logprobs } = choice;
   const tokens = isObject(logprobs) ? logprobs['content'] : undefined;
-  const text = stringOf(message['content']);
-  const refusal = stringOf(message['refusal']);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is of a JSON object
-  const told = (Array.isArray(tokens) ? tokens : []) as readonly JsonObject[];
+  const text = toText(message['content']);
+  const refusal = toText(message['refusal']);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is part of a JSON object
+  const probabilities = (Array.isArray(tokens) ? tokens : []) as readonly JsonObject[];
   const part: JsonObject =
     refusal === ''
-      ? { type: 'output_text', annotations: [], logprobs: told, text }
+      ? { type: 'output_text', annotations: [], logprobs: probabilities, text }
       : { type: 'refusal', refusal };
   if (text === '' && refusal === '') return [];
   const id = `msg_${number}`;
   return [{ id, type: 'message', status: 'completed', role: 'assistant', content: [part] }];
 }
 
-function called(message: Some, number: number): readonly JsonObject[] {
+function createCalls(message: AnyObject, number: number): readonly JsonObject[] {
   const calls: readonly unknown[] = Array.isArray(message['tool_calls'])
     ? message['tool_calls']
     : [];
@@ -62,14 +108,14 @@ function called(message: Some, number: number): readonly JsonObject[] {
       id: `fc_${number}_${index}`,
       type: 'function_call',
       status: 'completed',
-      arguments: stringOf(asked['arguments']),
-      call_id: stringOf(call['id']),
-      name: stringOf(asked['name']),
+      arguments: toText(asked['arguments']),
+      call_id: toText(call['id']),
+      name: toText(asked['name']),
     };
   });
 }
 
-function usageOf(usage: unknown): JsonObject | null {
+function convertUsage(usage: unknown): JsonObject | null {
   if (!isObject(usage)) return null;
   const detail = (part: string, name: string): number => {
     const details = usage[part];
@@ -83,47 +129,5 @@ function usageOf(usage: unknown): JsonObject | null {
       reasoning_tokens: detail('completion_tokens_details', 'reasoning_tokens'),
     },
     total_tokens: Number(usage['total_tokens']),
-  };
-}
-
-const REASONS: Readonly<Record<string, string>> = {
-  length: 'max_output_tokens',
-  content_filter: 'content_filter',
-};
-
-function ending(finish: unknown): JsonObject {
-  const reason = REASONS[stringOf(finish)];
-  return reason === undefined
-    ? { status: finish === null ? 'in_progress' : 'completed', incomplete_details: null }
-    : { status: 'incomplete', incomplete_details: { reason } };
-}
-
-/** A step as the body of a response, to this request; what is no completion stays as it is. */
-export function responseFor(
-  { completion, items = [] }: Completion,
-  request: StubRequest,
-): JsonObject {
-  const { choices } = completion;
-  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
-  if (!isObject(choice) || !isObject(choice['message'])) return completion;
-  const { message } = choice;
-  const { number } = request;
-  return {
-    id: `resp_${number}`,
-    object: 'response',
-    created_at: 0,
-    ...ending(choice['finish_reason']),
-    error: null,
-    model: 'stub',
-    output: [
-      ...thought(message, request),
-      ...items,
-      ...said(message, choice, number),
-      ...called(message, number),
-    ],
-    parallel_tool_calls: true,
-    previous_response_id: null,
-    store: false,
-    usage: usageOf(completion['usage']),
   };
 }

@@ -1,23 +1,19 @@
-import { firstUserText, type StubRequest } from './requests.js';
+import { getFirstUserText, type StubRequest } from './requests.js';
 import { reply, type Step } from './steps.js';
 
-/** Answers by the request alone; `undefined` leaves it to others. */
+/** Answers from the request alone; `undefined` leaves it to the next function. */
 export type Answer = (request: StubRequest) => Step | undefined;
 
-/** What the stub answers with, in this order: a conversation's queue, the common queue, functions. */
+/** The sources of answers, in this order: the queue of a conversation, the common queue, functions. */
 export interface Script {
   add(steps: readonly Step[]): void;
   addFor(marker: string, steps: readonly Step[]): void;
   answer(answer: Answer): void;
   fallback(answer: Answer): void;
   next(request: StubRequest): Step;
-  /** The test's own functions or steps are at fault: `assertConsumed` will say so. */
-  blame(error: unknown): void;
+  /** Records an error of the test's own functions or steps, which `assertConsumed` throws. */
+  fail(error: unknown): void;
   assertConsumed(): void;
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 export function createScript(): Script {
@@ -27,14 +23,14 @@ export function createScript(): Script {
   let answers: readonly Answer[] = [];
   let fallback: Answer | undefined;
 
-  const scripted = (request: StubRequest): Step | undefined => {
-    const text = firstUserText(request);
+  const takeStep = (request: StubRequest): Step | undefined => {
+    const text = getFirstUserText(request);
     const marked = [...byMarker.keys()].find((marker) => text.includes(marker));
-    // A conversation with a queue of its own takes nothing from the common one.
+    // A conversation with its own queue takes nothing from the common one.
     return marked === undefined ? common.shift() : byMarker.get(marked)?.shift();
   };
 
-  const answered = (request: StubRequest): Step | undefined => {
+  const callAnswers = (request: StubRequest): Step | undefined => {
     for (const answer of answers) {
       const step = answer(request);
       if (step !== undefined) return step;
@@ -54,14 +50,14 @@ export function createScript(): Script {
       fallback = answer;
     },
     next(request) {
-      const step = scripted(request) ?? answered(request);
+      const step = takeStep(request) ?? callAnswers(request);
       if (step !== undefined) return step;
-      const message = `The stub has no step for request ${request.number} ("${firstUserText(request).slice(0, 60)}", ${plural(request.messages.length, 'message')}).`;
+      const message = `The stub has no step for request ${request.number} ("${getFirstUserText(request).slice(0, 60)}", ${plural(request.messages.length, 'message')}).`;
       unexpected.push(message);
-      // 400: nobody tries again, so the test fails at its cause.
+      // Status 400 is not retried, so the test fails at its cause.
       return reply.error(400, { message, type: 'stub_exhausted', code: 'stub_exhausted' });
     },
-    blame(error) {
+    fail(error) {
       unexpected.push(error instanceof Error ? (error.stack ?? error.message) : String(error));
     },
     assertConsumed() {
@@ -71,8 +67,12 @@ export function createScript(): Script {
           .filter(([, steps]) => steps.length > 0)
           .map(([marker, steps]) => `${plural(steps.length, 'step')} for "${marker}"`),
       ];
-      if (left.length > 0) unexpected.push(`Not asked for: ${left.join(', ')}.`);
+      if (left.length > 0) unexpected.push(`Unused: ${left.join(', ')}.`);
       if (unexpected.length > 0) throw new Error(unexpected.join('\n'));
     },
   };
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

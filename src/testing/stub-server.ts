@@ -5,75 +5,63 @@ import { createGate, type Barrier, type Gate } from './barrier.js';
 import { play, type Exchange } from './play.js';
 import { recordRequest, type RequestEnd, type StubRequest } from './requests.js';
 import { createScript, type Answer } from './script.js';
-import { refusedByApi } from './responses-check.js';
+import { refuseResponses } from './responses-check.js';
 import { type Step, reply } from './steps.js';
 import { isObject } from '../core/json.js';
 
 export interface StubOptions {
-  /** How many of the newest requests `requests` keeps; default: all. Long runs send megabytes. */
+  /** The number of newest requests that `requests` keeps; default: all. Long runs send megabytes. */
   readonly keep?: number;
-  /** What a server of Chat Completions demands back with the calls of a turn; it answers 400 without. */
+  /** The provider field that Chat Completions requires with the calls of a turn; without it, status 400. */
   readonly demands?: StubDemand;
 }
 
 /**
- * A model server that does what a test tells it, on a port of 127.0.0.1, in the wire format of
- * OpenAI's Chat Completions and of its Responses API, the same script for both.
+ * A scripted model server on a port of 127.0.0.1. It speaks OpenAI's Chat Completions and Responses
+ * APIs with the same script.
  *
- * A request is answered by the queue of its conversation if it has one, else by the common queue,
+ * A request is answered from the queue of its conversation if it has one, else from the common queue,
  * then by the functions given to `answer`, then by `fallback`; else with status 400.
  */
 export interface Stub {
-  /** For `OPENAI_BASE_URL`. */
+  /** The value for OPENAI_BASE_URL. */
   readonly baseUrl: string;
-  /** What was asked of the model so far, in the order of arrival. */
+  /** The requests so far, in the order of arrival. */
   readonly requests: readonly StubRequest[];
-  /** How many requests have come, kept or not. */
+  /** The number of all requests, kept or not. */
   readonly requestCount: number;
   script(...steps: readonly Step[]): void;
-  /** A queue for the conversations whose first user message contains the marker. */
+  /** Adds to the queue of the conversations whose first user message contains the marker. */
   scriptFor(marker: string, ...steps: readonly Step[]): void;
-  /** Answers by the request alone, for many runs at once and for runs that are killed. */
+  /** Adds a function that answers from the request alone, for many runs at once and for killed runs. */
   answer(answer: Answer): void;
-  /** Asked last. */
+  /** Sets the function that is called last. */
   fallback(answer: Answer): void;
-  /** The barrier of this name; steps refer to it by name. */
+  /** Returns the barrier of this name, to which steps refer. */
   barrier(name: string): Barrier;
-  /** Throws when steps are left over, or when a request found none. */
+  /** Throws an `Error` if steps are left over, or if a request found none. */
   assertConsumed(): void;
-  /** Breaks off what is open and frees the port. */
+  /** Closes all connections and frees the port. */
   close(): Promise<void>;
 }
 
 const RESPONSES = '/v1/responses';
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'stub', object: 'model' }] });
 
-function createGates(): (name: string) => Gate {
-  const gates = new Map<string, Gate>();
-  return (name) => {
-    const gate = gates.get(name) ?? createGate();
-    gates.set(name, gate);
-    return gate;
-  };
-}
+/** `reasoning_content`: as DeepSeek requires while reasoning; `thought_signature`: as Gemini requires. */
+export type StubDemand = 'reasoning_content' | 'thought_signature';
 
-/** Counts equal bodies without keeping them. */
-function createCounter(): (text: string) => number {
-  const counts = new Map<string, number>();
-  return (text) => {
-    const digest = createHash('sha1').update(text).digest('base64');
-    const count = (counts.get(digest) ?? 0) + 1;
-    counts.set(digest, count);
-    return count;
-  };
-}
+type AnyObject = Readonly<Record<string, unknown>>;
 
-function json(response: ServerResponse, status: number, body: string): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(body);
-}
+const MESSAGES: Readonly<Record<StubDemand, (index: number) => string>> = {
+  reasoning_content: (index) =>
+    `Missing \`reasoning_content\` field in the assistant message at message index ${index}.`,
+  thought_signature: (index) =>
+    `Function call is missing a thought_signature in functionCall parts, position ${index}.`,
+};
 
 /**
- * Starts a stub; every test has its own.
+ * Starts a stub. Each test should have its own.
  *
  * @example
  * ```ts
@@ -90,7 +78,7 @@ function json(response: ServerResponse, status: number, body: string): void {
 export async function startStub({ keep = Infinity, demands }: StubOptions = {}): Promise<Stub> {
   const script = createScript();
   const gate = createGates();
-  const countOf = createCounter();
+  const countBody = createCounter();
   const requests: StubRequest[] = [];
   let requestCount = 0;
   let isClosing = false;
@@ -101,34 +89,34 @@ export async function startStub({ keep = Infinity, demands }: StubOptions = {}):
     const { request, end } = recordRequest(text, {
       api: incoming.url === RESPONSES ? 'responses' : 'chat',
       number: requestCount,
-      attempt: countOf(text),
+      attempt: countBody(text),
       headers: incoming.headers,
     });
     requests.push(request);
     if (requests.length > keep) requests.shift();
     const gone = new AbortController();
-    let otherwise: RequestEnd = 'client';
+    let unanswered: RequestEnd = 'client';
     response.on('close', () => {
       gone.abort();
-      if (isClosing) otherwise = 'closed';
-      end(response.writableFinished ? 'answered' : otherwise);
+      if (isClosing) unanswered = 'closed';
+      end(response.writableFinished ? 'answered' : unanswered);
     });
     const exchange: Exchange = {
       response,
       request,
       signal: gone.signal,
       gate,
-      cutting: () => void (otherwise = 'cut'),
+      onCut: () => void (unanswered = 'cut'),
     };
     try {
-      const refused =
+      const refusal =
         request.api === 'responses'
-          ? refusedByApi(request.body)
-          : refusedByServer(request.body, demands);
-      await play(refused ?? script.next(request), exchange);
+          ? refuseResponses(request.body)
+          : refuseChat(request.body, demands);
+      await play(refusal ?? script.next(request), exchange);
     } catch (error) {
-      // A client that goes away ends its own exchange; anything else is the test's mistake.
-      if (!gone.signal.aborted) script.blame(error);
+      // A client that disconnects ends its exchange; any other error is a mistake of the test.
+      if (!gone.signal.aborted) script.fail(error);
       response.destroy();
     }
   };
@@ -167,39 +155,51 @@ export async function startStub({ keep = Infinity, demands }: StubOptions = {}):
   };
 }
 
-/** `reasoning_content`: as DeepSeek with thinking does; `thought_signature`: as Gemini. */
-export type StubDemand = 'reasoning_content' | 'thought_signature';
-
-type Some = Readonly<Record<string, unknown>>;
-
-function listOf(value: unknown): readonly Some[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
+function createGates(): (name: string) => Gate {
+  const gates = new Map<string, Gate>();
+  return (name) => {
+    const gate = gates.get(name) ?? createGate();
+    gates.set(name, gate);
+    return gate;
+  };
 }
 
-/** Calls of one message are signed together, by the first of them. */
-function isSigned(message: Some): boolean {
-  const extra = listOf(message['tool_calls'])[0]?.['extra_content'];
-  const google = isObject(extra) ? extra['google'] : undefined;
-  return isObject(google) && typeof google['thought_signature'] === 'string';
+/** Counts equal bodies without keeping them. */
+function createCounter(): (text: string) => number {
+  const counts = new Map<string, number>();
+  return (text) => {
+    const digest = createHash('sha1').update(text).digest('base64');
+    const count = (counts.get(digest) ?? 0) + 1;
+    counts.set(digest, count);
+    return count;
+  };
 }
 
-const WORDS: Readonly<Record<StubDemand, (index: number) => string>> = {
-  reasoning_content: (index) =>
-    `Missing \`reasoning_content\` field in the assistant message at message index ${index}.`,
-  thought_signature: (index) =>
-    `Function call is missing a thought_signature in functionCall parts, position ${index}.`,
-};
-
-/** The answer to a request that brings calls back without what was sent with them; for the turn under way. */
-function refusedByServer(body: Some, demand: StubDemand | undefined): Step | undefined {
+/** Returns the refusal of a request whose calls of the current turn lack the demanded field. */
+function refuseChat(body: AnyObject, demand: StubDemand | undefined): Step | undefined {
   if (demand === undefined) return undefined;
-  const messages = listOf(body['messages']);
+  const messages = listObjects(body['messages']);
   const begin = messages.findLastIndex(({ role }) => role === 'user');
   const index = messages.findIndex((message, place) => {
-    if (place < begin || listOf(message['tool_calls']).length === 0) return false;
+    if (place < begin || listObjects(message['tool_calls']).length === 0) return false;
     if (demand === 'thought_signature') return !isSigned(message);
     return typeof message['reasoning_content'] !== 'string';
   });
   if (index < 0) return undefined;
-  return reply.error(400, { message: WORDS[demand](index), type: 'invalid_request_error' });
+  return reply.error(400, { message: MESSAGES[demand](index), type: 'invalid_request_error' });
+}
+
+function listObjects(value: unknown): readonly AnyObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** The first call of a message is signed for all of them. */
+function isSigned(message: AnyObject): boolean {
+  const extra = listObjects(message['tool_calls'])[0]?.['extra_content'];
+  const google = isObject(extra) ? extra['google'] : undefined;
+  return isObject(google) && typeof google['thought_signature'] === 'string';
+}
+
+function json(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(body);
 }

@@ -50,7 +50,7 @@ test('names the steps that nobody asked for', async () => {
   stub.script(reply.text('one'));
   stub.scriptFor('blue', reply.text('x'), reply.text('y'));
   expect(() => stub.assertConsumed()).toThrow(
-    'Not asked for: 1 step of the common queue, 2 steps for "blue".',
+    'Unused: 1 step of the common queue, 2 steps for "blue".',
   );
 });
 

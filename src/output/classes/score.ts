@@ -48,16 +48,16 @@ export function scoreClasses(
   return { ok: true, classification: toClassification(classes, { masses, unseen }) };
 }
 
-/** Returns true if a token is only the beginning of a word: the B of "B2B" is not a key. */
-function continues({ token }: TokenLogprob, next: TokenLogprob | undefined): boolean {
-  return /[\p{L}\p{N}]$/u.test(token) && /^[^\P{L}ĠĊ]|^\p{N}/u.test(next?.token ?? '');
-}
-
 /** Adds the token itself, which is sometimes missing among its alternatives. */
 function listAlternatives({ token, logprob, top }: TokenLogprob): readonly TokenAlternative[] {
   const byToken = new Map(top.map((one) => [one.token, one.logprob]));
   if (!byToken.has(token)) byToken.set(token, logprob);
   return [...byToken].map(([text, value]) => ({ token: text, logprob: value }));
+}
+
+/** Returns true if a token is only the beginning of a word: the B of "B2B" is not a key. */
+function continues({ token }: TokenLogprob, next: TokenLogprob | undefined): boolean {
+  return /[\p{L}\p{N}]$/u.test(token) && /^[^\P{L}ĠĊ]|^\p{N}/u.test(next?.token ?? '');
 }
 
 function describeReply(logprobs: readonly TokenLogprob[]): string {
