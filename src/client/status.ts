@@ -77,7 +77,7 @@ function pendingOf({ id, view, events }: RunReading): readonly Pending[] {
         tool: call.name,
         arguments: call.arguments,
         idempotencyKey: keyOf(events, callId),
-        cure: `perdure resolve ${id} ${callId} --as happened|retry|abandon [--result JSON]`,
+        fix: `perdure resolve ${id} ${callId} --as happened|retry|abandon [--result JSON]`,
       } as const;
     });
 }

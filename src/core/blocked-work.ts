@@ -44,7 +44,7 @@ const unknownPending = fields<UnknownPending>({
   tool: text,
   arguments: text,
   idempotencyKey: text,
-  cure: text,
+  fix: text,
 });
 const safetyPending = fields<SafetyPending>({
   type: oneOf('safety_check'),
@@ -53,7 +53,7 @@ const safetyPending = fields<SafetyPending>({
   arguments: text,
   checks: list(safetyShape),
   idempotencyKey: absent,
-  cure: text,
+  fix: text,
 });
 
 export const blockedWorkShape = fields<BlockedWork>({

@@ -101,9 +101,9 @@ export function compact(
     origin: 'perdure',
     compacts,
   };
-  const kept = old.filter((message) => isKeptVerbatim(counted, message));
+  const verbatim = old.filter((message) => isKeptVerbatim(counted, message));
   const fresh = emptyTranscript(config.definition);
-  const made = [...kept, summary, ...tail].reduce<Transcript>(append, fresh);
+  const made = [...verbatim, summary, ...tail].reduce<Transcript>(append, fresh);
   const shrunk = { ...made, next: transcript.next + 1 };
   return {
     ...counted,

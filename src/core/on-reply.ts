@@ -28,22 +28,22 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
   }));
   const parsed = answerToValidate(counted, { reply, clippedBy });
   if (parsed !== null) return validateAnswer(counted, { reply, parsed, at: event.at });
-  const said = appendMessage(withTurn(dropRepairBranch(counted), { clippedBy }), event.at, {
+  const next = appendMessage(withTurn(dropRepairBranch(counted), { clippedBy }), event.at, {
     ...toAssistantMessage(reply),
     ...(calls.length > 0 && { calls }),
   });
   if (calls.length > 0) {
-    const { batch, refused } = openBatch(said, { step, calls, at: event.at });
-    const opened = withTurn(said, {
+    const { batch, refused } = openBatch(next, { step, calls, at: event.at });
+    const opened = withTurn(next, {
       batch,
       ...(refused !== null && { callsRefused: refused }),
     });
     return completeBatch(opened, event.at);
   }
-  if (clippedBy !== null) return said;
+  if (clippedBy !== null) return next;
   // A message has joined the turn meanwhile, so the turn ends when that is answered too.
-  if (reply.finish === 'stop' && hasMessagesFor(said.inbox, said.turn.number)) return said;
-  return endTurn(said, answerEnd(said, reply));
+  if (reply.finish === 'stop' && hasMessagesFor(next.inbox, next.turn.number)) return next;
+  return endTurn(next, answerEnd(next, reply));
 }
 
 /** Returns an answer that would end the turn and that has a contract to fit; null for any other reply. */
@@ -103,10 +103,10 @@ export function onClosingReply(
   const usable = event.reply.finish !== 'filtered' && event.reply.text.trim() !== '';
   if (!usable) return endTurn(counted, stopped(counted, reason, composeAnswer(counted, reason)));
   const { text, blob } = event.reply;
-  const said = appendMessage(counted, event.at, toAssistantMessage(event.reply));
+  const next = appendMessage(counted, event.at, toAssistantMessage(event.reply));
   const { parsed } = event.reply;
   const output = parsed?.ok ? { output: parsed.output } : {};
-  return endTurn(said, { ...stopped(said, reason, text), ...(blob && { blob }), ...output });
+  return endTurn(next, { ...stopped(next, reason, text), ...(blob && { blob }), ...output });
 }
 
 /** Default number of answers that a turn may give before it ends. */
@@ -145,13 +145,13 @@ function accept(
   { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
 ): RunState {
   const { text, blob } = reply;
-  const said = appendMessage(dropRepairBranch(state), at, toAssistantMessage(reply));
+  const next = appendMessage(dropRepairBranch(state), at, toAssistantMessage(reply));
   const answer = { reason: 'answer', answer: text, blob } as const;
-  if (parsed.ok) return endTurn(said, completed(said, { ...answer, output: parsed.output }));
+  if (parsed.ok) return endTurn(next, completed(next, { ...answer, output: parsed.output }));
   if (state.config.definition.onInvalid === 'best_effort') {
-    const outcome = completed(said, { ...answer, output: parsed.output });
-    return endTurn(said, { ...outcome, issues: [parsed.problem] });
+    const outcome = completed(next, { ...answer, output: parsed.output });
+    return endTurn(next, { ...outcome, issues: [parsed.problem] });
   }
   const message = `no answer fits the agent's output: ${parsed.problem}`;
-  return endTurn(said, failed(said, { reason: 'invalid_output', message, answer: text }));
+  return endTurn(next, failed(next, { reason: 'invalid_output', message, answer: text }));
 }

@@ -29,7 +29,7 @@ export interface UnknownPending {
   readonly arguments: string;
   readonly idempotencyKey: string;
   /** The command that decides. */
-  readonly cure: string;
+  readonly fix: string;
 }
 
 /** The provider asks for a person's decision before the call is executed. */
@@ -43,7 +43,7 @@ export interface SafetyPending {
   /** Absent, because the call has not been executed. */
   readonly idempotencyKey?: undefined;
   /** The command that decides. */
-  readonly cure: string;
+  readonly fix: string;
 }
 
 /** The answer of query `status`. */

@@ -33,9 +33,9 @@ export async function archiveForNextSegment(run: RunContext): Promise<boolean> {
   const chunk = count === 0 ? null : { from, to: from + count };
   const { historyLength, historySize } = workflowInfo();
   const must = historyLength >= MAX_EVENTS || historySize >= MAX_BYTES;
-  const kept = await store(run, { archive, chunk }, must);
-  if (kept === null) return false;
-  const { blob } = kept;
+  const result = await store(run, { archive, chunk }, must);
+  if (result === null) return false;
+  const { blob } = result;
   const stored = blob === undefined ? null : { blob, count };
   apply(run, { type: 'messages-archived', archived: archive?.to ?? 0, chunk: stored });
   return true;
@@ -52,8 +52,8 @@ export async function archiveForCompaction(
 ): Promise<boolean | Interruption> {
   const archive = unarchivedRange(run);
   if (archive === null) return true;
-  const kept = await store(run, { archive, chunk: null }, must);
-  if (kept === null) return takeInterruption(run) ?? false;
+  const result = await store(run, { archive, chunk: null }, must);
+  if (result === null) return takeInterruption(run) ?? false;
   apply(run, { type: 'messages-archived', archived: archive.to, chunk: null });
   return true;
 }

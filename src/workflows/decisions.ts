@@ -76,7 +76,7 @@ async function askAboutOutcome(
 ): Promise<OutcomeDecision> {
   const { call, key } = input;
   const id = call.id;
-  const cure = `perdure resolve RUN ${id} --as happened|retry|abandon [--result JSON]`;
+  const fix = `perdure resolve RUN ${id} --as happened|retry|abandon [--result JSON]`;
   const resolution = await askPerson(run, {
     pending: {
       type: 'outcome_unknown',
@@ -84,11 +84,11 @@ async function askAboutOutcome(
       tool: tool.name,
       arguments: call.arguments,
       idempotencyKey: key,
-      cure,
+      fix,
     },
     blocked: {
       reason: 'outcome_unknown',
-      message: asked ? message : `${message}; resolve it: ${cure}`,
+      message: asked ? message : `${message}; resolve it: ${fix}`,
     },
   });
   if (resolution === DEFERRED) return { type: 'deferred' };

@@ -18,7 +18,7 @@ import { createRig, type Rig } from '../support/rig.js';
 import { workerChild } from '../support/worker-child.js';
 
 let rig: Rig;
-/** What a held run waits for, by its message. */
+/** The gates that held runs wait for, by message. */
 const gates = new Map<string, Gate>();
 
 const look = defineTool({
@@ -40,7 +40,7 @@ const pay = defineTool({
   execute: () => new Promise(() => undefined),
 });
 
-/** Does what the first message says. */
+/** Acts on the first message. */
 const model: Model = {
   async call({ messages }, { signal }) {
     const text = messages[0]?.text ?? '';
@@ -101,14 +101,14 @@ async function asked(id: string): Promise<RunStatus> {
   return JSON.parse(stdout) as RunStatus;
 }
 
-/** What both ways to ask must say alike. `doing` is told more exactly from outside. */
+/** The fields that the command and the query must agree on. The command's `doing` is more precise. */
 function shared(told: RunStatus): Partial<RunStatus> {
   const { doing: _, pending, ...rest } = told;
-  return { ...rest, pending: pending.map((each) => ({ ...each, cure: '' })) };
+  return { ...rest, pending: pending.map((each) => ({ ...each, fix: '' })) };
 }
 
 describe('the status of a living run', () => {
-  test('tells which model call is going on, as the run itself would', async () => {
+  test('names the current model call, like the query', async () => {
     const { handle, gate } = await begin('hold');
     await gate.reached;
     const told = await asked(handle.workflowId);
@@ -123,7 +123,7 @@ describe('the status of a living run', () => {
     await rig.end(handle);
   });
 
-  test('names the tool that runs, with its arguments', async () => {
+  test('names the running tool with its arguments', async () => {
     const { handle, gate } = await begin('look');
     await gate.reached;
     const told = await asked(handle.workflowId);
@@ -133,7 +133,7 @@ describe('the status of a living run', () => {
     await rig.end(handle);
   });
 
-  test('tells of failed attempts while the next one is going on, and after it', async () => {
+  test('shows failed attempts during and after the next one', async () => {
     const { handle, gate } = await begin('busy');
     await gate.reached;
     const report = { type: 'rate_limit', status: 429, attempt: 1, message: 'slow down' };
@@ -147,7 +147,7 @@ describe('the status of a living run', () => {
     expect((await asked(handle.workflowId)).reports).toEqual([expect.objectContaining(report)]);
   });
 
-  test('says why it is blocked, and what to type', async () => {
+  test('shows why the run is blocked, and the commands to run', async () => {
     const { handle } = await begin('keyless');
     const id = handle.workflowId;
     await until(handle, 'blocked');
@@ -168,7 +168,7 @@ describe('the status of a living run', () => {
     await rig.end(handle);
   });
 
-  test('asks the person whom it waits for, with the key at the destination', async () => {
+  test('asks the person for a decision, with the idempotency key', async () => {
     const { handle } = await begin('pay');
     const id = handle.workflowId;
     await until(handle, 'blocked');
@@ -178,7 +178,7 @@ describe('the status of a living run', () => {
       { type: 'outcome_unknown', call: 'call_1_1_0', tool: 'pay', arguments: '{"order":17}' },
     ]);
     expect(told.pending[0]?.idempotencyKey).toBe(queried.pending[0]?.idempotencyKey);
-    expect(told.pending[0]?.cure).toContain(`resolve ${id} call_1_1_0 --as`);
+    expect(told.pending[0]?.fix).toContain(`resolve ${id} call_1_1_0 --as`);
     const { stdout } = await ask(id);
     expect(stdout).toContain(
       `happened: pay 17 (idempotency key ${told.pending[0]?.idempotencyKey})`,
@@ -191,8 +191,8 @@ describe('the status of a living run', () => {
   });
 });
 
-describe('the status of a run that is over', () => {
-  test('is its outcome; what a model said cannot move the cursor', async () => {
+describe('the status of an ended run', () => {
+  test("is its outcome; the model's text cannot move the cursor", async () => {
     const { handle } = await begin('just');
     const { outcome } = await rig.end(handle);
     const told = await asked(handle.workflowId);
@@ -203,7 +203,7 @@ describe('the status of a run that is over', () => {
     expect(stdout).not.toContain('\u001b');
   });
 
-  test('is told for one that was refused before it began', async () => {
+  test('is shown for a run that was refused before it started', async () => {
     const handle = await rig.start({ agent: 'a', message: 7 });
     await rig.end(handle);
     const told = await asked(handle.workflowId);
@@ -218,7 +218,7 @@ describe('the status of a run that is over', () => {
     expect((await ask(handle.workflowId)).stdout).toMatch(/^agent +a \(never loaded\)$/m);
   });
 
-  test('is told for one that was cancelled', async () => {
+  test('is shown for a canceled run', async () => {
     const { handle, gate } = await begin('hold');
     await gate.reached;
     await handle.cancel();
@@ -230,7 +230,7 @@ describe('the status of a run that is over', () => {
     });
   });
 
-  test('is told for one that was terminated over its head', async () => {
+  test('is shown for a terminated run', async () => {
     const { handle, gate } = await begin('look');
     await gate.reached;
     await handle.terminate('out of patience');
@@ -245,7 +245,7 @@ describe('the status of a run that is over', () => {
     });
   });
 
-  test('is told for one whose time Temporal ended', async () => {
+  test('is shown for a run that timed out', async () => {
     const handle = await rig.client.workflow.start('agent', {
       taskQueue: `${rig.taskQueue}-nobody`,
       workflowId: `late-${randomUUID()}`,
@@ -262,7 +262,7 @@ describe('the status of a run that is over', () => {
 });
 
 describe('without a worker', () => {
-  test('the status is told all the same, and the way to bring one', async () => {
+  test('the status is shown, with the command that starts one', async () => {
     const id = `alone-${randomUUID()}`;
     const taskQueue = `${rig.taskQueue}-nobody`;
     await rig.client.workflow.start('agent', {
@@ -271,9 +271,9 @@ describe('without a worker', () => {
       args: [{ agent: 'a', message: 'x' }],
     });
     const { stdout, stderr } = await ask(id);
-    expect(stderr).toContain(`no worker is up on task queue "${taskQueue}": none has polled it`);
+    expect(stderr).toContain(`No worker is running on task queue "${taskQueue}": none has polled`);
     expect(stderr).toMatch(new RegExp(`Start one with: .* worker .*--task-queue ${taskQueue}$`));
-    expect(stdout).toMatch(new RegExp(`attach ${id} .*--task-queue ${taskQueue} +bring a worker`));
+    expect(stdout).toMatch(new RegExp(`attach ${id} .*--task-queue ${taskQueue} +start a worker`));
     const later = toRunStatus(await readRun(rig.client, id), Date.now() + 60_000);
     expect(later).toMatchObject({
       status: 'working',
@@ -282,7 +282,7 @@ describe('without a worker', () => {
     await rig.client.workflow.getHandle(id).terminate();
   });
 
-  test('one that was killed on this machine is known to be gone', async () => {
+  test('a worker that was killed on this machine is known to have ended', async () => {
     const QUEUE = `${rig.taskQueue}-killed`;
     const worker = await workerChild({ ADDRESS: inject('temporalAddress'), QUEUE, LEDGER: '' });
     const seen = vi.waitFor(
@@ -298,17 +298,17 @@ describe('without a worker', () => {
     const after = await readWorkerPresence(rig.client, QUEUE);
     expect(after).toMatchObject({
       isUp: false,
-      text: expect.stringMatching(/@.* has ended, its last poll/),
+      text: expect.stringMatching(/@.* has ended; its last poll/),
     });
   });
 });
 
-describe('what is no run', () => {
-  test('is refused: an id that does not exist, with the way to those that do', async () => {
+describe('a workflow that is not a run', () => {
+  test('is refused: an unknown id, with the command that lists runs', async () => {
     await expect(ask('no-such-run')).rejects.toThrow(/there is no run "no-such-run"; .* list/);
   });
 
-  test('is refused: a workflow of somebody else', async () => {
+  test('is refused: a workflow of another type', async () => {
     const id = `foreign-${randomUUID()}`;
     const handle = await rig.client.workflow.start('probe', {
       taskQueue: rig.taskQueue,

@@ -168,13 +168,13 @@ describe('the artifacts of a run', () => {
 
 describe('a call', () => {
   const state = having([made('rows')], [made('rows', '2')], [made('note')]);
-  const told = (args: unknown, parameters = {}) =>
+  const sent = (args: unknown, parameters = {}) =>
     callArtifacts(state, { arguments: JSON.stringify(args) }, { parameters });
   const named = (args: unknown, parameters = {}): readonly string[] =>
-    (told(args, parameters)?.named ?? []).map(({ name }) => name);
+    (sent(args, parameters)?.named ?? []).map(({ name }) => name);
 
   test('gets the artifacts that its arguments name, at any depth', () => {
-    expect(told({ from: 'rows' })).toEqual({ named: [{ name: 'rows', blob: made('rows').blob }] });
+    expect(sent({ from: 'rows' })).toEqual({ named: [{ name: 'rows', blob: made('rows').blob }] });
     expect(named({ all: [{ deep: ' Rows_2 ' }, 'NOTE'] })).toEqual(['rows_2', 'note']);
     expect(named({ text: 'the rows of today', rows: 1 })).toEqual([]);
   });
@@ -185,8 +185,8 @@ describe('a call', () => {
   });
 
   test('gets the names of others only if it may have meant one of them', () => {
-    expect(told({ from: 'row' })).toEqual({ known: ['note', 'rows_2', 'rows'] });
-    expect(told({ n: 1, text: 'two words' })).toEqual({});
+    expect(sent({ from: 'row' })).toEqual({ known: ['note', 'rows_2', 'rows'] });
+    expect(sent({ n: 1, text: 'two words' })).toEqual({});
   });
 
   test('gets the newest twenty names and at most fifty artifacts', () => {

@@ -264,12 +264,12 @@ describe('calls to the catalog', () => {
       reply: asks(...calls),
       at: 0,
     });
-  const told = ({ transcript }: RunState): readonly string[] =>
+  const toolTexts = ({ transcript }: RunState): readonly string[] =>
     transcript.messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
   test('are answered at once, without counting as tool calls or results of the turn', () => {
     const state = replied(TOOLS, ['discover_tools', {}], ['tool_schema', { name: 'find_mail' }]);
-    expect(told(state)).toHaveLength(2);
+    expect(toolTexts(state)).toHaveLength(2);
     expect(state.turn).toMatchObject({
       batch: null,
       failedSteps: 0,
@@ -285,7 +285,7 @@ describe('calls to the catalog', () => {
       parameters: { type: 'object', description: 'x'.repeat(40_000) },
     });
     const question: [string, unknown] = ['tool_schema', { name: 'large' }];
-    const texts = told(replied([large], ...Array.from({ length: 128 }, () => question)));
+    const texts = toolTexts(replied([large], ...Array.from({ length: 128 }, () => question)));
     expect(texts.slice(0, 2).every((text) => text.includes('xxx'))).toBe(true);
     expect(texts[2]).toMatch(/not_executed.*ask in the next/);
     expect(texts.join('').length).toBeLessThan(120_000);

@@ -29,23 +29,23 @@ const call = fc.record({
 });
 
 const message: fc.Arbitrary<PromptMessage> = fc.oneof(
-  text.map((said): PromptMessage => ({ role: 'user', text: said })),
-  text.map((said): PromptMessage => ({ role: 'user', text: said, origin: 'perdure' })),
+  text.map((value): PromptMessage => ({ role: 'user', text: value })),
+  text.map((value): PromptMessage => ({ role: 'user', text: value, origin: 'perdure' })),
   fc
-    .record({ said: text, from: fc.nat(), to: fc.nat() })
-    .map(({ said, from, to }): PromptMessage => ({
+    .record({ value: text, from: fc.nat(), to: fc.nat() })
+    .map(({ value, from, to }): PromptMessage => ({
       role: 'user',
-      text: said,
+      text: value,
       origin: 'perdure',
       compacts: { from, to },
     })),
   fc
-    .record({ said: text, callId: text })
-    .map(({ said, callId }): PromptMessage => ({ role: 'tool', text: said, callId })),
-  text.map((said): PromptMessage => ({ role: 'assistant', text: said })),
+    .record({ value: text, callId: text })
+    .map(({ value, callId }): PromptMessage => ({ role: 'tool', text: value, callId })),
+  text.map((value): PromptMessage => ({ role: 'assistant', text: value })),
   fc
-    .record({ said: text, calls: fc.array(call, { minLength: 1, maxLength: 3 }) })
-    .map(({ said, calls }): PromptMessage => ({ role: 'assistant', text: said, calls })),
+    .record({ value: text, calls: fc.array(call, { minLength: 1, maxLength: 3 }) })
+    .map(({ value, calls }): PromptMessage => ({ role: 'assistant', text: value, calls })),
 );
 
 /** Parses a rendering by the two rules in the instructions. */

@@ -62,11 +62,11 @@ describe('a turn of an agent that retrieves', () => {
     const limits = { run: { steps: 1 } };
     const { state } = await run({ type: 'retrieved', documents: [] }, { limits });
     const over: RunState = { ...state, open: true };
-    const told = reduce(over, {
+    const limited = reduce(over, {
       type: 'message-received',
       message: { id: 'b', text: 'again', turn: 2 },
     });
-    const begunAgain = reduce(reduce(told, { type: 'turn-recorded', at: 0 }), {
+    const begunAgain = reduce(reduce(limited, { type: 'turn-recorded', at: 0 }), {
       type: 'turn-begun',
       at: 0,
     });

@@ -57,7 +57,7 @@ const BLOCKED: readonly BlockedWork[] = [
       tool: 'pay',
       arguments: '{}',
       checks: [{ id: 'c', code: 'k', message: 'm' }],
-      cure: 'resolve it',
+      fix: 'resolve it',
     },
   },
   {
@@ -71,7 +71,7 @@ const BLOCKED: readonly BlockedWork[] = [
       tool: 'pay',
       arguments: '{}',
       idempotencyKey: 'e'.repeat(64),
-      cure: 'resolve it',
+      fix: 'resolve it',
     },
     resolution: { call: 'call_1_1_2', as: 'happened', result: 'r', definition: 'd' },
   },

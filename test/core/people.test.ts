@@ -20,7 +20,7 @@ import {
 
 const open = (rest = {}): RunState => initialState({ ...config(), ...rest }, { open: true });
 
-function told(state: RunState, ...texts: readonly string[]): RunState {
+function withMessages(state: RunState, ...texts: readonly string[]): RunState {
   return texts.reduce((before, text) => {
     const { event } = acceptMessage(before, { message: text }, text);
     return event === null ? before : reduce(before, event);
@@ -46,25 +46,28 @@ describe('a message', () => {
 
   test('is refused while too many wait, and accepted again later', () => {
     const long = 'x'.repeat(200_000);
-    let state = told(open(), `1${long}`, `2${long}`);
+    let state = withMessages(open(), `1${long}`, `2${long}`);
     expect(askRefusal(state, { message: long }, 'new')).toContain('2 messages wait');
     state = reduce(state, { type: 'turn-begun', at: 0 });
     expect(askRefusal(state, { message: long }, 'new')).toBeNull();
-    const many = told(open(), ...Array.from({ length: MAX_WAITING.messages }, (_, n) => `m${n}`));
+    const many = withMessages(
+      open(),
+      ...Array.from({ length: MAX_WAITING.messages }, (_, n) => `m${n}`),
+    );
     expect(askRefusal(many, { message: 'x' }, 'new')).toContain('wait already');
   });
 
   test('is recognized by its id for a thousand further messages', () => {
-    let state = told(open(), 'first');
+    let state = withMessages(open(), 'first');
     for (let n = 0; n < REMEMBERED_IDS - 1; n += 1) {
-      state = reduce(told(state, `m${n}`), { type: 'turn-begun', at: 0 });
+      state = reduce(withMessages(state, `m${n}`), { type: 'turn-begun', at: 0 });
     }
     expect(findTurnOfMessage(state.inbox, 'first')).toBe(1);
-    expect(findTurnOfMessage(told(state, 'one more').inbox, 'first')).toBeNull();
+    expect(findTurnOfMessage(withMessages(state, 'one more').inbox, 'first')).toBeNull();
   });
 
   test('that was received before is accepted even by a closed run', () => {
-    const state = reduce(told(open(), 'a'), { type: 'ending', by: 'closed' });
+    const state = reduce(withMessages(open(), 'a'), { type: 'ending', by: 'closed' });
     expect(askRefusal(state, { message: 'a' }, 'a')).toBeNull();
     expect(askRefusal(state, { message: 'b' }, 'b')).toContain('no more messages');
   });
@@ -90,11 +93,12 @@ describe('a new agent', () => {
     const state = reduce(waiting, { type: 'agent-refreshed', config: fresh });
     // A message that joins the waiting one belongs to the same turn, which loads the agent once.
     const joined = acceptMessage(
-      told(open(), 'first'),
+      withMessages(open(), 'first'),
       { message: 'x', mode: 'steer', refresh: true },
       'x',
     );
-    const both = joined.event === null ? open() : reduce(told(open(), 'first'), joined.event);
+    const both =
+      joined.event === null ? open() : reduce(withMessages(open(), 'first'), joined.event);
     expect(nextAction(both).type).toBe('refresh-agent');
     const taken = reduce(both, { type: 'agent-refreshed', config: null });
     expect(nextAction(taken).type).toBe('begin-turn');
@@ -113,9 +117,9 @@ describe('deadlines', () => {
   test('of a turn start with the turn, and those of a run with the run', () => {
     const idle = at({ ...open(), startedAt: 1_000 });
     expect(nextDeadline(idle)).toEqual({ at: 1_250, of: 'run' });
-    const busy = reduce(told(idle, 'a'), { type: 'turn-begun', at: 1_020 });
+    const busy = reduce(withMessages(idle, 'a'), { type: 'turn-begun', at: 1_020 });
     expect(nextDeadline(busy)).toEqual({ at: 1_120, of: 'turn' });
-    const late = reduce(told(idle, 'a'), { type: 'turn-begun', at: 1_200 });
+    const late = reduce(withMessages(idle, 'a'), { type: 'turn-begun', at: 1_200 });
     expect(nextDeadline(late)).toEqual({ at: 1_250, of: 'run' });
     const over = reduce(busy, { type: 'interrupted', by: 'wallMs', at: 1_120 });
     expect(nextDeadline(over)).toEqual({ at: 1_250, of: 'run' });
@@ -189,7 +193,7 @@ describe('a run’s input', () => {
 });
 
 test('an answer does not end the turn if a message has joined it meanwhile', () => {
-  const state = reduce(told(open(), 'a'), { type: 'turn-begun', at: 0 });
+  const state = reduce(withMessages(open(), 'a'), { type: 'turn-begun', at: 0 });
   const { event } = acceptMessage(state, { message: 'b', mode: 'steer' }, 'b');
   const steered = event === null ? state : reduce(state, event);
   const answered = reduce(steered, { type: 'model-replied', reply: says('x'), at: 0 });

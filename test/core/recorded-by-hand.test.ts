@@ -35,18 +35,18 @@ function damaged(value: unknown, path: readonly number[], by: unknown): unknown 
 
 const harm = fc.record({
   history: fc.nat(HISTORIES.length - 1),
-  fact: fc.nat(),
+  event: fc.nat(),
   path: fc.array(fc.nat(6), { maxLength: 4 }),
   by: fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constant({ text: 'by hand' })),
 });
 
 function harmed(
-  facts: readonly HistoryEvent[],
-  { fact, path, by }: { fact: number; path: readonly number[]; by: unknown },
+  events: readonly HistoryEvent[],
+  { event, path, by }: { event: number; path: readonly number[]; by: unknown },
 ) {
-  const results = facts.filter((one) => 'result' in one || 'failure' in one || 'carried' in one);
-  const chosen = results[fact % results.length];
-  return facts.map((one): HistoryEvent => {
+  const results = events.filter((one) => 'result' in one || 'failure' in one || 'carried' in one);
+  const chosen = results[event % results.length];
+  return events.map((one): HistoryEvent => {
     if (one !== chosen) return one;
     if (one.type === 'failed') {
       const details = [damaged(one.failure.details[0], path, by)];
@@ -78,12 +78,12 @@ describe('a history with a result that was recorded by hand', () => {
   test('is read to its end without an exception, whatever was recorded', () => {
     fc.assert(
       fc.property(harm, ({ history, ...what }) => {
-        const facts = harmed(HISTORIES[history] ?? [], what);
+        const events = harmed(HISTORIES[history] ?? [], what);
         const projector = createProjector();
-        const tell = createStepEmitter('r');
-        for (const fact of facts) {
-          projector.push(fact);
-          tell(fact);
+        const emit = createStepEmitter('r');
+        for (const event of events) {
+          projector.push(event);
+          emit(event);
         }
         const { state, ended } = projector.view();
         if (state !== null) nextAction(state);

@@ -78,7 +78,7 @@ interface Told {
   readonly run: Run;
   readonly outcome: Outcome;
   readonly accepted: ReadonlyMap<string, number>;
-  readonly said: readonly Message[];
+  readonly messages: readonly Message[];
   readonly turns: readonly EndedTurn[];
   readonly segments: number;
 }
@@ -95,14 +95,14 @@ async function play(given: Scenario): Promise<Told> {
   const run: Run = { state: initialState(runConfig, { open: true }) };
   const blobs = new Map<string, readonly Message[]>();
   const accepted = new Map<string, number>();
-  const said = new Map<number, Message>();
+  const seen = new Map<number, Message>();
   const turns: EndedTurn[] = [];
   const [deeds, script] = [[...given.deeds], [...given.replies]];
   const counts = { serial: 0, segments: 1 };
   let broken: Interruption | null = null;
 
-  const hear = (): void => {
-    for (const message of run.state.transcript.messages) said.set(message.n, message);
+  const recordMessages = (): void => {
+    for (const message of run.state.transcript.messages) seen.set(message.n, message);
   };
   const say = (mode: Ask['mode'], { pin, again }: { pin: boolean; again: boolean }): void => {
     const id = again && counts.serial > 0 ? `m${counts.serial}` : `m${(counts.serial += 1)}`;
@@ -131,7 +131,7 @@ async function play(given: Scenario): Promise<Told> {
     return [...chunks.flatMap(({ blob }) => blobs.get(blob.sha256) ?? []), ...messages];
   };
   const check = (): void => {
-    hear();
+    recordMessages();
     const prompt = promptNow();
     expect(prompt).toHaveLength(promptLength(run.state.transcript));
     const head = prompt.reduce(
@@ -141,7 +141,7 @@ async function play(given: Scenario): Promise<Told> {
     expect(run.state.transcript.head).toBe(head);
     expectWhole(prompt);
     const shown = new Set(prompt.map(({ n }) => n));
-    for (const message of said.values()) {
+    for (const message of seen.values()) {
       const isKeptVerbatim = message.role === 'user' && !message.origin;
       const now = inTurn(run.state) && message.turn === run.state.turn.number;
       if (isKeptVerbatim && (message.pinned || now)) expect(shown).toContain(message.n);
@@ -185,7 +185,7 @@ async function play(given: Scenario): Promise<Told> {
     recordTurn: (turn, outcome) => void turns.push({ turn, outcome }),
     turnBegun: () => undefined,
     continueAsNew: async () => {
-      hear();
+      recordMessages();
       const count = countOverflow(run.state, 500);
       const sha256 = sha256Hex(`blob ${blobs.size}`);
       if (count > 0) blobs.set(sha256, run.state.transcript.messages.slice(0, count));
@@ -202,13 +202,13 @@ async function play(given: Scenario): Promise<Told> {
     refreshAgent: async () => null,
     retrieve: async () => ({ type: 'retrieved', documents: [] }),
     archiveMessages: async () => true,
-    observe: hear,
+    observe: recordMessages,
   };
   say('queue', { pin: false, again: false });
   const outcome = await runLoop(run, effects);
   check();
-  const messages = [...said.values()].toSorted((one, other) => one.n - other.n);
-  return { run, outcome, accepted, said: messages, turns, segments: counts.segments };
+  const messages = [...seen.values()].toSorted((one, other) => one.n - other.n);
+  return { run, outcome, accepted, messages, turns, segments: counts.segments };
 }
 
 /** Checks that each call has one result, in order, right after its message, and that nothing else has one. */
@@ -230,16 +230,16 @@ describe('an open run, whatever people do, and wherever its segments end', () =>
   test('takes each message once, in its turn, and gives each turn one outcome', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
-        const { accepted, said, turns, outcome } = await play(given);
-        const told = said.filter((m) => m.role === 'user' && m.id !== undefined);
-        expect(told.map((m) => (m.role === 'user' ? (m.id ?? '') : '')).toSorted(byText)).toEqual(
-          [...accepted.keys()].toSorted(byText),
-        );
-        for (const message of told) {
+        const { accepted, messages, turns, outcome } = await play(given);
+        const received = messages.filter((m) => m.role === 'user' && m.id !== undefined);
+        expect(
+          received.map((m) => (m.role === 'user' ? (m.id ?? '') : '')).toSorted(byText),
+        ).toEqual([...accepted.keys()].toSorted(byText));
+        for (const message of received) {
           const id = message.role === 'user' ? (message.id ?? '') : '';
           expect(message.turn).toBe(accepted.get(id));
         }
-        expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
+        expect(messages.map(({ n }) => n)).toEqual(messages.map((_, index) => index));
         const numbers = turns.map(({ turn }) => turn);
         expect(numbers).toEqual(numbers.map((_, index) => index + 1));
         expect(new Set(numbers)).toEqual(new Set(accepted.values()));

@@ -101,7 +101,7 @@ describe('waitUntil', () => {
     '2027-01-01T10:00:00+02:60',
   ])('refuses %s, which does not exist', (text) => {
     expect(problemOf({ until: text })).toBe(
-      `until ${text} is no moment: a part of it is out of its range`,
+      `until ${text} is not a valid time: a part of it is out of range`,
     );
   });
 
@@ -186,9 +186,9 @@ test('any text gives a value, and the same one each time', () => {
         expect(end.problem).not.toBe('');
       }
       expect(waitUntil(argumentsJson, NOW)).toEqual(end);
-      const said = waitedText(argumentsJson, woken);
-      expect(said.startsWith(woken ? 'woken early' : 'waited')).toBe(true);
-      expect(said.length).toBeLessThan(150);
+      const result = waitedText(argumentsJson, woken);
+      expect(result.startsWith(woken ? 'woken early' : 'waited')).toBe(true);
+      expect(result.length).toBeLessThan(150);
     }),
     { numRuns: 1_000 },
   );

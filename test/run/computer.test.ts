@@ -251,7 +251,7 @@ test('a doubtful action is done when a person has acknowledged its checks, and n
   expect(read).toMatchObject({ status: 'blocked', reason: 'safety_check' });
   expect(read.message).toBe(status.message);
   expect(read.pending).toEqual(
-    status.pending.map((one) => ({ ...one, cure: one.cure.replace('RUN', id) })),
+    status.pending.map((one) => ({ ...one, fix: one.fix.replace('RUN', id) })),
   );
   expect(done).toEqual([]);
   stub.script(reply.text('Ordered.'));

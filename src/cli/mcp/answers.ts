@@ -16,7 +16,7 @@ export const statusAnswer = z.object({
   queued: z.number().describe('messages that wait for a turn'),
   doing: z.string().nullable(),
   pending: z
-    .array(z.object({ call: z.string(), tool: z.string(), cure: z.string() }))
+    .array(z.object({ call: z.string(), tool: z.string(), fix: z.string() }))
     .describe('calls that need a decision of a person'),
 });
 
@@ -47,7 +47,7 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
     step,
     queued,
     doing,
-    pending: pending.map(({ call, tool, cure }) => ({ call, tool, cure })),
+    pending: pending.map(({ call, tool, fix }) => ({ call, tool, fix })),
   };
 }
 

@@ -11,7 +11,7 @@ export function safetyMessage(call: ToolCall): string {
   });
   return (
     `the provider asks for a person's decision before this is done: ${callSummary(call)} ` +
-    `(${checks.join('; ')}); resolve it: ${safetyCure('RUN', call)}`
+    `(${checks.join('; ')}); resolve it: ${safetyFix('RUN', call)}`
   );
 }
 
@@ -23,11 +23,11 @@ export function safetyPending(call: ToolCall, run: string): SafetyPending {
     tool: call.name,
     arguments: call.arguments,
     checks: call.safety ?? [],
-    cure: safetyCure(run, call),
+    fix: safetyFix(run, call),
   };
 }
 
-function safetyCure(run: string, { id }: ToolCall): string {
+function safetyFix(run: string, { id }: ToolCall): string {
   return `perdure resolve ${run} ${id} --as retry|abandon`;
 }
 

@@ -92,7 +92,7 @@ function readMoment(until: unknown): Wait | Problem {
   const offset = offsetMinutes(found[8]);
   const days = daysSince1970({ year, month, day });
   if (days === null || hour > 23 || minute > 59 || second > 59 || offset === 'impossible') {
-    return { problem: `until ${asked} is no moment: a part of it is out of its range` };
+    return { problem: `until ${asked} is not a valid time: a part of it is out of range` };
   }
   if (offset === 'missing') {
     const time = asked.length === 10 ? `${asked}T00:00:00` : asked;

@@ -60,35 +60,35 @@ export function countOverflow(
 /** Returns the state after the oldest messages went to a chunk, and those before `archived` to the archive. */
 export function applyStoredMessages(
   state: RunState,
-  kept: { archived: number; chunk: { blob: BlobRef; count: number } | null },
+  stored: { archived: number; chunk: { blob: BlobRef; count: number } | null },
 ): RunState {
-  const archived = Math.max(state.archived, kept.archived);
+  const archived = Math.max(state.archived, stored.archived);
   // A new segment does not receive pruned messages, archived or not: no prompt has them.
   const { pruned: _, ...transcript } = state.transcript;
-  if (kept.chunk === null) return { ...state, archived, transcript };
-  const gone = transcript.messages.slice(0, kept.chunk.count);
+  if (stored.chunk === null) return { ...state, archived, transcript };
+  const gone = transcript.messages.slice(0, stored.chunk.count);
   return {
     ...state,
     archived,
     transcript: {
       ...transcript,
-      chunks: [...transcript.chunks, kept.chunk],
+      chunks: [...transcript.chunks, stored.chunk],
       keptAside: verbatimMessages(state, gone),
-      messages: transcript.messages.slice(kept.chunk.count),
+      messages: transcript.messages.slice(stored.chunk.count),
     },
   };
 }
 
 function verbatimMessages(state: RunState, gone: readonly Message[]): readonly Message[] {
-  const kept: Message[] = [];
+  const verbatim: Message[] = [];
   let bytes = 0;
   for (const message of [...state.transcript.keptAside, ...gone]) {
     if (!isKeptVerbatim(state, message)) continue;
     bytes += messageBytes(message);
     if (bytes > VERBATIM_BYTES) break;
-    kept.push(message);
+    verbatim.push(message);
   }
-  return kept;
+  return verbatim;
 }
 
 /** Returns the state of the run at the beginning of a new segment. */

@@ -40,12 +40,12 @@ export function eventSummary(text: string): string {
 /** Cuts a summary: a longer one would fail the workflow task again and again. */
 function cutSummary(text: string): string {
   let bytes = 0;
-  let kept = '';
+  let short = '';
   for (const character of text) {
     bytes += bytesIn(character);
     // A trailing backslash would escape what follows.
-    if (bytes > SUMMARY_BYTES) return `${kept.replace(/\\+$/, '')}…`;
-    kept += character;
+    if (bytes > SUMMARY_BYTES) return `${short.replace(/\\+$/, '')}…`;
+    short += character;
   }
   return text;
 }
