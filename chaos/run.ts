@@ -6,7 +6,7 @@
 import { parseArgs } from 'node:util';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import { createClient } from '../src/client.js';
+import { createClient } from '../src/index.js';
 import { installRuntime } from '../src/worker/runtime.js';
 import { inflict } from './faults.js';
 import { violations } from './invariants.js';

@@ -1,3 +1,6 @@
+import type { ClientOptions, PerdureClient } from './client/client-types.js';
+import type { RunningWorker, WorkerOptions } from './worker/create-worker.js';
+
 // Agents
 export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
 export { defineAgent } from './agents/define-agent.js';
@@ -86,7 +89,6 @@ export type { OpenAiApiName } from './models/openai/model.js';
 export type { RequestParameter } from './models/parameters.js';
 
 // Workers
-export { createWorker } from './worker.js';
 export type { RunningWorker, WorkerOptions } from './worker/create-worker.js';
 export type { SharedWorkerOptions } from './worker/parts.js';
 export type { DeploymentOptions, DeploymentVersion, WorkerBuild } from './worker/deployment.js';
@@ -97,7 +99,6 @@ export type { LiveOptions } from './live/live-options.js';
 export type { LiveLimits } from './live/live-limits.js';
 
 // Clients
-export { createClient } from './client.js';
 export type {
   AskOptions,
   ClientOptions,
@@ -198,3 +199,47 @@ export { BlobError } from './storage/blob-store.js';
 export { ModelError, type ModelErrorDetails, type ModelErrorKind } from './models/model-error.js';
 export { ParseError } from './output/parse-error.js';
 export { ToolError } from './tools/tool-error.js';
+
+/**
+ * Starts a worker and resolves when it polls; with a `deployment`, when its build is the current one.
+ * Rejects with a `NoServerError` if no server answers, with a `SdkVersionError` if the process has two
+ * copies of Temporal's SDK, and with a `DeploymentError` if the build cannot be made the current one.
+ *
+ * Importing this function does not load Temporal's native worker; the first call does.
+ *
+ * @example
+ * ```ts
+ * import { createWorker, defineAgent, defineConfig } from 'perdure';
+ *
+ * const clerk = defineAgent({ name: 'clerk', instructions: 'Answer.', model: 'demo' });
+ * const worker = await createWorker({ config: defineConfig({ agents: [clerk] }) });
+ * process.once('SIGTERM', () => void worker.shutdown());
+ * await worker.stopped;
+ * ```
+ */
+export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const { createWorker: create } = await import('./worker/create-worker.js');
+  return await create(options);
+}
+
+/**
+ * Connects to Temporal and returns a client that starts runs, sends them messages and decisions, and
+ * reads them. Rejects with a `NoServerError` if no server answers, and with a `SdkVersionError` if the
+ * process has two copies of Temporal's SDK.
+ *
+ * Importing this function does not load Temporal's client; the first call does.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from 'perdure';
+ *
+ * await using client = await createClient();
+ * const run = await client.start('files', { message: 'What is in this folder?' });
+ * const { status, answer } = await client.result(run);
+ * console.log(status, answer);
+ * ```
+ */
+export async function createClient(options: ClientOptions = {}): Promise<PerdureClient> {
+  const { openClient } = await import('./client/create-client.js');
+  return await openClient(options);
+}

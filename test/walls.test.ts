@@ -149,7 +149,7 @@ const ATTEMPTS: readonly { readonly file: string; readonly text: string }[] = [
     "import { startStub } from '../testing/stub-server.js';\nexport const x = startStub;",
     "export { openClient } from '../client/create-client.js';",
     "export const x = () => import('../storage/blob-store.js');",
-    "import { createWorker } from '../worker.js';\nexport const x = createWorker;",
+    "import { createWorker } from '../index.js';\nexport const x = createWorker;",
     "import { z } from 'zod';\nexport const x = z;",
     "import { createHash } from 'node:crypto';\nexport const x = createHash;",
     "import { Client } from '@temporalio/client';\nexport const x = Client;",

@@ -202,8 +202,6 @@ export const WALLS: readonly Wall[] = [
 
 /** The entry points of the package and the command. They may import every room; no room imports them. */
 export const ENTRIES: readonly string[] = [
-  'worker.ts',
-  'client.ts',
   'workflow.ts',
   'testing.ts',
   'tools.ts',

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { list, type ListOptions } from '../../src/cli/commands/list.js';
+import { createClient } from '../../src/index.js';
 import type { RunRow } from '../../src/client/run-row.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
@@ -16,12 +17,12 @@ import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
 const gate = createGate();
-/** Unique on the server, which other tests use as well. */
+/** Unique on the server, which other tests use too. */
 const name = `agent-${randomUUID()}`;
 let rig: Rig;
 let agent: Agent;
 
-/** Does what the message says. */
+/** Acts on the message. */
 const model: Model = {
   async call({ messages }, { signal }) {
     const text = messages[0]?.text;
@@ -31,7 +32,7 @@ const model: Model = {
   },
 };
 
-/** What the test has to do with its runs: four of them, each in another state. */
+/** Starts four runs and brings each into another state. */
 async function fourRuns(client: Client, prefix: string): Promise<void> {
   const start = async (suffix: string, message: unknown) =>
     await client.workflow.start('agent', {
@@ -80,7 +81,7 @@ async function rows(options: Partial<ListOptions>, where: Where = {}): Promise<r
   return JSON.parse(stdout) as RunRow[];
 }
 
-/** By what the id ends with. */
+/** Keys the rows by the last part of their id. */
 function states(found: readonly RunRow[]): Record<string, unknown> {
   return Object.fromEntries(
     found.map(({ id, agent: who, status, reason, closedAt }) => [
@@ -101,7 +102,7 @@ describe('where the namespace has the search attributes', () => {
   const prefix = `list-${randomUUID()}`;
   beforeAll(async () => await fourRuns(rig.client, prefix));
 
-  test('each run of an agent is one row, newest first, whatever became of it', async () => {
+  test('each run of an agent is one row, newest first, in any state', async () => {
     const found = await rows({ agent: name });
     expect(states(found)).toEqual(EXPECTED);
     const starts = found.map(({ startedAt }) => Date.parse(startedAt));
@@ -127,28 +128,47 @@ describe('where the namespace has the search attributes', () => {
     expect(Object.keys(states(await rows({ agent: name, status }))).toSorted()).toEqual(left);
   });
 
-  test('--limit leaves out some and says so', async () => {
+  test('--limit lists fewer runs and notes that there are more', async () => {
     const { stdout, stderr } = await ask({ agent: name, limit: 3 }, { json: true });
     expect(JSON.parse(stdout)).toHaveLength(3);
-    expect(stderr).toContain('There are more; see more of them with --limit 6');
+    expect(stderr).toContain('There are more runs; list more with --limit 6');
   });
 
-  test('people read a table', async () => {
+  test('the table, --json, and client.list have the same fields and words', async () => {
     const { stdout, stderr, code } = await ask({ agent: name });
-    const lines = stdout.split('\n');
-    expect(lines[0]).toMatch(/^RUN +AGENT +STATUS +REASON +STARTED +TOOK$/);
-    expect(lines).toHaveLength(5);
-    expect(stdout).toMatch(
-      new RegExp(`^${prefix}-done +${name} +completed +answer +\\d+ s ago`, 'm'),
-    );
     expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+    const json = await rows({ agent: name });
+    const client = await createClient({ address });
+    try {
+      expect((await client.list({ agent: name })).rows).toEqual(json);
+    } finally {
+      await client.disconnect();
+    }
+    const [header = '', ...lines] = stdout.split('\n').map((line) => line.split(/ {2,}/));
+    expect(header).toEqual(['ID', 'AGENT', 'STATUS', 'REASON', 'STARTED AT', 'CLOSED AT']);
+    const time = (iso: string | null): string => (iso === null ? '-' : localTime(iso));
+    expect(lines).toEqual(
+      json.map(({ id, agent: who, status, reason, startedAt, closedAt }) => [
+        id,
+        who,
+        status,
+        reason ?? '-',
+        time(startedAt),
+        time(closedAt),
+      ]),
+    );
   });
 });
+
+/** Formats a time as the table does, to the second. */
+function localTime(iso: string): string {
+  return new Date(iso).toLocaleString('sv-SE');
+}
 
 describe('where the namespace lacks them', () => {
   const namespace = `bare-${randomUUID()}`;
 
-  test('the rows are the same, told by the histories', async () => {
+  test('the rows are the same, read from the histories', async () => {
     const create = ['operator', 'namespace', 'create', '-n', namespace, '--retention', '72h'];
     await promisify(execFile)(inject('temporalCli'), [...create, '--address', address]);
     const client = new Client({ connection: rig.client.connection, namespace });
@@ -167,17 +187,17 @@ describe('where the namespace lacks them', () => {
   });
 });
 
-describe('what cannot be listed', () => {
+describe('an invalid list', () => {
   test.each([
-    [{ limit: 0 }, '--limit 0: give a whole number from 1'],
-    [{ status: 'odd' }, '--status odd: give one of working, waiting_message'],
+    [{ limit: 0 }, '--limit: expected a whole number from 1, got 0'],
+    [{ status: 'odd' }, '--status: expected one of working, waiting_message'],
   ])('%j is refused', async (options, message) => {
     await expect(ask(options)).rejects.toThrow(message);
   });
 
-  test('an agent that nobody ran is no error', async () => {
+  test('an agent without runs is not an error', async () => {
     const { stdout, stderr, code } = await ask({ agent: "o'nobody" });
     expect({ stdout, code }).toEqual({ stdout: '', code: 0 });
-    expect(stderr).toContain('There are no runs like that.');
+    expect(stderr).toContain('No runs match.');
   });
 });

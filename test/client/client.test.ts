@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
 import type { Agent } from '../../src/agents/agent.js';
-import { createClient } from '../../src/client.js';
+import { createClient } from '../../src/index.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { taken } from '../support/taken.js';

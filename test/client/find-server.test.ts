@@ -1,12 +1,12 @@
 import { readdir } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { createClient } from '../../src/client.js';
+import { createClient } from '../../src/index.js';
 import { defineConfig } from '../../src/config.js';
 import { NoServerError } from '../../src/core/errors.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { replyText, scriptedModel } from '../../src/models/scripted.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
-import { createWorker } from '../../src/worker.js';
+import { createWorker } from '../../src/index.js';
 import { sourceBundle } from '../support/bundle.js';
 import { serverHomes } from '../support/server-homes.js';
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { createClient } from '../../src/client.js';
+import { createClient } from '../../src/index.js';
 import { processLife } from '../../src/server/process-table.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { reply } from '../../src/testing/steps.js';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { createClient } from '../../src/client.js';
+import { createClient } from '../../src/index.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import { startLedger } from '../support/ledger.js';

@@ -2,7 +2,7 @@ import { inject } from 'vitest';
 import { z } from 'zod';
 import type { Agent, AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { createClient } from '../../src/client.js';
+import { createClient } from '../../src/index.js';
 import type { ClientOptions, PerdureClient } from '../../src/client/client-types.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Rig } from './rig.js';
