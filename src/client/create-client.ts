@@ -46,18 +46,18 @@ const ROWS = 50;
 const CONNECT_MS = 5_000;
 
 /** Connects to the server. Rejects if none answers. */
-export async function openClient(options: ClientOptions): Promise<PerdureClient> {
+export async function openClient(settings: ClientOptions): Promise<PerdureClient> {
   assertOneSdk();
-  const { env = process.env } = options;
-  const home = options.home ?? perdureHome(env);
-  const { client, disconnect } = await connect(options, { env, home });
-  const taskQueue = resolveTaskQueue(options, env);
-  const archive = options.archive ?? fileArchive(join(home, 'archive'));
-  const blobs = options.blobs ?? fileBlobStore(join(home, 'blobs'));
+  const { env = process.env } = settings;
+  const home = settings.home ?? perdureHome(env);
+  const { client, disconnect } = await connect(settings, { env, home });
+  const taskQueue = resolveTaskQueue(settings, env);
+  const archive = settings.archive ?? fileArchive(join(home, 'archive'));
+  const blobs = settings.blobs ?? fileBlobStore(join(home, 'blobs'));
   const streams = createRunStreams(client, {
     sources: [liveWorkers(home, { hosts: readLiveHosts(env) })],
   });
-  const { by } = options;
+  const { by } = settings;
   claim(by);
   const withBy = (options: DecisionOptions = {}): DecisionOptions => ({
     ...(by && { by }),
@@ -73,20 +73,20 @@ export async function openClient(options: ClientOptions): Promise<PerdureClient>
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
     fork: (run, given) => forkRun(client, idOf(run), { ...given, blobs }),
-    ask: (run, message, asked = {}) =>
-      ask(client, { run, message, taskQueue, blobs }, { ...withBy(asked), ...asked }),
-    async result<Output>(run: RunLike<Output>, wanted = {}) {
-      const outcome = await waitForResult(client, idOf(run), wanted);
+    ask: (run, message, options = {}) =>
+      ask(client, { run, message, taskQueue, blobs }, { ...withBy(options), ...options }),
+    async result<Output>(run: RunLike<Output>, options = {}) {
+      const outcome = await waitForResult(client, idOf(run), options);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
       return outcome as Outcome<Output>;
     },
     status: async (run) => toRunStatus(await readRun(client, idOf(run)), Date.now()),
     transcript: (run, range = {}) => readTranscript(client, idOf(run), { ...range, archive }),
-    events: (run, wanted = {}) => ({
-      [Symbol.asyncIterator]: () => followEvents(client, idOf(run), wanted),
+    events: (run, options = {}) => ({
+      [Symbol.asyncIterator]: () => followEvents(client, idOf(run), options),
     }),
-    stream: (run, wanted = {}) => ({
-      [Symbol.asyncIterator]: () => streams.read(idOf(run), wanted),
+    stream: (run, options = {}) => ({
+      [Symbol.asyncIterator]: () => streams.read(idOf(run), options),
     }),
     list: (filter = {}) => listRuns(client, { limit: ROWS, ...filter }),
     pause: (run, options) => pauseRun(client, idOf(run), withBy(options)),

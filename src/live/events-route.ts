@@ -86,7 +86,7 @@ function* packets(texts: readonly string[]): Generator<string> {
 /** Opens the stream, or returns a refusal after `openMs`. */
 async function openInTime(
   streams: () => Promise<RunStreams>,
-  { asked: { id, after }, limits: { openMs } }: Exchange,
+  { requested: { id, after }, limits: { openMs } }: Exchange,
   signal: AbortSignal,
 ): Promise<OpenedStream | Refusal> {
   const opening = streams().then((all) => openStream(all, id, { after, signal }));

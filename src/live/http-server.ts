@@ -10,7 +10,7 @@ import { show } from '../core/text/format-value.js';
 
 /** A request, with what a route needs to answer it. */
 export interface Exchange {
-  readonly asked: LiveRequest;
+  readonly requested: LiveRequest;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly limits: LiveLimits;
@@ -97,19 +97,19 @@ async function serve(
 ): Promise<Refusal | null> {
   const scope = authorize(request, settings);
   if ('status' in scope) return scope;
-  const asked = parseRequest(request, Object.keys(routes));
-  if ('status' in asked) return asked;
+  const requested = parseRequest(request, Object.keys(routes));
+  if ('status' in requested) return requested;
   if (scope.type === 'run') {
     // The same response as for a missing run, so that a token does not reveal which runs exist.
-    if (scope.id !== asked.id) {
-      return { status: 404, message: `there is no run "${visible(asked.id)}"` };
+    if (scope.id !== requested.id) {
+      return { status: 404, message: `there is no run "${visible(requested.id)}"` };
     }
     const expiry = setTimeout(() => response.destroy(), scope.expiresAt - Date.now());
     response.once('close', () => clearTimeout(expiry));
   }
   const refusal = connections.admit(request.socket);
   if (refusal !== null) return refusal;
-  return (await routes[asked.route]?.({ asked, request, response, limits })) ?? null;
+  return (await routes[requested.route]?.({ requested, request, response, limits })) ?? null;
 }
 
 /** Returns the host for URLs: the name of the machine if the server listens on all addresses. */

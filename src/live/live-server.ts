@@ -87,7 +87,7 @@ export function deltasRoute(hub: LiveHub): Route {
       keepAlive: '\n',
     });
     let wake: (() => void) | undefined;
-    const watch = hub.watch(exchange.asked.id, () => wake?.());
+    const watch = hub.watch(exchange.requested.id, () => wake?.());
     live.gone.addEventListener('abort', () => wake?.(), { once: true });
     try {
       while (!live.gone.aborted) {

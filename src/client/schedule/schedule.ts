@@ -120,7 +120,7 @@ function refusedCreate(error: unknown, { id, cron }: ScheduleOptions): unknown {
   }
   // The SDK throws a TypeError if the server rejects a spec.
   if (!(error instanceof TypeError) || cron === undefined) return error;
-  const message = `cron: ${show(cron)} is no expression (${error.message}); give e.g. "0 9 * * MON-FRI"`;
+  const message = `cron: expected an expression, e.g. "0 9 * * MON-FRI", got ${show(cron)} (${error.message})`;
   return new InputError(message, { cause: error });
 }
 
