@@ -61,7 +61,7 @@ describe('refused answers', () => {
     expect(stdout).toMatch(
       /^#1 model · refused answer · turn 1.*\n {2}\{"name": "Ann", "age": "fo/m,
     );
-    expect(stdout).toMatch(/^#2 perdure · of the refused answer · turn 1/m);
+    expect(stdout).toMatch(/^#2 perdure · about the refused answer · turn 1/m);
     expect(stdout).toMatch(/^#5 model · turn 1/m);
     expect(stderr).not.toContain('--side');
   });
