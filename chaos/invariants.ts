@@ -88,17 +88,18 @@ async function readerFaults(
   const faults: string[] = [];
   const fresh: DurableEvent[] = [];
   for await (const event of perdure.events(run.id)) fresh.push(event);
-  if (!isDeepStrictEqual(fresh, run.followed)) {
-    const at = fresh.findIndex((event, index) => !isDeepStrictEqual(event, run.followed[index]));
-    faults.push(`I11: a reader that followed saw something else at event ${at}`);
-  }
+  const drift = difference(fresh, run.followed);
+  if (drift !== null) faults.push(`I11: a reader that followed saw something else at ${drift}`);
   const ends = fresh.flatMap((event) => (event.type === 'turn-ended' ? [event] : []));
   if (ends.length !== run.accepted.length) {
     faults.push(`I1: ${run.accepted.length} messages were accepted, ${ends.length} turns ended`);
   }
   ends.forEach(({ outcome }, index) => {
     if (!isDeepStrictEqual(outcome, run.outcomes[index])) {
-      faults.push(`I11: turn ${index + 1} ended in two ways`);
+      const given = JSON.stringify(run.outcomes[index]);
+      faults.push(
+        `I11: turn ${index + 1} ended in two ways\n  read:  ${JSON.stringify(outcome)}\n  given: ${given}`,
+      );
     }
   });
   const { messages, total } = await perdure.transcript(run.id);
@@ -112,10 +113,27 @@ async function readerFaults(
     // The run dates a message by its own clock, a reader by the server's.
     const read = messages.find(({ n }) => n === message.n);
     if (!isDeepStrictEqual({ ...read, at: 0 }, { ...message, at: 0 })) {
-      faults.push(`I11: message ${message.n} differs`);
+      const both = `\n  read:       ${JSON.stringify(read)}\n  in the run: ${JSON.stringify(message)}`;
+      faults.push(`I11: message ${message.n} differs${both}`);
     }
   }
   return faults;
+}
+
+/** Returns where two readers differ, with both events in full; null where they do not. */
+function difference(
+  fresh: readonly DurableEvent[],
+  followed: readonly DurableEvent[],
+): string | null {
+  const longer = fresh.length > followed.length ? fresh : followed;
+  const at = longer.findIndex((_, index) => !isDeepStrictEqual(fresh[index], followed[index]));
+  if (at < 0) return null;
+  const show = (event: DurableEvent | undefined): string =>
+    event === undefined ? 'nothing' : JSON.stringify(event);
+  return (
+    `event ${at} (read afresh: ${fresh.length} events, followed: ${followed.length})` +
+    `\n  afresh:   ${show(fresh[at])}\n  followed: ${show(followed[at])}`
+  );
 }
 
 /** I3: a prompt whose reply was recorded is not sent again. Replies carry the digest of their prompt. */

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PerdureClient } from '../src/client/client-types.js';
 import type { DurableEvent } from '../src/history/durable-events.js';
@@ -6,6 +7,7 @@ import { integer, seeded, type Random } from './random.js';
 import { RefusedError } from '../src/core/errors.js';
 
 const LANES = 10;
+/** How long a run may take to reach its end after the last fault. */
 const PATIENCE_MS = 180_000;
 
 /** A run as those who started it know it: what was accepted, and what became of it. */
@@ -31,19 +33,55 @@ export async function traffic(
   { seed, signal, runs }: { seed: number; signal: AbortSignal; runs: ChaosRun[] },
 ): Promise<void> {
   const random = seeded(seed + 2);
+  const patience = new AbortController();
+  // Every wait of every lane listens to it.
+  setMaxListeners(0, patience.signal);
+  // Waits end with this signal, so a reader that is stuck cannot hold up the report.
+  const tooLong = async (): Promise<void> => {
+    await pause(PATIENCE_MS, undefined, { ref: false });
+    patience.abort(new Error(`it did not end within ${PATIENCE_MS / 1_000} s of the last fault`));
+  };
+  signal.addEventListener('abort', () => void tooLong(), { once: true });
   const lane = async (): Promise<void> => {
     while (!signal.aborted) {
       const run = newRun(runs.length, random);
       runs.push(run);
-      await Promise.all([converse(client, run, random), follow(client, run)]).catch(
-        (error: unknown) => {
-          run.fault = String(error);
-        },
-      );
+      const place = { client, patience: patience.signal };
+      const work = Promise.all([converse(place, run, random), follow(place, run)]);
+      await within(work, patience.signal).catch((error: unknown) => {
+        run.fault = `${String(error)}; ${run.outcomes.length} outcomes, ${lastSeen(run)}`;
+      });
       run.isOver = true;
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+/** Where a run is worked on, and how long its ends are waited for. */
+interface Place {
+  readonly client: PerdureClient;
+  readonly patience: AbortSignal;
+}
+
+/** Rejects with the signal's reason when it aborts first, whatever the work does then. */
+async function within(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  const left = new AbortController();
+  const late = new Promise<never>((_, reject) => {
+    const give = (): void => reject(signal.reason as Error);
+    if (signal.aborted) give();
+    signal.addEventListener('abort', give, { once: true, signal: left.signal });
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    left.abort();
+    work.catch(() => undefined);
+  }
+}
+
+function lastSeen({ followed }: ChaosRun): string {
+  const last = followed.at(-1);
+  return `its reader saw ${followed.length} events, the last: ${last ? JSON.stringify(last) : 'none'}`;
 }
 
 function newRun(number: number, random: Random): ChaosRun {
@@ -62,31 +100,33 @@ function newRun(number: number, random: Random): ChaosRun {
   };
 }
 
-async function converse(client: PerdureClient, run: ChaosRun, random: Random): Promise<void> {
+async function converse({ client, patience }: Place, run: ChaosRun, random: Random): Promise<void> {
   const text = (message: number): string =>
     `run ${run.number} message ${message} steps ${integer(random, 1, 5)}`;
   const first = text(0);
   const cancels = !run.open && random() < 0.1;
-  await persist(() => start(client, run, first));
+  await persist(patience, () => start(client, run, first));
   run.accepted.push(first);
   if (cancels) {
     await pause(integer(random, 0, 1_500));
-    await persist(() => client.cancel(run.id));
+    await persist(patience, () => client.cancel(run.id));
     run.isCancelled = true;
   }
   if (run.open) {
     for (let message = 1; message <= 3; message += 1) {
       await pause(integer(random, 0, 2_000));
       const said = text(message);
-      await persist(() => client.ask(run.id, { id: `${run.id}-${message}`, message: said }));
+      const id = `${run.id}-${message}`;
+      await persist(patience, () => client.ask(run.id, { id, message: said }));
       run.accepted.push(said);
     }
     for (let turn = 1; turn <= 4; turn += 1) {
-      run.outcomes.push(await persist(() => client.result(run.id, { turn })));
+      const wait = { turn, signal: patience };
+      run.outcomes.push(await persist(patience, () => client.result(run.id, wait)));
     }
-    await persist(() => client.close(run.id));
+    await persist(patience, () => client.close(run.id));
   }
-  const end = await persist(() => client.result(run.id));
+  const end = await persist(patience, () => client.result(run.id, { signal: patience }));
   if (!run.open) run.outcomes.push(end);
 }
 
@@ -100,10 +140,11 @@ async function start(client: PerdureClient, run: ChaosRun, message: string): Pro
 }
 
 /** Follows the run's events as a reader does whose connection breaks: from the last one it has seen. */
-async function follow(client: PerdureClient, run: ChaosRun): Promise<void> {
-  await persist(async () => {
+async function follow({ client, patience }: Place, run: ChaosRun): Promise<void> {
+  await persist(patience, async () => {
     const from = run.followed.at(-1)?.offset;
-    for await (const event of client.events(run.id, from === undefined ? {} : { from })) {
+    const options = { signal: patience, ...(from !== undefined && { from }) };
+    for await (const event of client.events(run.id, options)) {
       run.followed.push(event);
     }
     const last = run.followed.at(-1)?.type;
@@ -112,14 +153,13 @@ async function follow(client: PerdureClient, run: ChaosRun): Promise<void> {
 }
 
 /** Tries again through every outage; what is refused for good is thrown at once. */
-async function persist<T>(work: () => Promise<T>): Promise<T> {
-  const deadline = Date.now() + PATIENCE_MS;
+async function persist<T>(patience: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await work();
     } catch (error) {
       const isFinal = error instanceof RefusedError && /ended|closing/.test(error.message);
-      if (isFinal || Date.now() > deadline) throw error;
+      if (isFinal || patience.aborted) throw error;
     }
     await pause(250);
   }

@@ -74,7 +74,12 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       /** What is carried over to the next segment, if there is one. */
       readonly carried?: unknown;
     }
-  /** A worker starts and completes a workflow task, in which the workflow processes new events. */
+  /**
+   * A worker starts and completes a workflow task, in which the workflow processes new events. The
+   * server shows the first two before the history has them. If the task fails, it leaves no such
+   * events, and other events get their ids; only a later event confirms them.
+   */
+  | { readonly type: 'task-scheduled' }
   | { readonly type: 'task-started' }
   | { readonly type: 'task-completed' }
   /** A command of the workflow that does not change the projection. */
@@ -87,6 +92,11 @@ export type EndedHow =
 
 /** A history event without the fields that all events share. */
 export type EventBody<E = HistoryEvent> = E extends HistoryEvent ? Omit<E, 'id' | 'at'> : never;
+
+/** Returns whether an event is permanent, even at the end of a history: no other event can take its id. */
+export function isPermanent({ type }: HistoryEvent): boolean {
+  return type !== 'task-scheduled' && type !== 'task-started';
+}
 
 /** Decodes one event of a Temporal history. Never throws: a payload that cannot be read becomes null. */
 export function decodeEvent(raw: RawEvent): HistoryEvent {
@@ -155,6 +165,7 @@ function decodeRunEvent(raw: RawEvent): EventBody | null {
     };
   }
   if (isCommand(raw)) return { type: 'command' };
+  if (raw.workflowTaskScheduledEventAttributes) return { type: 'task-scheduled' };
   if (raw.workflowTaskStartedEventAttributes) return { type: 'task-started' };
   if (raw.workflowTaskCompletedEventAttributes) return { type: 'task-completed' };
   const marker = raw.markerRecordedEventAttributes;

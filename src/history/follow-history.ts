@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type Client } from '@temporalio/client';
-import { decodeEvent, type RawEvent, type HistoryEvent } from './decode-event.js';
+import { decodeEvent, isPermanent, type RawEvent, type HistoryEvent } from './decode-event.js';
 
 /** The segment of a run that is followed. */
 export interface FollowOptions {
@@ -25,6 +25,9 @@ const CLOSE_EVENT = 2;
  * Yields the events of one segment, page by page, and waits for future ones by long polling, which needs
  * no worker. Ends with the segment, or when the signal aborts. Rejects if the server stays unreachable.
  * `only: 'end'`: yields only the last event, however long the history is.
+ *
+ * A workflow task at the end of a page may be yielded again, or other events may be yielded under its
+ * ids. The later ones are right.
  */
 export async function* segmentEvents(
   client: Client,
@@ -48,7 +51,7 @@ export async function* segmentEvents(
     }
     answeredAt = Date.now();
     const fresh = page.events.map(decodeEvent).filter((event) => event.id > seen);
-    seen = fresh.at(-1)?.id ?? seen;
+    seen = fresh.findLast(isPermanent)?.id ?? seen;
     if (fresh.length > 0) yield fresh;
     if (page.token === undefined || segment.signal.aborted) return;
     token = page.token;

@@ -2,12 +2,13 @@ import type { RunInput } from '../core/input/input.js';
 import type { Message } from '../core/transcript/messages.js';
 import type { Outcome, Usage } from '../core/outcome.js';
 import type { EndedTurn, RunState } from '../core/state.js';
-import type { HistoryEvent } from './decode-event.js';
+import { isPermanent, type HistoryEvent } from './decode-event.js';
 import {
   copyProjectionState,
   emptyProjectionState,
   type BlockedSince,
   type EndedEvent,
+  type EventOf,
   type InFlight,
   type ProjectionState,
 } from './projection/state.js';
@@ -41,7 +42,7 @@ export interface Projection {
   readonly cancelRequested: boolean;
   /** Unix time in ms; null before the first event. */
   readonly startedAt: number | null;
-  /** Id of the newest event; 0 before the first. */
+  /** Id of the newest permanent event; 0 before the first. */
   readonly lastEvent: number;
 }
 
@@ -61,33 +62,44 @@ export interface Projector {
  * Events before a workflow task, such as the end of an activity, are applied after the messages that
  * the task brings: updates, which the history has after them, and signals. The workflow processes them
  * in this order.
+ *
+ * The start of a workflow task is applied when a later event confirms it. An event with the same id
+ * shows that the server has dropped the task.
  */
 export function createProjector(): Projector {
   const projection = emptyProjectionState();
   const held: HistoryEvent[] = [];
   let isTaskCompleted = false;
+  let unconfirmed: EventOf<'task-started'> | null = null;
+  let lastEvent = 0;
   const release = (): void => {
     for (const event of held.splice(0)) applyHistoryEvent(projection, event);
     isTaskCompleted = false;
   };
+  const take = (event: HistoryEvent): void => {
+    if (event.type === 'task-completed') isTaskCompleted = true;
+    if (isTaskCompleted && (NEXT_TASK.includes(event.type) || isHeld(event))) release();
+    if (isHeld(event)) {
+      held.push(event);
+      return;
+    }
+    if (!NEUTRAL.includes(event.type)) release();
+    applyHistoryEvent(projection, event);
+  };
   return {
     push(event) {
-      projection.lastEvent = event.id;
-      if (event.type === 'task-completed') isTaskCompleted = true;
-      if (isTaskCompleted && (NEXT_TASK.includes(event.type) || isHeld(event))) release();
-      if (isHeld(event)) {
-        held.push(event);
-        return;
-      }
-      if (!NEUTRAL.includes(event.type)) release();
-      applyHistoryEvent(projection, event);
+      if (unconfirmed !== null && event.id > unconfirmed.id) take(unconfirmed);
+      unconfirmed = event.type === 'task-started' ? event : null;
+      if (!isPermanent(event)) return;
+      lastEvent = event.id;
+      take(event);
     },
     view() {
       const ahead = copyProjectionState(projection);
       for (const event of held) applyHistoryEvent(ahead, event);
-      return snapshot(ahead, projection.lastEvent);
+      return snapshot(ahead, lastEvent);
     },
-    processed: () => snapshot(copyProjectionState(projection), projection.lastEvent),
+    processed: () => snapshot(copyProjectionState(projection), lastEvent),
   };
 }
 

@@ -6,7 +6,7 @@ import {
   isFollowResult,
   isForked,
   isFunctionResult,
-  isArchived,
+  isArchiveResult,
   isReply,
   isRetrieval,
   isRunConfig,
@@ -41,7 +41,6 @@ const STEPS: readonly string[] = ['callModel', 'runTool', 'retrieveDocuments'];
 
 /** Applies the next event. Skips one that it cannot interpret: a reader never throws. */
 export function applyHistoryEvent(projection: ProjectionState, event: HistoryEvent): void {
-  projection.lastEvent = event.id;
   projection.startedAt ??= event.at;
   try {
     take(projection, event);
@@ -119,7 +118,7 @@ function completed(projection: ProjectionState, event: EventOf<'completed'>): vo
   unblockedBy(projection, done);
   if (activity === 'loadAgent' && isRunConfig(result)) agentLoaded(projection, result, at);
   if (activity === 'forkMessages' && isForked(result)) forkedFrom(projection, done, result);
-  if (activity === 'archiveMessages' && isArchived(result)) kept(projection, done, result);
+  if (activity === 'archiveMessages' && isArchiveResult(result)) kept(projection, done, result);
   if (activity === 'retrieveDocuments' && isRetrieval(result)) retrieved(projection, result, at);
   if (activity === 'callModel' && isReply(result)) replied(projection, { done, reply: result, at });
   if (activity === 'followRun' && isFollowResult(result))

@@ -64,7 +64,6 @@ export interface ProjectionState {
   outcome: Outcome | null;
   cancelRequested: boolean;
   startedAt: number | null;
-  lastEvent: number;
 }
 
 export function emptyProjectionState(): ProjectionState {
@@ -89,7 +88,6 @@ export function emptyProjectionState(): ProjectionState {
     outcome: null,
     cancelRequested: false,
     startedAt: null,
-    lastEvent: 0,
   };
 }
 
