@@ -176,7 +176,7 @@ describe('an agent with a catalog', () => {
     expect(said[0]).toMatch(/unknown_tool.*\\"refnd\\".*Tools: refund,.*discover_tools/);
     expect(said[1]).toMatch(/invalid_arguments.*refund are not valid.*order/s);
     expect(said[2]).toMatch(/unknown_tool.*refund,/);
-    expect(said[3]).toMatch(/takes no \\"order\\".*belongs in `arguments`/);
+    expect(said[3]).toMatch(/takes no \\"order\\".*belong in `arguments`/);
     expect(said[4]).toMatch(/names no tool/);
     expect(said[5]).toMatch(/invalid_json.*In `arguments` of invoke_tool/);
     expect(said[6]).toMatch(/Call tool_schema by itself/);
