@@ -45,7 +45,7 @@ afterAll(async () => {
   stub.assertConsumed();
 });
 
-/** On the queue that has a worker, with the store that it reads. */
+/** Runs a command on the queue of the worker, with the blob store that the worker reads. */
 async function perdure(...args: readonly string[]) {
   const place = ['--address', inject('temporalAddress'), '--task-queue', rig.taskQueue];
   return await command.start([...args, ...place], { env: { PERDURE_HOME: rig.home } }).ended;
@@ -54,7 +54,7 @@ async function perdure(...args: readonly string[]) {
 const lastContent = () => stub.requests.at(-1)?.messages.at(-1)?.content;
 
 describe('--attach', () => {
-  test('sends an image and a file along with the message, and later ones with send', async () => {
+  test('sends an image and a file with the message, and others with send', async () => {
     stub.script(reply.text('a picture and a paper'), reply.text('the same'));
     const id = 'attach-two';
     const given = ['--attach', 'a.png', '--attach', 'b.pdf'];
@@ -91,10 +91,10 @@ describe('--attach', () => {
 
   test.each([
     ['missing.png', '--attach missing.png: there is no such file'],
-    ['folder', '--attach folder: it is no file'],
-    ['empty', '--attach empty: it is empty'],
-    ['c.txt', '--attach c.txt: it is none of PNG, JPEG, GIF, WebP and PDF'],
-    ['large.png', '--attach large.png: 20971521 bytes are more than the 20 MiB that'],
+    ['folder', '--attach folder: expected a file, got a folder or a device'],
+    ['empty', '--attach empty: expected a file with content, got an empty one'],
+    ['c.txt', '--attach c.txt: expected a PNG, JPEG, GIF, WebP, or PDF file'],
+    ['large.png', '--attach large.png: expected at most 20 MiB, got 20971521 bytes'],
     ['file:///etc/passwd', '--attach file:///etc/passwd: there is no such file'],
   ])('refuses %s with exit code 2, and starts nothing', async (name, why) => {
     const { code, stderr } = await perdure('run', 'looker', 'look', '--attach', name);
@@ -102,7 +102,7 @@ describe('--attach', () => {
     expect(code).toBe(2);
   });
 
-  test('refuses more than a message may have', async () => {
+  test('refuses more attachments than a message may have', async () => {
     const all = Array.from({ length: 21 }, () => ['--attach', 'https://example.org/a.png']).flat();
     const { code, stderr } = await perdure('send', 'nobody', 'look', ...all);
     expect(stderr).toContain('--attach: expected 1–20, got 21');
@@ -111,7 +111,7 @@ describe('--attach', () => {
 });
 
 describe('--arg', () => {
-  test('fills in the template of the agent', async () => {
+  test('fills the template of the agent', async () => {
     stub.script(reply.text('oui'));
     const given = ['--arg', 'language=French = français', '--arg', 'times:=3'];
     const { code, stdout } = await perdure('run', 'speaker', 'speak', ...given);
@@ -120,7 +120,7 @@ describe('--arg', () => {
     expect(system?.content).toBe('You speak French = français, 3 times.');
   });
 
-  test('says which argument is missing, and which there is not', async () => {
+  test('names a missing argument and an unknown one', async () => {
     const { code, stderr } = await perdure('run', 'speaker', 'x', '--arg', 'langage=French');
     expect(stderr).toContain('no argument "langage"');
     expect(stderr).toContain('language is missing');
@@ -128,9 +128,9 @@ describe('--arg', () => {
   });
 
   test.each([
-    [['--arg', 'language'], 'Give NAME=TEXT or NAME:=JSON.'],
-    [['--arg', 'times:={'], 'It is no JSON'],
-    [['--arg', 'a=1', '--arg', 'a=2'], 'The argument a has a value already.'],
+    [['--arg', 'language'], 'Expected NAME=TEXT or NAME:=JSON.'],
+    [['--arg', 'times:={'], 'Expected JSON'],
+    [['--arg', 'a=1', '--arg', 'a=2'], 'The argument a is given twice.'],
   ])('refuses %j with exit code 2', async (given, why) => {
     const { code, stderr } = await perdure('run', 'speaker', 'x', ...given);
     expect(stderr).toContain(why);

@@ -37,7 +37,7 @@ const look = defineTool({
   execute: () => 'seen',
 });
 
-/** Does what the newest message says; one that begins with `hold` waits for its gate. */
+/** Acts on the newest message; a message that begins with `hold` waits for its gate. */
 const model: Model = {
   async call({ messages }, { signal }) {
     const place = messages.findLastIndex(({ role }) => role === 'user');
@@ -99,7 +99,7 @@ async function statusOf(id: string): Promise<RunStatus> {
   return JSON.parse((await does(status, { id }, { json: true })).stdout) as RunStatus;
 }
 
-/** A run on a queue that nobody works on. */
+/** Starts a run on a queue without a worker. */
 async function orphan(): Promise<string> {
   const id = `orphan-${randomUUID()}`;
   const taskQueue = `nobody-${randomUUID()}`;
@@ -109,11 +109,11 @@ async function orphan(): Promise<string> {
 }
 
 describe('pause and resume', () => {
-  test('let the work in flight end, and keep what is sent until the run goes on', async () => {
+  test('let calls in flight end, and keep messages until the run resumes', async () => {
     const { id, gate } = await held();
     const paused = await does(pause, { id }, { json: true });
     expect(JSON.parse(paused.stdout)).toEqual({ id, paused: true, wasPaused: false });
-    expect(paused.stderr).toMatch(/pauses: what is in flight ends.* resume run-/);
+    expect(paused.stderr).toMatch(/is pausing: calls in flight end.* resume run-/);
     expect(await statusOf(id)).toMatchObject({ status: 'paused', turn: 1 });
     gate.barrier.release();
     const later = `hold ${randomUUID()}`;
@@ -123,8 +123,8 @@ describe('pause and resume', () => {
     expect(JSON.parse(following.stdout)).toMatchObject({ id, status: 'paused', reason: null });
     expect(following.code).toBe(3);
     expect(following.stderr).toMatch(/^paused: /m);
-    expect((await does(pause, { id })).stderr).toContain('is paused already');
-    expect((await does(status, { id })).stdout).toMatch(/resume run-.* let it go on/);
+    expect((await does(pause, { id })).stderr).toContain('was already paused');
+    expect((await does(status, { id })).stdout).toMatch(/resume run-.* resume it/);
 
     const resumed = await does(resume, { id }, { json: true });
     expect(JSON.parse(resumed.stdout)).toEqual({
@@ -133,7 +133,7 @@ describe('pause and resume', () => {
       wasBlocked: false,
       wasPaused: true,
     });
-    expect(resumed.stderr).toContain(`Run ${id} goes on.`);
+    expect(resumed.stderr).toContain(`Run ${id} resumes.`);
     const place = ['--address', address, '--task-queue', rig.taskQueue];
     const follower = command.start(['attach', id, ...place]);
     await follower.says(`run ${id}`);
@@ -144,7 +144,7 @@ describe('pause and resume', () => {
 });
 
 describe('cancel --turn', () => {
-  test('ends the turn, and the run waits for its next message', async () => {
+  test('ends the turn; the run then waits for its next message', async () => {
     const { handle, id } = await held();
     const end = await does(cancel, { id, turn: true, wait: true }, { json: true });
     expect(JSON.parse(end.stdout)).toMatchObject({ id, turn: 1, status: 'cancelled' });
@@ -155,7 +155,7 @@ describe('cancel --turn', () => {
     await expect(none).rejects.toThrow('no turn is under way');
   });
 
-  test('with --no-wait only asks', async () => {
+  test('with --no-wait only requests the cancellation', async () => {
     const { handle, id } = await held();
     const end = await does(cancel, { id, turn: true, wait: false }, { json: true });
     expect(JSON.parse(end.stdout)).toMatchObject({ turn: 1, reason: 'cancel_requested' });
@@ -165,7 +165,7 @@ describe('cancel --turn', () => {
 });
 
 describe('close', () => {
-  test('ends a run that waits, and lets one that works end by itself', async () => {
+  test('ends a waiting run, and lets a working run end by itself', async () => {
     const waiting = await idle();
     const ended = await does(close, { id: waiting.id }, { json: true });
     expect(JSON.parse(ended.stdout)).toEqual({ id: waiting.id, closing: true, ended: true });
@@ -187,7 +187,7 @@ describe('limits', () => {
   const of = async (options: LimitsOptions, json = true): Promise<CommandOutput> =>
     await does(limits, options, { json });
 
-  test('are shown, and replaced one by one, of each turn or of the whole run', async () => {
+  test('are shown, and replaced one by one for each turn or for the whole run', async () => {
     const { id } = await idle();
     const shown = await of({ id }, false);
     expect(shown.stdout.split('\n')).toEqual([
@@ -220,9 +220,9 @@ describe('limits', () => {
     [['--steps', '0'], '--steps: expected a positive whole number, or none, got 0'],
     [['--tokens', '1.5', '--run'], '--tokens: expected a positive whole number, or none, got 1.5'],
     [['--cost-usd', '-1'], '--cost-usd: expected a positive number, or none, got -1'],
-    [['--steps', 'many'], 'Give a number, or none.'],
-    [['--wall-ms', 'NaN'], 'Give a number, or none.'],
-    [['--run'], '--run says whose limit it is'],
+    [['--steps', 'many'], 'Expected a number or none.'],
+    [['--wall-ms', 'NaN'], 'Expected a number or none.'],
+    [['--run'], '--run: expected a limit, got none'],
     [['--step', '3'], 'Did you mean --steps'],
   ])('%j is refused as usage', async (args, why) => {
     const end = await command.start(['limits', 'x', ...args]).ended;
@@ -231,14 +231,14 @@ describe('limits', () => {
   });
 });
 
-describe('what a run waits for', () => {
-  test('is shown: a message, a moment', async () => {
+describe('the reason that a run waits', () => {
+  test('is shown: a message, or a time', async () => {
     const { id } = await idle();
     const shown = (await does(status, { id })).stdout;
     expect(shown).toMatch(/^status +waiting_message$/m);
     expect(shown).toMatch(/^step +1 of 50 in turn 1 · 0 calls · completed \(answer\)$/m);
     expect(shown).toMatch(/^waits +for a message$/m);
-    expect(shown).toMatch(/send run-\S+ MESSAGE .* give it a message$/m);
+    expect(shown).toMatch(/send run-\S+ MESSAGE .* send it a message$/m);
 
     const { handle, id: sleeper } = await open(`wait ${randomUUID()}`);
     await untilStatus(handle, 'waiting_time');
@@ -254,7 +254,7 @@ describe('what a run waits for', () => {
 });
 
 describe('without a worker', () => {
-  test('what only the run itself can do is refused at once, with the way to bring one', async () => {
+  test('a decision is refused at once, with the commands that start a worker', async () => {
     const id = await orphan();
     const wanted = [
       () => does(pause, { id }),
@@ -267,7 +267,7 @@ describe('without a worker', () => {
     await rig.client.workflow.getHandle(id).terminate();
   });
 
-  test('a message is recorded for one that comes, and the command says how to bring it', async () => {
+  test('a message is recorded for a later worker, and the command names how to start one', async () => {
     const id = `recorded-${randomUUID()}`;
     const taskQueue = `nobody-${randomUUID()}`;
     const args = [{ agent: 'a', open: true }];
@@ -277,7 +277,7 @@ describe('without a worker', () => {
     expect(sent.code).toBe(0);
     expect(JSON.parse(sent.stdout)).toMatchObject({ id, delivered: false, messageId: 'm' });
     expect(sent.stderr).toMatch(
-      /recorded, and not delivered yet: no worker is running on task queue "nobody-.*Start one with: .*worker/,
+      /recorded, but not delivered yet: no worker is running on task queue "nobody-.*Start one with: .*worker/,
     );
     const history = await rig.client.workflow.getHandle(id).fetchHistory();
     const signals = history.events?.filter(
@@ -298,7 +298,7 @@ test.each([
   expect(end.code).toBe(2);
 });
 
-test('an id that nobody has is told with 1, and cannot move the cursor', async () => {
+test('an unknown id ends with exit code 1, and cannot move the cursor', async () => {
   const place = ['--address', address, '--task-queue', rig.taskQueue];
   for (const words of [['pause'], ['close'], ['limits'], ['cancel', '--turn']]) {
     const [name = '', ...flags] = words;

@@ -18,10 +18,10 @@ import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
 const gate = createGate();
-/** Whether somebody has given the right key in the meantime. */
+/** Whether the right key is set. */
 let mended = false;
 
-/** Nobody can know what became of it. */
+/** A tool whose outcome is always unknown. */
 const pay = defineTool({
   name: 'pay',
   description: 'pays',
@@ -30,7 +30,7 @@ const pay = defineTool({
   timeout: 200,
   execute: () => new Promise(() => undefined),
 });
-/** Does what the first message says, and tells what it read. */
+/** Acts on the first message and returns the tool results. */
 const model: Model = {
   async call({ messages }, { signal }) {
     const [first] = messages;
@@ -73,7 +73,7 @@ async function started(message: string, status: RunStatus['status']): Promise<Wo
   return handle;
 }
 
-/** A run on a queue that nobody works on. */
+/** Starts a run on a queue without a worker. */
 async function orphan(): Promise<{ id: string; taskQueue: string; handle: WorkflowHandle }> {
   const id = `orphan-${randomUUID()}`;
   const taskQueue = `${rig.taskQueue}-nobody`;
@@ -85,7 +85,7 @@ async function orphan(): Promise<{ id: string; taskQueue: string; handle: Workfl
 const CALL = 'call_1_1_0';
 
 describe('resolve', () => {
-  test('gives the run the result, tells how to follow, and is refused the second time', async () => {
+  test('passes the result to the run, names how to follow it, and is refused the second time', async () => {
     const handle = await started('pay', 'blocked');
     const id = handle.workflowId;
     const given = { id, call: CALL, as: 'happened', result: { receipt: 7 } } as const;
@@ -100,7 +100,7 @@ describe('resolve', () => {
     );
   });
 
-  test('is refused in the words of the run', async () => {
+  test('is refused with the message of the run', async () => {
     const handle = await started('pay', 'blocked');
     const id = handle.workflowId;
     const wrong = decide(resolve, { id, call: 'call_9_9_9', as: 'retry' });
@@ -111,12 +111,14 @@ describe('resolve', () => {
     expect((await rig.end(handle)).outcome.answer).toContain('abandoned');
   });
 
-  test('takes a result only for what happened', async () => {
+  test('accepts a result only with --as happened', async () => {
     const given = { id: 'x', call: CALL, as: 'retry', result: 1 } as const;
-    await expect(decide(resolve, given)).rejects.toThrow('only --as happened, not --as retry');
+    await expect(decide(resolve, given)).rejects.toThrow(
+      '--result: expected --as happened, got --as retry',
+    );
   });
 
-  test('needs a worker, says so at once, and how to bring one', async () => {
+  test('fails at once without a worker, and names how to start one', async () => {
     const { id, taskQueue, handle } = await orphan();
     const asked = decide(resolve, { id, call: CALL, as: 'retry' });
     await expect(asked).rejects.toThrow(
@@ -130,27 +132,27 @@ describe('resolve', () => {
 });
 
 describe('resume', () => {
-  test('lets a blocked run try again at once', async () => {
+  test('retries a blocked run at once', async () => {
     const handle = await started('keyless', 'blocked');
     const id = handle.workflowId;
     mended = true;
     const { code, stdout, stderr } = await decide(resume, { id }, { json: true });
     expect(JSON.parse(stdout)).toEqual({ id, resumed: true, wasBlocked: true, wasPaused: false });
-    expect(stderr).toContain(`Run ${id} tries again`);
+    expect(stderr).toContain(`Run ${id} retries`);
     expect(code).toBe(0);
-    // Its own first probe would come after 30 s.
+    // The first probe of the run would be after 30 s.
     expect((await rig.end(handle)).outcome.answer).toBe('at last');
   });
 
-  test('is no answer to a question for a person', async () => {
+  test('does not decide for a person', async () => {
     const handle = await started('pay', 'blocked');
     const id = handle.workflowId;
-    await expect(decide(resume, { id })).rejects.toThrow(`${CALL} waits for a person`);
+    await expect(decide(resume, { id })).rejects.toThrow(`call ${CALL} waits for a decision`);
     await handle.cancel();
     await rig.end(handle);
   });
 
-  test('changes nothing for a run that is not blocked', async () => {
+  test('does not change a run that is not blocked', async () => {
     const handle = await started('hold', 'working');
     const { code, stderr } = await decide(resume, { id: handle.workflowId });
     expect(stderr).toContain('is neither paused nor blocked, so nothing changes');
@@ -172,7 +174,7 @@ describe('cancel', () => {
     await expect(decide(cancel, { id, wait: true })).rejects.toThrow('has ended: cancelled');
   });
 
-  test('is kept for the worker that comes, when there is none', async () => {
+  test('waits for a later worker if none is running', async () => {
     const { id, taskQueue, handle } = await orphan();
     const { code, stdout, stderr } = await decide(cancel, { id, wait: true }, { json: true });
     expect(JSON.parse(stdout)).toMatchObject({ id, status: 'working', reason: 'cancel_requested' });
@@ -188,7 +190,7 @@ describe('cancel', () => {
   test('with --no-wait only asks', async () => {
     const handle = await started('hold', 'working');
     const { stdout, stderr } = await decide(cancel, { id: handle.workflowId, wait: false });
-    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'The cancel is asked for.' });
+    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'Cancellation requested.' });
     expect((await rig.end(handle)).outcome.status).toBe('cancelled');
   });
 

@@ -62,18 +62,18 @@ describe('dev', () => {
     expect(isAlive(workerPid(stderr))).toBe(false);
   });
 
-  test('never executes a configuration that appears while it runs, and says so', async () => {
+  test('never loads a configuration that appears while it runs, and notes it', async () => {
     const folder = await mkdtemp(join(command.folder, 'dev-'));
     const running = dev(folder);
     await running.says('with 1 agent: files');
     const first = workerPid(running.said());
-    // What a model could have written.
+    // A model could have written this.
     const trap = "import { writeFileSync } from 'node:fs';\nwriteFileSync('executed', '');\n";
     await writeFile(join(folder, 'perdure.config.ts'), `${trap}${configOf('intruder')}`);
     await running.says('perdure.config.ts has appeared and is not loaded');
-    // Nor does the worker that comes after this one.
+    // The next worker does not load it either.
     process.kill(first, 'SIGKILL');
-    await running.says('it starts again');
+    await running.says('and restarts');
     await running.says('with 1 agent: files', 2);
     running.child.kill('SIGINT');
     const { stderr } = await running.ended;
@@ -82,11 +82,11 @@ describe('dev', () => {
     await expect(access(join(folder, 'executed'))).rejects.toThrow('ENOENT');
   });
 
-  test('takes its worker along when it is killed', async () => {
+  test('ends its worker when it is killed', async () => {
     const running = dev(await devFolder('orphan'));
     await running.says('with 1 agent: orphan');
     running.child.kill('SIGKILL');
-    // The output is closed only when the worker, which shares it, has ended too.
+    // The worker shares the output, which closes only when both have ended.
     const { stderr } = await running.ended;
     expect(stderr).toContain('The worker stops');
   });

@@ -13,7 +13,7 @@ afterAll(async () => await far.stop());
 
 const gone = { name: 'gone', transport: 'http', url: 'http://127.0.0.1:9/mcp' } as const;
 
-test('doctor asks the MCP servers of each agent for their tools, and tells those that do not answer', async () => {
+test('doctor lists the tools of the MCP servers of each agent, and reports those that do not answer', async () => {
   const mcp = [
     mcpServer({ name: 'far', transport: 'http', url: far.url, denyTools: ['note'] }),
     mcpServer(gone),
@@ -28,13 +28,13 @@ test('doctor asks the MCP servers of each agent for their tools, and tells those
     'mcp spare note',
     'mcp keyed problem',
   ]);
-  expect(findings[0]?.text).toBe('answers; agent a gets 1 tool of its 2');
+  expect(findings[0]?.text).toBe('answers; agent a uses 1 of its 2 tools');
   expect(findings[0]?.data['tools']).toEqual(['far__look']);
   expect(findings[1]?.text).toContain('cannot be reached');
   expect(findings[3]?.text).toContain('NO_SUCH_VARIABLE');
 });
 
-test('resolve wants the form of the tool that is accepted, and only for that', async () => {
+test('resolve --as accept needs the hash of the tool, and no other decision takes one', async () => {
   const place = { home: '/nonexistent' };
   const call = { id: 'x', call: 'call_1_1_0' };
   await expect(runInProcess(resolve, { ...call, as: 'accept' }, place)).rejects.toThrow(

@@ -16,7 +16,7 @@ import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
 const command = await commandLine();
-/** Of this file alone: what others leave lying about is not to be found here. */
+/** A namespace for this file alone, without the runs of other tests. */
 const namespace = `routing-${randomUUID()}`;
 const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
 let connection: Connection;
@@ -51,7 +51,7 @@ async function examined(taskQueue: string): Promise<Found> {
   return { code, stranded: named('stranded runs'), queues: named('task queues') };
 }
 
-/** What the server lists lags behind what it does. */
+/** The server's list of runs lags behind. */
 async function expectEventually(
   taskQueue: string,
   expected: { readonly [Name in keyof Found]?: unknown },
@@ -75,14 +75,14 @@ async function worker(taskQueue: string, deployment?: { name: string; promote?: 
   });
 }
 
-/** Types the line as a person would. */
+/** Runs a printed command line. */
 async function typed(line = ''): Promise<void> {
   const start = line.slice(line.indexOf('temporal ') + 'temporal '.length);
   await promisify(execFile)('sh', ['-c', `'${inject('temporalCli')}' ${start}`]);
 }
 
 describe('runs and builds', () => {
-  test('a run pinned to a build that is gone is named, and the line given frees it', async () => {
+  test('a run pinned to a missing build is named, and the printed command moves it', async () => {
     const taskQueue = `queue-${randomUUID()}`;
     const name = `agents-${randomUUID()}`;
     const place = ['--address', address, '--namespace', namespace, '--task-queue', taskQueue];
@@ -113,11 +113,11 @@ describe('runs and builds', () => {
       stranded: { level: 'problem' },
     });
     expect(stranded).toMatchObject({
-      text: `1 run (${workflowId}) on deployment ${name}, build one, of which no worker is up`,
+      text: `1 run (${workflowId}) on deployment ${name}, build one, which has no running worker`,
       data: { stranded: [{ deploymentName: name, buildId: 'one', runs: [workflowId] }] },
     });
     expect(stranded?.fix).toContain(
-      `perdure replay --from-server "TemporalWorkerDeploymentVersion = '${name}:one' AND ExecutionStatus = 'Running'" is content`,
+      `perdure replay --from-server "TemporalWorkerDeploymentVersion = '${name}:one' AND ExecutionStatus = 'Running'" succeeds`,
     );
     expect(stranded?.fix).toMatch(
       /temporal workflow update-options .* --workflow-id '\S+' --versioning-override-behavior auto_upgrade$/,
@@ -131,7 +131,7 @@ describe('runs and builds', () => {
 });
 
 describe('queues and workers', () => {
-  test('versioned workers without a current build, then workers without a version in vain', async () => {
+  test('versioned workers without a current build, then idle unversioned workers', async () => {
     const taskQueue = `queue-${randomUUID()}`;
     const name = `agents-${randomUUID()}`;
     await worker(taskQueue, { name, promote: false });
@@ -139,7 +139,7 @@ describe('queues and workers', () => {
       code: 1,
       queues: {
         level: 'problem',
-        text: `task queue "${taskQueue}": workers of deployment ${name}, build one poll it, and no build is current: no run begins`,
+        text: `task queue "${taskQueue}": workers of deployment ${name}, build one poll it, but no build is current: no run starts`,
         data: { mismatches: [{ what: 'no_current' }] },
       },
     });
@@ -151,16 +151,16 @@ describe('queues and workers', () => {
       code: 1,
       queues: {
         level: 'problem',
-        text: `task queue "${taskQueue}": 1 worker without a deployment in vain, all work goes to deployment ${name}, build one`,
+        text: `task queue "${taskQueue}": 1 unversioned worker is idle: all work is routed to deployment ${name}, build one`,
         data: { mismatches: [{ what: 'unversioned_idle' }] },
       },
     });
     expect(idle.queues?.fix).toBe(
-      `start workers with --deployment ${name}, or those without on another task queue`,
+      `start workers with --deployment ${name}, or run the unversioned ones on another task queue`,
     );
   });
 
-  test('a current build of which no worker is up', async () => {
+  test('a current build without a running worker', async () => {
     const taskQueue = `queue-${randomUUID()}`;
     const name = `agents-${randomUUID()}`;
     const place = ['--address', address, '--namespace', namespace, '--task-queue', taskQueue];
@@ -172,7 +172,7 @@ describe('queues and workers', () => {
     const { queues } = await expectEventually(taskQueue, {
       code: 1,
       queues: {
-        text: `task queue "${taskQueue}": runs begin on deployment ${name}, build gone, and no worker of that build is up`,
+        text: `task queue "${taskQueue}": runs start on deployment ${name}, build gone, but no worker of that build is running`,
         data: { mismatches: [{ what: 'current_gone' }] },
       },
     });
@@ -180,7 +180,7 @@ describe('queues and workers', () => {
     await expectEventually(taskQueue, { queues: { level: 'ok' }, code: 0 });
   });
 
-  test('open runs on a queue that nobody polls are worth a note', async () => {
+  test('a queue with running runs and no poller is noted', async () => {
     const nobody = `nobody-${randomUUID()}`;
     const options = {
       taskQueue: nobody,
@@ -192,7 +192,7 @@ describe('queues and workers', () => {
       code: 0,
       queues: {
         level: 'note',
-        text: `task queue "${nobody}": 1 open run, and nobody polls it`,
+        text: `task queue "${nobody}": 1 open run, and no worker polls it`,
         fix: `start a worker there: perdure worker --task-queue '${nobody}'`,
       },
     });

@@ -56,8 +56,8 @@ async function written(text: string): Promise<string> {
   return file;
 }
 
-describe('with a server that is there', () => {
-  test('it says which one, how it was found, and who works', async () => {
+describe('with a running server', () => {
+  test('it shows the server, how it was found, and the workers', async () => {
     const { code, ok, of } = await examined({ address });
     expect({ code, ok }).toEqual({ code: 0, ok: true });
     expect(of['server']).toMatchObject({
@@ -76,19 +76,22 @@ describe('with a server that is there', () => {
       text: expect.stringContaining(`1 worker on task queue "${rig.taskQueue}": ${process.pid}@`),
     });
     expect(of['versions']?.text).toMatch(/^perdure \d.*, Node \d.*, Temporal SDK 1\.\d+\.\d+$/);
-    // The CLI belongs to the embedded server, which is not the one in use.
+    // The CLI is the embedded server, which is not in use.
     expect(of['temporal cli']).toBeUndefined();
   });
 
-  test('people read the same, with what to do below it', async () => {
+  test('the text output shows the same, with each fix below', async () => {
     const { stdout, stderr, code } = await ask({ address });
     expect(stdout).toMatch(/^ok {6}server {12}127/m);
-    expect(stdout).toMatch(/^note {4}agent files {7}the demo model: code .*no LLM$/m);
-    expect(stdout).toMatch(/^ +→ for an LLM: set OPENAI_API_KEY/m);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: 'All that a run needs is there.' });
+    expect(stdout).toMatch(/^note {4}agent files {7}the demo model: code .*not an LLM$/m);
+    expect(stdout).toMatch(/^ +→ to use an LLM: set OPENAI_API_KEY/m);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: 'Everything that a run needs is present.',
+    });
   });
 
-  test('it names the search attributes that a namespace lacks, and the command that adds them', async () => {
+  test('it names missing search attributes, and the command that adds them', async () => {
     const namespace = `doctor-${randomUUID()}`;
     await temporal([
       'operator',
@@ -128,7 +131,7 @@ describe('with a server that is there', () => {
     );
   });
 
-  test('it refuses a namespace that is not there', async () => {
+  test('it refuses an unknown namespace', async () => {
     const { code, of } = await examined({ address, namespace: 'nowhere' });
     expect(of['server']).toMatchObject({
       level: 'problem',
@@ -141,7 +144,7 @@ describe('with a server that is there', () => {
 });
 
 describe('without a server', () => {
-  test('a named one that does not answer is a problem, and nothing is started', async () => {
+  test('a named server that does not answer is a problem, and nothing is started', async () => {
     const { code, ok, of } = await examined({ env: { TEMPORAL_ADDRESS: '127.0.0.1:1' } });
     expect({ code, ok }).toEqual({ code: 1, ok: false });
     expect(of['server']).toMatchObject({
@@ -152,11 +155,11 @@ describe('without a server', () => {
     expect(of['worker']).toBeUndefined();
   });
 
-  test('it says what `run` would start, and with which program', async () => {
+  test('it shows what `run` would start, and with which program', async () => {
     const home = join(rig.home, 'fresh');
     const { code, of } = await examined({ home });
     expect(of['server']?.text).toMatch(
-      /^none runs; `run`.* would start the embedded one in .*fresh$/,
+      /^none is running; `run`.* start the embedded one in .*fresh$/,
     );
     expect(of['temporal cli']).toMatchObject({
       level: 'ok',
@@ -166,7 +169,7 @@ describe('without a server', () => {
     expect(code).toBe(0);
   });
 
-  test('a program that cannot be run is a problem, each way that failed is told', async () => {
+  test('a program that cannot be run is a problem, with each source that failed', async () => {
     const TEMPORAL_CLI_PATH = join(rig.home, 'no-temporal');
     const { code, of } = await examined({
       home: join(rig.home, 'fresh'),
@@ -174,13 +177,13 @@ describe('without a server', () => {
     });
     expect(of['temporal cli']).toMatchObject({
       level: 'problem',
-      data: { ways: [`TEMPORAL_CLI_PATH: there is no file ${TEMPORAL_CLI_PATH}`] },
+      data: { sources: [`TEMPORAL_CLI_PATH: there is no file ${TEMPORAL_CLI_PATH}`] },
       fix: expect.stringContaining('correct TEMPORAL_CLI_PATH'),
     });
     expect(code).toBe(1);
   });
 
-  test('a program outside of the range is used where it is named, and passed over on PATH', async () => {
+  test('a program outside the supported range is used if it is named, and skipped on PATH', async () => {
     const path = join(rig.home, 'path');
     await mkdir(path);
     const program = join(path, 'temporal');
@@ -191,14 +194,14 @@ describe('without a server', () => {
     expect(named.of['temporal cli']).toMatchObject({
       level: 'note',
       text: `${program} (found by TEMPORAL_CLI_PATH), version 2.3.4, server 1.99.0`,
-      fix: expect.stringContaining('made for 1.5.0 or later, before 2.0.0'),
+      fix: expect.stringContaining('perdure supports 1.5.0 or later, before 2.0.0'),
     });
     const env = { TEMPORAL_CLI_PATH: '', PATH: path, HOME: join(rig.home, 'empty') };
     const found = await examined({ home, env: { ...env, XDG_CACHE_HOME: '' } });
     expect(found.of['temporal cli']?.text).toContain(`${program} is version 2.3.4 and is not used`);
   });
 
-  test('what is open in PERDURE_HOME is a problem, with the command that closes it', async () => {
+  test('a path of PERDURE_HOME that is open to others is a problem, with the command that restricts it', async () => {
     const home = join(rig.home, 'open');
     await mkdir(join(home, 'archive'), { recursive: true });
     await chmod(home, 0o755);
@@ -219,7 +222,7 @@ describe('without a server', () => {
     expect((await examined({ home })).of['permissions']?.level).toBe('ok');
   });
 
-  test.runIf(mayBeOther)('what another user owns is told', async () => {
+  test.runIf(mayBeOther)('a file of another user is reported', async () => {
     const home = join(rig.home, 'foreign');
     await mkdir(home, { mode: 0o700 });
     await chown(home, NOBODY, NOBODY);
@@ -231,32 +234,32 @@ describe('without a server', () => {
     });
   });
 
-  test('a machine without the program is told that it will be fetched', async () => {
+  test('a missing program is noted, with the download that `run` makes', async () => {
     const empty = join(rig.home, 'empty');
     const env = { TEMPORAL_CLI_PATH: '', PATH: empty, HOME: empty, XDG_CACHE_HOME: empty };
     const { code, of } = await examined({ home: join(rig.home, 'fresh'), env });
     expect(of['temporal cli']).toMatchObject({
       level: 'note',
-      fix: expect.stringContaining('`run` fetches version'),
+      fix: expect.stringContaining('`run` downloads version'),
     });
-    expect(of['temporal cli']?.data['ways']).toHaveLength(3);
+    expect(of['temporal cli']?.data['sources']).toHaveLength(3);
     expect(code).toBe(0);
   });
 });
 
 describe('the models', () => {
-  test('an agent without a key would be blocked; the fix names the variables', async () => {
+  test('an agent without a key is a problem; the fix names the variables', async () => {
     const { code, of } = await examined({ address, env: { PERDURE_MODEL: 'gpt-4.1-mini' } });
     expect(of['agent files']).toMatchObject({
       level: 'problem',
-      text: 'model gpt-4.1-mini: no key in OPENAI_API_KEY, so its runs would be blocked',
+      text: 'model gpt-4.1-mini: no key in OPENAI_API_KEY, so its runs are blocked',
       fix: expect.stringContaining('set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL'),
       data: { keyPresent: false },
     });
     expect(code).toBe(1);
   });
 
-  test('a key is said to be there, and is never shown, nor what stands in an address', async () => {
+  test('a key is reported as present and never shown, nor are the secrets in a URL', async () => {
     const env = {
       OPENAI_API_KEY: KEY,
       OPENAI_BASE_URL: `https://me:${KEY}@models.example/v1?key=${KEY}`,
@@ -272,7 +275,7 @@ describe('the models', () => {
     expect(JSON.stringify(of)).not.toContain(KEY);
   });
 
-  test('those of a configuration are told by their own addresses and variables', async () => {
+  test('models of a configuration are shown with their own URLs and variables', async () => {
     const config = await written(`
       import { defineAgent, defineConfig } from 'perdure';
       const agent = (name, model) => defineAgent({ name, instructions: 'x', ...(model && { model }) });
@@ -290,7 +293,7 @@ describe('the models', () => {
     expect(of['agent own']).toMatchObject({ level: 'ok', data: { provider: 'adapter' } });
     expect(of['agent far']).toMatchObject({
       level: 'problem',
-      text: 'model big: no key in FAR_KEY, so its runs would be blocked',
+      text: 'model big: no key in FAR_KEY, so its runs are blocked',
       fix: 'set FAR_KEY',
     });
     expect(of['agent local']).toMatchObject({
@@ -305,7 +308,7 @@ describe('the models', () => {
 
   test('a model server of this machine is found', async ({ skip }) => {
     const server = createServer((_, response) => response.end('{"data":[]}'));
-    // The port of vLLM; where it is taken, whatever holds it is left alone.
+    // The port of vLLM. The test is skipped if another program uses it.
     const free = await new Promise<boolean>((done) => {
       server.once('error', () => done(false)).listen(8000, '127.0.0.1', () => done(true));
     });
@@ -317,8 +320,8 @@ describe('the models', () => {
   });
 });
 
-describe('what is broken', () => {
-  test('a configuration that does not load does not hide the rest', async () => {
+describe('a broken environment', () => {
+  test('a configuration that cannot be loaded does not hide the other checks', async () => {
     const config = await written('throw new Error("half a config");');
     const { code, of } = await examined({ address, config });
     expect(of['configuration']).toMatchObject({
@@ -329,7 +332,7 @@ describe('what is broken', () => {
     expect(code).toBe(1);
   });
 
-  test('a home that cannot hold blobs is a problem', async () => {
+  test('a home without a writable blob folder is a problem', async () => {
     const home = join(rig.home, 'taken');
     await mkdir(home);
     await writeFile(join(home, 'blobs'), 'a file');

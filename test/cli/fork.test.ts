@@ -21,14 +21,14 @@ async function perdure(...args: readonly string[]): Promise<CommandEnd> {
 }
 
 describe('the command fork', () => {
-  test('asks something else from a message on, and works on it itself', async () => {
+  test('continues from a message with another question, and hosts a worker', async () => {
     const source = `source-${randomUUID()}`;
     const id = `fork-${randomUUID()}`;
     stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('42.'));
     await perdure('run', 'files', 'My name is Ada', '--open', '--id', source);
     const asked = await perdure('fork', source, 'What is', 'it?', '--at', '1', '--id', id);
     expect({ code: asked.code, stdout: asked.stdout }).toEqual({ code: 0, stdout: '42.\n' });
-    expect(asked.stderr).toContain(`run ${id} is forked from ${source}`);
+    expect(asked.stderr).toContain(`run ${id} is forked from run ${source}`);
 
     const status = await perdure('status', id);
     expect(status.stdout).toMatch(
@@ -36,11 +36,11 @@ describe('the command fork', () => {
     );
     const told = await perdure('transcript', id);
     expect(told.stdout.match(/^#.*?(?= ·)/gm)).toEqual(['#0 user', '#1 user', '#2 model']);
-    expect(told.stderr).toContain(`The messages before #1 are those of ${source}`);
+    expect(told.stderr).toContain(`The messages before #1 are those of run ${source}`);
 
     const taken = await perdure('fork', source, 'x', '--id', id);
     expect(taken.code).toBe(2);
-    expect(taken.stderr).toContain(`--id ${id}: a run of this id exists`);
+    expect(taken.stderr).toContain(`--id: expected an unused id, got ${id}`);
     const beyond = await perdure('fork', source, 'x', '--at', '9');
     expect(beyond.code).toBe(2);
     expect(beyond.stderr).toContain('--at 9 is more than the 2 messages');

@@ -17,11 +17,11 @@ const exec = promisify(execFile);
 const folder = await mkdtemp(join(tmpdir(), 'perdure-small-'));
 const home = join(folder, 'disk');
 await mkdir(home);
-/** A disk of its own, small enough to be filled; only root may have one. */
+/** A disk that is small enough to fill. Only root can mount one. */
 const mounted = await exec('mount', ['-t', 'tmpfs', '-o', 'size=24m,mode=700', 'tmpfs', home]).then(
   () => true,
   (error: Error) => {
-    process.stderr.write(`no full disk is tried: ${error.message}\n`);
+    process.stderr.write(`full-disk tests skipped: ${error.message}\n`);
     return false;
   },
 );
@@ -59,7 +59,7 @@ afterAll(async () => {
 });
 
 describe.runIf(mounted)('on a full disk', () => {
-  test('status says so, whether the server answers or not', async () => {
+  test('status reports it, whether the server answers or not', async () => {
     const said = await runInProcess(status, { id: 'waiting' }, place).then(
       ({ stderr }) => stderr,
       (error: Error) => `${error.name}: ${error.message}`,
@@ -69,12 +69,12 @@ describe.runIf(mounted)('on a full disk', () => {
     );
   });
 
-  test('doctor names the disk, and what else there is', async () => {
+  test('doctor reports the disk and the other checks', async () => {
     const { code, stdout } = await runInProcess(doctor, {}, place);
     expect(code).toBe(1);
-    expect(stdout).toContain('; the disk is full, 0 B are left');
+    expect(stdout).toContain('; the disk is full (0 B left)');
     // On a full disk the server may have ended.
-    expect(stdout).toMatch(/the embedded one (?:of|in)/);
+    expect(stdout).toMatch(/embedded (?:one )?in/);
   });
 
   test('run is refused before anything is sent', async () => {

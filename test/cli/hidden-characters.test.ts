@@ -17,7 +17,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { createRig, type Rig } from '../support/rig.js';
 
-/** Clears a screen, turns the direction, hides words, and looks like nothing at all. */
+/** Clears the screen, reverses the direction, hides text, and has zero width. */
 const HOSTILE = 'x\u001b[2J\u202ey\u200b\u{e0041}\u009b31m\u2066z😀\ufe0f\ufe0f';
 const LINK = '[your bank](https://evil.example) <img src=x> `code` ![x](https://evil.example)';
 const id = `hostile-${randomUUID()}-${HOSTILE}`;
@@ -73,7 +73,7 @@ afterAll(async () => {
   await rig.close();
 });
 
-/** The whole program in this process, with all that it writes. */
+/** Runs the whole program in this process and captures its output. */
 async function perdure(...args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
   const written = { stdout: '', stderr: '' };
   const spies = (['stdout', 'stderr'] as const).map((name) =>
@@ -97,7 +97,7 @@ async function perdure(...args: readonly string[]): Promise<{ stdout: string; st
 }
 
 const out = (name: string): string => join(rig.home, name);
-/** Every command, with what others may have a hand in; those that stay are asked for what they refuse. */
+/** Every command with hostile input. Long-running commands get arguments that they refuse. */
 const COMMANDS: readonly (() => readonly string[])[] = [
   () => ['status', id],
   () => ['status', `${id}-wrong`],
@@ -145,11 +145,11 @@ const COMMANDS: readonly (() => readonly string[])[] = [
   () => ['list', `--${HOSTILE}`],
 ];
 
-/** Line breaks are seen; everything else of that kind is not. */
+/** Line breaks are visible; all other control characters are not. */
 const RAW = /(?![\n\t])[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\u{e0000}-\u{e01ef}]/u;
 
 describe('the output of every command', () => {
-  test('shows what hides in the words of others, in JSON as escapes of the same value', async () => {
+  test('shows hidden characters of foreign texts, in JSON as escapes of the same value', async () => {
     let shown = 0;
     for (const args of COMMANDS.map((each) => each())) {
       for (const json of [false, true]) {
@@ -164,7 +164,7 @@ describe('the output of every command', () => {
     expect(shown).toBeGreaterThan(COMMANDS.length);
   });
 
-  test('is the same value in JSON, also in an exported history', async () => {
+  test('keeps the value in JSON, also in an exported history', async () => {
     const status = JSON.parse((await perdure('status', id, '--json')).stdout);
     expect(status).toMatchObject({ id, outcome: { answer: `done ${HOSTILE}` } });
     const { messages } = JSON.parse((await perdure('transcript', id, '--json')).stdout);
@@ -175,7 +175,7 @@ describe('the output of every command', () => {
     expect(JSON.stringify(JSON.parse(text))).toContain(JSON.stringify(id).slice(1, -1));
   });
 
-  test('keeps our own colors, and no others', () => {
+  test('keeps our own colors and no others', () => {
     const paint = palette(true);
     const line = `${paint.red('a')}${paint.dim('b')} \u001b[8m\u001b]0;t\u0007`;
     expect(escapeHidden(line, true)).toBe(
@@ -184,7 +184,7 @@ describe('the output of every command', () => {
     expect(escapeHidden(paint.red('a'), false)).toBe('\\u001b[31ma\\u001b[39m');
   });
 
-  test('is visible in what MCP clients show, and exact in what they read', () => {
+  test('is visible in the text for MCP clients, and exact in their structured content', () => {
     const { content, structuredContent } = toolResult({ id: HOSTILE, output: { a: HOSTILE } });
     expect(countHidden(JSON.stringify(content))).toBe(0);
     expect(structuredContent).toEqual({ id: HOSTILE, output: { a: HOSTILE } });
@@ -195,12 +195,12 @@ function isJson(line: string, whole: string): void {
   try {
     JSON.parse(line);
   } catch {
-    // An exported history has lines.
+    // An exported history has several lines.
     JSON.parse(whole);
   }
 }
 
-test('what Temporal keeps to show of a run holds no live Markdown', async () => {
+test('the texts that the Temporal UI shows contain no active Markdown', async () => {
   const handle = rig.client.workflow.getHandle(id);
   const { events } = await handle.fetchHistory();
   const { executionConfig } = await rig.client.workflowService.describeWorkflowExecution({

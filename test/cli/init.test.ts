@@ -20,7 +20,7 @@ const perdure = async (cwd: string, ...args: readonly string[]): Promise<Command
 const written = (end: CommandEnd): { taskQueue: string; agent: string } => JSON.parse(end.stdout);
 
 describe('init', () => {
-  test('writes a configuration with a task queue of the project, and never over another one', async () => {
+  test('writes a configuration with its own task queue, and never overwrites one', async () => {
     const folder = await projectFolder('Ünïcode  Shop');
     const first = await perdure(folder, 'init', '--json');
     expect(first.code).toBe(0);
@@ -38,7 +38,7 @@ describe('init', () => {
     );
   });
 
-  test('what it writes works, and commands find a run on its queue, whatever is configured', async () => {
+  test('the configuration works, and commands find a run on its queue whatever is configured', async () => {
     const folder = await projectFolder();
     const { taskQueue, agent } = written(await perdure(folder, 'init', '--json'));
     const id = `init-${randomUUID()}`;
@@ -50,7 +50,7 @@ describe('init', () => {
     await connection.close();
     expect(described.taskQueue).toBe(taskQueue);
 
-    // The same agents on another queue: what is brought for the run works on the run's own.
+    // The same agents on another queue: a worker for the run serves the run's own queue.
     const other = await projectFolder();
     await cp(join(folder, 'perdure.config.ts'), join(other, 'perdure.config.ts'));
     const text = await readFile(join(other, 'perdure.config.ts'), 'utf8');

@@ -31,14 +31,14 @@ const callDelta = (text: string, rest: { index: number; name?: string }): Live =
 });
 const paint = palette(false);
 
-/** Sets the clipboard, clears the screen, sets the title, hides a link, turns the text round. */
+/** Sets the clipboard, clears the screen, sets the title, hides a link, reverses the text. */
 const HOSTILE =
   'a\u001b]52;c;ZXZpbA==\u0007b\u001b[2Jc\u001b]0;title\u0007d\re\u202ef\u001b]8;;http://x\u001b\\g\u009b31mh';
 // oxlint-disable-next-line no-control-regex -- control characters are the point
 const OBEYED = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
 
-describe('what a model is saying', () => {
-  test('is shown as its last lines, set off, and gone when it is durable or void', () => {
+describe('a reply in progress', () => {
+  test('is shown as its marked last lines until it is recorded or void', () => {
     const liveText = createLiveText(paint);
     for (const text of ['one\ntwo\nth', 'ree\nfour\nfive\nsix\nseven ', 'and more']) {
       expect(liveText.add(delta('text', text))).toBe(true);
@@ -63,7 +63,7 @@ describe('what a model is saying', () => {
     expect(liveText.lines(80)).toEqual([]);
   });
 
-  test('is cut to the width of the screen, and characters stay whole', () => {
+  test('is wrapped at the width of the screen, between code points', () => {
     const liveText = createLiveText(paint);
     liveText.add(delta('text', '🦊'.repeat(30)));
     expect(liveText.lines(23)).toEqual([
@@ -72,7 +72,7 @@ describe('what a model is saying', () => {
     ]);
   });
 
-  test('is what it thinks until it speaks, and the call that it writes', () => {
+  test('shows the reasoning until text arrives, and the call in progress', () => {
     const liveText = createLiveText(paint);
     liveText.add(delta('reasoning', 'let me see'));
     expect(liveText.lines(80)).toEqual(['│ let me see']);
@@ -84,7 +84,7 @@ describe('what a model is saying', () => {
     expect(liveText.lines(30)[1]).toMatch(/^│ read_file … .*a\.ts"}$/);
   });
 
-  test('is never obeyed by the terminal, however it is split', () => {
+  test('never controls the terminal, however it is split', () => {
     const check = (
       cuts: readonly number[],
       kind: 'text' | 'reasoning' | 'call',
@@ -109,58 +109,61 @@ describe('what a model is saying', () => {
 
 const SCRIPT = '/usr/bin/script';
 
-describe.skipIf(!existsSync(SCRIPT))(`on a terminal, which ${SCRIPT} of util-linux plays`, () => {
-  let stub: Stub;
-  let folder: string;
-  beforeAll(async () => {
-    stub = await startStub();
-    ({ folder } = await commandLine());
-  });
-  afterAll(() => stub.close());
-
-  test('run shows what a model says while it says it, and the terminal obeys none of it', async () => {
-    const text = `Look: ${HOSTILE} and so on`;
-    const sse = { charactersPerEvent: 3 };
-    stub.script(reply.text(text, { sse, holdAfterEvent: { event: 35, barrier: 'middle' } }));
-    const args = `run files Talk --address ${inject('temporalAddress')} --task-queue tty-${process.pid}`;
-    const child = spawn(
-      SCRIPT,
-      [
-        '-qfec',
-        `stty cols 100 rows 40; ${process.execPath} ${await builtProgram()} ${args}`,
-        '/dev/null',
-      ],
-      {
-        cwd: folder,
-        env: {
-          PATH: process.env['PATH'],
-          PERDURE_HOME: join(folder, 'home'),
-          OPENAI_BASE_URL: stub.baseUrl,
-          TERM: 'xterm',
-          PERDURE_SERVER: 'own',
-        },
-        stdio: ['pipe', 'pipe', 'inherit'],
-      },
-    );
-    let shown = '';
-    const seen = new Promise<void>((resolve) => {
-      child.stdout.setEncoding('utf8').on('data', (said: string) => {
-        shown += said;
-        if (shown.includes('Look: a\\u001b]52;c;')) resolve();
-      });
+describe.skipIf(!existsSync(SCRIPT))(
+  `on a terminal, which ${SCRIPT} of util-linux simulates`,
+  () => {
+    let stub: Stub;
+    let folder: string;
+    beforeAll(async () => {
+      stub = await startStub();
+      ({ folder } = await commandLine());
     });
-    const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-    await Promise.race([
-      seen,
-      ended.then((code) => {
-        throw new Error(`it ended with ${code}: ${shown}`);
-      }),
-    ]);
-    stub.barrier('middle').release();
-    expect(await ended).toBe(0);
-    expect(shown).toContain('and so on');
-    for (const sequence of ['\u001b]', '\u001b[2J', '\u009b', '\u202e', '\u0007']) {
-      expect(shown).not.toContain(sequence);
-    }
-  });
-});
+    afterAll(() => stub.close());
+
+    test('run shows the reply in progress, which never controls the terminal', async () => {
+      const text = `Look: ${HOSTILE} and so on`;
+      const sse = { charactersPerEvent: 3 };
+      stub.script(reply.text(text, { sse, holdAfterEvent: { event: 35, barrier: 'middle' } }));
+      const args = `run files Talk --address ${inject('temporalAddress')} --task-queue tty-${process.pid}`;
+      const child = spawn(
+        SCRIPT,
+        [
+          '-qfec',
+          `stty cols 100 rows 40; ${process.execPath} ${await builtProgram()} ${args}`,
+          '/dev/null',
+        ],
+        {
+          cwd: folder,
+          env: {
+            PATH: process.env['PATH'],
+            PERDURE_HOME: join(folder, 'home'),
+            OPENAI_BASE_URL: stub.baseUrl,
+            TERM: 'xterm',
+            PERDURE_SERVER: 'own',
+          },
+          stdio: ['pipe', 'pipe', 'inherit'],
+        },
+      );
+      let shown = '';
+      const seen = new Promise<void>((resolve) => {
+        child.stdout.setEncoding('utf8').on('data', (said: string) => {
+          shown += said;
+          if (shown.includes('Look: a\\u001b]52;c;')) resolve();
+        });
+      });
+      const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+      await Promise.race([
+        seen,
+        ended.then((code) => {
+          throw new Error(`it ended with ${code}: ${shown}`);
+        }),
+      ]);
+      stub.barrier('middle').release();
+      expect(await ended).toBe(0);
+      expect(shown).toContain('and so on');
+      for (const sequence of ['\u001b]', '\u001b[2J', '\u009b', '\u202e', '\u0007']) {
+        expect(shown).not.toContain(sequence);
+      }
+    });
+  },
+);

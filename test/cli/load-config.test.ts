@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await rm(root, { recursive: true, force: true }));
 
-/** A fresh folder with these files, far from any node_modules. */
+/** Creates a folder with these files, outside any node_modules. */
 async function folderWith(files: Readonly<Record<string, string>>): Promise<string> {
   folders += 1;
   const folder = join(root, `f${folders}`);
@@ -46,7 +46,7 @@ export default defineConfig({
 `;
 
 const TOOL = `import { defineTool, ToolError } from 'perdure';
-import { say } from 'perdure/testing';
+import { replyText } from 'perdure/testing';
 import { statusQuery } from 'perdure/workflow';
 import { z } from 'zod';
 
@@ -58,13 +58,13 @@ export const tool = defineTool({
   input: z.object({ who: z.string() }),
   effect: 'read',
   execute({ who }: Greeting): string {
-    throw new ToolError(\`\${who} \${say('x').text} \${statusQuery.name}\`);
+    throw new ToolError(\`\${who} \${replyText('x').text} \${statusQuery.name}\`);
   },
 });
 `;
 
 describe('a configuration', () => {
-  test('in TypeScript is loaded where nothing is installed, and shares its classes with us', async () => {
+  test('in TypeScript is loaded where nothing is installed, and shares our classes', async () => {
     const folder = await folderWith({ 'perdure.config.ts': CONFIG, 'tools/greet.ts': TOOL });
     const { agents } = await load(folder);
     const tool = agents[0]?.tools.tools[0];
@@ -74,14 +74,14 @@ describe('a configuration', () => {
     await expect(tool?.execute({ who: 'Ann' }, {} as never)).rejects.toThrow('Ann x status');
   });
 
-  test.each(['perdure.config.js', 'perdure.config.mjs'])('%s is found, too', async (name) => {
+  test.each(['perdure.config.js', 'perdure.config.mjs'])('%s is found too', async (name) => {
     const folder = await folderWith({
       [name]: `import { defineConfig } from 'perdure';\nexport default defineConfig({ agents: [], taskQueue: 'q' });\n`,
     });
     expect(await load(folder)).toEqual({ agents: [], taskQueue: 'q' });
   });
 
-  test('that is not there is the built-in agent on the files of the folder', async () => {
+  test('that is missing is the built-in agent on the files of the folder', async () => {
     const folder = await folderWith({});
     const { agents } = await load(folder);
     expect(agents.map(({ name, model }) => [name, model])).toEqual([['files', 'demo']]);
@@ -98,7 +98,7 @@ describe('a configuration', () => {
   });
 });
 
-describe('a configuration that nobody asked for', () => {
+describe('an unwanted configuration', () => {
   test('is not loaded with --no-config', async () => {
     const folder = await folderWith({ 'perdure.config.ts': 'throw new Error("executed");' });
     const { agents } = await loadConfig({ folder, file: false, env: {} });
@@ -135,19 +135,25 @@ describe('a configuration that nobody asked for', () => {
   });
 });
 
-describe('a mistake names the file and the cure', () => {
+describe('a mistake names the file and the fix', () => {
   test('a file that is missing', async () => {
     await expect(load(await folderWith({}), 'my.ts')).rejects.toThrow(
-      '--config my.ts: there is no such file. Name one that exists, or leave it out',
+      '--config: expected an existing file, got my.ts; name one that exists, or leave --config out',
     );
   });
 
   test.each([
-    ['export const agents = [];', /^perdure\.config\.ts has no default export\. End it with/],
-    ['export default 7;', /^perdure\.config\.ts: its default export is number, no configuration/],
+    [
+      'export const agents = [];',
+      /^perdure\.config\.ts: expected a default export, got none; end it with/,
+    ],
+    [
+      'export default 7;',
+      /^perdure\.config\.ts: expected a configuration as default export, got number/,
+    ],
     [
       'export default { agent: [] };',
-      /^perdure\.config\.ts: config:.*\n.*"agent" is not an option; did you mean agents/,
+      /^perdure\.config\.ts: config:[^]*"agent" is not an option; did you mean agents/,
     ],
     [
       'export default { agents: [{}] };',

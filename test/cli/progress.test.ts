@@ -15,7 +15,7 @@ import { viewOf } from '../support/view.js';
 import { printable } from '../../src/core/text/hidden.js';
 
 const paint = palette(false);
-const cures = { resolve: (call: string): string => `resolve ${call}`, resume: null };
+const fixes = { resolve: (call: string): string => `resolve ${call}`, resume: null };
 const ESCAPE = '\u001b[31m';
 
 function ok(id: string, text: string): CallResult {
@@ -47,63 +47,65 @@ function twoSteps(): { first: RunState; second: RunState } {
 
 const given = { now: 12_000, attempts: new Map(), paint };
 
-describe('what has become durable', () => {
-  test('is one line per step, told once, without control characters', () => {
-    const tell = createStepLines(paint, cures);
+describe('the lines of recorded steps', () => {
+  test('is one line per step, shown once, without control characters', () => {
+    const stepLines = createStepLines(paint, fixes);
     const { first, second } = twoSteps();
-    expect(tell(viewOf(null))).toEqual([]);
-    expect(tell(viewOf(first))).toEqual([
+    expect(stepLines(viewOf(null))).toEqual([]);
+    expect(stepLines(viewOf(first))).toEqual([
       'step 1 · 2 calls: look a.ts, look b\\u001b[31m.ts · 3.1 kB · 1.4 s',
     ]);
-    expect(tell(viewOf(first))).toEqual([]);
-    expect(tell(viewOf(second))).toEqual([
+    expect(stepLines(viewOf(first))).toEqual([]);
+    expect(stepLines(viewOf(second))).toEqual([
       'step 2 · put 1 · tool_error: no \\u001b[31m space · 1.5 s',
     ]);
   });
 
   test('waits for all calls of a step', () => {
-    const tell = createStepLines(paint, cures);
+    const stepLines = createStepLines(paint, fixes);
     const start = begun(config());
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 5 });
-    expect(tell(viewOf(asked))).toEqual([]);
+    expect(stepLines(viewOf(asked))).toEqual([]);
     const done = withResults(asked, [ok('call_1_1_0', 'abc')], 10);
-    expect(tell(viewOf(done))).toEqual(['step 1 · look · 3 B · 0.0 s']);
+    expect(stepLines(viewOf(done))).toEqual(['step 1 · look · 3 B · 0.0 s']);
   });
 
-  test('tells each block once, and a later one of the same kind again', () => {
-    const tell = createStepLines(paint, cures);
+  test('shows each block once, and a later one of the same kind again', () => {
+    const stepLines = createStepLines(paint, fixes);
     const state = begun(config());
     const blocked = (since: number) =>
       new Map([['model', { reason: 'credentials' as const, message: 'bad key', since }]]);
-    expect(tell(viewOf(state, { blocked: blocked(7) }))).toEqual([
+    expect(stepLines(viewOf(state, { blocked: blocked(7) }))).toEqual([
       'blocked (credentials): bad key',
     ]);
-    expect(tell(viewOf(state, { blocked: blocked(7) }))).toEqual([]);
-    expect(tell(viewOf(state, { blocked: blocked(12) }))).toHaveLength(1);
-    const staying = createStepLines(paint, { ...cures, resume: 'resume x' });
-    expect(staying(viewOf(state, { blocked: blocked(7) }))[1]).toMatch(/at once with: resume x$/);
+    expect(stepLines(viewOf(state, { blocked: blocked(7) }))).toEqual([]);
+    expect(stepLines(viewOf(state, { blocked: blocked(12) }))).toHaveLength(1);
+    const staying = createStepLines(paint, { ...fixes, resume: 'resume x' });
+    expect(staying(viewOf(state, { blocked: blocked(7) }))[1]).toMatch(
+      /retry at once with: resume x$/,
+    );
   });
 
-  test('tells what to type for a call of which nobody knows whether it happened', () => {
+  test('names the command for a call with an unknown outcome', () => {
     const unknown = { reason: 'outcome_unknown' as const, message: 'lost', since: 3 };
     const blocked = new Map([['call_1_1_0', unknown]]);
-    expect(createStepLines(paint, cures)(viewOf(begun(config()), { blocked }))).toEqual([
+    expect(createStepLines(paint, fixes)(viewOf(begun(config()), { blocked }))).toEqual([
       'blocked (outcome_unknown): lost',
-      'Find out whether call_1_1_0 happened, and say it with: resolve call_1_1_0',
+      'Find out whether call_1_1_0 happened, and resolve it with: resolve call_1_1_0',
     ]);
     expect(liveLine(viewOf(begun(config()), { blocked }), given)).toContain(
       'step 1 of 50 · blocked (outcome_unknown) · ',
     );
   });
 
-  test('is cut to the last lines where a run is joined late', () => {
+  test('shows only the last lines when a run is joined late', () => {
     const lines = ['1', '2', '3', '4', '5', '6', '7'];
     expect(lastLines(lines, paint)).toEqual(['… 2 earlier lines', '3', '4', '5', '6', '7']);
     expect(lastLines(['1'], paint)).toEqual(['1']);
   });
 });
 
-describe('what is going on', () => {
+describe('the live line', () => {
   const model = {
     activity: 'callModel',
     activityId: '4',
@@ -113,13 +115,13 @@ describe('what is going on', () => {
     at: 10_000,
   };
 
-  test('names step, cap, model, seconds and spend', () => {
+  test('names step, cap, model, time, and usage', () => {
     const { second } = twoSteps();
     const line = liveLine(viewOf(second, { inFlight: new Map([[9, model]]) }), given);
     expect(line).toBe('step 3 of 50 · m · 2.0 s · 20 in, 10 out');
   });
 
-  test('names the attempt and why the last one failed', () => {
+  test('names the attempt and why the previous one failed', () => {
     const { second } = twoSteps();
     const attempts = new Map([['4', { attempt: 3, lastFailure: `429 ${ESCAPE}slow` }]]);
     const line = liveLine(viewOf(second, { inFlight: new Map([[9, model]]) }), {
@@ -129,7 +131,7 @@ describe('what is going on', () => {
     expect(line).toContain(' · attempt 3, after: 429 \\u001b[31mslow · ');
   });
 
-  test('names the calls of a step that is under way', () => {
+  test('names the calls of the current step', () => {
     const start = begun(config());
     const asked = reduce(start, {
       type: 'model-replied',
@@ -144,12 +146,12 @@ describe('what is going on', () => {
     expect(line).toBe('step 1 of 50 · 2 calls: look a, look b · 2.0 s · 10 in, 5 out');
   });
 
-  test('says so while the run has not begun', () => {
+  test('reports a run that has not started', () => {
     expect(liveLine(viewOf(null), { ...given, now: 1_500 })).toBe('starting · 1.5 s');
   });
 });
 
-describe('the first line', () => {
+describe('the header', () => {
   const server: ServerHandle = {
     address: '127.0.0.1:7233',
     namespace: 'a b',
@@ -172,7 +174,7 @@ describe('the first line', () => {
     return lines;
   }
 
-  test('links to the run, and is shown once, as soon as the model is known', () => {
+  test('links to the run and is shown once, when the model is known', () => {
     const link = 'http://127.0.0.1:8233/namespaces/a%20b/workflows/x%2F1';
     expect(uiLink(server, 'x/1')).toBe(link);
     const state = begun(config());
@@ -181,15 +183,18 @@ describe('the first line', () => {
     ]);
   });
 
-  test('does not wait for the model for long, and never passes the demo model off as one', () => {
+  test('does not wait long for the model, and never presents the demo model as an LLM', () => {
     const state = begun(config({ model: 'demo' }));
     const lines = shown(null, viewOf(null), viewOf(state), viewOf(state));
-    expect(lines).toEqual([expect.stringMatching(/^run x\/1 · http/), 'demo model (code, not an LLM)']);
+    expect(lines).toEqual([
+      expect.stringMatching(/^run x\/1 · http/),
+      'demo model (code, not an LLM)',
+    ]);
   });
 });
 
-describe('words', () => {
-  test('counts, times and money are short', () => {
+describe('formats', () => {
+  test('counts, times, and costs are short', () => {
     expect([formatCount(1, 'step'), formatCount(0, 'step')]).toEqual(['1 step', '0 steps']);
     expect([420, 9_949, 9_950, 12_300, 125_000, -5].map(formatDuration)).toEqual([
       '0.4 s',
@@ -208,37 +213,37 @@ describe('words', () => {
     );
   });
 
-  test('NO_COLOR outranks FORCE_COLOR', () => {
+  test('NO_COLOR takes precedence over FORCE_COLOR', () => {
     expect(isColorWanted({ FORCE_COLOR: '1' })).toBe(true);
     expect(isColorWanted({ FORCE_COLOR: '0' })).toBe(false);
     expect(isColorWanted({ FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(false);
   });
 
-  test('a command to copy goes to the same place', () => {
+  test('a command to copy uses the same server and queue', () => {
     const options = { address: 'host:7233', taskQueue: "it's mine", json: true };
     expect(nextCommand({ options }, 'attach x')).toMatch(
       / attach x --address host:7233 --task-queue 'it'\\''s mine'$/,
     );
   });
 
-  test('a terminal shows control characters and does not obey them; lines stay', () => {
+  test('control characters are escaped; line breaks stay', () => {
     expect(printable(`a\n\tb${ESCAPE}\u202ec\r`)).toBe('a\n\tb\\u001b[31m\\u202ec\\u000d');
   });
 
-  test('a last call at a limit is told', () => {
-    const tell = createStepLines(paint, cures);
+  test('the closing call at a limit is shown', () => {
+    const stepLines = createStepLines(paint, fixes);
     const start = begun(config({}, { steps: 1 }));
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 0 });
     const done = withResults(asked, [ok('call_1_1_0', 'a')], 0);
     const closing = reduce(done, { type: 'closing-begun', reason: 'steps', at: 0 });
-    expect(tell(viewOf(closing))).toEqual([
+    expect(stepLines(viewOf(closing))).toEqual([
       'step 1 · look · 1 B · 0.0 s',
-      'a limit is reached: one last call, for an answer from what is there',
+      'limit reached: one last model call for an answer',
     ]);
     expect(liveLine(viewOf(closing), { now: 0, attempts: new Map(), paint })).toMatch(
       /^closing · /,
     );
     const end = reduce(closing, { type: 'model-replied', reply: says('best'), at: 0 });
-    expect(tell(viewOf(end))).toEqual([]);
+    expect(stepLines(viewOf(end))).toEqual([]);
   });
 });

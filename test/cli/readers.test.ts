@@ -4,7 +4,7 @@ import { stopServer } from '../../src/server/locate-server.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 
 const command = await commandLine();
-/** Of its own embedded server. */
+/** The process id of the embedded server. */
 const home = join(command.folder, 'home');
 
 afterAll(async () => await stopServer(home));
@@ -13,24 +13,24 @@ async function perdure(...args: readonly string[]): Promise<CommandEnd> {
   return await command.start(args).ended;
 }
 
-describe('the commands that read, in a folder where nothing has run', () => {
-  test('list starts the embedded server and prints no runs; doctor then tells of it', async () => {
+describe('the reading commands in a new folder', () => {
+  test('list starts the embedded server and prints no runs; doctor then shows the server', async () => {
     const listed = await perdure('list', '--json');
     expect(listed).toMatchObject({ code: 0, stdout: '[]\n' });
-    expect(listed.stderr).toMatch(/^Temporal server started for .*home; .* kill \d+$/m);
-    expect(listed.stderr).toContain('no worker is up on task queue "perdure"');
+    expect(listed.stderr).toMatch(/^Started a Temporal server for .*home\. .* kill \d+$/m);
+    expect(listed.stderr).toContain('No worker is running on task queue "perdure"');
     const { code, stdout } = await perdure('doctor');
-    expect(stdout).toMatch(/^ok +server +127.* the embedded one of .*home, process \d+, Temporal/m);
+    expect(stdout).toMatch(/^ok +server +127.* embedded in .*home, process \d+, Temporal/m);
     expect(stdout).toMatch(/^ok +temporal cli +\S+temporal.* \(found by .*\), version/m);
     expect(stdout).toMatch(/^ok +worker +none polls task queue "perdure"/m);
     expect(stdout).toMatch(/^ok +home +.*home: database [\d.]+ [kM]?B, blobs can be written$/m);
     expect(code).toBe(0);
   });
 
-  test('a run that is not there is told with 1, in JSON too, with the way to those that are', async () => {
+  test('an unknown run ends with exit code 1, in JSON too, and names the command that lists runs', async () => {
     const { code, stdout, stderr } = await perdure('status', 'nobody', '--json');
     expect(JSON.parse(stdout)).toEqual({
-      error: expect.stringMatching(/^there is no run "nobody"; the runs there are: .* list$/),
+      error: expect.stringMatching(/^there is no run "nobody"; list runs with: .* list$/),
     });
     expect(stderr).toMatch(/^error: there is no run "nobody"/m);
     expect(code).toBe(1);
@@ -40,14 +40,14 @@ describe('the commands that read, in a folder where nothing has run', () => {
     [['transcript', 'x', '--from', 'two'], '--from'],
     [['resolve', 'x', 'call_1_1_0'], '--as'],
     [['resolve', 'x', 'call_1_1_0', '--as', 'perhaps'], 'happened, retry, abandon'],
-    [['resolve', 'x', 'call_1_1_0', '--as', 'happened', '--result', '{'], 'no JSON'],
+    [['resolve', 'x', 'call_1_1_0', '--as', 'happened', '--result', '{'], 'Expected JSON'],
   ])('%j is refused as usage', async (args, reason) => {
     const { code, stdout, stderr } = await perdure(...args);
     expect(stderr).toContain(reason);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   });
 
-  test('without any server to be had the code is 5', async () => {
+  test('without a server the exit code is 5', async () => {
     const { code, stderr } = await perdure('status', 'x', '--address', '127.0.0.1:1');
     expect(stderr).toContain('No Temporal server answers at 127.0.0.1:1');
     expect(code).toBe(5);

@@ -31,13 +31,13 @@ function json({ stdout }: CommandEnd): unknown {
   return JSON.parse(stdout);
 }
 
-/** `run` on the queue that has a worker. */
+/** Starts `run` on the queue of the worker. */
 function run(...args: string[]) {
   return command.start(['run', ...args, '--address', address, '--task-queue', rig.taskQueue]);
 }
 
-describe('a run that is worked on elsewhere', () => {
-  test('ends with 0 and the answer on stdout; talk is on stderr', async () => {
+describe('a run with a worker elsewhere', () => {
+  test('ends with 0 and the answer on stdout; messages are on stderr', async () => {
     stub.scriptFor(
       'Who are you',
       reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
@@ -51,7 +51,7 @@ describe('a run that is worked on elsewhere', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'I am\na stub.\n' });
   });
 
-  test('prints one line of JSON, and refuses to take an id twice', async () => {
+  test('prints one line of JSON, and refuses to use an id twice', async () => {
     stub.scriptFor('Say hello', reply.text('hello'));
     const first = await run('files', 'Say hello', '--json', '--id', 'run-twice').ended;
     expect(json(first)).toMatchObject({
@@ -67,7 +67,7 @@ describe('a run that is worked on elsewhere', () => {
     const second = await run('files', 'Say hello', '--json', '--id', 'run-twice').ended;
     expect(second.code).toBe(2);
     expect(second.stderr).toContain('attach run-twice --address');
-    expect(json(second)).toEqual({ error: expect.stringContaining('a run of this id exists') });
+    expect(json(second)).toEqual({ error: expect.stringContaining('--id: expected an unused id') });
   });
 
   test('ends with 1 when the provider filters the answer', async () => {
@@ -96,7 +96,7 @@ describe('a run that is worked on elsewhere', () => {
     expect(end.code).toBe(6);
   });
 
-  test('ends with 4 when it is blocked and nobody sits there', async () => {
+  test('ends with 4 when it is blocked and no person is present', async () => {
     stub.scriptFor(
       'Use a bad key',
       reply.error(401, { message: 'bad key', code: 'invalid_api_key' }),
@@ -114,7 +114,7 @@ describe('a run that is worked on elsewhere', () => {
     await rig.client.workflow.getHandle('run-blocked').terminate();
   });
 
-  test('ends with 7 when it is cancelled', async () => {
+  test('ends with 7 when it is canceled', async () => {
     stub.scriptFor('Wait for me', reply.text('late', { holdBeforeHeaders: 'cancel' }));
     const running = run('files', 'Wait for me', '--json', '--id', 'run-cancelled');
     await running.until(stub.barrier('cancel').reached);
@@ -124,7 +124,7 @@ describe('a run that is worked on elsewhere', () => {
     expect(end.code).toBe(7);
   });
 
-  test('goes on when it is started with --detach, or when its follower is interrupted', async () => {
+  test('continues after --detach, and when its follower is interrupted', async () => {
     stub.scriptFor('Take your time', reply.text('done', { holdBeforeHeaders: 'detach' }));
     const started = await run('files', 'Take your time', '--detach', '--id', 'run-detached').ended;
     expect({ code: started.code, stdout: started.stdout }).toEqual({
@@ -139,27 +139,27 @@ describe('a run that is worked on elsewhere', () => {
     const left = await follower.ended;
     expect(left.code).toBe(130);
     expect(json(left)).toMatchObject({ id: 'run-detached', status: 'working' });
-    expect(left.stderr).toContain('a worker elsewhere does the work');
+    expect(left.stderr).toContain('continues on a worker elsewhere');
     stub.barrier('detach').release();
     const again = await command.start(['attach', 'run-detached', ...place]).ended;
     expect({ code: again.code, stdout: again.stdout }).toEqual({ code: 0, stdout: 'done\n' });
   });
 });
 
-describe('a command line that cannot work', () => {
+describe('an invalid command line', () => {
   test.each([
     ['run files hello --max-stesp 3', 'Did you mean --max-steps'],
     [
       'run files hello --max-steps -1',
       '--max-steps: expected a positive whole number, or null for none, got -1',
     ],
-    ['run files hello --max-steps many', 'Give a number'],
-    ['run files hello --context {', 'It is no JSON'],
+    ['run files hello --max-steps many', 'Expected a number'],
+    ['run files hello --context {', 'Expected JSON'],
     ['run files hello --opened', 'Did you mean --open'],
     ['run files', "missing required argument 'message'"],
     ['nothing', "unknown command 'nothing'"],
-    ['run files hello --config gone.ts', 'gone.ts: there is no such file'],
-  ])('%s: ends with 2 and says why', async (line, why) => {
+    ['run files hello --config gone.ts', '--config: expected an existing file, got gone.ts'],
+  ])('%s: ends with 2 and the reason', async (line, why) => {
     const end = await command.start([...line.split(' '), '--json']).ended;
     expect(end.code).toBe(2);
     expect(end.stderr).toContain(why);
@@ -170,7 +170,7 @@ describe('a command line that cannot work', () => {
     const place = ['--address', address, '--task-queue', 'nobody-listens'];
     const end = await command.start(['run', 'files', 'hello', '--detach', ...place]).ended;
     expect(end.code).toBe(2);
-    expect(end.stderr).toContain('no worker answers on task queue "nobody-listens"');
+    expect(end.stderr).toContain('expected a worker on task queue "nobody-listens", got none');
   });
 
   test('an address where nothing listens ends with 5', async () => {

@@ -22,7 +22,7 @@ const address = inject('temporalAddress');
 const command = await commandLine();
 let rig: Rig;
 const gates = new Map<string, Gate>();
-/** An open run of two turns in several segments. */
+/** The id of an open run with two turns in several segments. */
 let id: string;
 
 const note = defineTool({
@@ -72,8 +72,8 @@ async function said(options: { from?: number; to?: number } = {}): Promise<Trans
   return JSON.parse(stdout) as TranscriptPage;
 }
 
-describe('who follows a turn', () => {
-  test('does not notice the segments: each step is told once, in order', async () => {
+describe('a command that follows a turn', () => {
+  test('shows each step once, in order, across segments', async () => {
     const text = `steps 8 ${randomUUID()}`;
     const gate = createGate();
     gates.set(text, gate);
@@ -100,7 +100,7 @@ describe('who follows a turn', () => {
 });
 
 describe('a run in several segments', () => {
-  test('tells in its status how many, and counts from its very beginning', async () => {
+  test('shows the number of segments in its status, and counts from its start', async () => {
     const told = JSON.parse((await does(status, { id }, { json: true })).stdout) as RunStatus;
     expect(told).toMatchObject({ status: 'waiting_message' });
     expect(told.segments).toBeGreaterThan(3);
@@ -108,7 +108,7 @@ describe('a run in several segments', () => {
     expect(shown).toMatch(new RegExp(`^started .*ago; in ${told.segments} segments$`, 'm'));
   });
 
-  test('has all that was said in its transcript, or a stretch of it', async () => {
+  test('has all messages in its transcript, or a range of them', async () => {
     const { messages, total } = await said();
     expect(messages.map(({ n }) => n)).toEqual(Array.from({ length: total }, (_, n) => n));
     expect(messages[0]).toMatchObject({ role: 'user', text: 'steps 7', turn: 1 });
@@ -149,11 +149,11 @@ describe('a run in several segments', () => {
   });
 
   test.each([
-    [{ all: true }, '--all: each segment is a file of its own; name them with --out FILE'],
-    [{ segment: 0 }, '--segment 0: segments are counted from 1'],
-    [{ segment: 1.5 }, '--segment 1.5'],
-    [{ segment: 1, all: true, out: 'x' }, '--segment 1 and --all: give one of the two'],
-    [{ segment: 99 }, '--segment 99: the run has '],
+    [{ all: true }, '--all: expected --out FILE, got none'],
+    [{ segment: 0 }, '--segment: expected a whole number from 1, got 0'],
+    [{ segment: 1.5 }, '--segment: expected a whole number from 1, got 1.5'],
+    [{ segment: 1, all: true, out: 'x' }, '--segment: expected no --all, got --segment 1 --all'],
+    [{ segment: 99 }, /^--segment: expected 1 to \d+, got 99; the run has /],
   ])('is not exported as %j', async (options, why) => {
     await expect(does(exportRun, { id, ...options })).rejects.toThrow(why);
   });

@@ -16,7 +16,7 @@ afterAll(async () => {
   stub.assertConsumed();
 });
 
-/** A queue that nobody works on but the commands themselves. */
+/** Starts a command on a queue without another worker. */
 function lonelyPlace(): (...args: readonly string[]) => RunningCommand {
   const place = ['--address', address, '--task-queue', `lonely-${randomUUID()}`];
   const env = { OPENAI_BASE_URL: stub.baseUrl };
@@ -28,8 +28,8 @@ function json({ stdout }: CommandEnd): unknown {
   return JSON.parse(stdout);
 }
 
-describe('an open run, with nobody else to work', () => {
-  test('is begun, asked again, looked at and closed, each by a command of its own', async () => {
+describe('an open run without another worker', () => {
+  test('is started, sent a message, read, and closed, each by its own command', async () => {
     const perdure = lonelyPlace();
     stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('Ada.'));
     const id = 'open-ada';
@@ -56,7 +56,7 @@ describe('an open run, with nobody else to work', () => {
       answer: 'Ada.',
       steps: 1,
     });
-    expect(sent.stderr).toMatch(/^The message is taken for turn 2\.$/m);
+    expect(sent.stderr).toMatch(/^Message accepted for turn 2\.$/m);
     expect(sent.stderr).toMatch(/^turn 2 · What is it\?$/m);
     expect(sent.stderr).not.toContain('My name');
     expect(sent.code).toBe(0);
@@ -78,7 +78,7 @@ describe('an open run, with nobody else to work', () => {
     expect(json(over)).toMatchObject({ status: 'completed', reason: 'closed', answer: 'Ada.' });
   }, 120_000);
 
-  test('has the exit code of the turn that is followed, and lives on', async () => {
+  test('has the exit code of the followed turn, and continues to live', async () => {
     const perdure = lonelyPlace();
     stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }), reply.text('sorry'));
     const begun = await perdure('run', 'files', 'Be rude', '--open', '--id', 'open-rude', '--json')
@@ -90,7 +90,7 @@ describe('an open run, with nobody else to work', () => {
     await perdure('cancel', 'open-rude', '--no-wait').ended;
   });
 
-  test('is gone on with by attach where its command was interrupted', async () => {
+  test('is continued by attach after its command was interrupted', async () => {
     const perdure = lonelyPlace();
     stub.scriptFor(
       'Take your time',
@@ -108,7 +108,7 @@ describe('an open run, with nobody else to work', () => {
     await perdure('cancel', 'open-held', '--no-wait').ended;
   });
 
-  test('takes a message in the middle of a turn, when that is wished', async () => {
+  test('accepts a message during a turn with --steer', async () => {
     const perdure = lonelyPlace();
     stub.scriptFor(
       'Count the files',
@@ -117,7 +117,7 @@ describe('an open run, with nobody else to work', () => {
       }),
       reply.text('counted, briefly'),
     );
-    // The host may or may not come to ask this before it leaves.
+    // The host may or may not send this request before it ends.
     stub.answer(({ text }) =>
       text.includes('And now?') ? reply.text('now', { holdBeforeHeaders: 'open-next' }) : undefined,
     );
@@ -128,12 +128,12 @@ describe('an open run, with nobody else to work', () => {
     expect(json(sent)).toMatchObject({ id, turn: 1, messageId: expect.any(String) });
     expect(sent.code).toBe(0);
     const queued = await perdure('send', id, 'And now?', '--no-wait', '--message-id', 'n').ended;
-    expect(queued.stderr).toContain('The message is taken for turn 2.');
+    expect(queued.stderr).toContain('Message accepted for turn 2.');
     stub.barrier('open-steered').release();
     const end = await host.ended;
     expect(end.stderr).toMatch(/^joins turn 1 · Be brief$/m);
     expect(end.stderr).not.toContain('And now?');
-    expect(end.stderr).toMatch(/goes on with turn 2, and nobody works on it now\. .* attach/);
+    expect(end.stderr).toMatch(/continues with turn 2, but no worker is running now\. .* attach/);
     expect({ code: end.code, stdout: end.stdout }).toEqual({
       code: 0,
       stdout: 'counted, briefly\n',
@@ -145,7 +145,7 @@ describe('an open run, with nobody else to work', () => {
   });
 });
 
-describe('a message that cannot be sent', () => {
+describe('an invalid message', () => {
   test.each([
     ['send x', "missing required argument 'message'"],
     ['send x hello --message-id ', '--message-id: expected a string of 1–200 characters, got ""'],
@@ -155,23 +155,23 @@ describe('a message that cannot be sent', () => {
       `send x ${'é'.repeat(9_000)} --pin`,
       'expected at most 16384 bytes of a pinned message, got 18000',
     ],
-  ])('%.40s: ends with 2 and says why', async (line, why) => {
+  ])('%.40s: ends with 2 and the reason', async (line, why) => {
     const end = await command.start([...line.split(' '), '--json']).ended;
     expect(end.stderr).toContain(why);
     expect(end.code).toBe(2);
   });
 
-  test('ends with 2 when it is empty, with 1 when there is no such run', async () => {
+  test('ends with 2 if it is empty, and with 1 for an unknown run', async () => {
     const perdure = lonelyPlace();
     const empty = await perdure('send', 'nobody', ' ').ended;
     expect(empty.stderr).toContain('message: is empty');
     expect(empty.code).toBe(2);
     const nobody = await perdure('send', 'nobody', 'hello').ended;
-    expect(nobody.stderr).toMatch(/there is no run "nobody"; the runs there are: .* list/);
+    expect(nobody.stderr).toMatch(/there is no run "nobody"; list runs with: .* list/);
     expect(nobody.code).toBe(1);
   });
 
-  test('ends with 1 when the run is to end with its turn, and with the way to join it', async () => {
+  test('ends with 1 for a run that is not open, and names --steer', async () => {
     const perdure = lonelyPlace();
     stub.scriptFor('Not open', reply.text('done', { holdBeforeHeaders: 'not-open' }));
     const host = perdure('run', 'files', 'Not open', '--id', 'not-open');

@@ -13,7 +13,7 @@ import { asks, config, says, TOOLS, toolDefinition } from '../support/scripts.js
 import { viewOf } from '../support/view.js';
 
 const paint = palette(false);
-const cures = { resolve: (call: string): string => `resolve ${call}`, resume: 'resume x' };
+const fixes = { resolve: (call: string): string => `resolve ${call}`, resume: 'resume x' };
 /** Moves the cursor and turns the direction of reading, where it is obeyed. */
 const HOSTILE = 'a\u001b[2J\u202eb\nc';
 const SHOWN = 'a\\u001b[2J\\u202eb c';
@@ -50,37 +50,37 @@ const live = (state: RunState, rest: Partial<Projection> = {}): string =>
 
 describe('the lines of an open run', () => {
   test('tell each further turn by its message, and what joins it', () => {
-    const tell = createStepLines(paint, cures);
+    const stepLines = createStepLines(paint, fixes);
     const first = after(opened(), ...replied('one'));
-    expect(tell(view(first))).toEqual([]);
+    expect(stepLines(view(first))).toEqual([]);
     const second = after(first, message(HOSTILE, 2), { type: 'turn-begun', at: 10 });
-    expect(tell(view(second))).toEqual([`turn 2 · ${SHOWN}`]);
+    expect(stepLines(view(second))).toEqual([`turn 2 · ${SHOWN}`]);
     expect(live(second)).toMatch(/^turn 2, step 1 of 50 · /);
     const steered = after(second, message(`${HOSTILE}!`, 2));
     expect(live(steered)).toContain(' · 1 message queued · ');
     const joined = after(steered, { type: 'messages-joined', at: 12 });
-    expect(tell(view(joined))).toEqual([`joins turn 2 · ${SHOWN}!`]);
-    expect(tell(view(joined))).toEqual([]);
+    expect(stepLines(view(joined))).toEqual([`joins turn 2 · ${SHOWN}!`]);
+    expect(stepLines(view(joined))).toEqual([]);
   });
 
-  test('tell what it waits for: a moment, somebody who lets it go on, a message', () => {
-    const tell = createStepLines(paint, cures);
+  test('name what it waits for: a time, a resume, a message', () => {
+    const stepLines = createStepLines(paint, fixes);
     const reply = asks(['wait', { seconds: 3_600 }]);
     const waiting = after(opened(), { type: 'model-replied', reply, at: 1_000 });
     const until = formatDateTime(3_601_000);
-    expect(tell(view(waiting))).toEqual([`waiting until ${until}; a message wakes it`]);
-    expect(tell(view(waiting))).toEqual([]);
+    expect(stepLines(view(waiting))).toEqual([`waiting until ${until}; a message wakes it`]);
+    expect(stepLines(view(waiting))).toEqual([]);
     expect(live(waiting)).toContain(`waits until ${until}, for 60 min`);
 
     const paused = after(opened(), { type: 'paused', paused: true });
-    const teller = createStepLines(paint, cures);
-    expect(teller(view(paused))).toEqual([
+    const lines = createStepLines(paint, fixes);
+    expect(lines(view(paused))).toEqual([
       'paused: nothing more is started',
-      'Let it go on with: resume x',
+      'Resume it with: resume x',
     ]);
     expect(live(paused)).toContain(' · paused · ');
-    expect(teller(view(paused))).toEqual([]);
-    expect(teller(view(opened()))).toEqual(['it goes on']);
+    expect(lines(view(paused))).toEqual([]);
+    expect(lines(view(opened()))).toEqual(['resumed']);
     const call: InFlight = {
       activity: 'callModel',
       activityId: '4',
@@ -90,28 +90,28 @@ describe('the lines of an open run', () => {
       at: 0,
     };
     const busy = { inFlight: new Map([[9, call]]) };
-    expect(createStepLines(paint, { ...cures, resume: null })(view(paused, busy))).toEqual([
-      'paused: what is in flight ends, nothing more is started',
+    expect(createStepLines(paint, { ...fixes, resume: null })(view(paused, busy))).toEqual([
+      'paused: calls in flight end, nothing more is started',
     ]);
-    expect(live(paused, busy)).toContain('m · 0.0 s · pauses after that');
+    expect(live(paused, busy)).toContain('m · 0.0 s · pausing after this');
     const compacting = { inFlight: new Map([[9, { ...call, input: { compact: 3 } }]]) };
-    expect(live(opened(), compacting)).toContain(' · summarising, m · ');
+    expect(live(opened(), compacting)).toContain(' · summarizing, m · ');
 
     const over = after(opened(), ...replied('one'));
     expect(live(over)).toContain(' · waits for a message · ');
   });
 
-  test('tell a block in each segment, though each counts its events from 1', () => {
-    const tell = createStepLines(paint, { ...cures, resume: null });
+  test('show a block in each segment, although each counts its events from 1', () => {
+    const stepLines = createStepLines(paint, { ...fixes, resume: null });
     const blocked = (since: number) => ({
       blocked: new Map([['model', { reason: 'quota' as const, message: 'no money', since }]]),
     });
     const first = opened();
-    expect(tell(view(first, blocked(40)))).toEqual(['blocked (quota): no money']);
+    expect(stepLines(view(first, blocked(40)))).toEqual(['blocked (quota): no money']);
     const second = after(first, { type: 'segment-begun' });
-    expect(tell(view(second))).toEqual([]);
-    expect(tell(view(second, blocked(7)))).toEqual(['blocked (quota): no money']);
-    expect(tell(view(second, blocked(7)))).toEqual([]);
+    expect(stepLines(view(second))).toEqual([]);
+    expect(stepLines(view(second, blocked(7)))).toEqual(['blocked (quota): no money']);
+    expect(stepLines(view(second, blocked(7)))).toEqual([]);
   });
 });
 
@@ -127,14 +127,14 @@ describe('a summary for the model', () => {
     compacts: { from: 0, to: 3 },
   };
 
-  test('is told in a line, without its words', () => {
-    const tell = createStepLines(paint, cures);
-    expect(tell(view(opened(), { messages: [summary] }))).toEqual([
-      'from here on a summary stands for messages 0 to 3',
+  test('is shown in one line, without its text', () => {
+    const stepLines = createStepLines(paint, fixes);
+    expect(stepLines(view(opened(), { messages: [summary] }))).toEqual([
+      'a summary replaces messages 0 to 3 from here on',
     ]);
   });
 
-  test('is shown in a transcript as what it is, and so is a segment', () => {
+  test('is marked in a transcript, and so is a segment', () => {
     const { origin: _, compacts: __, ...plain } = summary;
     const pinned: Message = { ...plain, n: 5, text: 'more', pinned: true };
     const lines = dialogue([summary, pinned], {
@@ -143,7 +143,7 @@ describe('a summary for the model', () => {
       segment: { number: 3, from: 5 },
     });
     expect(lines.map((line) => line.replace(/ · \d\d:\d\d:\d\d$/, ''))).toEqual([
-      '#4 perdure · summary, for the model in place of #0 to #3 · turn 2',
+      '#4 perdure · summary, replaces #0 to #3 for the model · turn 2',
       '  forged',
       '  #9 user a\\u001b[2J\\u202eb',
       '  c',
