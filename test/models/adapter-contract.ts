@@ -4,21 +4,21 @@ import type { ModelDelta, Model, ModelReply, ModelUsage } from '../../src/models
 import type { ModelErrorDetails } from '../../src/models/model-error.js';
 import { asked, failureOf, request } from './support.js';
 
-/** What a provider does with one request, whatever its wire format. */
+/** How a provider answers one request, in any wire format. */
 export type Scene =
   | {
       readonly type: 'reply';
       readonly text?: string;
-      /** A text goes out as it is. */
+      /** A string is sent verbatim. */
       readonly calls?: readonly { readonly name: string; readonly arguments: object | string }[];
       readonly finish?: 'length' | 'filtered' | 'refused';
-      /** Null: the provider does not say. */
+      /** Null: the provider reports none. */
       readonly usage?: ModelUsage | null;
       readonly reasoning?: string;
-      /** Waits at this barrier: before anything is sent, or with the headers out. */
+      /** Waits at this barrier: before anything is sent, or after the headers. */
       readonly holdBeforeHeaders?: string;
       readonly holdAfterHeaders?: string;
-      /** Breaks off in the middle of the answer: an orderly end, or a reset connection. */
+      /** Cuts the answer in the middle: an orderly end, or a reset connection. */
       readonly cut?: 'end' | 'reset';
     }
   | {
@@ -31,13 +31,13 @@ export type Scene =
   | { readonly type: 'raw'; readonly body: string; readonly contentType?: string }
   | { readonly type: 'reset' };
 
-/** A provider's server under a test's control. */
+/** A provider's server under the control of a test. */
 export interface Wire {
   readonly requestCount: number;
   script(scenes: readonly Scene[]): void;
   /** Resolves when an answer waits at this barrier. */
   reached(barrier: string): Promise<void>;
-  /** Resolves when the client of the newest request has gone away before it was answered. */
+  /** Resolves when the client of the newest request disconnects before it is answered. */
   abandoned(): Promise<void>;
   close(): Promise<void>;
 }
@@ -45,9 +45,9 @@ export interface Wire {
 export interface AdapterUnderTest<W extends Wire = Wire> {
   wire(): Promise<W>;
   model(wire: W, options: { readonly timeoutMs: number; readonly idleMs: number }): Model;
-  /** Replies come in pieces: what somebody watches is streamed. */
+  /** Whether calls have a listener, so that replies are streamed. */
   readonly watched: boolean;
-  /** What the protocol cannot say is not asked of its adapter. */
+  /** The features that the protocol lacks; they are not tested. */
   readonly lacks?: readonly ('rubbish' | 'filtered' | 'refused' | 'quota' | 'cached')[];
 }
 
@@ -72,7 +72,7 @@ const earlier: readonly PromptMessage[] = [
   { role: 'user', text: 'and now?' },
 ];
 
-/** Joined, the pieces of a reply as the contract has them. */
+/** Joins deltas as the contract describes. */
 function joined(deltas: readonly ModelDelta[]): Pick<ModelReply, 'text' | 'calls'> {
   const calls: { name: string; arguments: string }[] = [];
   for (const delta of deltas) {
@@ -85,7 +85,7 @@ function joined(deltas: readonly ModelDelta[]): Pick<ModelReply, 'text' | 'calls
   return { text, calls };
 }
 
-/** Everything that an adapter has to do, whatever it speaks. */
+/** Tests the contract of `Model` for an adapter. */
 export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUnderTest<W>): void {
   const { watched, lacks = [] } = adapter;
   let wire: W;
@@ -113,7 +113,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
     return reply;
   };
 
-  /** No test at all where the protocol has no words for it. */
+  /** Declares a test unless the protocol lacks the feature. */
   const testOf = (
     what: NonNullable<typeof adapter.lacks>[number],
   ): ((title: string, body: () => Promise<void>) => void) =>
@@ -134,7 +134,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       });
     });
 
-    test('says nothing of usage where the provider does not', async () => {
+    test('leaves usage out if the provider does', async () => {
       const reply = await replyTo({ type: 'reply', text: 'hi', usage: null });
       expect(reply).not.toHaveProperty('usage');
     });
@@ -156,12 +156,12 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       expect((await replyTo({ type: 'reply', calls })).calls).toEqual(calls);
     });
 
-    test('keeps what the model thinks out of the text', async () => {
+    test('keeps reasoning out of the text', async () => {
       const reply = await replyTo({ type: 'reply', text: SAID, reasoning: 'Hm, hm.' });
       expect(reply.text).toBe(SAID);
     });
 
-    test('tells that the output limit cut the reply off', async () => {
+    test('reports that the output limit cut the reply', async () => {
       const reply = await replyTo({ type: 'reply', text: 'Half a', finish: 'length' });
       expect(reply).toMatchObject({ text: 'Half a', finish: 'length' });
     });
@@ -179,7 +179,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       expect(reply).toMatchObject({ text: 'Never.', calls: [], finish: 'refused' });
     });
 
-    test('is not disturbed by who watches and throws', async () => {
+    test('ignores a listener that throws', async () => {
       const { model } = await play([{ type: 'reply', text: SAID, calls: CALLS }]);
       const reply = await model.call(request({ messages: earlier, tools }), {
         signal: new AbortController().signal,
@@ -237,7 +237,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       ['another JSON', { type: 'raw', body: '{"a":1}' }, { kind: 'retry' }],
       ['an empty reply', { type: 'reply', text: '' }, { kind: 'empty' }],
     ];
-    test.each(rows)('takes %s for what it is', async (_what, scene, details) => {
+    test.each(rows)('classifies %s', async (_what, scene, details) => {
       const { call } = await play([scene]);
       const failure = await failureOf(call());
       expect(failure.details).toMatchObject(details);
@@ -250,7 +250,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       expect((await failureOf(call())).details.kind).toBe('quota');
     });
 
-    test('gives up an answer that does not go on', async () => {
+    test('ends a call whose answer does not continue', async () => {
       const held: Scene = { type: 'reply', text: 'late', holdAfterHeaders: 'never' };
       const { call } = await play([held], { timeoutMs: watched ? 20_000 : 150, idleMs: 30 });
       const { details } = await failureOf(call());

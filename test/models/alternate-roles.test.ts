@@ -9,20 +9,25 @@ import { reply, type Step } from '../../src/testing/steps.js';
 import { asked, modelOf, request, stubWith } from './support.js';
 
 const user = (text: string): PromptMessage => ({ role: 'user', text });
-const said = (text: string): PromptMessage => ({ role: 'assistant', text });
+const assistant = (text: string): PromptMessage => ({ role: 'assistant', text });
 const result: PromptMessage = { role: 'tool', callId: 'c', text: '42' };
 const call = asked({ id: 'c', name: 'f', arguments: '{}' });
 
 function ordered(...messages: readonly PromptMessage[]): readonly (readonly [string, unknown])[] {
-  const how = { role: 'system', order: 'alternating', data: NO_DATA, replay: NO_REPLAY } as const;
-  const wire = createChatMessages({ instructions: 'i', messages }, how);
+  const options = {
+    role: 'system',
+    order: 'alternating',
+    data: NO_DATA,
+    replay: NO_REPLAY,
+  } as const;
+  const wire = createChatMessages({ instructions: 'i', messages }, options);
   return wire.slice(1).map(({ role, content }) => [role, content]);
 }
 
 test.each<[string, readonly PromptMessage[], readonly (readonly [string, unknown])[]]>([
   [
     'leaves what takes turns as it is',
-    [user('a'), call, result, result, said('b'), user('c')],
+    [user('a'), call, result, result, assistant('b'), user('c')],
     [
       ['user', 'a'],
       ['assistant', null],
@@ -34,7 +39,7 @@ test.each<[string, readonly PromptMessage[], readonly (readonly [string, unknown
   ],
   [
     'joins what people say in a row',
-    [user('a'), user('b'), user('c'), said('d')],
+    [user('a'), user('b'), user('c'), assistant('d')],
     [
       ['user', 'a\n\nb\n\nc'],
       ['assistant', 'd'],
@@ -42,7 +47,7 @@ test.each<[string, readonly PromptMessage[], readonly (readonly [string, unknown
   ],
   [
     'joins what the model says in a row, calls included',
-    [user('a'), said('b'), { ...call, text: 'c' }, result],
+    [user('a'), assistant('b'), { ...call, text: 'c' }, result],
     [
       ['user', 'a'],
       ['assistant', 'b\n\nc'],
@@ -78,7 +83,7 @@ test('joins parts with texts', () => {
   ]);
 });
 
-/** Counts as templates of Mistral do: calls and their results apart, people and model in turn. */
+/** Counts roles as the templates of Mistral do: without calls and results, user and assistant alternate. */
 function template({ messages }: StubRequest): Step {
   const turns = messages.filter(
     (message) => message.role === 'user' || (message.role === 'assistant' && !message.tool_calls),
@@ -97,7 +102,7 @@ const calls: Partial<ModelRequest> = {
 test.each<[string, Partial<ModelRequest>]>([
   ['messages of people in a row', { messages: [user('a'), user('b')] }],
   ['a message behind results', calls],
-])('is learnt from a server that refuses %s, and kept', async (_name, prompt) => {
+])('is learned from a server that refuses %s, and kept', async (_name, prompt) => {
   const stub = await stubWith();
   stub.answer(template);
   const model = modelOf(stub);
@@ -111,7 +116,7 @@ test.each<[string, Partial<ModelRequest>]>([
   expect(await own.call(request(prompt), context)).not.toHaveProperty('dropped');
 });
 
-test('and instructions move into the first message where the template has no role for them', async () => {
+test('and instructions move into the first message if the template has no role for them', async () => {
   const stub = await stubWith();
   stub.answer(({ messages }) => {
     const isInTurn = messages.every(
@@ -141,9 +146,9 @@ test('asks the Mistral API again, which names both roles', async () => {
 });
 
 test('begins each longer request with the bytes of the shorter one', () => {
-  const all = [user('a'), user('b'), call, result, said('c'), user('d'), said('e')];
+  const all = [user('a'), user('b'), call, result, assistant('c'), user('d'), assistant('e')];
   const texts = all.map((_, end) => JSON.stringify(ordered(...all.slice(0, end + 1))).slice(0, -1));
-  // A message that another one joins is the one place where the prefix ends.
+  // The prefix ends only at a message that another one joins.
   const kept = texts.map((text, end) => end === 0 || text.startsWith(texts[end - 1] ?? ''));
   expect(kept).toEqual([true, false, true, true, true, true, true]);
 });

@@ -39,7 +39,7 @@ function ask(stub: Stub, asked: ModelRequest): Promise<ModelReply> {
   return modelOf(stub).call(asked, { signal: new AbortController().signal });
 }
 
-test('sends images and files as parts behind the text', async () => {
+test('sends images and files as parts after the text', async () => {
   const stub = await stubWith(reply.text('a png'));
   const url = 'https://example.com/cat.png?size=1';
   await ask(stub, asking([png, pdf, { type: 'image', url }]));
@@ -75,20 +75,20 @@ test('reads each blob once, also when a parameter is refused on the way', async 
   expect(stub.requestCount).toBe(2);
 });
 
-test('is a text as ever where nothing is attached', async () => {
+test('sends a plain text without attachments', async () => {
   const stub = await stubWith(reply.text('nothing'));
   await ask(stub, asking([]));
   expect(stub.requests[0]?.messages[1]?.content).toBe('what is it?');
 });
 
-test('never takes an address or a path in a text for an attachment', async () => {
+test('never treats a URL or a path in a text as an attachment', async () => {
   const stub = await stubWith(reply.text('no'));
   const text = 'https://example.com/cat.png';
   await ask(stub, request({ messages: [{ role: 'user', text }] }));
   expect(stub.requests[0]?.messages[1]?.content).toBe(text);
 });
 
-test('comes behind the instructions for a model without a system role', async () => {
+test('comes after the instructions for a model without a system role', async () => {
   const stub = await stubWith(reply.text('ok'));
   await ask(stub, asking([png], { without: ['role:system'] }));
   expect(stub.requests[0]?.messages).toMatchObject([
@@ -133,7 +133,7 @@ test.each<[string, Attachment, string | undefined, RegExp]>([
     /is not an http\(s\) URL; attach the image itself/,
   ],
   ['lies nowhere', { type: 'image', url: 'cat.png' }, undefined, /"cat\.png\\?"? is not an http/],
-])('refuses what %s, and sends nothing', async (_name, attachment, data, message) => {
+])('refuses an attachment that %s, and sends nothing', async (_name, attachment, data, message) => {
   const stub = await stubWith();
   const asked = asking([attachment], { files: () => Promise.resolve(data ?? '') });
   const error = await failureOf(ask(stub, asked));
@@ -146,7 +146,7 @@ test.each([
   [png, 'images', 'no_images'],
   [{ type: 'image' as const, url: 'https://example.com/a.png' }, 'images', 'no_images'],
   [pdf, 'files', 'no_files'],
-])('refuses %j for a model that is known to take no %s', async (attachment, what, type) => {
+])('refuses %j for a model that is known to accept no %s', async (attachment, what, type) => {
   const stub = await stubWith();
   const error = await failureOf(ask(stub, asking([attachment], { model: 'gpt-3.5-turbo' })));
   expect(error.details).toEqual({ kind: 'request', type });
@@ -170,7 +170,7 @@ test.each([
   expect(error.message).toContain('the model "stub" takes no images; name one that does');
 });
 
-test('is tried again when it cannot be read now', async () => {
+test('is a retryable error if it cannot be read now', async () => {
   const stub = await stubWith();
   const files = (): Promise<string> => Promise.reject(new Error('the disk sleeps'));
   const error = await failureOf(ask(stub, asking([png], { files })));
@@ -180,7 +180,7 @@ test('is tried again when it cannot be read now', async () => {
   );
 });
 
-test('cannot be read by a request that has nothing to read it by', async () => {
+test('cannot be read if the request has no `files`', async () => {
   const stub = await stubWith();
   const { files: _files, ...without } = asking([pdf]);
   const error = await failureOf(ask(stub, without));
@@ -192,14 +192,14 @@ test('counts in an estimate', () => {
   expect(estimateUsage(asking([png, pdf]), replyText('x')).inputTokens - bare).toBe(3_000);
 });
 
-test('is remembered by the scripted model, without the function to read it', async () => {
+test('is recorded by the scripted model, without the function to read it', async () => {
   const model = scriptedModel([replyText('a cat')]);
   await model.call(asking([png]), { signal: new AbortController().signal });
   expect(model.requests[0]?.messages).toEqual(asking([png]).messages);
   expect(model.requests[0]).not.toHaveProperty('files');
 });
 
-test('leaves other errors of a server as they are', async () => {
+test('leaves other errors of a server unchanged', async () => {
   const stub = await stubWith(reply.error(500, { message: 'image decoder crashed' }));
   const error = await failureOf(callOnce(modelOf(stub)));
   expect(error.details.kind).toBe('retry');

@@ -33,7 +33,7 @@ test.each<[string, unknown]>([
   expect(found(value)).toEqual([read]);
 });
 
-test('finds a call whose arguments hold a fence themselves', () => {
+test('finds a call whose arguments contain a fence', () => {
   const text = 'Run:\n```sh\nls\n```\n';
   const asked = JSON.stringify({ name: 'read_file', arguments: { path: text } });
   expect(found(`\`\`\`json\n${asked}\n\`\`\``)).toEqual([
@@ -50,7 +50,7 @@ test.each([
   { name: 'today', arguments: null },
   { name: 'today', arguments: '' },
   { name: 'today', parameters: {} },
-])('takes %j for a call of a tool that wants nothing', (value) => {
+])('reads %j as a call of a tool without required arguments', (value) => {
   expect(found(value)).toEqual([today]);
 });
 
@@ -80,15 +80,15 @@ test.each<[string, unknown]>([
     `\`\`\`json\n${JSON.stringify(call)}\n\`\`\`\n\`\`\`json\n${JSON.stringify(call)}\n\`\`\``,
   ],
   ['a call within a call', { type: 'function', function: { function: { name: 'Ada' } } }],
-])('takes %s for an answer', (_name, value) => {
+])('reads %s as an answer', (_name, value) => {
   expect(found(value)).toEqual([]);
 });
 
-test('finds nothing when there are no tools', () => {
+test('finds nothing without tools', () => {
   expect(parseCallsInContent(JSON.stringify(call), [])).toEqual([]);
 });
 
-test('gives only known names and JSON objects, whatever text comes', () => {
+test('returns only known names and JSON objects, for any text', () => {
   const names = fc.constantFrom('read_file', 'today', 'rm', 'name');
   const value = fc.oneof(
     fc.json(),
@@ -111,7 +111,7 @@ test('gives only known names and JSON objects, whatever text comes', () => {
   );
 });
 
-test('reads a long text in no time that grows faster than it does', () => {
+test('takes time proportional to the text', () => {
   const long = `\`\`\`\n${'`'.repeat(200_000)}`;
   expect(parseCallsInContent(long, tools)).toEqual([]);
   expect(parseCallsInContent('['.repeat(200_000), tools)).toEqual([]);

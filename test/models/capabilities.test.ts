@@ -19,8 +19,8 @@ describe('getCapabilities', () => {
     '',
     'o',
     'constructor',
-  ])('hopes the best of "%s"', (model) => {
-    // Who does not think refuses to hand out thoughts, and OpenAI's older models see no screens.
+  ])('assumes the best of "%s"', (model) => {
+    // OpenAI's models without reasoning refuse reasoning items, and its older ones use no computer.
     const reasoningItems = !model.startsWith('gpt-4');
     const computerUse = !model.startsWith('gpt-');
     expect(getCapabilities(model)).toEqual({ ...OPTIMISTIC, reasoningItems, computerUse });
@@ -49,7 +49,7 @@ describe('getCapabilities', () => {
     expect(getCapabilities(model)).toMatchObject(expected);
   });
 
-  test('takes what is given before what it knows, field by field', () => {
+  test('prefers overrides to the table, field by field', () => {
     expect(getCapabilities('o3', { logprobs: true })).toMatchObject({
       logprobs: true,
       temperature: false,
@@ -58,7 +58,7 @@ describe('getCapabilities', () => {
 });
 
 describe('reduceCapabilities', () => {
-  test('goes from one role to the next, and ends with the user', () => {
+  test('falls back from role to role, down to the user', () => {
     const developer = { ...OPTIMISTIC, systemRole: 'developer' as const };
     expect(reduceCapabilities(developer, []).systemRole).toBe('developer');
     expect(reduceCapabilities(developer, ['role:developer']).systemRole).toBe('system');
@@ -68,7 +68,7 @@ describe('reduceCapabilities', () => {
     );
   });
 
-  test('goes from schema to JSON to nothing', () => {
+  test('falls back from schema to JSON to nothing', () => {
     const formatOf = (...refused: string[]): string =>
       reduceCapabilities(OPTIMISTIC, toParameters(refused)).responseFormat;
     expect(formatOf('response_format:strict')).toBe('json_schema');
@@ -77,7 +77,7 @@ describe('reduceCapabilities', () => {
     expect(formatOf('response_format:json_schema', 'response_format:json_object')).toBe('none');
   });
 
-  test('takes the other name of the output limit', () => {
+  test('switches to the other name of the output limit', () => {
     expect(reduceCapabilities(OPTIMISTIC, ['max_completion_tokens']).maxTokensParameter).toBe(
       'max_tokens',
     );
@@ -88,7 +88,7 @@ describe('reduceCapabilities', () => {
   });
 });
 
-test('reads recorded parameters, and leaves out what it does not know', () => {
+test('reads recorded parameters, and drops unknown ones', () => {
   expect(toParameters(['logprobs', 'settings.seed', 'from_a_later_version'])).toEqual([
     'logprobs',
     'settings.seed',
@@ -100,14 +100,14 @@ describe('the capabilities of a resolved model', () => {
     return createModelCatalog(entries, { OPENAI_API_KEY: 'key' }).resolve(name).capabilities;
   }
 
-  test('are those of the name at the provider, and what the config says before them', () => {
+  test('are those of the name at the provider, unless the config overrides them', () => {
     expect(resolved({}, 'o3')).toEqual(getCapabilities('o3'));
     expect(resolved({ thinker: { model: 'o3' } }, 'thinker')).toEqual(getCapabilities('o3'));
     const mine = { baseUrl: 'http://127.0.0.1:1/v1', capabilities: { logprobs: false } };
     expect(resolved({ mine }, 'mine')).toEqual({ ...OPTIMISTIC, logprobs: false });
   });
 
-  test('are few for the demo model, which is code', () => {
+  test('are few for the demo model', () => {
     expect(resolved({}, 'demo')).toMatchObject({ responseFormat: 'none', logprobs: false });
   });
 

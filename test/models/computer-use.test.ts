@@ -21,23 +21,26 @@ const click: JsonObject = { type: 'click', x: 1, y: 2 };
 const checks: readonly JsonObject[] = [{ id: 'sc_1', code: 'c', message: 'Look.' }];
 const named = (type: string) => (tool: unknown) => (tool as JsonObject)['type'] === type;
 
-test.each([true, false])('an action is told and given as a call, streamed: %s', async (stream) => {
-  const stub = await stubWith(reply.computer(click, { checks }));
-  const model = modelOf(stub, { api: 'responses', stream });
-  const deltas: ModelDelta[] = [];
-  const said = await model.call(request({ tools, settings }), {
-    signal,
-    onDelta: (delta) => void deltas.push(delta),
-  });
-  const call = { name: 'screen', arguments: JSON.stringify(click) };
-  expect(said).toMatchObject({ finish: 'calls', calls: [{ ...call, safety: checks }] });
-  expect(deltas.map((delta) => (delta.kind === 'call' ? delta.text : '')).join('')).toBe(
-    call.arguments,
-  );
-  const sent = stub.requests[0]?.body['tools'] as readonly unknown[];
-  expect(sent.filter(named('function'))).toHaveLength(1);
-  expect(sent.filter(named('computer'))).toEqual([{ type: 'computer' }]);
-});
+test.each([true, false])(
+  'an action is emitted and returned as a call, streamed: %s',
+  async (stream) => {
+    const stub = await stubWith(reply.computer(click, { checks }));
+    const model = modelOf(stub, { api: 'responses', stream });
+    const deltas: ModelDelta[] = [];
+    const result = await model.call(request({ tools, settings }), {
+      signal,
+      onDelta: (delta) => void deltas.push(delta),
+    });
+    const call = { name: 'screen', arguments: JSON.stringify(click) };
+    expect(result).toMatchObject({ finish: 'calls', calls: [{ ...call, safety: checks }] });
+    expect(deltas.map((delta) => (delta.kind === 'call' ? delta.text : '')).join('')).toBe(
+      call.arguments,
+    );
+    const sent = stub.requests[0]?.body['tools'] as readonly unknown[];
+    expect(sent.filter(named('function'))).toHaveLength(1);
+    expect(sent.filter(named('computer'))).toEqual([{ type: 'computer' }]);
+  },
+);
 
 test.each<[JsonObject, number]>([
   [{ pending_safety_checks: ['look'] }, 1],
@@ -45,22 +48,22 @@ test.each<[JsonObject, number]>([
   [{ pending_safety_checks: [null, { id: 7 }] }, 2],
   [{ pending_safety_checks: null }, 0],
   [{}, 0],
-])('doubts are doubts in whatever form they come: %j', async (rest, count) => {
+])('a safety check counts in any form: %j', async (rest, count) => {
   const items = [{ type: 'computer_call', call_id: 'c', action: click, ...rest }];
   const stub = await stubWith(reply.text('', { items }));
-  const said = await modelOf(stub, { api: 'responses' }).call(request({ settings }), { signal });
-  expect(said.calls[0]?.safety ?? []).toHaveLength(count);
+  const result = await modelOf(stub, { api: 'responses' }).call(request({ settings }), { signal });
+  expect(result.calls[0]?.safety ?? []).toHaveLength(count);
 });
 
-test('an action that nobody asked for is a call of a tool that there is not', async () => {
+test('an action without a screen is a call of a tool that does not exist', async () => {
   const stub = await stubWith(reply.computer(click), reply.text('Well.'));
   const model = modelOf(stub, { api: 'responses' });
-  const said = await model.call(request({ tools }), { signal });
-  expect(said.calls).toEqual([{ name: 'computer_use', arguments: JSON.stringify(click) }]);
-  expect(said).not.toHaveProperty('provider');
+  const result = await model.call(request({ tools }), { signal });
+  expect(result.calls).toEqual([{ name: 'computer_use', arguments: JSON.stringify(click) }]);
+  expect(result).not.toHaveProperty('provider');
 });
 
-/** The conversation after an action with checks whose result says this of them. */
+/** The conversation after an action with checks, whose result acknowledges them or not. */
 async function sentBack(acknowledged: boolean): Promise<readonly JsonObject[]> {
   const stub = await stubWith(reply.computer(click, { checks }), reply.text('Done.'));
   const model = modelOf(stub, { api: 'responses' });
@@ -92,7 +95,7 @@ async function sentBack(acknowledged: boolean): Promise<readonly JsonObject[]> {
   return stub.requests[1]?.body['input'] as readonly JsonObject[];
 }
 
-test('checks are acknowledged where a person has, and never otherwise', async () => {
+test('checks are acknowledged only by a person', async () => {
   expect((await sentBack(true)).at(-1)).toMatchObject({
     type: 'computer_call_output',
     acknowledged_safety_checks: checks,
@@ -128,7 +131,7 @@ test.each<[string, readonly JsonObject[], string]>([
   expect(await answer.text()).toContain(words);
 });
 
-test('is not left out in silence where the model has none', async () => {
+test('is refused with a message if the model has none', async () => {
   const stub = await stubWith();
   const asked = request({ model: 'gpt-4o', tools, settings });
   const failure = await failureOf(modelOf(stub, { api: 'responses' }).call(asked, { signal }));
@@ -147,11 +150,11 @@ test.each([
   ['o3', false],
   ['gpt-4.1', false],
   ['my-own', true],
-])('knows of %s whether it uses computers: %s', (model, uses) => {
+])('knows whether %s uses computers: %s', (model, uses) => {
   expect(getCapabilities(model).computerUse).toBe(uses);
 });
 
-test('the handler may be called alike twice; other agents are what they were', () => {
+test('the handler may have one name twice; other agents stay unchanged', () => {
   const screen = defineTool({
     name: 'screen',
     description: 'Acts.',
@@ -173,6 +176,6 @@ test.each<[Uint8Array | string, string]>([
   ['https://a.example/x.png', 'data:image/png;base64,'],
   [Buffer.from('<svg/>'), 'expected a PNG'],
   [Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(5_000_000)]), 'smaller'],
-])('a screenshot is a picture of bounded size', (given, words) => {
+])('a screenshot is an image of bounded size', (given, words) => {
   expect(() => screenshot(given)).toThrow(words);
 });

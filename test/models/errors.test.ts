@@ -37,7 +37,7 @@ test.each([
   expect(kindOf(status, { message })).toBe('context_too_long');
 });
 
-test('reads what a router says its upstream said', () => {
+test("reads the upstream's message from a router", () => {
   const raw = '{"error":{"message":"prompt is too long: 5 tokens > 4 maximum"}}';
   const error = { message: 'Provider returned error', code: 400, metadata: { raw } };
   expect(kindOf(400, error)).toBe('context_too_long');
@@ -75,12 +75,12 @@ test.each([
   ['a text', 'words'],
   ['a message', { message: 'words' }],
   ['a detail', { detail: 'words' }],
-])('tells what was said where the error is %s', (_name, error) => {
+])('shows the message of an error that is %s', (_name, error) => {
   const { message } = providerError({ status: 418, headers: new Headers(), error }, place);
   expect(message).toBe('418 from http://provider/v1: the request was refused. It said: words');
 });
 
-test('tells who has sent no key that one is wanted', () => {
+test('says that a key is required if none was sent', () => {
   const failure = { status: 401, headers: new Headers(), error: undefined };
   const without = providerError(failure, { ...place, hasKey: false });
   expect(without.message).toBe(

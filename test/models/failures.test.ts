@@ -43,7 +43,7 @@ test('spreads the waits over the upper half', () => {
   expect(delays([1, 3], { random: () => 0.5 })).toEqual([375, 1500]);
 });
 
-test('takes the longer of its own wait and the one it was asked for', () => {
+test('uses the longer of its own wait and the requested one', () => {
   expect(decide({ retryAfterMs: 3000 })).toEqual({ type: 'retry', delayMs: 3000 });
   expect(decide({ retryAfterMs: 3000 }, { attempt: 5 })).toEqual({ type: 'retry', delayMs: 8000 });
 });
@@ -65,13 +65,13 @@ test('blocks at once for a wait of more than two minutes, and keeps the wait, ca
   expect(decide({ retryAfterMs: 1e9 })).toMatchObject({ probeAfterMs: 600_000 });
 });
 
-test('blocks at once where only someone outside can help', () => {
+test('blocks at once if only an operator can help', () => {
   for (const kind of ['quota', 'credentials', 'model'] as const) {
     expect(decide({ kind })).toEqual({ type: 'blocked', reason: kind });
   }
 });
 
-test('fails where nothing can help', () => {
+test('fails if no retry can help', () => {
   expect(decide({ kind: 'request' })).toEqual({ type: 'failed', reason: 'error' });
   expect(decide({ kind: 'context_too_long' })).toEqual({
     type: 'failed',
@@ -79,17 +79,17 @@ test('fails where nothing can help', () => {
   });
 });
 
-test('bears two empty replies, and fails at the third', () => {
+test('retries two empty replies, and fails at the third', () => {
   expect(decide({ kind: 'empty' }, { attempt: 2 })).toEqual({ type: 'retry', delayMs: 1000 });
   expect(decide({ kind: 'empty' }, { attempt: 3 })).toEqual({ type: 'failed', reason: 'error' });
 });
 
-test('counts only the empty replies where it is told of them', () => {
+test('counts only the empty replies if their number is known', () => {
   expect(decide({ kind: 'empty' }, { attempt: 9, emptyReplies: 2 }).type).toBe('retry');
   expect(decide({ kind: 'empty' }, { attempt: 9, emptyReplies: 3 }).type).toBe('failed');
 });
 
-test('probes under the reason it has, from 30 s up to 10 minutes', () => {
+test('probes under its first reason, from 30 s up to 10 minutes', () => {
   expect(delays([1, 2, 5, 6, 40], { blocked: 'provider', elapsedMs: 9e9 })).toEqual([
     30_000, 60_000, 480_000, 600_000, 600_000,
   ]);
@@ -107,7 +107,7 @@ test('probes under the reason it has, from 30 s up to 10 minutes', () => {
   });
 });
 
-test('tells when a probe meets another reason, or an end', () => {
+test('reports that a probe finds another reason, or an end', () => {
   expect(decide({ kind: 'credentials' }, { blocked: 'quota' })).toEqual({
     type: 'blocked',
     reason: 'credentials',
@@ -115,13 +115,13 @@ test('tells when a probe meets another reason, or an end', () => {
   expect(decide({ kind: 'request' }, { blocked: 'provider' }).type).toBe('failed');
 });
 
-test('does not take one passing error of a probe for another reason', () => {
+test('does not treat one transient error of a probe as another reason', () => {
   expect(decide({}, { blocked: 'quota' })).toEqual({ type: 'retry', delayMs: 30_000 });
   const lasting = decide({}, { blocked: 'quota', attempt: 3, elapsedMs: 150_000 });
   expect(lasting).toEqual({ type: 'blocked', reason: 'provider' });
 });
 
-test('reports an attempt without its optional parts where they are unknown', () => {
+test('reports an attempt without unknown optional parts', () => {
   const decision: FailureDecision = { type: 'retry', delayMs: 700 };
   expect(attemptReport(failure({}), decision, { attempt: 2, at: 5 })).toEqual({
     type: 'http_503',
@@ -139,7 +139,7 @@ test('reports an attempt without its optional parts where they are unknown', () 
   });
 });
 
-test('keeps a report to 300 characters on one line, without keys', () => {
+test('limits a report to 300 characters on one line, without keys', () => {
   const error = new ModelError(`sk-abc12345\n${'x'.repeat(900)}`, { kind: 'retry', type: 't' });
   const decision: FailureDecision = { type: 'failed', reason: 'error' };
   const { message, waitMs } = attemptReport(error, decision, { attempt: 1, at: 0 });
@@ -148,7 +148,7 @@ test('keeps a report to 300 characters on one line, without keys', () => {
   expect(waitMs).toBe(0);
 });
 
-test('leaves only retries to Temporal, and gives the reason in the detail', () => {
+test('leaves only retries to Temporal, with the reason in the details', () => {
   const report = { type: 'rate_limit', attempt: 1, waitMs: 700, at: 0, message: 'slow' };
   expect(modelFailure({ type: 'retry', delayMs: 700 }, report)).toMatchObject({
     message: 'slow',
@@ -175,10 +175,10 @@ test('leaves only retries to Temporal, and gives the reason in the detail', () =
   });
 });
 
-test('takes whatever else a model throws for an error that may pass', () => {
+test('treats any other error of a model as retryable', () => {
   const error = failure({});
   expect(toModelError(error)).toBe(error);
-  // Of another copy of the package, as an adapter may bring it along.
+  // An error of another copy of the package, which an adapter may have loaded.
   const details = { kind: 'quota', type: 'x' };
   const foreign = Object.assign(new Error('spent'), { name: 'ModelError', details });
   expect(toModelError(foreign).details).toBe(details);

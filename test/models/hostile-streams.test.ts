@@ -35,9 +35,9 @@ async function read(api: OpenAiApi, text: string, bytesPerChunk = 65_536) {
   });
   const headers = new Headers({ 'content-type': 'text/event-stream' });
   const watch = watchCall(new AbortController().signal, { timeoutMs: 60_000, idleMs: 60_000 });
-  const how = { api, client, watch, emit: ignoreDeltas, streamed: true };
+  const options = { api, client, watch, emit: ignoreDeltas, streamed: true };
   try {
-    return await readAnswer(new Response(body, { headers }), { headers, place }, how);
+    return await readAnswer(new Response(body, { headers }), { headers, place }, options);
   } finally {
     watch.stop();
   }
@@ -67,7 +67,7 @@ test.each<[string, OpenAiApi, string]>([
   ],
   ['values in one event', chatApi, `data: [${'{},'.repeat(1_100_000)}0]\n\n`],
   ['bytes', chatApi, `${': comment\n'.repeat(3_500_000)}${END}`],
-])('a stream with too many %s is no reply, and is not asked for again', async (_, api, text) => {
+])('a stream with too many %s is refused, and not requested again', async (_, api, text) => {
   const error = await failureOf(read(api, text));
   expect(error.details).toMatchObject({ kind: 'request', type: 'answer_too_large' });
   expect(decideFailure(error, { attempt: 1, elapsedMs: 0, random: () => 0 })).toEqual({
@@ -76,25 +76,25 @@ test.each<[string, OpenAiApi, string]>([
   });
 });
 
-test('a whole reply with too many calls is none either', async () => {
+test('a whole reply with too many calls is refused too', async () => {
   const calls = Array.from({ length: 1_025 }, () => ({ name: 'f', arguments: '{}' }));
   const error = await failureOf(callOnce(modelOf(await stubWith(reply.calls(calls)))));
   expect(error.message).toMatch(/more than 1024 calls; nothing of it is used/);
 });
 
-test('calls at the limit are read, in pieces and across each other', async () => {
+test('calls at the limit are read, in interleaved parts', async () => {
   const begun = many(1_024, (index) => call(index, '{"a":', `f${index}`));
   const { calls } = await read(chatApi, begun + many(1_024, (index) => call(index, '1}')) + END);
   expect(calls).toHaveLength(1_024);
   expect(calls.at(-1)).toEqual({ name: 'f1023', arguments: '{"a":1}' });
 });
 
-/** Milliseconds of the quickest of three. */
+/** The shortest of three durations in milliseconds. */
 async function quickest(work: () => Promise<unknown>): Promise<number> {
   const took: number[] = [];
   for (let round = 0; round < 3; round += 1) {
     const began = performance.now();
-    // One after the other, or they would measure each other.
+    // Sequential, so that the measurements do not affect each other.
     // oxlint-disable-next-line no-await-in-loop
     await work();
     took.push(performance.now() - began);
@@ -123,7 +123,7 @@ test.each<[string, OpenAiApi, (size: number) => string]>([
       END,
   ],
   [
-    'arguments that are said to be done after each piece',
+    'arguments that are done after each part',
     responsesApi,
     (n) =>
       item(0) +
@@ -139,10 +139,10 @@ test.each<[string, OpenAiApi, (size: number) => string]>([
       ) +
       response([{ type: 'function_call', name: 'f', arguments: '{}' }]),
   ],
-])('reading %s takes time in proportion to the stream', { retry: 2 }, async (_, api, make) => {
+])('reading %s takes time proportional to the stream', { retry: 2 }, async (_, api, make) => {
   const [small, large] = [make(2_000), make(16_000)];
   const once = await quickest(() => read(api, small, 1_024));
-  // Eight times the stream; quadratic work would take sixty-four times as long.
+  // The stream is eight times as long; quadratic work would take sixty-four times as long.
   expect(await quickest(() => read(api, large, 1_024))).toBeLessThan(once * 28 + 100);
 });
 
@@ -163,7 +163,7 @@ test.each([
   }
 });
 
-test('events are split at CR, LF and both, and what is open at the end is none', async () => {
+test('events end at CR, LF, or both, and an incomplete last event is dropped', async () => {
   async function* body(text: string, at: number): AsyncGenerator<Uint8Array> {
     yield Buffer.from(text.slice(0, at));
     yield Buffer.from(text.slice(at));
@@ -177,7 +177,7 @@ test('events are split at CR, LF and both, and what is open at the end is none',
   }
 });
 
-test('JSON of millions of values is not built; long texts are', () => {
+test('JSON with millions of values is refused; long texts are not', () => {
   expect(() => parseBounded(`[${'[],'.repeat(1_100_000)}0]`)).toThrow(ReplyTooLargeError);
   expect(parseBounded(JSON.stringify('x'.repeat(3e6)))).toHaveLength(3e6);
 });
@@ -197,7 +197,7 @@ test.each([301, 302, 303, 307, 308])(
   },
 );
 
-test('an error without end is read from its beginning', async () => {
+test('only the beginning of an endless error is read', async () => {
   const server = await httpServer((_, answer) => {
     answer.writeHead(400, { 'content-type': 'text/plain' });
     const more = (): void => {
@@ -212,7 +212,7 @@ test('an error without end is read from its beginning', async () => {
   expect(error.message).toMatch(/exceedexceed/);
 });
 
-test('reading an error takes time in proportion to it', { retry: 2 }, async () => {
+test('reading an error takes time proportional to its length', { retry: 2 }, async () => {
   const look = async (count: number): Promise<boolean> =>
     saysContextTooLong('exceed'.repeat(count));
   const once = await quickest(() => look(2_000));

@@ -4,18 +4,18 @@ import { findPrice } from '../../src/models/known-models.js';
 import { replyCall, replyText } from '../../src/models/scripted.js';
 import { asked, request } from './support.js';
 
-test('knows the price of a model and of its snapshots', () => {
+test('finds the price of a model and of its snapshots', () => {
   expect(findPrice('gpt-4.1-mini')).toEqual({ input: 0.4, cachedInput: 0.1, output: 1.6 });
   expect(findPrice('gpt-4.1-mini-2025-04-14')).toEqual(findPrice('gpt-4.1-mini'));
 });
 
-test('knows no price where it knows none', () => {
+test('returns null for an unknown price', () => {
   for (const model of ['llama3.2', 'gpt-4.1-mini-ft', '', 'constructor']) {
     expect(findPrice(model)).toBeNull();
   }
 });
 
-test('estimates usage from all that is sent and said', () => {
+test('estimates usage from the whole request and reply', () => {
   const bare = estimateUsage(request(), replyText('hi'));
   expect(bare.cachedTokens).toBe(0);
   const tool = { name: 'f', description: 'x'.repeat(300), parameters: {} };

@@ -5,7 +5,7 @@ import { parseCompletion } from '../../src/models/openai/chat/reply.js';
 import { reply } from '../../src/testing/steps.js';
 import { callOnce, modelOf, source, stubWith } from './support.js';
 
-// As llama.cpp sends it: OpenAI's form with ids.
+// The form of llama.cpp: OpenAI's with ids.
 const content = [
   {
     id: 32,
@@ -35,15 +35,15 @@ function completion(logprobs: unknown): object {
   return { choices: [{ index: 0, message, finish_reason: 'stop', logprobs }] };
 }
 
-test('come with the reply of a server that tells them', async () => {
+test('come with the reply of a server that sends them', async () => {
   const stub = await stubWith(reply.completion({ ...completion({ content }) }));
   expect((await callOnce(modelOf(stub))).logprobs).toEqual(read);
 });
 
-test('are gathered from the pieces of a stream', () => {
+test('are assembled from the chunks of a stream', () => {
   const assembly = assembleCompletion();
-  const piece = (text: string, told: unknown): object => ({
-    choices: [{ delta: { content: text }, logprobs: told, finish_reason: null }],
+  const piece = (text: string, parsed: unknown): object => ({
+    choices: [{ delta: { content: text }, logprobs: parsed, finish_reason: null }],
   });
   assembly.add(piece('A', { content }));
   assembly.add(piece('', null));
@@ -62,7 +62,7 @@ test.each([undefined, null, {}, { content: null }, { content: [] }, 'x'])(
   },
 );
 
-test('are read from an object of tokens, and from what is nearly right', () => {
+test('are read from an object of tokens, and from slightly wrong forms', () => {
   const odd = [
     { token: 'A', logprob: 0.000001, top_logprobs: { A: -0.5, B: -1, C: null } },
     { token: 'B', logprob: null, top_logprobs: [{ token: 'B' }, 'C', { logprob: -1 }, null] },
@@ -89,8 +89,8 @@ test('are bounded in number, alternatives and length', () => {
     logprob: -1,
     top_logprobs: top,
   }));
-  const told = parseLogprobs({ content: long });
-  expect(told).toHaveLength(256);
-  expect(told?.[0]?.top).toHaveLength(20);
-  expect(told?.[0]?.token).toHaveLength(100);
+  const parsed = parseLogprobs({ content: long });
+  expect(parsed).toHaveLength(256);
+  expect(parsed?.[0]?.top).toHaveLength(20);
+  expect(parsed?.[0]?.token).toHaveLength(100);
 });

@@ -23,7 +23,7 @@ const found: JsonObject = {
   action: { type: 'search', query: 'perdure' },
 };
 
-test('goes out behind the own tools, with tokens of the environment, and what it did goes back', async () => {
+test("is sent after the agent's tools, with tokens of the environment, and its items go back", async () => {
   const stub = await stubWith(reply.text('Found.', { items: [found] }), reply.text('Yes.'));
   const entry = { api: 'responses', baseUrl: stub.baseUrl } as const;
   const { model } = createModelCatalog({ m: entry }, { DOCS_TOKEN: 'canary-docs-7' }).resolve('m');
@@ -39,13 +39,13 @@ test('goes out behind the own tools, with tokens of the environment, and what it
   expect(stub.requests[0]?.body).not.toHaveProperty('nativeTools');
   expect(first).toMatchObject({ text: 'Found.', finish: 'stop' });
   expect(JSON.stringify(first)).not.toContain('canary');
-  const said: PromptMessage = {
+  const assistantMessage: PromptMessage = {
     role: 'assistant',
     text: first.text,
     ...(first.provider && { provider: first.provider }),
   };
   const next: PromptMessage = { role: 'user', text: 'sure?' };
-  await model.call({ ...asked, messages: [...asked.messages, said, next] }, { signal });
+  await model.call({ ...asked, messages: [...asked.messages, assistantMessage, next] }, { signal });
   expect(stub.requests[1]?.body['input']).toMatchObject([
     { role: 'user', content: 'hello' },
     found,
@@ -54,7 +54,7 @@ test('goes out behind the own tools, with tokens of the environment, and what it
   ]);
 });
 
-test('hides the token in what a provider says of it', async () => {
+test("redacts the token in a provider's message", async () => {
   const stub = await stubWith(reply.error(400, { message: 'token canary-docs-7 was refused' }));
   const model = modelOf(stub, { api: 'responses', variable: () => 'canary-docs-7' });
   const failure = await failureOf(
@@ -72,7 +72,7 @@ test.each([
     'name one that does',
   ],
   ['a missing token', { api: 'responses' } as const, 'credentials', 'DOCS_TOKEN'],
-])('is not left out in silence with %s', async (_name, options, kind, words) => {
+])('is refused with a message with %s', async (_name, options, kind, words) => {
   const stub = await stubWith();
   const asked = request({ settings: { nativeTools: [docs] } });
   const failure = await failureOf(modelOf(stub, options).call(asked, { signal }));

@@ -5,7 +5,7 @@ import { callOnce, modelOf, stubWith } from './support.js';
 
 const GLOBAL = Symbol.for('undici.globalDispatcher.1');
 
-test('sends requests by the connections of the process, without the clocks of fetch', async () => {
+test('uses the connections of the process, without the timeouts of fetch', async () => {
   const stub = await stubWith(reply.text('ok'));
   expect(createNoTimeoutDispatcher()).toBeDefined();
   const shared = Reflect.get(globalThis, GLOBAL);

@@ -11,7 +11,7 @@ function portOf(baseUrl: string): number {
   return Number(new URL(baseUrl).port);
 }
 
-/** A server that answers every request so, or never. */
+/** Starts a server that gives every request this answer, or none. */
 async function otherServer(answer: string | null): Promise<number> {
   const server = createServer((_request, response) => {
     if (answer !== null) response.end(answer);
@@ -35,7 +35,7 @@ test('makes no request without key and address, and names both', async () => {
   );
 });
 
-test('names the local server that answers, with the line to type', async () => {
+test('names the local server that answers, with the variable to set', async () => {
   const stub = await stubWith();
   const closed = await stubWith();
   await closed.close();
@@ -63,11 +63,11 @@ test('looks on the usual ports', () => {
   ]);
 });
 
-test('finds nothing where nothing listens', async () => {
+test('finds nothing if nothing listens', async () => {
   expect(await findLocalServer([])).toBeNull();
 });
 
-test('sends a placeholder where there is an address but no key', async () => {
+test('sends a placeholder with a base URL but no key', async () => {
   const stub = await stubWith(reply.text('ok'), reply.error(401, {}));
   const model = openAiModelFromEnvironment({ OPENAI_BASE_URL: stub.baseUrl });
   expect(await callOnce(model)).toMatchObject({ text: 'ok' });
@@ -75,7 +75,7 @@ test('sends a placeholder where there is an address but no key', async () => {
   expect((await failureOf(callOnce(model))).message).toContain('it requires a key');
 });
 
-test('takes key and address from the environment it is given, not from the process', async () => {
+test('takes key and base URL from the given environment, not from the process', async () => {
   const stub = await stubWith(reply.text('ok'));
   process.env['OPENAI_BASE_URL'] = 'http://127.0.0.1:9/v1';
   process.env['OPENAI_ADMIN_KEY'] = 'admin-key';

@@ -80,13 +80,13 @@ test('accepts an answer whose stream breaks after the finish reason', async () =
   expect(await callOnce(model)).toEqual(await callOnce(model));
 });
 
-test('reads an answer that comes whole although a stream was asked for', async () => {
+test('reads a whole answer although a stream was requested', async () => {
   const whole = { choices: [{ message: { content: 'hi' }, finish_reason: 'stop' }] };
   const stub = await stubWith(reply.raw(JSON.stringify(whole)));
   expect(await callOnce(modelOf(stub, { stream: true }))).toMatchObject({ text: 'hi' });
 });
 
-test('reads an answer that comes as a stream although none was asked for', async () => {
+test('reads a streamed answer although none was requested', async () => {
   const chunk = { choices: [{ delta: { content: 'hi' }, finish_reason: 'stop' }] };
   const step = reply.raw(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, {
     headers: { 'content-type': 'text/event-stream; charset=utf-8' },
@@ -96,11 +96,11 @@ test('reads an answer that comes as a stream although none was asked for', async
 });
 
 test.each([
-  ['something was said and [DONE] behind it', [{ content: 'hi' }], '[DONE]', 'hi'],
+  ['there is text, then [DONE]', [{ content: 'hi' }], '[DONE]', 'hi'],
   ['the stream just ended', [{ content: 'hi' }], '', null],
   ['[DONE] came behind nothing', [{}], '[DONE]', null],
-  ['the model said [DONE]', [{ content: 'so:\ndata: [DONE]' }], '', null],
-])('without a reason to end, an answer is whole where %s', async (_name, deltas, end, text) => {
+  ['the text contains [DONE]', [{ content: 'so:\ndata: [DONE]' }], '', null],
+])('without a finish reason, an answer is complete if %s', async (_name, deltas, end, text) => {
   const events = deltas.map((delta) => JSON.stringify({ choices: [{ delta }] }));
   const body = [...events, end].filter(Boolean).map((data) => `data: ${data}\n\n`);
   const headers = { 'content-type': 'text/event-stream' };
@@ -111,7 +111,7 @@ test.each([
   else expect(await answer).toMatchObject({ text, finish: 'stop' });
 });
 
-test('bears a steady drip under the total, however slow against the idle limit', async () => {
+test('accepts a slow steady stream within the total limit', async () => {
   const stub = await stubWith(reply.text('x'.repeat(20), { drip: { bytes: 10, everyMs: 25 } }));
   const answer = await callOnce(modelOf(stub, { stream: true, idleMs: 1000 }));
   expect(answer.text).toHaveLength(20);
@@ -133,7 +133,7 @@ test('rejects with the reason of the signal, and closes the connection', async (
     const controller = new AbortController();
     const reason = new Error(`cancelled at ${gate}`);
     const answer = callOnce(model, controller.signal).catch((error: unknown) => error);
-    // One after the other is the point.
+    // The calls share one signal and must be sequential.
     // oxlint-disable-next-line no-await-in-loop
     await stub.barrier(gate).reached;
     controller.abort(reason);
@@ -152,7 +152,7 @@ test('makes no request for a signal that has aborted already', async () => {
   expect(stub.requestCount).toBe(0);
 });
 
-test('leaves nothing behind on a signal that lives on', async () => {
+test('leaves no listener on a signal that lives on', async () => {
   const stub = await stubWith();
   stub.fallback(() => reply.text('ok'));
   const { signal } = new AbortController();
@@ -171,7 +171,7 @@ test('leaves nothing behind on a signal that lives on', async () => {
   expect(listeners).toBe(0);
 });
 
-test('names model and address when the model is not there', async () => {
+test('names model and base URL if the model is missing', async () => {
   const stub = await stubWith(
     reply.raw('{"object":"error","message":"The model `stub` does not exist."}', { status: 404 }),
   );
@@ -181,7 +181,7 @@ test('names model and address when the model is not there', async () => {
   );
 });
 
-test('tells what a proxy said that knows no JSON', async () => {
+test("shows a proxy's message that is not JSON", async () => {
   const stub = await stubWith(reply.raw('<h1>upstream\n is down</h1>', { status: 502 }));
   const { message } = await failureOf(callOnce(modelOf(stub)));
   expect(message).toBe(
@@ -195,7 +195,7 @@ test('keeps the request id of an error', async () => {
   expect(details.requestId).toBe('req_9');
 });
 
-test('gives up an answer that would fill the memory', async () => {
+test('refuses an answer that would fill the memory', async () => {
   const stub = await stubWith(reply.raw('x'.repeat(33 * 1024 * 1024)));
   const { details } = await failureOf(callOnce(modelOf(stub)));
   expect(details).toEqual({ kind: 'request', type: 'answer_too_large' });
@@ -229,11 +229,11 @@ test.each([
   ],
   ['a key with a line break', { apiKey: 'canary\nkey' }, /^(?!.*canary).*OPENAI_API_KEY/],
   ['an empty key', { apiKey: '' }, /OPENAI_API_KEY/],
-])('refuses %s at once, with the cure', (_name, options, message) => {
+])('refuses %s at once, with the fix', (_name, options, message) => {
   expect(() => openAiModel(options)).toThrow(message);
 });
 
-test('does not mind a slash at the end of the address', async () => {
+test('accepts a slash at the end of the base URL', async () => {
   const stub = await stubWith(reply.text('ok'));
   const model = openAiModel({ baseUrl: `${stub.baseUrl}//` });
   expect(await model.call(request(), { signal: new AbortController().signal })).toMatchObject({

@@ -16,7 +16,7 @@ const strict = {
   $defs: { x: { type: 'object', properties: {}, additionalProperties: false } },
 };
 
-test('sends the bytes it always sent when none of the options is used', () => {
+test('sends the minimal bytes without options', () => {
   const asked = request({
     tools: [tool],
     settings: { temperature: 0.5, maxOutputTokens: 9, seed: 1 },
@@ -33,7 +33,7 @@ function wired(rest: Parameters<typeof request>[0], model = 'stub'): ChatRequest
   return createChatRequest(request({ ...rest, model }), { stream: true });
 }
 
-test('leaves out what the model is known not to take', () => {
+test('leaves out what the model is known not to accept', () => {
   const settings = { temperature: 0, top_p: 1, parallel_tool_calls: false, seed: 1 };
   const wire = wired({ settings, logprobs: { top: 3 } }, 'o3');
   expect(wire).not.toHaveProperty('temperature');
@@ -43,13 +43,13 @@ test('leaves out what the model is known not to take', () => {
   expect(wire).toMatchObject({ seed: 1 });
 });
 
-test('gives the output limit the name that the server knows', () => {
+test('sends the output limit under the name that the server knows', () => {
   expect(wired({ settings: { maxOutputTokens: 5 } }, 'llama3.2:3b')).toMatchObject({
     max_tokens: 5,
   });
 });
 
-test('asks for no stream where there is none', () => {
+test('asks for no stream if the model has none', () => {
   const capabilities = { ...OPTIMISTIC, streaming: false };
   expect(createChatRequest(request(), { stream: true, capabilities })).not.toHaveProperty('stream');
 });
@@ -66,12 +66,12 @@ test('gives instructions to a model without a system role, whatever comes first'
   ]);
 });
 
-test('asks for logprobs with at most as many alternatives as there are', () => {
+test('asks for logprobs with at most 20 alternatives', () => {
   expect(wired({ logprobs: { top: 5 } })).toMatchObject({ logprobs: true, top_logprobs: 5 });
   expect(wired({ logprobs: { top: 99 } })).toMatchObject({ top_logprobs: 20 });
 });
 
-test('sends a schema under a name that providers take, strict where strict mode takes it', () => {
+test('sends a schema under an accepted name, strict if strict mode accepts it', () => {
   const format = wired({ responseFormat: { name: 'my answer!', schema: strict } }).response_format;
   expect(format).toEqual({
     type: 'json_schema',
@@ -84,7 +84,7 @@ test('sends a schema under a name that providers take, strict where strict mode 
   });
 });
 
-test('tells of the schema in words only where it is not sent', () => {
+test('describes the schema in words only if it is not sent', () => {
   const responseFormat = { name: 'a', schema: strict, instruction: 'As JSON.' };
   expect(wired({ responseFormat }).messages[0]?.content).toBe('Be brief.');
   const old = wired({ responseFormat }, 'gpt-3.5-turbo');

@@ -14,7 +14,7 @@ const strict = {
   additionalProperties: false,
 };
 
-/** A request that uses all there is. */
+/** A request with every feature. */
 const full = request({
   tools: [tool],
   toolChoice: 'required',
@@ -39,7 +39,7 @@ function unsupported(param: string, message: string, code = 'unsupported_value')
   return { message, type: 'invalid_request_error', param, code };
 }
 
-// As servers were seen to write it.
+// Messages of real servers.
 test.each<[string, number, unknown, string]>([
   [
     'OpenAI',
@@ -267,18 +267,21 @@ test.each<[string, number, unknown, string]>([
     'response_format:json_schema',
   ],
   ['Anthropic', 400, { message: "role 'system' is not supported on this model" }, 'role:system'],
-])('%s with status %i refuses what it says it refuses (%#)', (_name, status, error, parameter) => {
-  expect(refused(status, error)).toBe(parameter);
-});
+])(
+  '%s with status %i refuses the parameter that it names (%#)',
+  (_name, status, error, parameter) => {
+    expect(refused(status, error)).toBe(parameter);
+  },
+);
 
-test('knows a refused developer role', () => {
+test('recognizes a refused developer role', () => {
   const message =
     'Failed to deserialize the JSON body: messages[0].role: unknown variant `developer`, expected one of `system`, `user`';
   expect(refused(422, { message }, full, 'developer')).toBe('role:developer');
   expect(refused(422, { message: message.replaceAll('developer', 'tool') })).toBeNull();
 });
 
-test('takes strictness from a schema before it takes the schema', () => {
+test('drops strict mode before it drops the schema', () => {
   const asked = { ...full, responseFormat: { name: 'a', schema: strict } };
   const error = unsupported(
     'response_format',
@@ -299,7 +302,7 @@ test('takes strictness from a schema before it takes the schema', () => {
 test.each([
   'response_format.type must be json_schema or text',
   "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
-])('gives up plain JSON when told "%s"', (message) => {
+])('drops plain JSON at "%s"', (message) => {
   const asked: ModelRequest = { ...full, without: ['response_format:json_schema'] };
   expect(refused(400, { message, param: 'messages' }, asked)).toBe('response_format:json_object');
 });
@@ -378,7 +381,7 @@ test.each<[string, number, unknown]>([
   expect(refused(status, error)).toBeNull();
 });
 
-test('never drops a limit, and puts it under its other name only once', () => {
+test('never drops the output limit, and renames it only once', () => {
   const error = { message: 'Unrecognized request argument supplied: max_tokens' };
   const once: ModelRequest = { ...full, without: ['max_completion_tokens'] };
   expect(refused(400, error, once)).toBeNull();

@@ -52,11 +52,11 @@ test.each([
   ['null', null],
   ['without counts', { total_tokens: 3 }],
   ['with counts that are none', { prompt_tokens: -1, completion_tokens: 'x' }],
-])('leaves usage out when it is %s', (_name, usage) => {
+])('leaves usage out if it is %s', (_name, usage) => {
   expect(parsed({ content: 'hi' }, { usage })).not.toHaveProperty('usage');
 });
 
-test('never counts more tokens as cached than there were', () => {
+test('never counts more cached tokens than input tokens', () => {
   const usage = {
     prompt_tokens: 5,
     completion_tokens: 1,
@@ -95,7 +95,7 @@ test.each([
   ['stop although calls are there', 'stop'],
   ['null', null],
   ['a word of its own', 'eos'],
-])('takes calls for what they are when the finish reason is %s', (_name, finish) => {
+])('reads calls if the finish reason is %s', (_name, finish) => {
   expect(parsed({ tool_calls: [wireCall('f', '{}')] }, { finish }).finish).toBe('calls');
 });
 
@@ -103,7 +103,7 @@ test.each([
   ['null', null],
   ['tool_calls, but there are none', 'tool_calls'],
   ['a word of its own', 'eos'],
-])('takes text for an answer when the finish reason is %s', (_name, finish) => {
+])('reads text as an answer if the finish reason is %s', (_name, finish) => {
   expect(parsed({ content: 'hi', tool_calls: null }, { finish }).finish).toBe('stop');
 });
 
@@ -112,13 +112,13 @@ test('joins content that comes in parts', () => {
   expect(parsed({ content }).text).toBe('abc');
 });
 
-test('takes a refusal for an outcome, and drops calls beside it', () => {
+test('treats a refusal as an outcome, and drops its calls', () => {
   const message = { content: null, refusal: 'I will not.', tool_calls: [wireCall('f', '{}')] };
   expect(parsed(message)).toMatchObject({ text: 'I will not.', calls: [], finish: 'refused' });
   expect(parsed({ content: 'hi', refusal: '' }).finish).toBe('stop');
 });
 
-test('takes a content filter for an outcome, and drops calls beside it', () => {
+test('treats a content filter as an outcome, and drops its calls', () => {
   const message = { content: 'par', tool_calls: [wireCall('f', '{"a"')] };
   expect(parsed(message, { finish: 'content_filter' })).toMatchObject({
     text: 'par',
@@ -127,7 +127,7 @@ test('takes a content filter for an outcome, and drops calls beside it', () => {
   });
 });
 
-test('tells when the output limit cut text or calls', () => {
+test('reports that the output limit cut text or calls', () => {
   expect(parsed({ content: 'par' }, { finish: 'length' }).finish).toBe('length');
   expect(parsed({ content: null }, { finish: 'length' })).toMatchObject({ text: '' });
   const cut = parsed({ tool_calls: [wireCall('f', '{"a"')] }, { finish: 'length' });
@@ -141,7 +141,7 @@ test.each([
   ['an empty list of calls', { content: null, tool_calls: [] }],
   ['a legacy call only', { content: null, function_call: { name: 'f', arguments: '{}' } }],
   ['parts without text', { content: [{ type: 'reasoning' }] }],
-])('takes a reply with %s for empty', (_name, message) => {
+])('treats a reply with %s as empty', (_name, message) => {
   const { details } = thrownBy(() => parsed(message));
   expect(details).toEqual({ kind: 'empty', type: 'empty_reply' });
 });
@@ -157,7 +157,7 @@ test.each([
   ['an error for a finish', completion({ content: 'x' }, { finish: 'error' }), 'finish_error'],
   ['null', null, 'empty_choices'],
   ['a text', 'hello', 'empty_choices'],
-])('never takes %s for an answer', (_name, value, type) => {
+])('never reads %s as an answer', (_name, value, type) => {
   const { details } = thrownBy(() => parseCompletion(value, source({ 'x-request-id': 'r' })));
   expect(details).toEqual({ kind: 'retry', type, requestId: 'r' });
 });
@@ -167,7 +167,7 @@ test.each([
   ['half a JSON', '{"choices":[{"message":{"content":"he', 'bad_json'],
   ['nothing', '', 'bad_json'],
   ['words', 'upstream createClient error', 'bad_json'],
-])('never takes %s for an answer, and shows a sample', (_name, text, type) => {
+])('never reads %s as an answer, and shows a sample', (_name, text, type) => {
   const { details, message } = thrownBy(() => parseAnswer(text, source()));
   expect(details).toEqual({ kind: 'retry', type });
   expect(message).toContain(text.slice(0, 20));
@@ -212,7 +212,7 @@ const wireLike = fc.letrec((tie) => ({
   ),
 }));
 
-/** As above, but always deep enough to reach the calls. */
+/** Like the above, but always deep enough to reach the calls. */
 const callLike = wireLike.value.chain((value) =>
   fc.record({
     choices: fc.tuple(
@@ -232,7 +232,7 @@ const callLike = wireLike.value.chain((value) =>
   }),
 );
 
-/** The reply, or undefined where a `ModelError` was thrown; any other error is thrown on. */
+/** Returns the reply; undefined for a `ModelError`. Rethrows any other error. */
 function replyTo(text: string): ModelReply | undefined {
   try {
     return parseAnswer(text, source());
@@ -242,7 +242,7 @@ function replyTo(text: string): ModelReply | undefined {
   }
 }
 
-test('throws nothing but ModelError, whatever JSON comes, and gives arguments as text', () => {
+test('throws only ModelError for any JSON, and returns arguments as text', () => {
   let calls = 0;
   fc.assert(
     fc.property(fc.oneof(wireLike.value, callLike, fc.jsonValue()), (value) => {
@@ -256,7 +256,7 @@ test('throws nothing but ModelError, whatever JSON comes, and gives arguments as
   expect(calls).toBeGreaterThan(0);
 });
 
-test('throws nothing but ModelError, whatever text comes', () => {
+test('throws only ModelError for any text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       expect(() => parseAnswer(text, source())).toThrow(ModelError);

@@ -6,7 +6,7 @@ import { asked, request } from './support.js';
 
 const tool = { name: 'read_file', description: 'Reads.', parameters: { type: 'object' } };
 
-test('puts instructions, messages, calls and results into the wire form', () => {
+test('writes instructions, messages, calls, and results in the wire format', () => {
   const wire = createChatRequest(
     request({
       messages: [
@@ -65,7 +65,7 @@ test('sends tools in the given order, and the choice only with tools', () => {
   expect(without).not.toHaveProperty('tool_choice');
 });
 
-test('passes settings through, renames the output limit, and lets none replace the request', () => {
+test('passes settings through, renames the output limit, and lets no setting replace a field', () => {
   const wire = createChatRequest(
     request({
       settings: {
@@ -90,7 +90,7 @@ test('passes settings through, renames the output limit, and lets none replace t
   expect(wire).not.toHaveProperty('maxOutputTokens');
 });
 
-test('asks for usage when it asks for a stream', () => {
+test('asks for usage with a stream', () => {
   expect(createChatRequest(request(), { stream: true })).toMatchObject({
     stream: true,
     stream_options: { include_usage: true },

@@ -32,7 +32,7 @@ function wire(rest: Parameters<typeof request>[0], capabilities = OPTIMISTIC) {
   return createResponsesRequest(request(rest), { stream: false, capabilities, ...referred });
 }
 
-test('writes instructions, items, tools, limits and formats in the form of the API', () => {
+test('writes instructions, items, tools, limits, and formats in the form of the API', () => {
   const image = { type: 'image', url: 'https://a.example/x.png' } as const;
   const body = wire({
     messages: [
@@ -95,13 +95,13 @@ test.each(['previous_response_id', 'conversation', 'background', 'store'])(
   },
 );
 
-test('leaves out what the server has refused', () => {
+test('leaves out refused parameters', () => {
   const without = ['include', 'store', 'settings.reasoning_effort'] as const;
   const body = wire({ without, settings: { reasoning_effort: 'low' } });
   expect(Object.keys(body)).toEqual(['model', 'instructions', 'input']);
 });
 
-const thought = { id: 'rs_1', type: 'reasoning', summary: [], encrypted_content: 'xyz' };
+const reasoningItem = { id: 'rs_1', type: 'reasoning', summary: [], encrypted_content: 'xyz' };
 function message(id: string, text: string, rest: object = {}) {
   const content = [{ type: 'output_text', text, annotations: [] }];
   return { id, type: 'message', status: 'completed', role: 'assistant', content, ...rest };
@@ -111,40 +111,42 @@ function call(id: string, name: string, args: string) {
   return { id, type: 'function_call', status: 'completed', ...called };
 }
 
-/** The items that the next request has in place of a reply with this output. */
+/** Returns the items of the next request after a reply with this output. */
 function replayed(output: readonly object[], rest: Partial<ModelReply> = {}, by = from) {
-  const told = { ...parseResponse({ status: 'completed', output }, source()), ...rest };
-  const calls = told.calls.map((one, index) => ({ ...one, id: `call_${index}`, digest: '' }));
-  const said: PromptMessage = {
+  const result = { ...parseResponse({ status: 'completed', output }, source()), ...rest };
+  const calls = result.calls.map((one, index) => ({ ...one, id: `call_${index}`, digest: '' }));
+  const assistantMessage: PromptMessage = {
     role: 'assistant',
-    text: told.text,
+    text: result.text,
     calls,
-    ...(told.provider && { provider: JSON.parse(JSON.stringify(told.provider)) as ProviderItems }),
+    ...(result.provider && {
+      provider: JSON.parse(JSON.stringify(result.provider)) as ProviderItems,
+    }),
   };
-  const how = { data: new Map(), replay: { stored: new Map(), from: by } };
-  const asking = request({ messages: [said] });
-  const options = { stream: false, capabilities: OPTIMISTIC, ...how };
+  const references = { data: new Map(), replay: { stored: new Map(), from: by } };
+  const asking = request({ messages: [assistantMessage] });
+  const options = { stream: false, capabilities: OPTIMISTIC, ...references };
   return createResponsesRequest(asking, options).input;
 }
 
-test('gives back what came, in its order, with calls under our own ids', () => {
+test('replays the items in order, with calls under our own ids', () => {
   const search = { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { q: 1 } };
-  const output = [thought, search, message('m1', 'I look.'), call('f1', 'f', '{}')];
+  const output = [reasoningItem, search, message('m1', 'I look.'), call('f1', 'f', '{}')];
   const own = { ...call('f1', 'f', '{}'), call_id: 'call_0' };
-  expect(replayed(output)).toEqual([thought, search, message('m1', 'I look.'), own]);
+  expect(replayed(output)).toEqual([reasoningItem, search, message('m1', 'I look.'), own]);
 });
 
-test('divides a text among the messages that it came in, and knows their phases', () => {
+test('splits a text into its messages, and keeps their phases', () => {
   const first = message('m1', 'One.', { phase: 'commentary' });
-  const output = [first, thought, message('m2', 'Two.', { phase: 'final_answer' })];
+  const output = [first, reasoningItem, message('m2', 'Two.', { phase: 'final_answer' })];
   expect(parseResponse({ output }, source()).text).toBe('One.\n\nTwo.');
   expect(replayed(output)).toEqual(output);
-  // A text that was cut goes into the first as a whole.
+  // A text of another length goes into the first message.
   const cut = replayed(output, { text: 'One.…o.' });
   expect(cut).toEqual([message('m1', 'One.…o.', { phase: 'commentary' })]);
 });
 
-test('reads a call whose arguments are an object, however deep', () => {
+test('reads a call whose arguments are an object of any depth', () => {
   const deep: unknown = JSON.parse('['.repeat(20_000) + ']'.repeat(20_000));
   const output = [{ ...call('f1', 'f', ''), arguments: { a: 1 } }];
   expect(parseResponse({ output }, source()).calls).toEqual([{ name: 'f', arguments: '{"a":1}' }]);
@@ -152,8 +154,8 @@ test('reads a call whose arguments are an object, however deep', () => {
   expect(calls).toEqual([{ name: 'f', arguments: '[nested too deeply]' }]);
 });
 
-test('gives nothing of it to another model, and keeps nothing where texts and calls are all', () => {
-  const output = [thought, message('m1', 'Hm.'), call('f1', 'f', '{}')];
+test('replays nothing to another model, and stores nothing beside texts and calls', () => {
+  const output = [reasoningItem, message('m1', 'Hm.'), call('f1', 'f', '{}')];
   const plain = [
     { type: 'message', role: 'assistant', content: 'Hm.' },
     { type: 'function_call', call_id: 'call_0', name: 'f', arguments: '{}' },
@@ -163,8 +165,8 @@ test('gives nothing of it to another model, and keeps nothing where texts and ca
   expect(parseResponse({ output: output.slice(1) }, source())).not.toHaveProperty('provider');
 });
 
-test('does not give back a thought that has nothing behind it, or that only the provider had', () => {
-  const output = [thought, call('f1', 'f', '{}')];
+test('does not replay reasoning that nothing follows, or that only the provider has', () => {
+  const output = [reasoningItem, call('f1', 'f', '{}')];
   expect(replayed(output, { calls: [] })).toEqual([]);
   const hidden = { id: 'rs_2', type: 'reasoning', summary: [] };
   expect(parseResponse({ output: [hidden, message('m', 'x')] }, source())).not.toHaveProperty(
@@ -184,7 +186,7 @@ test.each<[string, JsonObject, object]>([
     expect(thrownBy(() => parseResponse(failed, source())).details).toMatchObject(details);
     const stub = await stubWith(reply.completion(failed), reply.completion(failed));
     for (const stream of [false, true]) {
-      // One after the other: the script is a queue.
+      // Sequential, since the script is a queue.
       // oxlint-disable-next-line no-await-in-loop
       const failure = await failureOf(
         modelOf(stub, { api: 'responses', stream }).call(request(), {
@@ -196,7 +198,7 @@ test.each<[string, JsonObject, object]>([
   },
 );
 
-test('takes what a policy has stopped for an outcome', () => {
+test('treats a policy stop as an outcome', () => {
   const failed = { status: 'failed', error: { code: 'bio_policy' }, output: [] };
   expect(parseResponse(failed, source())).toEqual({ text: '', calls: [], finish: 'filtered' });
 });
@@ -206,21 +208,21 @@ async function watched(step: Step): Promise<{ reply: ModelReply; text: string }>
   const deltas: ModelDelta[] = [];
   const signal = new AbortController().signal;
   const onDelta = (delta: ModelDelta): void => void deltas.push(delta);
-  const told = await modelOf(stub, { api: 'responses' }).call(request(), { signal, onDelta });
+  const result = await modelOf(stub, { api: 'responses' }).call(request(), { signal, onDelta });
   expect(stub.requests[0]?.body['stream']).toBe(true);
   return {
-    reply: told,
+    reply: result,
     text: deltas.map((delta) => (delta.kind === 'text' ? delta.text : '')).join(''),
   };
 }
 
-test('counts an event that comes twice once', async () => {
+test('counts a repeated event once', async () => {
   const sse = { twice: true, charactersPerEvent: 2 };
-  const { reply: told, text } = await watched(reply.text('ha ha ha', { sse }));
-  expect([told.text, text]).toEqual(['ha ha ha', 'ha ha ha']);
+  const { reply: result, text } = await watched(reply.text('ha ha ha', { sse }));
+  expect([result.text, text]).toEqual(['ha ha ha', 'ha ha ha']);
 });
 
-test('tells usage with its parts', async () => {
+test('reads usage with its parts', async () => {
   const usage = {
     prompt_tokens: 20,
     completion_tokens: 9,
@@ -232,7 +234,7 @@ test('tells usage with its parts', async () => {
   expect((await watched(reply.text('hi', { usage }))).reply.usage).toEqual(counted);
 });
 
-test('takes a stream without its last event, and one with a broken event, for failed', async () => {
+test('fails for a stream without its last event, and for one with a broken event', async () => {
   const stub = await stubWith(
     reply.text('hello', { sse: { endBefore: 'finish' } }),
     reply.text('hello', { sse: { malformed: { event: 4, data: '{"type":' } } }),
@@ -243,14 +245,14 @@ test('takes a stream without its last event, and one with a broken event, for fa
   const model = modelOf(stub, { api: 'responses', stream: true });
   const signal = new AbortController().signal;
   for (const type of ['stream_cut', 'bad_sse', 'stream_error']) {
-    // One after the other: the script is a queue.
+    // Sequential, since the script is a queue.
     // oxlint-disable-next-line no-await-in-loop
     const { details } = await failureOf(model.call(request(), { signal }));
     expect(details).toMatchObject({ kind: 'retry', type });
   }
 });
 
-test('takes the items from the stream where the last event has none of them', () => {
+test('takes the items from the stream if the last event has none', () => {
   const deltas: ModelDelta[] = [];
   const assembly = assembleResponse((delta) => void deltas.push(delta), source());
   const item = { ...call('f1', 'f', ''), arguments: '' };
@@ -258,8 +260,8 @@ test('takes the items from the stream where the last event has none of them', ()
   const args = { output_index: 0, delta: '{"a":1}' };
   assembly.add({ type: 'response.function_call_arguments.delta', ...args });
   assembly.add({ type: 'response.completed', response: { status: 'completed', output: [] } });
-  const told = parseResponse(assembly.answer(), source());
-  expect(told.calls).toEqual([{ name: 'f', arguments: '{"a":1}' }]);
+  const result = parseResponse(assembly.answer(), source());
+  expect(result.calls).toEqual([{ name: 'f', arguments: '{"a":1}' }]);
   expect(deltas).toEqual([
     { kind: 'call', index: 0, name: 'f', text: '' },
     { kind: 'call', index: 0, text: '{"a":1}' },
@@ -286,7 +288,7 @@ test.each<[string, Record<string, string>, string]>([
     'response_format:strict',
   ],
   ['streaming', { message: 'Streaming is not supported here.', param: 'stream' }, 'stream'],
-])('goes on without %s where the server refuses it', async (_name, error, dropped) => {
+])('continues without %s if the server refuses it', async (_name, error, dropped) => {
   const refusal = reply.error(400, { type: 'invalid_request_error', ...error });
   const stub = await stubWith(refusal, reply.text('{"a":"b"}'));
   const asking = request({
@@ -294,6 +296,6 @@ test.each<[string, Record<string, string>, string]>([
     responseFormat: { name: 'a', schema: strict },
   });
   const model = modelOf(stub, { api: 'responses', stream: true });
-  const told = await model.call(asking, { signal: new AbortController().signal });
-  expect(told).toMatchObject({ text: '{"a":"b"}', dropped: [dropped] });
+  const result = await model.call(asking, { signal: new AbortController().signal });
+  expect(result).toMatchObject({ text: '{"a":"b"}', dropped: [dropped] });
 });

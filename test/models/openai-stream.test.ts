@@ -24,7 +24,7 @@ function chunk(delta: object, finish: string | null = null): object {
   return { choices: [{ index: 0, delta, finish_reason: finish }] };
 }
 
-/** The reply to a stream in which each of these comes in a chunk of its own. */
+/** Reads a stream with each of these deltas in its own chunk. */
 function callsOf(...pieces: readonly Piece[]) {
   const assembly = assembleCompletion();
   for (const piece of pieces) assembly.add(chunk({ tool_calls: [wirePiece(piece)] }));
@@ -135,11 +135,11 @@ test.each<[string, Piece[]]>([
       { index: 1, id: 'same', name: 'g', args: '{"b":2}' },
     ],
   ],
-])('keeps two calls apart that come %s', (_name, pieces) => {
+])('separates two calls that arrive %s', (_name, pieces) => {
   expect(callsOf(...pieces)).toEqual(both);
 });
 
-test('keeps two calls of one tool apart, with and without arguments', () => {
+test('separates two calls of one tool, with and without arguments', () => {
   const piece = { index: null, id: null, name: 'f' };
   expect(callsOf({ ...piece, args: '{"a":1}' }, { ...piece, args: '{"a":1}' })).toHaveLength(2);
   expect(callsOf(piece, piece)).toHaveLength(2);
@@ -164,7 +164,7 @@ function usage(count: number): object {
   return { choices: [], usage: { prompt_tokens: count, completion_tokens: count } };
 }
 
-test('takes the last usage, and ignores chunks that say nothing', () => {
+test('uses the last usage, and ignores empty chunks', () => {
   const assembly = assembleCompletion();
   for (const item of [null, 'x', {}, { choices: null }, { choices: [null] }, usage(1)]) {
     assembly.add(item);

@@ -19,7 +19,7 @@ function usage(counts: {
   });
 }
 
-test('takes reasoning for a part of the output, as OpenAI counts it', () => {
+test('treats reasoning as part of the output, as OpenAI does', () => {
   expect(usage({ total: 150, reasoning: 30 })).toEqual({
     inputTokens: 100,
     outputTokens: 50,
@@ -28,7 +28,7 @@ test('takes reasoning for a part of the output, as OpenAI counts it', () => {
   });
 });
 
-test('adds reasoning that is counted apart, as xAI does', () => {
+test('adds reasoning that is counted separately, as by xAI', () => {
   expect(usage({ prompt: 12, completion: 2, total: 331, reasoning: 317 })).toEqual({
     inputTokens: 12,
     outputTokens: 319,
@@ -37,7 +37,7 @@ test('adds reasoning that is counted apart, as xAI does', () => {
   });
 });
 
-test('adds what only the total holds, as of Gemini', () => {
+test('adds what only the total includes, as by Gemini', () => {
   expect(usage({ total: 210 })).toMatchObject({ outputTokens: 110, reasoningTokens: 60 });
 });
 
@@ -51,18 +51,15 @@ test.each([
   expect(usage(counts)?.outputTokens).toBe(50);
 });
 
-test.each([null, undefined, -1, 1.5, 'x'])(
-  'leaves out reasoning that is told as %j',
-  (reasoning) => {
-    expect(usage({ total: 150, reasoning })).not.toHaveProperty('reasoningTokens');
-  },
-);
+test.each([null, undefined, -1, 1.5, 'x'])('leaves out reasoning that is %j', (reasoning) => {
+  expect(usage({ total: 150, reasoning })).not.toHaveProperty('reasoningTokens');
+});
 
-test('tells that there was no reasoning when the provider does', () => {
+test('reports zero reasoning if the provider does', () => {
   expect(usage({ reasoning: 0 })?.reasoningTokens).toBe(0);
 });
 
-test('never tells more reasoning than output', () => {
+test('never reports more reasoning than output', () => {
   expect(usage({ completion: 5, reasoning: 30 })?.reasoningTokens).toBe(5);
 });
 

@@ -5,7 +5,7 @@ import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/mo
 import { reply, type Delivery, type Step } from '../../src/testing/steps.js';
 import { callOnce, failureOf, modelOf, stubWith } from './support.js';
 
-/** What is decided of a first attempt: the jitter is fixed at its middle. */
+/** Decides on a first attempt, with the jitter fixed at its middle. */
 function decisionOf(error: Parameters<typeof decideFailure>[0]): FailureDecision {
   return decideFailure(error, { attempt: 1, elapsedMs: 0, random: () => 0.5 });
 }
@@ -141,7 +141,7 @@ const ROWS: Record<string, Row> = {
     step: reply.completion({ choices: [] }),
     ...retry('empty_choices'),
   },
-  '200 with nothing said': {
+  '200 without content': {
     step: reply.text(''),
     details: { kind: 'empty', type: 'empty_reply' },
     decision: SOON,
@@ -201,7 +201,7 @@ const ROWS: Record<string, Row> = {
     options: streamed,
     ...retry('stream_error'),
   },
-  'spent quota told within a stream': {
+  'spent quota within a stream': {
     step: reply.text(hello, {
       sse: { malformed: { event: 1, data: '{"error":{"code":"insufficient_quota"}}' } },
     }),
@@ -216,7 +216,7 @@ test.each(Object.entries(ROWS))('%s', async (_name, { step, details, decision, o
   const error = await failureOf(callOnce(modelOf(stub, options)));
   expect(error.details).toEqual(details);
   expect(decisionOf(error)).toEqual(decision);
-  // One request: nothing below Temporal tries again.
+  // One request: nothing below Temporal retries.
   expect(stub.requestCount).toBe(1);
 });
 
@@ -236,7 +236,7 @@ test('a name that does not resolve', async () => {
   expect(decisionOf(error)).toEqual(SOON);
 });
 
-test('two resets and then an answer take exactly three requests', async () => {
+test('two resets and an answer take exactly three requests', async () => {
   const stub = await stubWith(reply.reset(), reply.reset(), reply.text('ok'));
   const model = modelOf(stub);
   await failureOf(callOnce(model));

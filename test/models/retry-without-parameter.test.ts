@@ -22,7 +22,7 @@ function ask(
 
 const tool = { name: 'f', description: '', parameters: { type: 'object' } };
 
-test('makes the same call once more without what was refused, and says so', async () => {
+test('repeats the call without the refused parameter, and reports it', async () => {
   const stub = await stubWith(refusing('temperature'), reply.text('hi'));
   const answer = await ask(stub, request({ settings: { temperature: 0, seed: 1 } }));
   expect(answer).toMatchObject({ text: 'hi', dropped: ['settings.temperature'] });
@@ -32,28 +32,28 @@ test('makes the same call once more without what was refused, and says so', asyn
   expect(second).toEqual(rest);
 });
 
-test('leaves out from the start what was refused before, and does not report it again', async () => {
+test('leaves out what was refused before, and does not report it again', async () => {
   const stub = await stubWith(reply.text('hi'));
   const asked = request({ settings: { temperature: 0 }, without: ['settings.temperature'] });
   expect(await ask(stub, asked)).not.toHaveProperty('dropped');
   expect(stub.requests[0]?.body).not.toHaveProperty('temperature');
 });
 
-test('drops one after the other, each once', async () => {
+test('drops one parameter after the other, each once', async () => {
   const stub = await stubWith(refusing('temperature'), refusing('seed'), reply.text('hi'));
   const asked = request({ settings: { temperature: 0, seed: 1 }, without: ['settings.stop'] });
   expect((await ask(stub, asked)).dropped).toEqual(['settings.temperature', 'settings.seed']);
   expect(stub.requestCount).toBe(3);
 });
 
-test('gives up when the server refuses the same again', async () => {
+test('fails if the server refuses the same parameter again', async () => {
   const stub = await stubWith(refusing('seed'), refusing('seed'));
   const error = await failureOf(ask(stub, request({ settings: { seed: 1 } })));
   expect(error.details).toMatchObject({ kind: 'request', type: 'unsupported_parameter' });
   expect(stub.requestCount).toBe(2);
 });
 
-test('asks once when the error is about something else', async () => {
+test('sends one request if the error has another reason', async () => {
   const wrong = { message: "Invalid 'temperature': 9 is above 2", param: 'temperature' };
   const stub = await stubWith(reply.error(400, wrong), reply.text('hi'));
   const error = await failureOf(ask(stub, request({ settings: { temperature: 9 } })));
@@ -61,7 +61,7 @@ test('asks once when the error is about something else', async () => {
   expect(stub.requestCount).toBe(1);
 });
 
-test('is told the later error when the call without fails otherwise', async () => {
+test('throws the later error if the repeated call fails otherwise', async () => {
   const stub = await stubWith(refusing('seed'), reply.error(503, { message: 'overloaded' }));
   const error = await failureOf(ask(stub, request({ settings: { seed: 1 } })));
   expect(error.details).toMatchObject({ kind: 'retry', type: 'http_503' });
@@ -133,7 +133,7 @@ test.each([
   expect({ tool_choice }).toEqual({ tool_choice: undefined, ...sent });
 });
 
-test('hides the tools where it cannot be said that none is to be called', async () => {
+test('hides the tools if the server refuses `tool_choice: none`', async () => {
   const stub = await stubWith(refusing('tool_choice'), reply.text('hi'));
   const answer = await ask(stub, request({ tools: [tool], toolChoice: 'none' }));
   expect(answer.dropped).toEqual(['tool_choice:none']);

@@ -29,7 +29,7 @@ test('answers in order, by values, functions and errors', async () => {
   model.assertConsumed();
 });
 
-test('says how often it was called when the script is used up', async () => {
+test('reports how often it was called if the script is used up', async () => {
   const model = scriptedModel([replyText('hi')]);
   await callOnce(model);
   const { message, details } = await failureOf(callOnce(model));

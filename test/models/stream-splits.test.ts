@@ -19,7 +19,7 @@ const client = createClient('http://provider/v1', { apiKey: undefined, timeoutMs
 const CALLS = [{ name: 'read_file', arguments: { path: 'ä🙂' } }];
 const CALLED = [{ name: 'read_file', arguments: '{"path":"ä🙂"}' }];
 
-/** The bytes of a streamed answer, as the stub puts them on the line. */
+/** Returns the bytes of a streamed answer of the stub. */
 async function bytesOf(api: Api, body: object, sse: SseOptions): Promise<Uint8Array> {
   const stub = await stubWith(reply.calls(CALLS, { text: 'Grüße 🙂', reasoning: '🤔', sse }));
   const response = await fetch(stub.baseUrl + api.path, {
@@ -75,7 +75,7 @@ for (const [name, api, body] of APIS) {
   test(`a stream of ${name} that stops at any byte before its end is never a reply`, async () => {
     const bytes = await bytesOf(api, body, { charactersPerEvent: 9 });
     const text = Buffer.from(bytes).toString('latin1');
-    // From the reason to end on the answer is whole.
+    // The answer is complete from the finish reason on.
     const end = text.indexOf(
       api === chatApi ? '"finish_reason":"tool_calls"' : 'event: response.completed',
     );

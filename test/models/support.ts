@@ -19,7 +19,7 @@ export function request(rest: Partial<ModelRequest> = {}): ModelRequest {
   };
 }
 
-/** An assistant's message with calls, as the transcript holds it. */
+/** Creates an assistant message with calls. */
 export function asked(
   ...calls: readonly { id: string; name: string; arguments: string }[]
 ): PromptMessage {
@@ -55,14 +55,14 @@ export async function callOnce(
   return await model.call(request(), { signal });
 }
 
-/** The `ModelError` that a call rejects with; throws when it does anything else. */
+/** Returns the `ModelError` that a call rejects with; throws if it does anything else. */
 export async function failureOf(reply: Promise<unknown>): Promise<ModelError> {
   const outcome = await reply.catch((error: unknown) => error);
   if (isModelError(outcome)) return outcome;
   throw new Error('expected a ModelError', { cause: outcome });
 }
 
-/** The same for a function that throws at once. */
+/** Like `failureOf`, for a synchronous function. */
 export function thrownBy(action: () => unknown): ModelError {
   try {
     action();

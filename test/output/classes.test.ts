@@ -41,17 +41,17 @@ test.each<[unknown, string]>([
     ['Spam', 'spam.'],
     'classes: expected different texts, got "Spam" and "spam.", which read the same; rename one',
   ],
-])('refuses %j with a cure', (classes, problem) => {
+])('refuses %j with a fix', (classes, problem) => {
   expect(findClassesProblem(classes as string[])).toBe(problem);
 });
 
-test('gives each class a letter of its own, unless the classes are such', () => {
+test('assigns a letter to each class, unless the classes are single characters', () => {
   expect(getClassKeys(['spam', 'ham', 'eggs'])).toEqual(['A', 'B', 'C']);
   expect(getClassKeys(['1', '2', 'x'])).toEqual(['1', '2', 'x']);
   expect(new Set(getClassKeys(many.slice(0, MOST_CLASSES))).size).toBe(MOST_CLASSES);
 });
 
-test('asks for a letter, and lists what each stands for', () => {
+test('asks for a letter, and lists the class of each letter', () => {
   expect(classifyInstruction(['spam', 'a letter'])).toBe(
     'Decide which one of these classes fits:\nA = spam\nB = a letter\n' +
       'Reply with its letter, a single character, and nothing else.\n' +
@@ -65,7 +65,7 @@ test('asks for a letter, and lists what each stands for', () => {
   expect(classifyReminder(['spam', 'ham'])).toContain('one of these characters only: A, B');
 });
 
-test('asks for as many alternatives as spellings matter, and no more than there are', () => {
+test('asks for enough alternatives for all spellings, and at most 20', () => {
   expect(countAlternatives(['yes', 'no'])).toBe(5);
   expect(countAlternatives(many)).toBe(20);
 });
@@ -84,7 +84,7 @@ test.each([
   expect(findClass(text, ['spam', 'ham'])).toBe(index);
 });
 
-test('counts answers, and tells the share of those that are none', () => {
+test('counts answers, and returns the share of those that name no class', () => {
   const answers = [
     'A',
     'a.',
@@ -116,6 +116,6 @@ test('counts answers, and tells the share of those that are none', () => {
 test.each([
   [[], 'None of 0 answers is a class; there are none.'],
   [['A refund', 'B2B'], 'None of 2 answers is a class; one is "A refund".'],
-])('is not ok when none of %j is a class', (answers, problem) => {
+])('is not ok if none of %j is a class', (answers, problem) => {
   expect(voteClasses(['spam', 'ham'], answers)).toEqual({ ok: false, problem });
 });

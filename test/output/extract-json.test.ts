@@ -8,7 +8,7 @@ function problemOf(text: string): string {
   return extracted.problem;
 }
 
-/** Text that says nothing in JSON. */
+/** Generates text without JSON. */
 const prose = fc.stringMatching(/^[A-Za-z0-9 .,:;!?()\n'*_-]{0,60}$/);
 const object = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 4 })).filter(isPlain);
 
@@ -55,7 +55,7 @@ describe('extractJson', () => {
     ['the parts of a cut one of that kind', '{items: {"a":1},'],
     ['what a bare quote cuts off', '{"a":"he said "}" and","b":{"c":1}}'],
     ['an array before a cut array', '["a"] and ["b","c'],
-  ])('does not take %s', (_label, text) => {
+  ])('rejects %s', (_label, text) => {
     expect(problemOf(text)).toMatch(/^The answer is not JSON: .* Send one complete JSON value/);
   });
 
@@ -77,12 +77,12 @@ describe('extractJson', () => {
     ['{"constructor":{"prototype":1}}', 'the key "constructor.prototype" is refused'],
     ['1e999', 'a number is too large'],
     [`${'['.repeat(65)}${']'.repeat(65)}`, 'a value is nested deeper than 64 levels'],
-  ])('says what is wrong with %j, where, and what would be right', (text, expected) => {
+  ])('describes the fault in %j, its position, and what would be right', (text, expected) => {
     expect(problemOf(text)).toContain(expected);
     expect(problemOf(text)).toContain('Send one complete JSON value and nothing else.');
   });
 
-  it('does not take equal keys of different objects for one twice', () => {
+  it('accepts equal keys in different objects', () => {
     const value = { a: [{ a: 'a' }, { a: 'a' }], b: { a: ':' } };
     expect(extractJson(JSON.stringify(value))).toEqual({ ok: true, value });
   });
@@ -110,12 +110,12 @@ describe('extractJson', () => {
     '"\n{',
     '[-1',
     '{"a"\t',
-  ])('reads a million characters of %j in one go', (piece) => {
+  ])('reads a million characters of %j in linear time', (piece) => {
     const extracted = extractJson(piece.repeat(1e6 / piece.length));
     expect(extracted.ok || extracted.problem.length < 500).toBe(true);
   });
 
-  it('finds any object between any prose, in a fence or without', () => {
+  it('finds any object within any prose, fenced or not', () => {
     const fence = fc.constantFrom(['', ''], ['\n```json\n', '\n```\n'], ['\n~~~~\n', '']);
     fc.assert(
       fc.property(prose, object, fence, prose, (before, value, [open, close], after) => {
@@ -128,7 +128,7 @@ describe('extractJson', () => {
     );
   });
 
-  it('takes nothing of an object that is cut anywhere', () => {
+  it('rejects an object that is cut anywhere', () => {
     fc.assert(
       fc.property(prose, object, fc.nat(), (before, value, seed) => {
         const json = JSON.stringify(value);
@@ -138,7 +138,7 @@ describe('extractJson', () => {
     );
   });
 
-  it('takes nothing that is not in the text, whatever the text', () => {
+  it('returns only values of the text, for any text', () => {
     const piece = fc.oneof(
       fc.json({ maxDepth: 2 }),
       fc.string(),
@@ -156,19 +156,19 @@ describe('extractJson', () => {
   });
 });
 
-/** Whether some stretch of the text is this value as JSON. */
+/** Returns true if a part of the text is this value as JSON. */
 function isInside(value: unknown, text: string): boolean {
-  const wanted = JSON.stringify(value);
-  if (reads(text.trim(), wanted)) return true;
+  const json = JSON.stringify(value);
+  if (reads(text.trim(), json)) return true;
   const starts = [...text.matchAll(/[[{]/g)].map(({ index }) => index);
   const ends = [...text.matchAll(/[\]}]/g)].map(({ index }) => index + 1);
-  return starts.some((start) => ends.some((end) => reads(text.slice(start, end), wanted)));
+  return starts.some((start) => ends.some((end) => reads(text.slice(start, end), json)));
 }
 
-function reads(json: string, wanted: string): boolean {
+function reads(text: string, json: string): boolean {
   try {
-    const value: unknown = JSON.parse(json);
-    return JSON.stringify(value) === wanted || (typeof value === 'string' && reads(value, wanted));
+    const value: unknown = JSON.parse(text);
+    return JSON.stringify(value) === json || (typeof value === 'string' && reads(value, json));
   } catch {
     return false;
   }

@@ -25,7 +25,7 @@ function problemsOf(type: z.ZodType): readonly string[] {
 }
 
 describe('outputSchema', () => {
-  it('is what the model writes: before transforms, optional keys left optional', () => {
+  it('describes what the model writes: before transforms, with optional keys', () => {
     const type = z.object({ n: z.string().transform(Number), d: z.number().default(3) });
     expect(outputSchema(type)).toEqual({
       wrapped: false,
@@ -56,12 +56,12 @@ describe('outputSchema', () => {
     });
   });
 
-  it('does not take an author’s own "value" for the wrapping', () => {
+  it('does not mistake an author’s own "value" for the wrapping', () => {
     const { schema, wrapped } = outputSchema(z.strictObject({ value: z.string() }));
     expect(wrapped || isWrapped(schema)).toBe(false);
   });
 
-  it('keeps recursion whole, wrapped or not', () => {
+  it('keeps recursive schemas, wrapped or not', () => {
     expect(outputSchema(tree).schema['properties']).toMatchObject({
       children: { items: { $ref: '#' } },
     });
@@ -73,7 +73,7 @@ describe('outputSchema', () => {
     });
   });
 
-  it('puts a type with an id of its own at the root, not a reference to it', () => {
+  it('inlines a root type with an id', () => {
     const { schema, wrapped } = outputSchema(z.object({ a: z.string() }).meta({ id: 'Root' }));
     expect(wrapped).toBe(false);
     expect(schema).toMatchObject({ type: 'object', properties: { a: { type: 'string' } } });
@@ -90,7 +90,7 @@ describe('outputSchema', () => {
 });
 
 describe('toStrictSchema', () => {
-  it('requires all keys, with null for the optional ones, and allows no others', () => {
+  it('requires all keys, with null for optional ones, and refuses others', () => {
     const type = z.object({
       name: z.string(),
       note: z.string().optional(),
@@ -142,7 +142,7 @@ describe('toStrictSchema', () => {
     });
   });
 
-  it('keeps references, in definitions too, with nothing beside them', () => {
+  it('keeps references, in definitions too, without other keywords', () => {
     const label = z.object({ text: z.string().optional() }).meta({ id: 'Label' });
     expect(strictOf(z.object({ a: label.describe('first'), tree }))).toMatchObject({
       properties: { a: { $ref: '#/$defs/Label' } },
@@ -153,7 +153,7 @@ describe('toStrictSchema', () => {
     });
   });
 
-  it('says in words what it cannot enforce', () => {
+  it('describes in words what strict mode does not enforce', () => {
     const type = z.object({
       code: z.string().min(1).max(8).describe('As printed.'),
       size: z.number().default(3),
@@ -181,16 +181,16 @@ describe('toStrictSchema', () => {
     ['an array of anything', z.array(z.any()), 'value[]: a value of any kind'],
     ['never', z.object({ n: z.never() }), 'n: nothing is allowed'],
     ['the root', z.record(z.string(), z.int()), 'the whole answer: keys that are not named'],
-  ])('says why there is none, with the path: %s', (_label, type, problem) => {
+  ])('says why there is no strict form, with the path: %s', (_label, type, problem) => {
     expect(problemsOf(type)).toEqual([expect.stringContaining(problem)]);
   });
 
-  it('says all of it at once', () => {
+  it('names all problems at once', () => {
     const type = z.object({ a: z.any(), b: z.object({ c: z.tuple([z.int()]) }) });
     expect(problemsOf(type)).toHaveLength(2);
   });
 
-  it('says where a schema is too large', () => {
+  it('names the limits that a schema exceeds', () => {
     const deep = Array.from({ length: 10 }).reduce<z.ZodType>(
       (inner) => z.object({ inner }),
       z.object({}),
@@ -213,7 +213,7 @@ describe('toStrictSchema', () => {
   });
 });
 
-/** Objects of a schema that leave something open, and keywords that OpenAI refuses. */
+/** Finds objects of a schema that are not strict, and keywords that OpenAI refuses. */
 function looseParts(node: unknown): unknown[] {
   if (Array.isArray(node)) return node.flatMap((each) => looseParts(each));
   if (typeof node !== 'object' || node === null) return [];

@@ -15,42 +15,45 @@ function reader(parse: ParseFunction): {
 }
 
 describe('parseAnswer', () => {
-  it('reads JSON out of an answer, then checks it', async () => {
-    const how = { type: 'zod', schema: z.object({ a: z.int() }) } as const;
-    expect(await parseAnswer(how, 'So:\n```json\n{"a":1}\n```')).toEqual({
+  it('extracts JSON from an answer, then checks it', async () => {
+    const parser = { type: 'zod', schema: z.object({ a: z.int() }) } as const;
+    expect(await parseAnswer(parser, 'So:\n```json\n{"a":1}\n```')).toEqual({
       ok: true,
       output: { a: 1 },
     });
-    expect(await parseAnswer(how, '{"a":"x"}')).toMatchObject({
+    expect(await parseAnswer(parser, '{"a":"x"}')).toMatchObject({
       ok: false,
       problem: expect.stringContaining('- a: expected number, got "x"'),
     });
-    expect(await parseAnswer(how, '{"a":')).toEqual({
+    expect(await parseAnswer(parser, '{"a":')).toEqual({
       ok: false,
       problem: expect.stringContaining('it ends too early, after 5 characters'),
     });
   });
 
   it('reads tags', async () => {
-    const how = { type: 'tags', tags: tags({ xml: ['a'] }) } as const;
-    expect(await parseAnswer(how, '<a>x</a>')).toMatchObject({
+    const parser = { type: 'tags', tags: tags({ xml: ['a'] }) } as const;
+    expect(await parseAnswer(parser, '<a>x</a>')).toMatchObject({
       ok: true,
       output: { xml: { a: [{ text: 'x', attributes: {} }] } },
     });
   });
 
-  it('hands a parser the text as it is and the context of the run', async () => {
-    const how = reader(async (text, { context }) => ({ text, context }));
-    expect(await parseAnswer(how, ' x\n', { context: { tenant: 7 } })).toEqual({
+  it('gives a parser the verbatim text and the context of the run', async () => {
+    const parser = reader(async (text, { context }) => ({ text, context }));
+    expect(await parseAnswer(parser, ' x\n', { context: { tenant: 7 } })).toEqual({
       ok: true,
       output: { text: ' x\n', context: { tenant: 7 } },
     });
-    expect(await parseAnswer(how, '')).toEqual({ ok: true, output: { text: '', context: null } });
+    expect(await parseAnswer(parser, '')).toEqual({
+      ok: true,
+      output: { text: '', context: null },
+    });
   });
 
-  it('makes plain JSON of what a parser returns, of at most 256 KiB', async () => {
-    const how = reader(() => new Map([['n', 10n]]));
-    expect(await parseAnswer(how, '')).toEqual({ ok: true, output: { n: '10' } });
+  it("converts a parser's result to plain JSON of at most 256 KiB", async () => {
+    const parser = reader(() => new Map([['n', 10n]]));
+    expect(await parseAnswer(parser, '')).toEqual({ ok: true, output: { n: '10' } });
     expect(
       await parseAnswer(
         reader(() => undefined),
@@ -75,11 +78,11 @@ describe('parseAnswer', () => {
     });
   });
 
-  it('gives the message of a ParseError as it is, without causes', async () => {
-    const how = reader(() => {
+  it('keeps the message of a ParseError verbatim, without causes', async () => {
+    const parser = reader(() => {
       throw new ParseError('Write the year first.', { cause: new Error('at line 7') });
     });
-    expect(await parseAnswer(how, '')).toEqual({ ok: false, problem: 'Write the year first.' });
+    expect(await parseAnswer(parser, '')).toEqual({ ok: false, problem: 'Write the year first.' });
     const copy = Object.assign(new Error('From another copy.'), { name: 'ParseError' });
     expect(
       await parseAnswer(
@@ -97,39 +100,39 @@ describe('parseAnswer', () => {
     ['a text', 'no year', 'The answer could not be read: no year'],
     ['nothing', undefined, 'The answer could not be read: it threw undefined'],
     ['an empty ParseError', new ParseError(), 'ParseError'],
-  ])('takes %s that is thrown for a problem', async (_label, thrown, problem) => {
-    const how = reader(() => {
+  ])('treats a thrown %s as a problem', async (_label, thrown, problem) => {
+    const parser = reader(() => {
       throw thrown;
     });
-    expect(await parseAnswer(how, '')).toEqual({ ok: false, problem });
+    expect(await parseAnswer(parser, '')).toEqual({ ok: false, problem });
   });
 
-  it('waits for no parser that hangs', async () => {
-    const how = reader(() => new Promise(() => {}));
-    expect(await parseAnswer(how, '', { limitMs: 20 })).toEqual({
+  it('does not wait for a parser that hangs', async () => {
+    const parser = reader(() => new Promise(() => {}));
+    expect(await parseAnswer(parser, '', { limitMs: 20 })).toEqual({
       ok: false,
       problem: 'The answer could not be read: it did not finish within 0.02 s',
     });
   });
 
-  it('keeps the problem short, whatever is thrown', async () => {
-    const how = reader(() => {
+  it('keeps the problem short for any error', async () => {
+    const parser = reader(() => {
       throw new ParseError('é'.repeat(1e6));
     });
-    const parsed = await parseAnswer(how, '');
+    const parsed = await parseAnswer(parser, '');
     expect(parsed.ok ? 0 : Buffer.byteLength(parsed.problem)).toBeLessThanOrEqual(4_096);
   });
 
-  it('reads any fitting value in prose, and no cut one', async () => {
+  it('reads any valid value in prose, and no cut one', async () => {
     await fc.assert(
       fc.asyncProperty(schemaAndValue, fc.nat(), async ({ type, value }, seed) => {
-        const how = { type: 'zod', schema: type } as const;
+        const parser = { type: 'zod', schema: type } as const;
         const json = JSON.stringify({ value, end: 1 }, null, 1);
         const schema = z.object({ value: type, end: z.literal(1) });
         const parsed = await parseAnswer({ type: 'zod', schema }, `Here it is: ${json}\nWell?`);
         expect(parsed).toEqual({ ok: true, output: schema.parse({ value, end: 1 }) });
         const cut = json.slice(0, 1 + (seed % (json.length - 1)));
-        expect((await parseAnswer(how, cut)).ok).toBe(false);
+        expect((await parseAnswer(parser, cut)).ok).toBe(false);
       }),
     );
   });
@@ -144,7 +147,7 @@ describe('repairText', () => {
     expect(repairText('x', { attempt: 9, attempts: 10 })).toContain('This is the last attempt.');
   });
 
-  it('keeps up to 4 KiB of any problem, whole characters, and says what it cut', () => {
+  it('keeps up to 4 KiB of a problem in whole characters, and says how much was cut', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'binary' }),

@@ -20,7 +20,7 @@ async function problemOf(schema: z.ZodType, value: Json): Promise<string> {
 }
 
 describe('parseWithZod', () => {
-  it('gives what the schema gives, as plain JSON', async () => {
+  it('returns the result of the schema as plain JSON', async () => {
     const schema = z.object({
       due: z.iso.date().transform((text) => new Date(text)),
       size: z.number().default(5),
@@ -32,7 +32,7 @@ describe('parseWithZod', () => {
     });
   });
 
-  it('says for each fault the path, what was expected and what came, and gives what came', async () => {
+  it('names path, expectation, and received value of each fault, and returns the value', async () => {
     const value = { number: 17, cents: 1.5, paid: 'maybe', lines: [{ text: 'a' }, { text: [] }] };
     expect(await parseWithZod(invoice, value)).toEqual({
       ok: false,
@@ -47,7 +47,7 @@ describe('parseWithZod', () => {
     });
   });
 
-  it('says what is missing, and what there should not be', async () => {
+  it('names missing and unknown keys', async () => {
     expect(await problemOf(invoice, { number: 'A17' })).toContain(
       '- cents: missing, expected number',
     );
@@ -66,7 +66,7 @@ describe('parseWithZod', () => {
     expect((await parseWithZod(schema, { from: 1, to: 2 })).ok).toBe(true);
   });
 
-  it('takes a refinement that throws for a problem, and waits for none that hangs', async () => {
+  it('treats a refinement that throws as a problem, and does not wait for one that hangs', async () => {
     const throwing = z.string().refine(() => {
       throw new Error('no database');
     });
@@ -81,7 +81,7 @@ describe('parseWithZod', () => {
     });
   });
 
-  it('opens the wrapping of a schema that is of no object, and takes the bare value too', async () => {
+  it('unwraps the value of a schema that is not of an object, and accepts the bare value too', async () => {
     const schema = z.array(z.object({ id: z.int() }));
     const opened = { ok: true, output: [{ id: 1 }] };
     expect(await parseWithZod(schema, { value: [{ id: 1 }] })).toEqual(opened);
@@ -95,7 +95,7 @@ describe('parseWithZod', () => {
     );
   });
 
-  it('leaves an author’s own object with the key "value" closed', async () => {
+  it('does not unwrap an author’s own object with the key "value"', async () => {
     const schema = z.object({ value: z.string() });
     expect(await parseWithZod(schema, { value: 'x' })).toEqual({
       ok: true,
@@ -104,7 +104,7 @@ describe('parseWithZod', () => {
     expect((await parseWithZod(schema, 'x')).ok).toBe(false);
   });
 
-  it('takes null for an absent key only where the schema has an optional one', async () => {
+  it('treats null as an absent key only if the key is optional', async () => {
     const schema = z.object({
       note: z.string().optional(),
       size: z.number().default(3),
@@ -122,7 +122,7 @@ describe('parseWithZod', () => {
     );
   });
 
-  it('takes null for an absent key of the alternative that a value was written for', async () => {
+  it('treats null as an absent key of the matching alternative', async () => {
     const schema = z.object({
       to: z.union([
         z.object({ mail: z.string(), name: z.string().optional() }),
@@ -144,7 +144,7 @@ describe('parseWithZod', () => {
     expect(await problemOf(schema, { text, times: 4 })).toContain('- times: expected number to be');
   });
 
-  it('stays short whatever came', async () => {
+  it('stays short for any value', async () => {
     const many = Object.fromEntries(Array.from({ length: 99 }, (_, n) => [`key${n}`, z.string()]));
     const message = await problemOf(z.object(many), {});
     expect(message.split('\n')).toHaveLength(12);
@@ -153,7 +153,7 @@ describe('parseWithZod', () => {
     expect(Buffer.byteLength(await problemOf(long, { a: 'x'.repeat(1e5) }))).toBeLessThan(1_000);
   });
 
-  it('takes each value that fits, as it is and in the strict form', async () => {
+  it('accepts each valid value, as it is and in the strict form', async () => {
     await fc.assert(
       fc.asyncProperty(schemaAndValue, async ({ type, value, strict }) => {
         const output = type.parse(value);

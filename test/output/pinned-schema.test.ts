@@ -6,20 +6,20 @@ import { parseWithZod } from '../../src/output/parse-zod.js';
 import { restorePinnedSchema } from '../../src/output/pinned-schema.js';
 import { anyJson, schemaAndValue } from './support.js';
 
-/** As the history gives it back to a worker that has never seen the type. */
+/** Restores the type from JSON, as on a worker that does not have it. */
 function pinned(type: z.ZodType): z.ZodType {
   const text = JSON.stringify(outputSchema(type).schema);
   return restorePinnedSchema(JSON.parse(text));
 }
 
 describe('restorePinnedSchema', () => {
-  it('says what is wrong in the same words as the type that it was made of', async () => {
+  it('describes faults in the same words as the original type', async () => {
     const type = z.array(z.object({ id: z.int(), note: z.string().optional() }));
     const value = { value: [{ id: 'x', note: 7 }] };
     expect(await parseWithZod(pinned(type), value)).toEqual(await parseWithZod(type, value));
   });
 
-  it('opens the wrapping and takes null for absent keys like that type', async () => {
+  it('unwraps values and treats null as an absent key like the original type', async () => {
     const type = z.array(z.object({ note: z.string().optional() }));
     expect(await parseWithZod(pinned(type), { value: [{ note: null }] })).toEqual({
       ok: true,
@@ -40,11 +40,11 @@ describe('restorePinnedSchema', () => {
     expect((await parseWithZod(pinned(type), value)).ok).toBe(false);
   });
 
-  it('throws where it cannot read the schema, so that nothing passes unchecked', () => {
+  it('throws if it cannot read the schema, so that nothing passes unchecked', () => {
     expect(() => restorePinnedSchema({ if: { type: 'string' } })).toThrow('not supported');
   });
 
-  it('agrees with the type that it was made of, on any value', async () => {
+  it('agrees with the original type on any value', async () => {
     await fc.assert(
       fc.asyncProperty(schemaAndValue, anyJson, async ({ type, value, strict }, other) => {
         const again = pinned(type);
@@ -57,7 +57,7 @@ describe('restorePinnedSchema', () => {
     );
   });
 
-  it('runs patterns that are not of zod elsewhere, so that they stop no other work', async () => {
+  it("runs patterns other than zod's in a thread, so that they block no other work", async () => {
     const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(b+)+$' } } };
     const type = restorePinnedSchema(schema);
     expect(await type.safeParseAsync({ a: 'bbb' })).toMatchObject({ success: true });
@@ -66,7 +66,7 @@ describe('restorePinnedSchema', () => {
     );
     let turns = 0;
     const timer = setInterval(() => (turns += 1), 20);
-    // Not enforced, and not waited for.
+    // It is not enforced, and not awaited.
     expect(await type.safeParseAsync({ a: `${'b'.repeat(60)}!` })).toMatchObject({ success: true });
     clearInterval(timer);
     expect(turns).toBeGreaterThan(20);

@@ -27,7 +27,7 @@ function probabilities({ classes }: Classification): readonly number[] {
 
 const mail = ['spam', 'a personal letter', 'newsletter'];
 
-test('normalizes over the classes and tells the mass outside of them', () => {
+test('normalizes over the classes and returns the probability outside of them', () => {
   const result = scored(mail, token({ B: 0.6, A: 0.2, The: 0.1 }));
   expect(result.best).toBe('a personal letter');
   expect(result.classes.map(({ name }) => name)).toEqual(mail);
@@ -55,47 +55,47 @@ test('adds up all spellings of a key and of a label', () => {
   expect(probabilities(result)).toEqual([0.6, 0.2, 0.2]);
 });
 
-test('tells how undecided the model is', () => {
+test('returns the entropy', () => {
   expect(scored(['x1', 'x2'], token({ A: 0.5, B: 0.5 })).entropyBits).toBeCloseTo(1, 9);
   expect(scored(['x1', 'x2'], token({ A: 1 })).entropyBits).toBe(0);
   const four = ['k', 'l', 'm', 'nn'];
   expect(scored(four, token({ A: 0.1, B: 0.1, C: 0.1, D: 0.1 })).entropyBits).toBeCloseTo(2, 9);
 });
 
-test('takes the class that is listed first when two are equal', () => {
+test('prefers the class that is listed first if two are equal', () => {
   expect(scored(['x1', 'x2'], token({ B: 0.5, A: 0.5 })).best).toBe('x1');
 });
 
-test('passes over what only opens the reply, weighed by its probability', () => {
+test('skips tokens that only open the reply, weighted by their probability', () => {
   const result = scored(mail, token({ '"': 0.5, A: 0.3 }), token({ B: 0.8, A: 0.2 }));
   // A: 0.3 + 0.5 × 0.2, B: 0.5 × 0.8
   expect(probabilities(result)).toEqual([0.5, 0.5, 0]);
   expect(result.outside).toBeCloseTo(0.2, 9);
 });
 
-test('looks no further than the first token that says anything', () => {
+test('stops at the first meaningful token', () => {
   const result = scored(mail, token({ C: 0.9, A: 0.1 }), token({ ' A': 1 }));
   expect(probabilities(result)).toEqual([0.1, 0, 0.9]);
 });
 
-test('counts the token itself where it is missing among its alternatives, and only once', () => {
+test('counts the token itself if it is missing among its alternatives, and only once', () => {
   const missing = { ...token({ A: 0.25 }), token: 'B', logprob: Math.log(0.25) };
   expect(probabilities(scored(mail, missing))).toEqual([0.5, 0.5, 0]);
   expect(scored(mail, token({ A: 0.5 })).outside).toBeCloseTo(0.5, 9);
 });
 
-test('never tells less than nothing outside when rounding gives too much', () => {
+test('never returns a negative `outside` after rounding', () => {
   expect(scored(['x1', 'x2'], token({ A: 0.6, B: 0.4001 })).outside).toBe(0);
 });
 
 describe('labels that share a beginning', () => {
-  test('do not count where a token may be the beginning of another', () => {
+  test('do not count if a token may be the beginning of another', () => {
     const result = scored(['spam', 'spam-like'], token({ B: 0.4, spam: 0.5, A: 0.1 }));
     expect(probabilities(result)).toEqual([0.2, 0.8]);
     expect(result.outside).toBeCloseTo(0.5, 9);
   });
 
-  test('are no keys where the reply goes on with a word', () => {
+  test('are not keys if the reply continues with a word', () => {
     const reply = [token({ B: 0.9, A: 0.1 }), token({ '2': 1 }), token({ B: 1 })];
     expect(scoreClasses(['B2C', 'B2B'], reply)).toEqual({
       ok: false,
@@ -104,24 +104,24 @@ describe('labels that share a beginning', () => {
   });
 
   test.each(['.', ' because', '▁x', 'Ġx', '\n', '"', '<|im_end|>'])(
-    'are keys where %j follows',
+    'are keys if %j follows',
     (next) => {
       expect(scored(mail, token({ B: 0.9 }), token({ [next]: 1 })).best).toBe('a personal letter');
     },
   );
 });
 
-test('takes classes that are single characters for their own keys', () => {
+test('uses classes that are single characters as their own keys', () => {
   const result = scored(['B', 'a', '1'], token({ A: 0.3, b: 0.1, ' 1': 0.1 }));
   expect(result.best).toBe('a');
   expect(probabilities(result)).toEqual([0.2, 0.6, 0.2]);
 });
 
-test('lets a label that reads like a key mean the key', () => {
+test('reads a label that looks like a key as the key', () => {
   expect(scored(['B', 'other'], token({ B: 1 })).best).toBe('other');
 });
 
-test('weighs true against false', () => {
+test('scores true against false', () => {
   const { classes } = scored(BINARY_CLASSES, token({ A: 0.6, ' True': 0.1, B: 0.2, False: 0.1 }));
   expect(classes[0]).toEqual({ name: 'true', probability: expect.closeTo(0.7, 9) });
 });
@@ -147,7 +147,7 @@ test.each<[string, readonly TokenLogprob[], string]>([
   expect(scoreClasses(mail, logprobs)).toEqual({ ok: false, problem });
 });
 
-test('gives probabilities that sum to 1, whatever a server tells', () => {
+test('returns probabilities that sum to 1, for any logprobs', () => {
   const logprob = fc.double({ min: -50, max: 0, noNaN: true });
   const text = fc.oneof(fc.constantFrom('A', ' B', 'c', '"', ' ', 'spam', '\n'), fc.string());
   const alternative = fc.record({ token: text, logprob });

@@ -2,11 +2,11 @@ import * as fc from 'fast-check';
 import { z } from 'zod';
 import type { Json } from '../../src/core/json.js';
 
-/** A schema with a value that fits it, as any model may write it and as the strict form has it. */
+/** A schema with a valid value, as any model may write it and in the strict form. */
 export interface Fitting {
   readonly type: z.ZodType;
   readonly value: Json;
-  /** The same with null for each optional key that is absent. */
+  /** The same value with null for each absent optional key. */
   readonly strict: Json;
 }
 
@@ -49,7 +49,7 @@ const { tree } = fc.letrec<{ tree: Fitting; inner: Fitting }>((tie) => ({
   ),
 }));
 
-/** Schemas that have a strict form, each with a fitting value. */
+/** Schemas with a strict form, each with a valid value. */
 export const schemaAndValue = tree;
 
 function objectOf(each: fc.Arbitrary<Fitting>): fc.Arbitrary<Fitting> {
@@ -90,7 +90,7 @@ export const anyJson: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => (
   ),
 })).value;
 
-/** Null says both absent and null where a key is optional and nullable: absent cannot be told then. */
+/** For a key that is optional and nullable, null cannot be distinguished from absent. */
 function telling(there: Presence, { type }: Fitting): Presence {
   return there === 'absent' && type.safeParse(null).success ? 'optional' : there;
 }

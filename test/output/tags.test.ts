@@ -36,7 +36,7 @@ function jsonBlocks(text: string): readonly string[] | undefined {
 }
 
 describe('tags', () => {
-  it('makes data of names, with those required that say so', () => {
+  it('turns names into data, with `required` as declared', () => {
     expect(form).toEqual({
       xml: [
         { name: 'plan', required: false },
@@ -91,7 +91,7 @@ describe('tags', () => {
 });
 
 describe('parseTags', () => {
-  it('gives all that is declared, and the whole answer', () => {
+  it('returns everything declared, and the whole answer', () => {
     const raw = '<plan>\n one\n</plan> <answer lang="en">two</answer> <DONE>\n```c++\nx;\n```';
     expect(parseTags(form, raw)).toEqual({
       ok: true,
@@ -108,7 +108,7 @@ describe('parseTags', () => {
     });
   });
 
-  it('names all faults at once, and gives what could be read', () => {
+  it('names all faults at once, and returns what could be read', () => {
     const parsed = parseTags(form, '<plan>go</plan><DONE/>\n```c\nx\n```\n```\ny\n```');
     expect(parsed).toMatchObject({
       ok: false,
@@ -139,14 +139,14 @@ describe('parseTags', () => {
     expect(planTexts(text)).toEqual(expected);
   });
 
-  it('gives attributes, however they are written', () => {
+  it('returns attributes in any notation', () => {
     const text = `<plan a="x > y" b='"' c=1 d data-e = "é" f="">t</plan>`;
     expect(answerOf(only.plan, text).xml['plan']).toEqual([
       { text: 't', attributes: { a: 'x > y', b: '"', c: '1', d: '', 'data-e': 'é', f: '' } },
     ]);
   });
 
-  it('says which tag is never closed, required or not', () => {
+  it('names the tag that is never closed, required or not', () => {
     expect(problemOf(only.plan, 'Well. <plan>half')).toContain(
       '- <plan> at position 6 is never closed: write </plan> after its content',
     );
@@ -174,7 +174,7 @@ describe('parseTags', () => {
     expect(answerOf(only.json, text).unclosed).toEqual([]);
   });
 
-  it('reads a fence that is never closed to the end, and says so', () => {
+  it('reads a fence that is never closed to the end, and reports it', () => {
     const answer = answerOf(only.json, '```json\na\n```\n```json\nb\nc');
     expect(answer.fences).toEqual({ json: ['a', 'b\nc'] });
     expect(answer.unclosed).toEqual(['json']);
@@ -192,7 +192,7 @@ describe('parseTags', () => {
     ['<done>', false],
     ['<DONE', false],
     ['<DONER>', false],
-  ])('takes the signal in %j for %s', (text, expected) => {
+  ])('reads the signal in %j as %s', (text, expected) => {
     expect(answerOf(only.done, text).signals).toEqual({ DONE: expected });
   });
 
@@ -209,7 +209,7 @@ describe('parseTags', () => {
     '<plan a=',
     '<',
     '```json\n',
-  ])('reads a quarter of a million characters of %j in one go', (piece) => {
+  ])('reads a quarter of a million characters of %j in linear time', (piece) => {
     const set = tags({ xml: ['plan'], fences: ['json'], signals: ['DONE'] });
     const parsed = parseTags(set, piece.repeat(250_000 / piece.length));
     expect(parsed.ok || parsed.problem.length < 500).toBe(true);
@@ -217,7 +217,7 @@ describe('parseTags', () => {
 
   const content = fc.stringMatching(/^[^<`~]{0,80}$/);
 
-  it('finds each content between its own tags and fences, and loses nothing', () => {
+  it('finds each content between its own tags and fences, without loss', () => {
     const set = tags({ xml: ['plan'], fences: ['json'], signals: ['DONE'] });
     const part = fc.oneof(
       fc.record({ kind: fc.constant('xml' as const), content }),
@@ -239,7 +239,7 @@ describe('parseTags', () => {
     );
   });
 
-  it('takes nothing that is not in the text, whatever the text', () => {
+  it('returns only values of the text, for any text', () => {
     const piece = fc.oneof(
       fc.string(),
       fc.constantFrom(

@@ -6,18 +6,18 @@ import { template } from '../../src/prompts/template.js';
 
 const greeting = template('Hello {{name}}, you are {{age}}.', { args: ['name', 'age'] });
 
-/** What a JavaScript author could write. */
+/** Calls without types, as from JavaScript. */
 function renderLoosely(made: unknown, values: unknown): string {
   return Reflect.apply(renderTemplate, undefined, [made, values]);
 }
 
-/** A text as a template that says just this. */
+/** Escapes a text as a template. */
 function escaped(text: string): string {
   return text.replaceAll('{{', '{{{{');
 }
 
 describe('template', () => {
-  it('puts each value in, as often as its placeholder occurs', () => {
+  it('inserts each value as often as its placeholder occurs', () => {
     expect(renderTemplate(greeting, { name: 'Ada', age: 36 })).toBe('Hello Ada, you are 36.');
     const twice = template('{{a}}{{ a }}{{\ta}}', { args: ['a', 'unused'] });
     expect(renderTemplate(twice, { a: true, unused: '' })).toBe('truetruetrue');
@@ -62,7 +62,7 @@ describe('template', () => {
     expect(() => Reflect.apply(template, undefined, ['', { args }]) as unknown).toThrow(message);
   });
 
-  it('hashes the text, the arguments and the version', () => {
+  it('hashes the text, the arguments, and the version', () => {
     const hashes = [
       template('{{a}}', { args: ['a'] }),
       template('{{a}} ', { args: ['a'] }),
@@ -79,7 +79,7 @@ describe('template', () => {
 });
 
 describe('renderTemplate', () => {
-  it('names what is missing and what is not declared, all at once', () => {
+  it('names missing and undeclared arguments, all at once', () => {
     expect(() => renderLoosely(greeting, { nam: 'Ada', toString: 1 })).toThrow(
       [
         'The template cannot be filled in; the arguments are age, name:',
@@ -91,12 +91,12 @@ describe('renderTemplate', () => {
     expect(() => renderLoosely(template('x'), { a: 1 })).toThrow('there are none');
   });
 
-  it('takes no inherited value for an argument', () => {
+  it('ignores inherited values', () => {
     const odd = template('{{toString}}', { args: ['toString'] });
     expect(() => renderLoosely(odd, {})).toThrow('- toString');
   });
 
-  it('checks values against the schema, and gives what the schema gives', () => {
+  it('checks values with the schema, and uses its result', () => {
     const made = template('{{count}} of {{items}}{{note}}', {
       args: z.object({
         count: z.int().default(1),
@@ -109,14 +109,14 @@ describe('renderTemplate', () => {
     expect(() => renderLoosely(greeting, { name: {}, age: 1 })).toThrow('- name: fits none of');
   });
 
-  it('says when a value cannot be checked at once', () => {
+  it('refuses a schema that cannot check synchronously', () => {
     const slow = template('{{a}}', {
       args: z.object({ a: z.string().refine(() => Promise.resolve(true)) }),
     });
     expect(() => renderTemplate(slow, { a: 'x' })).toThrow('could not be checked');
   });
 
-  it('puts values in once, whatever braces they hold', () => {
+  it('inserts values once, whatever braces they contain', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), (before, value, after) => {
         const text = `${before}{{a}}${after}`.replaceAll(/\{\{+(?!a\}\})/g, '{');
@@ -129,21 +129,21 @@ describe('renderTemplate', () => {
     );
   });
 
-  it('says any text that is escaped word for word', () => {
+  it('renders any escaped text verbatim', () => {
     const braces = fc.array(fc.constantFrom('{', '}', 'a', '{{a}}', ' '));
     const text = fc.oneof(
       fc.string(),
       braces.map((pieces) => pieces.join('')),
     );
     fc.assert(
-      fc.property(text, (said) => {
-        expect(renderTemplate(template(escaped(said)), {})).toBe(said);
+      fc.property(text, (raw) => {
+        expect(renderTemplate(template(escaped(raw)), {})).toBe(raw);
       }),
       { numRuns: 500 },
     );
   });
 
-  it('either refuses a text or keeps all of it but its placeholders and escapes', () => {
+  it('either refuses a text or keeps all of it except placeholders and escapes', () => {
     const pieces = fc.array(fc.constantFrom('{', '{{', '}', '}}', 'a', ' ', 'é'));
     fc.assert(
       fc.property(pieces, (parts) => {
@@ -166,7 +166,7 @@ describe('renderTemplate', () => {
   });
 
   it.each(['{', '{{{{', '{{a}}', '}', '{{a', '{{a }'])(
-    'reads a million characters of %j in one go',
+    'reads a million characters of %j in linear time',
     (piece) => {
       const text = piece.repeat(1e6 / piece.length);
       const outcome = (() => {

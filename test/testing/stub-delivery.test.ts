@@ -20,7 +20,7 @@ function ask(stub: Stub, options: { stream?: boolean; signal?: AbortSignal } = {
   });
 }
 
-/** Everything that comes over the wire, with the way the connection ends. */
+/** Reads everything on the wire, and how the connection ends. */
 async function onWire(stub: Stub): Promise<{ text: string; pieces: number; end: string }> {
   const { port, hostname } = new URL(stub.baseUrl);
   const body = '{"stream":true}';
@@ -67,7 +67,7 @@ test('holds an answer at a barrier after the headers', async () => {
   expect(await response.text()).toContain('late');
 });
 
-test('counts those who come to a barrier and lets later ones through once it is open', async () => {
+test('counts the answers at a barrier and does not hold later ones once it is open', async () => {
   const stub = await startStub();
   onTestFinished(() => stub.close());
   stub.fallback(() => reply.text('x', { holdBeforeHeaders: 'gate' }));
@@ -81,7 +81,7 @@ test('counts those who come to a barrier and lets later ones through once it is 
   expect([barrier.waiting, barrier.arrived]).toEqual([0, 3]);
 });
 
-test('notices a client that goes away while it is held, and goes on', async () => {
+test('notices a client that disconnects at a barrier, and continues', async () => {
   const stub = await stubFor(
     reply.text('never', { holdBeforeHeaders: 'gate' }),
     reply.text('next'),
@@ -98,7 +98,7 @@ test('notices a client that goes away while it is held, and goes on', async () =
   stub.assertConsumed();
 });
 
-test('notices a client that goes away in the midst of a drip', async () => {
+test('notices a client that disconnects during a slow answer', async () => {
   const stub = await stubFor(reply.text('x'.repeat(500), { drip: { bytes: 1, everyMs: 5 } }));
   const controller = new AbortController();
   const response = await ask(stub, { signal: controller.signal });
@@ -118,14 +118,14 @@ test('delays', async () => {
   expect(order).toEqual(['quick', 'slow']);
 });
 
-test('drips in small pieces', async () => {
+test('sends small parts with pauses', async () => {
   const stub = await stubFor(reply.raw('abcdefgh', { drip: { bytes: 2, everyMs: 3 } }));
   const { text, pieces } = await onWire(stub);
   expect(text).toMatch(/\r\nab\r\n2\r\ncd\r\n2\r\nef\r\n2\r\ngh\r\n/);
   expect(pieces).toBeGreaterThan(2);
 });
 
-test('ends in order after some bytes', async () => {
+test('ends the message after some bytes', async () => {
   const stub = await stubFor(reply.raw('abcdef', { cut: { afterBytes: 3, how: 'end' } }));
   expect(await (await ask(stub)).text()).toBe('abc');
   expect(await stub.requests[0]?.ended).toBe('answered');
@@ -135,12 +135,12 @@ test('resets the connection after some bytes', async () => {
   const stub = await stubFor(reply.raw('abcdef', { cut: { afterBytes: 3, how: 'reset' } }));
   const { text, end } = await onWire(stub);
   expect(text).toMatch(/3\r\nabc\r\n$/);
-  // A busy machine may read data and reset at once; Node then calls it an end.
+  // A busy machine may read data and the reset together; Node then reports an orderly end.
   expect(['ECONNRESET', 'end']).toContain(end);
   expect(await stub.requests[0]?.ended).toBe('cut');
 });
 
-test('closes the connection in the midst of a message', async () => {
+test('closes the connection in the middle of a message', async () => {
   const stub = await stubFor(reply.raw('abcdef', { cut: { afterBytes: 3, how: 'close' } }));
   const { end, text } = await onWire(stub);
   expect(end).toBe('end');
@@ -153,7 +153,7 @@ test('resets the connection before it sends a byte', async () => {
   expect(await onWire(stub)).toMatchObject({ end: 'ECONNRESET', text: '' });
 });
 
-test('close ends what is held and what is open', async () => {
+test('close ends held answers and open connections', async () => {
   const stub = await startStub();
   stub.script(reply.text('never', { holdAfterHeaders: 'gate' }));
   const response = await ask(stub);
@@ -172,7 +172,7 @@ async function streamed(step: Step): Promise<{ text: string; data: string[] }> {
   return { text, data: [...text.matchAll(EVENTS)].map((match) => match[1] ?? '') };
 }
 
-test('streams text in pieces, with usage and the end mark', async () => {
+test('streams text in parts, with usage and the end mark', async () => {
   const { data } = await streamed(reply.text('hello', { sse: { charactersPerEvent: 2 } }));
   expect(data.at(-1)).toBe('[DONE]');
   const chunks = data.slice(0, -1).map((item) => JSON.parse(item));
@@ -181,7 +181,7 @@ test('streams text in pieces, with usage and the end mark', async () => {
   expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: 10 } });
 });
 
-test('streams calls in pieces', async () => {
+test('streams calls in parts', async () => {
   const { data } = await streamed(
     reply.calls([{ name: 'f', arguments: '{"a":1}' }], { sse: { charactersPerEvent: 4 } }),
   );
@@ -195,7 +195,7 @@ test('streams calls in pieces', async () => {
   ]);
 });
 
-test('breaks a stream in each of its ways', async () => {
+test('damages a stream in each way', async () => {
   const crlf = await streamed(reply.text('x', { sse: { lineEnd: '\r\n', comments: true } }));
   expect(crlf.text).toMatch(/^: still here\r\ndata: \{.*\}\r\n\r\n: still here\r\n/);
   const malformed = await streamed(

@@ -18,8 +18,8 @@ function user(content: string): Said {
 }
 
 function conversation(assistantMessages: number): Said[] {
-  const said = { role: 'assistant', content: 'y' };
-  return [user('x'), ...Array.from({ length: assistantMessages }, () => said)];
+  const assistant = { role: 'assistant', content: 'y' };
+  return [user('x'), ...Array.from({ length: assistantMessages }, () => assistant)];
 }
 
 async function ask(stub: Stub, messages: readonly Said[], rest: object = {}): Promise<Response> {
@@ -34,7 +34,7 @@ async function textOf(response: Promise<Response>): Promise<unknown> {
   return body.choices?.[0].message.content ?? body.error?.code;
 }
 
-test('answers in the order of the script and says when it is used up', async () => {
+test('answers in the order of the script, and reports when it is used up', async () => {
   const stub = await stubFor();
   stub.script(reply.text('one'), reply.text('two'));
   expect(await textOf(ask(stub, [user('a')]))).toBe('one');
@@ -45,7 +45,7 @@ test('answers in the order of the script and says when it is used up', async () 
   expect(() => stub.assertConsumed()).toThrow(/no step for request 3 \("c", 1 message\)/);
 });
 
-test('names the steps that nobody asked for', async () => {
+test('names unused steps', async () => {
   const stub = await stubFor();
   stub.script(reply.text('one'));
   stub.scriptFor('blue', reply.text('x'), reply.text('y'));
@@ -66,7 +66,7 @@ test('keeps a queue per conversation, found by the first user message', async ()
   expect(await textOf(ask(stub, [user('another')]))).toBe('common');
 });
 
-test('answers as a function of the request, after the queues and before the fallback', async () => {
+test('answers from functions after the queues and before the fallback', async () => {
   const stub = await stubFor();
   stub.fallback(() => reply.text('fallback'));
   stub.answer((request) =>
@@ -79,7 +79,7 @@ test('answers as a function of the request, after the queues and before the fall
   expect(await textOf(ask(stub, conversation(4)))).toBe('fallback');
 });
 
-test('records what came, byte for byte, and counts equal requests', async () => {
+test('records requests byte for byte, and counts equal ones', async () => {
   const stub = await stubFor();
   stub.fallback(() => reply.text('ok'));
   const text = '{"model":"m", "messages":[{"role":"user","content":"ä"}]}';
@@ -107,7 +107,7 @@ test('records what came, byte for byte, and counts equal requests', async () => 
   expect(stub.requests[3]?.body).toEqual({});
 });
 
-test('keeps only the newest requests when told so', async () => {
+test('keeps only the newest requests if `keep` is set', async () => {
   const stub = await stubFor({ keep: 2 });
   stub.fallback(() => reply.text('ok'));
   for (const content of ['a', 'b', 'c']) {
@@ -118,7 +118,7 @@ test('keeps only the newest requests when told so', async () => {
   expect(stub.requestCount).toBe(3);
 });
 
-test('sends calls, usage and finish reasons as told', async () => {
+test('sends calls, usage, and finish reasons as scripted', async () => {
   const stub = await stubFor();
   stub.script(
     reply.calls([
@@ -172,12 +172,12 @@ test('sends calls, usage and finish reasons as told', async () => {
   ]);
 });
 
-test('tells how probable tokens were, whole and in a stream', async () => {
+test('sends the probabilities of tokens, whole and in a stream', async () => {
   const stub = await stubFor();
   const logprobs = [{ token: 'A', top: { A: 0.5, B: 0 } }];
   stub.fallback(() => reply.text('A', { logprobs }));
   const whole = JSON.parse(await (await ask(stub, [user('a')])).text());
-  const told = [
+  const expected = [
     {
       token: 'A',
       logprob: Math.log(0.5),
@@ -187,17 +187,17 @@ test('tells how probable tokens were, whole and in a stream', async () => {
       ],
     },
   ];
-  expect(whole.choices[0].logprobs).toEqual({ content: told });
+  expect(whole.choices[0].logprobs).toEqual({ content: expected });
   const streamed = await (await ask(stub, [user('a')], { stream: true })).text();
   const tokens = streamed
     .split('\n\n')
     .filter((event) => event.startsWith('data: {'))
     .map((event) => JSON.parse(event.slice(6)))
     .flatMap(({ choices }) => choices[0]?.logprobs?.content ?? []);
-  expect(tokens).toEqual(told);
+  expect(tokens).toEqual(expected);
 });
 
-test('lists its model, and knows no other path', async () => {
+test('lists its model, and has no other path', async () => {
   const stub = await stubFor();
   const models = await fetch(`${stub.baseUrl}/models`);
   expect(await models.json()).toMatchObject({ data: [{ id: 'stub' }] });
