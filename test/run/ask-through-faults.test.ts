@@ -54,7 +54,7 @@ test('a message finds the other worker when one of two is frozen, and its error 
     messageId: 'm-3',
   });
   await expect(given).rejects.toThrow(
-    `a worker polls task queue "${taskQueue}" but does not answer; it may be frozen, cut off, or busy; ` +
+    `a worker polls task queue "${taskQueue}" but does not answer; it may be frozen, disconnected, or busy; ` +
       'it may still arrive; sent again with id "m-3" it is the same message',
   );
   const closing = client.close(id, { withinMs: 1_500 });

@@ -106,7 +106,10 @@ describe('what is attached to a message', () => {
   test.each([
     ['x', 'attachments: expected a list, got "x"'],
     [[], 'attachments: expected 1–20, got 0'],
-    [[{ type: 'image', url: 'file:///etc/passwd' }], 'attachments[0]: {"type":"image"'],
+    [
+      [{ type: 'image', url: 'file:///etc/passwd' }],
+      'attachments[0]: expected an attachment, got {"type":"image"',
+    ],
     [[byUrl, { type: 'file', mediaType: 'text/csv', blob: { sha256: 'x', bytes: 1 } }], '[1]'],
     [[{ ...byUrl, path: '/etc/passwd' }], 'attachments[0]'],
   ])('is refused when it is %j', async (attachments, problem) => {

@@ -247,7 +247,7 @@ describe('an MCP server that changes a tool', () => {
     expect(stdout).toContain(`resolve ${id} call_1_2_0 --as accept --definition`);
     await expect(
       resolveCall(rig.client, id, { ...accept, definition: 'f'.repeat(16) }),
-    ).rejects.toThrow(`it is "${accept.definition}"`);
+    ).rejects.toThrow(`expected "${accept.definition}"`);
     await resolveCall(rig.client, id, accept);
     // Accepted for all calls that follow, until it changes once more.
     const second = await vi.waitFor(async () => {

@@ -97,7 +97,7 @@ describe('the Temporal CLI alone', () => {
     [
       'a payload of an unknown encoding',
       ['--input-meta', 'encoding=odd/one', '--input', '{}'],
-      'input: cannot be read (Unknown encoding: odd/one)',
+      'input: it cannot be read (Unknown encoding: odd/one)',
     ],
   ])('is told what is wrong with %s', async (_what, args, message) => {
     const id = `cli-${randomUUID()}`;
@@ -129,7 +129,7 @@ describe('a bad input fails at once, naming field, value and cure', () => {
   test.each([
     [{ agent: 'brief' }, 'message: expected a string, got none'],
     [{ agent: 'brief', message: 7 }, 'message: expected a string, got 7'],
-    [{ agent: 'brief', message: '  ' }, 'message: is empty'],
+    [{ agent: 'brief', message: '  ' }, 'message: expected text'],
     [{ agent: 7, message: 'x' }, 'agent: expected the name of a registered agent, got 7'],
     [
       { agent: 'brief', message: 'x', limits: { steps: -1 } },
@@ -162,7 +162,7 @@ describe('a bad input fails at once, naming field, value and cure', () => {
     ],
     [
       { agent: 'brief', message: 'x', tags: 'a' },
-      'tags: expected a list of texts of 1 to 200 characters, got "a"',
+      'tags: expected a list of strings of 1–200 characters, got "a"',
     ],
     [
       { agent: 'brief', message: 'x'.repeat(1_500_000) },

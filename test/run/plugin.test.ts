@@ -82,7 +82,9 @@ describe('the options of a bundler', () => {
     expect(bundling({ payloadConverterPath: '/own.js', logger })?.payloadConverterPath).toBe(
       '/own.js',
     );
-    expect(warn.mock.calls).toEqual([[expect.stringContaining('keeps its own payload converter (/own.js)')]]);
+    expect(warn.mock.calls).toEqual([
+      [expect.stringContaining('keeps its own payload converter (/own.js)')],
+    ]);
   });
 });
 

@@ -63,7 +63,12 @@ test.concurrent.each([
     expect(outcome).toMatchObject({ status: 'completed', answer: 'answered', steps: 1 });
     expect(ledger.attempts).toHaveLength(retrievals);
     expect(stub.requestCount).toBe(requests);
-    expect(projection.messages.map(({ role }) => role)).toEqual(['user', 'user', 'user', 'assistant']);
+    expect(projection.messages.map(({ role }) => role)).toEqual([
+      'user',
+      'user',
+      'user',
+      'assistant',
+    ]);
     expectPromptsMatch(stub.requests, projection.messages);
   },
 );

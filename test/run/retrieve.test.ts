@@ -198,7 +198,11 @@ describe('a retrieval that fails', () => {
       },
       'retrieve of agent "bot": the index is down',
     ],
-    ['gives what is no text', () => ['a', { text: 5 }], 'document 1: expected a string as text, got a value of'],
+    [
+      'gives what is no text',
+      () => ['a', { text: 5 }],
+      'document 1: expected a string as text, got a value of',
+    ],
   ])('ends the turn when it %s, after some attempts', async (_how, given, message) => {
     find = given;
     const { outcome, projection } = await rig.run({ agent: 'bot', message: 'x' });

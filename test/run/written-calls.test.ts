@@ -182,6 +182,8 @@ describe('an answer under contract', () => {
       steps: 2,
     });
     expect(results(ended)).toEqual(['saw x']);
-    expect(ended.projection.messages.filter((one) => one.role !== 'tool' && one.side)).toHaveLength(2);
+    expect(ended.projection.messages.filter((one) => one.role !== 'tool' && one.side)).toHaveLength(
+      2,
+    );
   });
 });
