@@ -5,9 +5,9 @@ import { PRIVATE } from './private-files.js';
 import { syncFolder } from './sync-folder.js';
 import type { Message } from '../core/transcript/messages.js';
 import { type Archive, type ArchivedRun, ArchiveError, type ArchiveErrorKind } from './archive.js';
-import { linesFrom, messageIn } from './message-lines.js';
 import { describeDiskError } from './disk-fixes.js';
 import { createHash } from 'node:crypto';
+import { isObject, parseJson } from '../core/json.js';
 
 /** How much of a long file's end is read first; it is enough for new messages and for a retry. */
 const TAIL_BYTES = 256 * 1024;
@@ -202,4 +202,41 @@ function safeName(text: string): string {
   // UTF-16, because in UTF-8 all lone surrogates are the same.
   const hash = createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex');
   return readable === '' ? hash : `${readable}-${hash}`;
+}
+
+const CHUNK_BYTES = 256 * 1024;
+
+/** Parses the message of a line. Returns undefined for an empty line, half a line, and any other text. */
+function messageIn(line: string): Message | undefined {
+  const value = parseJson(line);
+  return isMessage(value) ? value : undefined;
+}
+
+function isMessage(value: unknown): value is Message {
+  if (!isObject(value)) return false;
+  const { n, role, text } = value;
+  return Number.isSafeInteger(n) && typeof role === 'string' && typeof text === 'string';
+}
+
+/**
+ * Returns the complete lines that begin at byte `start` or later. Only `\n` ends a line, because JSON texts
+ * may contain all other line ends. An incomplete last line is skipped, since it may still be written.
+ */
+async function* linesFrom(handle: FileHandle, start: number): AsyncGenerator<string> {
+  // Reads one byte earlier to see whether a line begins at `start`; a line that begins earlier is skipped.
+  let earlier = start > 0;
+  let begun: Buffer[] = [];
+  for (let position = earlier ? start - 1 : 0; ;) {
+    const chunk = await handle.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, position);
+    if (chunk.bytesRead === 0) return;
+    position += chunk.bytesRead;
+    let rest = chunk.buffer.subarray(0, chunk.bytesRead);
+    for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(LINE_END)) {
+      if (!earlier) yield Buffer.concat([...begun, rest.subarray(0, end)]).toString();
+      earlier = false;
+      begun = [];
+      rest = rest.subarray(end + 1);
+    }
+    begun.push(rest);
+  }
 }
