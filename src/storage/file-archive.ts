@@ -231,7 +231,7 @@ async function* linesFrom(handle: FileHandle, start: number): AsyncGenerator<str
     if (chunk.bytesRead === 0) return;
     position += chunk.bytesRead;
     let rest = chunk.buffer.subarray(0, chunk.bytesRead);
-    for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(LINE_END)) {
+    for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
       if (!earlier) yield Buffer.concat([...begun, rest.subarray(0, end)]).toString();
       earlier = false;
       begun = [];
