@@ -133,10 +133,16 @@ async function classify(client: Client, { id }: UpdateTarget, error: unknown): P
     const delivery = isOpen ? 'not_delivered' : 'refused';
     return { delivery, shouldRetry: isOpen, hasEnded: !isOpen };
   }
-  const cause: unknown = error instanceof Error ? error.cause : undefined;
-  const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
+  const code = grpcCode(error);
   if (code !== null && NO_ANSWER.includes(code)) return { delivery: 'unknown', shouldRetry: true };
   return { delivery: 'not_delivered', shouldRetry: code !== null && TRANSIENT.includes(code) };
+}
+
+/** The SDK wraps the error of an update, but not always that of an update with start. */
+function grpcCode(error: unknown): number | null {
+  if (isGrpcServiceError(error)) return error.code;
+  const cause = error instanceof Error ? error.cause : undefined;
+  return isGrpcServiceError(cause) ? cause.code : null;
 }
 
 /** Returns false only if the server says that the run has ended; true if the server is unreachable. */
