@@ -40,7 +40,7 @@ function agentFinding(agent: Agent, { config, env, local }: Surroundings): Findi
     return { name, level: 'ok', text, data: { model, provider: 'adapter' } };
   }
   if (entry === undefined && model === 'demo') {
-    const text = 'the demo model: code that chooses tools by keywords, not an LLM';
+    const text = 'the demo model: a fixed script, not an LLM';
     const fix = `to use an LLM: ${llmSettings(local)}`;
     return { name, level: 'note', text, fix, data: { model, provider: 'demo' } };
   }
