@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** Folders whose tests need no Temporal: they share processes, and take half the time so. */
@@ -5,7 +6,17 @@ const PURE = ['activities,agents,core,mcp,models,output,prompts,secrets,storage,
   (folders) => `test/{${folders}}/**/*.test.ts`,
 );
 
+/** Returns the source of an entry point: `dist` may be older. */
+const source = (name: string): string =>
+  fileURLToPath(new URL(`./src/${name}.ts`, import.meta.url));
+
 export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^perdure$/, replacement: source('index') },
+      { find: /^perdure\/(output|testing|tools|workflow)$/, replacement: source('$1') },
+    ],
+  },
   test: {
     // The SDK's native module does not bear worker threads.
     pool: 'forks',
