@@ -89,5 +89,7 @@ function harmless(): Record<string, string> {
   return {
     ...Object.fromEntries(kept.flatMap((name) => [[name, process.env[name] ?? '']])),
     PERDURE_SERVER: 'own',
+    // A server that a command starts ends with the tests, however they end.
+    PERDURE_SERVER_OWNER_PID: String(process.pid),
   };
 }

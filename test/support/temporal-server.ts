@@ -15,11 +15,14 @@ export interface TestServer {
   readonly stop: () => Promise<void>;
 }
 
-/** Starts an embedded server of its own, as the product does, in a fresh folder. */
+/**
+ * Starts an embedded server of its own, as the product does, in a fresh folder. It ends with this
+ * process, however the process ends.
+ */
 export async function testServer(): Promise<TestServer> {
   const home = await mkdtemp(join(tmpdir(), 'perdure-test-'));
   const { path } = await findTemporalCli(await locateHome(home));
-  const server = await ensureServer({ home, adoptDefault: false });
+  const server = await ensureServer({ home, adoptDefault: false, ownerPid: process.pid });
   return {
     address: server.address,
     cliPath: path,
