@@ -71,17 +71,6 @@ export function template(
   });
 }
 
-function listNames(text: string): string[] {
-  try {
-    const parts = parsePlaceholders(text);
-    return [...new Set(parts.flatMap((part) => (part.type === 'argument' ? [part.name] : [])))];
-  } catch (error) {
-    throw new Error(`template: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  }
-}
-
 function toSchema(args: readonly string[] | z.ZodObject): z.ZodObject {
   if (args instanceof z.ZodObject) return args;
   if (!isList(args)) {
@@ -101,6 +90,17 @@ function toSchema(args: readonly string[] | z.ZodObject): z.ZodObject {
 /** Types require it, but a config may be JavaScript. */
 function isList(value: unknown): boolean {
   return Array.isArray(value);
+}
+
+function listNames(text: string): string[] {
+  try {
+    const parts = parsePlaceholders(text);
+    return [...new Set(parts.flatMap((part) => (part.type === 'argument' ? [part.name] : [])))];
+  } catch (error) {
+    throw new Error(`template: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
 }
 
 function describeArguments(args: z.ZodObject): ReturnType<typeof writtenSchema> {

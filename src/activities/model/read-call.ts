@@ -6,7 +6,7 @@ import {
   INVOKE,
   SCHEMA,
 } from '../../core/catalog/catalog.js';
-import { answerQuestion, nameAsked } from '../../core/catalog/catalog-answers.js';
+import { answerQuestion, requestedTool } from '../../core/catalog/catalog-answers.js';
 import { sha256Hex } from '../../core/digest.js';
 import { canonicalJson, type JsonObject } from '../../core/json.js';
 import type { AskedCall, CallProblem } from '../../core/transcript/messages.js';
@@ -112,7 +112,7 @@ function checkQuestion(
   pinned: PinnedAgent,
 ): Pick<AskedCall, 'problem'> {
   const { definition } = pinned;
-  const asked = name === SCHEMA ? nameAsked(value) : undefined;
+  const asked = name === SCHEMA ? requestedTool(value) : undefined;
   const isUnknown = asked !== undefined && !definition.tools.some((tool) => tool.name === asked);
   if (isUnknown) return { problem: unknownToolProblem(asked, pinned) };
   const answer = answerQuestion(definition, name, value);
