@@ -1,5 +1,5 @@
-// A classifier: one call, and how probable each class is, from the probabilities of the reply's first
-// token. For a model that tells none: classify([…], { samples: 10 }).
+// A classifier: one model call, and the probability of each class, from the logprobs of the reply's first
+// token. For a model without logprobs, use classify([…], { samples: 10 }).
 //   perdure run ticket "I was charged twice this month" --config examples/classifier/perdure.config.ts
 import { defineAgent, defineConfig } from 'perdure';
 import { classify } from 'perdure/output';

@@ -1,5 +1,5 @@
-// An extractor: the answer is an invoice or none. What the schema or the sum refuses goes back to the
-// model with the reason; those attempts are paid for, but no part of the transcript.
+// An extractor: the answer is a valid invoice, or the run fails. If the schema or the sum does not fit, the
+// answer goes back to the model with the reason. Such attempts are paid for, and later prompts omit them.
 //   perdure run invoice "2 kettles at 40 € and a cable at 9 €: 89 €, due 2026-12-01" --config examples/extractor/perdure.config.ts
 import { defineAgent, defineConfig } from 'perdure';
 import { z } from 'zod';
@@ -9,14 +9,14 @@ const invoice = z
     lines: z.array(
       z.object({ item: z.string(), count: z.number().int().min(1), euros: z.number() }),
     ),
-    totalEuros: z.number().describe('as it stands on the invoice'),
+    totalEuros: z.number().describe('as stated on the invoice'),
     due: z.iso.date().optional(),
   })
-  // Runs on the worker, beside the reply: no JSON schema can say it.
+  // This check runs on the worker, beside the reply. A JSON schema cannot express it.
   .superRefine(({ lines, totalEuros }, check) => {
     const sum = lines.reduce((total, { count, euros }) => total + count * euros, 0);
     if (Math.abs(sum - totalEuros) < 0.005) return;
-    const message = `must be the sum of the lines, ${sum} €; read each line again`;
+    const message = `expected ${sum} € as the sum of the lines`;
     check.addIssue({ code: 'custom', path: ['totalEuros'], message });
   });
 
@@ -24,7 +24,7 @@ export default defineConfig({
   agents: [
     defineAgent({
       name: 'invoice',
-      instructions: 'Read the invoice. `euros` is the price of one piece.',
+      instructions: 'Read the invoice. `euros` is the price of one item.',
       output: invoice,
       attempts: 3,
       settings: { temperature: 0 },

@@ -1,11 +1,11 @@
-// A conversation that goes two ways: see what-if.ts.
+// A conversation that continues in two ways; see what-if.ts.
 import { defineAgent, defineConfig } from 'perdure';
 
 export default defineConfig({
   agents: [
     defineAgent({
       name: 'planner',
-      instructions: 'Plan the journey with the traveller. Keep to what was settled before.',
+      instructions: 'Plan the trip with the traveler. Keep to what was decided before.',
     }),
   ],
 });

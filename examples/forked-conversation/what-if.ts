@@ -1,17 +1,17 @@
-// What if the traveller had said something else? A fork is a new run that begins with the messages of
-// another one up to a number; the other one stays as it is, and both go on.
+// What if the traveler had answered differently? A fork is a new run that begins with the messages of
+// another run before a number. The other run does not change, and both continue.
 //   perdure worker --config examples/forked-conversation/perdure.config.ts
 //   npx tsx examples/forked-conversation/main.ts
-// The same by hand: perdure fork RUN "Then by bicycle." --at 2
+// The same from the command line: perdure fork RUN "Then by bicycle." --at 2
 import type { PerdureClient } from 'perdure';
 
-/** @returns lines that tell how it went both ways, and where the second one comes from */
+/** Returns lines with both answers and the origin of the second run. */
 export async function whatIf(client: PerdureClient): Promise<readonly string[]> {
   const message = 'Three days in Norway, please.';
   const first = await client.start('planner', { message, open: true });
   await client.result(first, { turn: 1 });
 
-  // Number 2 is the first message that is not taken over: the question and the answer are.
+  // Messages 0 and 1, the question and the answer, are copied; message 2 is not.
   await client.ask(first, 'By train.');
   const byTrain = await client.result(first, { turn: 2 });
   const second = await client.fork(first, { at: 2, message: 'By bicycle.' });

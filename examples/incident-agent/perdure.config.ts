@@ -1,11 +1,11 @@
-// An agent that ends by a call, not by words: `file_incident` closes the turn, and what it returns is
-// the run's output. Text in place of a call is a failure that says so.
-//   perdure run incident "The shop is slow since noon" --config examples/incident-agent/perdure.config.ts
+// An agent that ends with a call instead of a text: `file_incident` ends the turn, and its result is the
+// run's output. A text instead of a call fails the turn.
+//   perdure run incident "The shop has been slow since noon" --config examples/incident-agent/perdure.config.ts
 import { defineAgent, defineConfig, defineTool, ToolError } from 'perdure';
 import { z } from 'zod';
 
 const logs: Readonly<Record<string, string>> = {
-  shop: '12:01 WARN query took 9,100 ms\n12:02 WARN pool exhausted, 40 requests wait',
+  shop: '12:01 WARN query took 9,100 ms\n12:02 WARN pool exhausted, 40 requests waiting',
   bank: '12:00 INFO all quiet',
 };
 
@@ -17,16 +17,18 @@ const readLog = defineTool({
   async execute({ service }) {
     const lines = logs[service];
     if (lines !== undefined) return lines;
-    throw new ToolError(`no service "${service}"; there are ${Object.keys(logs).join(', ')}`);
+    throw new ToolError(
+      `service: expected one of ${Object.keys(logs).join(', ')}, got "${service}"`,
+    );
   },
 });
 
 const fileIncident = defineTool({
   name: 'file_incident',
-  description: 'Files the incident when its cause is known. This ends the work.',
+  description: 'Files the incident once its cause is known. This ends the work.',
   input: z.object({ service: z.string(), cause: z.string(), severity: z.enum(['low', 'high']) }),
   output: z.object({ incident: z.string(), pagedOnCall: z.boolean() }),
-  // The tracker takes our key as the incident's number: filed again, it is the same incident.
+  // The tracker uses the key as the incident's number, so filing twice makes one incident.
   effect: 'keyed',
   ends: true,
   async execute({ severity }, { idempotencyKey }) {

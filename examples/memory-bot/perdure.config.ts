@@ -1,5 +1,5 @@
-// A bot with memory: no tools, one open run per conversation. The run is the memory, so it lasts
-// through restarts, for minutes or months; what grows too long for the model is summarized.
+// A bot with memory: no tools, one open run per conversation. The run is the memory, so it survives
+// restarts and lasts for months. A conversation that is too long for the model is summarized.
 //   perdure run bot "I am Ann and I collect stamps" --open --id ann --config examples/memory-bot/perdure.config.ts
 //   perdure send ann "What do I collect?" --config examples/memory-bot/perdure.config.ts
 import { defineAgent, defineConfig } from 'perdure';

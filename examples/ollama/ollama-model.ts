@@ -1,19 +1,19 @@
 import { ModelError, type Model, type ModelContext, type ModelReply } from 'perdure';
-import { failureOf, lostConnection, unusable } from './ollama-errors.js';
+import { lostConnection, toModelError, unusable } from './ollama-errors.js';
 import { createAssembly, type Assembly } from './ollama-reply.js';
-import { wireRequest } from './ollama-request.js';
+import { toWireRequest } from './ollama-request.js';
 
 export interface OllamaOptions {
   readonly baseUrl: string;
-  /** The name at Ollama. */
+  /** Ollama's name of the model. */
   readonly model: string;
-  /** Milliseconds a whole call may take; default 10 minutes. */
+  /** The longest time of a whole call, in milliseconds; default 10 minutes. */
   readonly timeoutMs?: number;
-  /** Milliseconds without a byte after which a streamed reply is given up; default 5 minutes. */
+  /** The longest time without a byte in a streamed reply, in milliseconds; default 5 minutes. */
   readonly idleMs?: number;
 }
 
-/** The JSON values of a body with one on each line. */
+/** Yields the JSON values of a body that has one per line. */
 async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator {
   const decoder = new TextDecoder();
   let rest = '';
@@ -34,8 +34,8 @@ function parse(text: string): unknown {
   }
 }
 
-/** One clock for the whole call, one that each piece winds up again, and the caller's own signal. */
-function watch(caller: AbortSignal, limits: { timeoutMs: number; idleMs: number }) {
+/** Aborts a call at its total timeout, after a silence, or with the caller's own signal. */
+function watchCall(caller: AbortSignal, limits: { timeoutMs: number; idleMs: number }) {
   const controller = new AbortController();
   let expired: 'timeout' | 'idle' | null = null;
   const end = (why: 'timeout' | 'idle') => () => {
@@ -61,7 +61,7 @@ function watch(caller: AbortSignal, limits: { timeoutMs: number; idleMs: number 
   };
 }
 
-async function gather(
+async function readReply(
   body: ReadableStream<Uint8Array>,
   assembly: Assembly,
   progress: () => void,
@@ -74,8 +74,9 @@ async function gather(
 }
 
 /**
- * A model behind Ollama's own protocol, `POST /api/chat`: one JSON value, or one on each line. It keeps
- * the contract of `Model`: a whole reply or a `ModelError`, one request, an end soon after the signal.
+ * Creates a model that uses Ollama's own protocol, `POST /api/chat`: one JSON value, or one per line. It
+ * fulfills the contract of `Model`: one request, a whole reply or a `ModelError`, and an end soon after
+ * the signal aborts.
  */
 export function ollamaModel(options: OllamaOptions): Model {
   const { baseUrl, model, timeoutMs = 600_000, idleMs = 300_000 } = options;
@@ -83,38 +84,38 @@ export function ollamaModel(options: OllamaOptions): Model {
   async function ask(
     request: Parameters<Model['call']>[0],
     { onDelta }: ModelContext,
-    clock: ReturnType<typeof watch>,
+    watch: ReturnType<typeof watchCall>,
   ): Promise<ModelReply> {
     const stream = onDelta !== undefined;
     const response = await fetch(`${baseUrl}/api/chat`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(wireRequest({ ...request, model }, { stream })),
-      signal: clock.signal,
+      body: JSON.stringify(toWireRequest({ ...request, model }, { stream })),
+      signal: watch.signal,
     });
-    if (!response.ok) throw failureOf(response, await response.text());
+    if (!response.ok) throw toModelError(response, await response.text());
     const assembly = createAssembly(onDelta);
-    // Where the whole answer comes at once, the server may be silent for as long as it takes.
+    // Without streaming, the server is silent until the whole answer is ready.
     const progress = (): void => {
-      if (stream) clock.progress();
+      if (stream) watch.progress();
     };
-    if (response.body) await gather(response.body, assembly, progress);
+    if (response.body) await readReply(response.body, assembly, progress);
     return assembly.reply();
   }
 
   return {
     async call(request, context) {
       context.signal.throwIfAborted();
-      const clock = watch(context.signal, { timeoutMs, idleMs });
+      const watch = watchCall(context.signal, { timeoutMs, idleMs });
       try {
-        return await ask(request, context, clock);
+        return await ask(request, context, watch);
       } catch (error) {
         context.signal.throwIfAborted();
-        const expired = clock.expired();
-        if (expired !== null) throw unusable(expired, 'did not go on with its answer in time');
+        const expired = watch.expired();
+        if (expired !== null) throw unusable(expired, 'did not continue its answer in time');
         throw error instanceof ModelError ? error : lostConnection(error);
       } finally {
-        clock.stop();
+        watch.stop();
       }
     },
   };

@@ -2,7 +2,7 @@ import type { JsonObject, ModelRequest } from 'perdure';
 
 type Message = ModelRequest['messages'][number];
 
-function wireMessage(message: Message, names: ReadonlyMap<string, string>): JsonObject {
+function toWireMessage(message: Message, names: ReadonlyMap<string, string>): JsonObject {
   switch (message.role) {
     case 'user':
       return { role: 'user', content: message.text };
@@ -12,14 +12,14 @@ function wireMessage(message: Message, names: ReadonlyMap<string, string>): Json
       const calls = (message.calls ?? []).map((call): JsonObject => ({
         function: { name: call.name, arguments: JSON.parse(call.arguments) as JsonObject },
       }));
-      const asked = calls.length > 0 && { tool_calls: calls };
-      return { role: 'assistant', content: message.text, ...asked };
+      const toolCalls = calls.length > 0 && { tool_calls: calls };
+      return { role: 'assistant', content: message.text, ...toolCalls };
     }
   }
 }
 
-/** The body of a request; Ollama knows calls by their names, not by ids. */
-export function wireRequest(request: ModelRequest, { stream }: { stream: boolean }): JsonObject {
+/** Returns the body of a request. Ollama identifies calls by tool name instead of id. */
+export function toWireRequest(request: ModelRequest, { stream }: { stream: boolean }): JsonObject {
   const { maxOutputTokens, ...options } = request.settings;
   const names = new Map(
     request.messages.flatMap((message) =>
@@ -28,14 +28,14 @@ export function wireRequest(request: ModelRequest, { stream }: { stream: boolean
         : [],
     ),
   );
-  // There is no way to say "none"; tools that must not be called are not shown.
+  // Ollama has no tool choice "none", so tools that must not be called are omitted.
   const tools = request.toolChoice === 'none' ? [] : request.tools;
   return {
     model: request.model,
     stream,
     messages: [
       { role: 'system', content: request.instructions },
-      ...request.messages.map((message) => wireMessage(message, names)),
+      ...request.messages.map((message) => toWireMessage(message, names)),
     ],
     ...(tools.length > 0 && {
       tools: tools.map(({ name, description, parameters }) => ({

@@ -1,4 +1,4 @@
-// A provider that does not speak OpenAI's API: an adapter of one's own stands in `models` like any model.
+// A provider without OpenAI's API: your own adapter is an entry of `models`, like any model.
 //   ollama run llama3.2
 //   perdure run local "Which lamps are on?" --config examples/ollama/perdure.config.ts
 import { defineAgent, defineConfig, defineTool } from 'perdure';
@@ -7,7 +7,7 @@ import { ollamaModel } from './ollama-model.js';
 
 const lamps = defineTool({
   name: 'lamps',
-  description: 'Lists the lamps of the flat that are on.',
+  description: 'Lists the lamps in the apartment that are on.',
   input: z.object({}),
   effect: 'read',
   execute: async () => ['hall', 'bath'],
@@ -17,7 +17,7 @@ export default defineConfig({
   agents: [
     defineAgent({
       name: 'local',
-      instructions: 'You look after the lamps of a flat. Be brief.',
+      instructions: 'You control the lamps of an apartment. Be brief.',
       model: 'llama',
       tools: [lamps],
     }),

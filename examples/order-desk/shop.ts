@@ -1,4 +1,4 @@
-// Stands for the shop's database and its bank.
+// Represents the shop's database and its bank.
 interface Order {
   readonly id: number;
   readonly item: string;
@@ -16,17 +16,20 @@ export const orders = {
 
   refund(id: number, payment: { euros: number; reference: string }): string {
     const order = table.get(id);
-    if (order === undefined) throw new Error(`there is no order ${id}`);
-    if (order.refundedUnder !== null) throw new Error(`order ${id} is paid back already`);
+    if (order === undefined) throw new Error(`id: expected an existing order, got ${id}`);
+    if (order.refundedUnder !== null) throw new Error(`order ${id} is already refunded`);
     table.set(id, { ...order, refundedUnder: payment.reference });
-    return `paid ${payment.euros} € back for order ${id}`;
+    return `refunded ${payment.euros} € for order ${id}`;
   },
 
-  /** What the bank knows of a reference. */
+  /**
+   * Returns whether the bank has made a refund under a reference. With a real bank, answer
+   * `happened: false` only if the refund can no longer happen.
+   */
   refundUnder(reference: string) {
     const found = [...table.values()].find((order) => order.refundedUnder === reference);
     return found === undefined
       ? ({ happened: false } as const)
-      : ({ happened: true, result: `order ${found.id} was paid back` } as const);
+      : ({ happened: true, result: `order ${found.id} was refunded` } as const);
   },
 };

@@ -1,5 +1,5 @@
-// Data that no model shall copy: one tool makes a table, another works on it by its name, and the
-// result is handed over whole. The model sees names, shapes and first lines, whatever the size.
+// Large or exact data goes between tools by name: one tool makes a table, another one works on it, and the
+// result is returned whole. The model sees only names, shapes, and first lines.
 //   perdure run report "Sales of November by region" --config examples/report-desk/perdure.config.ts
 import { defineAgent, defineConfig, defineTool, ToolError } from 'perdure';
 import { artifact, defaultTools } from 'perdure/tools';
@@ -14,7 +14,8 @@ const loadSales = defineTool({
   effect: 'read',
   output: z.array(Sale),
   async execute({ month }) {
-    if (!/^\d{4}-\d\d$/.test(month)) throw new ToolError(`month ${month}: write it like 2026-11`);
+    if (!/^\d{4}-\d\d$/.test(month))
+      throw new ToolError(`month: expected a month such as 2026-11, got ${month}`);
     const sales = Array.from({ length: 3_000 }, (_, n) => ({
       region: ['north', 'south', 'west'][n % 3] ?? '',
       day: 1 + (n % 30),
@@ -26,7 +27,7 @@ const loadSales = defineTool({
 
 const sumUp = defineTool({
   name: 'sum_up',
-  description: 'Sums a table of sales up by region.',
+  description: 'Sums up a table of sales by region.',
   input: z.object({ table: z.string().describe('the name of a table') }),
   effect: 'read',
   async execute({ table }, { artifacts }) {
@@ -41,7 +42,7 @@ export default defineConfig({
   agents: [
     defineAgent({
       name: 'report',
-      instructions: 'Make the table that is asked for, and return it as an artifact.',
+      instructions: 'Make the requested table, and return it as an artifact.',
       tools: defaultTools([loadSales, sumUp]),
       toolChoice: 'required',
       limits: { steps: 8 },

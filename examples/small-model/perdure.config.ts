@@ -1,5 +1,5 @@
-// A small model on this machine, whose server knows no tool calls: each decision is JSON under a
-// schema, which llama.cpp and Ollama enforce while the model writes; the tools stand in the prompt.
+// A small local model whose server has no tool calls. Each decision is JSON under a schema, which llama.cpp
+// and Ollama enforce while the model writes. The tools are in the prompt.
 //   llama-server -m qwen2.5-1.5b-instruct-q4_k_m.gguf
 //   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 perdure run home "It is dark in the kitchen" --config examples/small-model/perdure.config.ts
 import { defineAgent, defineConfig, defineTool } from 'perdure';
@@ -13,7 +13,7 @@ const room = z.enum(['kitchen', 'hall']);
 
 const lamp = defineTool({
   name: 'lamp',
-  description: 'Tells whether the lamp of a room is on.',
+  description: 'Returns whether the lamp of a room is on.',
   input: z.object({ room }),
   effect: 'read',
   execute: async ({ room: where }) => (lamps.get(where) ? 'on' : 'off'),
@@ -23,7 +23,7 @@ const turnLamp = defineTool({
   name: 'turn_lamp',
   description: 'Turns the lamp of a room on or off.',
   input: z.object({ room, on: z.boolean() }),
-  // Turned on twice is on: nothing worse can come of a repetition.
+  // Turning a lamp on twice leaves it on, so a repetition is harmless.
   effect: 'keyed',
   async execute({ room: where, on }) {
     lamps.set(where, on);
@@ -35,11 +35,11 @@ export default defineConfig({
   agents: [
     defineAgent({
       name: 'home',
-      instructions: 'You look after the lamps of a flat. Be brief.',
+      instructions: 'You control the lamps of an apartment. Be brief.',
       model: 'small',
       decide: 'schema',
       tools: [lamp, turnLamp],
-      // A small model loses the thread early: few steps, few attempts, no imagination.
+      // A small model loses track early, so it gets few steps, few attempts, and temperature 0.
       attempts: 3,
       limits: { steps: 6 },
       settings: { temperature: 0, maxOutputTokens: 200 },

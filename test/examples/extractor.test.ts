@@ -12,7 +12,7 @@ const kettles = { item: 'kettle', count: 2, euros: 40 };
 const right = { lines: [kettles, { item: 'cable', count: 1, euros: 9 }], totalEuros: 89 };
 const wrong = { ...right, lines: [kettles] };
 
-test('the extractor sends a sum that is not right back, and gives the invoice', async () => {
+test('the extractor sends a wrong sum back, and returns the corrected invoice', async () => {
   const { rig, stub } = example;
   const answer = `Here it is:\n\`\`\`json\n${JSON.stringify({ ...right, due: null })}\n\`\`\``;
   stub.script(reply.text(JSON.stringify(wrong)), reply.text(answer));
@@ -26,11 +26,9 @@ test('the extractor sends a sum that is not right back, and gives the invoice', 
   });
   const [first, second] = stub.requests;
   expect(first?.body['response_format']).toMatchObject({ type: 'json_schema' });
-  const told = String(second?.messages.at(-1)?.content);
-  expect(told).toContain('attempt 1 of 3');
-  expect(told).toContain(
-    'totalEuros: must be the sum of the lines, 80 €; read each line again, got 89',
-  );
+  const repair = String(second?.messages.at(-1)?.content);
+  expect(repair).toContain('attempt 1 of 3');
+  expect(repair).toContain('totalEuros: expected 80 € as the sum of the lines, got 89');
   expect(projection.state?.transcript.messages.map(({ text }) => text)).toEqual([
     'two kettles …',
     answer,
@@ -38,13 +36,13 @@ test('the extractor sends a sum that is not right back, and gives the invoice', 
   stub.assertConsumed();
 });
 
-test('the extractor gives no invoice rather than a wrong one', async () => {
+test('the extractor returns no invoice instead of a wrong one', async () => {
   const { rig, stub } = example;
   const texts = [wrong, wrong, wrong].map((invoice) => reply.text(JSON.stringify(invoice)));
   stub.script(...texts);
   const { outcome } = await rig.run({ agent: 'invoice', message: 'three times wrong' });
   expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', output: null });
-  expect(outcome.error).toContain('the sum of the lines, 80 €');
+  expect(outcome.error).toContain('80 € as the sum of the lines');
   expect(outcome.usage.inputTokens).toBe(30);
   stub.assertConsumed();
 });

@@ -16,7 +16,7 @@ afterAll(async () => {
   await example.close();
 });
 
-test('a conversation goes on both ways, and the second one tells where it comes from', async () => {
+test('a conversation continues in both ways, and the second run names its origin', async () => {
   const { stub } = example;
   stub.script(reply.text('How?'), reply.text('Oslo and Bergen.'), reply.text('Along the fjord.'));
   const lines = await whatIf(client);

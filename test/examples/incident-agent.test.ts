@@ -10,7 +10,7 @@ afterAll(async () => await example.close());
 
 const cause = { service: 'shop', cause: 'a slow query', severity: 'high' };
 
-test('the incident agent ends by its tool, whose result is the output', async () => {
+test('the incident agent ends with its tool, whose result is the output', async () => {
   const { rig, stub } = example;
   stub.script(
     reply.calls([{ name: 'read_log', arguments: { service: 'store' } }]),
@@ -26,13 +26,13 @@ test('the incident agent ends by its tool, whose result is the output', async ()
     output: { incident: expect.stringMatching(/^INC-\w{8}$/), pagedOnCall: true },
   });
   const texts = projection.state?.transcript.messages.map(({ text }) => text) ?? [];
-  expect(texts[2]).toContain('there are shop, bank');
+  expect(texts[2]).toContain('service: expected one of shop, bank, got \\"store\\"');
   expect(texts[6]).toContain('severity');
   expect(stub.requests[0]?.body).toMatchObject({ tool_choice: 'required' });
   stub.assertConsumed();
 });
 
-test('the incident agent takes no words for the end of its work', async () => {
+test('the incident agent fails if a text comes instead of a call', async () => {
   const { rig, stub } = example;
   stub.script(reply.text('It seems to be the database.'));
   const { outcome } = await rig.run({ agent: 'incident', message: 'it is slow again' });

@@ -18,7 +18,7 @@ function adapter(watched: boolean): AdapterUnderTest<OllamaWire> {
 describeAdapter('Ollama', adapter(false));
 describeAdapter('Ollama, streamed', adapter(true));
 
-test('an agent works with an adapter of its config as with any model', async () => {
+test('an agent works with an adapter from its config as with any model', async () => {
   const [rig, wire] = [await createRig(), await startOllamaWire()];
   try {
     const { agents } = await loadConfig({ folder: resolve('examples', 'ollama'), env: {} });

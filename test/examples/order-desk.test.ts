@@ -23,18 +23,18 @@ afterAll(async () => {
 });
 const FREE = { input: 0, cachedInput: 0, output: 0 };
 
-test('the order desk looks an order up and pays it back once', async () => {
+test('the order desk looks an order up and refunds it once', async () => {
   const refund = { name: 'refund', arguments: { order: 17, euros: 40 } };
   stub.script(
     reply.calls([{ name: 'look_up_order', arguments: { order: 17 } }]),
     reply.calls([refund]),
     reply.calls([refund]),
-    reply.text('Order 17 is paid back.'),
+    reply.text('Order 17 is refunded.'),
   );
   const { outcome, projection } = await rig.run({ agent: 'desk', message: 'refund order 17' });
   expect(outcome).toMatchObject({ status: 'completed', toolCalls: 2 });
   const texts = projection.state?.transcript.messages.map(({ text }) => text) ?? [];
-  expect(texts[4]).toBe('paid 40 € back for order 17');
+  expect(texts[4]).toBe('refunded 40 € for order 17');
   expect(texts[6]).toContain('already done in this turn');
   stub.assertConsumed();
 });

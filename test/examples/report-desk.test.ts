@@ -11,7 +11,7 @@ afterAll(async () => await example.close());
 const call = (name: string, args: Record<string, string>) =>
   reply.calls([{ name, arguments: args }]);
 
-test('the report desk hands a table from tool to tool by its name, and returns what came of it', async () => {
+test('the report desk passes a table between tools by name, and returns the result', async () => {
   const { rig, stub } = example;
   stub.script(
     call('load_sales', { month: '2026-11' }),

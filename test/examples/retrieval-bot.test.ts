@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await example.close());
 
-test('the bot answers from what it finds, and is given each document once in a conversation', async () => {
+test('the bot answers from documents, and gets each document once in a conversation', async () => {
   const { rig, stub } = example;
   stub.script(reply.text('For 30 days (terms.md).'), reply.text('Three days (terms.md).'));
   const message = 'How long may I return a kettle?';
@@ -26,6 +26,6 @@ test('the bot answers from what it finds, and is given each document once in a c
   expect(found).toEqual(['returns', 'kettle']);
   const [first] = stub.requests;
   expect(first?.messages[2]?.content).toContain('id="returns" source="terms.md"');
-  expect(first?.messages[2]?.content).toContain('for 30 days');
+  expect(first?.messages[2]?.content).toContain('within 30 days');
   stub.assertConsumed();
 });

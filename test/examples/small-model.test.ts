@@ -12,7 +12,7 @@ function decide(decision: object, before = ''): Step {
   return reply.text(before + JSON.stringify({ decision }));
 }
 
-test('the small model decides by JSON, with tools in the prompt and none in the request', async () => {
+test('the small model decides by JSON, with tools in the prompt and not in the request', async () => {
   const { rig, stub } = example;
   stub.script(
     decide({ action: 'lamp', arguments: { room: 'kitchen' } }),
@@ -34,7 +34,7 @@ test('the small model decides by JSON, with tools in the prompt and none in the 
     model: 'qwen2.5-1.5b-instruct',
     response_format: { type: 'json_schema', json_schema: { name: 'decision' } },
   });
-  expect(first?.messages[0]?.content).toContain('- lamp: Tells whether the lamp');
+  expect(first?.messages[0]?.content).toContain('- lamp: Returns whether the lamp');
   expect(third?.messages.at(-1)).toEqual({
     role: 'user',
     content: 'Result of turn_lamp:\nthe lamp in the kitchen is on',
