@@ -315,12 +315,12 @@ test('the commands show the question, refuse to try again, and take the answer',
   const { stdout } = await runInProcess(statusCommand, { id }, place);
   expect(stdout).toMatch(/blocked \(safety_check\)/);
   expect(stdout).toContain(
-    'Look whether this may be done: screen left click 10 20, with {"button"',
+    'Decide whether this may be executed: screen left click 10 20, with {"button"',
   );
-  expect(stdout).toMatch(new RegExp(`resolve ${id} call_1_1_0 --as retry .*acknowledge it`));
+  expect(stdout).toMatch(new RegExp(`resolve ${id} call_1_1_0 --as retry .*acknowledge the check`));
   expect(stdout).not.toContain('--as happened');
   expect(stdout).not.toContain('\u001b[2J');
-  await expect(runInProcess(resume, { id }, place)).rejects.toThrow('whether it may be done');
+  await expect(runInProcess(resume, { id }, place)).rejects.toThrow('whether it may be executed');
   stub.script(reply.text('Ordered.'));
   await runInProcess(resolve, { id, call: 'call_1_1_0', as: 'retry' }, place);
   const { outcome } = await rig.end(handle);
