@@ -19,6 +19,7 @@ import { DEFAULT_NAMESPACE, UI_PORT_OFFSET, LOOPBACK } from './server-settings.j
 import { withStartLock } from './start-lock.js';
 import { findTemporalCli, type TemporalCli } from './temporal-cli.js';
 import { randomInt } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NoServerError } from '../core/errors.js';
@@ -80,6 +81,9 @@ async function adoptStarted(
     // The server would run without a purpose, on the ports of this home.
     options.note?.(`The database ${server.databaseFile} was deleted; its server restarts.`);
     await endProcess(server.pid);
+    // Until it ended, the server could create an empty file, which is not a new database.
+    const files = ['', '-wal', '-shm'].map((suffix) => `${home.databaseFile}${suffix}`);
+    await Promise.all(files.map((file) => rm(file, { force: true })));
     return null;
   }
   try {

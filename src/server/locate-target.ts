@@ -20,22 +20,22 @@ export async function locateTarget(
   { env, home }: { readonly env: Environment; readonly home: string },
 ): Promise<ConnectionTarget> {
   if (namedAddress(settings, env) !== null) return connectionTarget(settings, env);
-  // Only programs that name no server have to look for one.
+  // Only a program without a named server has to look for one.
   const { findServer } = await import('./locate-server.js');
   const notes: string[] = [];
   const found = await findServer({ home, env, note: (line) => notes.push(line) });
   if (found === null) throw new NoServerError(noneFound(home, { env, notes }));
   const { namespace } = connectionTarget(settings, env);
-  // Keys and TLS of the environment are for a server that somebody names.
+  // Keys and TLS settings of the environment are for a named server.
   const unnamed = Object.entries(env).filter(([name]) => !name.startsWith('TEMPORAL_'));
   return connectionTarget({ address: found.address, namespace }, Object.fromEntries(unnamed));
 }
 
-/** The error for a server that does not answer where it was named or found. */
+/** Creates the error for a named or found server that does not answer. */
 export function unreachable(address: string, cause: unknown): NoServerError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const reason = cause instanceof Error ? cause.message : String(cause);
   return new NoServerError(
-    `no Temporal server answers at ${address} (${why}). Start it, or name another one with ` +
+    `no Temporal server answers at ${address} (${reason}). Start it, or name another one with ` +
       '`address` or TEMPORAL_ADDRESS.',
     { cause },
   );

@@ -27,7 +27,7 @@ function dev(cwd: string): RunningCommand {
   return command.start(['dev', ...place], { cwd });
 }
 
-/** Process id of the worker that `dev` has started last. */
+/** Returns the process id of the last worker that `dev` started. */
 function workerPid(said: string): number {
   return Number([...said.matchAll(/^Worker (\d+)@/gm)].at(-1)?.[1]);
 }
@@ -42,7 +42,7 @@ function isAlive(pid: number): boolean {
 }
 
 describe('dev', () => {
-  test('starts the worker anew when code changes, waits out mistakes, and leaves nothing behind', async () => {
+  test('restarts the worker when code changes, waits after a mistake, and leaves nothing behind', async () => {
     const folder = await devFolder('first');
     const running = dev(folder);
     await running.says('with 1 agent: first');

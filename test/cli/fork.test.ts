@@ -43,7 +43,7 @@ describe('the command fork', () => {
     expect(taken.stderr).toContain(`--id: expected an unused id, got ${id}`);
     const beyond = await perdure('fork', source, 'x', '--at', '9');
     expect(beyond.code).toBe(2);
-    expect(beyond.stderr).toContain('--at 9 is more than the 2 messages');
+    expect(beyond.stderr).toContain('--at: expected at most 2');
     const none = await perdure('fork', 'never-was', 'x');
     expect(none.code).toBe(1);
     expect(none.stderr).toContain('there is no run "never-was"');

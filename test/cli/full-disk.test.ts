@@ -65,7 +65,7 @@ describe.runIf(mounted)('on a full disk', () => {
       (error: Error) => `${error.name}: ${error.message}`,
     );
     expect(said).toMatch(
-      /^(?:NoServerError: (?:The server does not answer\. )?)?The disk of .* is full/,
+      /^(?:NoServerError: )?(?:The server does not answer\. )?(?:The disk of|PERDURE_HOME) .* is full/,
     );
   });
 

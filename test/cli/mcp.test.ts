@@ -39,10 +39,10 @@ interface Answer {
   readonly value: Record<string, unknown>;
 }
 
-/** The command as a process, with the SDK's own client at its other end. */
+/** The command as a process, with the SDK's client connected to it. */
 interface Served {
   readonly pid: number;
-  /** What the client could not read, or did not expect. */
+  /** Messages that the client could not parse or did not expect. */
   readonly faults: readonly Error[];
   readonly said: () => string;
   call(tool: string, args: Record<string, unknown>): Promise<Answer>;
@@ -87,7 +87,7 @@ async function serve(...flags: readonly string[]): Promise<Served> {
   transport.stderr?.on('data', (chunk: Buffer) => (heard += chunk.toString()));
   const faults: Error[] = [];
   const client = new Client({ name: 'test', version: '1' });
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is not an event target
   client.onerror = (error) => faults.push(error);
   await client.connect(transport);
   const one: Served = {
@@ -110,7 +110,7 @@ async function serve(...flags: readonly string[]): Promise<Served> {
   return one;
 }
 
-/** As a client would: asks again where it was not done in the time that it gave. */
+/** Asks for the result until the run is done, as a client does. */
 async function probeOwnServer(from: Served, id: unknown): Promise<Record<string, unknown>> {
   for (;;) {
     const { value, isError } = await from.call('agent_result', { id, wait_seconds: 20 });
@@ -119,7 +119,7 @@ async function probeOwnServer(from: Served, id: unknown): Promise<Record<string,
 }
 
 describe('perdure as an MCP server', () => {
-  test('tells its agents, starts one once per operation, and gives its answer', async () => {
+  test('lists its agents, starts a run once per operation, and returns its answer', async () => {
     const server = await serve();
     const { tools } = await server.tools();
     expect(tools.map(({ name }) => name).toSorted()).toEqual([
@@ -150,17 +150,17 @@ describe('perdure as an MCP server', () => {
       reason: 'answer',
       answer: 'done it',
     });
-    // Also when it has ended.
+    // The same operation returns the run after its end too.
     expect((await server.call('agent_start', task)).value).toEqual({ id, repeated: true });
     expect(
       stub.requests.filter(({ body }) => JSON.stringify(body).includes(task.message)),
     ).toHaveLength(1);
     const { value: status } = await server.call('agent_status', { id });
     expect(status).toMatchObject({ id, agent: 'clerk', status: 'done', reason: 'answer', step: 1 });
-    expect(server.said()).toContain('this process works on them');
+    expect(server.said()).toContain('worker in this process');
   });
 
-  test('refuses an operation id that stands for something else', async () => {
+  test('refuses an operation id that started another run', async () => {
     const server = await serve();
     const operation = { operation_id: randomUUID() };
     const message = `one ${randomUUID()}`;
@@ -172,14 +172,12 @@ describe('perdure as an MCP server', () => {
       message: 'two',
     });
     expect(other.isError).toBe(true);
-    expect(other.text).toContain(
-      `has started a run with another message before: ${String(value['id'])}`,
-    );
+    expect(other.text).toContain(`which started run ${String(value['id'])} with another message`);
     const poet = await server.call('agent_start', { ...operation, agent: 'poet', message });
     expect(poet.text).toContain('of agent clerk');
   });
 
-  test('gives an open run each message once, and ends a turn or the run', async () => {
+  test('sends an open run each message once, and cancels a turn or the run', async () => {
     const server = await serve();
     const message = `open ${randomUUID()}`;
     stub.scriptFor(message, reply.text('first'), reply.text('second'));
@@ -208,7 +206,7 @@ describe('perdure as an MCP server', () => {
     expect(await probeOwnServer(server, id)).toMatchObject({ done: true, status: 'cancelled' });
   });
 
-  test('works on a run that lives on another task queue than its own', async () => {
+  test('hosts a worker for a run on another task queue', async () => {
     const first = await serve();
     const message = `elsewhere ${randomUUID()}`;
     stub.scriptFor(message, reply.text('first'), reply.text('second'));
@@ -224,7 +222,7 @@ describe('perdure as an MCP server', () => {
     await server.call('agent_cancel', { id });
   });
 
-  test('says what is wrong with what it is asked, and what would be right', async () => {
+  test('names an invalid value and what was expected', async () => {
     const server = await serve();
     const operation = { operation_id: randomUUID() };
     const wrong = async (tool: string, args: Record<string, unknown>): Promise<string> => {
@@ -234,16 +232,20 @@ describe('perdure as an MCP server', () => {
     };
     expect(await wrong('agent_start', { agent: 'clerk', message: 'x' })).toContain('operation_id');
     expect(await wrong('agent_start', { agent: 'clark', message: 'x', ...operation })).toContain(
-      'there is no agent "clark"; there are clerk, poet',
+      'agent: expected one of clerk, poet; got "clark"',
     );
     expect(
       await wrong('agent_start', { agent: 'clerk', message: 'x', ...operation, wait: 1 }),
     ).toContain('wait');
     expect(await wrong('agent_status', { id: 'no-such-run' })).toContain(
-      'this server has started no run "no-such-run"',
+      'expected an id that agent_start returned, got "no-such-run"',
     );
-    expect(await wrong('agent_result', { id: 'no-such-run' })).toContain('has started no run');
-    expect(await wrong('agent_cancel', { id: 'no-such-run' })).toContain('has started no run');
+    expect(await wrong('agent_result', { id: 'no-such-run' })).toContain(
+      'expected an id that agent_start returned',
+    );
+    expect(await wrong('agent_cancel', { id: 'no-such-run' })).toContain(
+      'expected an id that agent_start returned',
+    );
     expect(await wrong('agent_result', { id: 7 })).toContain('id');
     const message = `task ${randomUUID()}`;
     stub.scriptFor(message, { ...reply.text('late'), delivery: { holdBeforeHeaders: 'never' } });
@@ -254,7 +256,7 @@ describe('perdure as an MCP server', () => {
     await server.call('agent_cancel', { id: value['id'] });
   });
 
-  test('answers for no run that it has not started, unless it is told to', async () => {
+  test('serves only runs that it started, unless --all-runs is given', async () => {
     const connection = await Connection.connect({ address: inject('temporalAddress') });
     const temporal = new Temporal({ connection });
     const id = `foreign-${randomUUID()}`;
@@ -271,7 +273,7 @@ describe('perdure as an MCP server', () => {
     for (const [tool, rest] of asked) {
       const refused = await server.call(tool, { id, ...rest });
       expect(refused).toMatchObject({ isError: true });
-      expect(refused.text).toContain(`this server has started no run "${id}"`);
+      expect(refused.text).toContain(`expected an id that agent_start returned, got "${id}"`);
     }
     const all = await serve('--all-runs');
     expect((await all.call('agent_status', { id })).value).toMatchObject({ id, agent: 'clerk' });
@@ -279,7 +281,7 @@ describe('perdure as an MCP server', () => {
     await connection.close();
   });
 
-  test('keeps its output for the protocol, whatever a tool writes there', async () => {
+  test('reserves stdout for the protocol, whatever a tool writes', async () => {
     const server = await serve();
     const message = `talk ${randomUUID()}`;
     stub.scriptFor(
@@ -297,7 +299,7 @@ describe('perdure as an MCP server', () => {
     expect(server.said()).toContain('not the protocol');
   });
 
-  test('that is killed leaves its runs alive: another one goes on with them', async () => {
+  test('leaves its runs alive when it is killed: another server continues them', async () => {
     const first = await serve();
     const message = `long ${randomUUID()}`;
     stub.scriptFor(

@@ -9,7 +9,7 @@ import { commandLine } from '../support/command.js';
 
 const cli = await commandLine();
 
-/** A configuration that prints the environment in every way that there is. */
+/** A configuration that prints the environment in every possible way. */
 const LOUD = `
 const all = JSON.stringify(process.env);
 console.log(all);
@@ -31,7 +31,7 @@ export default defineConfig({ agents: [${agent}], secrets: ${names}, address: 'n
   await writeFile(join(cli.folder, 'listed.mjs'), config);
 });
 
-test('no secret is in what a command says of a configuration that prints and throws the environment', async () => {
+test('no output of a command contains a secret of a configuration that prints and throws the environment', async () => {
   for (const command of ['worker', 'doctor']) {
     const args = [command, '--config', 'throws.mjs', '--json'];
     const { code, stdout, stderr } = await cli.start(args, { env }).ended;
@@ -42,7 +42,7 @@ test('no secret is in what a command says of a configuration that prints and thr
   }
 });
 
-test('what a configuration lists as secret is in no message of a command', async () => {
+test('no message of a command contains a secret that a configuration lists', async () => {
   const { stdout, stderr } = await cli.start(['list', '--config', 'listed.mjs', '--json'], {
     env: { ...env, CANARY_LISTED: CANARY_LISTED ?? '' },
   }).ended;
@@ -50,7 +50,7 @@ test('what a configuration lists as secret is in no message of a command', async
   expect(stderr).toContain('[redacted CANARY_LISTED]');
 });
 
-test('no secret is in what `mcp` answers its client', async () => {
+test('no answer of `mcp` contains a secret', async () => {
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [await builtProgram(), 'mcp', '--config', 'listed.mjs'],

@@ -150,7 +150,10 @@ describe('an invalid message', () => {
     ['send x', "missing required argument 'message'"],
     ['send x hello --message-id ', '--message-id: expected a string of 1–200 characters, got ""'],
     ['send x hello --pinned', 'Did you mean --pin'],
-    [`send x hello --message-id ${'i'.repeat(201)}`, 'give a text of 1 to 200 characters'],
+    [
+      `send x hello --message-id ${'i'.repeat(201)}`,
+      '--message-id: expected a string of 1–200 characters, got "iii',
+    ],
     [
       `send x ${'é'.repeat(9_000)} --pin`,
       'expected at most 16384 bytes of a pinned message, got 18000',
@@ -164,7 +167,7 @@ describe('an invalid message', () => {
   test('ends with 2 if it is empty, and with 1 for an unknown run', async () => {
     const perdure = lonelyPlace();
     const empty = await perdure('send', 'nobody', ' ').ended;
-    expect(empty.stderr).toContain('message: is empty');
+    expect(empty.stderr).toContain('message: expected text, got an empty string');
     expect(empty.code).toBe(2);
     const nobody = await perdure('send', 'nobody', 'hello').ended;
     expect(nobody.stderr).toMatch(/there is no run "nobody"; list runs with: .* list/);

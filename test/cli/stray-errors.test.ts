@@ -16,7 +16,7 @@ const taskQueue = `stray-${randomUUID()}`;
 let client: Client;
 let worker: RunningCommand;
 
-/** Payments under way: a request is answered when the test says so. */
+/** Payments in progress: the test answers each request. */
 const payments: ServerResponse[] = [];
 const bank = createServer((_, response) => void payments.push(response));
 
@@ -35,7 +35,7 @@ const slip = { raise: (kind) => {
   if (kind === 'tick') process.nextTick(() => { throw error; });
   if (kind === 'emitter') { const news = new EventEmitter(); setTimeout(() => news.emit('error', error), 5); }
 } };
-/** Ends before what it has begun, only where that comes at once. */
+/** Returns at once only for an error that is raised at once. */
 const untilItSlips = (kind) => kind === 'rejection' ? 'fine' : new Promise(() => undefined);
 const tool = (name, effect, execute, more = {}) =>
   defineTool({ name, description: name, effect, input: z.object({ kind: z.string() }), execute, ...more });
@@ -91,7 +91,7 @@ async function start(agent: string, message: string): Promise<WorkflowHandle> {
   });
 }
 
-/** What the run came to, also where it failed. */
+/** Returns the result of a run, or its failure. */
 async function end(agent: string, message: string): Promise<string> {
   const handle = await start(agent, message);
   try {
@@ -102,7 +102,7 @@ async function end(agent: string, message: string): Promise<string> {
 }
 
 describe('an error that a function raises outside its promise', () => {
-  test('fails its call under its name, however it comes, and no call of another run', async () => {
+  test('fails its own call under its name, however it is raised, and no call of another run', async () => {
     const payer = await start('driver', 'pay');
     const kinds = ['rejection', 'late rejection', 'timer', 'immediate', 'tick', 'emitter'];
     const answers = await Promise.all(kinds.map((kind) => end('driver', `careless ${kind}`)));
@@ -124,7 +124,7 @@ describe('an error that a function raises outside its promise', () => {
     await handle.terminate();
   });
 
-  test('is that of verify, retrieve, decide, and output too', async () => {
+  test('fails verify, retrieve, decide, and output too', async () => {
     const verified = await start('driver', 'checked');
     const [found, decided, read] = await Promise.all([
       end('finder', 'x'),
@@ -139,14 +139,14 @@ describe('an error that a function raises outside its promise', () => {
     await verified.terminate();
   });
 
-  test('is logged when its call has ended', async () => {
+  test('is logged if its call has ended', async () => {
     expect(await end('driver', 'forgetful')).toBe('read: done');
     await worker.says('tool "forgetful": a timer, a listener, or a callback threw: slipped: too');
     expect(worker.child.exitCode).toBeNull();
   });
 });
 
-test('an error that belongs to no function ends the process as ever, and says so', async () => {
+test('an error that belongs to no function ends the process with a message', async () => {
   const folder = await mkdtemp(join(command.folder, 'stray-'));
   const agents = `agents: [defineAgent({ name: 'a', instructions: 'x', model: 'demo' })]`;
   await writeFile(

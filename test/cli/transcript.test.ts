@@ -16,7 +16,7 @@ import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
 let handle: WorkflowHandle;
-/** Made to look like one of our own lines, and to move the cursor. */
+/** Imitates one of our own lines, and moves the cursor. */
 const FORGED = 'first line\n#9 user · turn 9\n\u001b[2Jlast \u202eline';
 const LARGE = 'large '.repeat(20_000);
 
@@ -59,13 +59,13 @@ async function asked(...args: Parameters<typeof ask>): Promise<TranscriptPage> {
   return JSON.parse((await ask(options, { json: true, ...how })).stdout) as TranscriptPage;
 }
 
-/** The workflow's clock stands still within a task, so that it runs some milliseconds behind. */
+/** The workflow's clock does not advance within a task, so it may be some milliseconds behind. */
 function timeless({ messages, total }: TranscriptPage): unknown {
   return { total, messages: messages.map((message) => ({ ...message, at: 0 })) };
 }
 
 describe('the transcript of a run', () => {
-  test('is what the run itself would answer', async () => {
+  test('equals the answer of the query', async () => {
     const told = await asked();
     const queried = await handle.query<TranscriptPage>('transcript');
     expect(told.total).toBe(5);
@@ -75,15 +75,17 @@ describe('the transcript of a run', () => {
     }
   });
 
-  test('can be had in parts', async () => {
+  test('can be read in parts', async () => {
     const { messages, total } = await asked({ from: 1, to: 3 });
     expect({ ns: messages.map(({ n }) => n), total }).toEqual({ ns: [1, 2], total: 5 });
     expect((await asked({ from: 5 })).messages).toEqual([]);
-    await expect(ask({ from: -1 })).rejects.toThrow('--from -1: messages are counted from 0');
-    await expect(ask({ to: 1.5 })).rejects.toThrow('--to 1.5');
+    await expect(ask({ from: -1 })).rejects.toThrow(
+      '--from: expected a whole number from 0, got -1',
+    );
+    await expect(ask({ to: 1.5 })).rejects.toThrow('--to: expected a whole number from 0, got 1.5');
   });
 
-  test('is told when no worker is up', async () => {
+  test('is shown without a worker', async () => {
     const id = `idle-${randomUUID()}`;
     const taskQueue = `${rig.taskQueue}-nobody`;
     const args = [{ agent: 'a', message: 'x' }];
@@ -93,14 +95,14 @@ describe('the transcript of a run', () => {
       told: { messages: [], total: 0 },
       code: 0,
     });
-    expect(stderr).toContain(`no worker is up on task queue "${taskQueue}"`);
-    expect(stderr).toContain('it has not begun');
+    expect(stderr).toContain(`No worker is running on task queue "${taskQueue}"`);
+    expect(stderr).toContain('it has not started');
     await idle.terminate();
   });
 });
 
-describe('what people read', () => {
-  test('is a dialogue with results cut, and the sizes of what is left out', async () => {
+describe('the text output', () => {
+  test('is a dialogue with truncated results and the omitted sizes', async () => {
     const lines = (await ask()).stdout.split('\n');
     const heads = lines.filter((line) => line.startsWith('#'));
     expect(heads.map((line) => line.replace(/ · \d\d:\d\d:\d\d$/, ''))).toEqual([
@@ -111,25 +113,25 @@ describe('what people read', () => {
       '#4 model · turn 1 · step 2',
     ]);
     expect(lines).toContain('  → tell {"what":"small"} call_1_1_0');
-    expect(lines).toContain('  … 1.5 kB left out; --full shows all');
-    expect(lines).toContain('  … 118.5 kB left out; --full shows all');
+    expect(lines).toContain('  … 1.5 kB omitted; show all with --full');
+    expect(lines).toContain('  … 118.5 kB omitted; show all with --full');
   });
 
-  test('cannot be forged by a model, nor move the cursor', async () => {
+  test('cannot be forged by a model, and does not move the cursor', async () => {
     const { stdout } = await ask({ from: 4 });
     expect(stdout).toContain('\n  first line\n  #9 user · turn 9\n  \\u001b[2Jlast \\u202eline\n');
   });
 
-  test('is all there is with --full, fetched from the blob store', async () => {
+  test('is complete with --full, read from the blob store', async () => {
     const { stdout, stderr } = await ask({ full: true });
-    expect(stdout).not.toContain('left out');
+    expect(stdout).not.toContain('omitted');
     expect(stdout).toContain(`  ${LARGE.trimEnd()}`);
     expect(stderr).toBe('');
     const whole = await asked({ full: true });
     expect(whole.messages[3]?.text).toBe(LARGE);
   });
 
-  test('is what the model saw where the blob store is elsewhere, and that is said', async () => {
+  test('is what the model saw if the blob store is elsewhere, with a note', async () => {
     const { stdout, stderr } = await ask(
       { full: true },
       { json: true, home: join(rig.home, 'elsewhere') },

@@ -7,7 +7,7 @@ function entry(rest: Partial<LogEntry>): LogEntry {
   return { level: 'WARN', message: 'Activity failed', timestampNanos, ...rest };
 }
 
-test('an entry is one line with the run, the attempt and the cause, and obeys nothing', () => {
+test('an entry is one line with the run, the attempt, and the cause, with control characters escaped', () => {
   const meta = {
     sdkComponent: 'worker',
     taskToken: 'secret',
@@ -25,7 +25,7 @@ test('an entry is one line with the run, the attempt and the cause, and obeys no
   );
 });
 
-test('what a tool logs is for people, how the SDK is doing is not', () => {
+test('entries of tools are shown, and those of the SDK are not', () => {
   const said = entry({
     level: 'INFO',
     message: 'copied',

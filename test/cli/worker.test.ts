@@ -23,7 +23,7 @@ function queue() {
 }
 
 describe('worker', () => {
-  test('works for the runs of others until it is told to stop, and lets a call in flight end', async () => {
+  test('serves runs of other commands until it is stopped, and lets a call in flight end', async () => {
     const start = queue();
     stub.scriptFor('Work for me', reply.text('worked', { holdBeforeHeaders: 'work' }));
     const worker = start(['worker', '--max-cached', '10', '--json']);
@@ -46,21 +46,24 @@ describe('worker', () => {
     expect(stub.requestCount).toBe(1);
   });
 
-  test('lets others read along, other machines with a token only, or nobody', async () => {
+  test('serves live streams, to other machines only with a token, or not at all', async () => {
     const start = queue();
     const open = await start(['worker', '--live-host', '0.0.0.0']).ended;
     expect(open.code).toBe(2);
     expect(open.stderr).toContain('--live-host: 0.0.0.0 lets other machines read the runs');
     const both = await start(['worker', '--no-live', '--live-port', '0']).ended;
-    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('contradicts')]);
+    expect([both.code, both.stderr]).toEqual([
+      2,
+      expect.stringContaining('--no-live: expected no --live-port'),
+    ]);
     const worker = start(['worker', '--json']);
     await worker.says('"live":"http://127.0.0.1:');
     worker.child.kill('SIGTERM');
-    expect((await worker.ended).stderr).toContain('Read along: GET http://127.0.0.1:');
+    expect((await worker.ended).stderr).toContain('Live stream: GET http://127.0.0.1:');
     const mute = start(['worker', '--no-live', '--json']);
     await mute.says('"live":null');
     mute.child.kill('SIGTERM');
-    expect((await mute.ended).stderr).not.toContain('Read along');
+    expect((await mute.ended).stderr).not.toContain('Live stream');
   });
 
   test('is stopped at once by a second signal', async () => {
@@ -77,15 +80,15 @@ describe('worker', () => {
     expect((await worker.ended).code).toBe(130);
   });
 
-  test('registers a build of a deployment and makes it current, or says how', async () => {
+  test('registers a build of a deployment and promotes it, or shows the command', async () => {
     const start = queue();
     const name = `cli-${randomUUID()}`;
     const first = start(['worker', '--deployment', name, '--json']);
-    await first.says(': current, new runs begin on it');
+    await first.says(': current; new runs start on it');
     const args = ['worker', '--deployment', name, '--build-id', 'next', '--no-promote', '--json'];
     const second = start(args);
     await second.says(
-      `deployment ${name}, build next: not current; new runs begin on it after: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name '${name}' --build-id 'next' --yes`,
+      `deployment ${name}, build next: not current; promote it to start new runs on it: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name '${name}' --build-id 'next' --yes`,
     );
     stub.scriptFor('Who works', reply.text('a build'));
     expect((await start(['run', 'files', 'Who works', '--id', `run-${name}`]).ended).stdout).toBe(
@@ -101,20 +104,17 @@ describe('worker', () => {
 
   test.each([
     [['--deployment', 'my.agents'], 'for example my-agents'],
-    [
-      ['--build-id', 'x'],
-      '--build-id says something about a deployment: name it with --deployment',
-    ],
-    [['--no-promote'], '--no-promote says something about a deployment'],
+    [['--build-id', 'x'], '--build-id: expected --deployment NAME, got none'],
+    [['--no-promote'], '--no-promote: expected --deployment NAME, got none'],
   ])('refuses %j as usage', async (args, reason) => {
     const end = await queue()(['worker', ...args]).ended;
     expect(end.stderr).toContain(reason);
     expect(end.code).toBe(2);
   });
 
-  test('refuses a cache size that is none', async () => {
+  test('refuses an invalid cache size', async () => {
     const end = await queue()(['worker', '--max-cached', '-3']).ended;
     expect(end.code).toBe(2);
-    expect(end.stderr).toContain('--max-cached -3: give a whole number');
+    expect(end.stderr).toContain('--max-cached: expected a whole number from 0, got -3');
   });
 });

@@ -22,7 +22,7 @@ async function workflowTaskTimeout(address: string): Promise<number> {
 }
 
 describe('the embedded server', () => {
-  test('starts in a fresh folder, ready: attributes, retention, a page, a record', async () => {
+  test('starts in a new folder with attributes, retention, the UI, and a record', async () => {
     const home = await freshHome();
     const server = await ensureServer({ home, adoptDefault: false });
     expect(server).toMatchObject({ how: 'started', namespace: 'default', home });
@@ -45,7 +45,7 @@ describe('the embedded server', () => {
     expect(await findServer({ home, adoptDefault: false })).toEqual(second);
   });
 
-  test('is found by looks alone only while it runs', async () => {
+  test('is found by findServer only while it runs', async () => {
     const home = await freshHome();
     expect(await findServer({ home, adoptDefault: false })).toBeNull();
     await ensureServer({ home, adoptDefault: false });
@@ -64,7 +64,7 @@ describe('the embedded server', () => {
     expect(one?.pid).not.toBe(two?.pid);
   });
 
-  test('is found again when its record is corrupt, and the record is mended', async () => {
+  test('is found with a corrupt record, which is repaired', async () => {
     const home = await freshHome();
     const server = await ensureServer({ home, adoptDefault: false });
     await writeFile(join(home, 'server.json'), '{"pid": "many"');
@@ -74,7 +74,7 @@ describe('the embedded server', () => {
     expect(record).toMatchObject({ pid: server.pid, version: server.version });
   });
 
-  test('starts on its database when its record is corrupt and it is gone', async () => {
+  test('starts on its database with a corrupt record after it has ended', async () => {
     const home = await freshHome();
     await ensureServer({ home, adoptDefault: false });
     await stopServer(home);
@@ -82,7 +82,7 @@ describe('the embedded server', () => {
     expect(await ensureServer({ home, adoptDefault: false })).toMatchObject({ how: 'started' });
   });
 
-  test('is not started a second time on the database of a folder that was moved', async () => {
+  test('is not started again on the database of a moved folder', async () => {
     const home = await freshHome();
     const server = await ensureServer({ home, adoptDefault: false });
     const moved = await freshHome();
@@ -92,7 +92,7 @@ describe('the embedded server', () => {
     expect(again).toMatchObject({ how: 'adopted', pid: server.pid });
   });
 
-  test('starts afresh when its folder was emptied under it', async () => {
+  test('restarts when its folder was emptied', async () => {
     const home = await freshHome();
     const server = await ensureServer({ home, adoptDefault: false });
     await rm(home, { recursive: true });
@@ -104,7 +104,7 @@ describe('the embedded server', () => {
     expect(lines.join()).toContain('was deleted');
   });
 
-  test('makes a further namespace, with the attributes ready to be used', async () => {
+  test('creates another namespace with its search attributes', async () => {
     const home = await freshHome();
     await ensureServer({ home, adoptDefault: false });
     const server = await ensureServer({ home, adoptDefault: false, namespace: 'team' });

@@ -31,14 +31,14 @@ test('a Temporal server at the default port is used, and nothing is started', as
   expect(await findServer({ home, defaultPort: port })).toEqual(server);
 });
 
-test('PERDURE_SERVER=own keeps away from the default port', async () => {
+test('PERDURE_SERVER=own does not use the default port', async () => {
   const home = await freshHome();
   const env = { ...process.env, PERDURE_SERVER: 'own' };
   const server = await ensureServer({ home, defaultPort: port, env });
   expect(server.how).toBe('started');
 });
 
-test('a folder with runs of its own stays with its own server', async () => {
+test('a folder with its own runs uses its own server', async () => {
   const home = await freshHome();
   const own = await ensureServer({ home, adoptDefault: false });
   process.kill(own.pid ?? 0, 'SIGKILL');
@@ -46,7 +46,7 @@ test('a folder with runs of its own stays with its own server', async () => {
   expect(server).toMatchObject({ how: 'started', address: own.address });
 });
 
-test('the embedded server of another folder is not taken for a server at the default port', async () => {
+test('the embedded server of another folder is not used at the default port', async () => {
   const other = await ensureServer({ home: await freshHome(), adoptDefault: false });
   const defaultPort = Number(other.address.split(':')[1]);
   const server = await ensureServer({ home: await freshHome(), defaultPort });
@@ -54,7 +54,7 @@ test('the embedded server of another folder is not taken for a server at the def
   expect(server.address).not.toBe(other.address);
 });
 
-test('an open port that speaks no gRPC is no Temporal server', async () => {
+test('an open port without gRPC is not a Temporal server', async () => {
   const web = createHttpServer((_request, response) => response.end('hello'));
   web.listen(0, '127.0.0.1');
   await once(web, 'listening');
@@ -73,7 +73,7 @@ test('a named address is used as it is', async () => {
   expect(await findServer({ home, address })).toEqual(server);
 });
 
-test('a named address that does not answer is an error with the cure; nothing is started', async () => {
+test('a named address that does not answer is an error with the fix; nothing is started', async () => {
   const home = await freshHome();
   const unused = createServer().listen(0, '127.0.0.1');
   await once(unused, 'listening');
@@ -87,7 +87,7 @@ test('a named address that does not answer is an error with the cure; nothing is
   expect(await readdir(home)).toEqual([]);
 });
 
-test('a namespace that the named server lacks is an error with the command that makes it', async () => {
+test('a missing namespace on the named server is an error with the command that creates it', async () => {
   const failure = ensureServer({
     home: await freshHome(),
     address: `127.0.0.1:${port}`,

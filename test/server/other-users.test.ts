@@ -29,8 +29,8 @@ async function proxy(...given: Parameters<typeof proxyOfOther>): Promise<number>
 
 const modeOf = async (path: string): Promise<number> => (await lstat(path)).mode & 0o777;
 
-describe('whoever listens at a port is known by the user', () => {
-  // Without a host it listens on all addresses, of IPv6 too where there is any.
+describe('a listener at a port is identified by its user', () => {
+  // Without a host it listens on all addresses, including IPv6 if available.
   test.each(['127.0.0.1', '0.0.0.0', undefined])('at %s', async (host) => {
     const server = createServer().listen(0, host);
     await once(server, 'listening');
@@ -38,7 +38,7 @@ describe('whoever listens at a port is known by the user', () => {
     expect((await listenerAt(portOf(server)))?.uid).toBe(process.getuid?.());
   });
 
-  test('where nobody listens', async () => {
+  test('without a listener', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const port = portOf(server);
@@ -48,8 +48,8 @@ describe('whoever listens at a port is known by the user', () => {
   });
 });
 
-describe.runIf(mayBeOther)('a server that another user controls', () => {
-  test('is not used at the default port, and that is said; nor is it reported', async () => {
+describe.runIf(mayBeOther)('a server of another user', () => {
+  test('is not used at the default port, which is noted, and is not found', async () => {
     const defaultPort = await proxy(shared);
     expect((await listenerAt(defaultPort))?.uid).toBe(NOBODY);
     const home = await freshHome();
@@ -58,13 +58,13 @@ describe.runIf(mayBeOther)('a server that another user controls', () => {
     expect(await findServer({ home, defaultPort, note })).toBeNull();
     expect(said).toEqual([
       `The server at 127.0.0.1:${defaultPort} belongs to user ${NOBODY}, not to you and is not used. ` +
-        `To use it all the same: TEMPORAL_ADDRESS=127.0.0.1:${defaultPort}`,
+        `To use it anyway, set TEMPORAL_ADDRESS=127.0.0.1:${defaultPort}`,
     ]);
     const named = await ensureServer({ home, address: `127.0.0.1:${defaultPort}` });
     expect(named.how).toBe('address');
   });
 
-  test('is not adopted where its command line and a planted record say that it is ours', async () => {
+  test('is not adopted with a forged command line and a planted record', async () => {
     const folder = await freshHome();
     const home = await locateHome(folder);
     await writeFile(home.databaseFile, 'state');
@@ -84,7 +84,7 @@ describe.runIf(mayBeOther)('a server that another user controls', () => {
 });
 
 describe('PERDURE_HOME', () => {
-  test('is private with all that a server writes, whatever the umask', async () => {
+  test('is private with all files of a server, whatever the umask', async () => {
     const home = await freshHome();
     const before = process.umask(0);
     onTestFinished(() => void process.umask(before));
@@ -98,7 +98,7 @@ describe('PERDURE_HOME', () => {
     expect(open.filter(([, mode]) => mode !== 0)).toEqual([]);
   });
 
-  test('that was there before, and open, is made private as far as perdure wrote it', async () => {
+  test('that existed and was open is made private, except for foreign files', async () => {
     const home = await freshHome();
     await mkdir(join(home, 'blobs', 'ab'), { recursive: true });
     await writeFile(join(home, 'blobs', 'ab', 'abcd'), 'said');
@@ -117,13 +117,13 @@ describe('PERDURE_HOME', () => {
     expect(said).toEqual([]);
   });
 
-  test('is refused where a link stands in the place of its folders', async () => {
+  test('is refused with a link in place of its folders', async () => {
     const home = await freshHome();
     await symlink(await freshHome(), join(home, 'blobs'));
     await expect(prepareHome(home)).rejects.toThrow(`${join(home, 'blobs')} is a symbolic link`);
   });
 
-  test('may be a link to a private folder, but is never made private through a link', async () => {
+  test('may be a link to a private folder, and is never made private through a link', async () => {
     const [real, place] = [await freshHome(), await freshHome()];
     const link = join(place, 'link');
     await symlink(real, link);
@@ -134,7 +134,7 @@ describe('PERDURE_HOME', () => {
   });
 
   test.runIf(mayBeOther)(
-    'of another user is refused for a server, and named to a worker',
+    'of another user is refused for a server, and noted for a worker',
     async () => {
       const home = await freshHome();
       await chown(home, NOBODY, NOBODY);
@@ -147,7 +147,7 @@ describe('PERDURE_HOME', () => {
     },
   );
 
-  test('that is a file, or cannot be written, is refused before anything is started', async () => {
+  test('that is a file or cannot be written is refused before anything is started', async () => {
     const file = join(await freshHome(), 'file');
     await writeFile(file, '');
     await expect(prepareHome(file)).rejects.toThrow('a part of the path is a file');

@@ -18,7 +18,7 @@ test('two folders that want the same port at the same time get one each', async 
   expect(new Set(servers.map(({ address }) => address)).size).toBe(3);
 });
 
-test("the answer of another folder's server is not taken for that of one that lost the port", async () => {
+test("another folder's server is not mistaken for the one that lost the port", async () => {
   const winner = await ensureServer({ home: await freshHome(), adoptDefault: false });
   const home = await locateHome(await freshHome());
   const port = Number(winner.address.split(':')[1]);
@@ -31,8 +31,8 @@ test("the answer of another folder's server is not taken for that of one that lo
 });
 
 /**
- * A Temporal CLI that finds its port taken when it is started for the first time, and afterwards
- * runs the real one beside itself, as the wrappers of version managers do.
+ * A Temporal CLI that finds its port taken on its first start. Later it runs the real one as a child,
+ * as the wrappers of version managers do.
  */
 const UNLUCKY = `#!/usr/bin/env node
 const { spawn, spawnSync } = require('node:child_process');

@@ -33,7 +33,7 @@ test('the server outlives its starter, whose process group is killed, and is ado
   expect(next).toEqual({ ...starter.handle, how: 'adopted' });
 });
 
-test('a killed server comes back on its file and ports, and clients find their runs', async () => {
+test('a killed server restarts on its file and ports, and clients find their runs', async () => {
   const home = await freshHome();
   const before = await ensureServer({ home, adoptDefault: false });
   const { workflow } = await client(before.address);
@@ -46,7 +46,7 @@ test('a killed server comes back on its file and ports, and clients find their r
   expect(status.name).toBe('RUNNING');
 });
 
-test('a server whose port was taken meanwhile comes back on another one and says so', async () => {
+test('a server whose port is taken restarts on another port, with a note', async () => {
   const home = await freshHome();
   const before = await ensureServer({ home, adoptDefault: false });
   await killAndWait(before.pid);
@@ -70,7 +70,7 @@ test('a server whose port was taken meanwhile comes back on another one and says
   expect(lines.join()).toContain('is taken');
 });
 
-test('a server that hangs is waited for, and replaced once it is killed', async () => {
+test('a hanging server is waited for, and replaced when it is killed', async () => {
   const home = await freshHome();
   const before = await ensureServer({ home, adoptDefault: false });
   process.kill(before.pid ?? 0, 'SIGSTOP');
@@ -83,7 +83,7 @@ test('a server that hangs is waited for, and replaced once it is killed', async 
   expect(await waiting).toMatchObject({ how: 'started', address: before.address });
 });
 
-test('the lock of a starter that died is taken over', async () => {
+test('the lock of a dead starter is taken over', async () => {
   const home = await freshHome();
   const dead = await command(home);
   await killAndWait(dead.handle.pid);

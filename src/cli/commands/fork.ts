@@ -64,7 +64,7 @@ async function start(
     });
   } catch (error) {
     if (error instanceof InputError) {
-      throw new UsageError(error.message.replace('fork.at: ', '--at '), { cause: error });
+      throw new UsageError(error.message.replace(/^fork\.at:/, '--at:'), { cause: error });
     }
     if (!(error instanceof IdTakenError)) throw error;
     throw await idTakenError(context, { id: id ?? '', taskQueue: run.taskQueue }, error);

@@ -58,7 +58,7 @@ export const run: Command<RunOptions> = {
     const input = inputOf(options, await attachedFiles(context, options.attach));
     if (options.detach) return await startDetached(context, input, options.id);
     await checkHome(context);
-    // Temporal's worker takes a moment to load; meanwhile the server is located.
+    // Temporal's worker takes a moment to load; the server is located in parallel.
     import('../../worker/create-worker.js').catch(() => undefined);
     noteServer(context, await context.server());
     const client = await context.client();

@@ -50,8 +50,8 @@ export async function awaitWorker(
 const ANSWER_WITHIN_MS = 10_000;
 
 /**
- * Makes a blocked run retry at once instead of at its next probe: the new worker may have brought the
- * fix, such as a key. A paused run stays paused. Returns whether the run was asked to retry.
+ * Makes a blocked run retry at once instead of at its next probe: the new worker may have the fix,
+ * such as a key. A paused run stays paused. Returns whether the run was asked to retry.
  */
 async function retryBlocked({ client, run }: OpenedRun): Promise<boolean> {
   const { blocked, state } = run.view;
