@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -24,8 +24,23 @@ function examplesOf(source: string): readonly string[] {
   });
 }
 
-test('every example in a doc comment is a complete program that compiles', async () => {
+/** The TypeScript blocks of a document. */
+function snippetsOf(markdown: string): readonly string[] {
+  return [...markdown.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code);
+}
+
+test('every example in a doc comment or a document is a complete program that compiles', async () => {
   await mkdir(folder, { recursive: true });
+  // README's agent imports the shop of the order desk.
+  await copyFile(join(root, 'examples', 'order-desk', 'shop.ts'), join(folder, 'shop.ts'));
+  for (const name of ['README.md', 'docs/mcp.md']) {
+    const snippets = snippetsOf(await readFile(join(root, name), 'utf8'));
+    expect(snippets).not.toEqual([]);
+    for (const [index, snippet] of snippets.entries()) {
+      const file = `${name.replaceAll(/[/.]/g, '-')}.${index}.ts`;
+      await writeFile(join(folder, file), `${snippet}\nexport {};\n`);
+    }
+  }
   const src = join(root, 'src');
   const names = await readdir(src, { recursive: true });
   let count = 0;
