@@ -49,7 +49,9 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
   await client.pause(id);
   asked.release();
   // The reply is recorded, and the run waits with its calls. The worker is frozen while it polls.
-  await vi.waitFor(async () => expect(await client.status(id)).toMatchObject({ status: 'paused' }));
+  await vi.waitFor(async () =>
+    expect(await client.status(id)).toMatchObject({ status: 'paused', step: 1, doing: null }),
+  );
   process.kill(frozen.pid, 'SIGSTOP');
   await client.resume(id);
   const other = await child('activities');
