@@ -1,5 +1,5 @@
 import type { ClientOptions, PerdureClient } from './client/client-types.js';
-import type { RunningWorker, WorkerOptions } from './worker/create-worker.js';
+import type { RunningWorker, WorkerOptions } from './worker.js';
 
 // Agents
 export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
@@ -89,7 +89,7 @@ export type { OpenAiApiName } from './models/openai/model.js';
 export type { RequestParameter } from './models/parameters.js';
 
 // Workers
-export type { RunningWorker, WorkerOptions } from './worker/create-worker.js';
+export type { RunningWorker, WorkerOptions } from './worker.js';
 export type { SharedWorkerOptions } from './worker/parts.js';
 export type { DeploymentOptions, DeploymentVersion, WorkerBuild } from './worker/deployment.js';
 export { perdurePlugin, type PerdurePlugin, type PluginOptions } from './worker/plugin.js';
@@ -218,7 +218,7 @@ export { ToolError } from './tools/tool-error.js';
  * ```
  */
 export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const { createWorker: create } = await import('./worker/create-worker.js');
+  const { createWorker: create } = await import('./worker.js');
   return await create(options);
 }
 

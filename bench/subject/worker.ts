@@ -1,7 +1,7 @@
 // A perdure worker as a process of its own. Told by its environment; `kit/child.ts` starts it.
 import { defineConfig } from '../../src/config.js';
 import { installRuntime } from '../../src/worker/runtime.js';
-import { createWorker } from '../../src/worker/create-worker.js';
+import { createWorker } from '../../src/worker.js';
 import { serveAsChild, tellParent } from '../kit/child-side.js';
 import { benchAgents } from './agents.js';
 import { extractingModel, longRunModel, scriptedModel, speakingModel } from './models.js';

@@ -169,7 +169,6 @@ export const WALLS: readonly Wall[] = [
       'secrets',
       'storage',
       'temporal',
-      'server',
       'history',
       'tools',
       'models',
@@ -180,7 +179,7 @@ export const WALLS: readonly Wall[] = [
       'activities',
     ],
     packages: [NODE, CLIENT, WORKER, '@temporalio/activity', '@temporalio/workflow'],
-    why: 'Puts a worker together, on the server that the command would use. It names workflows by file and never imports them.',
+    why: 'The parts of a worker. They name workflows by file and never import them.',
   },
   {
     room: 'client',
@@ -202,6 +201,7 @@ export const WALLS: readonly Wall[] = [
 
 /** The entry points of the package and the command. They may import every room; no room imports them. */
 export const ENTRIES: readonly string[] = [
+  'worker.ts',
   'workflow.ts',
   'testing.ts',
   'tools.ts',

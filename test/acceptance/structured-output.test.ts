@@ -103,7 +103,9 @@ describe('T-25 a typed answer', () => {
   });
 
   test('T-25 needs an attempt: none are refused when the agent is defined', () => {
-    expect(() => agent('none', { attempts: 0 })).toThrow('attempts: expected number to be >=1, got 0');
+    expect(() => agent('none', { attempts: 0 })).toThrow(
+      'attempts: expected number to be >=1, got 0',
+    );
   });
 
   test('T-25 of a model without schemas is asked for in words, not refused', async () => {

@@ -11,11 +11,7 @@ import { decodeEvent, type History } from '../../src/history/decode-event.js';
 import { defineConfig, type Config } from '../../src/config.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import {
-  createWorker,
-  type RunningWorker,
-  type WorkerOptions,
-} from '../../src/worker/create-worker.js';
+import { createWorker, type RunningWorker, type WorkerOptions } from '../../src/worker.js';
 import { sourceBundle } from './bundle.js';
 import { CANARIES, CANARY_NAMES } from './canaries.js';
 import { replayLater } from './replays.js';

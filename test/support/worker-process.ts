@@ -5,7 +5,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import type { OnLimit } from '../../src/core/definition/definition.js';
 import { installRuntime } from '../../src/worker/runtime.js';
-import { createWorker } from '../../src/worker/create-worker.js';
+import { createWorker } from '../../src/worker.js';
 import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resolveLiveOptions, type LiveOptions } from '../../live/live-options.js';
-import type { RunningWorker, WorkerOptions } from '../../worker/create-worker.js';
+import type { RunningWorker, WorkerOptions } from '../../worker.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
 import { connectionEnv } from './open-server.js';
@@ -83,7 +83,7 @@ export async function hostWorker(
   if (live !== false) checkLive(live, context.env);
   await checkHome(context);
   const [{ createWorker }, { installRuntime }] = await Promise.all([
-    import('../../worker/create-worker.js'),
+    import('../../worker.js'),
     import('../../worker/runtime.js'),
   ]);
   const server = await context.server();

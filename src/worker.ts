@@ -1,30 +1,30 @@
 import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
-import type { Config } from '../config.js';
-import { DeploymentError, InputError } from '../core/errors.js';
-import { perdureHome } from '../storage/home.js';
-import { resolveTaskQueue } from '../temporal/task-queue.js';
-import { locateTarget, unreachable } from '../server/locate-target.js';
-import type { ConnectionSettings } from '../temporal/connection.js';
-import { assertOneSdk } from '../temporal/sdk.js';
+import type { Config } from './config.js';
+import { DeploymentError, InputError } from './core/errors.js';
+import { perdureHome } from './storage/home.js';
+import { resolveTaskQueue } from './temporal/task-queue.js';
+import { locateTarget, unreachable } from './server/locate-target.js';
+import type { ConnectionSettings } from './temporal/connection.js';
+import { assertOneSdk } from './temporal/sdk.js';
 import {
   deploymentProblem,
   versioningOptions,
   promote,
   type WorkerBuild,
   type DeploymentOptions,
-} from './deployment.js';
-import { createLiveHub } from '../live/hub.js';
-import { resolveLiveOptions, type LiveOptions } from '../live/live-options.js';
-import { readLiveHosts } from '../live/live-hosts.js';
-import type { LiveServer, StartLiveServer } from '../live/live-server.js';
-import { containStrayErrors } from '../tools/stray-errors.js';
+} from './worker/deployment.js';
+import { createLiveHub } from './live/hub.js';
+import { resolveLiveOptions, type LiveOptions } from './live/live-options.js';
+import { readLiveHosts } from './live/live-hosts.js';
+import type { LiveServer, StartLiveServer } from './live/live-server.js';
+import { containStrayErrors } from './tools/stray-errors.js';
 import {
   WORKER_SETTINGS,
   onShutdown,
   createWorkerParts,
   type SharedWorkerOptions,
-} from './parts.js';
-import { loadWorkflowCode } from './bundle.js';
+} from './worker/parts.js';
+import { loadWorkflowCode } from './worker/bundle.js';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 
@@ -171,7 +171,7 @@ function contain(): () => void {
 
 /** Loads the modules of the live server, which a worker without live streams does not need. */
 async function openLiveServer(...given: Parameters<StartLiveServer>): Promise<LiveServer> {
-  const { startLiveServer } = await import('../live/live-server.js');
+  const { startLiveServer } = await import('./live/live-server.js');
   return await startLiveServer(...given);
 }
 
