@@ -192,7 +192,7 @@ describe('queues and workers', () => {
       code: 0,
       queues: {
         level: 'note',
-        text: `task queue "${nobody}": 1 open run, and no worker polls it`,
+        text: `task queue "${nobody}": 1 running run, and no worker polls it`,
         fix: `start a worker there: perdure worker --task-queue '${nobody}'`,
       },
     });

@@ -83,7 +83,7 @@ describe('with a running server', () => {
   test('the text output shows the same, with each fix below', async () => {
     const { stdout, stderr, code } = await ask({ address });
     expect(stdout).toMatch(/^ok {6}server {12}127/m);
-    expect(stdout).toMatch(/^note {4}agent files {7}the demo model: code .*not an LLM$/m);
+    expect(stdout).toMatch(/^note {4}agent files {7}the demo model: .*not an LLM$/m);
     expect(stdout).toMatch(/^ +→ to use an LLM: set OPENAI_API_KEY/m);
     expect({ code, stderr }).toEqual({
       code: 0,

@@ -45,7 +45,7 @@ function mismatches(seen: Seen, place: Place): readonly Mismatch[] {
   const { taskQueue, state, open } = seen;
   if (state.pollers.length > 0) return misrouted(seen, place);
   if (open === 0) return [];
-  const text = `${titled(taskQueue)}: ${formatCount(open, 'open run')}, and no worker polls it`;
+  const text = `${titled(taskQueue)}: ${formatCount(open, 'running run')}, and no worker polls it`;
   const fix = `start a worker there: perdure worker --task-queue '${visible(taskQueue)}'`;
   return [{ level: 'note', taskQueue, what: 'unpolled', text, fix }];
 }

@@ -32,7 +32,7 @@ export function strandedFinding({ runs, more, queues }: Routing, place: Place): 
     })),
   };
   if (strands.length === 0) {
-    const looked = `${formatCount(runs.length, 'open run')} checked${more ? '; there are more' : ''}`;
+    const looked = `${formatCount(runs.length, 'running run')} checked${more ? '; there are more' : ''}`;
     return { name, level: 'ok', text: `none; ${looked}`, data };
   }
   const text = strands.map(
