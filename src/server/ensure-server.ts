@@ -37,14 +37,15 @@ export async function ensureServer(options: ServerOptions): Promise<ServerHandle
   try {
     return await adoptOrStart(options);
   } catch (error) {
-    if (error instanceof NoServerError) throw error;
     const { folder, logFile } = await locateHome(options.home);
     const free = await freeSpace(folder);
-    if (free !== null && free < LEAST_FREE_BYTES) {
-      // A server that cannot commit may end during a call.
+    const isFull = free !== null && free < LEAST_FREE_BYTES;
+    if (isFull && !messageOf(error).includes('the disk is full')) {
+      // A server that cannot commit may end as it starts, or during a call.
       const message = `The disk of ${folder} is full; free space and try again.`;
       throw new NoServerError(message, { cause: error });
     }
+    if (error instanceof NoServerError) throw error;
     throw new NoServerError(
       `The Temporal server of ${folder} could not be prepared (${messageOf(error)}). ` +
         `Check ${logFile} and the free space on the disk, and try again.`,

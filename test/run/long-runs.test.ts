@@ -106,7 +106,7 @@ test(`${TURNS} turns in one open run: every message once, in order, in segments 
 }, 240_000);
 
 /** PERDURE_LONG_STEPS=1000 takes two minutes more on two cores. */
-const STEPS = Number(process.env['PERDURE_LONG_STEPS'] ?? 220);
+const STEPS = Number(process.env['PERDURE_LONG_STEPS'] ?? 150);
 const KILLED_AT = [0.13, 0.48, 0.86].map((share) => Math.round(share * STEPS));
 
 /** Goes on from the step that the newest call names; what was summarized meanwhile does not matter. */
