@@ -20,7 +20,7 @@ export default defineConfig({
   test: {
     // The SDK's native module does not bear worker threads.
     pool: 'forks',
-    maxWorkers: 5,
+    maxWorkers: 4,
     testTimeout: 60_000,
     hookTimeout: 120_000,
     reporters: ['default', './test/support/count-reporter.ts'],

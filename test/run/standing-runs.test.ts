@@ -273,10 +273,13 @@ describe('a cancel takes effect', () => {
       expect((await handle.describe()).raw.pendingActivities).toHaveLength(1);
     });
     await ask(handle, 'one');
-    const limits = handle.executeUpdate('setLimits', { args: [{ steps: 3 }] });
-    limits.catch(() => undefined);
+    // An update that the run has not accepted yet would be rejected as one of a run that is not found.
+    const limits = await handle.startUpdate('setLimits', {
+      args: [{ steps: 3 }],
+      waitForStage: 'ACCEPTED',
+    });
     await expectCancelled(handle, null);
-    await expect(limits).rejects.toBeInstanceOf(WorkflowUpdateFailedError);
+    await expect(limits.result()).rejects.toBeInstanceOf(WorkflowUpdateFailedError);
   });
 
   test('while no worker knows its agent', async () => {
