@@ -1,4 +1,4 @@
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { cp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { integer, seeded } from './random.js';
@@ -83,9 +83,30 @@ async function storageDown(home: string): Promise<void> {
   );
   await pause(STORAGE_DOWN_MS);
   for (const [at, folder] of folders.entries()) {
-    if (taken[at] !== true) continue;
-    await rm(folder, { recursive: true, force: true });
-    await rename(away(folder), folder);
+    if (taken[at] === true) await bringBack(away(folder), folder);
+  }
+}
+
+/** A worker may have created the folder before the file stood in its place; what it wrote is kept. */
+async function bringBack(away: string, folder: string): Promise<void> {
+  for (let attempt = 0; ; attempt += 1) {
+    const meanwhile = `${folder}.meanwhile-${attempt}`;
+    await rename(folder, meanwhile).catch(() => undefined);
+    const isBack = await rename(away, folder).then(
+      () => true,
+      () => false,
+    );
+    if (!isBack) continue;
+    for (let each = 0; each <= attempt; each += 1) {
+      const written = `${folder}.meanwhile-${each}`;
+      const isFolder = await stat(written).then(
+        (found) => found.isDirectory(),
+        () => false,
+      );
+      if (isFolder) await cp(written, folder, { recursive: true });
+      await rm(written, { recursive: true, force: true });
+    }
+    return;
   }
 }
 
