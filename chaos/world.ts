@@ -38,7 +38,7 @@ export interface WorkerSlot {
 
 export async function createWorld(env: Readonly<Record<string, string>>): Promise<World> {
   const home = await mkdtemp(join(tmpdir(), 'perdure-chaos-'));
-  const options = { home, adoptDefault: false };
+  const options = { home, adoptDefault: false, ownerPid: process.pid };
   const server = await ensureServer(options);
   const stub = await startStub({ keep: 1 });
   const ledger = await startLedger();

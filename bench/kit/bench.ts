@@ -56,7 +56,8 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
     await stopServer(home);
     await rm(home, { recursive: true, force: true });
   };
-  const server = await ensureServer({ home, adoptDefault: false }).catch(async (error: unknown) => {
+  const options = { home, adoptDefault: false, ownerPid: process.pid };
+  const server = await ensureServer(options).catch(async (error: unknown) => {
     await leave();
     throw error;
   });
