@@ -56,8 +56,8 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
     await stopServer(home);
     await rm(home, { recursive: true, force: true });
   };
-  const options = { home, adoptDefault: false, ownerPid: process.pid };
-  const server = await ensureServer(options).catch(async (error: unknown) => {
+  const own = { home, adoptDefault: false, ownerPid: process.pid };
+  const server = await ensureServer(own).catch(async (error: unknown) => {
     await leave();
     throw error;
   });
