@@ -8,7 +8,7 @@ import { redactJson } from '../secrets/redact-json.js';
 import { redact, redactMessage } from '../secrets/redact.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import { askOrStartWorker } from '../updates/ask-or-start.js';
-import { askWorker } from '../updates/control.js';
+import { askWorker } from '../updates/ask-run.js';
 import { archiveMessages } from './archive-messages.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { followRun } from './follow-run.js';

@@ -10,8 +10,8 @@ const LONGEST_PROBE_MS = 300_000;
 
 /**
  * Creates the failure that carries a problem to the workflow. By default Temporal does not retry it: the
- * workflow reads the problem and decides. There is no cause, because a cause would carry the text of
- * foreign errors into the history.
+ * workflow reads the problem and decides. It has no cause, which would bring the text
+ * of foreign errors into the history.
  */
 export function problemFailure(
   problem: ActivityProblem,

@@ -78,7 +78,7 @@ async function readChunks(
   return read.flat();
 }
 
-/** Asks, and asks again on a fresh queue if there is no answer; the first answer counts. */
+/** Sends a query, and sends it again on a fresh queue if no reply comes. Returns the first reply. */
 async function askTwice<T>(
   ask: () => Promise<T>,
   on: { onSilence: () => Promise<void>; stopping: AbortSignal },

@@ -16,7 +16,7 @@ export interface OpenedRun {
   readonly run: RunReading;
 }
 
-/** Reads a run. Throws an error that names the command that lists runs if there is no such run. */
+/** Reads a run. Throws an error for an unknown id; it names the command that lists runs. */
 export async function openRun(context: CliContext, id: string): Promise<OpenedRun> {
   noteServer(context, await context.server());
   const client = await context.client();

@@ -70,14 +70,14 @@ export interface RunHandle<Output = Json> extends Typed<Output> {
 export type RunLike<Output = Json> = string | (Typed<Output> & { readonly id: string });
 
 export interface AskOptions extends DecisionOptions {
-  /** The open run to start if there is no run with this id, in one call with the message. */
+  /** Starts an open run with these settings if the id is unknown, in one call with the message. */
   readonly start?: RunSettings & { readonly agent: AgentLike<unknown> };
 }
 
 /**
  * Starts runs, sends them messages and decisions, and reads them. Reading and waiting need no worker.
  * Messages and decisions do: they reject with a `RefusedError` if the run refuses them, and with a
- * `NotDeliveredError` if no answer comes. If there is no such run, methods reject with a `NoRunError` or a
+ * `NotDeliveredError` if no answer comes. For an unknown run, methods reject with a `NoRunError` or a
  * `RefusedError`; for invalid input, with an `InputError`.
  */
 export interface PerdureClient {

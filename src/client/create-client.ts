@@ -19,17 +19,17 @@ import { askOrStart } from '../updates/ask-or-start.js';
 import { createBatch } from './batch.js';
 import type { AskOptions, ClientOptions, PerdureClient, RunLike } from './client-types.js';
 import type { SentMessage } from '../updates/deliver-or-record.js';
+import { askRun, withId } from '../updates/ask-run.js';
 import {
-  askRun,
   cancelTurn,
   claim,
   closeRun,
   pauseRun,
   setLimits,
-  withId,
   type DecisionOptions,
+  resolveCall,
+  resumeRun,
 } from '../updates/control.js';
-import { resolveCall, resumeRun } from '../updates/resolve.js';
 import { followEvents } from '../history/follow-events.js';
 import { forkRun } from './fork-run.js';
 import { listRuns } from './list.js';

@@ -10,7 +10,7 @@
  * | `input`         | `InputError`        | an argument is invalid; nothing was sent                            |
  * | `live_options`  | `LiveOptionsError`  | a worker cannot serve live streams with these options               |
  * | `model`         | `ModelError`        | a model call failed; `details.kind` says who can fix it             |
- * | `no_run`        | `NoRunError`        | there is no run with this id                                        |
+ * | `no_run`        | `NoRunError`        | no run has this id                                                  |
  * | `no_schedule`   | `NoScheduleError`   | there is no schedule with this id                                   |
  * | `no_server`     | `NoServerError`     | no Temporal server answers                                          |
  * | `not_delivered` | `NotDeliveredError` | no answer: a message or decision may be lost, or may still arrive   |

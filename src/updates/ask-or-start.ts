@@ -9,7 +9,7 @@ import { visible } from '../core/text/summaries.js';
 import { askUpdate, messageSignal } from '../workflows/messages.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
 import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
-import { anySignal, withId } from './control.js';
+import { anySignal, withId } from './ask-run.js';
 import { runSummary } from './start.js';
 import { RefusedError } from '../core/errors.js';
 

@@ -1,83 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { askProblem } from '../core/ask.js';
+import type { UpdateDefinition } from '@temporalio/common';
+import type { Resolution } from '../core/calls/call-result.js';
 import { checkBy } from '../core/decisions.js';
 import type { Limits } from '../core/definition/definition.js';
-import type { Ask } from '../core/inbox.js';
+import { InputError } from '../core/errors.js';
 import type { EffectiveLimits } from '../core/state.js';
 import {
-  askUpdate,
   cancelTurnUpdate,
   closeUpdate,
-  messageSignal,
   pauseUpdate,
+  resolveUpdate,
+  resumeUpdate,
   setLimitsUpdate,
   type ActorClaim,
 } from '../workflows/messages.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
-import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
-import { InputError } from '../core/errors.js';
 
 /** How long a decision is tried, and the person who makes it. */
 export interface DecisionOptions extends UpdateOptions, ActorClaim {}
-
-/**
- * Sends a message to a run. Resolves when the run has the message, not when it has answered it. The
- * message is neither lost nor duplicated if the run continues in a new segment or a worker freezes: every
- * try uses the same id, which is generated if the message has none. Without a worker, the server records
- * the message for a later one. Rejects with a `RefusedError` or a `NotDeliveredError`.
- */
-export async function askRun(
-  client: Client,
-  id: string,
-  ask: Ask,
-  options: UpdateOptions = {},
-): Promise<SentMessage> {
-  const named = withId(ask);
-  const target = { id, messageId: named.id };
-  return await deliverOrRecord(client, target, {
-    deliver: (over) =>
-      askWorker(client, id, named, { ...options, signal: anySignal(over, options) }),
-    record: () => recordMessage(client, id, named),
-  });
-}
-
-/** Does the same, but waits for a worker and never records. Rejects with a `RefusedError` or a `NotDeliveredError`. */
-export async function askWorker(
-  client: Client,
-  id: string,
-  ask: Ask,
-  options: UpdateOptions = {},
-): Promise<DeliveredMessage> {
-  const named = withId(ask);
-  const { id: messageId } = named;
-  const update = { args: [named] as [Ask], updateId: messageId };
-  const handle = client.workflow.getHandle(id);
-  const send = () => handle.executeUpdate(askUpdate, update);
-  const receipt = await executeUpdate(client, { id, messageId }, send, options);
-  return { ...receipt, delivered: true, messageId };
-}
-
-/** Lets the server record a message for a later worker. Rejects if there is no such open run. */
-export async function recordMessage(
-  client: Client,
-  id: string,
-  ask: Ask & { readonly id: string },
-): Promise<void> {
-  await client.workflow.getHandle(id).signal(messageSignal, ask);
-}
-
-/** Returns the message with an id, generated if it has none. Throws an `InputError` if it is invalid. */
-export function withId(ask: Ask): Ask & { readonly id: string } {
-  const problem = askProblem(ask);
-  if (problem !== null) throw new InputError(problem);
-  return { ...ask, id: ask.id ?? randomUUID() };
-}
-
-/** Returns a signal that aborts with the first of the two. */
-export function anySignal(over: AbortSignal, { signal }: UpdateOptions): AbortSignal {
-  return signal === undefined ? over : AbortSignal.any([over, signal]);
-}
 
 /**
  * Pauses a run: work in flight finishes, and nothing more is started. Needs a worker. Rejects with a
@@ -86,11 +27,18 @@ export function anySignal(over: AbortSignal, { signal }: UpdateOptions): AbortSi
 export async function pauseRun(
   client: Client,
   id: string,
-  { by, ...options }: DecisionOptions = {},
+  options?: DecisionOptions,
 ): Promise<void> {
-  const handle = client.workflow.getHandle(id);
-  const update = newUpdate(claim(by));
-  await executeUpdate(client, { id }, () => handle.executeUpdate(pauseUpdate, update), options);
+  await sendDecision(client, id, { update: pauseUpdate, fields: {} }, options);
+}
+
+/** Lets a blocked or paused run continue at once. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+export async function resumeRun(
+  client: Client,
+  id: string,
+  options?: DecisionOptions,
+): Promise<void> {
+  await sendDecision(client, id, { update: resumeUpdate, fields: {} }, options);
 }
 
 /**
@@ -100,12 +48,11 @@ export async function pauseRun(
 export async function cancelTurn(
   client: Client,
   id: string,
-  { turn, by, ...options }: DecisionOptions & { readonly turn?: number } = {},
+  { turn, ...options }: DecisionOptions & { readonly turn?: number } = {},
 ): Promise<number> {
-  const handle = client.workflow.getHandle(id);
-  const update = newUpdate({ ...(turn !== undefined && { turn }), ...claim(by) });
-  const send = () => handle.executeUpdate(cancelTurnUpdate, update);
-  return (await executeUpdate(client, { id }, send, options)).cancelled;
+  const fields = turn === undefined ? {} : { turn };
+  const decision = { update: cancelTurnUpdate, fields };
+  return (await sendDecision(client, id, decision, options)).cancelled;
 }
 
 /**
@@ -115,11 +62,9 @@ export async function cancelTurn(
 export async function closeRun(
   client: Client,
   id: string,
-  { by, ...options }: DecisionOptions = {},
+  options?: DecisionOptions,
 ): Promise<void> {
-  const handle = client.workflow.getHandle(id);
-  const update = newUpdate(claim(by));
-  await executeUpdate(client, { id }, () => handle.executeUpdate(closeUpdate, update), options);
+  await sendDecision(client, id, { update: closeUpdate, fields: {} }, options);
 }
 
 /**
@@ -130,12 +75,19 @@ export async function setLimits(
   client: Client,
   id: string,
   limits: Limits,
-  { by, ...options }: DecisionOptions = {},
+  options?: DecisionOptions,
 ): Promise<EffectiveLimits> {
-  const handle = client.workflow.getHandle(id);
-  const update = newUpdate({ ...limits, ...claim(by) });
-  const send = () => handle.executeUpdate(setLimitsUpdate, update);
-  return await executeUpdate(client, { id }, send, options);
+  return await sendDecision(client, id, { update: setLimitsUpdate, fields: limits }, options);
+}
+
+/** Resolves a tool call whose outcome is unknown. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+export async function resolveCall(
+  client: Client,
+  id: string,
+  resolution: Resolution,
+  options?: DecisionOptions,
+): Promise<void> {
+  await sendDecision(client, id, { update: resolveUpdate, fields: resolution }, options);
 }
 
 /** Returns who acts, as recorded with a message or decision. Throws an `InputError` if `by` is invalid. */
@@ -145,7 +97,19 @@ export function claim(by: string | undefined): ActorClaim {
   return by === undefined ? {} : { by };
 }
 
-/** Returns the options of a new update. The run executes each update id once, however often it is sent. */
-export function newUpdate<T>(argument: T): { readonly args: [T]; readonly updateId: string } {
-  return { args: [argument], updateId: randomUUID() };
+/** Every try uses the same update id, and the run executes an id once, however often it is sent. */
+async function sendDecision<Answer, Fields extends object>(
+  client: Client,
+  id: string,
+  decision: {
+    readonly update: UpdateDefinition<Answer, [Fields & ActorClaim]>;
+    readonly fields: Fields;
+  },
+  { by, ...options }: DecisionOptions = {},
+): Promise<Answer> {
+  const handle = client.workflow.getHandle(id);
+  const args: [Fields & ActorClaim] = [{ ...decision.fields, ...claim(by) }];
+  const update = { args, updateId: randomUUID() };
+  const send = (): Promise<Answer> => handle.executeUpdate(decision.update, update);
+  return await executeUpdate(client, { id }, send, options);
 }

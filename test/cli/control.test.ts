@@ -12,7 +12,7 @@ import { resume } from '../../src/cli/commands/resume.js';
 import { send } from '../../src/cli/commands/send.js';
 import { status } from '../../src/cli/commands/status.js';
 import type { Command } from '../../src/cli/command.js';
-import { askRun } from '../../src/updates/control.js';
+import { askRun } from '../../src/updates/ask-run.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { Model } from '../../src/models/model.js';
 import { replyCall, replyText as answered } from '../../src/models/scripted.js';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { status as statusCommand } from '../../src/cli/commands/status.js';
-import { resolveCall, resumeRun } from '../../src/updates/resolve.js';
+import { resolveCall, resumeRun } from '../../src/updates/control.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelRequest } from '../../src/models/model.js';

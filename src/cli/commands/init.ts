@@ -61,7 +61,7 @@ async function createTaskQueue(folder: string): Promise<string> {
   return `${slug || 'project'}-${randomBytes(4).toString('hex')}`;
 }
 
-/** Returns '' if there is no package.json, or if it cannot be read. */
+/** Returns an empty string if package.json is missing or unreadable. */
 async function packageName(folder: string): Promise<string> {
   const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => '');
   const parsed = parseJson(text);

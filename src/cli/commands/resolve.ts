@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { resolveCall } from '../../updates/resolve.js';
+import { resolveCall } from '../../updates/control.js';
 import type { Resolution } from '../../core/calls/call-result.js';
 import type { Json } from '../../core/json.js';
 import { visible } from '../../core/text/summaries.js';

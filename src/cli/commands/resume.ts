@@ -1,4 +1,4 @@
-import { resumeRun } from '../../updates/resolve.js';
+import { resumeRun } from '../../updates/control.js';
 import { needsPerson } from '../../core/blocked.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';

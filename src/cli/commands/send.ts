@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { SentMessage } from '../../updates/deliver-or-record.js';
-import { askRun, recordMessage } from '../../updates/control.js';
+import { askRun, recordMessage } from '../../updates/ask-run.js';
 import { hasLiveWorker } from '../../temporal/probe-worker.js';
 import { PerdureError } from '../../core/errors.js';
 import type { FollowTarget } from '../../history/follow-target.js';

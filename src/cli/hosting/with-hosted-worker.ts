@@ -2,7 +2,7 @@ import type { CliContext } from '../context.js';
 import { createHosting, type Hosting } from './hosting.js';
 import { catchInterrupt } from './interrupt.js';
 import type { OpenedRun } from '../open-run.js';
-import { resumeRun } from '../../updates/resolve.js';
+import { resumeRun } from '../../updates/control.js';
 import { osUser } from '../input/os-user.js';
 import { needsPerson } from '../../core/blocked.js';
 import { statusQuery } from '../../workflows/messages.js';

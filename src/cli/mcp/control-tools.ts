@@ -2,7 +2,8 @@ import type { McpServer } from '@modelcontextprotocol/server';
 import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import { z } from 'zod';
 import { describeRun } from '../../history/read-run.js';
-import { askRun, cancelTurn } from '../../updates/control.js';
+import { askRun } from '../../updates/ask-run.js';
+import { cancelTurn } from '../../updates/control.js';
 import {
   clientFor,
   mcpClaim,

@@ -21,7 +21,7 @@ export interface ScheduleTimes {
 export interface ScheduleOptions extends ScheduleTimes, RunSettings {
   /** Names the schedule; its runs are named after it and the time of their firing. */
   readonly id: string;
-  /** The agent that does the work. With `to`, the agent to start if there is no such run; then optional. */
+  /** The agent that does the work. Optional with `to`, which needs it only to start a run that does not exist. */
   readonly agent?: AgentLike<unknown>;
   /** The message of each firing. */
   readonly message: string;
