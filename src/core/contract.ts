@@ -129,6 +129,8 @@ export interface ArchiveMessagesInput {
   readonly chunk: { readonly from: number; readonly to: number } | null;
   /** The run cannot continue without this: a store that is down blocks the run. */
   readonly must?: true;
+  /** Place in the prompt: the messages before it are summarized next. */
+  readonly cut?: number;
   /** This is a probe of a blocked run. */
   readonly blocked?: 'storage';
 }

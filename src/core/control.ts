@@ -1,4 +1,4 @@
-import { applyStoredMessages, beginSegment } from './segments/carry.js';
+import { applyStoredMessages, beginSegment, keepSegment } from './segments/carry.js';
 import type { LimitSet, Limits } from './definition/definition.js';
 import type { PersonEvent, SegmentEvent } from './events.js';
 import { beginWithFork } from './input/fork.js';
@@ -6,6 +6,7 @@ import { withDecision } from './decisions.js';
 import { addMessage, addRefusal } from './inbox.js';
 import { freshTurn, nothingSpent, type Ending, type RunConfig, type RunState } from './state.js';
 import { emptyTranscript, fixedTokens } from './transcript/transcript.js';
+import { withoutWork, withWork } from './work/work.js';
 
 /** Applies the events outside a turn: messages, decisions, and changes of the run as a whole. */
 export function applyControlEvent(state: RunState, event: PersonEvent | SegmentEvent): RunState {
@@ -28,14 +29,24 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
     }
     case 'agent-loaded':
       return withAgent(state, event.config);
-    case 'forked':
-      return beginWithFork(state, event);
+    case 'forked': {
+      const { forks: _, ...rest } = state;
+      return beginWithFork(rest, event);
+    }
     case 'agent-refreshed':
       return withNewestAgent(state, event.config);
     case 'messages-archived':
       return applyStoredMessages(state, event);
+    case 'segment-kept':
+      return keepSegment(state, event.at);
     case 'segment-begun':
       return beginSegment(state);
+    case 'limits-asked':
+      return { ...state, limitsAsked: [...(state.limitsAsked ?? []), event.asked] };
+    case 'work-changed':
+      return withWork(state, event.work);
+    case 'work-ended':
+      return withoutWork(state, event.name);
   }
 }
 
@@ -60,9 +71,12 @@ function merge(before: LimitSet, set: LimitSet): LimitSet {
 /** Sets the agent of a run that has not begun. Messages that have arrived meanwhile stay in the inbox. */
 function withAgent(state: RunState, config: RunConfig): RunState {
   const transcript = emptyTranscript(config.definition);
+  const { limitsAsked: _, ...rest } = state;
+  // An agent that another one calls has the context of its caller.
+  const { contextBlob } = state.config;
   return {
-    ...state,
-    config,
+    ...rest,
+    config: { ...config, ...(contextBlob && { contextBlob }) },
     transcript,
     total: nothingSpent(config.price),
     turn: freshTurn(0, config.price),

@@ -7,10 +7,14 @@ import type { Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply } from './reply.js';
-import type { Ending, RunConfig } from './state.js';
+import type { Ending, LimitsAsked, RunConfig } from './state.js';
+import type { Work } from './work/work.js';
 
 /** Why work in flight was interrupted. */
 export type Interruption = 'cancel' | 'cancelTurn' | 'wallMs';
+
+/** An interruption of one turn, as opposed to the whole run. */
+export type TurnInterruption = Exclude<Interruption, 'cancel'>;
 
 /** An event of a run. Only events change its state. `at` is Unix time in ms. */
 export type RunEvent = TurnEvent | PersonEvent | SegmentEvent;
@@ -30,11 +34,11 @@ export type TurnEvent =
   | { readonly type: 'model-replied'; readonly reply: RecordedReply; readonly at: number }
   | { readonly type: 'model-failed'; readonly reason: FailReason; readonly message: string }
   /** One call of the open batch has a result. The transcript gets it when the batch is complete. */
-  | { readonly type: 'call-finished'; readonly result: CallResult }
-  /** No call of the open batch is in flight. A complete batch moves to the transcript. */
-  | { readonly type: 'calls-finished'; readonly at: number }
+  | { readonly type: 'call-finished'; readonly result: CallResult; readonly at: number }
   /** The waits that have ended by now get their results. */
   | { readonly type: 'time-passed'; readonly at: number }
+  /** The work in flight is being canceled; `interrupted` follows when all of it has stopped. */
+  | { readonly type: 'interruption-requested'; readonly by: TurnInterruption }
   | { readonly type: 'interrupted'; readonly by: Interruption; readonly at: number }
   | { readonly type: 'closing-begun'; readonly reason: StopReason; readonly at: number }
   | { readonly type: 'limit-ended'; readonly reason: StopReason }
@@ -57,6 +61,8 @@ export type PersonEvent =
   | { readonly type: 'ending'; readonly by: Ending }
   | { readonly type: 'paused'; readonly paused: boolean }
   | { readonly type: 'limits-set'; readonly limits: Limits }
+  /** Limits for a run whose agent is not loaded yet. They are set when it is. */
+  | { readonly type: 'limits-asked'; readonly asked: LimitsAsked }
   /** A person has accepted the current form of a tool that its MCP server has changed. */
   | { readonly type: 'tool-accepted'; readonly tool: string; readonly definition: string };
 
@@ -74,4 +80,9 @@ export type SegmentEvent =
       /** The blob that now holds the oldest `count` messages in memory; null if none was written. */
       readonly chunk: { readonly blob: BlobRef; readonly count: number } | null;
     }
-  | { readonly type: 'segment-begun' };
+  /** The segment cannot end now, and is tried again later. */
+  | { readonly type: 'segment-kept'; readonly at: number }
+  | { readonly type: 'segment-begun' }
+  /** Work was begun, or what is being done about it has changed. */
+  | { readonly type: 'work-changed'; readonly work: Work }
+  | { readonly type: 'work-ended'; readonly name: string };

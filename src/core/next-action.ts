@@ -1,18 +1,44 @@
-import { openCalls, openWaits } from './calls/batch.js';
+import { hasWakingMessage, openCalls, openWaits } from './calls/batch.js';
 import { segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
 import { CLOSING_INSTRUCTION } from './compose.js';
+import { isLoaded } from './definition/initial-config.js';
 import { askedMessages, retrievalDue } from './documents.js';
+import type { Interruption } from './events.js';
+import { interruptionOf } from './interruption.js';
 import { closed, runCancelled, runStopped } from './make-outcome.js';
 import { estimateTokens } from './text/estimate.js';
 import { hasMessagesFor } from './inbox.js';
 import { limitReached, reserve } from './limits.js';
 import type { ToolCall } from './transcript/messages.js';
+import { chunkedLength } from './transcript/transcript.js';
 import type { Outcome, StopReason } from './outcome.js';
 import { inTurn, type Batch, type RunState } from './state.js';
+import { canBePassedOn } from './work/next-step.js';
+import { anyInFlight, findWork, WORK } from './work/work.js';
 
 /** What the loop has to do next. */
 export type Action =
+  AtOnceAction | TimedAction | { readonly type: 'finish'; readonly outcome: Outcome };
+
+/** An action that takes no time: it only changes the state. */
+export type AtOnceAction =
+  | { readonly type: 'join-messages' }
+  | { readonly type: 'begin-closing'; readonly reason: StopReason }
+  | { readonly type: 'end-at-limit'; readonly reason: StopReason }
+  /** All work of the turn has stopped, so the interruption takes effect. */
+  | { readonly type: 'interrupt'; readonly by: Interruption }
+  /** A call waits for a person before it is executed. */
+  | { readonly type: 'ask-person'; readonly call: ToolCall }
+  /** The first wait of a batch is over, or a message has ended it. */
+  | { readonly type: 'pass-time' }
+  | { readonly type: 'record-turn'; readonly outcome: Outcome }
+  | { readonly type: 'begin-turn' }
+  /** The open run never received a message. */
+  | { readonly type: 'close-unused' };
+
+/** An action that takes time, and that work, people, and the clock may end. */
+export type TimedAction =
   | {
       readonly type: 'call-model';
       readonly closing: boolean;
@@ -24,24 +50,26 @@ export type Action =
   | { readonly type: 'run-calls'; readonly calls: readonly ToolCall[] }
   /** Only waits are left of a batch; the first one ends at `until`, Unix time in ms. */
   | { readonly type: 'await-time'; readonly until: number }
+  /** Archive the messages before the place `cut` in the prompt. `must`: they have to be summarized. */
+  | { readonly type: 'archive'; readonly cut: number; readonly must: boolean }
   /** Summarize the messages before the place `cut` in the prompt. */
   | { readonly type: 'compact'; readonly cut: number; readonly maxOutputTokens: number | null }
-  | { readonly type: 'join-messages' }
-  | { readonly type: 'begin-closing'; readonly reason: StopReason }
-  | { readonly type: 'end-at-limit'; readonly reason: StopReason }
-  | { readonly type: 'end-cancelled' }
-  | { readonly type: 'record-turn'; readonly outcome: Outcome }
   | { readonly type: 'refresh-agent' }
-  | { readonly type: 'begin-turn' }
   | { readonly type: 'await-message' }
   | { readonly type: 'await-resume' }
-  | { readonly type: 'continue-as-new' }
-  | { readonly type: 'finish'; readonly outcome: Outcome };
+  /** Work is in flight; the next action depends on how it ends. */
+  | { readonly type: 'await-work' }
+  /** The agent, or the messages of another run, have to be loaded before anything else. */
+  | { readonly type: 'load' }
+  | { readonly type: 'continue-as-new' };
 
 /** Characters of JSON that the results of an open batch may have to be passed to a new segment. */
 const MAX_CARRIED_RESULTS = 512 * 1024;
 
-/** The facts of a segment that is never full, for a projection, which follows the recorded history. */
+/** An open run without a message ends after this time: the message that started it may be refused. */
+export const FIRST_MESSAGE_MS = 60 * 60_000;
+
+/** The facts of a segment that is never full. */
 export const NEVER_FULL: SegmentFacts = {
   historyBytes: 0,
   historyEvents: 0,
@@ -49,17 +77,42 @@ export const NEVER_FULL: SegmentFacts = {
   postponed: true,
 };
 
-/** Returns the next action of a run. All decisions of the loop are made here. Pure. */
-export function nextAction(state: RunState, segment: SegmentFacts = NEVER_FULL): Action {
-  return inTurn(state) ? withinTurn(state, segment) : betweenTurns(state, segment);
+/** What the next action depends on beside the state. */
+interface Now {
+  readonly segment: SegmentFacts;
+  /** Unix time in ms. */
+  readonly now: number;
 }
 
-function withinTurn(state: RunState, segment: SegmentFacts): Action {
+/** Returns the next action of a run. All decisions of the loop are made here. `now`: Unix time in ms. Pure. */
+export function nextAction(state: RunState, segment: SegmentFacts = NEVER_FULL, now = 0): Action {
+  const isCancelled = state.ending === 'cancelled';
+  if (!isCancelled && (!isLoaded(state) || state.forks))
+    return beforeFirstTurn(state, { segment, now });
+  return inTurn(state)
+    ? withinTurn(state, { segment, now })
+    : betweenTurns(state, { segment, now });
+}
+
+function beforeFirstTurn(state: RunState, { segment, now }: Now): Action {
+  const isFull = state.work.length > 0 && segmentFull(state, segment, now);
+  return { type: isFull && allPassedOn(state) ? 'continue-as-new' : 'load' };
+}
+
+/** Whether a new segment can continue all work that is under way. */
+function allPassedOn(state: RunState): boolean {
+  return state.work.every((work) => canBePassedOn(state, work));
+}
+
+function withinTurn(state: RunState, { segment, now }: Now): Action {
   const { turn } = state;
-  if (turn.batch !== null) return withinBatch(state, { batch: turn.batch, segment });
-  if (state.ending === 'cancelled') return { type: 'end-cancelled' };
+  const by = interruptionOf(state);
+  if (by !== null) return anyInFlight(state) ? { type: 'await-work' } : { type: 'interrupt', by };
+  const isFull = segmentFull(state, segment, now);
+  if (turn.batch !== null) return withinBatch(state, { batch: turn.batch, isFull, now });
   // A side branch is short, and stays in one segment.
-  if (!turn.branch && segmentFull(state, segment)) return { type: 'continue-as-new' };
+  if (!turn.branch && isFull && allPassedOn(state)) return { type: 'continue-as-new' };
+  if (state.work.length > 0) return underWay(state);
   if (state.paused) return { type: 'await-resume' };
   if (hasMessagesFor(state.inbox, turn.number)) return { type: 'join-messages' };
   const { maxOutputTokens, refusedBy } = reserve(state);
@@ -71,8 +124,9 @@ function withinTurn(state: RunState, segment: SegmentFacts): Action {
   if (reason === null) {
     if (retrievalDue(state)) return { type: 'retrieve', asked: askedMessages(state) };
     const cut = turn.branch ? null : compactionDue(state);
-    if (cut !== null) return { type: 'compact', cut, maxOutputTokens };
-    return { type: 'call-model', closing: false, maxOutputTokens };
+    if (cut === null) return { type: 'call-model', closing: false, maxOutputTokens };
+    if (isArchived(state, cut)) return { type: 'compact', cut, maxOutputTokens };
+    return { type: 'archive', cut, must: state.compaction.wanted };
   }
   // The run's steps were used up before this turn did anything that a closing call could report.
   if (turn.spent.steps === 0 && reason === 'steps') return { type: 'end-at-limit', reason };
@@ -82,9 +136,26 @@ function withinTurn(state: RunState, segment: SegmentFacts): Action {
   return { type: 'end-at-limit', reason };
 }
 
+/** Returns the action to which the work that is under way belongs. */
+function underWay(state: RunState): Action {
+  const model = findWork(state, WORK.model);
+  if (findWork(state, WORK.retrieve)) return { type: 'retrieve', asked: askedMessages(state) };
+  if (model === undefined) return { type: 'await-work' };
+  const { maxOutputTokens } = reserve(state);
+  if (model.cut !== undefined) return { type: 'compact', cut: model.cut, maxOutputTokens };
+  return { type: 'call-model', closing: state.turn.closing !== null, maxOutputTokens };
+}
+
+/** Whether the archive has all messages before this place in the prompt, if the run has an archive. */
+function isArchived({ archives, archived, transcript }: RunState, cut: number): boolean {
+  if (!archives) return true;
+  const last = transcript.messages[cut - chunkedLength(transcript) - 1];
+  return last === undefined || last.n < archived;
+}
+
 function withinBatch(
   state: RunState,
-  { batch, segment }: { batch: Batch; segment: SegmentFacts },
+  { batch, isFull, now }: { batch: Batch; isFull: boolean; now: number },
 ): Action {
   const open = openCalls(state, batch);
   const sequential = state.config.definition.toolCalls === 'sequential';
@@ -93,16 +164,19 @@ function withinBatch(
   const next = sequential ? open.slice(0, 1) : open;
   const due = unchecked === undefined ? next : [unchecked];
   const waits = openWaits(state, batch, due);
-  // Nothing is in flight, so a new segment can continue the batch as it is.
-  const canLeave = segmentFull(state, segment) && isSmall(batch);
+  const isIdle = state.work.length === 0;
+  const canLeave = isFull && isSmall(batch) && allPassedOn(state);
   if (waits.length < due.length) {
-    if (canLeave && (state.paused || segment.allBlocked)) return { type: 'continue-as-new' };
-    if (state.paused) return { type: 'await-resume' };
+    if (canLeave && (state.paused || !isIdle)) return { type: 'continue-as-new' };
+    if (state.paused && isIdle) return { type: 'await-resume' };
+    if (unchecked !== undefined && isIdle) return { type: 'ask-person', call: unchecked };
     const waiting = new Set(waits.map(({ call }) => call.id));
     return { type: 'run-calls', calls: due.filter(({ id }) => !waiting.has(id)) };
   }
   if (canLeave) return { type: 'continue-as-new' };
-  return { type: 'await-time', until: Math.min(...waits.map(({ until }) => until)) };
+  const until = Math.min(...waits.map((wait) => wait.until));
+  if (until <= now || hasWakingMessage(state)) return { type: 'pass-time' };
+  return { type: 'await-time', until };
 }
 
 /** Results are passed by value until their batch is complete, so they have to be small. */
@@ -110,11 +184,12 @@ function isSmall({ results }: Batch): boolean {
   return JSON.stringify(results).length <= MAX_CARRIED_RESULTS;
 }
 
-function betweenTurns(state: RunState, segment: SegmentFacts): Action {
+function betweenTurns(state: RunState, { segment, now }: Now): Action {
   const { turn, open, ending, inbox } = state;
   const { outcome } = turn;
   const [first] = inbox.waiting;
   if (outcome !== null && !turn.recorded) return { type: 'record-turn', outcome };
+  if (anyInFlight(state)) return { type: 'await-work' };
   if (outcome !== null && !open) return { type: 'finish', outcome };
   if (ending === 'cancelled') {
     // A task run takes its message before it ends, so that the transcript has it.
@@ -122,12 +197,13 @@ function betweenTurns(state: RunState, segment: SegmentFacts): Action {
     return { type: 'finish', outcome: runCancelled(state) };
   }
   if (open && ending === 'wallMs') return { type: 'finish', outcome: runStopped(state, 'wallMs') };
-  if (segmentFull(state, segment)) return { type: 'continue-as-new' };
+  if (segmentFull(state, segment, now)) return { type: 'continue-as-new' };
   if (state.paused) return { type: 'await-resume' };
   if (first !== undefined) {
     const refresh = inbox.waiting.some((one) => one.turn === first.turn && one.refresh);
     return { type: refresh ? 'refresh-agent' : 'begin-turn' };
   }
   if (ending === 'closed') return { type: 'finish', outcome: closed(state) };
-  return { type: 'await-message' };
+  const isUnused = inbox.lastTurn === 0 && now - state.startedAt >= FIRST_MESSAGE_MS;
+  return { type: isUnused ? 'close-unused' : 'await-message' };
 }

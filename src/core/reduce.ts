@@ -1,6 +1,13 @@
 import { nameArtifacts } from './artifacts/artifacts.js';
-import { fillBatch, finishedWaits, hasWakingMessage } from './calls/batch.js';
-import { refusal, type CallResult } from './calls/call-result.js';
+import {
+  fillBatch,
+  findTool,
+  finishedWaits,
+  hasWakingMessage,
+  notExecuted,
+  openCalls,
+} from './calls/batch.js';
+import { cancelledCall, refusal, type CallResult } from './calls/call-result.js';
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
 import { CLOSING_INSTRUCTION, composeAnswer } from './compose.js';
@@ -8,6 +15,7 @@ import { applyControlEvent } from './control.js';
 import { addDocuments } from './documents.js';
 import { cancelled, failed, stopped } from './make-outcome.js';
 import type { Interruption, RunEvent } from './events.js';
+import { interruptionOf, stronger } from './interruption.js';
 import type { FailReason, StopReason } from './outcome.js';
 import { onClosingReply, onReply } from './on-reply.js';
 import { completeBatch, closeBatch } from './calls/complete-batch.js';
@@ -22,6 +30,8 @@ import {
   type RunState,
 } from './state.js';
 import { takeMessages } from './inbox.js';
+import type { ToolCall } from './transcript/messages.js';
+import { findWork } from './work/work.js';
 
 /** Returns the next state of a run. Pure: equal states and events give equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
@@ -39,11 +49,11 @@ export function reduce(state: RunState, event: RunEvent): RunState {
     case 'model-failed':
       return modelFailed(state, event);
     case 'call-finished':
-      return takeResult(state, event.result);
-    case 'calls-finished':
-      return completeBatch(state, event.at);
+      return callFinished(state, event);
     case 'time-passed':
       return timePassed(state, event.at);
+    case 'interruption-requested':
+      return withTurn(state, { interruption: stronger(state.turn.interruption, event.by) });
     case 'interrupted':
       return inTurn(state) ? interruptTurn(state, event) : state;
     case 'closing-begun':
@@ -71,7 +81,10 @@ function beginTurn(state: RunState, at: number): RunState {
 /** Messages that joined after the last model call are not lost: the next turn reads them. */
 function recordTurn(state: RunState, at: number): RunState {
   const { outcome, number: turn } = state.turn;
-  const joined = joinMessages(withTurn(state, { recorded: true }), at);
+  const { interruption: _, ...ended } = state.turn;
+  // Neither an interruption nor blocked work of this turn carries over to the next one.
+  const over = { ...state, turn: { ...ended, recorded: true }, work: [] };
+  const joined = joinMessages(over, at);
   if (outcome === null) return joined;
   return { ...joined, recent: newestTurns([...state.recent, { turn, outcome }]) };
 }
@@ -106,6 +119,15 @@ function timePassed(state: RunState, at: number): RunState {
   return completeBatch(results.reduce(takeResult, woken), at);
 }
 
+/** An interruption closes the batch when all its calls have stopped. */
+function callFinished(
+  state: RunState,
+  { result, at }: { result: CallResult; at: number },
+): RunState {
+  const taken = takeResult(state, result);
+  return interruptionOf(state) === null ? completeBatch(taken, at) : taken;
+}
+
 /** Records and counts one result. A call keeps the first result that it gets. */
 function takeResult(state: RunState, result: CallResult): RunState {
   const { batch } = state.turn;
@@ -122,8 +144,14 @@ function isOpen({ calls, results }: Batch, id: string): boolean {
 /** Gives every open call a result that says why the work was interrupted. */
 function interruptTurn(state: RunState, event: { by: Interruption; at: number }): RunState {
   const isCancel = event.by !== 'wallMs';
+  const begun = openCallsOf(state).reduce((before, call) => {
+    const result = brokenOffCall(before, call);
+    return result === null ? before : takeResult(before, result);
+  }, state);
   const why = isCancel ? 'cancelled by a person' : 'broken off: the time limit was reached';
-  const closed = closeBatch(dropRepairBranch(state), event.at, (call) =>
+  const { interruption: _, ...turn } = begun.turn;
+  const idle = { ...begun, turn, work: [] };
+  const closed = closeBatch(dropRepairBranch(idle), event.at, (call) =>
     refusal(call.id, { type: 'cancelled', message: why }),
   );
   if (isCancel) return endTurn(closed, cancelled(closed));
@@ -132,6 +160,21 @@ function interruptTurn(state: RunState, event: { by: Interruption; at: number })
     closed,
     stopped(closed, closed.turn.closing, composeAnswer(closed, closed.turn.closing)),
   );
+}
+
+function openCallsOf(state: RunState): readonly ToolCall[] {
+  const { batch } = state.turn;
+  return batch === null ? [] : openCalls(state, batch);
+}
+
+/** Returns the result of a call that had begun and was interrupted while it waited; null for any other. */
+function brokenOffCall(state: RunState, call: ToolCall): CallResult | null {
+  const work = findWork(state, call.id);
+  const tool = findTool(state, call.name);
+  if (work === undefined || tool === undefined || work.acknowledged) return null;
+  if (work.phase === 'asking' && work.about === 'safety_check') return null;
+  if (work.startAt === undefined) return cancelledCall(call, tool);
+  return notExecuted(call, 'the run was interrupted before it');
 }
 
 function limitEnded(state: RunState, reason: StopReason): RunState {

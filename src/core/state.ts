@@ -1,12 +1,20 @@
-import type { AgentDefinition, LimitName, LimitSet, ModelPrice } from './definition/definition.js';
+import type {
+  AgentDefinition,
+  LimitName,
+  LimitSet,
+  Limits,
+  ModelPrice,
+} from './definition/definition.js';
 import type { CallResult } from './calls/call-result.js';
 import type { Decision } from './decisions.js';
+import type { TurnInterruption } from './events.js';
 import { emptyInbox, type Inbox } from './inbox.js';
 import type { Artifact, ContextRef, ToolCall } from './transcript/messages.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { Transcript } from './transcript/transcript.js';
 import { emptyTranscript } from './transcript/transcript.js';
+import type { Work } from './work/work.js';
 
 /** What a turn or a run has used. */
 export interface Spent {
@@ -57,6 +65,8 @@ export interface Turn {
   /** The limit that refused a call; null if none did. */
   readonly callsRefused: 'toolCalls' | 'depth' | null;
   readonly deadlineReached: boolean;
+  /** Why the work in flight is being canceled; absent while nothing interrupts the turn. */
+  readonly interruption?: TurnInterruption;
   /** The limit that capped the output of the latest model call below the settings; null if none did. */
   readonly clippedBy: LimitName | null;
   /** Why the turn closes early, with at most one closing call; null while it works normally. */
@@ -134,7 +144,7 @@ export interface EndedTurn {
 
 /** The state of a run as plain JSON, so that it can be passed by value to the next segment. */
 export interface RunState {
-  readonly schema: 1;
+  readonly schema: 2;
   readonly config: RunConfig;
   /** The run waits for more messages after a turn instead of ending with it. */
   readonly open: boolean;
@@ -165,6 +175,22 @@ export interface RunState {
   readonly accepted?: Readonly<Record<string, string>>;
   /** The newest decisions of people about the run, oldest first; absent if none. */
   readonly decisions?: readonly Decision[];
+  /** The work that the run has begun and not finished, in the order in which it began. */
+  readonly work: readonly Work[];
+  /** Limits that people have set before the agent was loaded; absent if none. */
+  readonly limitsAsked?: readonly LimitsAsked[];
+  /** A segment that could not end is tried again from this step, or from this Unix time in ms. */
+  readonly stayUntil?: { readonly step: number; readonly at: number };
+  /** The run keeps its messages in the archive. */
+  readonly archives?: true;
+  /** The run begins with messages of another run, which are not copied yet. */
+  readonly forks?: true;
+}
+
+/** A person's limits for a run whose agent is not loaded yet. */
+export interface LimitsAsked {
+  readonly limits: Limits;
+  readonly decision: Decision;
 }
 
 /** A place in another run: before its message number `at`. */
@@ -224,7 +250,7 @@ export function initialState(
 ): RunState {
   const transcript = emptyTranscript(config.definition);
   return {
-    schema: 1,
+    schema: 2,
     config,
     open,
     startedAt,
@@ -239,6 +265,7 @@ export function initialState(
     segmentFrom: { steps: 0, message: 0 },
     archived: 0,
     compaction: { promptTokens: transcript.tokens, wanted: false, notBelow: 0 },
+    work: [],
   };
 }
 

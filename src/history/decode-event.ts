@@ -1,13 +1,9 @@
 import type { WorkflowHandle } from '@temporalio/client';
+import type { Failure } from '../core/facts.js';
 import { isObject, textField } from '../core/json.js';
+import type { SegmentFacts } from '../core/segments/carry.js';
 import { decodeChildEvent } from './decode-child-event.js';
-import {
-  decodePayload,
-  decodeFields,
-  decodeFailure,
-  decodeFirst,
-  type EventFailure,
-} from './payloads.js';
+import { decodePayload, decodeFields, decodeFailure, decodeFirst } from './payloads.js';
 
 export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
 /** An event as Temporal's API gives it. */
@@ -23,13 +19,17 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       /** Run id of the previous segment; empty in the first one. */
       readonly previousRunId: string;
       readonly firstRunId: string;
+      /** Workflow id of the run above all callers of this one; its own id if no run calls it. */
+      readonly root: string;
     }
   | {
       readonly type: 'local';
       readonly activity: string;
+      /** Unix time in ms, by the worker. */
+      readonly completedAt: number;
       readonly result: unknown;
       /** Absent if it did not fail. */
-      readonly failure?: EventFailure;
+      readonly failure?: Failure;
     }
   | {
       readonly type: 'scheduled';
@@ -40,7 +40,7 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly summary: string;
     }
   | { readonly type: 'completed'; readonly scheduled: number; readonly result: unknown }
-  | { readonly type: 'failed'; readonly scheduled: number; readonly failure: EventFailure }
+  | { readonly type: 'failed'; readonly scheduled: number; readonly failure: Failure }
   | { readonly type: 'cancelled'; readonly scheduled: number }
   | {
       readonly type: 'update';
@@ -70,7 +70,7 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly type: 'ended';
       readonly how: EndedHow;
       readonly result: unknown;
-      readonly failure?: EventFailure;
+      readonly failure?: Failure;
       /** What is carried over to the next segment, if there is one. */
       readonly carried?: unknown;
     }
@@ -80,7 +80,7 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
    * events, and other events get their ids; only a later event confirms them.
    */
   | { readonly type: 'task-scheduled' }
-  | { readonly type: 'task-started' }
+  | { readonly type: 'task-started'; readonly segment: SegmentFacts }
   | { readonly type: 'task-completed' }
   /** A command of the workflow that does not change the projection. */
   | { readonly type: 'command' }
@@ -162,19 +162,22 @@ function decodeRunEvent(raw: RawEvent): EventBody | null {
       carried: previousRunId === '' ? null : decodePayload(carried),
       previousRunId,
       firstRunId: started.firstExecutionRunId ?? '',
+      root: started.rootWorkflowExecution?.workflowId ?? started.workflowId ?? '',
     };
   }
   if (isCommand(raw)) return { type: 'command' };
   if (raw.workflowTaskScheduledEventAttributes) return { type: 'task-scheduled' };
-  if (raw.workflowTaskStartedEventAttributes) return { type: 'task-started' };
+  const task = raw.workflowTaskStartedEventAttributes;
+  if (task) return { type: 'task-started', segment: segmentFacts(task, Number(raw.eventId)) };
   if (raw.workflowTaskCompletedEventAttributes) return { type: 'task-completed' };
   const marker = raw.markerRecordedEventAttributes;
   if (marker?.markerName === 'core_local_activity') {
     const data = decodeFirst(marker.details?.['data']?.payloads);
     const activity = isObject(data) ? textField(data, 'activity_type') : '';
+    const completedAt = isObject(data) ? protoMs(data['complete_time']) : 0;
     const result = decodeFirst(marker.details?.['result']?.payloads);
     const failure = marker.failure && { failure: decodeFailure(marker.failure) };
-    return { type: 'local', activity, result, ...failure };
+    return { type: 'local', activity, completedAt, result, ...failure };
   }
   const { input: update, meta } =
     raw.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? {};
@@ -192,6 +195,24 @@ function decodeRunEvent(raw: RawEvent): EventBody | null {
   if (memo) return { type: 'memo', fields: decodeFields(memo) };
   if (raw.workflowExecutionCancelRequestedEventAttributes) return { type: 'cancel-requested' };
   return raw.timerFiredEventAttributes ? { type: 'timer-fired' } : null;
+}
+
+type TaskStarted = NonNullable<RawEvent['workflowTaskStartedEventAttributes']>;
+
+/** Returns what the workflow knows about its history in this task. */
+function segmentFacts(task: TaskStarted, id: number): SegmentFacts {
+  return {
+    historyBytes: Number(task.historySizeBytes ?? 0),
+    historyEvents: id,
+    suggested: Boolean(task.suggestContinueAsNew || task.targetWorkerDeploymentVersionChanged),
+  };
+}
+
+/** Returns a time of the SDK's core in Unix time in ms; 0 if it cannot be read. */
+function protoMs(time: unknown): number {
+  if (!isObject(time)) return 0;
+  const ms = Number(time['seconds']) * 1_000 + Math.floor(Number(time['nanos']) / 1e6);
+  return Number.isFinite(ms) ? ms : 0;
 }
 
 function isCommand(raw: RawEvent): boolean {

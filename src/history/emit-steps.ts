@@ -5,7 +5,7 @@ import type { DurableStep } from './durable-events.js';
 import { endOfRun } from './end-of-run.js';
 import { messageSteps, type MessageProgress } from './message-steps.js';
 import { createProjector, type BlockedSince, type Projection } from './projection.js';
-import { carriedState } from './projection/carried-state.js';
+import { carriedState } from './reader/end.js';
 
 /** Takes the events of one segment in order, and returns the steps that each of them adds. */
 export type StepEmitter = (event: HistoryEvent) => readonly DurableStep[];

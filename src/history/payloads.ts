@@ -1,22 +1,19 @@
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
+import type { Failure } from '../core/facts.js';
 import type { RawEvent } from './decode-event.js';
 
-type Failure = NonNullable<NonNullable<RawEvent['activityTaskFailedEventAttributes']>['failure']>;
-
-/** A failure as a history event records it. */
-export interface EventFailure {
-  readonly message: string;
-  readonly timedOut: boolean;
-  readonly details: readonly unknown[];
-}
+type RawFailure = NonNullable<
+  NonNullable<RawEvent['activityTaskFailedEventAttributes']>['failure']
+>;
 
 /** Returns the innermost failure: the failure of an activity wraps what its code threw. */
-export function decodeFailure(failure: Failure | null | undefined): EventFailure {
+export function decodeFailure(failure: RawFailure | null | undefined): Failure {
   let inner = failure;
   while (inner?.cause && !inner.applicationFailureInfo) inner = inner.cause;
   const timedOut = Boolean(inner?.timeoutFailureInfo);
   const details = (inner?.applicationFailureInfo?.details?.payloads ?? []).map(decodePayload);
-  return { message: inner?.message ?? '', timedOut, details };
+  const type = inner?.applicationFailureInfo?.type ?? '';
+  return { message: inner?.message ?? '', type, timedOut, details };
 }
 
 export function decodeFields(fields: Record<string, Payload>): Record<string, unknown> {

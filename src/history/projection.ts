@@ -1,29 +1,31 @@
 import type { RunInput } from '../core/input/input.js';
-import type { Message } from '../core/transcript/messages.js';
 import type { Outcome, Usage } from '../core/outcome.js';
 import type { EndedTurn, RunState } from '../core/state.js';
+import type { Message } from '../core/transcript/messages.js';
 import { isPermanent, type HistoryEvent } from './decode-event.js';
 import {
-  copyProjectionState,
-  emptyProjectionState,
+  copyReader,
+  createReader,
+  interpretQueue,
+  readEvent,
+  settle,
+  type HistoryReader,
+} from './reader/history-reader.js';
+import {
+  blockedIn,
+  noteBlocks,
   type BlockedSince,
   type EndedEvent,
   type EventOf,
   type InFlight,
-  type ProjectionState,
-} from './projection/state.js';
-import { applyHistoryEvent } from './projection/apply-event.js';
+} from './reader/run-view.js';
 
-export {
-  outcomeOf,
-  type BlockedSince,
-  type EndedEvent,
-  type InFlight,
-} from './projection/state.js';
+export { outcomeOf } from './reader/end.js';
+export type { BlockedSince, EndedEvent, EventOf, InFlight } from './reader/run-view.js';
 
 /** A run as its history shows it. */
 export interface Projection {
-  /** Null until the agent is loaded. */
+  /** Null until a worker has begun the run. */
   readonly state: RunState | null;
   readonly input: RunInput | null;
   /** All messages in these events: in the first segment from the beginning. */
@@ -49,90 +51,45 @@ export interface Projection {
 /** Takes the events of a history one by one, in order, and projects the run as of then. */
 export interface Projector {
   push(event: HistoryEvent): void;
-  /** Returns a snapshot, including events that the workflow has yet to process. */
+  /** Returns a snapshot, including what has happened and the workflow has yet to process. */
   view(): Projection;
   /** Returns a snapshot of what the workflow has processed. Later events take nothing of it back. */
   processed(): Projection;
 }
 
 /**
- * Creates a projector, which applies a history to the reducer that the workflow uses. It needs no
- * worker, and it skips what it cannot interpret.
- *
- * Events before a workflow task, such as the end of an activity, are applied after the messages that
- * the task brings: updates, which the history has after them, and signals. The workflow processes them
- * in this order.
+ * Creates a projector, which interprets a history as the workflow does, with the same functions. It
+ * needs no worker, and it skips what it cannot read.
  *
  * The start of a workflow task is applied when a later event confirms it. An event with the same id
  * shows that the server has dropped the task.
  */
 export function createProjector(): Projector {
-  const projection = emptyProjectionState();
-  const held: HistoryEvent[] = [];
-  let isTaskCompleted = false;
+  const reader = createReader();
   let unconfirmed: EventOf<'task-started'> | null = null;
   let lastEvent = 0;
-  const release = (): void => {
-    for (const event of held.splice(0)) applyHistoryEvent(projection, event);
-    isTaskCompleted = false;
-  };
-  const take = (event: HistoryEvent): void => {
-    if (event.type === 'task-completed') isTaskCompleted = true;
-    if (isTaskCompleted && (NEXT_TASK.includes(event.type) || isHeld(event))) release();
-    if (isHeld(event)) {
-      held.push(event);
-      return;
-    }
-    if (!NEUTRAL.includes(event.type)) release();
-    applyHistoryEvent(projection, event);
-  };
   return {
     push(event) {
-      if (unconfirmed !== null && event.id > unconfirmed.id) take(unconfirmed);
+      if (unconfirmed !== null && event.id > unconfirmed.id) readEvent(reader, unconfirmed);
       unconfirmed = event.type === 'task-started' ? event : null;
       if (!isPermanent(event)) return;
       lastEvent = event.id;
-      take(event);
+      readEvent(reader, event);
     },
     view() {
-      const ahead = copyProjectionState(projection);
-      for (const event of held) applyHistoryEvent(ahead, event);
+      const ahead = copyReader(reader);
+      if (ahead.isDue) settle(ahead, lastEvent);
+      interpretQueue(ahead);
+      noteBlocks(ahead.run, lastEvent);
       return snapshot(ahead, lastEvent);
     },
-    processed: () => snapshot(copyProjectionState(projection), lastEvent),
+    processed: () => snapshot(copyReader(reader), lastEvent),
   };
 }
 
-/** Events that cause a workflow task, so the workflow processes them after the messages. */
-const HELD: readonly HistoryEvent['type'][] = [
-  'completed',
-  'failed',
-  'cancelled',
-  'child-ended',
-  'child-existed',
-  'cancel-requested',
-  'timer-fired',
-];
-/** Events after everything that the previous workflow task processed. */
-const NEXT_TASK: readonly HistoryEvent['type'][] = ['task-started', 'signal'];
-/** Events that may come between a held event and the moment at which the workflow processes it. */
-const NEUTRAL: readonly HistoryEvent['type'][] = [
-  'update',
-  'signal',
-  'task-started',
-  'task-completed',
-  'other',
-];
-
-function isHeld(event: HistoryEvent): boolean {
-  return HELD.includes(event.type);
-}
-
-function snapshot(projection: ProjectionState, lastEvent: number): Projection {
-  const { state, input, messages, usageByMessage, turns, inFlight, blocked } = projection;
-  const { ended, outcome, cancelRequested, startedAt } = projection;
-  const work = { state, input, messages, usageByMessage, turns, inFlight, blocked };
-  return { ...work, ended, outcome, cancelRequested, startedAt, lastEvent };
+function snapshot({ run }: HistoryReader, lastEvent: number): Projection {
+  const { state = null, blockedSince: _, ...remembered } = run;
+  return { ...remembered, state, blocked: blockedIn(run), lastEvent };
 }
 
 /** Returns the run as of the last of these events. */

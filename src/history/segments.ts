@@ -1,7 +1,7 @@
 import { isGrpcServiceError, WorkflowNotFoundError, type Client } from '@temporalio/client';
 import { decodeEvent, type HistoryEvent } from './decode-event.js';
 import { project, type Projection } from './projection.js';
-import type { EventOf } from './projection/state.js';
+import type { EventOf } from './projection.js';
 
 /** An earlier segment of a run. */
 export interface Segment {

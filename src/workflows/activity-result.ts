@@ -1,4 +1,10 @@
-import { ActivityFailure, ApplicationFailure, TimeoutFailure } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  isCancellation,
+  TimeoutFailure,
+} from '@temporalio/workflow';
+import type { FactOf, Task } from '../core/facts.js';
 import { parseProblem, type ActivityProblem } from '../core/failure.js';
 import { misfitMessage } from '../core/guards/recorded.js';
 
@@ -30,15 +36,21 @@ export function activityProblem(error: unknown): ActivityProblem | null {
   return cause instanceof ApplicationFailure ? parseProblem(cause.details) : null;
 }
 
-/** Whether `loadAgent` asks to be called again with more time. */
-export function needsTime(error: unknown): boolean {
+/** Returns what the history records about an activity that did not complete. */
+export function failureFact(
+  task: Task,
+  error: unknown,
+): Omit<FactOf<'failed'>, 'at'> | Omit<FactOf<'canceled'>, 'at'> {
+  if (isCancellation(error)) return { type: 'canceled', task };
   const cause = failureCause(error);
-  return cause instanceof ApplicationFailure && cause.type === 'AgentNeedsTime';
-}
-
-/** Whether the worker was lost or the time was up, so that it is unknown how far the work came. */
-export function isLost(error: unknown): boolean {
-  return failureCause(error) instanceof TimeoutFailure;
+  const isOurs = cause instanceof ApplicationFailure;
+  const failure = {
+    message: failureMessage(error),
+    type: isOurs ? (cause.type ?? '') : '',
+    timedOut: cause instanceof TimeoutFailure,
+    details: isOurs ? (cause.details ?? []) : [],
+  };
+  return { type: 'failed', task, failure };
 }
 
 /** Returns the innermost message, for people. */

@@ -7,27 +7,24 @@ import {
   ContinueAsNew,
   TemporalFailure,
 } from '@temporalio/workflow';
-import { endTurn } from '../core/change.js';
-import { isLoaded } from '../core/definition/initial-config.js';
+import { closeFailedTurn } from '../core/fail-turn.js';
 import { isProblem, parseRunInput } from '../core/input/input.js';
+import { interruptionOf } from '../core/interruption.js';
 import { runLoop } from '../core/loop.js';
-import { failed } from '../core/make-outcome.js';
 import type { Outcome } from '../core/outcome.js';
-import { reduce } from '../core/reduce.js';
 import { NewerStateError } from '../core/segments/migrations.js';
-import { inTurn, type RunState } from '../core/state.js';
+import { inTurn } from '../core/state.js';
 import { problemText } from '../core/text/format-value.js';
 import { failureMessage } from './activity-result.js';
 import { archiveAtEnd } from './archive-messages.js';
-import { beginRun, calledProblem, startProblem } from './begin.js';
-import { restoreBlockedWork } from './blocked-work.js';
-import { firstState, readCarried } from './continue-as-new.js';
+import { firstState } from '../core/segments/begin.js';
+import { inputProblem, startProblem } from './begin.js';
+import { readCarried } from './continue-as-new.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { effects } from './effects.js';
-import { inputFailure } from './load-agent.js';
+import { inputFailure, rootRun } from './load-agent.js';
 import { handleQueries } from './queries.js';
-import { handleResolve } from './resolve.js';
-import { createRunContext, interrupt, type RunContext } from './run-context.js';
+import { createRunContext, record, type RunContext } from './run-context.js';
 import { handleSignals, handleUpdates } from './updates.js';
 import { createStatusPublisher, recordTurnMemo } from './visibility.js';
 
@@ -64,19 +61,18 @@ async function runSegment(
   const before = readCarried(carried);
   const input = parseRunInput(given, { continued: before !== null });
   if (isProblem(input)) throw inputFailure(input.problem);
-  const notCalled = calledProblem(input);
-  if (notCalled !== null) throw inputFailure(notCalled);
-  const run = createRunContext(input, before ?? { state: firstState(input), shown: '' });
+  const refused = before === null ? inputProblem(input) : null;
+  if (refused !== null) throw inputFailure(refused);
+  const state = before?.state ?? firstState({ input, at: Date.now(), root: rootRun() });
+  const run = createRunContext(input, { state, shown: before?.shown ?? '' });
   // Before anything is awaited: the start may deliver a message.
   handleSignals(run);
   handleQueries(run);
-  handleResolve(run);
   handleUpdates(run);
-  root.cancelRequested.catch(() => interrupt(run, 'cancel'));
-  if (root.consideredCancelled) interrupt(run, 'cancel');
+  root.cancelRequested.catch(() => record(run, { type: 'cancel-requested' }));
+  if (root.consideredCancelled) record(run, { type: 'cancel-requested' });
+  if (interruptionOf(run.state) !== null) run.scope.cancel();
   run.changed = createStatusPublisher(run);
-  restoreBlockedWork(run, before?.blocked ?? []);
-  if (!isLoaded(run.state)) await beginRun(run, input);
   startDeadlineTimer(run);
   const outcome = await runToEnd(run);
   await finish(run, outcome);
@@ -90,15 +86,9 @@ async function runToEnd(run: RunContext): Promise<Outcome> {
       return await runLoop(run, effects(run));
     } catch (error) {
       if (error instanceof ContinueAsNew || !inTurn(run.state)) throw error;
-      run.state = failTurn(run.state, faultText(error));
+      run.state = closeFailedTurn(run.state, { message: faultText(error), at: Date.now() });
     }
   }
-}
-
-/** Gives the open calls their results too, because providers refuse a prompt with open calls. */
-function failTurn(state: RunState, message: string): RunState {
-  const closed = reduce(state, { type: 'interrupted', by: 'cancelTurn', at: Date.now() });
-  return endTurn(closed, failed(closed, { reason: 'error', message }));
 }
 
 /**

@@ -1,19 +1,18 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { ArchiveMessagesInput } from '../core/contract.js';
-import type { Interruption } from '../core/events.js';
-import { isArchiveResult, type ArchiveMessagesResult } from '../core/guards/recorded.js';
-import { apply } from '../core/loop.js';
+import { record } from './run-context.js';
 import { countOverflow } from '../core/segments/carry.js';
 import { chunkedLength } from '../core/transcript/transcript.js';
+import { WORK } from '../core/work/work.js';
 import {
   archiveMessages,
   archiveMessagesAtOnce,
   archiveMessagesBlocked,
   archiveMessagesBriefly,
 } from './activities.js';
-import { checkedResult } from './activity-result.js';
-import { retryInSegment } from './blocking.js';
-import { inFlight, takeInterruption, type RunContext } from './run-context.js';
+import { failureFact } from './activity-result.js';
+import type { RunContext } from './run-context.js';
+import { blobCheck, blockedField, startable, tend } from './tend.js';
 
 /** A history this long has to end soon: the server ends a run at 51,200 events or 50 MiB. */
 const MAX_EVENTS = 30_000;
@@ -33,79 +32,57 @@ export async function archiveForNextSegment(run: RunContext): Promise<boolean> {
   const chunk = count === 0 ? null : { from, to: from + count };
   const { historyLength, historySize } = workflowInfo();
   const must = historyLength >= MAX_EVENTS || historySize >= MAX_BYTES;
-  const result = await store(run, { archive, chunk }, must);
-  if (result === null) return false;
-  const { blob } = result;
-  const stored = blob === undefined ? null : { blob, count };
-  apply(run, { type: 'messages-archived', archived: archive?.to ?? 0, chunk: stored });
-  return true;
+  return (await store(run, { archive, chunk }, must)) === null;
 }
 
-/**
- * Before a compaction removes messages from memory: archives them if the run has an archive. `must`:
- * the run cannot continue without the compaction, so it is blocked while the archive is down. Returns
- * whether the messages are archived, or what interrupted the work.
- */
+/** Before a compaction removes messages from memory. `must`: the run cannot continue without it. */
 export async function archiveForCompaction(
   run: RunContext,
-  must: boolean,
-): Promise<boolean | Interruption> {
-  const archive = unarchivedRange(run);
-  if (archive === null) return true;
-  const result = await store(run, { archive, chunk: null }, must);
-  if (result === null) return takeInterruption(run) ?? false;
-  apply(run, { type: 'messages-archived', archived: archive.to, chunk: null });
-  return true;
+  { cut, must }: { readonly cut: number; readonly must: boolean },
+): Promise<void> {
+  await store(run, { archive: unarchivedRange(run), chunk: null, cut }, must);
 }
 
-/** Returns null if the store is down or the work was interrupted. */
-async function store(
+/** Returns the failure of the store, or null. */
+function store(
   run: RunContext,
-  messages: Pick<ArchiveMessagesInput, 'archive' | 'chunk'>,
+  messages: Pick<ArchiveMessagesInput, 'archive' | 'chunk' | 'cut'>,
   must: boolean,
-): Promise<ArchiveMessagesResult | null> {
+): Promise<unknown> {
   const { firstExecutionRunId: firstRunId } = workflowInfo();
-  const { resumes } = run;
-  const input = { firstRunId, ...messages };
-  const attempt = async (blocked?: 'storage'): Promise<ArchiveMessagesResult> =>
-    checkedResult(
-      'archiveMessages',
-      isArchiveResult,
-      await (must
-        ? archiveMessagesBlocked({ ...input, must, ...(blocked && { blocked }) })
-        : archiveMessages(input)),
-    );
-  try {
-    return await inFlight(run, () => attempt());
-  } catch (error) {
-    if (!must) return null;
-    const work = { name: 'archive', reasons: ['storage'], cancelable: true, attempt } as const;
-    return await retryInSegment(run, work, { error, resumes }).catch(() => null);
-  }
+  const input = { firstRunId, ...messages, ...(must && { must: true as const }) };
+  return tend(run, {
+    name: WORK.archive,
+    doing: 'keep messages',
+    activity: (step) => {
+      if (step.as === 'check') return blobCheck(WORK.archive, step);
+      const given = { ...input, ...blockedField(step, ['storage']) };
+      return startable('archiveMessages', given, must ? archiveMessagesBlocked : archiveMessages);
+    },
+  });
 }
 
 /** At the end of the run: archives the rest. If that fails, the history still has the messages. */
 export async function archiveAtEnd(run: RunContext): Promise<void> {
   const archive = unarchivedRange(run);
   if (archive === null) return;
+  const firstRunId = workflowInfo().firstExecutionRunId;
+  const isCanceled = run.state.ending === 'cancelled';
+  const activity = isCanceled ? archiveMessagesAtOnce : archiveMessagesBriefly;
+  const input = { firstRunId, archive, chunk: null };
+  const task = { activity: 'archiveMessages', input };
+  record(run, { type: 'scheduled', task });
   try {
-    const firstRunId = workflowInfo().firstExecutionRunId;
-    const isCanceled = run.state.ending === 'cancelled';
-    const activity = isCanceled ? archiveMessagesAtOnce : archiveMessagesBriefly;
-    checkedResult(
-      'archiveMessages',
-      isArchiveResult,
-      await activity({ firstRunId, archive, chunk: null }),
-    );
-    apply(run, { type: 'messages-archived', archived: archive.to, chunk: null });
-  } catch {
+    const result = await activity(input);
+    record(run, { type: 'completed', task, result });
+  } catch (error) {
     // The worker logs the reason.
+    record(run, failureFact(task, error));
   }
 }
 
 /** The numbers of the messages that are not in the archive yet; null if there are none. */
-function unarchivedRange({ input, state }: RunContext): { from: number; to: number } | null {
-  const hasArchive = input.archive ?? state.open;
+function unarchivedRange({ state }: RunContext): { from: number; to: number } | null {
   const { next } = state.transcript;
-  return hasArchive && next > state.archived ? { from: state.archived, to: next } : null;
+  return state.archives && next > state.archived ? { from: state.archived, to: next } : null;
 }

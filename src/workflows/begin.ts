@@ -1,15 +1,13 @@
-import { ContinueAsNew, upsertMemo, workflowInfo } from '@temporalio/workflow';
-import type { ForkMessagesInput } from '../core/contract.js';
-import { isForked, type ForkMessagesResult } from '../core/guards/recorded.js';
+import { upsertMemo, workflowInfo } from '@temporalio/workflow';
 import type { ForkInput, RunInput } from '../core/input/input.js';
-import { apply } from '../core/loop.js';
+import { isLoaded } from '../core/definition/initial-config.js';
+import { interruptionOf } from '../core/interruption.js';
+import { findWork, WORK } from '../core/work/work.js';
 import { forkMessages, forkMessagesBlocked } from './activities.js';
-import { checkedResult } from './activity-result.js';
-import { DEFERRED } from './blocked-work.js';
-import { retryInSegment } from './blocking.js';
-import { continueAsNew } from './continue-as-new.js';
-import { beginFailure, inputFailure, loadPinnedAgent, rootRun } from './load-agent.js';
-import { inFlight, type RunContext } from './run-context.js';
+import { startDeadlineTimer } from './deadline-timer.js';
+import { beginFailure, loadPinnedAgent } from './load-agent.js';
+import type { RunContext } from './run-context.js';
+import { blobCheck, blockedField, startable, tend } from './tend.js';
 
 /**
  * Returns why this run may not begin as it was started, or null. With a cron schedule or a retry
@@ -25,38 +23,31 @@ export function startProblem(): string | null {
   return 'retryPolicy: expected none; a run retries by itself, and a Temporal schedule starts it again at set times';
 }
 
-/** Returns why the input field `called` is refused, or null. Only a calling workflow may set it. */
-export function calledProblem({ called }: RunInput): string | null {
-  if (called === undefined || workflowInfo().parent !== undefined) return null;
-  return 'called: expected a calling workflow; leave it out';
+/** Returns why the input is refused in a run's first segment, or null. Only a calling workflow sets these fields. */
+export function inputProblem({ called, contextBlob }: RunInput): string | null {
+  if (workflowInfo().parent !== undefined) return null;
+  if (called !== undefined) return 'called: expected a calling workflow; leave it out';
+  if (contextBlob === undefined) return null;
+  return 'contextBlob: only an agent that calls another gives it; give `context`';
 }
 
 /**
  * Pins the agent, and copies the messages of a run that this one forks. A cancel takes effect at any
  * moment: the run then ends like any run that is canceled before its first step.
  */
-export async function beginRun(run: RunContext, input: RunInput): Promise<void> {
-  if (input.contextBlob !== undefined && workflowInfo().parent === undefined) {
-    throw inputFailure('contextBlob: only an agent that calls another gives it; give `context`');
+export async function loadRun(run: RunContext): Promise<void> {
+  const { tags, fork } = run.input;
+  if (!isLoaded(run.state)) {
+    await loadPinnedAgent(run);
+    if (!isLoaded(run.state)) return;
+    if (tags !== undefined) upsertMemo({ tags: [...tags] });
+    startDeadlineTimer(run);
   }
-  try {
-    let config = await loadPinnedAgent(run);
-    while (config === DEFERRED) {
-      await continueAsNew(run);
-      config = await loadPinnedAgent(run);
-    }
-    const { contextBlob } = input;
-    const called = contextBlob && { contextBlob: { ...contextBlob, root: rootRun() } };
-    apply(run, { type: 'agent-loaded', config: { ...config, ...called } });
-    if (input.tags !== undefined) upsertMemo({ tags: [...input.tags] });
-    if (input.fork !== undefined) await fork(run, input.fork);
-  } catch (error) {
-    if (run.interruption === null || error instanceof ContinueAsNew) throw error;
-  }
+  if (fork !== undefined && run.state.forks) await copyMessages(run, fork);
 }
 
-/** Puts the messages of another run before all messages of this one, and records the fork. */
-async function fork(run: RunContext, { run: source, at }: ForkInput): Promise<void> {
+/** Puts the messages of another run before all messages of this one, and shows the fork in the memo. */
+async function copyMessages(run: RunContext, { run: source, at }: ForkInput): Promise<void> {
   const { name, forkFrom } = run.state.config.definition;
   const input = {
     run: source,
@@ -64,42 +55,23 @@ async function fork(run: RunContext, { run: source, at }: ForkInput): Promise<vo
     ...(forkFrom && { forkFrom }),
     ...(at !== undefined && { at }),
   };
-  const copied = await copyMessages(run, input);
-  const { next, chunk, head, tokens, pinned = [], artifacts } = copied;
-  const from = { run: source, runId: copied.from.runId, at: next };
-  apply(run, {
-    type: 'forked',
-    from,
-    chunk,
-    head,
-    tokens,
-    pinned,
-    ...(artifacts && { artifacts }),
+  const failure = await tend(run, {
+    name: WORK.fork,
+    doing: 'fork',
+    activity: (step, work) => {
+      if (step.as === 'check') return blobCheck(WORK.fork, step);
+      const given = { ...input, ...blockedField(step, ['storage']) };
+      return startable(
+        'forkMessages',
+        given,
+        work === undefined ? forkMessages : forkMessagesBlocked,
+      );
+    },
   });
-  upsertMemo({ forkedFrom: from });
-}
-
-async function copyMessages(
-  run: RunContext,
-  input: ForkMessagesInput,
-): Promise<ForkMessagesResult> {
-  const { resumes } = run;
-  try {
-    const copied = await inFlight(run, () => forkMessages(input));
-    return checkedResult('forkMessages', isForked, copied);
-  } catch (error) {
-    const work = {
-      name: 'fork',
-      reasons: ['storage'],
-      cancelable: true,
-      attempt: async (blocked: 'storage' | undefined) => {
-        const copied = await forkMessagesBlocked({ ...input, ...(blocked && { blocked }) });
-        return checkedResult('forkMessages', isForked, copied);
-      },
-    } as const;
-    return await retryInSegment(run, work, { error, resumes }).catch((failure: unknown) => {
-      // A cancel is not a fault of the input.
-      throw run.interruption === null ? beginFailure(failure) : failure;
-    });
+  const { forkedFrom } = run.state;
+  if (forkedFrom !== undefined) upsertMemo({ forkedFrom: { ...forkedFrom } });
+  // A cancel is not a fault of the input.
+  else if (interruptionOf(run.state) === null && findWork(run.state, WORK.fork) === undefined) {
+    throw beginFailure(failure);
   }
 }

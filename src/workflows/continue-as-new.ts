@@ -2,47 +2,26 @@ import {
   allHandlersFinished,
   condition,
   makeContinueAsNewFunc,
+  upsertMemo,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { BlockedWork } from '../core/blocked-work.js';
-import { hasOwnHash, unloadedConfig } from '../core/definition/initial-config.js';
+import { hasOwnHash } from '../core/definition/initial-config.js';
 import { byteLength } from '../core/inbox.js';
 import { isProblem, type RunInput } from '../core/input/input.js';
-import { nextAction } from '../core/next-action.js';
 import { reduce } from '../core/reduce.js';
-import { readForm, SCHEMA } from '../core/segments/migrations.js';
-import { initialState, type RunState } from '../core/state.js';
+import { readForm, SCHEMA, type Carried } from '../core/segments/migrations.js';
+import type { RunState } from '../core/state.js';
 import type { agent } from './agent.js';
 import { archiveForNextSegment } from './archive-messages.js';
-import { deferredWork } from './blocked-work.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { inputFailure } from './load-agent.js';
-import type { RunContext } from './run-context.js';
-import { postponeSegmentEnd, segmentFacts } from './segment-facts.js';
+import { record, type RunContext } from './run-context.js';
+import { mustLeave } from './segment-facts.js';
 
 /** The server refuses an input over 2 MiB, again and again. */
 const MAX_INPUT_BYTES = 1.5 * 1024 * 1024;
 /** Message ids that remain in a state that would be too large otherwise. */
 const MIN_IDS = 100;
-
-/** What a segment passes to the next one. The field names are recorded in histories: never rename them. */
-export interface Carried {
-  readonly schema: number;
-  readonly state: RunState;
-  /** The status that the search attributes show already. */
-  readonly shown: string;
-  /** Work that stays blocked in the next segment; absent if nothing is blocked. */
-  readonly blocked?: readonly BlockedWork[];
-}
-
-/** Returns the state of a new run: its agent is not loaded; its first message, if any, is received. */
-export function firstState(input: RunInput): RunState {
-  const { open = false, message: text, attachments } = input;
-  const state = initialState(unloadedConfig(input.agent), { open, startedAt: Date.now() });
-  if (text === undefined) return state;
-  const message = { id: '', text, turn: 1, ...(attachments && { attachments }) };
-  return reduce(state, { type: 'message-received', message });
-}
 
 /**
  * Returns what the segment before has passed on; null in a run's first segment. Throws the failure of
@@ -72,16 +51,18 @@ export function readCarried(value: unknown): Carried | null {
  * If the messages cannot be archived, the run stays in its segment and tries again some steps later.
  */
 export async function continueAsNew(run: RunContext): Promise<void> {
-  if (!(await archiveForNextSegment(run))) return postponeSegmentEnd(run);
+  if (!(await archiveForNextSegment(run))) return;
   run.leaving = true;
   if (!allHandlersFinished()) await condition(allHandlersFinished);
   run.leaving = false;
   // A cancel may have arrived meanwhile.
-  if (nextAction(run.state, segmentFacts(run)).type !== 'continue-as-new') return;
+  if (!mustLeave(run)) return;
   run.deadlineTimer?.cancel();
   const next = nextArguments(run);
   if (next === null) {
-    postponeSegmentEnd(run);
+    record(run, { type: 'segment-kept' });
+    // The history has to show why the run stays.
+    upsertMemo({ kept: run.state.segments });
     return startDeadlineTimer(run);
   }
   const [input, carried] = next;
@@ -100,14 +81,8 @@ function nextArguments(run: RunContext): readonly [RunInput, Carried] | null {
   const hasContext = run.state.config.contextBlob === undefined && context !== undefined;
   const next: RunInput = { ...input, ...(hasContext && { context }) };
   const state = reduce(run.state, { type: 'segment-begun' });
-  const blocked = deferredWork(run);
   for (const each of [state, reduced(state)]) {
-    const carried: Carried = {
-      schema: SCHEMA,
-      state: each,
-      shown: run.shown,
-      ...(blocked.length > 0 && { blocked }),
-    };
+    const carried: Carried = { schema: SCHEMA, state: each, shown: run.shown };
     if (byteLength(JSON.stringify([next, carried])) <= MAX_INPUT_BYTES) return [next, carried];
   }
   return null;

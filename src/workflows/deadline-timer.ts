@@ -1,8 +1,6 @@
 import { CancellationScope, sleep } from '@temporalio/workflow';
 import { nextDeadline } from '../core/limits.js';
-import { apply } from '../core/loop.js';
-import { inTurn } from '../core/state.js';
-import { interrupt, type RunContext } from './run-context.js';
+import { record, type RunContext } from './run-context.js';
 
 /** A hundred years in ms. */
 const MAX_TIMER_MS = 100 * 365 * 24 * 60 * 60_000;
@@ -21,8 +19,7 @@ export function startDeadlineTimer(run: RunContext): void {
   scope
     .run(async () => {
       await sleep(Math.max(1, leftMs));
-      if (deadline.of === 'run') apply(run, { type: 'ending', by: 'wallMs' });
-      if (inTurn(run.state)) interrupt(run, 'wallMs');
+      record(run, { type: 'clock' });
     })
     .catch(() => undefined);
 }

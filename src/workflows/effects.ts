@@ -1,80 +1,116 @@
 import { CancellationScope, condition, sleep } from '@temporalio/workflow';
-import { hasWakingMessage } from '../core/calls/batch.js';
-import { apply, type Effects } from '../core/loop.js';
-import { nextAction, type Action } from '../core/next-action.js';
+import type { Effects } from '../core/loop.js';
+import {
+  FIRST_MESSAGE_MS,
+  nextAction,
+  type AtOnceAction,
+  type TimedAction,
+} from '../core/next-action.js';
 import { archiveForCompaction } from './archive-messages.js';
-import { forgetBlockedWork } from './blocked-work.js';
+import { loadRun } from './begin.js';
 import { runCalls } from './calls/run-calls.js';
 import { continueAsNew } from './continue-as-new.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { reloadAgent } from './load-agent.js';
 import { callModel } from './model-call.js';
 import { retrieve } from './retrieval.js';
-import { takeInterruption, unlessInterrupted, type RunContext } from './run-context.js';
+import { renewScope, unlessInterrupted, type RunContext } from './run-context.js';
 import { segmentFacts } from './segment-facts.js';
 import { recordTurnMemo } from './visibility.js';
-
-/** An open run without a message ends after this time: the message that started it may be refused. */
-const FIRST_MESSAGE_MS = 60 * 60_000;
 
 /** Returns the effects of the loop: activities, timers, conditions, and the memo. */
 export function effects(run: RunContext): Effects {
   return {
     now: () => Date.now(),
-    segment: () => segmentFacts(run),
-    callModel: (state, call) => callModel(run, state, call),
-    retrieve: (state, asked) => retrieve(run, state, asked),
-    runCalls: (state, calls, finished) => runCalls(run, state, { calls, finished }),
-    awaitTime: (until) => awaiting(run, 'await-time', () => untilTimeOrMessage(run, until)),
-    awaitChange: (action) => awaiting(run, action.type, () => untilChange(run, action)),
-    recordTurn: (turn, outcome) => {
-      // Neither an interruption nor a block of this turn carries over to the next one.
-      takeInterruption(run);
-      forgetBlockedWork(run);
-      startDeadlineTimer(run);
-      recordTurnMemo(run, turn, outcome);
-      if (!run.state.open) run.changed();
-    },
-    turnBegun: () => startDeadlineTimer(run),
-    continueAsNew: () => continueAsNew(run),
-    refreshAgent: () => reloadAgent(run),
-    archiveMessages: (must) => archiveForCompaction(run, must),
+    segment: segmentFacts,
+    perform: (action) => perform(run, action),
+    changed: (action) => changed(run, action),
     observe: () => undefined,
   };
+}
+
+/** Not async, because each promise of a step makes replay slower. */
+function perform(run: RunContext, action: TimedAction): Promise<unknown> {
+  switch (action.type) {
+    case 'call-model':
+    case 'compact':
+      return callModel(run, action);
+    case 'run-calls':
+      return runCalls(run, action.calls);
+    case 'retrieve':
+      return retrieve(run, action.asked);
+    case 'archive':
+      return archiveForCompaction(run, action);
+    case 'refresh-agent':
+      return reloadAgent(run);
+    case 'load':
+      return loadRun(run);
+    case 'continue-as-new':
+      return continueAsNew(run);
+    case 'await-time':
+      return awaiting(run, action, () => untilTimeOrMessage(run, action.until));
+    case 'await-message':
+    case 'await-resume':
+    case 'await-work':
+      return awaiting(run, action, () => untilChange(run, action));
+  }
+}
+
+function changed(run: RunContext, { type }: AtOnceAction): void {
+  switch (type) {
+    case 'begin-turn':
+      return startDeadlineTimer(run);
+    case 'interrupt':
+      return renewScope(run);
+    case 'record-turn': {
+      renewScope(run);
+      startDeadlineTimer(run);
+      const { number, outcome } = run.state.turn;
+      if (outcome !== null) recordTurnMemo(run, number, outcome);
+      if (!run.state.open) run.changed();
+      return;
+    }
+    case 'ask-person':
+      return run.changed();
+    default:
+  }
 }
 
 /** Shows what the run waits for, for as long as it waits. */
 async function awaiting(
   run: RunContext,
-  what: Action['type'],
+  { type }: TimedAction,
   wait: () => Promise<unknown>,
-): ReturnType<typeof unlessInterrupted> {
-  run.awaiting = what;
+): Promise<void> {
+  run.awaiting = type;
   run.changed();
   try {
-    return await unlessInterrupted(run, wait);
+    await unlessInterrupted(run, wait);
   } finally {
     run.awaiting = null;
   }
 }
 
-async function untilChange(run: RunContext, action: Action): Promise<void> {
-  const changed = (): boolean => nextAction(run.state, segmentFacts(run)).type !== action.type;
-  if (action.type !== 'await-message' || run.state.inbox.lastTurn > 0) {
-    return await condition(changed);
-  }
-  const came = await condition(changed, FIRST_MESSAGE_MS);
-  if (!came) apply(run, { type: 'ending', by: 'closed' });
+/** Whether the run has something else to do than to wait. */
+function isOther(run: RunContext, { type }: TimedAction): boolean {
+  return nextAction(run.state, segmentFacts(), Date.now()).type !== type;
+}
+
+async function untilChange(run: RunContext, action: TimedAction): Promise<void> {
+  const hasChanged = (): boolean => isOther(run, action);
+  if (action.type === 'await-message' && run.state.inbox.lastTurn === 0) {
+    const leftMs = run.state.startedAt + FIRST_MESSAGE_MS - Date.now();
+    await condition(hasChanged, Math.max(1, leftMs));
+  } else await condition(hasChanged);
 }
 
 async function untilTimeOrMessage(run: RunContext, until: number): Promise<void> {
-  const woken = (): boolean => hasWakingMessage(run.state);
-  const waitMs = until - Date.now();
-  if (woken() || waitMs <= 0) return;
+  const hasChanged = (): boolean => isOther(run, { type: 'await-time', until });
   const summary = `wait until ${new Date(until).toISOString()}`;
   const timer = new CancellationScope();
+  const waitMs = Math.max(1, until - Date.now());
   try {
-    await Promise.race([timer.run(() => sleep(waitMs, { summary })), condition(woken)]);
+    await Promise.race([timer.run(() => sleep(waitMs, { summary })), condition(hasChanged)]);
   } finally {
     timer.cancel();
   }

@@ -1,11 +1,13 @@
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow';
-import { AGENT_BLOCKS, type AgentBlock } from '../core/blocked.js';
+import { AGENT_BLOCKS } from '../core/blocked.js';
 import type { LoadAgentInput } from '../core/contract.js';
-import { isRunConfig } from '../core/guards/recorded.js';
 import type { RunInput } from '../core/input/input.js';
+import { isLoaded } from '../core/definition/initial-config.js';
+import { interruptionOf } from '../core/interruption.js';
 import type { Outcome } from '../core/outcome.js';
-import { nothingSpent, type RunConfig } from '../core/state.js';
+import { nothingSpent } from '../core/state.js';
 import { problemText } from '../core/text/format-value.js';
+import { findWork, WORK } from '../core/work/work.js';
 import {
   loadAgentAnywhere,
   loadAgentBlocked,
@@ -13,113 +15,67 @@ import {
   loadAgentPatiently,
   loadAgentSomeday,
 } from './activities.js';
-import {
-  activityProblem,
-  checkedResult,
-  failureMessage,
-  isLost,
-  needsTime,
-} from './activity-result.js';
-import { takeDeferred, type Deferred } from './blocked-work.js';
-import { retryInSegment, retryUntilUnblocked, type Blockable, type BlockedAt } from './blocking.js';
-import { inFlight, type RunContext } from './run-context.js';
+import { activityProblem, failureFact, failureMessage } from './activity-result.js';
+import { record, type RunContext } from './run-context.js';
+import { blobCheck, blockedField, startable, tend } from './tend.js';
 
 /** A larger context is offloaded to the blob store once, instead of being sent with every call. */
 const INLINE_CONTEXT_CHARACTERS = 1_000;
-const NAME = 'agent';
 
 /**
  * Loads the agent that a run pins at its start. The run is blocked, visibly, while no worker has the
- * agent or the store refuses the run's context. Returns `DEFERRED` if the segment is full before that.
- * Rejects with the failure of a run that cannot begin, and with the cancellation.
+ * agent or the store refuses the run's context. Ends early if the segment is full, and when the run is
+ * interrupted. Rejects with the failure of a run that cannot begin.
  */
-export async function loadPinnedAgent(run: RunContext): Promise<RunConfig | Deferred> {
-  const deferred = takeDeferred(run, NAME);
-  if (deferred !== undefined) return await untilLoaded(run, deferred);
-  const { resumes } = run;
-  try {
-    return await loadConfig(run);
-  } catch (error) {
-    return await untilLoaded(run, { error, resumes });
-  }
-}
-
-async function untilLoaded(run: RunContext, from: BlockedAt): Promise<RunConfig | Deferred> {
-  run.doing.set(NAME, `find agent ${run.input.agent}`);
-  try {
-    return await retryUntilUnblocked(run, loading(run, AGENT_BLOCKS), from);
-  } catch (error) {
-    throw run.interruption === null ? beginFailure(error) : error;
-  } finally {
-    run.doing.delete(NAME);
-  }
+export async function loadPinnedAgent(run: RunContext): Promise<void> {
+  const failure = await loadAgent(run);
+  if (isLoaded(run.state) || interruptionOf(run.state) !== null) return;
+  if (findWork(run.state, WORK.agent) === undefined) throw beginFailure(failure);
 }
 
 /**
- * Loads the newest definition of the agent for a run that has one. Returns null if no worker has it.
- * Only a store that refuses the run's context blocks the run, which then stays in its segment.
+ * Loads the newest definition of the agent for a run that has one, which it keeps if no worker has the
+ * agent. Only a store that refuses the run's context blocks the run, which then stays in its segment.
  */
-export async function reloadAgent(run: RunContext): Promise<RunConfig | null> {
-  const { resumes } = run;
-  try {
-    return await loadConfig(run);
-  } catch (error) {
-    const work = loading(run, ['storage'] as const);
-    return await retryInSegment(run, work, { error, resumes }).catch(() => null);
-  }
+export async function reloadAgent(run: RunContext): Promise<void> {
+  await loadAgent(run);
 }
 
-function loading<B extends AgentBlock>(
-  run: RunContext,
-  reasons: readonly B[],
-): Blockable<B, RunConfig> {
-  const { input } = run;
-  const load = async (blocked: B | undefined): Promise<RunConfig> => {
-    const request = { ...loadInput(input), ...(blocked !== undefined && { blocked }) };
-    try {
-      if (blocked === 'storage') return await loadAgentBlocked({ ...request, patient: true });
-      return await (blocked === undefined ? loadAgentAnywhere : loadAgentSomeday)(request);
-    } catch (error) {
-      if (!needsTime(error)) throw missingAgent(error, input.agent);
-      return await loadPatiently(run, request);
-    }
-  };
-  return {
-    name: NAME,
-    reasons,
-    cancelable: true,
-    attempt: async (blocked) => checkedResult('loadAgent', isRunConfig, await load(blocked)),
-  };
+/** Loads the agent on this worker in the first workflow task, else on any worker that has it. */
+async function loadAgent(run: RunContext): Promise<unknown> {
+  const request = loadInput(run.input);
+  let failure: unknown = null;
+  if (findWork(run.state, WORK.agent) === undefined) {
+    failure = await loadHere(run, request);
+    if (findWork(run.state, WORK.agent) === undefined) return failure;
+  }
+  return await tend(run, {
+    name: WORK.agent,
+    doing: `find agent ${run.input.agent}`,
+    activity: (step, work) => {
+      if (step.as === 'check') return blobCheck(WORK.agent, step);
+      const input = { ...request, ...blockedField(step, AGENT_BLOCKS) };
+      const patient = { ...input, patient: true as const };
+      if (input.blocked === 'storage') return startable('loadAgent', patient, loadAgentBlocked);
+      // Nothing is paid yet, so an MCP server that stays down after some attempts ends the run.
+      if (work?.slow) return startable('loadAgent', patient, loadAgentPatiently);
+      const load = input.blocked === undefined ? loadAgentAnywhere : loadAgentSomeday;
+      return startable('loadAgent', input, load);
+    },
+  });
 }
 
-/** Loads the agent once: on this worker in the first workflow task, else on any worker that has it. */
-async function loadConfig(run: RunContext): Promise<RunConfig> {
-  const { input } = run;
-  const request = loadInput(input);
-  let localError: unknown;
+/** Never interrupted: it takes a moment, and the outcome of a canceled run names its agent. */
+async function loadHere(run: RunContext, request: LoadAgentInput): Promise<unknown> {
+  const task = { activity: 'loadAgent', input: { local: true } };
   try {
-    // Never interrupted: it takes a moment, and the outcome of a canceled run names its agent.
-    return checkedResult('loadAgent', isRunConfig, await loadAgentHere(request));
+    const result = await loadAgentHere(request);
+    record(run, { type: 'completed', task, result });
+    return null;
   } catch (error) {
-    if (activityProblem(error)?.type === 'failed') throw error;
-    if (needsTime(error)) return await loadPatiently(run, request);
-    localError = error;
+    record(run, failureFact(task, error));
+    return error;
   }
-  try {
-    const config = await inFlight(run, () => loadAgentAnywhere(request));
-    return checkedResult('loadAgent', isRunConfig, config);
-  } catch (error) {
-    if (needsTime(error)) return await loadPatiently(run, request);
-    // If no other worker has answered in time, this worker's answer holds.
-    const useLocal = isLost(error) && activityProblem(localError) !== null;
-    throw useLocal ? localError : missingAgent(error, input.agent);
-  }
-}
-
-/** Nothing is paid yet, so an MCP server that stays down after some attempts ends the run. */
-async function loadPatiently(run: RunContext, request: LoadAgentInput): Promise<RunConfig> {
-  const config = await inFlight(run, () => loadAgentPatiently({ ...request, patient: true }));
-  return checkedResult('loadAgent', isRunConfig, config);
 }
 
 function loadInput({ agent, limits = {}, context, depth, budget, args }: RunInput): LoadAgentInput {
@@ -138,18 +94,6 @@ function loadInput({ agent, limits = {}, context, depth, budget, args }: RunInpu
 export function rootRun(): string {
   const { root, workflowId } = workflowInfo();
   return root?.workflowId ?? workflowId;
-}
-
-/** A timeout blocks the run in the same way as an agent that no worker has. */
-function missingAgent(error: unknown, agent: string): unknown {
-  if (activityProblem(error) !== null || !isLost(error)) return error;
-  const message = `agent: no worker has loaded "${agent}" in time; start one that has it`;
-  return ApplicationFailure.create({
-    type: 'AgentUnknown',
-    nonRetryable: true,
-    message,
-    details: [{ type: 'blocked', reason: 'agent_missing', message }],
-  });
 }
 
 /** Returns the failure of a run that cannot begin because an activity failed. */

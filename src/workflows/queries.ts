@@ -1,5 +1,7 @@
 import { setHandler, workflowInfo } from '@temporalio/workflow';
 import { decidedByPeople, type RunStatus, type RunStatusName } from '../core/status.js';
+import { pendingDecisions } from '../core/work/pending.js';
+import { blocks } from '../core/work/work.js';
 import { promptPage, rangeProblem, transcriptPage } from '../core/transcript/pages.js';
 import {
   definitionQuery,
@@ -22,7 +24,7 @@ export function handleQueries(run: RunContext): void {
     refuse(rangeProblem('prompt', range, ['from', 'to']));
     return promptPage(run.state.transcript, range);
   });
-  setHandler(pendingQuery, () => [...run.pending.values()]);
+  setHandler(pendingQuery, () => pendingDecisions(run.state, 'RUN'));
   setHandler(definitionQuery, () => run.state.config.definition);
 }
 
@@ -31,7 +33,7 @@ export function createStatus(run: RunContext): RunStatus {
   const { state } = run;
   const { workflowId, runId } = workflowInfo();
   const outcome = run.ended ?? state.turn.outcome;
-  const [blocked] = run.blocked.values();
+  const [blocked] = blocks(state);
   return {
     id: workflowId,
     runId,
@@ -45,7 +47,7 @@ export function createStatus(run: RunContext): RunStatus {
     queued: state.inbox.waiting.length,
     limits: state.config.limits,
     usage: state.total.usage,
-    pending: [...run.pending.values()],
+    pending: pendingDecisions(state, 'RUN'),
     doing: run.doing.size === 0 ? null : [...run.doing.values()].join(', '),
     reports: [...state.turn.reports, ...(blocked?.reports ?? [])],
     outcome,
@@ -55,9 +57,9 @@ export function createStatus(run: RunContext): RunStatus {
   };
 }
 
-function statusName({ state, blocked, awaiting, ended }: RunContext): RunStatusName {
+function statusName({ state, awaiting, ended }: RunContext): RunStatusName {
   if (ended !== null || (!state.open && state.turn.outcome !== null)) return 'done';
-  if (blocked.size > 0) return 'blocked';
+  if (blocks(state).length > 0) return 'blocked';
   if (state.paused) return 'paused';
   if (awaiting === 'await-message') return 'waiting_message';
   return awaiting === 'await-time' ? 'waiting_time' : 'working';

@@ -1,74 +1,24 @@
-import { TOOL_BLOCKS, type ToolBlock } from '../core/blocked.js';
-import type { RetrieveInput, RetrieveResult } from '../core/contract.js';
-import { isRetrieval } from '../core/guards/recorded.js';
-import type { RetrievalEnd } from '../core/loop.js';
-import type { RunState } from '../core/state.js';
+import { TOOL_BLOCKS } from '../core/blocked.js';
+import type { RetrieveInput } from '../core/contract.js';
 import { promptLength } from '../core/transcript/transcript.js';
+import { WORK } from '../core/work/work.js';
 import { retrieveActivity } from './activities.js';
-import { activityProblem, checkedResult, failureMessage } from './activity-result.js';
-import { DEFERRED, takeDeferred } from './blocked-work.js';
-import { retryUntilUnblocked, type BlockedAt } from './blocking.js';
-import { inFlight, takeInterruption, type RunContext } from './run-context.js';
+import type { RunContext } from './run-context.js';
+import { blobCheck, blockedField, startable, tend } from './tend.js';
 
-const NAME = 'retrieve';
-
-/** The loop's `retrieve`: one activity, whose input does not grow with the conversation. */
-export async function retrieve(
-  run: RunContext,
-  state: RunState,
-  asked: number,
-): Promise<RetrievalEnd> {
-  const activity = retrieveActivity(state.config);
+/** Retrieves documents: one activity, whose input does not grow with the conversation. */
+export function retrieve(run: RunContext, asked: number): Promise<unknown> {
+  const activity = retrieveActivity(run.state.config);
   const input = retrieveInput(run, asked);
-  const { resumes } = run;
-  const deferred = takeDeferred(run, NAME);
-  run.doing.set(NAME, NAME);
-  run.changed();
-  try {
-    if (deferred !== undefined) return await blockedRetrieval(run, { activity, input }, deferred);
-    const found = await inFlight(run, () => activity(input));
-    return retrieved(run, checkedResult('retrieveDocuments', isRetrieval, found));
-  } catch (error) {
-    return await blockedRetrieval(run, { activity, input }, { error, resumes });
-  } finally {
-    run.doing.delete(NAME);
-  }
-}
-
-/** Never rejects. */
-async function blockedRetrieval(
-  run: RunContext,
-  { activity, input }: { activity: ReturnType<typeof retrieveActivity>; input: RetrieveInput },
-  from: BlockedAt,
-): Promise<RetrievalEnd> {
-  const work = {
-    name: NAME,
-    reasons: TOOL_BLOCKS,
-    cancelable: true,
-    attempt: async (blocked: ToolBlock | undefined) =>
-      checkedResult(
-        'retrieveDocuments',
-        isRetrieval,
-        await activity(blocked === undefined ? input : { ...input, blocked }),
-      ),
-  };
-  return await retryUntilUnblocked(run, work, from).then(
-    (result): RetrievalEnd => (result === DEFERRED ? { type: 'deferred' } : retrieved(run, result)),
-    (failure: unknown) => failedRetrieval(run, failure),
-  );
-}
-
-function retrieved(run: RunContext, { documents }: RetrieveResult): RetrievalEnd {
-  const interrupted = takeInterruption(run);
-  return { type: 'retrieved', documents, ...(interrupted !== null && { interrupted }) };
-}
-
-/** A failed retrieval ends the turn, because its author does not want an answer without sources. */
-function failedRetrieval(run: RunContext, error: unknown): RetrievalEnd {
-  const by = takeInterruption(run);
-  if (by !== null) return { type: 'interrupted', by };
-  const message = activityProblem(error)?.message ?? `retrieve: ${failureMessage(error)}`;
-  return { type: 'failed', message };
+  return tend(run, {
+    name: WORK.retrieve,
+    doing: WORK.retrieve,
+    activity: (step) => {
+      if (step.as === 'check') return blobCheck(WORK.retrieve, step);
+      const given = { ...input, ...blockedField(step, TOOL_BLOCKS) };
+      return startable('retrieveDocuments', given, activity);
+    },
+  });
 }
 
 function retrieveInput({ state, input }: RunContext, asked: number): RetrieveInput {

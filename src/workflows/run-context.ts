@@ -1,36 +1,24 @@
 import { CancellationScope } from '@temporalio/workflow';
-import type { Resolution } from '../core/calls/call-result.js';
-import type { Interruption } from '../core/events.js';
+import type { Fact } from '../core/facts.js';
 import type { RunInput } from '../core/input/input.js';
-import { apply, type Run } from '../core/loop.js';
+import { interruptionOf } from '../core/interruption.js';
+import { record as recordFact, type Run } from '../core/loop.js';
 import type { Action } from '../core/next-action.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
-import type { Blocked, Pending } from '../core/status.js';
-import type { DeferredWork } from './blocked-work.js';
+import { blocks } from '../core/work/work.js';
 
-/** What the workflow holds beside the run's state: the work in flight and the decisions about it. */
+/** What the workflow holds beside the run's state: scopes, timers, and what it shows. */
 export interface RunContext extends Run {
   readonly input: RunInput;
   state: RunState;
   /** Call id, or the name of other work such as `model`, to a line that describes it for people. */
   readonly doing: Map<string, string>;
-  /** Name of blocked work to the reason. */
-  readonly blocked: Map<string, Blocked>;
-  /** Call id to the decision that a person has to make about it. */
-  readonly pending: Map<string, Pending>;
-  /** Call id to the decision that a person has made. */
-  readonly resolutions: Map<string, Resolution>;
-  /** Counts `resume`: blocked work compares it with an earlier count. */
-  resumes: number;
-  interruption: Interruption | null;
   /**
    * The scope of all work in flight; an interruption cancels it. All calls share one scope, because a
    * scope per call makes replay slower.
    */
   scope: CancellationScope;
-  /** The scopes of probes; `resume` cancels them, so that the work is attempted at once. */
-  readonly probes: Set<CancellationScope>;
   /** The scope of the deadline timer; null while no deadline is set. */
   deadlineTimer: CancellationScope | null;
   /** What the run waits for between steps and turns; null while it works. */
@@ -39,12 +27,6 @@ export interface RunContext extends Run {
   waiters: number;
   /** The segment ends: `outcome` updates answer `pending`. */
   leaving: boolean;
-  /** A segment that could not end is tried again from this step, or from this Unix time in ms. */
-  stayUntil: { readonly step: number; readonly at: number };
-  /** Names of blocked work that waits where it can be deferred to the next segment. */
-  readonly deferrable: Set<string>;
-  /** Blocked work that was deferred, by name, until this segment or the next one takes it up. */
-  readonly deferred: Map<string, DeferredWork>;
   /** The outcome of the whole run; null until it has ended. */
   ended: Outcome | null;
   /** The status that the search attributes show. */
@@ -62,50 +44,37 @@ export function createRunContext(
     input,
     state,
     doing: new Map(),
-    blocked: new Map(),
-    pending: new Map(),
-    resolutions: new Map(),
-    resumes: 0,
-    interruption: null,
     scope: new CancellationScope(),
-    probes: new Set(),
     deadlineTimer: null,
     awaiting: null,
     waiters: 0,
     leaving: false,
-    stayUntil: { step: 0, at: 0 },
-    deferrable: new Set(),
-    deferred: new Map(),
     ended: null,
     shown,
     changed: () => undefined,
   };
 }
 
-/** From the weakest to the strongest. */
-const STRENGTH: readonly Interruption[] = ['wallMs', 'cancelTurn', 'cancel'];
-
-/** Cancels the work in flight. A stronger interruption replaces a weaker one, never the reverse. */
-export function interrupt(run: RunContext, by: Interruption): void {
-  const { interruption } = run;
-  if (interruption === null || STRENGTH.indexOf(by) > STRENGTH.indexOf(interruption)) {
-    run.interruption = by;
-  }
-  if (by === 'cancel') apply(run, { type: 'ending', by: 'cancelled' });
-  run.scope.cancel();
-}
+/** A fact without its time. */
+export type Observed<F = Fact> = F extends Fact ? Omit<F, 'at'> : never;
 
 /**
- * Returns the interruption, or null, and clears it so that new work can start. A cancel of the whole
- * run is not cleared.
+ * Records what the workflow has observed, now. An interruption that follows from it cancels the work in
+ * flight, and a change of what is blocked is published.
  */
-export function takeInterruption(run: RunContext): Interruption | null {
-  const by = run.interruption;
-  if (by !== null && by !== 'cancel') {
-    run.interruption = null;
+export function record(run: RunContext, observed: Observed): void {
+  const before = run.state;
+  recordFact(run, { ...observed, at: Date.now() });
+  if (interruptionOf(run.state) !== interruptionOf(before)) run.scope.cancel();
+  if (before.work === run.state.work) return;
+  if (blocks(before).length > 0 || blocks(run.state).length > 0) run.changed();
+}
+
+/** Lets new work start after an interruption of one turn. A cancel of the whole run stays in force. */
+export function renewScope(run: RunContext): void {
+  if (interruptionOf(run.state) === null && run.scope.consideredCancelled) {
     run.scope = new CancellationScope();
   }
-  return by;
 }
 
 /** Runs work that an interruption cancels. The loop itself is never canceled. */
@@ -113,29 +82,14 @@ export function inFlight<T>(run: RunContext, work: () => Promise<T>): Promise<T>
   return run.scope.run(work);
 }
 
-/** Waits for `wait`. Returns the interruption that canceled the wait, or null. */
+/** Waits for `wait`, or until an interruption cancels it. */
 export async function unlessInterrupted(
   run: RunContext,
   wait: () => Promise<unknown>,
-): Promise<Interruption | null> {
+): Promise<void> {
   try {
     await inFlight(run, wait);
-    return null;
   } catch (error) {
-    const by = takeInterruption(run);
-    if (by === null) throw error;
-    return by;
+    if (interruptionOf(run.state) === null) throw error;
   }
-}
-
-/** Resumes a paused run, and attempts all blocked work at once. */
-export function resume(run: RunContext): void {
-  if (run.state.paused) apply(run, { type: 'paused', paused: false });
-  retryBlocked(run);
-}
-
-/** Attempts all blocked work at once. */
-export function retryBlocked(run: RunContext): void {
-  run.resumes += 1;
-  for (const probe of run.probes) probe.cancel();
 }

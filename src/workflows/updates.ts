@@ -1,11 +1,13 @@
 import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
-import { acceptMessage, acceptSignal, askProblem, askRefusal } from '../core/ask.js';
+import { acceptMessage, askProblem, askRefusal } from '../core/ask.js';
+import type { Resolution } from '../core/calls/call-result.js';
+import { checkBy, decidedBefore, type DecisionName } from '../core/decisions.js';
 import type { Limits } from '../core/definition/definition.js';
 import { isLoaded } from '../core/definition/initial-config.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';
 import { checkLimits, show } from '../core/input/input.js';
 import { isObject } from '../core/json.js';
-import { apply } from '../core/loop.js';
+import { limitsCost } from '../core/interpret/agent.js';
 import { inTurn, type RunState } from '../core/state.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import {
@@ -15,14 +17,15 @@ import {
   messageSignal,
   outcomeUpdate,
   pauseUpdate,
+  resolveUpdate,
   resumeUpdate,
   setLimitsUpdate,
   type ActorClaim,
   type TurnOutcome,
 } from './messages.js';
-import { claimProblem, currentUpdate, recordDecision } from './record-decision.js';
 import { refuse } from './refuse.js';
-import { interrupt, resume, type RunContext } from './run-context.js';
+import { resolutionProblem } from './resolution-problem.js';
+import { record, type RunContext } from './run-context.js';
 
 /**
  * Callers that may wait for an outcome. Each takes one of the ten updates that may be in flight; the
@@ -37,14 +40,17 @@ const MAX_WAITERS = 4;
  */
 export function handleSignals(run: RunContext): void {
   setHandler(messageSignal, (ask) => {
-    const event = acceptSignal(run.state, ask, Date.now());
-    if (event !== null) apply(run, event);
+    record(run, { type: 'signal', name: messageSignal.name, input: ask });
   });
 }
 
 /** Handles messages and control. No handler waits for an activity, so none delays a new segment. */
 export function handleUpdates(run: RunContext): void {
-  setHandler(resumeUpdate, (claim) => resumeRun(run, claim), {
+  setHandler(resolveUpdate, (resolution) => resolve(run, resolution), {
+    validator: (resolution) =>
+      refuse(claimProblem(resolution) ?? resolutionProblem(run.state, resolution, updateId())),
+  });
+  setHandler(resumeUpdate, (claim) => decide(run, 'resume', claim, { resumed: true }), {
     validator: (claim) => refuse(claimProblem(claim)),
   });
   setHandler(askUpdate, (ask) => takeMessage(run, ask), {
@@ -56,60 +62,47 @@ export function handleUpdates(run: RunContext): void {
   setHandler(cancelTurnUpdate, (claim) => cancelTurn(run, claim), {
     validator: (claim) => refuse(cancelProblem(run, claim)),
   });
-  setHandler(pauseUpdate, (claim) => pause(run, claim), {
+  setHandler(pauseUpdate, (claim) => decide(run, 'pause', claim, { paused: true }), {
     validator: (claim) => refuse(claimProblem(claim) ?? endedProblem(run.state)),
   });
   setHandler(setLimitsUpdate, (limits) => setLimits(run, limits), {
     validator: (limits) => refuse(limitsProblem(run.state, limits)),
   });
-  setHandler(closeUpdate, (claim) => close(run, claim), {
+  setHandler(closeUpdate, (claim) => decide(run, 'close', claim, { closing: true }), {
     validator: (claim) =>
       refuse(claimProblem(claim) ?? (run.state.open ? null : 'this run ends by itself')),
   });
 }
 
-function resumeRun(run: RunContext, claim: ActorClaim | undefined): { readonly resumed: true } {
-  const update = currentUpdate(run);
-  if (update.before === undefined) {
-    resume(run);
-    recordDecision(run, update, { what: 'resume', claim });
-    run.changed();
-  }
-  return { resumed: true };
+function updateId(): string {
+  return currentUpdateInfo()?.id ?? '';
+}
+
+/** Records a decision. The same update sent again has no second effect. */
+function decide<T>(run: RunContext, name: DecisionName, input: unknown, answer: T): T {
+  record(run, { type: 'update', name, id: updateId(), input });
+  run.changed();
+  return answer;
+}
+
+function resolve(
+  run: RunContext,
+  resolution: Resolution & ActorClaim,
+): { readonly resolved: string } {
+  return decide(run, 'resolve', resolution, { resolved: resolution.call });
 }
 
 /** Cancels the turn under way. An update that is sent again names the turn that it has canceled. */
 function cancelTurn(run: RunContext, claim: ActorClaim): { readonly cancelled: number } {
-  const update = currentUpdate(run);
-  const { number: turn } = run.state.turn;
-  if (update.before !== undefined) return { cancelled: update.before.turn ?? turn };
-  interrupt(run, 'cancelTurn');
-  recordDecision(run, update, { what: 'cancelTurn', turn, claim });
-  return { cancelled: turn };
-}
-
-function pause(run: RunContext, claim: ActorClaim | undefined): { readonly paused: true } {
-  const update = currentUpdate(run);
-  if (update.before === undefined) {
-    apply(run, { type: 'paused', paused: true });
-    recordDecision(run, update, { what: 'pause', claim });
-    run.changed();
-  }
-  return { paused: true };
-}
-
-function close(run: RunContext, claim: ActorClaim | undefined): { readonly closing: true } {
-  const update = currentUpdate(run);
-  if (update.before === undefined) {
-    apply(run, { type: 'ending', by: 'closed' });
-    recordDecision(run, update, { what: 'close', claim });
-  }
-  return { closing: true };
+  const id = updateId();
+  const { number } = run.state.turn;
+  record(run, { type: 'update', name: 'cancelTurn', id, input: claim });
+  return { cancelled: decidedBefore(run.state.decisions, id)?.turn ?? number };
 }
 
 function takeMessage(run: RunContext, ask: Ask): AskReceipt {
-  const { receipt, event } = acceptMessage(run.state, ask, messageId(ask));
-  if (event !== null) apply(run, event);
+  const { receipt } = acceptMessage(run.state, ask, messageId(ask));
+  record(run, { type: 'update', name: 'ask', id: updateId(), input: ask });
   return receipt;
 }
 
@@ -138,7 +131,7 @@ function cancelProblem(run: RunContext, given: unknown): string | null {
   const { state } = run;
   const problem = claimProblem(given);
   if (problem !== null) return problem;
-  if (currentUpdate(run).before !== undefined) return null;
+  if (decidedBefore(state.decisions, updateId()) !== undefined) return null;
   if (!state.open) return 'this run ends with its turn: cancel the run itself';
   if (!inTurn(state)) return 'no turn is under way';
   const turn = isObject(given) ? given['turn'] : undefined;
@@ -165,21 +158,18 @@ function waitProblem({ state, waiters }: RunContext, given: unknown): string | n
 /** Sets limits. Waits until the agent is loaded, because only then its price and limits are known. */
 async function setLimits(
   run: RunContext,
-  { by, ...limits }: Limits & ActorClaim,
+  limits: Limits & ActorClaim,
 ): Promise<RunState['config']['limits']> {
-  const update = currentUpdate(run);
+  const id = updateId();
+  record(run, { type: 'update', name: 'setLimits', id, input: limits });
   if (!isLoaded(run.state)) {
     const hasEnded = (): boolean => run.leaving || run.ended !== null;
     await condition(() => isLoaded(run.state) || hasEnded());
     if (!isLoaded(run.state)) refuse('limits: the agent is not loaded yet; set them later');
-    refuse(limitsProblem(run.state, limits));
+    if (decidedBefore(run.state.decisions, id) === undefined) {
+      refuse(limitsProblem(run.state, limits));
+    }
   }
-  if (update.before !== undefined) return run.state.config.limits;
-  apply(run, { type: 'limits-set', limits });
-  recordDecision(run, update, {
-    what: 'setLimits',
-    claim: { ...(by !== undefined && { by }) },
-  });
   startDeadlineTimer(run);
   return run.state.config.limits;
 }
@@ -192,14 +182,15 @@ function limitsProblem(state: RunState, given: unknown): string | null {
       ? 'limits: expected an object, got nothing; give for example {"steps": 10}'
       : checkLimits(limits, 'limits'));
   if (problem !== null) return problem;
-  const { costUsd, run } = isObject(limits) ? limits : {};
-  const limitsCost = [costUsd, isObject(run) ? run['costUsd'] : null].some(
-    (cost) => typeof cost === 'number',
-  );
-  if (limitsCost && isLoaded(state) && state.config.price === null) {
+  if (limitsCost(limits) && isLoaded(state) && state.config.price === null) {
     return `limits.costUsd: the price of model "${state.config.definition.model}" is unknown; use limits.tokens`;
   }
   return endedProblem(state);
+}
+
+/** Returns what is wrong with the claim in an update's argument, or null. */
+function claimProblem(given: unknown): string | null {
+  return isObject(given) ? checkBy(given['by']) : null;
 }
 
 function withoutClaim(given: Record<string, unknown>): Record<string, unknown> {

@@ -51,7 +51,7 @@ const limits = {
   depth: limit,
 };
 export const limitSetShape = fields<LimitSet>(limits);
-const limitsShape = fields<Limits>({ ...limits, run: optional(limitSetShape) });
+export const limitsShape = fields<Limits>({ ...limits, run: optional(limitSetShape) });
 
 const effect = oneOf('read', 'keyed', 'once');
 

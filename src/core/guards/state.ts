@@ -1,6 +1,6 @@
 import type { CallResult } from '../calls/call-result.js';
 import type { ModelPrice } from '../definition/definition.js';
-import { definitionShape, limitSetShape } from './definition.js';
+import { definitionShape, limitSetShape, limitsShape } from './definition.js';
 import type { Decision } from '../decisions.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import { isObject } from '../json.js';
@@ -42,6 +42,7 @@ import type {
   EffectiveLimits,
   EndedTurn,
   ForkPoint,
+  LimitsAsked,
   RunConfig,
   RunState,
   SameRead,
@@ -50,6 +51,7 @@ import type {
   Spent,
   Turn,
 } from '../state.js';
+import { workShape } from './work.js';
 import type { PromptChunk, Transcript } from '../transcript/transcript.js';
 
 const spent = fields<Spent>({ steps: count, toolCalls: count, usage: usageShape });
@@ -94,6 +96,7 @@ const turn = fields<Turn>({
   failedSteps: count,
   callsRefused: oneOf('toolCalls', 'depth', null),
   deadlineReached: flag,
+  interruption: optional(oneOf('cancelTurn', 'wallMs')),
   clippedBy: nullable(limitNameShape),
   closing: nullable(stopReasonShape),
   reports: list(reportShape),
@@ -170,7 +173,7 @@ const decision = fields<Decision>({
 
 /** The complete shape of a run's state in the form `SCHEMA` of the migrations. */
 export const stateShape = fields<RunState>({
-  schema: oneOf(1),
+  schema: oneOf(2),
   config: configShape,
   open: flag,
   startedAt: amount,
@@ -190,4 +193,9 @@ export const stateShape = fields<RunState>({
   forkedFrom: optional(fields<ForkPoint>({ run: text, runId: text, at: count })),
   accepted: optional(table(text)),
   decisions: optional(list(decision)),
+  work: list(workShape),
+  limitsAsked: optional(list(fields<LimitsAsked>({ limits: limitsShape, decision }))),
+  stayUntil: optional(fields<NonNullable<RunState['stayUntil']>>({ step: count, at: amount })),
+  archives: optional(yes),
+  forks: optional(yes),
 });

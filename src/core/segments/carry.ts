@@ -19,8 +19,6 @@ export interface SegmentFacts {
   readonly suggested: boolean;
   /** The segment cannot end now. */
   readonly postponed?: true;
-  /** All remaining work is blocked, and can be deferred to a new segment. */
-  readonly allBlocked?: true;
 }
 
 /** Events of history at which a segment is full, also in a run that only answers updates. */
@@ -28,11 +26,12 @@ const MAX_EVENTS = 4_000;
 
 /**
  * Whether the run has to continue in a new segment. A segment without a message of its own may be full
- * of what it received from the one before; then only the number of events counts.
+ * of what it received from the one before; then only the number of events counts. `now`: Unix time in ms.
  */
-export function segmentFull(state: RunState, facts: SegmentFacts): boolean {
-  const { segmentFrom, total, transcript } = state;
+export function segmentFull(state: RunState, facts: SegmentFacts, now: number): boolean {
+  const { segmentFrom, total, transcript, stayUntil } = state;
   if (facts.postponed) return false;
+  if (stayUntil !== undefined && total.steps < stayUntil.step && now < stayUntil.at) return false;
   const { steps, bytes, events = MAX_EVENTS } = state.config.segment ?? SEGMENT;
   if (facts.historyEvents >= events) return true;
   if (transcript.next === segmentFrom.message) return false;
@@ -94,12 +93,24 @@ function verbatimMessages(state: RunState, gone: readonly Message[]): readonly M
 /** Returns the state of the run at the beginning of a new segment. */
 export function beginSegment(state: RunState): RunState {
   const { pruned: _, ...transcript } = state.transcript;
+  const { stayUntil: __, ...rest } = state;
   return {
-    ...state,
+    ...rest,
     transcript,
     segments: state.segments + 1,
     segmentFrom: { steps: state.total.steps, message: state.transcript.next },
   };
+}
+
+/** A segment that could not end is tried again after this many steps … */
+const RETRY_AFTER_STEPS = 10;
+/** … or after this time in ms, for a run that makes no steps because it is blocked. */
+const RETRY_AFTER_MS = 10 * 60_000;
+
+/** Postpones the end of a segment that cannot end now. `at`: Unix time in ms. */
+export function keepSegment(state: RunState, at: number): RunState {
+  const step = state.total.steps + RETRY_AFTER_STEPS;
+  return { ...state, stayUntil: { step, at: at + RETRY_AFTER_MS } };
 }
 
 /** Returns the bytes of a message in JSON. */

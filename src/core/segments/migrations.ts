@@ -1,32 +1,39 @@
 import { isObject } from '../json.js';
-import { fields, count, list, optional, text } from '../guards/shape.js';
+import { count, fields, list, text } from '../guards/shape.js';
 import { show } from '../text/format-value.js';
-import { blockedWorkShape, type BlockedWork } from '../blocked-work.js';
 import { stateShape } from '../guards/state.js';
 import type { RunState } from '../state.js';
+import { blockedWorkShape, toWork } from './blocked-work.js';
 
 /** The version of the form in which a run's state is passed from segment to segment. */
-export const SCHEMA = 1;
+export const SCHEMA = 2;
 
-/** What a segment receives, in the form of this version. */
-export interface AnyCarried {
+/** What a segment receives, in the form of this version. The field names are recorded: never rename them. */
+export interface Carried {
   readonly schema: number;
   readonly state: RunState;
+  /** The status that the search attributes show already. */
   readonly shown: string;
-  readonly blocked?: readonly BlockedWork[];
 }
 
 /** The shape of this version's form. A new step below needs a change here too. */
-const carriedShape = fields<AnyCarried>({
-  schema: count,
-  state: stateShape,
-  shown: text,
-  blocked: optional(list(blockedWorkShape)),
-});
+const carriedShape = fields<Carried>({ schema: count, state: stateShape, shown: text });
+
+/** Form 1 had its blocked work beside the state. */
+const blockedIn = list(blockedWorkShape);
+
+type Form = Record<string, unknown>;
 
 /** The steps from each older form to the next one. A released form stays readable. */
-const STEPS: Readonly<Record<number, (older: Record<string, unknown>) => Record<string, unknown>>> =
-  {};
+const STEPS: Readonly<Record<number, (older: Form) => Form>> = {
+  1: ({ blocked = [], state, ...rest }) => {
+    if (!isObject(state) || blockedIn(blocked, 'blocked') !== null) return { ...rest, state };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its shape was checked
+    const work = (blocked as Parameters<typeof toWork>[0][]).map(toWork);
+    const archives = state['open'] === true && { archives: true };
+    return { ...rest, schema: 2, state: { ...state, schema: 2, work, ...archives } };
+  },
+};
 
 /** Thrown for a state that a newer version has written. A worker of that version can continue the run. */
 export class NewerStateError extends Error {
@@ -40,13 +47,13 @@ export class NewerStateError extends Error {
  */
 export function readForm(
   value: unknown,
-): { readonly form: AnyCarried } | { readonly problem: string } {
+): { readonly form: Carried } | { readonly problem: string } {
   const schema = isObject(value) ? value['schema'] : undefined;
   if (!isObject(value) || !Number.isSafeInteger(schema) || Number(schema) < 1) {
     return { problem: `carried.schema: expected a whole number from 1, got ${show(schema)}` };
   }
   if (Number(schema) > SCHEMA) return { form: migrate(value) };
-  let form: AnyCarried;
+  let form: Carried;
   try {
     form = migrate(value);
   } catch {
@@ -60,13 +67,13 @@ export function readForm(
  * Migrates a state to the form `to`, step by step, without a check of its content. Throws a
  * `NewerStateError` if there is no step for its form.
  */
-export function migrate(value: Record<string, unknown>, steps = STEPS, to = SCHEMA): AnyCarried {
+export function migrate(value: Form, steps = STEPS, to = SCHEMA): Carried {
   let form = value;
   for (;;) {
     const { schema } = form;
     if (schema === to) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by `readForm`
-      return form as unknown as AnyCarried;
+      return form as unknown as Carried;
     }
     const step = typeof schema === 'number' ? steps[schema] : undefined;
     if (step === undefined) {
@@ -74,6 +81,8 @@ export function migrate(value: Record<string, unknown>, steps = STEPS, to = SCHE
         `the run's state has form ${String(schema)}, this version reads up to ${to}; deploy the version that wrote it`,
       );
     }
-    form = step(form);
+    const next = step(form);
+    if (next['schema'] === schema) throw new Error(`form ${String(schema)} cannot be read`);
+    form = next;
   }
 }

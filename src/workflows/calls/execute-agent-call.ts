@@ -1,68 +1,74 @@
 import { ChildWorkflowCancellationType, workflowInfo } from '@temporalio/workflow';
-import {
-  cancelledCall,
-  toolErrorCall,
-  errorText,
-  type CallResult,
-} from '../../core/calls/call-result.js';
 import { calledId } from '../../core/calls/idempotency.js';
-import { childBudget, childResult, type ChildEnd } from '../../core/calls/child.js';
+import { childBudget } from '../../core/calls/child.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { sha256Hex } from '../../core/digest.js';
 import type { RunInput } from '../../core/input/input.js';
 import { isObject, parseJson, textField } from '../../core/json.js';
 import { workflowSummary } from '../../core/text/markdown.js';
-import type { ToolCall } from '../../core/transcript/messages.js';
-import type { RunState } from '../../core/state.js';
 import { callSummary } from '../../core/text/summaries.js';
+import type { ToolCall } from '../../core/transcript/messages.js';
+import { findWork } from '../../core/work/work.js';
+import { inFlight, record, type RunContext } from '../run-context.js';
 import { callKey } from './call-key.js';
-import { toChildEnd, runChildOnce } from './run-child-once.js';
-import { inFlight, type RunContext } from '../run-context.js';
+import { runChildOnce } from './run-child-once.js';
 
 /** Executes one call of an agent as a child run. Never rejects, however the child ends. */
 export async function executeAgentCall(
   run: RunContext,
-  state: RunState,
   { call, tool }: { call: ToolCall; tool: ToolDefinition },
-): Promise<CallResult> {
-  const { agent: name = '', parentClose = 'request_cancel' } = tool.calls ?? {};
-  if (call.blob !== undefined) {
-    const message = `message: ${call.blob.bytes} bytes are too many; put the text into a file and name the file`;
-    return toolErrorCall(call, errorText({ type: 'invalid_arguments', message }));
+): Promise<void> {
+  const { state } = run;
+  const { parentClose = 'request_cancel' } = tool.calls ?? {};
+  const key = callKey(run.input, state, call);
+  const { workflowId } = workflowInfo();
+  const summary = callSummary(call);
+  run.doing.set(call.id, summary);
+  run.changed();
+  try {
+    await inFlight(run, () =>
+      runChildOnce(
+        childInput(run, { call, tool }),
+        {
+          key,
+          close: parentClose,
+          summary,
+          call: call.id,
+          again: findWork(state, call.id)?.again === true,
+          observe: (fact) => record(run, fact),
+        },
+        {
+          workflowId: calledId({ workflowId, name: call.id, key }, sha256Hex),
+          parentClosePolicy: CLOSE[parentClose],
+          cancellationType:
+            parentClose === 'abandon'
+              ? ChildWorkflowCancellationType.ABANDON
+              : ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+          staticSummary: workflowSummary(summary),
+        },
+      ),
+    );
+  } catch {
+    // How the child ended is recorded as a fact.
+  } finally {
+    run.doing.delete(call.id);
   }
+}
+
+function childInput(
+  { state, input }: RunContext,
+  { call, tool }: { call: ToolCall; tool: ToolDefinition },
+): RunInput {
   const given = parseJson(call.arguments);
-  const { contextBlob } = state.config;
-  const { context } = run.input;
-  const input: RunInput = {
-    agent: name,
+  const { contextBlob, depth = 0 } = state.config;
+  const { context } = input;
+  return {
+    agent: tool.calls?.agent ?? '',
     message: isObject(given) ? textField(given, 'message') : '',
-    depth: (state.config.depth ?? 0) + 1,
+    depth: depth + 1,
     budget: childBudget(state, Date.now()),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
-  const key = callKey(run.input, state, call);
-  const { workflowId } = workflowInfo();
-  const end = await inFlight(run, () =>
-    runChildOnce(
-      input,
-      { key, close: parentClose, summary: callSummary(call) },
-      {
-        workflowId: calledId({ workflowId, name: call.id, key }, sha256Hex),
-        parentClosePolicy: CLOSE[parentClose],
-        cancellationType:
-          parentClose === 'abandon'
-            ? ChildWorkflowCancellationType.ABANDON
-            : ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-        staticSummary: workflowSummary(callSummary(call)),
-      },
-    ),
-  ).then((outcome): ChildEnd => ({ outcome, message: '' }), toChildEnd);
-  const result = childResult(call, end);
-  const { status } = end.outcome ?? {};
-  if (run.interruption === null || status === 'completed' || status === 'stopped') {
-    return result;
-  }
-  return { ...cancelledCall(call, tool), ...(result.usage && { usage: result.usage }) };
 }
 
 const CLOSE = {

@@ -12,10 +12,12 @@ import type { ChildEnd } from '../../core/calls/child.js';
 import type { ParentClose } from '../../core/definition/definition.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { Outcome } from '../../core/outcome.js';
-import { isFollowResult, isOutcome } from '../../core/guards/recorded.js';
+import { isFollowResult, isOutcome, type FollowRunResult } from '../../core/guards/recorded.js';
+import type { FactOf } from '../../core/facts.js';
 import { followActivity } from '../activities.js';
 import type { agent } from '../agent.js';
-import { checkedResult, failureMessage } from '../activity-result.js';
+import { checkedResult, failureFact, failureMessage } from '../activity-result.js';
+import type { Observed } from '../run-context.js';
 
 /** One call of an agent. */
 export interface AgentCall {
@@ -24,7 +26,17 @@ export interface AgentCall {
   readonly close: ParentClose;
   /** One line for people. */
   readonly summary: string;
+  /** The call's id; empty for a workflow of another kind. */
+  readonly call?: string;
+  /** The run that answered the call before ended without an outcome. */
+  readonly again?: boolean;
+  /** Takes what happens to the child, as the history records it. */
+  readonly observe?: (fact: ChildFact) => void;
 }
+
+type ChildFact = Observed<
+  FactOf<'scheduled' | 'completed' | 'failed' | 'canceled' | 'child-ended' | 'child-existed'>
+>;
 
 /**
  * Runs an agent as a child workflow, at most once per call. After a reset, the child may exist already:
@@ -38,14 +50,15 @@ export interface AgentCall {
  */
 export async function runChildOnce(
   input: RunInput,
-  { key, close, summary }: AgentCall,
+  agentCall: AgentCall,
   options: ChildWorkflowOptions & { readonly workflowId: string },
 ): Promise<Outcome> {
-  const follow = followActivity({ summary, close, taskQueue: options.taskQueue });
-  let again = false;
+  const { key, call = '', observe = () => undefined } = agentCall;
+  let again = agentCall.again ?? false;
   let workflowIdReusePolicy: NonNullable<ChildWorkflowOptions['workflowIdReusePolicy']> =
     'REJECT_DUPLICATE';
   for (;;) {
+    observe({ type: 'scheduled', task: { activity: 'agent', input: { call } } });
     try {
       const outcome = await executeChild<typeof agent>('agent', {
         cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -53,16 +66,39 @@ export async function runChildOnce(
         workflowIdReusePolicy,
         args: [{ ...input, called: { key, ...(again && { again }) } }],
       });
-      return checkedResult('agent', isOutcome, outcome);
+      const checked = checkedResult('agent', isOutcome, outcome);
+      observe({ type: 'child-ended', call, outcome: checked, message: '' });
+      return checked;
     } catch (error) {
-      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-      const followed = await follow({ run: options.workflowId, key, close });
-      const found = checkedResult('followRun', isFollowResult, followed);
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) {
+        observe({ type: 'child-ended', call, ...toChildEnd(error) });
+        throw error;
+      }
+      observe({ type: 'child-existed', call });
+      const found = await followChild(agentCall, options);
       if (found.type === 'ended') return found.outcome;
       if (found.type === 'other' && found.running) throw error;
       again ||= found.type === 'lost';
       workflowIdReusePolicy = 'ALLOW_DUPLICATE';
     }
+  }
+}
+
+async function followChild(
+  { key, close, summary, observe = () => undefined }: AgentCall,
+  { workflowId, taskQueue }: ChildWorkflowOptions & { readonly workflowId: string },
+): Promise<FollowRunResult> {
+  const input = { run: workflowId, key, close };
+  const task = { activity: 'followRun', input };
+  observe({ type: 'scheduled', task });
+  try {
+    const result = await followActivity({ summary, close, taskQueue })(input);
+    observe({ type: 'completed', task, result });
+    return checkedResult('followRun', isFollowResult, result);
+  } catch (error) {
+    // A result that does not fit is recorded as completed already.
+    observe(failureFact(task, error));
+    throw error;
   }
 }
 

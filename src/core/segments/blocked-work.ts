@@ -1,8 +1,8 @@
-import { BLOCKED_REASONS, type BlockedReason } from './blocked.js';
-import type { Resolution } from './calls/call-result.js';
-import { safetyShape } from './guards/message.js';
-import { reportShape } from './guards/outcome.js';
-import type { AttemptReport } from './report.js';
+import { BLOCKED_REASONS, needsPerson, type BlockedReason } from '../blocked.js';
+import type { Resolution } from '../calls/call-result.js';
+import { safetyShape } from '../guards/message.js';
+import { reportShape } from '../guards/outcome.js';
+import type { AttemptReport } from '../report.js';
 import {
   absent,
   amount,
@@ -14,11 +14,12 @@ import {
   tagged,
   text,
   yes,
-} from './guards/shape.js';
-import type { Pending, SafetyPending, UnknownPending } from './status.js';
+} from '../guards/shape.js';
+import type { Pending, SafetyPending, UnknownPending } from '../status.js';
+import type { Work } from '../work/work.js';
 
-/** Blocked work that a segment passes to the next one, where it stays blocked for the same reason. */
-export interface BlockedWork {
+/** Blocked work as the first form of the state had it, beside the state. */
+interface BlockedWork {
   /** Call id, `model`, `retrieve`, or `agent`. */
   readonly name: string;
   readonly reason: BlockedReason;
@@ -80,3 +81,24 @@ export const blockedWorkShape = fields<BlockedWork>({
     }),
   ),
 });
+
+/** Returns blocked work of the first form as work of the second one. */
+export function toWork(blocked: BlockedWork): Work {
+  const { name, reason, message, probeMs, asked, pending, resolution: _, ...rest } = blocked;
+  const { reports, definition, blob } = rest;
+  // A decision that came at the last moment is asked for again: executing a call twice is worse.
+  if (needsPerson(reason)) {
+    const key = pending?.idempotencyKey;
+    const asking = { phase: 'asking', about: reason, message } as const;
+    return { name, ...(key !== undefined && { key }), ...asking };
+  }
+  const block = {
+    reason,
+    message,
+    ...(reports && { reports }),
+    ...(definition !== undefined && { definition }),
+    ...(blob !== undefined && { blob }),
+    until: 0,
+  };
+  return { name, probeMs, ...(!asked && { block }), phase: 'waiting' };
+}

@@ -1,0 +1,84 @@
+import { nameInCalledId } from './calls/idempotency.js';
+import { isObject, textField } from './json.js';
+import type { Outcome } from './outcome.js';
+import { WORK, type Flight } from './work/work.js';
+
+/** Why an activity failed: the innermost failure. */
+export interface Failure {
+  readonly message: string;
+  /** The type that the worker gave the failure; empty if it gave none. */
+  readonly type: string;
+  readonly timedOut: boolean;
+  readonly details: readonly unknown[];
+}
+
+/** An activity, or the run of a called agent, by what the history records about it. */
+export interface Task {
+  /** The activity's type; `agent` for the run of a called agent. */
+  readonly activity: string;
+  /** The recorded input. */
+  readonly input: unknown;
+}
+
+/**
+ * Something that happened to a run, and that its history records. The workflow learns it from Temporal,
+ * a reader from the history; `interpret` says what it means. `at`: the workflow's clock, in Unix time
+ * in ms.
+ */
+export type Fact = { readonly at: number } & (
+  | { readonly type: 'clock' }
+  | { readonly type: 'cancel-requested' }
+  | { readonly type: 'update'; readonly name: string; readonly id: string; readonly input: unknown }
+  | { readonly type: 'signal'; readonly name: string; readonly input: unknown }
+  | { readonly type: 'scheduled'; readonly task: Task }
+  | { readonly type: 'completed'; readonly task: Task; readonly result: unknown }
+  | { readonly type: 'failed'; readonly task: Task; readonly failure: Failure }
+  | { readonly type: 'canceled'; readonly task: Task }
+  /** The run of a called agent has ended. `outcome` is null if it left none. */
+  | {
+      readonly type: 'child-ended';
+      readonly call: string;
+      readonly outcome: Outcome | null;
+      readonly message: string;
+    }
+  /** A run with the id of the called agent exists already; an activity follows it. */
+  | { readonly type: 'child-existed'; readonly call: string }
+  /** The state is too large for a new segment, so the run stays in the one it has. */
+  | { readonly type: 'segment-kept' }
+);
+
+export type FactOf<T extends Fact['type']> = Extract<Fact, { type: T }>;
+
+/** Returns which work a task belongs to, and what it does for it; null for an activity of no run. */
+export function workOf({ activity, input }: Task): { name: string; as: Flight } | null {
+  const given = isObject(input) ? input : {};
+  const as = given['blocked'] === undefined ? 'attempt' : 'probe';
+  switch (activity) {
+    case 'callModel':
+      return { name: WORK.model, as };
+    case 'retrieveDocuments':
+      return { name: WORK.retrieve, as };
+    case 'archiveMessages':
+      return { name: WORK.archive, as };
+    case 'forkMessages':
+      return { name: WORK.fork, as };
+    case 'loadAgent':
+      return { name: WORK.agent, as };
+    case 'runTool':
+      return { name: callId(given), as: given['find'] === true ? 'find' : as };
+    case 'runFunction':
+      return { name: callId(given), as: 'verify' };
+    case 'checkBlob':
+      return { name: textField(given, 'work'), as: 'check' };
+    case 'followRun':
+      return { name: nameInCalledId(textField(given, 'run')), as: 'follow' };
+    case 'agent':
+      return { name: textField(given, 'call'), as: 'child' };
+    default:
+      return null;
+  }
+}
+
+function callId({ call }: Record<string, unknown>): string {
+  return isObject(call) ? textField(call, 'id') : '';
+}

@@ -1,0 +1,62 @@
+import { BLOCKED_REASONS } from '../blocked.js';
+import type { Block, Work } from '../work/work.js';
+import { reportShape } from './outcome.js';
+import {
+  amount,
+  count,
+  fields,
+  json,
+  list,
+  oneOf,
+  optional,
+  tagged,
+  text,
+  yes,
+  type Fields,
+} from './shape.js';
+
+const block = fields<Block>({
+  reason: oneOf(...BLOCKED_REASONS),
+  message: text,
+  reports: optional(list(reportShape)),
+  definition: optional(text),
+  blob: optional(text),
+  until: amount,
+});
+
+type WorkIn<P extends Work['phase']> = Extract<Work, { phase: P }>;
+
+const common: Omit<Fields<WorkIn<'waiting'>>, 'phase'> = {
+  name: text,
+  block: optional(block),
+  probeMs: optional(amount),
+  checked: optional(list(text)),
+  resumed: optional(yes),
+  found: optional(yes),
+  paid: optional(json),
+  starts: optional(count),
+  startAt: optional(amount),
+  unknown: optional(text),
+  key: optional(text),
+  acknowledged: optional(yes),
+  retried: optional(yes),
+  again: optional(yes),
+  missing: optional(text),
+  slow: optional(yes),
+  cut: optional(count),
+};
+
+export const workShape = tagged<Work, 'phase'>('phase', {
+  'in-flight': fields<WorkIn<'in-flight'>>({
+    ...common,
+    phase: oneOf('in-flight'),
+    as: oneOf('attempt', 'probe', 'find', 'check', 'verify', 'child', 'follow'),
+  }),
+  waiting: fields<WorkIn<'waiting'>>({ ...common, phase: oneOf('waiting') }),
+  asking: fields<WorkIn<'asking'>>({
+    ...common,
+    phase: oneOf('asking'),
+    about: oneOf('outcome_unknown', 'safety_check'),
+    message: text,
+  }),
+});

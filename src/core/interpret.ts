@@ -1,0 +1,142 @@
+import { acceptSignal } from './ask.js';
+import type { RunEvent } from './events.js';
+import { type Fact, type FactOf } from './facts.js';
+import { fitsActivity, misfitMessage } from './guards/recorded.js';
+import { agentCanceled, agentFailed, agentLoaded } from './interpret/agent.js';
+import { callCanceled, callFailed, callReturned } from './interpret/calls.js';
+import { childEnded, childExisted, followed, followFailed } from './interpret/children.js';
+import { modelCanceled, modelFailed, modelReplied } from './interpret/model.js';
+import { decided } from './interpret/people.js';
+import { retrievalCanceled, retrievalFailed, retrieved } from './interpret/retrieval.js';
+import { begin } from './interpret/begin.js';
+import {
+  archiveCanceled,
+  archiveFailed,
+  archived,
+  blobChecked,
+  checkCanceled,
+  copied,
+  copyCanceled,
+  copyFailed,
+} from './interpret/storage.js';
+import { passedDeadline } from './interpret/deadline.js';
+import { verificationCanceled, verificationFailed, verified } from './interpret/verify.js';
+import { isLoaded } from './definition/initial-config.js';
+import type { RunState } from './state.js';
+
+/**
+ * Returns what a fact means for a run, as events for `reduce`. Every rule about what was recorded is
+ * here, once: the workflow interprets what it observes, and a reader what the history says. Pure, and
+ * it never throws for a fact of a history: a fact that means nothing gives no events.
+ */
+export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
+  switch (fact.type) {
+    case 'clock':
+      return passedDeadline(state, fact.at);
+    case 'cancel-requested':
+      return [{ type: 'ending', by: 'cancelled' }];
+    case 'update':
+      return decided(state, fact);
+    case 'signal': {
+      const event = fact.name === 'message' ? acceptSignal(state, fact.input, fact.at) : null;
+      return event === null ? [] : [event];
+    }
+    case 'scheduled':
+      return begin(state, fact);
+    case 'completed':
+      return completed(state, fact);
+    case 'failed':
+      return failed(state, fact);
+    case 'canceled':
+      return canceled(state, fact);
+    case 'child-ended':
+      return childEnded(state, fact);
+    case 'child-existed':
+      return childExisted(state, fact);
+    case 'segment-kept':
+      return isLoaded(state) ? [{ type: 'segment-kept', at: fact.at }] : [];
+  }
+}
+
+/** Anybody may complete an activity by hand: a result that does not fit counts as a failure. */
+function completed(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
+  const { activity } = fact.task;
+  if (!fitsActivity(activity, fact.result)) {
+    const message = misfitMessage(activity, fact.result);
+    const details = [{ type: 'failed', reason: 'error', message }];
+    const failure = { message, type: 'Failed', timedOut: false, details };
+    return failed(state, { type: 'failed', at: fact.at, task: fact.task, failure });
+  }
+  switch (activity) {
+    case 'loadAgent':
+      return agentLoaded(state, fact);
+    case 'callModel':
+      return modelReplied(state, fact);
+    case 'runTool':
+      return callReturned(state, fact);
+    case 'runFunction':
+      return verified(state, fact);
+    case 'retrieveDocuments':
+      return retrieved(state, fact);
+    case 'archiveMessages':
+      return archived(state, fact);
+    case 'forkMessages':
+      return copied(state, fact);
+    case 'checkBlob':
+      return blobChecked(state, fact);
+    case 'followRun':
+      return followed(state, fact);
+    default:
+      return [];
+  }
+}
+
+function failed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+  switch (fact.task.activity) {
+    case 'loadAgent':
+      return agentFailed(state, fact);
+    case 'callModel':
+      return modelFailed(state, fact);
+    case 'runTool':
+      return callFailed(state, fact);
+    case 'runFunction':
+      return verificationFailed(state, fact);
+    case 'retrieveDocuments':
+      return retrievalFailed(state, fact);
+    case 'archiveMessages':
+      return archiveFailed(state, fact);
+    case 'forkMessages':
+      return copyFailed(state, fact);
+    case 'checkBlob':
+      return blobChecked(state, fact);
+    case 'followRun':
+      return followFailed(state, fact);
+    default:
+      return [];
+  }
+}
+
+function canceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+  switch (fact.task.activity) {
+    case 'loadAgent':
+      return agentCanceled(state);
+    case 'callModel':
+      return modelCanceled(state, fact);
+    case 'runTool':
+      return callCanceled(state, fact);
+    case 'runFunction':
+      return verificationCanceled(state, fact);
+    case 'retrieveDocuments':
+      return retrievalCanceled(state, fact);
+    case 'archiveMessages':
+      return archiveCanceled(state, fact);
+    case 'forkMessages':
+      return copyCanceled(state, fact);
+    case 'checkBlob':
+      return checkCanceled(state, fact);
+    case 'followRun':
+      return followFailed(state, { ...fact, failure: { message: 'canceled' } });
+    default:
+      return [];
+  }
+}

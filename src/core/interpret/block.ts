@@ -1,0 +1,103 @@
+import type { BlockedReason } from '../blocked.js';
+import type { RunEvent } from '../events.js';
+import { parseProblem, type ActivityProblem } from '../failure.js';
+import type { FactOf } from '../facts.js';
+import { workOf } from '../facts.js';
+import type { RunState } from '../state.js';
+import { findWork, type Block, type Work } from '../work/work.js';
+
+/** Delay of the first probe of blocked work; each further one waits twice as long. */
+const FIRST_PROBE_MS = 30_000;
+/** Delay of the first search for a worker: searching costs nothing, and another worker may be ready. */
+const FIRST_SEARCH_MS = 1_000;
+const MAX_PROBE_MS = 60 * 60_000;
+
+type Blocking = Extract<ActivityProblem, { type: 'blocked' }>;
+
+/** Returns the problem in a failure if it blocks the work, for one of these reasons; else null. */
+export function blockingProblem(
+  { failure }: Pick<FactOf<'failed'>, 'failure'>,
+  reasons: readonly BlockedReason[],
+): Blocking | null {
+  const problem = parseProblem(failure.details);
+  return problem?.type === 'blocked' && reasons.includes(problem.reason) ? problem : null;
+}
+
+/** Returns the events of work that is blocked. It is tried again later, and earlier by `resume`. */
+export function blockWork(
+  state: RunState,
+  fact: Pick<FactOf<'failed'>, 'at' | 'task'>,
+  problem: Blocking,
+): readonly RunEvent[] {
+  const name = workOf(fact.task)?.name ?? '';
+  const begun: Work = findWork(state, name) ?? { name, phase: 'waiting' };
+  const { resumed, block: _, found: __, ...work } = begun;
+  const paid = problem.paid ?? work.paid;
+  const { probeMs, checked, block } = blockUntil(work, problem, fact.at);
+  const changed: Work = {
+    ...work,
+    name,
+    probeMs,
+    ...(checked.length > 0 && { checked }),
+    ...(paid !== undefined && { paid }),
+    // `resume` came while the attempt was in flight: the next one follows at once.
+    ...(!resumed && { block }),
+    phase: 'waiting',
+  };
+  return [{ type: 'work-changed', work: changed }];
+}
+
+function blockUntil(
+  work: Pick<Work, 'probeMs' | 'checked'>,
+  problem: Blocking,
+  at: number,
+): { probeMs: number; checked: readonly string[]; block: Block } {
+  const { reason, message, reports, definition, blob, waitMs = 0 } = problem;
+  const probeMs = nextProbeMs(work.probeMs, reason);
+  const before = work.checked ?? [];
+  // Each blob is checked at once the first time, because that is cheap. If a worker can read it and the
+  // work still fails, the workers do not share one store, and the ordinary delays apply.
+  const isImmediate = reason === 'storage' && !before.includes(blob ?? '');
+  const block: Block = {
+    reason,
+    message,
+    ...(reports && { reports }),
+    ...(definition !== undefined && { definition }),
+    ...(blob !== undefined && { blob }),
+    until: isImmediate ? at : at + Math.max(probeMs, waitMs),
+  };
+  return { probeMs, checked: isImmediate ? [...before, blob ?? ''] : before, block };
+}
+
+function nextProbeMs(before: number | undefined, reason: BlockedReason): number {
+  const isSearch = reason === 'tool_missing' || reason === 'agent_missing';
+  if (before === undefined) return isSearch ? FIRST_SEARCH_MS : FIRST_PROBE_MS;
+  return isSearch ? before : Math.min(2 * before, MAX_PROBE_MS);
+}
+
+/**
+ * Returns the events of a task that was canceled although nothing interrupts the run. After `resume`,
+ * the work is attempted at once. At the end of a segment it stays blocked, and the next one continues.
+ */
+export function probeCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+  const work = findWork(state, workOf(fact.task)?.name ?? '');
+  if (work === undefined) return [];
+  return [{ type: 'work-changed', work: work.resumed ? unblocked(work) : stopped(work, fact.at) }];
+}
+
+function stopped(work: Work, at: number): Work {
+  const { block } = work;
+  return { ...work, ...(block && { block: { ...block, until: at } }), phase: 'waiting' };
+}
+
+/** Returns the work without its block, to be attempted at once. */
+export function unblocked(work: Work): Work {
+  const { block: _, found: __, resumed: ___, ...rest } = work;
+  return { ...rest, phase: 'waiting' };
+}
+
+/** Returns the work after `resume`: what is blocked is attempted at once. */
+export function resumedWork(work: Work): Work {
+  if (work.phase === 'in-flight') return { ...work, resumed: true };
+  return work.phase === 'waiting' && work.block !== undefined ? unblocked(work) : work;
+}

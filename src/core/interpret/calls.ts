@@ -1,0 +1,153 @@
+import { TOOL_BLOCKS } from '../blocked.js';
+import { findTool, notExecuted } from '../calls/batch.js';
+import {
+  cancelledCall,
+  failedCall,
+  lostCall,
+  lostMessage,
+  succeededCall,
+  toolErrorCall,
+  type CallResult,
+} from '../calls/call-result.js';
+import type { ToolDefinition } from '../definition/definition.js';
+import type { RunEvent } from '../events.js';
+import { workOf, type FactOf } from '../facts.js';
+import { isToolResult, type RunToolResult } from '../guards/recorded.js';
+import { interruptionOf } from '../interruption.js';
+import { isObject, textField } from '../json.js';
+import type { RunState } from '../state.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { findWork, type Work } from '../work/work.js';
+import { blockingProblem, blockWork, probeCanceled } from './block.js';
+
+/**
+ * A `once` tool has a single activity attempt. An execution that fails before the tool is entered is
+ * scheduled again, up to this many times in all.
+ */
+const MAX_STARTS = 8;
+const FIRST_PAUSE_MS = 1_000;
+
+/** A call of the open batch, with its tool and the work that is being done about it. */
+export interface OpenCall {
+  readonly call: ToolCall;
+  readonly tool: ToolDefinition;
+  readonly work: Work;
+  readonly key: string;
+}
+
+/** Returns the call that a task works for; null if it is not open. */
+export function openCallOf(
+  state: RunState,
+  { task }: Pick<FactOf<'completed'>, 'task'>,
+): OpenCall | null {
+  const name = workOf(task)?.name;
+  const call = state.turn.batch?.calls.find(({ id }) => id === name);
+  const tool = call && findTool(state, call.name);
+  const work = call && findWork(state, call.id);
+  if (!call || !tool || !work) return null;
+  const key = isObject(task.input) ? textField(task.input, 'key') : '';
+  return { call, tool, work, key };
+}
+
+/** Returns the events of a call that has its result. */
+export function finishCall(result: CallResult, at: number): readonly RunEvent[] {
+  return [
+    { type: 'work-ended', name: result.id },
+    { type: 'call-finished', result, at },
+  ];
+}
+
+/** A tool's activity completed, with any result. */
+export function callReturned(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
+  const open = openCallOf(state, fact);
+  if (open === null || !isToolResult(fact.result)) return [];
+  const { work } = open;
+  if (work.phase === 'in-flight' && work.as === 'find') {
+    return [{ type: 'work-changed', work: { ...work, found: true, phase: 'waiting' } }];
+  }
+  return toolResult(open, fact.result, fact.at);
+}
+
+/** Returns the events of what a tool returned. */
+export function toolResult(open: OpenCall, result: RunToolResult, at: number): readonly RunEvent[] {
+  const { call, tool } = open;
+  switch (result.ok) {
+    case true:
+      return finishCall(succeededCall(call, tool, result), at);
+    case false:
+      return finishCall(toolErrorCall(call, result.text), at);
+    case 'unknown':
+      return unknownOutcome(open, result.message);
+    case 'not_started':
+      return notStarted(open, result.message, at);
+  }
+}
+
+function notStarted({ call, work }: OpenCall, message: string, at: number): readonly RunEvent[] {
+  const starts = (work.starts ?? 0) + 1;
+  if (starts >= MAX_STARTS) return finishCall(notExecuted(call, message), at);
+  const startAt = at + FIRST_PAUSE_MS * 2 ** (starts - 1);
+  const { block: _, found: __, ...rest } = work;
+  return [{ type: 'work-changed', work: { ...rest, starts, startAt, phase: 'waiting' } }];
+}
+
+/** It is unknown whether a call took effect: its `verify` decides if it has one, else a person. */
+export function unknownOutcome(open: OpenCall, message: string): readonly RunEvent[] {
+  const { tool, work } = open;
+  if (!tool.verify) return [askPerson(open, message)];
+  const { name, starts } = work;
+  const changed = {
+    name,
+    ...(starts !== undefined && { starts }),
+    key: open.key,
+    unknown: message,
+  };
+  return [{ type: 'work-changed', work: { ...changed, phase: 'waiting' } }];
+}
+
+/** Returns the event by which the run begins to wait for a person's decision about the outcome. */
+export function askPerson({ call, key, work }: OpenCall, message: string): RunEvent {
+  const fix = `perdure resolve RUN ${call.id} --as happened|retry|abandon [--result JSON]`;
+  const { name, starts } = work;
+  return {
+    type: 'work-changed',
+    work: {
+      name,
+      ...(starts !== undefined && { starts }),
+      key,
+      phase: 'asking',
+      about: 'outcome_unknown',
+      message: `${message}; resolve it: ${fix}`,
+    },
+  };
+}
+
+/** A tool's activity failed permanently, or its worker was lost. */
+export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+  const open = openCallOf(state, fact);
+  if (open === null) return [];
+  const problem = interruptionOf(state) === null ? blockingProblem(fact, TOOL_BLOCKS) : null;
+  if (problem !== null) return blockWork(state, fact, problem);
+  const { call, tool } = open;
+  const { message, timedOut } = fact.failure;
+  const lost = lostMessage(tool.name, message);
+  // The worker reports all that it knows as a result, so after a failure the outcome is unknown.
+  if (tool.effect === 'once') return unknownOutcome(open, lost);
+  const result = timedOut
+    ? lostCall(call, lost)
+    : failedCall(call, { type: 'tool_error', message });
+  return finishCall(result, fact.at);
+}
+
+/** A tool's activity was canceled: by an interruption, by `resume`, or by the end of the segment. */
+export function callCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+  const open = openCallOf(state, fact);
+  if (open === null) return [];
+  const { call, tool, work } = open;
+  if (interruptionOf(state) !== null) return finishCall(cancelledCall(call, tool), fact.at);
+  const mayHaveActed = work.phase === 'in-flight' && work.as !== 'find';
+  if (mayHaveActed && tool.effect === 'once') {
+    return unknownOutcome(open, lostMessage(tool.name, 'the activity was canceled'));
+  }
+  return probeCanceled(state, fact);
+}

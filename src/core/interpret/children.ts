@@ -1,0 +1,79 @@
+import { cancelledCall, type CallResult } from '../calls/call-result.js';
+import { childResult, type ChildEnd } from '../calls/child.js';
+import { findTool } from '../calls/batch.js';
+import type { RunEvent } from '../events.js';
+import { workOf, type FactOf } from '../facts.js';
+import { isFollowResult } from '../guards/recorded.js';
+import { interruptionOf } from '../interruption.js';
+import type { RunState } from '../state.js';
+import { findWork } from '../work/work.js';
+import { finishCall } from './calls.js';
+
+/** The run of a called agent has ended. */
+export function childEnded(
+  state: RunState,
+  { call, outcome, message, at }: FactOf<'child-ended'>,
+): readonly RunEvent[] {
+  return agentCallEnded(state, { id: call, end: { outcome, message }, at });
+}
+
+/** A run with the agent's id exists already, so it is followed next. */
+export function childExisted(
+  state: RunState,
+  { call }: FactOf<'child-existed'>,
+): readonly RunEvent[] {
+  const work = findWork(state, call);
+  return work === undefined ? [] : [{ type: 'work-changed', work: { ...work, phase: 'waiting' } }];
+}
+
+/** An activity followed a run that existed before. Without an outcome, the agent runs again. */
+export function followed(
+  state: RunState,
+  { task, result, at }: FactOf<'completed'>,
+): readonly RunEvent[] {
+  const id = workOf(task)?.name ?? '';
+  const work = findWork(state, id);
+  if (work === undefined || !isFollowResult(result)) return [];
+  switch (result.type) {
+    case 'ended':
+      return agentCallEnded(state, { id, end: { outcome: result.outcome, message: '' }, at });
+    case 'lost':
+      return [{ type: 'work-changed', work: { ...work, again: true, phase: 'waiting' } }];
+    case 'other': {
+      if (!result.running) {
+        return [{ type: 'work-changed', work: { ...work, phase: 'waiting' } }];
+      }
+      const end = { outcome: null, message: 'Workflow execution already started' };
+      return agentCallEnded(state, { id, end, at });
+    }
+  }
+}
+
+/** The run of a called agent cannot be followed, so its call fails. */
+export function followFailed(
+  state: RunState,
+  {
+    task,
+    failure,
+    at,
+  }: Pick<FactOf<'failed'>, 'task' | 'at'> & { readonly failure: { readonly message: string } },
+): readonly RunEvent[] {
+  const end = { outcome: null, message: failure.message };
+  return agentCallEnded(state, { id: workOf(task)?.name ?? '', end, at });
+}
+
+function agentCallEnded(
+  state: RunState,
+  { id, end, at }: { readonly id: string; readonly end: ChildEnd; readonly at: number },
+): readonly RunEvent[] {
+  const call = state.turn.batch?.calls.find((one) => one.id === id);
+  const tool = call && findTool(state, call.name);
+  if (!call || !tool || findWork(state, id) === undefined) return [];
+  const result = childResult(call, end);
+  const status = end.outcome?.status;
+  const counts = interruptionOf(state) === null || status === 'completed' || status === 'stopped';
+  if (counts) return finishCall(result, at);
+  const { usage } = result;
+  const canceled: CallResult = { ...cancelledCall(call, tool), ...(usage && { usage }) };
+  return finishCall(canceled, at);
+}

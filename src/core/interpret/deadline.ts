@@ -1,0 +1,17 @@
+import type { RunEvent } from '../events.js';
+import { interruptionOf } from '../interruption.js';
+import { nextDeadline } from '../limits.js';
+import { inTurn, type RunState } from '../state.js';
+
+/** Returns the events of a deadline that has passed by now (Unix time in ms). */
+export function passedDeadline(state: RunState, now: number): readonly RunEvent[] {
+  const deadline = nextDeadline(state);
+  if (deadline === null || deadline.at > now) return [];
+  const isOfRun = deadline.of === 'run';
+  // The interruption of a turn's deadline is requested once, and applied when its work has stopped.
+  if (!isOfRun && interruptionOf(state) !== null) return [];
+  return [
+    ...(isOfRun ? [{ type: 'ending', by: 'wallMs' } as const] : []),
+    ...(inTurn(state) ? [{ type: 'interruption-requested', by: 'wallMs' } as const] : []),
+  ];
+}

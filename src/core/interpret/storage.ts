@@ -1,0 +1,89 @@
+import type { RunEvent } from '../events.js';
+import { workOf, type FactOf } from '../facts.js';
+import { isArchiveResult, isForked } from '../guards/recorded.js';
+import { interruptionOf } from '../interruption.js';
+import { isObject, textField } from '../json.js';
+import { inTurn, type RunState } from '../state.js';
+import { findWork, WORK } from '../work/work.js';
+import { blockingProblem, blockWork, probeCanceled, unblocked } from './block.js';
+import { callCanceled } from './calls.js';
+
+const ARCHIVED: RunEvent = { type: 'work-ended', name: WORK.archive };
+const FORKED: RunEvent = { type: 'work-ended', name: WORK.fork };
+
+/** Messages were written to the archive, to the blob store, or to both. */
+export function archived(
+  _state: RunState,
+  { task, result }: FactOf<'completed'>,
+): readonly RunEvent[] {
+  if (!isArchiveResult(result)) return [];
+  const { archive, chunk } = isObject(task.input) ? task.input : {};
+  const to = isObject(archive) ? Number(archive['to']) : 0;
+  const count = isObject(chunk) ? Number(chunk['to']) - Number(chunk['from']) : 0;
+  const stored = result.blob === undefined ? null : { blob: result.blob, count };
+  return [ARCHIVED, { type: 'messages-archived', archived: to, chunk: stored }];
+}
+
+/**
+ * The store is down. A run that has room left in its segment stays in it; a compaction that needs the
+ * archive is given up. Otherwise the run is blocked.
+ */
+export function archiveFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+  const { input } = fact.task;
+  const must = isObject(input) && input['must'] === true;
+  const problem =
+    must && interruptionOf(state) === null ? blockingProblem(fact, ['storage']) : null;
+  return problem === null ? archiveGivenUp(state, fact) : blockWork(state, fact, problem);
+}
+
+export function archiveCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+  return interruptionOf(state) === null ? probeCanceled(state, fact) : archiveGivenUp(state, fact);
+}
+
+function archiveGivenUp(
+  state: RunState,
+  { task, at }: Pick<FactOf<'failed'>, 'task' | 'at'>,
+): readonly RunEvent[] {
+  const cut = isObject(task.input) ? task.input['cut'] : undefined;
+  if (typeof cut !== 'number') return [ARCHIVED, { type: 'segment-kept', at }];
+  const isWanted = inTurn(state) && interruptionOf(state) === null;
+  return [ARCHIVED, ...(isWanted ? [{ type: 'compacted', cut, reply: null, at } as const] : [])];
+}
+
+/** The messages of another run were copied, before the first turn. */
+export function copied(
+  _state: RunState,
+  { task, result }: FactOf<'completed'>,
+): readonly RunEvent[] {
+  if (!isForked(result)) return [];
+  const { next, pinned = [], from: read, ...taken } = result;
+  const run = isObject(task.input) ? textField(task.input, 'run') : '';
+  const from = { run, runId: read.runId, at: next };
+  return [FORKED, { type: 'forked', ...taken, from, pinned }];
+}
+
+export function copyFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+  const problem = blockingProblem(fact, ['storage']);
+  if (problem === null || interruptionOf(state) !== null) return [FORKED];
+  return blockWork(state, fact, problem);
+}
+
+export function copyCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+  return interruptionOf(state) === null ? probeCanceled(state, fact) : [FORKED];
+}
+
+/** A blob can be read again, or the check failed. Both ways, the work is attempted, which reads it. */
+export function blobChecked(
+  state: RunState,
+  { task }: Pick<FactOf<'completed'>, 'task'>,
+): readonly RunEvent[] {
+  const work = findWork(state, workOf(task)?.name ?? '');
+  return work === undefined ? [] : [{ type: 'work-changed', work: unblocked(work) }];
+}
+
+export function checkCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+  if (interruptionOf(state) === null) return probeCanceled(state, fact);
+  const name = workOf(fact.task)?.name ?? '';
+  const isCall = state.turn.batch?.calls.some(({ id }) => id === name) ?? false;
+  return isCall ? callCanceled(state, fact) : [{ type: 'work-ended', name }];
+}

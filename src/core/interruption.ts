@@ -1,0 +1,18 @@
+import type { Interruption, TurnInterruption } from './events.js';
+import type { RunState } from './state.js';
+
+/** From the weakest to the strongest. */
+const STRENGTH: readonly TurnInterruption[] = ['wallMs', 'cancelTurn'];
+
+/** Returns what interrupts the turn under way; null if nothing does. A cancel of the run stays in force. */
+export function interruptionOf({ ending, turn }: RunState): Interruption | null {
+  return ending === 'cancelled' ? 'cancel' : (turn.interruption ?? null);
+}
+
+/** Returns the stronger of two interruptions: a weaker one never replaces it. */
+export function stronger(
+  one: TurnInterruption | undefined,
+  other: TurnInterruption,
+): TurnInterruption {
+  return one !== undefined && STRENGTH.indexOf(one) >= STRENGTH.indexOf(other) ? one : other;
+}

@@ -1,0 +1,28 @@
+import { unloadedConfig } from '../definition/initial-config.js';
+import type { RunInput } from '../input/input.js';
+import { reduce } from '../reduce.js';
+import { initialState, type RunState } from '../state.js';
+
+/** What a run begins with, as the server records it. */
+export interface Beginning {
+  readonly input: RunInput;
+  /** Unix time in ms, by the workflow's clock. */
+  readonly at: number;
+  /** The workflow id of the run above all callers of this one; its own id if no run calls it. */
+  readonly root: string;
+}
+
+/** Returns the state of a new run: its agent is not loaded; its first message, if any, is received. */
+export function firstState({ input, at, root }: Beginning): RunState {
+  const { open = false, message: text, attachments, contextBlob, fork, archive = open } = input;
+  const config = unloadedConfig(input.agent);
+  const context = contextBlob && { contextBlob: { ...contextBlob, root } };
+  const state: RunState = {
+    ...initialState({ ...config, ...context }, { open, startedAt: at }),
+    ...(archive && { archives: true }),
+    ...(fork && { forks: true }),
+  };
+  if (text === undefined) return state;
+  const message = { id: '', text, turn: 1, ...(attachments && { attachments }) };
+  return reduce(state, { type: 'message-received', message });
+}

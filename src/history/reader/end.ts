@@ -1,0 +1,54 @@
+import { isLoaded } from '../../core/definition/initial-config.js';
+import { isOutcome } from '../../core/guards/recorded.js';
+import { runCancelled } from '../../core/make-outcome.js';
+import type { Outcome } from '../../core/outcome.js';
+import { readForm, type Carried } from '../../core/segments/migrations.js';
+import type { RunState } from '../../core/state.js';
+import type { EndedEvent, ReadRun } from './run-view.js';
+
+/**
+ * Returns what one segment carries over to the next. Null if there is nothing, or if it cannot be read:
+ * any starter can write anything there, and a newer version may use another form.
+ */
+export function readCarried(carried: unknown): Carried | null {
+  try {
+    const read = readForm(carried);
+    return 'form' in read ? read.form : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Returns the state that one segment carries over to the next; null if it cannot be read. */
+export function carriedState(carried: unknown): RunState | null {
+  return readCarried(carried)?.state ?? null;
+}
+
+/** Returns the outcome that the workflow recorded, however it ended; null if it recorded none. */
+export function outcomeOf({ result }: EndedEvent): Outcome | null {
+  return isOutcome(result) ? result : null;
+}
+
+/** Applies the end of a segment: the end of the run, or what it hands to the next segment. */
+export function endRun(run: ReadRun, event: EndedEvent): void {
+  run.ended = event;
+  run.inFlight.clear();
+  const { state } = run;
+  if (event.how === 'continued') {
+    const carried = carriedState(event.carried);
+    if (carried !== null && isLoaded(carried)) run.state = carried;
+    return;
+  }
+  const recorded = outcomeOf(event);
+  run.outcome = recorded ?? (state === undefined ? null : outcomeWithoutRecord(state, event));
+  // The outcome of an open run is not the outcome of its last turn.
+  if (state !== undefined && !state.open && recorded !== null) {
+    run.state = { ...state, turn: { ...state.turn, outcome: recorded } };
+  }
+}
+
+/** A canceled workflow has no result in its history. */
+function outcomeWithoutRecord(state: RunState, { how }: EndedEvent): Outcome | null {
+  if (how !== 'cancelled') return null;
+  return state.open ? runCancelled(state) : (state.turn.outcome ?? runCancelled(state));
+}

@@ -1,0 +1,233 @@
+import { isObject } from '../../core/json.js';
+import { isProblem, parseRunInput } from '../../core/input/input.js';
+import { apply, eventsOf, isAtOnce, nextActionAt, record } from '../../core/loop.js';
+import { NEVER_FULL } from '../../core/next-action.js';
+import { closeFailedTurn } from '../../core/fail-turn.js';
+import { firstState } from '../../core/segments/begin.js';
+import type { SegmentFacts } from '../../core/segments/carry.js';
+import { inTurn, type RunState } from '../../core/state.js';
+import type { ToolCall } from '../../core/transcript/messages.js';
+import type { HistoryEvent } from '../decode-event.js';
+import { carriedState, endRun } from './end.js';
+import { asRun, copyRun, emptyRun, noteBlocks, type EventOf, type ReadRun } from './run-view.js';
+import { toFact } from './to-fact.js';
+
+/** A workflow task, as far as the run depends on it. */
+interface WorkflowTask {
+  /** The workflow's clock in it: Unix time in ms. */
+  readonly at: number;
+  readonly segment: SegmentFacts;
+}
+
+/**
+ * Follows a run through the events of its history, in the order in which the workflow learns of them.
+ *
+ * The workflow learns of everything that has happened at the beginning of a workflow task, and the
+ * history shows only after the task what came of it: first the updates that were accepted in the task,
+ * then its commands. So events wait in `queue` until the first command, or the next event, shows that
+ * the task is complete. Then they are interpreted as the workflow does: signals, updates, a cancel,
+ * and the rest in the order of the history; and after them the loop takes its next actions.
+ */
+export interface HistoryReader {
+  readonly run: ReadRun;
+  /** Events that no completed workflow task has processed. */
+  queue: HistoryEvent[];
+  /** The workflow task is complete, and its updates are being collected. */
+  isDue: boolean;
+  task: WorkflowTask;
+  /** The first event. */
+  started: EventOf<'started'> | null;
+}
+
+export function createReader(): HistoryReader {
+  return {
+    run: emptyRun(),
+    queue: [],
+    isDue: false,
+    task: { at: 0, segment: NEVER_FULL },
+    started: null,
+  };
+}
+
+/** Returns a copy that can be changed independently. */
+export function copyReader(reader: HistoryReader): HistoryReader {
+  return { ...reader, run: copyRun(reader.run), queue: [...reader.queue] };
+}
+
+/** Takes the next event. */
+export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
+  const { run } = reader;
+  run.startedAt ??= event.at;
+  switch (event.type) {
+    case 'started':
+      reader.started = event;
+      return begin(run, event);
+    case 'update':
+      // A further update of a task that is processed already came after all else in it.
+      reader.queue.push(event);
+      if (!reader.isDue) settle(reader, event.id);
+      return;
+    case 'task-started':
+      settleIfDue(reader, event.id);
+      reader.task = { at: Math.floor(event.at), segment: event.segment };
+      return;
+    case 'task-completed':
+      settleIfDue(reader, event.id);
+      reader.isDue = true;
+      return;
+    case 'signal':
+    case 'completed':
+    case 'failed':
+    case 'cancelled':
+    case 'child-ended':
+    case 'child-existed':
+    case 'cancel-requested':
+      settleIfDue(reader, event.id);
+      reader.queue.push(event);
+      if (event.type === 'cancel-requested') run.cancelRequested = true;
+      return;
+    case 'timer-fired':
+    case 'task-scheduled':
+      return settleIfDue(reader, event.id);
+    case 'other':
+      return;
+    default:
+      settle(reader, event.id);
+      command(reader, event);
+      noteBlocks(run, event.id);
+  }
+}
+
+function begin(run: ReadRun, { input, carried }: EventOf<'started'>): void {
+  const parsed = parseRunInput(input, { continued: carried !== null });
+  run.input = isProblem(parsed) ? null : parsed;
+  const state = carriedState(carried);
+  if (state === null) return;
+  run.state = state;
+  run.messages.push(...state.transcript.messages);
+  run.messages.sort((one, other) => one.n - other.n);
+}
+
+/** Applies a command of the workflow, which shows what it has done in the task. */
+function command(reader: HistoryReader, event: HistoryEvent): void {
+  const { run, task } = reader;
+  switch (event.type) {
+    case 'local':
+      // A local activity takes time within its task.
+      reader.task = { ...task, at: Math.max(task.at, event.completedAt) };
+      interpretEvent(reader, event);
+      return advance(reader);
+    case 'scheduled':
+    case 'child-started':
+      interpretEvent(reader, event);
+      return begun(run, event);
+    case 'memo':
+      return memoChanged(reader, event);
+    case 'ended':
+      return endRun(run, event);
+    default:
+  }
+}
+
+function settleIfDue(reader: HistoryReader, event: number): void {
+  if (reader.isDue) settle(reader, event);
+}
+
+/** Interprets what has happened before the workflow task, and takes the actions that follow. */
+export function settle(reader: HistoryReader, event: number): void {
+  reader.isDue = false;
+  interpretQueue(reader);
+  advance(reader);
+  noteBlocks(reader.run, event);
+}
+
+/** What the workflow learns of first in a task; the rest follows in the order of the history. */
+const FIRST: readonly HistoryEvent['type'][] = ['signal', 'update', 'cancel-requested'];
+
+/** Interprets the queue, in the order in which the workflow does. */
+export function interpretQueue(reader: HistoryReader): void {
+  const queue = reader.queue.splice(0);
+  const first = FIRST.flatMap((type) => queue.filter((event) => event.type === type));
+  const rest = queue.filter(({ type }) => !FIRST.includes(type));
+  for (const event of [...first, ...rest]) {
+    interpretEvent(reader, event);
+    removeEnded(reader.run, event);
+  }
+}
+
+function interpretEvent(reader: HistoryReader, event: HistoryEvent): void {
+  const state = currentState(reader);
+  const fact = toFact(reader.run, event, reader.task.at);
+  if (state !== null && fact !== null) record(asRun(reader.run, state), fact);
+}
+
+/** Takes the actions that need no time, as the loop does. */
+function advance(reader: HistoryReader): void {
+  const { task, run } = reader;
+  const state = currentState(reader);
+  if (state === null || run.ended !== null) return;
+  const followed = asRun(run, state);
+  for (;;) {
+    const action = nextActionAt(followed, task.segment, task.at);
+    if (!isAtOnce(action)) return;
+    for (const event of eventsOf(action, task.at)) apply(followed, event);
+  }
+}
+
+/** Returns the state of the run, which begins with its first workflow task; null for a run without one. */
+function currentState({ run, task, started }: HistoryReader): RunState | null {
+  if (run.state !== undefined) return run.state;
+  if (run.input === null || started === null || started.carried !== null) return null;
+  const state = firstState({ input: run.input, at: task.at, root: started.root });
+  run.state = state;
+  return state;
+}
+
+function begun(run: ReadRun, event: EventOf<'scheduled'> | EventOf<'child-started'>): void {
+  const { id, at } = event;
+  if (event.type === 'child-started') {
+    const call = run.state?.turn.batch?.calls.find((one) => one.id === event.call) ?? null;
+    const child = { activity: 'agent', activityId: '', summary: event.child, call, at };
+    run.inFlight.set(id, { ...child, input: { call: event.call } });
+    return;
+  }
+  const { activity, activityId, summary } = event;
+  const input = isObject(event.input) ? event.input : {};
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- recorded by our own workflow
+  const call = isObject(input['call']) ? (input['call'] as unknown as ToolCall) : null;
+  run.inFlight.set(id, { activity, activityId, summary, call, input, at });
+}
+
+function removeEnded(run: ReadRun, event: HistoryEvent): void {
+  switch (event.type) {
+    case 'completed':
+    case 'failed':
+    case 'cancelled':
+      run.inFlight.delete(event.scheduled);
+      return;
+    case 'child-ended':
+    case 'child-existed':
+      for (const [id, { activity, input }] of run.inFlight) {
+        if (activity === 'agent' && input['call'] === event.call) run.inFlight.delete(id);
+      }
+      return;
+    default:
+  }
+}
+
+/**
+ * The memo has the end of each turn. A turn that ended for a reason which the history does not show, a
+ * fault of the engine, ends here too.
+ */
+function memoChanged(reader: HistoryReader, { fields }: EventOf<'memo'>): void {
+  const { run, task } = reader;
+  const { state } = run;
+  if (state === undefined) return;
+  const followed = asRun(run, state);
+  if (fields['kept'] === state.segments) record(followed, { type: 'segment-kept', at: task.at });
+  if (fields['turn'] === state.turn.number && inTurn(state)) {
+    const message = 'the run ended this turn; its history does not show why';
+    run.state = closeFailedTurn(state, { message, at: task.at });
+  }
+  advance(reader);
+}

@@ -1,0 +1,138 @@
+import type { RunEvent } from '../../core/events.js';
+import { type Run } from '../../core/loop.js';
+import type { RunInput } from '../../core/input/input.js';
+import type { Outcome, Usage } from '../../core/outcome.js';
+import { toUsage } from '../../core/spend.js';
+import type { EndedTurn, RunState } from '../../core/state.js';
+import type { Blocked } from '../../core/status.js';
+import type { Message, ToolCall } from '../../core/transcript/messages.js';
+import { blocks } from '../../core/work/work.js';
+import type { HistoryEvent } from '../decode-event.js';
+
+/** An activity, or the run of a called agent, that is scheduled and has not ended. */
+export interface InFlight {
+  readonly activity: string;
+  readonly activityId: string;
+  readonly summary: string;
+  readonly call: ToolCall | null;
+  /** The input of the activity. */
+  readonly input: Readonly<Record<string, unknown>>;
+  /** When it was scheduled: Unix time in ms. */
+  readonly at: number;
+}
+
+/** Why work is blocked, and since which event of the history. */
+export interface BlockedSince extends Blocked {
+  readonly since: number;
+}
+
+export type EventOf<T extends HistoryEvent['type']> = Extract<HistoryEvent, { type: T }>;
+
+export type EndedEvent = EventOf<'ended'>;
+
+/** What a reader of a history remembers beside the run's state; mutable. */
+export interface Remembered {
+  input: RunInput | null;
+  /** All messages in the events, by number. The run's state drops those that were summarized. */
+  readonly messages: Message[];
+  /** What a model call cost, by the number of the message that it produced. */
+  readonly usageByMessage: Map<number, Usage>;
+  /** Turns that have ended in this segment. */
+  readonly turns: EndedTurn[];
+  readonly inFlight: Map<number, InFlight>;
+  /** Name of blocked work to the event since which it is blocked, for the same reason. */
+  readonly blockedSince: Map<string, { readonly reason: string; readonly since: number }>;
+  ended: EndedEvent | null;
+  /** The run's own outcome, once it has ended. */
+  outcome: Outcome | null;
+  cancelRequested: boolean;
+  startedAt: number | null;
+}
+
+/** The run that a reader follows. `state` is undefined until a worker has begun the run. */
+export interface ReadRun extends Remembered {
+  state: RunState | undefined;
+}
+
+export function emptyRun(): ReadRun {
+  return {
+    state: undefined,
+    input: null,
+    messages: [],
+    usageByMessage: new Map(),
+    turns: [],
+    inFlight: new Map(),
+    blockedSince: new Map(),
+    ended: null,
+    outcome: null,
+    cancelRequested: false,
+    startedAt: null,
+  };
+}
+
+/** Returns a copy that can be changed independently. */
+export function copyRun(run: ReadRun): ReadRun {
+  return {
+    ...run,
+    messages: [...run.messages],
+    usageByMessage: new Map(run.usageByMessage),
+    turns: [...run.turns],
+    inFlight: new Map(run.inFlight),
+    blockedSince: new Map(run.blockedSince),
+  };
+}
+
+/** Returns the run in the form of the loop, which remembers messages, costs, and turns as they come. */
+export function asRun(run: ReadRun, state: RunState): Run {
+  return {
+    get state() {
+      return run.state ?? state;
+    },
+    set state(next) {
+      run.state = next;
+    },
+    applied: (event, before) => remember(run, event, before),
+  };
+}
+
+function remember(run: ReadRun, event: RunEvent, before: RunState): void {
+  const { state } = run;
+  if (state === undefined) return;
+  if (event.type === 'turn-recorded' && before.turn.outcome !== null) {
+    run.turns.push({ turn: before.turn.number, outcome: before.turn.outcome });
+  }
+  const { next } = before.transcript;
+  if (state.transcript.next === next) return;
+  const fresh = state.transcript.messages.filter(({ n }) => n >= next);
+  run.messages.push(...fresh);
+  if (event.type !== 'model-replied' && event.type !== 'compacted') return;
+  const made = fresh.find(isFromModel);
+  if (made === undefined || event.reply === null) return;
+  run.usageByMessage.set(made.n, toUsage(event.reply.usage, before.config.price));
+}
+
+function isFromModel(message: Message): boolean {
+  return message.role === 'assistant' || (message.role === 'user' && !!message.compacts);
+}
+
+/** Notes since which event each piece of work is blocked. */
+export function noteBlocks({ state, blockedSince }: ReadRun, event: number): void {
+  const now = state === undefined ? [] : blocks(state);
+  for (const name of blockedSince.keys()) {
+    if (!now.some((one) => one.name === name)) blockedSince.delete(name);
+  }
+  for (const { name, reason } of now) {
+    if (blockedSince.get(name)?.reason !== reason) blockedSince.set(name, { reason, since: event });
+  }
+}
+
+/** Returns why work is blocked, by name. */
+export function blockedIn({ state, blockedSince, ended }: ReadRun): Map<string, BlockedSince> {
+  if (state === undefined || ended !== null) return new Map();
+  return new Map(
+    blocks(state).map(({ name, ...block }) => [
+      name,
+      { ...block, since: blockedSince.get(name)?.since ?? 0 },
+    ]),
+  );
+}

@@ -1,0 +1,52 @@
+import type { Fact, Task } from '../../core/facts.js';
+import { isOutcome } from '../../core/guards/recorded.js';
+import type { HistoryEvent } from '../decode-event.js';
+import type { ReadRun } from './run-view.js';
+
+/** The task in the first workflow task, of which the history has the result only. */
+const LOCAL_LOAD: Task = { activity: 'loadAgent', input: { local: true } };
+
+/** Returns the fact that an event of the history records; null for an event that records none. `at`: the workflow's clock. */
+export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | null {
+  switch (event.type) {
+    case 'cancel-requested':
+      return { type: 'cancel-requested', at };
+    case 'update': {
+      const { name, updateId: id, input } = event;
+      return { type: 'update', name, id, input, at };
+    }
+    case 'signal':
+      return { type: 'signal', name: event.name, input: event.input, at };
+    case 'local': {
+      if (event.activity !== 'loadAgent') return null;
+      const { failure, result } = event;
+      if (failure !== undefined) return { type: 'failed', task: LOCAL_LOAD, failure, at };
+      return { type: 'completed', task: LOCAL_LOAD, result, at };
+    }
+    case 'scheduled':
+      return { type: 'scheduled', task: { activity: event.activity, input: event.input }, at };
+    case 'completed': {
+      const task = run.inFlight.get(event.scheduled);
+      return task ? { type: 'completed', task, result: event.result, at } : null;
+    }
+    case 'failed': {
+      const task = run.inFlight.get(event.scheduled);
+      return task ? { type: 'failed', task, failure: event.failure, at } : null;
+    }
+    case 'cancelled': {
+      const task = run.inFlight.get(event.scheduled);
+      return task ? { type: 'canceled', task, at } : null;
+    }
+    case 'child-started':
+      return { type: 'scheduled', task: { activity: 'agent', input: { call: event.call } }, at };
+    case 'child-existed':
+      return { type: 'child-existed', call: event.call, at };
+    case 'child-ended': {
+      const { call, message, result } = event;
+      const outcome = isOutcome(result) ? result : null;
+      return { type: 'child-ended', call, outcome, message, at };
+    }
+    default:
+      return null;
+  }
+}

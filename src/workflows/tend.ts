@@ -1,0 +1,134 @@
+import { CancellationScope, condition } from '@temporalio/workflow';
+import type { BlockedReason } from '../core/blocked.js';
+import type { Task } from '../core/facts.js';
+import { isCancelable, nextWorkStep, type WorkStep } from '../core/work/next-step.js';
+import { findWork, type Work } from '../core/work/work.js';
+import { checkBlob } from './activities.js';
+import { failureFact } from './activity-result.js';
+import { inFlight, record, unlessInterrupted, type RunContext } from './run-context.js';
+import { mustLeave } from './segment-facts.js';
+
+/** What is started next for a piece of work. */
+export type Start = Extract<WorkStep, { type: 'start' }>;
+
+/** An activity to start, and how the history records it. */
+export interface Startable {
+  readonly task: Task;
+  readonly start: () => Promise<unknown>;
+}
+
+/** Returns an activity to start with this input. */
+export function startable<I>(
+  activity: string,
+  input: I,
+  start: (input: I) => Promise<unknown>,
+): Startable {
+  return { task: { activity, input }, start: () => start(input) };
+}
+
+/** Returns the activity that waits until the blob can be read that work is blocked on. */
+export function blobCheck(name: string, { block }: Start): Startable {
+  return startable('checkBlob', { sha256: block?.blob ?? '', work: name }, checkBlob);
+}
+
+/** Returns the reason of a probe if it is one of these, as a field of the activity's input. */
+export function blockedField<B extends BlockedReason>(
+  { as, block }: Start,
+  reasons: readonly B[],
+): { readonly blocked?: B } {
+  const reason = as === 'probe' && reasons.find((known) => known === block?.reason);
+  return reason ? { blocked: reason } : {};
+}
+
+/** A piece of work that activities do. */
+export interface Tended {
+  /** A call's id, or the name of other work. */
+  readonly name: string;
+  /** One line for people. */
+  readonly doing: string;
+  /** `work` is undefined for the first attempt. */
+  readonly activity: (step: Start, work: Work | undefined) => Startable;
+}
+
+const FIRST: Start = { type: 'start', as: 'attempt' };
+
+/**
+ * Does a piece of work until it is over: starts its activities, waits while it is blocked, and records
+ * what happens. The state says what comes next. Ends early if the run is interrupted, and if the
+ * segment is full and the next one can continue the work. Returns the last failure, or null. Never
+ * rejects because of an activity.
+ */
+export async function tend(run: RunContext, tended: Tended): Promise<unknown> {
+  const { name, doing, activity } = tended;
+  let failure: unknown = null;
+  run.doing.set(name, doing);
+  run.changed();
+  try {
+    for (let isFirst = true; ; isFirst = false) {
+      const work = findWork(run.state, name);
+      if (work === undefined && !isFirst) return failure;
+      if (work !== undefined && mustLeave(run)) return failure;
+      const step = work === undefined ? FIRST : nextWorkStep(run.state, work, Date.now());
+      if (step.type === 'stop') return failure;
+      if (step.type === 'wait') {
+        await untilNextStep(run, name, step.until);
+        continue;
+      }
+      const { task, start } = activity(step, work);
+      record(run, { type: 'scheduled', task });
+      try {
+        // Awaited here, not in a function of its own: each promise of a step makes replay slower.
+        const result = await (isProbe(run, name)
+          ? inFlight(run, () => cancelableProbe(run, name, start))
+          : inFlight(run, start));
+        record(run, { type: 'completed', task, result });
+        failure = null;
+      } catch (error) {
+        record(run, failureFact(task, error));
+        failure = error;
+      }
+    }
+  } finally {
+    run.doing.delete(name);
+  }
+}
+
+function isProbe(run: RunContext, name: string): boolean {
+  const work = findWork(run.state, name);
+  return work !== undefined && isCancelable(run.state, work);
+}
+
+/** Runs a probe that `resume` and the end of the segment may cancel. */
+async function cancelableProbe(
+  run: RunContext,
+  name: string,
+  start: () => Promise<unknown>,
+): Promise<unknown> {
+  const probe = new CancellationScope();
+  const watch = new CancellationScope();
+  const isUnwanted = (): boolean => findWork(run.state, name)?.resumed === true || mustLeave(run);
+  watch
+    .run(() => condition(isUnwanted))
+    .then(
+      () => probe.cancel(),
+      () => undefined,
+    );
+  try {
+    return await probe.run(start);
+  } finally {
+    watch.cancel();
+  }
+}
+
+/** Waits until something can be done about the work, or until this Unix time in ms. */
+async function untilNextStep(run: RunContext, name: string, until: number | null): Promise<void> {
+  const isOver = (): boolean => {
+    const work = findWork(run.state, name);
+    if (work === undefined || mustLeave(run)) return true;
+    return nextWorkStep(run.state, work, Date.now()).type !== 'wait';
+  };
+  await unlessInterrupted(run, async () => {
+    if (until === null) await condition(isOver);
+    else await condition(isOver, Math.max(1, until - Date.now()));
+  });
+}
