@@ -29,12 +29,13 @@ export function handleQueries(run: RunContext): void {
 /** Returns the run's status as queries and search attributes show it. */
 export function createStatus(run: RunContext): RunStatus {
   const { state } = run;
-  const { workflowId, runId } = workflowInfo();
+  const { workflowId, runId, historyLength } = workflowInfo();
   const outcome = run.ended ?? state.turn.outcome;
   const [blocked] = run.blocked.values();
   return {
     id: workflowId,
     runId,
+    historyLength,
     agent: state.config.definition.name,
     status: statusName(run),
     reason: outcome?.reason ?? blocked?.reason ?? null,
