@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { outcomeOf, project } from '../src/history/projection.js';
 import type { Outcome } from '../src/core/outcome.js';
 import { decodeEvent } from '../src/history/decode-event.js';
+import { carriedDifferences, endDifferences } from './support/oracle.js';
 import { replayFaults } from './support/replays.js';
 
 const FOLDER = new URL('./histories/', import.meta.url);
@@ -40,5 +41,11 @@ describe('recorded histories', () => {
     const { state, turns } = view;
     if (state?.open) expect(state.total).toMatchObject(spentIn(recorded));
     else expect(turns.at(-1)?.outcome).toEqual(recorded);
+  });
+
+  // The end of a history names the outcome, and what the next segment gets. A reader must know both before.
+  test.each(RECORDED)('$name is projected to the same end before that', ({ history }) => {
+    expect(carriedDifferences(history)).toEqual([]);
+    expect(endDifferences(history)).toEqual([]);
   });
 });

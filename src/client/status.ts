@@ -29,6 +29,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
   return {
     id,
     runId,
+    historyLength: view.lastEvent,
     agent: state?.config.definition.name ?? run.agent,
     status: statusName(run),
     reason: end?.reason ?? blocked?.reason ?? state?.turn.outcome?.reason ?? null,

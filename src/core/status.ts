@@ -50,6 +50,16 @@ export interface SafetyPending {
 export interface RunStatus {
   readonly id: string;
   readonly runId: string;
+  /**
+   * Id of the newest event in the history of segment `runId` that the status includes. In the query's
+   * answer, it is the start of the newest workflow task that the run has processed. The status then also
+   * includes what the run did in that task, such as accepting an update or scheduling an activity.
+   *
+   * The server keeps no trace of a workflow task in which the run only refused updates, and gives its
+   * event ids to later events. After a refusal, the newest completed task that starts at this id or
+   * before it counts.
+   */
+  readonly historyLength: number;
   readonly agent: string;
   readonly status: RunStatusName;
   /** The outcome's reason, or why the run is blocked; null while it works. */

@@ -31,12 +31,13 @@ export function handleQueries(run: RunContext): void {
 /** Returns the run's status as queries and search attributes show it. */
 export function createStatus(run: RunContext): RunStatus {
   const { state } = run;
-  const { workflowId, runId } = workflowInfo();
+  const { workflowId, runId, historyLength } = workflowInfo();
   const outcome = run.ended ?? state.turn.outcome;
   const [blocked] = blocks(state);
   return {
     id: workflowId,
     runId,
+    historyLength,
     agent: state.config.definition.name,
     status: statusName(run),
     reason: outcome?.reason ?? blocked?.reason ?? null,

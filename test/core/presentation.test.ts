@@ -22,6 +22,7 @@ function called(value: unknown, result: string): RunState {
 const statusOf = (state: RunState, rest: Partial<RunStatus> = {}): RunStatus => ({
   id: 'i',
   runId: 'r',
+  historyLength: 3,
   agent: 'a',
   status: 'working',
   reason: null,

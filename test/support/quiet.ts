@@ -3,6 +3,7 @@ import { afterAll, afterEach } from 'vitest';
 import { installRuntime } from '../../src/worker/runtime.js';
 import { CANARIES } from './canaries.js';
 import { expectKeptReplays } from './replays.js';
+import { expectReadersAgree } from './watched-runs.js';
 import { expectNoLeaks, watchLog, watchWorkers } from './canary-watch.js';
 
 // Every test of workers and servers runs with secrets in its environment, and fails when one is let out.
@@ -13,6 +14,10 @@ installRuntime('INFO', (entry) => {
   if (entry.level === 'ERROR') {
     process.stderr.write(`[${entry.level}] ${entry.message} ${inspect(entry.meta)}\n`);
   }
+});
+// A failed test has said enough, and its runs may be stuck.
+afterEach(async ({ task }) => {
+  if (task.result?.state !== 'fail') await expectReadersAgree();
 });
 afterEach(() => expectNoLeaks());
 afterAll(() => expectKeptReplays());

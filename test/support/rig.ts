@@ -15,6 +15,7 @@ import { createWorker, type RunningWorker, type WorkerOptions } from '../../src/
 import { sourceBundle } from './bundle.js';
 import { CANARIES, CANARY_NAMES } from './canaries.js';
 import { replayLater } from './replays.js';
+import { noteStarts, watchRuns } from './watched-runs.js';
 import { canaryCodec, expectNoLeaks, watchFiles, watchHistory } from './canary-watch.js';
 
 type Rest = Partial<WorkerOptions> & { models?: NonNullable<Config['models']> };
@@ -42,8 +43,14 @@ export interface Ended {
 
 export async function createRig(address: string = inject('temporalAddress')): Promise<Rig> {
   const connection = await Connection.connect({ address });
-  const client = new Client({ connection, dataConverter: { payloadCodecs: [canaryCodec] } });
+  const started = new Set<string>();
+  const client = new Client({
+    connection,
+    dataConverter: { payloadCodecs: [canaryCodec] },
+    interceptors: { workflow: [noteStarts(started)] },
+  });
   const taskQueue = `test-${randomUUID()}`;
+  const runs = watchRuns(client, taskQueue, started);
   const home = await mkdtemp(join(tmpdir(), 'perdure-rig-'));
   const workers: RunningWorker[] = [];
   const rig: Rig = {
@@ -71,14 +78,20 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
       return await rig.end(await rig.start(input));
     },
     async end(handle) {
-      return await endOf(handle);
+      const ended = await endOf(handle);
+      await runs.check(handle.workflowId);
+      return ended;
     },
     async stopWorkers() {
       await Promise.allSettled(workers.splice(0).map((worker) => worker.shutdown()));
     },
     async close() {
-      await rig.stopWorkers();
-      await connection.close();
+      try {
+        await runs.close();
+      } finally {
+        await rig.stopWorkers();
+        await connection.close();
+      }
       await watchFiles(home);
       await rm(home, { recursive: true, force: true });
       expectNoLeaks();

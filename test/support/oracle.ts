@@ -1,0 +1,240 @@
+import { isDeepStrictEqual } from 'node:util';
+import { toRunStatus } from '../../src/client/status.js';
+import { isObject, textField } from '../../src/core/json.js';
+import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
+import type { Message } from '../../src/core/transcript/messages.js';
+import { nextAction } from '../../src/core/next-action.js';
+import { reduce } from '../../src/core/reduce.js';
+import { readForm } from '../../src/core/segments/migrations.js';
+import { transcriptPage } from '../../src/core/transcript/pages.js';
+import { decodeEvent, type History, type HistoryEvent } from '../../src/history/decode-event.js';
+import { createProjector, outcomeOf, type Projection } from '../../src/history/projection.js';
+import type { RunReading } from '../../src/history/read-run.js';
+
+// The oracle: whatever a run says about itself, a reader of its history must say too.
+
+/** What a reader knows that stops after one workflow task. */
+export interface ReaderState {
+  readonly view: Projection;
+  readonly events: readonly HistoryEvent[];
+}
+
+/** The fields of a status that the history determines. `doing` and `reports` also need a description. */
+const FIELDS = [
+  'agent',
+  'status',
+  'reason',
+  'message',
+  'turn',
+  'step',
+  'segments',
+  'queued',
+  'limits',
+  'usage',
+  'pending',
+  'outcome',
+  'forkedFrom',
+  'left',
+  'refused',
+  'decisions',
+] as const satisfies readonly (keyof RunStatus)[];
+
+/** Events that a worker makes by completing a workflow task. They follow the completion at once. */
+const MADE_BY_TASK: readonly HistoryEvent['type'][] = [
+  'scheduled',
+  'local',
+  'update',
+  'memo',
+  'child-started',
+  'command',
+  // The completion of an update, among others that change nothing.
+  'other',
+];
+
+/**
+ * Returns what a reader knows after the workflow task that started at event `historyLength`: all events
+ * before it, and those that the task made. Later events are left out, even if the history has them.
+ *
+ * The server drops a workflow task in which the run only refused an update, and gives its ids to other
+ * events. The run does not learn of that, so the newest task counts that the history has.
+ */
+export function readerAt(history: History, historyLength: number): ReaderState {
+  return stopAfter((history.events ?? []).map(decodeEvent), historyLength);
+}
+
+/**
+ * Returns what a reader knows before the task at `historyLength`, if that task may have taken the ids of
+ * a dropped one after the run answered: an update caused it, so no event did. Null otherwise.
+ */
+export function readerBefore(history: History, historyLength: number): ReaderState | null {
+  const all = (history.events ?? []).map(decodeEvent);
+  const started = all.findIndex(({ id }) => id === historyLength);
+  if (all[started]?.type !== 'task-started' || all[started + 2]?.type !== 'update') return null;
+  const before = stopAfter(all, historyLength - 1);
+  return before.events.length === started - 1 ? before : null;
+}
+
+function stopAfter(all: readonly HistoryEvent[], historyLength: number): ReaderState {
+  const started = all.findLastIndex(
+    (event, index) =>
+      event.type === 'task-started' &&
+      event.id <= historyLength &&
+      all[index + 1]?.type === 'task-completed',
+  );
+  const behind = all.findIndex((event, index) => index > started + 1 && !isMadeByTask(event));
+  const events = started < 0 ? [] : all.slice(0, behind < 0 ? all.length : behind);
+  const projector = createProjector();
+  for (const event of events) projector.push(event);
+  // All of these events are processed, so the reader may look at those that it holds back.
+  return { view: projector.view(), events };
+}
+
+function isMadeByTask(event: HistoryEvent): boolean {
+  if (event.type === 'ended') return event.how !== 'terminated' && event.how !== 'timed-out';
+  return MADE_BY_TASK.includes(event.type);
+}
+
+/** Returns in which ways a reader differs from the run: one line for each field. */
+export function compare(
+  status: RunStatus,
+  page: TranscriptPage,
+  reader: ReaderState,
+): readonly string[] {
+  const read = statusOfReader(status, reader);
+  const { state, messages } = reader.view;
+  const own = state && transcriptPage(state.transcript, { side: true });
+  return [
+    ...FIELDS.flatMap((field) => linesOf(field, fieldOf(status, field), read[field])),
+    ...linesOf('total', page.total, own?.total ?? 0),
+    ...linesOf('in memory', numbersOf(page.messages), numbersOf(own?.messages ?? [])),
+    ...messageLines(page.messages, messages),
+  ];
+}
+
+/**
+ * Returns in which ways the state that a segment passes to the next one differs from the state of a
+ * reader that stops before the end of the segment. None if the segment does not end so.
+ */
+export function carriedDifferences(history: History): readonly string[] {
+  const { end, state } = stopBeforeEnd(history);
+  if (end?.type !== 'ended' || end.how !== 'continued') return [];
+  const read = readForm(end.carried);
+  if ('problem' in read) return [read.problem];
+  if (state === null) return ['the reader has no state at the end of the segment'];
+  const { transcript: run, ...carried } = read.form.state;
+  const { transcript: reader, ...reached } = reduce(state, { type: 'segment-begun' });
+  return [
+    ...linesOf('carried', carried, reached),
+    ...linesOf('carried.transcript', { ...run, messages: 0 }, { ...reader, messages: 0 }),
+    ...linesOf('in memory', numbersOf(run.messages), numbersOf(reader.messages)),
+    ...messageLines(run.messages, reader.messages),
+  ];
+}
+
+/**
+ * Returns how the recorded outcome of a run differs from the one that a reader expects that stops before
+ * the run's end. None if the history does not end with an outcome of the run's own.
+ */
+export function endDifferences(history: History): readonly string[] {
+  const { end, state } = stopBeforeEnd(history);
+  const recorded = end?.type === 'ended' ? outcomeOf(end) : null;
+  if (recorded === null || recorded.reason === 'input') return [];
+  const action = state && nextAction(state);
+  if (action?.type !== 'finish') return [`next action: expected "finish", got ${show(action)}`];
+  return linesOf('outcome', recorded, action.outcome);
+}
+
+function stopBeforeEnd({ events = [] }: History): {
+  readonly end: HistoryEvent | undefined;
+  readonly state: Projection['state'];
+} {
+  const all = (events ?? []).map(decodeEvent);
+  const projector = createProjector();
+  for (const event of all.slice(0, -1)) projector.push(event);
+  return { end: all.at(-1), state: projector.view().state };
+}
+
+/** The reader names the run in the command that resolves a call; the run has `RUN` there. */
+function fieldOf(status: RunStatus, field: (typeof FIELDS)[number]): unknown {
+  if (field !== 'pending') return status[field];
+  const fixOf = (fix: string): string => fix.replace(' RUN ', ` ${status.id} `);
+  return status.pending.map((one) => ({ ...one, fix: fixOf(one.fix) }));
+}
+
+/** Returns the status that a reader shows, without what only the server's description says. */
+export function statusOfReader(
+  { id, runId }: Pick<RunStatus, 'id' | 'runId'>,
+  { view, events }: ReaderState,
+): RunStatus {
+  const [started] = events;
+  const input = started?.type === 'started' && isObject(started.input) ? started.input : {};
+  const reading = {
+    id,
+    runId,
+    taskQueue: '',
+    agent: textField(input, 'agent'),
+    // The server would add what it knows of the present.
+    description: { status: { name: 'RUNNING' }, raw: {} },
+    history: {},
+    events,
+    view,
+    terminatedWhy: '',
+  } as unknown as RunReading;
+  const read = toRunStatus(reading, 0);
+  // Said to people who look at the run before it has processed the cancel.
+  return read.message === 'a cancel is requested' ? { ...read, message: null } : read;
+}
+
+/** Compares the messages that the run has; a reader may know more of them. */
+function messageLines(said: readonly Message[], read: readonly Message[]): readonly string[] {
+  const numbers = new Set(numbersOf(said));
+  const known = read.filter(({ n }) => numbers.has(n));
+  const byNumber = (messages: readonly Message[]): object =>
+    Object.fromEntries(messages.map((message) => [message.n, message]));
+  return linesOf('messages', byNumber(said), byNumber(known));
+}
+
+function numbersOf(messages: readonly Message[]): readonly number[] {
+  return messages.map(({ n }) => n);
+}
+
+interface Difference {
+  /** Names of fields and places in lists, with dots. */
+  readonly path: string;
+  readonly run: unknown;
+  readonly reader: unknown;
+}
+
+/** Describes the differences of two values, as JSON has them: the first one of each field. */
+function linesOf(name: string, run: unknown, reader: unknown): readonly string[] {
+  const byField = new Map<string, Difference[]>();
+  for (const difference of differencesIn(name, plain(run), plain(reader))) {
+    const field = difference.path.replaceAll(/\.\d+/g, '.*');
+    byField.set(field, [...(byField.get(field) ?? []), difference]);
+  }
+  return [...byField.values()].flatMap(([first, ...rest]) => {
+    if (first === undefined) return [];
+    const more = rest.length > 0 ? ` (and ${rest.length} more)` : '';
+    return `${first.path}: the run has ${show(first.run)}, the reader ${show(first.reader)}${more}`;
+  });
+}
+
+function differencesIn(path: string, run: unknown, reader: unknown): readonly Difference[] {
+  if (isDeepStrictEqual(run, reader)) return [];
+  const areLists = Array.isArray(run) && Array.isArray(reader);
+  if (!areLists && !(isObject(run) && isObject(reader))) return [{ path, run, reader }];
+  const [mine, other] = [new Map(Object.entries(run)), new Map(Object.entries(reader))];
+  return [...new Set([...mine.keys(), ...other.keys()])].flatMap((key) =>
+    differencesIn(`${path}.${key}`, mine.get(key), other.get(key)),
+  );
+}
+
+/** Returns a value as JSON has it, as answers of queries are. */
+function plain(value: unknown): unknown {
+  return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
+}
+
+function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length > 500 ? `${text.slice(0, 500)}…` : text;
+}

@@ -1,0 +1,105 @@
+import { isDeepStrictEqual } from 'node:util';
+import { QueryNotRegisteredError, type WorkflowHandle } from '@temporalio/client';
+import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
+import type { Message } from '../../src/core/transcript/messages.js';
+import type { History } from '../../src/history/decode-event.js';
+import { statusQuery, transcriptQuery } from '../../src/workflows/messages.js';
+import { carriedDifferences, compare, readerAt, readerBefore } from './oracle.js';
+
+/** What a run says about itself at one moment. */
+interface RunAnswer {
+  readonly status: RunStatus;
+  /** The messages that the run holds in memory, side branches included. */
+  readonly page: TranscriptPage;
+}
+
+/** Thrown if the run cannot answer, so there is nothing to compare. */
+export class NoAnswerError extends Error {
+  override name = 'NoAnswerError';
+}
+
+/** Long enough for the replay of a long history on a busy machine. */
+const ANSWER_MS = 10_000;
+/** A run that works may take a workflow task between two queries. */
+const TRIES = 20;
+
+/**
+ * Asks the run for its status and its messages at one moment. Throws a `NoAnswerError` if no worker
+ * answers, or if the run ended before it had a state.
+ */
+async function ask(handle: WorkflowHandle): Promise<RunAnswer> {
+  for (let left = TRIES; left > 0; left -= 1) {
+    const before = await handle.query(statusQuery);
+    const page = await wholeTranscript(handle);
+    const status = await handle.query(statusQuery);
+    if (isDeepStrictEqual(before, status)) return { status, page };
+  }
+  throw new NoAnswerError('the run changed between all queries');
+}
+
+async function wholeTranscript(handle: WorkflowHandle): Promise<TranscriptPage> {
+  const messages: Message[] = [];
+  for (;;) {
+    const from = (messages.at(-1)?.n ?? -1) + 1;
+    const page = await handle.query(transcriptQuery, { from, side: true });
+    messages.push(...page.messages);
+    const isWhole = page.messages.length === 0 || messages.at(-1)?.n === page.total - 1;
+    if (isWhole) return { messages, total: page.total };
+  }
+}
+
+/**
+ * Returns in which ways a reader differs from a run at this moment, and at the ends of its earlier
+ * segments. Rejects with a `NoAnswerError` if the run cannot answer. `compared`: moments that are left
+ * out because they were compared before.
+ */
+export async function readerDifferences(
+  handle: WorkflowHandle,
+  compared: Set<string> = new Set(),
+): Promise<readonly string[]> {
+  const { client, workflowId } = handle;
+  const { status, page } = await client
+    .withDeadline(Date.now() + ANSWER_MS, async () => await ask(handle))
+    .catch(rethrowNoAnswer);
+  const isNew = (moment: string): boolean => !compared.has(moment) && compared.add(moment).size > 0;
+  if (!isNew(`${status.runId} ${status.historyLength}`)) return [];
+  const history = await client.getHandle(workflowId, status.runId).fetchHistory();
+  const found = [...presentDifferences({ status, page }, history)];
+  for (let runId = previousRunId(history); runId !== '' && isNew(runId);) {
+    const earlier = await client.getHandle(workflowId, runId).fetchHistory();
+    const lines = carriedDifferences(earlier);
+    found.push(...lines.map((line) => `at the end of segment ${runId}: ${line}`));
+    runId = previousRunId(earlier);
+  }
+  return found;
+}
+
+function rethrowNoAnswer(error: unknown): never {
+  if (error instanceof NoAnswerError) throw error;
+  if (error instanceof QueryNotRegisteredError) {
+    throw new NoAnswerError('the run ended before it had a state', { cause: error });
+  }
+  const why = error instanceof Error ? error.message : String(error);
+  throw new NoAnswerError(`no worker answers: ${why}`, { cause: error });
+}
+
+function presentDifferences({ status, page }: RunAnswer, history: History): readonly string[] {
+  const found = compare(status, page, readerAt(history, status.historyLength));
+  if (found.length === 0) return found;
+  const before = readerBefore(history, status.historyLength);
+  return before !== null && compare(status, page, before).length === 0 ? [] : found;
+}
+
+function previousRunId({ events }: History): string {
+  return events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? '';
+}
+
+/** Throws if a reader of the run's history differs from the run itself at this moment. */
+export async function expectReaderAgrees(handle: WorkflowHandle): Promise<void> {
+  const found = await readerDifferences(handle);
+  if (found.length > 0) throw new Error(differenceMessage(handle.workflowId, found));
+}
+
+export function differenceMessage(id: string, found: readonly string[]): string {
+  return `a reader of ${id} differs from the run:\n${found.map((one) => `  ${one}`).join('\n')}`;
+}
