@@ -1,14 +1,7 @@
-import { needsPerson } from '../core/blocked.js';
-import {
-  decidedByPeople,
-  type Pending,
-  type RunStatus,
-  type RunStatusName,
-} from '../core/status.js';
-import { isObject, textField } from '../core/json.js';
+import { decidedByPeople, type RunStatus, type RunStatusName } from '../core/status.js';
 import { nextAction } from '../core/next-action.js';
-import { safetyPending } from '../core/calls/safety.js';
 import { nothingSpent } from '../core/state.js';
+import { pendingDecisions } from '../core/work/pending.js';
 import { currentActivity } from '../history/current-activity.js';
 import { endOfRun } from '../history/end-of-run.js';
 import { pendingWork } from '../history/pending-work.js';
@@ -41,7 +34,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
     queued: state?.inbox.waiting.length ?? 0,
     limits: state?.config.limits ?? { turn: {}, run: {} },
     usage: (state?.total ?? nothingSpent(null)).usage,
-    pending: pendingOf(run),
+    pending: state === null ? [] : pendingDecisions(state, id),
     doing: currentActivity({ view, work }, now),
     reports: failedAttempts(events, work),
     outcome: end?.outcome ?? state?.turn.outcome ?? null,
@@ -62,37 +55,4 @@ function statusName(run: RunReading): RunStatusName {
   const { type } = nextAction(view.state);
   if (type === 'await-message') return 'waiting_message';
   return type === 'await-time' ? 'waiting_time' : 'working';
-}
-
-/** Returns the calls that only a person can resolve. */
-function pendingOf({ id, view, events }: RunReading): readonly Pending[] {
-  return [...view.blocked]
-    .filter(([, { reason }]) => needsPerson(reason))
-    .flatMap(([callId, { reason }]) => {
-      const call = view.state?.turn.batch?.calls.find(({ id: one }) => one === callId);
-      if (call === undefined) return [];
-      if (reason === 'safety_check') return safetyPending(call, id);
-      return {
-        type: 'outcome_unknown',
-        call: callId,
-        tool: call.name,
-        arguments: call.arguments,
-        idempotencyKey: keyOf(events, callId),
-        fix: `perdure resolve ${id} ${callId} --as happened|retry|abandon [--result JSON]`,
-      } as const;
-    });
-}
-
-/** Returns the idempotency key of the call, by which a person finds it at its destination. */
-function keyOf(events: RunReading['events'], callId: string): string {
-  const scheduled = events.findLast(
-    (event) =>
-      event.type === 'scheduled' &&
-      isObject(event.input) &&
-      isObject(event.input['call']) &&
-      event.input['call']['id'] === callId,
-  );
-  return scheduled?.type === 'scheduled' && isObject(scheduled.input)
-    ? textField(scheduled.input, 'key')
-    : '';
 }

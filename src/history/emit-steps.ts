@@ -27,15 +27,10 @@ const NOTHING: Emitted = {
   paused: false,
   wait: null,
 };
-/** Activities that are scheduled only within a turn that has begun. */
-const TURN_WORK: readonly string[] = ['callModel', 'retrieveDocuments', 'runTool', 'runFunction'];
 
 /**
  * Creates the emitter of a segment: it turns each event into steps by what the event changes in the
  * projected run. It is a pure function of the events, so every reader of a segment gets the same steps.
- *
- * A turn is emitted as begun only when an event proves that it has: until then the run may continue in
- * a new segment, and the turn begins there. The carried state shows how far a segment came.
  */
 export function createStepEmitter(runId: string): StepEmitter {
   const projector = createProjector();
@@ -47,11 +42,7 @@ export function createStepEmitter(runId: string): StepEmitter {
     projector.push(event);
     const view = projector.processed();
     const carriedOut = event.type === 'ended' ? carriedState(event.carried) : null;
-    const messages = messageSteps(
-      carriedOut === null ? view : withCarried(view, carriedOut),
-      emitted,
-      provenTurn(event, view),
-    );
+    const messages = messageSteps(view, emitted);
     const before = emitted;
     emitted = {
       ...(carriedOut === null ? emittedBy(view) : emittedIn(carriedOut)),
@@ -65,25 +56,6 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...changeSteps(before, emitted, view),
     ];
   };
-}
-
-/** Returns the turn that an event proves to have begun; 0 if the event proves none. */
-function provenTurn(event: HistoryEvent, { state }: Projection): number {
-  if (event.type === 'memo') return Number(event.fields['turn'] ?? 0);
-  if (event.type === 'ended') return carriedState(event.carried)?.turn.number ?? 0;
-  const isWork = event.type === 'scheduled' && TURN_WORK.includes(event.activity);
-  return isWork ? (state?.turn.number ?? 0) : 0;
-}
-
-/** Adds the messages of the carried state: no event shows what the run did just before it continued. */
-function withCarried(
-  { messages, turns, usageByMessage }: Projection,
-  state: RunState,
-): Pick<Projection, 'messages' | 'turns' | 'usageByMessage'> {
-  const { next, messages: carried } = state.transcript;
-  const known = new Map([...messages, ...carried].map((message) => [message.n, message]));
-  const all = [...known.values()].filter(({ n }) => n < next);
-  return { messages: all.toSorted((one, other) => one.n - other.n), turns, usageByMessage };
 }
 
 function emittedBy({ state, blocked, ended }: Projection): Emitted {

@@ -11,15 +11,13 @@ export interface MessageProgress {
   readonly ended: number;
 }
 
-/** Returns new messages as steps, with the starts and ends of turns in between, up to turn `upTo`. */
+/** Returns new messages as steps, with the starts and ends of turns in between. */
 export function messageSteps(
   { messages, turns, usageByMessage }: Pick<Projection, 'messages' | 'turns' | 'usageByMessage'>,
   before: MessageProgress,
-  upTo: number,
 ): { readonly steps: readonly DurableStep[]; readonly progress: MessageProgress } {
-  const lastTurn = Math.max(before.turn, upTo);
-  const fresh = messages.filter(({ n, turn }) => n >= before.next && turn <= lastTurn);
-  const ends = turns.slice(before.ended).filter(({ turn }) => turn <= lastTurn);
+  const fresh = messages.filter(({ n }) => n >= before.next);
+  const ends = turns.slice(before.ended);
   const touched = [...new Set([...fresh, ...ends].map(({ turn }) => turn))];
   const steps = touched
     .toSorted((one, other) => one - other)
