@@ -3,7 +3,7 @@ import { sha256Hex } from '../core/digest.js';
 import { show, type RunInput } from '../core/input/input.js';
 import { canonicalJson, type Json } from '../core/json.js';
 import type { Outcome } from '../core/outcome.js';
-import { nothingSpent } from '../core/state.js';
+import { nothingSpent } from '../core/turn.js';
 import { waitForResult } from './result.js';
 import {
   agentName,

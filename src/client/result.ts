@@ -1,3 +1,4 @@
+import { outcomeOf as turnOutcome } from '../core/turn.js';
 import type { Client } from '@temporalio/client';
 import type { Outcome } from '../core/outcome.js';
 import { visible } from '../core/text/summaries.js';
@@ -90,7 +91,7 @@ async function outcomeOfTurn(
 function endOfTurn({ state, turns }: Projection, turn: number): Outcome | null {
   const ended = [...turns, ...(state?.recent ?? [])].find((one) => one.turn === turn);
   if (ended !== undefined) return ended.outcome;
-  return state?.turn.number === turn ? state.turn.outcome : null;
+  return state?.turn.number === turn ? turnOutcome(state) : null;
 }
 
 async function readEarlierTurn(client: Client, run: RunReading, turn: number): Promise<Outcome> {

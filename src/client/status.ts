@@ -1,7 +1,6 @@
-import { decidedByPeople, type RunStatus, type RunStatusName } from '../core/status.js';
-import { nextAction } from '../core/next-action.js';
-import { nothingSpent } from '../core/state.js';
-import { pendingDecisions } from '../core/work/pending.js';
+import type { RunStatus } from '../core/status.js';
+import { runStatus, type StateStatus } from '../core/run-status.js';
+import { nothingSpent } from '../core/turn.js';
 import { currentActivity } from '../history/current-activity.js';
 import { endOfRun } from '../history/end-of-run.js';
 import { pendingWork } from '../history/pending-work.js';
@@ -13,46 +12,43 @@ import type { RunReading } from '../history/read-run.js';
  * worker, and it also works for runs that have ended. `now`: Unix time in ms.
  */
 export function toRunStatus(run: RunReading, now: number): RunStatus {
-  const { id, runId, view, events } = run;
-  const { state } = view;
+  const { id, runId, view, events, description } = run;
   const end = endOfRun(run);
-  const [blocked] = view.blocked.values();
-  const work = pendingWork(run.description);
+  const status: StateStatus =
+    view.state === null
+      ? notBegun(run)
+      : runStatus(view.state, { ended: end?.outcome ?? null, run: id });
+  const work = pendingWork(description);
   const isCancelling = view.cancelRequested && end === null;
+  const isHeld = description.status.name === 'PAUSED' && end === null;
   return {
+    ...status,
     id,
     runId,
     historyLength: view.lastEvent,
-    agent: state?.config.definition.name ?? run.agent,
-    status: statusName(run),
-    reason: end?.reason ?? blocked?.reason ?? state?.turn.outcome?.reason ?? null,
-    message:
-      end?.outcome.error ?? blocked?.message ?? (isCancelling ? 'a cancel is requested' : null),
-    turn: state?.turn.number ?? 0,
-    step: state?.turn.spent.steps ?? 0,
-    segments: state?.segments ?? 1,
-    queued: state?.inbox.waiting.length ?? 0,
-    limits: state?.config.limits ?? { turn: {}, run: {} },
-    usage: (state?.total ?? nothingSpent(null)).usage,
-    pending: state === null ? [] : pendingDecisions(state, id),
+    ...(end !== null && { status: 'done', reason: end.reason }),
+    ...(isHeld && { status: 'paused' }),
+    message: status.message ?? (isCancelling ? 'a cancel is requested' : null),
     doing: currentActivity({ view, work }, now),
     reports: failedAttempts(events, work),
-    outcome: end?.outcome ?? state?.turn.outcome ?? null,
-    ...(state?.forkedFrom && { forkedFrom: state.forkedFrom }),
-    ...(state?.config.definition.mcp?.left && { left: state.config.definition.mcp.left }),
-    ...(state && decidedByPeople(state)),
   };
 }
 
-function statusName(run: RunReading): RunStatusName {
-  const { description, view } = run;
-  if (endOfRun(run) !== null) return 'done';
-  if (description.status.name === 'PAUSED') return 'paused';
-  if (view.blocked.size > 0) return 'blocked';
-  if (view.state === null) return 'working';
-  if (view.state.paused) return 'paused';
-  if (view.inFlight.size > 0) return 'working';
-  const { type } = nextAction(view.state);
-  if (type === 'await-message') return 'waiting_message';
-  return type === 'await-time' ? 'waiting_time' : 'working';
+/** The status of a run that no worker has begun. */
+function notBegun(run: RunReading): StateStatus {
+  const end = endOfRun(run);
+  return {
+    agent: run.agent,
+    status: 'working',
+    reason: null,
+    message: end?.outcome.error ?? null,
+    turn: 0,
+    step: 0,
+    segments: 1,
+    queued: 0,
+    limits: { turn: {}, run: {} },
+    usage: nothingSpent(null).usage,
+    pending: [],
+    outcome: end?.outcome ?? null,
+  };
 }

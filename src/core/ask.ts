@@ -12,7 +12,8 @@ import {
 } from './inbox.js';
 import { checkFlag, checkText, show } from './input/input.js';
 import { isObject } from './json.js';
-import { inTurn, type RunState } from './state.js';
+import { type RunState } from './state.js';
+import { closingReason, inTurn, outcomeOf } from './turn.js';
 
 const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh', 'attachments', 'by'];
 const MAX_ID_CHARACTERS = 200;
@@ -51,7 +52,7 @@ export function askRefusal(
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
   const steer = ask.mode === 'steer';
   if (state.ending !== null) return `the run accepts no more messages: it is ${state.ending}`;
-  if (!state.open && (state.turn.outcome !== null || state.turn.closing !== null)) {
+  if (!state.open && (outcomeOf(state) !== null || closingReason(state) !== null)) {
     return 'the run is ending: its turn is over';
   }
   if (!state.open && !steer) {
@@ -78,7 +79,7 @@ export function acceptMessage(
   const known = findTurnOfMessage(state.inbox, id);
   if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null };
   // A turn takes no messages once it closes: they begin the next one.
-  const current = inTurn(state) && state.turn.closing === null ? state.turn.number : 0;
+  const current = inTurn(state) && closingReason(state) === null ? state.turn.number : 0;
   const turn = assignTurn(state.inbox, current, ask.mode ?? 'queue');
   const message = {
     id,

@@ -1,6 +1,7 @@
 import type { Message, PromptMessage } from './transcript/messages.js';
 import type { Outcome } from './outcome.js';
-import type { RunState, Turn } from './state.js';
+import type { RunState } from './state.js';
+import type { Turn } from './turn.js';
 import { append } from './transcript/transcript.js';
 
 /** Returns the state with a changed turn. */
@@ -10,15 +11,14 @@ export function withTurn(state: RunState, change: Partial<Turn>): RunState {
 
 /** Ends the turn under way with this outcome. */
 export function endTurn(state: RunState, outcome: Outcome): RunState {
-  return withTurn(state, { outcome });
+  return withTurn(state, { phase: { type: 'over', outcome } });
 }
 
 /** Removes the side branch from the prompt. Its messages stay in `pruned`, for audit. */
 export function dropRepairBranch(state: RunState): RunState {
   const { turn, transcript, compaction } = state;
-  const { branch } = turn;
-  if (!branch) return state;
-  const { messages, head, tokens, promptTokens } = branch;
+  if (turn.phase.type !== 'repairing') return state;
+  const { messages, head, tokens, promptTokens } = turn.phase.branch;
   const cut = transcript.messages.slice(messages);
   return {
     ...state,
@@ -30,7 +30,7 @@ export function dropRepairBranch(state: RunState): RunState {
       tokens,
     },
     compaction: { ...compaction, promptTokens },
-    turn: { ...turn, branch: null },
+    turn: { ...turn, phase: { type: 'deciding' } },
   };
 }
 

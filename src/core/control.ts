@@ -4,7 +4,8 @@ import type { PersonEvent, SegmentEvent } from './events.js';
 import { beginWithFork } from './input/fork.js';
 import { withDecision } from './decisions.js';
 import { addMessage, addRefusal } from './inbox.js';
-import { freshTurn, nothingSpent, type Ending, type RunConfig, type RunState } from './state.js';
+import { type Ending, type RunConfig, type RunState } from './state.js';
+import { freshTurn, nothingSpent } from './turn.js';
 import { emptyTranscript, fixedTokens } from './transcript/transcript.js';
 import { withoutWork, withWork } from './work/work.js';
 

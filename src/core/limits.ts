@@ -1,6 +1,7 @@
 import type { LimitName, LimitSet, Limits, ModelPrice } from './definition/definition.js';
 import type { StopReason, Usage } from './outcome.js';
-import { type EffectiveLimits, type RunState, type Spent, inTurn } from './state.js';
+import { type EffectiveLimits, type RunState } from './state.js';
+import { inTurn, isRepairing, type Spent } from './turn.js';
 
 /** The limits of an agent that sets none. */
 export const DEFAULT_LIMITS = { steps: 50, toolCalls: 200 } as const;
@@ -65,14 +66,12 @@ function merge(sets: { agent: LimitSet; input: LimitSet; path: string }): LimitS
 /** Returns the limit that allows no further deciding call; null if there is none. */
 export function limitReached(state: RunState): StopReason | null {
   const { turn, total, config } = state;
-  if (turn.deadlineReached) return 'wallMs';
-  if (turn.callsRefused !== null) return turn.callsRefused;
-  if (turn.clippedBy !== null) return turn.clippedBy;
+  if (turn.limit !== null) return turn.limit;
   if ((turn.sameRead?.count ?? 0) >= SAME_READS) return 'no_progress';
   if (turn.failedSteps >= FAILED_STEPS) return 'no_progress';
   // A repair is not a step: its attempts are limited instead.
-  if (!turn.branch && isUsedUp(turn.spent.steps, config.limits.turn.steps)) return 'steps';
-  if (!turn.branch && isUsedUp(total.steps, config.limits.run.steps)) return 'steps';
+  if (!isRepairing(state) && isUsedUp(turn.spent.steps, config.limits.turn.steps)) return 'steps';
+  if (!isRepairing(state) && isUsedUp(total.steps, config.limits.run.steps)) return 'steps';
   return reserve(state).refusedBy;
 }
 
@@ -189,7 +188,7 @@ export function nextDeadline(state: RunState): Deadline | null {
   const runAt = hasPassed ? Infinity : state.startedAt + (run.wallMs ?? Infinity);
   if (Math.min(turnAt, runAt) === Infinity) return null;
   // The deadline of a turn counts once: its closing call follows.
-  if (state.turn.deadlineReached && turnAt <= runAt)
+  if (state.turn.limit === 'wallMs' && turnAt <= runAt)
     return runAt === Infinity ? null : { at: runAt, of: 'run' };
   return runAt <= turnAt ? { at: runAt, of: 'run' } : { at: turnAt, of: 'turn' };
 }

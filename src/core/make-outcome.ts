@@ -2,6 +2,7 @@ import type { Json } from './json.js';
 import type { BlobRef } from './transcript/messages.js';
 import type { FailReason, Outcome, OutcomeBody, StopReason } from './outcome.js';
 import type { RunState } from './state.js';
+import { outcomeOf } from './turn.js';
 
 interface Answer {
   readonly answer: string;
@@ -54,11 +55,12 @@ export function runStopped(state: RunState, reason: StopReason): Outcome {
 }
 
 function runBody(state: RunState): OutcomeBody {
-  const { total, segments, turn } = state;
+  const { total, segments } = state;
+  const last = outcomeOf(state);
   return {
-    answer: turn.outcome?.answer ?? null,
-    ...(turn.outcome?.blob && { blob: turn.outcome.blob }),
-    output: turn.outcome?.output ?? null,
+    answer: last?.answer ?? null,
+    ...(last?.blob && { blob: last.blob }),
+    output: last?.output ?? null,
     ...total,
     segments,
     ...templateOf(state),

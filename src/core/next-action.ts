@@ -13,7 +13,8 @@ import { limitReached, reserve } from './limits.js';
 import type { ToolCall } from './transcript/messages.js';
 import { chunkedLength } from './transcript/transcript.js';
 import type { Outcome, StopReason } from './outcome.js';
-import { inTurn, type Batch, type RunState } from './state.js';
+import { type RunState } from './state.js';
+import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
 import { canBePassedOn } from './work/next-step.js';
 import { anyInFlight, findWork, WORK } from './work/work.js';
 
@@ -109,21 +110,23 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   const by = interruptionOf(state);
   if (by !== null) return anyInFlight(state) ? { type: 'await-work' } : { type: 'interrupt', by };
   const isFull = segmentFull(state, segment, now);
-  if (turn.batch !== null) return withinBatch(state, { batch: turn.batch, isFull, now });
+  const batch = batchOf(state);
+  if (batch !== null) return withinBatch(state, { batch, isFull, now });
   // A side branch is short, and stays in one segment.
-  if (!turn.branch && isFull && allPassedOn(state)) return { type: 'continue-as-new' };
+  if (!isRepairing(state) && isFull && allPassedOn(state)) return { type: 'continue-as-new' };
   if (state.work.length > 0) return underWay(state);
   if (state.paused) return { type: 'await-resume' };
   if (hasMessagesFor(state.inbox, turn.number)) return { type: 'join-messages' };
   const { maxOutputTokens, refusedBy } = reserve(state);
-  if (turn.closing !== null) {
-    if (refusedBy !== null) return { type: 'end-at-limit', reason: turn.closing };
+  const closing = closingReason(state);
+  if (closing !== null) {
+    if (refusedBy !== null) return { type: 'end-at-limit', reason: closing };
     return { type: 'call-model', closing: true, maxOutputTokens };
   }
   const reason = limitReached(state);
   if (reason === null) {
     if (retrievalDue(state)) return { type: 'retrieve', asked: askedMessages(state) };
-    const cut = turn.branch ? null : compactionDue(state);
+    const cut = isRepairing(state) ? null : compactionDue(state);
     if (cut === null) return { type: 'call-model', closing: false, maxOutputTokens };
     if (isArchived(state, cut)) return { type: 'compact', cut, maxOutputTokens };
     return { type: 'archive', cut, must: state.compaction.wanted };
@@ -143,7 +146,7 @@ function underWay(state: RunState): Action {
   if (model === undefined) return { type: 'await-work' };
   const { maxOutputTokens } = reserve(state);
   if (model.cut !== undefined) return { type: 'compact', cut: model.cut, maxOutputTokens };
-  return { type: 'call-model', closing: state.turn.closing !== null, maxOutputTokens };
+  return { type: 'call-model', closing: closingReason(state) !== null, maxOutputTokens };
 }
 
 /** Whether the archive has all messages before this place in the prompt, if the run has an archive. */
@@ -186,9 +189,9 @@ function isSmall({ results }: Batch): boolean {
 
 function betweenTurns(state: RunState, { segment, now }: Now): Action {
   const { turn, open, ending, inbox } = state;
-  const { outcome } = turn;
+  const outcome = outcomeOf(state);
   const [first] = inbox.waiting;
-  if (outcome !== null && !turn.recorded) return { type: 'record-turn', outcome };
+  if (turn.phase.type === 'over') return { type: 'record-turn', outcome: turn.phase.outcome };
   if (anyInFlight(state)) return { type: 'await-work' };
   if (outcome !== null && !open) return { type: 'finish', outcome };
   if (ending === 'cancelled') {

@@ -9,6 +9,8 @@ import { toAssistantMessage, type ParsedAnswer, type RecordedReply } from './rep
 import { completeBatch } from './calls/complete-batch.js';
 import { addReply } from './spend.js';
 import type { RunState } from './state.js';
+import type { StopReason } from './outcome.js';
+import { closingReason, isRepairing, type Turn } from './turn.js';
 import { repairText } from './text/repair-text.js';
 
 /** Applies the reply of a deciding call: an answer, or calls to execute. */
@@ -17,7 +19,7 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
   const clippedBy = reply.finish === 'length' ? reserve(state).clippedBy : null;
   const asking = (reply.calls ?? []).length > 0;
   // A repair is not a step: the number of attempts bounds it.
-  const deciding = asking || !state.turn.branch;
+  const deciding = asking || !isRepairing(state);
   const paid = addReply(state, { reply, deciding });
   const counted = asking ? dropRepairBranch(paid) : paid;
   const step = counted.turn.spent.steps;
@@ -28,15 +30,19 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
   }));
   const parsed = answerToValidate(counted, { reply, clippedBy });
   if (parsed !== null) return validateAnswer(counted, { reply, parsed, at: event.at });
-  const next = appendMessage(withTurn(dropRepairBranch(counted), { clippedBy }), event.at, {
-    ...toAssistantMessage(reply),
-    ...(calls.length > 0 && { calls }),
-  });
+  const next = appendMessage(
+    withTurn(dropRepairBranch(counted), limitHit(counted, clippedBy)),
+    event.at,
+    {
+      ...toAssistantMessage(reply),
+      ...(calls.length > 0 && { calls }),
+    },
+  );
   if (calls.length > 0) {
     const { batch, refused } = openBatch(next, { step, calls, at: event.at });
     const opened = withTurn(next, {
-      batch,
-      ...(refused !== null && { callsRefused: refused }),
+      phase: { type: 'acting', batch },
+      ...limitHit(next, refused),
     });
     return completeBatch(opened, event.at);
   }
@@ -44,6 +50,11 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
   // A message has joined the turn meanwhile, so the turn ends when that is answered too.
   if (reply.finish === 'stop' && hasMessagesFor(next.inbox, next.turn.number)) return next;
   return endTurn(next, answerEnd(next, reply));
+}
+
+/** The turn keeps the first limit that it hits. */
+function limitHit({ turn }: RunState, limit: StopReason | null): Pick<Turn, 'limit'> {
+  return { limit: turn.limit ?? limit };
 }
 
 /** Returns an answer that would end the turn and that has a contract to fit; null for any other reply. */
@@ -98,7 +109,7 @@ export function onClosingReply(
   state: RunState,
   event: { reply: RecordedReply; at: number },
 ): RunState {
-  const reason = state.turn.closing ?? 'steps';
+  const reason = closingReason(state) ?? 'steps';
   const counted = addReply(state, { reply: event.reply, deciding: false });
   const usable = event.reply.finish !== 'filtered' && event.reply.text.trim() !== '';
   if (!usable) return endTurn(counted, stopped(counted, reason, composeAnswer(counted, reason)));
@@ -131,12 +142,12 @@ function validateAnswer(
 }
 
 function openBranch(state: RunState): RunState {
-  if (state.turn.branch) return state;
+  if (isRepairing(state)) return state;
   const { transcript, compaction } = state;
   const { head, tokens } = transcript;
   const { promptTokens } = compaction;
   const branch = { messages: transcript.messages.length, head, tokens, promptTokens };
-  return withTurn(state, { branch });
+  return withTurn(state, { phase: { type: 'repairing', branch } });
 }
 
 /** Ends the turn with this answer. The answer joins the transcript, the side branch before it does not. */

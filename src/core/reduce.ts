@@ -20,15 +20,16 @@ import type { FailReason, StopReason } from './outcome.js';
 import { onClosingReply, onReply } from './on-reply.js';
 import { completeBatch, closeBatch } from './calls/complete-batch.js';
 import { addSpent, countCalls } from './spend.js';
+import { RECENT_CHARACTERS, RECENT_TURNS, type EndedTurn, type RunState } from './state.js';
 import {
+  batchOf,
+  closingReason,
   freshTurn,
   inTurn,
-  RECENT_CHARACTERS,
-  RECENT_TURNS,
+  isRepairing,
+  outcomeOf,
   type Batch,
-  type EndedTurn,
-  type RunState,
-} from './state.js';
+} from './turn.js';
 import { takeMessages } from './inbox.js';
 import type { ToolCall } from './transcript/messages.js';
 import { findWork } from './work/work.js';
@@ -45,7 +46,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
     case 'retrieval-failed':
       return endTurn(state, failed(state, { reason: 'error', message: event.message }));
     case 'model-replied':
-      return state.turn.closing === null ? onReply(state, event) : onClosingReply(state, event);
+      return closingReason(state) === null ? onReply(state, event) : onClosingReply(state, event);
     case 'model-failed':
       return modelFailed(state, event);
     case 'call-finished':
@@ -57,11 +58,15 @@ export function reduce(state: RunState, event: RunEvent): RunState {
     case 'interrupted':
       return inTurn(state) ? interruptTurn(state, event) : state;
     case 'closing-begun':
-      return appendMessage(withTurn(dropRepairBranch(state), { closing: event.reason }), event.at, {
-        role: 'user',
-        text: CLOSING_INSTRUCTION,
-        origin: 'perdure',
-      });
+      return appendMessage(
+        withTurn(dropRepairBranch(state), { phase: { type: 'closing', reason: event.reason } }),
+        event.at,
+        {
+          role: 'user',
+          text: CLOSING_INSTRUCTION,
+          origin: 'perdure',
+        },
+      );
     case 'limit-ended':
       return limitEnded(dropRepairBranch(state), event.reason);
     case 'compacted':
@@ -80,10 +85,15 @@ function beginTurn(state: RunState, at: number): RunState {
 
 /** Messages that joined after the last model call are not lost: the next turn reads them. */
 function recordTurn(state: RunState, at: number): RunState {
-  const { outcome, number: turn } = state.turn;
   const { interruption: _, ...ended } = state.turn;
+  const { number: turn } = ended;
+  const outcome = outcomeOf(state);
   // Neither an interruption nor blocked work of this turn carries over to the next one.
-  const over = { ...state, turn: { ...ended, recorded: true }, work: [] };
+  const over = {
+    ...state,
+    turn: { ...ended, phase: { type: 'idle', outcome } as const },
+    work: [],
+  };
   const joined = joinMessages(over, at);
   if (outcome === null) return joined;
   return { ...joined, recent: newestTurns([...state.recent, { turn, outcome }]) };
@@ -100,11 +110,11 @@ function newestTurns(turns: readonly EndedTurn[]): readonly EndedTurn[] {
 }
 
 function modelFailed(state: RunState, event: { reason: FailReason; message: string }): RunState {
-  const { closing } = state.turn;
+  const closing = closingReason(state);
   if (closing !== null)
     return endTurn(state, stopped(state, closing, composeAnswer(state, closing)));
   // The repair is longer than the model's window: it starts again, with the attempts that are left.
-  if (event.reason === 'context_too_long' && state.turn.branch) return dropRepairBranch(state);
+  if (event.reason === 'context_too_long' && isRepairing(state)) return dropRepairBranch(state);
   if (event.reason === 'context_too_long' && canCompact(state)) {
     return { ...state, compaction: { ...state.compaction, wanted: true } };
   }
@@ -130,10 +140,12 @@ function callFinished(
 
 /** Records and counts one result. A call keeps the first result that it gets. */
 function takeResult(state: RunState, result: CallResult): RunState {
-  const { batch } = state.turn;
+  const batch = batchOf(state);
   if (batch === null || !isOpen(batch, result.id)) return state;
   const counted = addSpent(countCalls(state, result.executed ? 1 : 0), result);
-  return nameArtifacts(withTurn(counted, { batch: fillBatch(batch, result) }));
+  return nameArtifacts(
+    withTurn(counted, { phase: { type: 'acting', batch: fillBatch(batch, result) } }),
+  );
 }
 
 function isOpen({ calls, results }: Batch, id: string): boolean {
@@ -155,15 +167,13 @@ function interruptTurn(state: RunState, event: { by: Interruption; at: number })
     refusal(call.id, { type: 'cancelled', message: why }),
   );
   if (isCancel) return endTurn(closed, cancelled(closed));
-  if (closed.turn.closing === null) return withTurn(closed, { deadlineReached: true });
-  return endTurn(
-    closed,
-    stopped(closed, closed.turn.closing, composeAnswer(closed, closed.turn.closing)),
-  );
+  const closing = closingReason(closed);
+  if (closing === null) return withTurn(closed, { limit: 'wallMs' });
+  return endTurn(closed, stopped(closed, closing, composeAnswer(closed, closing)));
 }
 
 function openCallsOf(state: RunState): readonly ToolCall[] {
-  const { batch } = state.turn;
+  const batch = batchOf(state);
   return batch === null ? [] : openCalls(state, batch);
 }
 

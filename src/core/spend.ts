@@ -2,7 +2,8 @@ import type { ModelPrice } from './definition/definition.js';
 import { costOf } from './limits.js';
 import type { Usage } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
-import type { RunState, Spent } from './state.js';
+import type { RunState } from './state.js';
+import type { Spent } from './turn.js';
 
 /** Reports of failed attempts that a turn keeps. */
 const MAX_REPORTS = 10;

@@ -1,96 +1,12 @@
-import type {
-  AgentDefinition,
-  LimitName,
-  LimitSet,
-  Limits,
-  ModelPrice,
-} from './definition/definition.js';
-import type { CallResult } from './calls/call-result.js';
+import type { AgentDefinition, LimitSet, Limits, ModelPrice } from './definition/definition.js';
 import type { Decision } from './decisions.js';
-import type { TurnInterruption } from './events.js';
 import { emptyInbox, type Inbox } from './inbox.js';
-import type { Artifact, ContextRef, ToolCall } from './transcript/messages.js';
-import type { Outcome, StopReason, Usage } from './outcome.js';
-import type { AttemptReport } from './report.js';
+import type { Artifact, ContextRef } from './transcript/messages.js';
+import type { Outcome } from './outcome.js';
 import type { Transcript } from './transcript/transcript.js';
 import { emptyTranscript } from './transcript/transcript.js';
+import { freshTurn, nothingSpent, type Spent, type Turn } from './turn.js';
 import type { Work } from './work/work.js';
-
-/** What a turn or a run has used. */
-export interface Spent {
-  readonly steps: number;
-  readonly toolCalls: number;
-  readonly usage: Usage;
-}
-
-/** The calls of one model message, and the results so far, in call order. */
-export interface Batch {
-  readonly step: number;
-  /** When the model asked for the calls, Unix time in ms; a wait for a duration starts here. */
-  readonly at: number;
-  readonly calls: readonly ToolCall[];
-  readonly results: readonly (CallResult | null)[];
-}
-
-/** A read that returned the same result several times. `digest` covers the call and its result. */
-export interface SameRead {
-  readonly digest: string;
-  readonly step: number;
-  readonly count: number;
-}
-
-/** The turn under way, or the last one. */
-export interface Turn {
-  /** From 1; 0 before the first turn. */
-  readonly number: number;
-  /** Unix time in ms. */
-  readonly startedAt: number;
-  readonly spent: Spent;
-  readonly batch: Batch | null;
-  /**
-   * The newest `keyed` and `once` calls that succeeded in this turn: short signature, a space, call id.
-   * A list, because a long turn adds to it at every step, and an object would be copied key by key.
-   */
-  readonly succeeded: readonly string[];
-  /** The latest read, and in how many steps in a row it returned the same result. */
-  readonly sameRead: SameRead | null;
-  /** How many messages the run had received when one of them last woke a wait. */
-  readonly wokenBy?: number;
-  /** The documents for this turn have been retrieved. */
-  readonly retrieved?: true;
-  /** Number of answers in this turn that did not fit the agent's output contract. */
-  readonly refusedAnswers?: number;
-  /** Number of steps in a row in which every call failed. */
-  readonly failedSteps: number;
-  /** The limit that refused a call; null if none did. */
-  readonly callsRefused: 'toolCalls' | 'depth' | null;
-  readonly deadlineReached: boolean;
-  /** Why the work in flight is being canceled; absent while nothing interrupts the turn. */
-  readonly interruption?: TurnInterruption;
-  /** The limit that capped the output of the latest model call below the settings; null if none did. */
-  readonly clippedBy: LimitName | null;
-  /** Why the turn closes early, with at most one closing call; null while it works normally. */
-  readonly closing: StopReason | null;
-  /** The newest failed attempts at model calls, at most ten. */
-  readonly reports: readonly AttemptReport[];
-  /** The repair of a refused answer; null or absent if none is under way. */
-  readonly branch?: SideBranch | null;
-  readonly outcome: Outcome | null;
-  /** The memo has the outcome. */
-  readonly recorded: boolean;
-}
-
-/**
- * A side branch of the transcript: refused answers, and the repair requests to the model. It is part of
- * the prompt until an answer is accepted. Then it is dropped; its costs still count.
- */
-export interface SideBranch {
-  /** The number of messages in memory before the branch; the other fields are the transcript's then. */
-  readonly messages: number;
-  readonly head: string;
-  readonly tokens: number;
-  readonly promptTokens: number;
-}
 
 /** The limits in force: the agent's, as changed by the run's input. `depth` counts from the root run. */
 export interface EffectiveLimits {
@@ -217,32 +133,6 @@ export const RECENT_TURNS = 10;
 /** Characters of JSON that the outcomes of these turns may have together. */
 export const RECENT_CHARACTERS = 64 * 1024;
 
-/** Returns zero for all that is counted; the cost is null if the price is unknown. */
-export function nothingSpent(price: ModelPrice | null): Spent {
-  const usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
-  return { steps: 0, toolCalls: 0, usage: { ...usage, costUsd: price === null ? null : 0 } };
-}
-
-/** Returns a turn that has used nothing, and has nothing of an earlier turn. */
-export function freshTurn(number: number, price: ModelPrice | null, startedAt = 0): Turn {
-  return {
-    number,
-    startedAt,
-    spent: nothingSpent(price),
-    batch: null,
-    succeeded: [],
-    sameRead: null,
-    failedSteps: 0,
-    callsRefused: null,
-    deadlineReached: false,
-    clippedBy: null,
-    closing: null,
-    reports: [],
-    outcome: null,
-    recorded: false,
-  };
-}
-
 /** Returns the state of a run before its first message. `startedAt`: Unix time in ms. */
 export function initialState(
   config: RunConfig,
@@ -267,9 +157,4 @@ export function initialState(
     compaction: { promptTokens: transcript.tokens, wanted: false, notBelow: 0 },
     work: [],
   };
-}
-
-/** Whether a turn is under way. */
-export function inTurn({ turn }: RunState): boolean {
-  return turn.number > 0 && turn.outcome === null;
 }

@@ -42,6 +42,8 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
   | { readonly type: 'completed'; readonly scheduled: number; readonly result: unknown }
   | { readonly type: 'failed'; readonly scheduled: number; readonly failure: Failure }
   | { readonly type: 'cancelled'; readonly scheduled: number }
+  /** The workflow asked for an activity to be canceled. It may not wait for the activity. */
+  | { readonly type: 'cancel-asked'; readonly scheduled: number }
   | {
       readonly type: 'update';
       readonly name: string;
@@ -118,6 +120,7 @@ function decodeActivityEvent(raw: RawEvent): EventBody | null {
     activityTaskFailedEventAttributes: failed,
     activityTaskTimedOutEventAttributes: timedOut,
     activityTaskCanceledEventAttributes: cancelled,
+    activityTaskCancelRequestedEventAttributes: asked,
   } = raw;
   if (scheduled) {
     return {
@@ -141,7 +144,8 @@ function decodeActivityEvent(raw: RawEvent): EventBody | null {
       failure: decodeFailure(broken.failure),
     };
   }
-  return cancelled ? { type: 'cancelled', scheduled: Number(cancelled.scheduledEventId) } : null;
+  if (cancelled) return { type: 'cancelled', scheduled: Number(cancelled.scheduledEventId) };
+  return asked ? { type: 'cancel-asked', scheduled: Number(asked.scheduledEventId) } : null;
 }
 
 function decodeSummary(raw: RawEvent): string {
@@ -219,7 +223,6 @@ function isCommand(raw: RawEvent): boolean {
   return Boolean(
     raw.timerStartedEventAttributes ??
     raw.timerCanceledEventAttributes ??
-    raw.activityTaskCancelRequestedEventAttributes ??
     raw.upsertWorkflowSearchAttributesEventAttributes,
   );
 }

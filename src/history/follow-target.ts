@@ -1,5 +1,5 @@
 import type { EndedTurn } from '../core/state.js';
-import { inTurn } from '../core/state.js';
+import { inTurn } from '../core/turn.js';
 import type { Projection } from './projection.js';
 
 /** How far a run is followed: to its own end, or to the end of one turn. */

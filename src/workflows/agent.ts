@@ -8,12 +8,13 @@ import {
   TemporalFailure,
 } from '@temporalio/workflow';
 import { closeFailedTurn } from '../core/fail-turn.js';
+import { isOutcome } from '../core/guards/recorded.js';
 import { isProblem, parseRunInput } from '../core/input/input.js';
 import { interruptionOf } from '../core/interruption.js';
 import { runLoop } from '../core/loop.js';
 import type { Outcome } from '../core/outcome.js';
 import { NewerStateError } from '../core/segments/migrations.js';
-import { inTurn } from '../core/state.js';
+import { inTurn } from '../core/turn.js';
 import { problemText } from '../core/text/format-value.js';
 import { failureMessage } from './activity-result.js';
 import { archiveAtEnd } from './archive-messages.js';
@@ -85,10 +86,19 @@ async function runToEnd(run: RunContext): Promise<Outcome> {
     try {
       return await runLoop(run, effects(run));
     } catch (error) {
-      if (error instanceof ContinueAsNew || !inTurn(run.state)) throw error;
+      if (error instanceof ContinueAsNew || !inTurn(run.state)) {
+        run.ended = outcomeIn(error);
+        throw error;
+      }
       run.state = closeFailedTurn(run.state, { message: faultText(error), at: Date.now() });
     }
   }
+}
+
+/** The outcome in the failure of a run that cannot begin; null for any other error. */
+function outcomeIn(error: unknown): Outcome | null {
+  const [outcome] = error instanceof ApplicationFailure ? (error.details ?? []) : [];
+  return isOutcome(outcome) ? outcome : null;
 }
 
 /**

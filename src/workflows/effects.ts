@@ -6,6 +6,7 @@ import {
   type AtOnceAction,
   type TimedAction,
 } from '../core/next-action.js';
+import { outcomeOf } from '../core/turn.js';
 import { archiveForCompaction } from './archive-messages.js';
 import { loadRun } from './begin.js';
 import { runCalls } from './calls/run-calls.js';
@@ -48,11 +49,11 @@ function perform(run: RunContext, action: TimedAction): Promise<unknown> {
     case 'continue-as-new':
       return continueAsNew(run);
     case 'await-time':
-      return awaiting(run, action, () => untilTimeOrMessage(run, action.until));
+      return awaiting(run, () => untilTimeOrMessage(run, action.until));
     case 'await-message':
     case 'await-resume':
     case 'await-work':
-      return awaiting(run, action, () => untilChange(run, action));
+      return awaiting(run, () => untilChange(run, action));
   }
 }
 
@@ -65,7 +66,8 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
     case 'record-turn': {
       renewScope(run);
       startDeadlineTimer(run);
-      const { number, outcome } = run.state.turn;
+      const { number } = run.state.turn;
+      const outcome = outcomeOf(run.state);
       if (outcome !== null) recordTurnMemo(run, number, outcome);
       if (!run.state.open) run.changed();
       return;
@@ -76,19 +78,10 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
   }
 }
 
-/** Shows what the run waits for, for as long as it waits. */
-async function awaiting(
-  run: RunContext,
-  { type }: TimedAction,
-  wait: () => Promise<unknown>,
-): Promise<void> {
-  run.awaiting = type;
+/** Shows that the run waits, and waits. */
+function awaiting(run: RunContext, wait: () => Promise<unknown>): Promise<void> {
   run.changed();
-  try {
-    await unlessInterrupted(run, wait);
-  } finally {
-    run.awaiting = null;
-  }
+  return unlessInterrupted(run, wait);
 }
 
 /** Whether the run has something else to do than to wait. */

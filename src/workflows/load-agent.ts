@@ -5,7 +5,7 @@ import type { RunInput } from '../core/input/input.js';
 import { isLoaded } from '../core/definition/initial-config.js';
 import { interruptionOf } from '../core/interruption.js';
 import type { Outcome } from '../core/outcome.js';
-import { nothingSpent } from '../core/state.js';
+import { nothingSpent } from '../core/turn.js';
 import { problemText } from '../core/text/format-value.js';
 import { findWork, WORK } from '../core/work/work.js';
 import {

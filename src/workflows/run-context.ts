@@ -3,7 +3,6 @@ import type { Fact } from '../core/facts.js';
 import type { RunInput } from '../core/input/input.js';
 import { interruptionOf } from '../core/interruption.js';
 import { record as recordFact, type Run } from '../core/loop.js';
-import type { Action } from '../core/next-action.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
 import { blocks } from '../core/work/work.js';
@@ -21,8 +20,6 @@ export interface RunContext extends Run {
   scope: CancellationScope;
   /** The scope of the deadline timer; null while no deadline is set. */
   deadlineTimer: CancellationScope | null;
-  /** What the run waits for between steps and turns; null while it works. */
-  awaiting: Action['type'] | null;
   /** Number of `outcome` updates in progress; all of them are released before the segment ends. */
   waiters: number;
   /** The segment ends: `outcome` updates answer `pending`. */
@@ -46,7 +43,6 @@ export function createRunContext(
     doing: new Map(),
     scope: new CancellationScope(),
     deadlineTimer: null,
-    awaiting: null,
     waiters: 0,
     leaving: false,
     ended: null,

@@ -8,7 +8,8 @@ import type { Ask, AskReceipt } from '../core/inbox.js';
 import { checkLimits, show } from '../core/input/input.js';
 import { isObject } from '../core/json.js';
 import { limitsCost } from '../core/interpret/agent.js';
-import { inTurn, type RunState } from '../core/state.js';
+import { type RunState } from '../core/state.js';
+import { inTurn, outcomeOf } from '../core/turn.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import {
   askUpdate,
@@ -56,7 +57,7 @@ export function handleUpdates(run: RunContext): void {
   setHandler(askUpdate, (ask) => takeMessage(run, ask), {
     validator: (ask) => refuse(askProblem(ask) ?? askRefusal(run.state, ask, messageId(ask))),
   });
-  setHandler(outcomeUpdate, ({ turn }) => outcomeOf(run, turn), {
+  setHandler(outcomeUpdate, ({ turn }) => outcomeOfTurn(run, turn), {
     validator: (given) => refuse(waitProblem(run, given)),
   });
   setHandler(cancelTurnUpdate, (claim) => cancelTurn(run, claim), {
@@ -111,11 +112,10 @@ function messageId({ id }: Ask): string {
   return id ?? currentUpdateInfo()?.id ?? '';
 }
 
-async function outcomeOf(run: RunContext, turn: number): Promise<TurnOutcome> {
+async function outcomeOfTurn(run: RunContext, turn: number): Promise<TurnOutcome> {
   const found = (): TurnOutcome | undefined => {
-    if (run.state.turn.number === turn && run.state.turn.outcome !== null) {
-      return run.state.turn.outcome;
-    }
+    const outcome = outcomeOf(run.state);
+    if (run.state.turn.number === turn && outcome !== null) return outcome;
     return run.state.recent.find((ended) => ended.turn === turn)?.outcome;
   };
   run.waiters += 1;
@@ -199,5 +199,5 @@ function withoutClaim(given: Record<string, unknown>): Record<string, unknown> {
 }
 
 function endedProblem(state: RunState): string | null {
-  return !state.open && state.turn.outcome !== null ? 'the run has ended' : null;
+  return !state.open && outcomeOf(state) !== null ? 'the run has ended' : null;
 }

@@ -11,7 +11,8 @@ import { readForm, SCHEMA } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { RecordedReply } from '../../src/core/reply.js';
-import { initialState, inTurn } from '../../src/core/state.js';
+import { initialState } from '../../src/core/state.js';
+import { inTurn } from '../../src/core/turn.js';
 import {
   chain,
   FIRST_LINK,

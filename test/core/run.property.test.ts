@@ -10,7 +10,8 @@ import { sha256Hex } from '../../src/core/digest.js';
 import { readForm, SCHEMA } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import { initialState, inTurn, type EndedTurn } from '../../src/core/state.js';
+import { initialState, type EndedTurn } from '../../src/core/state.js';
+import { inTurn } from '../../src/core/turn.js';
 import {
   chain,
   FIRST_LINK,

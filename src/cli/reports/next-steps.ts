@@ -1,3 +1,4 @@
+import { openCallById } from '../../core/turn.js';
 import type { RunReading } from '../../history/read-run.js';
 import { nextTarget } from '../../history/follow-target.js';
 import { needsPerson } from '../../core/blocked.js';
@@ -76,7 +77,7 @@ const DECISIONS: Readonly<Record<Pending['type'], readonly (readonly [string, st
 
 function questionFor({ view }: RunReading, pending: Pending): string {
   const { call, tool } = pending;
-  const pendingCall = view.state?.turn.batch?.calls.find(({ id }) => id === call);
+  const pendingCall = view.state === null ? undefined : openCallById(view.state, call);
   const what = pendingCall === undefined ? tool : callSummary(pendingCall);
   if (pending.type === 'safety_check') {
     const { arguments: args } = pending;

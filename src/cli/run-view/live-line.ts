@@ -1,3 +1,4 @@
+import { batchOf } from '../../core/turn.js';
 import type { Attempt } from './attempts.js';
 import type { InFlight, Projection } from '../../history/projection.js';
 import { waitingFor } from '../../history/waiting-for.js';
@@ -70,8 +71,8 @@ function positionText({ state }: Projection): string {
 
 function stepText(state: Projection['state']): string {
   const turn = state?.turn;
-  if (turn?.closing) return 'closing';
-  const step = turn?.batch?.step ?? (turn?.spent.steps ?? 0) + 1;
+  if (turn?.phase.type === 'closing') return 'closing';
+  const step = (state && batchOf(state)?.step) ?? (turn?.spent.steps ?? 0) + 1;
   const cap = state?.config.limits.turn.steps;
   return cap === undefined || cap === null ? `step ${step}` : `step ${step} of ${cap}`;
 }

@@ -3,7 +3,8 @@ import { fillBatch, openCalls } from '../calls/batch.js';
 import type { CallResult } from '../calls/call-result.js';
 import { withTurn } from '../change.js';
 import type { Artifact, ArtifactMade } from '../transcript/messages.js';
-import type { Batch, RunState } from '../state.js';
+import type { RunState } from '../state.js';
+import { batchOf, type Batch } from '../turn.js';
 
 /** Newest artifacts that a run knows by name. Older ones stay in the store, for `read_result`. */
 const MAX_ARTIFACTS = 300;
@@ -18,7 +19,7 @@ const FIXED_CHARACTERS = 150;
  * those before the first open call.
  */
 export function nameArtifacts(state: RunState, end?: number): RunState {
-  const { batch } = state.turn;
+  const batch = batchOf(state);
   if (batch === null || batch.results.every((result) => result?.artifact === undefined)) {
     return state;
   }
@@ -26,7 +27,9 @@ export function nameArtifacts(state: RunState, end?: number): RunState {
   const first = open === undefined ? batch.calls.length : batch.calls.indexOf(open);
   const known = batch.results.slice(0, end ?? first).filter((result) => result !== null);
   const taken = takeArtifacts(state, batch, known);
-  return withTurn(taken.state, { batch: taken.results.reduce(fillBatch, batch) });
+  return withTurn(taken.state, {
+    phase: { type: 'acting', batch: taken.results.reduce(fillBatch, batch) },
+  });
 }
 
 /**

@@ -7,7 +7,8 @@ import type { ToolCalls, ToolDefinition } from '../definition/definition.js';
 import { callsLeft } from '../limits.js';
 import type { Message, ToolCall } from '../transcript/messages.js';
 import { computerHandler } from '../definition/native-tools.js';
-import type { Batch, RunState, Turn } from '../state.js';
+import type { RunState } from '../state.js';
+import { batchOf, type Batch } from '../turn.js';
 import { waitedText, waitUntil } from './wait.js';
 
 /** Maximum depth of agents that call agents, whatever the limits say. */
@@ -15,6 +16,9 @@ const MAX_DEPTH = 16;
 
 /** After so many characters of lists, a message gets no further lists, to keep the prompt small. */
 const MAX_LIST_CHARACTERS = 64 * 1024;
+
+/** A limit that refuses calls. */
+type CallLimit = 'toolCalls' | 'depth';
 
 /** What to do with one call of a message. */
 type Plan =
@@ -30,11 +34,11 @@ type Plan =
 export function openBatch(
   state: RunState,
   opened: { step: number; at: number; calls: readonly ToolCall[] },
-): { batch: Batch; refused: Turn['callsRefused'] } {
+): { batch: Batch; refused: CallLimit | null } {
   const seen = new Map<string, number>();
   let left = callsLeft(state);
   let listed = 0;
-  let refused: Turn['callsRefused'] = null;
+  let refused: CallLimit | null = null;
   const results = opened.calls.map((call, index): CallResult | null => {
     const first = opened.calls.findIndex(({ name }) => name === call.name);
     const plan = planCall(state, { call, index, seen, listed, at: opened.at, first });
@@ -147,7 +151,7 @@ export function hasWakingMessage({ inbox, turn }: RunState): boolean {
 
 /** Returns the results of the waits that end at `at` (Unix time in ms), by their time or by a message. */
 export function finishedWaits(state: RunState, at: number): readonly CallResult[] {
-  const { batch } = state.turn;
+  const batch = batchOf(state);
   if (batch === null) return [];
   const woken = hasWakingMessage(state);
   return openWaits(state, batch, openCalls(state, batch)).flatMap(({ call, until }) => {

@@ -5,6 +5,7 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { Outcome } from '../outcome.js';
 import { findTool } from './batch.js';
 import type { RunState } from '../state.js';
+import { batchOf } from '../turn.js';
 
 /** Share of the remaining time that the caller keeps, to answer with the results of its agents. */
 const OWN_TIME = 0.1;
@@ -24,7 +25,7 @@ export interface ChildEnd {
 export function childBudget(state: RunState, now: number): LimitSet {
   const { turn, total, config } = state;
   const calls =
-    turn.batch?.calls.filter(({ name }) => findTool(state, name)?.kind === 'agent') ?? [];
+    batchOf(state)?.calls.filter(({ name }) => findTool(state, name)?.kind === 'agent') ?? [];
   const among = Math.max(1, calls.length);
   const tokens = least([
     left(config.limits.turn.tokens, tokensOf(turn.spent.usage)),

@@ -7,14 +7,15 @@ import { appendMessage, endTurn, withTurn } from '../change.js';
 import { sha256Hex } from '../digest.js';
 import { completed } from '../make-outcome.js';
 import type { ToolCall } from '../transcript/messages.js';
-import type { Batch, RunState, Turn } from '../state.js';
+import type { RunState } from '../state.js';
+import { batchOf, type Batch, type Turn } from '../turn.js';
 
 /** Calls of a turn whose repeat is answered from the transcript. All are passed from segment to segment. */
 const REMEMBERED_CALLS = 1_000;
 
 /** Closes the open batch if nothing is left to execute. `at`: Unix time in ms. */
 export function completeBatch(state: RunState, at: number): RunState {
-  const { batch } = state.turn;
+  const batch = batchOf(state);
   if (batch === null) return state;
   const ended = endingCall(state, batch);
   if (ended === null && openCalls(state, batch).length > 0) return state;
@@ -50,11 +51,11 @@ export function closeBatch(
   at: number,
   missing: (call: ToolCall) => CallResult,
 ): RunState {
-  const named = nameArtifacts(state, state.turn.batch?.calls.length);
-  const { batch } = named.turn;
+  const named = nameArtifacts(state, batchOf(state)?.calls.length);
+  const batch = batchOf(named);
   if (batch === null) return state;
   const results = resultsWithMissing(batch, missing);
-  let next: RunState = withTurn(named, { batch: null });
+  let next: RunState = withTurn(named, { phase: { type: 'deciding' } });
   results.forEach((result, index) => {
     const call = batch.calls[index];
     if (call === undefined) return;

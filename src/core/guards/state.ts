@@ -12,13 +12,7 @@ import {
   callShape,
   messageShape,
 } from './message.js';
-import {
-  limitNameShape,
-  outcomeShape,
-  reportShape,
-  stopReasonShape,
-  usageShape,
-} from './outcome.js';
+import { outcomeShape, reportShape, stopReasonShape, usageShape } from './outcome.js';
 import {
   amount,
   count,
@@ -32,12 +26,12 @@ import {
   optional,
   shape,
   table,
+  tagged,
   text,
   yes,
   type Shape,
 } from './shape.js';
 import type {
-  Batch,
   CompactionState,
   EffectiveLimits,
   EndedTurn,
@@ -45,12 +39,9 @@ import type {
   LimitsAsked,
   RunConfig,
   RunState,
-  SameRead,
   SegmentSize,
-  SideBranch,
-  Spent,
-  Turn,
 } from '../state.js';
+import type { Batch, SameRead, SideBranch, Spent, Turn, TurnPhase } from '../turn.js';
 import { workShape } from './work.js';
 import type { PromptChunk, Transcript } from '../transcript/transcript.js';
 
@@ -83,30 +74,36 @@ const batch: Shape<Batch> = (value, at) => {
   return paired ? null : `${at}.results: expected one place for each call`;
 };
 
+type PhaseOf<T extends TurnPhase['type']> = Extract<TurnPhase, { type: T }>;
+const sideBranch = fields<SideBranch>({
+  messages: count,
+  head: text,
+  tokens: amount,
+  promptTokens: amount,
+});
+const phase = tagged<TurnPhase, 'type'>('type', {
+  idle: fields<PhaseOf<'idle'>>({ type: oneOf('idle'), outcome: nullable(outcomeShape) }),
+  deciding: fields<PhaseOf<'deciding'>>({ type: oneOf('deciding') }),
+  acting: fields<PhaseOf<'acting'>>({ type: oneOf('acting'), batch }),
+  repairing: fields<PhaseOf<'repairing'>>({ type: oneOf('repairing'), branch: sideBranch }),
+  closing: fields<PhaseOf<'closing'>>({ type: oneOf('closing'), reason: stopReasonShape }),
+  over: fields<PhaseOf<'over'>>({ type: oneOf('over'), outcome: outcomeShape }),
+});
+
 const turn = fields<Turn>({
   number: count,
   startedAt: amount,
   spent,
-  batch: nullable(batch),
+  phase,
+  limit: nullable(stopReasonShape),
+  interruption: optional(oneOf('cancelTurn', 'wallMs')),
   succeeded: list(text),
   sameRead: nullable(fields<SameRead>({ digest: text, step: count, count })),
   wokenBy: optional(count),
   retrieved: optional(yes),
   refusedAnswers: optional(count),
   failedSteps: count,
-  callsRefused: oneOf('toolCalls', 'depth', null),
-  deadlineReached: flag,
-  interruption: optional(oneOf('cancelTurn', 'wallMs')),
-  clippedBy: nullable(limitNameShape),
-  closing: nullable(stopReasonShape),
   reports: list(reportShape),
-  branch: optional(
-    nullable(
-      fields<SideBranch>({ messages: count, head: text, tokens: amount, promptTokens: amount }),
-    ),
-  ),
-  outcome: nullable(outcomeShape),
-  recorded: flag,
 });
 
 export const configShape = fields<RunConfig>({

@@ -16,6 +16,7 @@ import { isToolResult, type RunToolResult } from '../guards/recorded.js';
 import { interruptionOf } from '../interruption.js';
 import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
+import { openCallById } from '../turn.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { findWork, type Work } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
@@ -41,7 +42,7 @@ export function openCallOf(
   { task }: Pick<FactOf<'completed'>, 'task'>,
 ): OpenCall | null {
   const name = workOf(task)?.name;
-  const call = state.turn.batch?.calls.find(({ id }) => id === name);
+  const call = openCallById(state, name);
   const tool = call && findTool(state, call.name);
   const work = call && findWork(state, call.id);
   if (!call || !tool || !work) return null;

@@ -6,6 +6,7 @@ import { workOf, type FactOf } from '../facts.js';
 import { isFollowResult } from '../guards/recorded.js';
 import { interruptionOf } from '../interruption.js';
 import type { RunState } from '../state.js';
+import { openCallById } from '../turn.js';
 import { findWork } from '../work/work.js';
 import { finishCall } from './calls.js';
 
@@ -66,7 +67,7 @@ function agentCallEnded(
   state: RunState,
   { id, end, at }: { readonly id: string; readonly end: ChildEnd; readonly at: number },
 ): readonly RunEvent[] {
-  const call = state.turn.batch?.calls.find((one) => one.id === id);
+  const call = openCallById(state, id);
   const tool = call && findTool(state, call.name);
   if (!call || !tool || findWork(state, id) === undefined) return [];
   const result = childResult(call, end);

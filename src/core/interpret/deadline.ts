@@ -1,7 +1,8 @@
 import type { RunEvent } from '../events.js';
 import { interruptionOf } from '../interruption.js';
 import { nextDeadline } from '../limits.js';
-import { inTurn, type RunState } from '../state.js';
+import { type RunState } from '../state.js';
+import { inTurn } from '../turn.js';
 
 /** Returns the events of a deadline that has passed by now (Unix time in ms). */
 export function passedDeadline(state: RunState, now: number): readonly RunEvent[] {

@@ -10,6 +10,7 @@ import type { FactOf } from '../facts.js';
 import type { Ask } from '../inbox.js';
 import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
+import { openCallById } from '../turn.js';
 import { findWork } from '../work/work.js';
 import { resumedWork } from './block.js';
 import { finishCall } from './calls.js';
@@ -95,7 +96,7 @@ function resolved(state: RunState, { input, at }: Update): readonly RunEvent[] {
   if (!isObject(input)) return [];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
   const resolution = input as unknown as Resolution;
-  const call = state.turn.batch?.calls.find(({ id }) => id === resolution.call);
+  const call = openCallById(state, resolution.call);
   const tool = call && findTool(state, call.name);
   if (!call || !tool) return resolution.as === 'accept' ? allResumed(state) : [];
   if (resolution.as === 'accept') {

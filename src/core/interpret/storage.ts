@@ -3,7 +3,8 @@ import { workOf, type FactOf } from '../facts.js';
 import { isArchiveResult, isForked } from '../guards/recorded.js';
 import { interruptionOf } from '../interruption.js';
 import { isObject, textField } from '../json.js';
-import { inTurn, type RunState } from '../state.js';
+import { type RunState } from '../state.js';
+import { inTurn, openCallById } from '../turn.js';
 import { findWork, WORK } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled, unblocked } from './block.js';
 import { callCanceled } from './calls.js';
@@ -84,6 +85,6 @@ export function blobChecked(
 export function checkCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
   if (interruptionOf(state) === null) return probeCanceled(state, fact);
   const name = workOf(fact.task)?.name ?? '';
-  const isCall = state.turn.batch?.calls.some(({ id }) => id === name) ?? false;
+  const isCall = openCallById(state, name) !== undefined;
   return isCall ? callCanceled(state, fact) : [{ type: 'work-ended', name }];
 }

@@ -3,6 +3,7 @@ import type { Message } from '../transcript/messages.js';
 import type { BlobRef } from '../transcript/messages.js';
 import { isKeptVerbatim } from '../compaction.js';
 import { SEGMENT, type RunState } from '../state.js';
+import { batchOf } from '../turn.js';
 
 /** Bytes of JSON of the newest messages that are passed by value. Older ones go to the blob store. */
 const INLINE_BYTES = 32 * 1024;
@@ -42,12 +43,10 @@ export function segmentFull(state: RunState, facts: SegmentFacts, now: number): 
  * Returns how many of the oldest messages in memory go to the blob store before a new segment. A call
  * and its results stay together, so that a later compaction can cut between the two parts.
  */
-export function countOverflow(
-  { transcript, turn }: RunState,
-  inlineBytes: number = INLINE_BYTES,
-): number {
+export function countOverflow(state: RunState, inlineBytes: number = INLINE_BYTES): number {
+  const { transcript } = state;
   // The calls of an open batch stay in memory, because their results follow.
-  const messages = turn.batch === null ? transcript.messages : transcript.messages.slice(0, -1);
+  const messages = batchOf(state) === null ? transcript.messages : transcript.messages.slice(0, -1);
   let bytes = 0;
   let count =
     1 + messages.findLastIndex((message) => (bytes += messageBytes(message)) > inlineBytes);

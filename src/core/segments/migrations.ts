@@ -1,9 +1,9 @@
 import { isObject } from '../json.js';
-import { count, fields, list, text } from '../guards/shape.js';
+import { count, fields, text } from '../guards/shape.js';
 import { show } from '../text/format-value.js';
 import { stateShape } from '../guards/state.js';
 import type { RunState } from '../state.js';
-import { blockedWorkShape, toWork } from './blocked-work.js';
+import { fromForm1 } from './form-1.js';
 
 /** The version of the form in which a run's state is passed from segment to segment. */
 export const SCHEMA = 2;
@@ -19,20 +19,11 @@ export interface Carried {
 /** The shape of this version's form. A new step below needs a change here too. */
 const carriedShape = fields<Carried>({ schema: count, state: stateShape, shown: text });
 
-/** Form 1 had its blocked work beside the state. */
-const blockedIn = list(blockedWorkShape);
-
 type Form = Record<string, unknown>;
 
 /** The steps from each older form to the next one. A released form stays readable. */
 const STEPS: Readonly<Record<number, (older: Form) => Form>> = {
-  1: ({ blocked = [], state, ...rest }) => {
-    if (!isObject(state) || blockedIn(blocked, 'blocked') !== null) return { ...rest, state };
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its shape was checked
-    const work = (blocked as Parameters<typeof toWork>[0][]).map(toWork);
-    const archives = state['open'] === true && { archives: true };
-    return { ...rest, schema: 2, state: { ...state, schema: 2, work, ...archives } };
-  },
+  1: fromForm1,
 };
 
 /** Thrown for a state that a newer version has written. A worker of that version can continue the run. */

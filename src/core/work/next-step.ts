@@ -1,6 +1,7 @@
 import { findTool } from '../calls/batch.js';
 import { interruptionOf } from '../interruption.js';
 import type { RunState } from '../state.js';
+import { openCallById } from '../turn.js';
 import { WORK, type Block, type Flight, type Work } from './work.js';
 
 /** What to do next about work that is under way. */
@@ -38,8 +39,8 @@ function probeOf(state: RunState, { name, unknown, found }: Work): 'verify' | 'f
   return isCall(state, name) && !found ? 'find' : 'probe';
 }
 
-function isCall({ turn }: RunState, name: string): boolean {
-  return turn.batch?.calls.some(({ id }) => id === name) ?? false;
+function isCall(state: RunState, name: string): boolean {
+  return openCallById(state, name) !== undefined;
 }
 
 /** Whether `resume`, or the end of the segment, may cancel what is in flight: it has not begun to act. */
@@ -51,7 +52,7 @@ export function isCancelable(state: RunState, work: Work): boolean {
 
 /** Whether the work is of a call that may be executed only once. */
 export function isOnce(state: RunState, name: string): boolean {
-  const call = state.turn.batch?.calls.find(({ id }) => id === name);
+  const call = openCallById(state, name);
   return call !== undefined && findTool(state, call.name)?.effect === 'once';
 }
 

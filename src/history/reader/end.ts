@@ -3,6 +3,7 @@ import { isOutcome } from '../../core/guards/recorded.js';
 import { runCancelled } from '../../core/make-outcome.js';
 import type { Outcome } from '../../core/outcome.js';
 import { readForm, type Carried } from '../../core/segments/migrations.js';
+import { outcomeOf as turnOutcome } from '../../core/turn.js';
 import type { RunState } from '../../core/state.js';
 import type { EndedEvent, ReadRun } from './run-view.js';
 
@@ -43,12 +44,12 @@ export function endRun(run: ReadRun, event: EndedEvent): void {
   run.outcome = recorded ?? (state === undefined ? null : outcomeWithoutRecord(state, event));
   // The outcome of an open run is not the outcome of its last turn.
   if (state !== undefined && !state.open && recorded !== null) {
-    run.state = { ...state, turn: { ...state.turn, outcome: recorded } };
+    run.state = { ...state, turn: { ...state.turn, phase: { type: 'idle', outcome: recorded } } };
   }
 }
 
 /** A canceled workflow has no result in its history. */
 function outcomeWithoutRecord(state: RunState, { how }: EndedEvent): Outcome | null {
   if (how !== 'cancelled') return null;
-  return state.open ? runCancelled(state) : (state.turn.outcome ?? runCancelled(state));
+  return state.open ? runCancelled(state) : (turnOutcome(state) ?? runCancelled(state));
 }

@@ -5,7 +5,8 @@ import { NEVER_FULL } from '../../core/next-action.js';
 import { closeFailedTurn } from '../../core/fail-turn.js';
 import { firstState } from '../../core/segments/begin.js';
 import type { SegmentFacts } from '../../core/segments/carry.js';
-import { inTurn, type RunState } from '../../core/state.js';
+import { type RunState } from '../../core/state.js';
+import { inTurn, openCallById } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { HistoryEvent } from '../decode-event.js';
 import { carriedState, endRun } from './end.js';
@@ -121,6 +122,9 @@ function command(reader: HistoryReader, event: HistoryEvent): void {
     case 'child-started':
       interpretEvent(reader, event);
       return begun(run, event);
+    case 'cancel-asked':
+      interpretEvent(reader, event);
+      return advance(reader);
     case 'memo':
       return memoChanged(reader, event);
     case 'ended':
@@ -186,7 +190,7 @@ function currentState({ run, task, started }: HistoryReader): RunState | null {
 function begun(run: ReadRun, event: EventOf<'scheduled'> | EventOf<'child-started'>): void {
   const { id, at } = event;
   if (event.type === 'child-started') {
-    const call = run.state?.turn.batch?.calls.find((one) => one.id === event.call) ?? null;
+    const call = (run.state && openCallById(run.state, event.call)) ?? null;
     const child = { activity: 'agent', activityId: '', summary: event.child, call, at };
     run.inFlight.set(id, { ...child, input: { call: event.call } });
     return;

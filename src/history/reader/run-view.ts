@@ -98,8 +98,8 @@ export function asRun(run: ReadRun, state: RunState): Run {
 function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   const { state } = run;
   if (state === undefined) return;
-  if (event.type === 'turn-recorded' && before.turn.outcome !== null) {
-    run.turns.push({ turn: before.turn.number, outcome: before.turn.outcome });
+  if (event.type === 'turn-recorded' && before.turn.phase.type === 'over') {
+    run.turns.push({ turn: before.turn.number, outcome: before.turn.phase.outcome });
   }
   const { next } = before.transcript;
   if (state.transcript.next === next) return;

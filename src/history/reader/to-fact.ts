@@ -6,6 +6,14 @@ import type { ReadRun } from './run-view.js';
 /** The task in the first workflow task, of which the history has the result only. */
 const LOCAL_LOAD: Task = { activity: 'loadAgent', input: { local: true } };
 
+/** Activities that the workflow does not wait for when it cancels them. */
+const NOT_AWAITED: readonly string[] = [
+  'loadAgent',
+  'archiveMessages',
+  'forkMessages',
+  'checkBlob',
+];
+
 /** Returns the fact that an event of the history records; null for an event that records none. `at`: the workflow's clock. */
 export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | null {
   switch (event.type) {
@@ -36,6 +44,10 @@ export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | nu
     case 'cancelled': {
       const task = run.inFlight.get(event.scheduled);
       return task ? { type: 'canceled', task, at } : null;
+    }
+    case 'cancel-asked': {
+      const task = run.inFlight.get(event.scheduled);
+      return task && NOT_AWAITED.includes(task.activity) ? { type: 'canceled', task, at } : null;
     }
     case 'child-started':
       return { type: 'scheduled', task: { activity: 'agent', input: { call: event.call } }, at };

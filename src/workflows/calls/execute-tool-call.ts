@@ -3,6 +3,7 @@ import { TOOL_BLOCKS } from '../../core/blocked.js';
 import type { RunToolInput } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { callSummary } from '../../core/text/summaries.js';
+import { batchOf } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { Work } from '../../core/work/work.js';
 import { findActivity, functionActivity, toolActivity } from '../activities.js';
@@ -82,7 +83,7 @@ function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
   return {
     definition: definition.hash,
     turn: state.turn.number,
-    step: state.turn.batch?.step ?? state.turn.spent.steps,
+    step: batchOf(state)?.step ?? state.turn.spent.steps,
     call,
     effect: tool.effect,
     key: callKey(run.input, state, call),

@@ -1,4 +1,5 @@
 import { BLOCKED_REASONS, needsPerson, type BlockedReason } from '../blocked.js';
+import { isObject } from '../json.js';
 import type { Resolution } from '../calls/call-result.js';
 import { safetyShape } from '../guards/message.js';
 import { reportShape } from '../guards/outcome.js';
@@ -17,6 +18,8 @@ import {
 } from '../guards/shape.js';
 import type { Pending, SafetyPending, UnknownPending } from '../status.js';
 import type { Work } from '../work/work.js';
+
+type Form = Record<string, unknown>;
 
 /** Blocked work as the first form of the state had it, beside the state. */
 interface BlockedWork {
@@ -57,7 +60,7 @@ const safetyPending = fields<SafetyPending>({
   fix: text,
 });
 
-export const blockedWorkShape = fields<BlockedWork>({
+const blockedWorkShape = fields<BlockedWork>({
   name: text,
   reason: oneOf(...BLOCKED_REASONS),
   message: text,
@@ -83,7 +86,7 @@ export const blockedWorkShape = fields<BlockedWork>({
 });
 
 /** Returns blocked work of the first form as work of the second one. */
-export function toWork(blocked: BlockedWork): Work {
+function toWork(blocked: BlockedWork): Work {
   const { name, reason, message, probeMs, asked, pending, resolution: _, ...rest } = blocked;
   const { reports, definition, blob } = rest;
   // A decision that came at the last moment is asked for again: executing a call twice is worse.
@@ -101,4 +104,42 @@ export function toWork(blocked: BlockedWork): Work {
     until: 0,
   };
   return { name, probeMs, ...(!asked && { block }), phase: 'waiting' };
+}
+
+const blockedShape = list(blockedWorkShape);
+
+/**
+ * Migrates the first form: its blocked work was beside the state, and its turn had a field for each
+ * phase. What does not fit stays as it is, and fails the check of the new form.
+ */
+export function fromForm1({ blocked = [], state, ...rest }: Form): Form {
+  if (!isObject(state) || blockedShape(blocked, 'blocked') !== null) return { ...rest, schema: 2 };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its shape was checked
+  const work = (blocked as readonly BlockedWork[]).map(toWork);
+  const turn = isObject(state['turn']) ? turnFrom(state['turn']) : state['turn'];
+  const archives = state['open'] === true && { archives: true };
+  return { ...rest, schema: 2, state: { ...state, schema: 2, turn, work, ...archives } };
+}
+
+function turnFrom({
+  batch,
+  branch,
+  closing,
+  outcome,
+  recorded,
+  callsRefused,
+  deadlineReached,
+  clippedBy,
+  ...turn
+}: Form): Form {
+  const limit = deadlineReached === true ? 'wallMs' : (callsRefused ?? clippedBy ?? null);
+  return { ...turn, limit, phase: phaseFrom({ batch, branch, closing, outcome, recorded, turn }) };
+}
+
+function phaseFrom({ batch, branch, closing, outcome, recorded, turn }: Form): Form {
+  if (outcome !== null) return { type: recorded === true ? 'idle' : 'over', outcome };
+  if (isObject(turn) && turn['number'] === 0) return { type: 'idle', outcome: null };
+  if (closing !== null) return { type: 'closing', reason: closing };
+  if (batch !== null) return { type: 'acting', batch };
+  return branch ? { type: 'repairing', branch } : { type: 'deciding' };
 }

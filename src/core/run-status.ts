@@ -1,0 +1,54 @@
+import { isLoaded } from './definition/initial-config.js';
+import { nextAction } from './next-action.js';
+import type { Outcome } from './outcome.js';
+import type { RunState } from './state.js';
+import { decidedByPeople, type RunStatus, type RunStatusName } from './status.js';
+import { outcomeOf } from './turn.js';
+import { pendingDecisions } from './work/pending.js';
+import { anyInFlight, blocks } from './work/work.js';
+
+/** What the state of a run does not say about its status. */
+export interface StatusContext {
+  /** The run's own outcome; null while it goes on. */
+  readonly ended: Outcome | null;
+  /** The run's id in the commands that decide. */
+  readonly run: string;
+}
+
+/** The fields of a status that follow from the state of a run. */
+export type StateStatus = Omit<RunStatus, 'id' | 'runId' | 'historyLength' | 'doing' | 'reports'>;
+
+/** Returns a run's status as the query and every reader show it. */
+export function runStatus(state: RunState, { ended, run }: StatusContext): StateStatus {
+  const outcome = ended ?? outcomeOf(state);
+  const [blocked] = blocks(state);
+  const { forkedFrom, config } = state;
+  const left = config.definition.mcp?.left;
+  return {
+    agent: config.definition.name,
+    status: statusName(state, ended),
+    reason: outcome?.reason ?? blocked?.reason ?? null,
+    message: outcome?.error ?? blocked?.message ?? null,
+    turn: state.turn.number,
+    step: state.turn.spent.steps,
+    segments: state.segments,
+    queued: state.inbox.waiting.length,
+    limits: config.limits,
+    usage: state.total.usage,
+    pending: pendingDecisions(state, run),
+    outcome,
+    ...(forkedFrom && { forkedFrom }),
+    ...(left && { left }),
+    ...decidedByPeople(state),
+  };
+}
+
+function statusName(state: RunState, ended: Outcome | null): RunStatusName {
+  if (ended !== null || (!state.open && outcomeOf(state) !== null)) return 'done';
+  if (blocks(state).length > 0) return 'blocked';
+  if (state.paused) return 'paused';
+  if (anyInFlight(state) || !isLoaded(state)) return 'working';
+  const { type } = nextAction(state);
+  if (type === 'await-message') return 'waiting_message';
+  return type === 'await-time' ? 'waiting_time' : 'working';
+}

@@ -1,0 +1,142 @@
+import type { CallResult } from './calls/call-result.js';
+import type { ModelPrice } from './definition/definition.js';
+import type { TurnInterruption } from './events.js';
+import type { Outcome, StopReason, Usage } from './outcome.js';
+import type { AttemptReport } from './report.js';
+import type { ToolCall } from './transcript/messages.js';
+
+/** What a turn or a run has used. */
+export interface Spent {
+  readonly steps: number;
+  readonly toolCalls: number;
+  readonly usage: Usage;
+}
+
+/** The calls of one model message, and the results so far, in call order. */
+export interface Batch {
+  readonly step: number;
+  /** When the model asked for the calls, Unix time in ms; a wait for a duration starts here. */
+  readonly at: number;
+  readonly calls: readonly ToolCall[];
+  readonly results: readonly (CallResult | null)[];
+}
+
+/** A read that returned the same result several times. `digest` covers the call and its result. */
+export interface SameRead {
+  readonly digest: string;
+  readonly step: number;
+  readonly count: number;
+}
+
+/**
+ * A side branch of the transcript: refused answers, and the repair requests to the model. It is part of
+ * the prompt until an answer is accepted. Then it is dropped; its costs still count.
+ */
+export interface SideBranch {
+  /** The number of messages in memory before the branch; the other fields are the transcript's then. */
+  readonly messages: number;
+  readonly head: string;
+  readonly tokens: number;
+  readonly promptTokens: number;
+}
+
+/** Where a turn stands. */
+export type TurnPhase =
+  /** Between turns. `outcome`: of the last turn; null before the first one. */
+  | { readonly type: 'idle'; readonly outcome: Outcome | null }
+  /** The model decides what to do next. */
+  | { readonly type: 'deciding' }
+  /** The calls of one message are executed. */
+  | { readonly type: 'acting'; readonly batch: Batch }
+  /** The model repairs an answer that was refused. */
+  | { readonly type: 'repairing'; readonly branch: SideBranch }
+  /** The turn closes early, with at most one closing call. */
+  | { readonly type: 'closing'; readonly reason: StopReason }
+  /** The turn has ended, and the memo does not have its outcome yet. */
+  | { readonly type: 'over'; readonly outcome: Outcome };
+
+/** The turn under way, or the last one. */
+export interface Turn {
+  /** From 1; 0 before the first turn. */
+  readonly number: number;
+  /** Unix time in ms. */
+  readonly startedAt: number;
+  readonly spent: Spent;
+  readonly phase: TurnPhase;
+  /** The limit after which the turn makes no further deciding call; null while none was hit. */
+  readonly limit: StopReason | null;
+  /** Why the work in flight is being canceled; absent while nothing interrupts the turn. */
+  readonly interruption?: TurnInterruption;
+  /**
+   * The newest `keyed` and `once` calls that succeeded in this turn: short signature, a space, call id.
+   * A list, because a long turn adds to it at every step, and an object would be copied key by key.
+   */
+  readonly succeeded: readonly string[];
+  /** The latest read, and in how many steps in a row it returned the same result. */
+  readonly sameRead: SameRead | null;
+  /** How many messages the run had received when one of them last woke a wait. */
+  readonly wokenBy?: number;
+  /** The documents for this turn have been retrieved. */
+  readonly retrieved?: true;
+  /** Number of answers in this turn that did not fit the agent's output contract. */
+  readonly refusedAnswers?: number;
+  /** Number of steps in a row in which every call failed. */
+  readonly failedSteps: number;
+  /** The newest failed attempts at model calls, at most ten. */
+  readonly reports: readonly AttemptReport[];
+}
+
+/** Returns zero for all that is counted; the cost is null if the price is unknown. */
+export function nothingSpent(price: ModelPrice | null): Spent {
+  const usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+  return { steps: 0, toolCalls: 0, usage: { ...usage, costUsd: price === null ? null : 0 } };
+}
+
+/** Returns a turn that has used nothing, and has nothing of an earlier turn. */
+export function freshTurn(number: number, price: ModelPrice | null, startedAt = 0): Turn {
+  return {
+    number,
+    startedAt,
+    spent: nothingSpent(price),
+    phase: number === 0 ? { type: 'idle', outcome: null } : { type: 'deciding' },
+    limit: null,
+    succeeded: [],
+    sameRead: null,
+    failedSteps: 0,
+    reports: [],
+  };
+}
+
+/** Returns the calls that are being executed; null if there are none. */
+export function batchOf({ turn }: { readonly turn: Turn }): Batch | null {
+  return turn.phase.type === 'acting' ? turn.phase.batch : null;
+}
+
+/** Returns the call of the open batch with this id; undefined if there is none. */
+export function openCallById(
+  state: { readonly turn: Turn },
+  id: string | undefined,
+): ToolCall | undefined {
+  return batchOf(state)?.calls.find((call) => call.id === id);
+}
+
+/** Returns the outcome of the turn, or of the last one between turns; null while a turn is under way. */
+export function outcomeOf({ turn }: { readonly turn: Turn }): Outcome | null {
+  const { phase } = turn;
+  return phase.type === 'over' || phase.type === 'idle' ? phase.outcome : null;
+}
+
+/** Returns why the turn closes early; null while it does not. */
+export function closingReason({ turn }: { readonly turn: Turn }): StopReason | null {
+  return turn.phase.type === 'closing' ? turn.phase.reason : null;
+}
+
+/** Whether the model repairs an answer that was refused. */
+export function isRepairing({ turn }: { readonly turn: Turn }): boolean {
+  return turn.phase.type === 'repairing';
+}
+
+/** Whether a turn is under way. */
+export function inTurn({ turn }: { readonly turn: Turn }): boolean {
+  return turn.phase.type !== 'idle' && turn.phase.type !== 'over';
+}
