@@ -146,7 +146,7 @@ describe('the history length of a status', () => {
 
     // The server drops a task that only refuses an update; the run cannot know that.
     const refused = handle.executeUpdate(cancelTurnUpdate, { args: [{}] });
-    await expect(refused).rejects.toThrow();
+    await expect(refused).rejects.toThrow('Update failed');
     const dropped = await statusOf(handle);
     expect(await lastTask()).toBe(first.historyLength);
     expect(dropped.historyLength).toBeGreaterThan(first.historyLength);

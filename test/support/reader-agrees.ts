@@ -18,8 +18,13 @@ export class NoAnswerError extends Error {
   override name = 'NoAnswerError';
 }
 
+interface ComparisonOptions {
+  readonly compared?: Set<string>;
+  readonly answerMs?: number;
+}
+
 /** Long enough for the replay of a long history on a busy machine. */
-const ANSWER_MS = 10_000;
+const ANSWER_MS = 30_000;
 /** A run that works may take a workflow task between two queries. */
 const TRIES = 20;
 
@@ -50,16 +55,16 @@ async function wholeTranscript(handle: WorkflowHandle): Promise<TranscriptPage> 
 
 /**
  * Returns in which ways a reader differs from a run at this moment, and at the ends of its earlier
- * segments. Rejects with a `NoAnswerError` if the run cannot answer. `compared`: moments that are left
- * out because they were compared before.
+ * segments. Rejects with a `NoAnswerError` if the run cannot answer within `answerMs`. `compared`: moments
+ * that are left out because they were compared before.
  */
 export async function readerDifferences(
   handle: WorkflowHandle,
-  compared: Set<string> = new Set(),
+  { compared = new Set(), answerMs = ANSWER_MS }: ComparisonOptions = {},
 ): Promise<readonly string[]> {
   const { client, workflowId } = handle;
   const { status, page } = await client
-    .withDeadline(Date.now() + ANSWER_MS, async () => await ask(handle))
+    .withDeadline(Date.now() + answerMs, async () => await ask(handle))
     .catch(rethrowNoAnswer);
   const isNew = (moment: string): boolean => !compared.has(moment) && compared.add(moment).size > 0;
   if (!isNew(`${status.runId} ${status.historyLength}`)) return [];
@@ -79,7 +84,8 @@ function rethrowNoAnswer(error: unknown): never {
   if (error instanceof QueryNotRegisteredError) {
     throw new NoAnswerError('the run ended before it had a state', { cause: error });
   }
-  const why = error instanceof Error ? error.message : String(error);
+  const reason = error instanceof Error ? (error.cause ?? error) : error;
+  const why = reason instanceof Error ? reason.message : 'unknown error';
   throw new NoAnswerError(`no worker answers: ${why}`, { cause: error });
 }
 

@@ -50,9 +50,10 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
     interceptors: { workflow: [noteStarts(started)] },
   });
   const taskQueue = `test-${randomUUID()}`;
-  const runs = watchRuns(client, taskQueue, started);
   const home = await mkdtemp(join(tmpdir(), 'perdure-rig-'));
   const workers: RunningWorker[] = [];
+  const hasWorker = (): boolean => workers.length > 0;
+  const runs = watchRuns({ client, taskQueue, started, hasWorker });
   const rig: Rig = {
     client,
     taskQueue,
