@@ -4,7 +4,7 @@ import { acceptMessage } from '../../src/core/ask.js';
 import { countOverflow } from '../../src/core/segments/carry.js';
 import type { AgentDefinition, Limits } from '../../src/core/definition/definition.js';
 import type { Interruption } from '../../src/core/events.js';
-import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
+import { apply, runLoop, type Run } from '../../src/core/loop.js';
 import type { Message, PromptMessage } from '../../src/core/transcript/messages.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import { readForm, SCHEMA } from '../../src/core/segments/migrations.js';
@@ -20,6 +20,8 @@ import {
   toPromptMessage,
 } from '../../src/core/transcript/transcript.js';
 import { asks, config, says, SHORT } from '../support/scripts.js';
+import { effectsOf } from '../support/turn.js';
+import type { ModelEnd, World } from '../support/world.js';
 
 /** An answer as the activity records it: it fits the contract, or has the problem for the model. */
 function answers(text: string, isValid: boolean): RecordedReply {
@@ -106,7 +108,7 @@ async function play(given: Scenario): Promise<Told> {
     window: given.window,
     segment: { steps: given.segmentSteps, bytes: 1e9 },
   };
-  const run: Run = { state: initialState(runConfig, { open: true }) };
+  const run: Run = { state: { ...initialState(runConfig, { open: true }), archives: true } };
   const blobs = new Map<string, readonly Message[]>();
   const archived: Message[] = [];
   const turns: Outcome[] = [];
@@ -167,11 +169,11 @@ async function play(given: Scenario): Promise<Told> {
     trunk = canonical;
   };
 
-  const replied = (reply: RecordedReply): ModelCallEnd => {
+  const replied = (reply: RecordedReply): ModelEnd => {
     counts.replies += 1;
     return { type: 'replied', reply };
   };
-  const reaction = (what: Word): ModelCallEnd => {
+  const reaction = (what: Word): ModelEnd => {
     const text = `answer ${counts.calls}`;
     switch (what) {
       case 'valid':
@@ -190,8 +192,7 @@ async function play(given: Scenario): Promise<Told> {
         return { type: 'failed', reason: 'context_too_long', message: 'too long' };
     }
   };
-  const effects: Effects = {
-    now: () => 0,
+  const world: World = {
     segment: () => SHORT,
     callModel: async (_state, { cut, closing }) => {
       counts.calls += 1;
@@ -207,7 +208,7 @@ async function play(given: Scenario): Promise<Told> {
       disturb();
       const by = interruption();
       if (by !== null) return by;
-      for (const { id } of calls) finished({ id, ok: true, text: 'done', executed: true });
+      for (const { id } of calls) finished(id, { ok: true, text: 'done' });
       return null;
     },
     awaitTime: async () => interruption(),
@@ -221,8 +222,6 @@ async function play(given: Scenario): Promise<Told> {
       }
       return null;
     },
-    recordTurn: (_turn, outcome) => void turns.push(outcome),
-    turnBegun: () => undefined,
     continueAsNew: async () => {
       archive();
       const count = countOverflow(run.state, 300);
@@ -236,16 +235,17 @@ async function play(given: Scenario): Promise<Told> {
       if (!('form' in read)) throw new Error(read.problem);
       run.state = read.form.state;
     },
-    refreshAgent: async () => null,
-    retrieve: async () => ({ type: 'retrieved', documents: [] }),
-    archiveMessages: async () => {
+    archive: async () => {
       archive();
       return true;
     },
-    observe: check,
+    observe: (_state, action) => {
+      if (action.type === 'record-turn') turns.push(action.outcome);
+      check();
+    },
   };
   say('queue', false);
-  const outcome = await runLoop(run, effects);
+  const outcome = await runLoop(run, effectsOf(run, world));
   archive();
   return { run, outcome, turns, archived, replies: counts.replies };
 }

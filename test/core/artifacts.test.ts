@@ -120,7 +120,7 @@ describe('the artifacts of a run', () => {
     let state = begun(config({ tools: [look] }));
     state = reduce(state, { type: 'model-replied', reply: asks(['look'], ['look']), at: 0 });
     const known = result('call_1_1_0', made('a'));
-    state = reduce(state, { type: 'call-finished', result: known });
+    state = reduce(state, { type: 'call-finished', result: known, at: 0 });
     state = reduce(state, { type: 'interrupted', by: 'cancelTurn', at: 0 });
     expect(names(state)).toEqual(['a']);
     expect(texts(state)[0]).toContain('[artifact "a": ');

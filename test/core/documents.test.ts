@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { renderForCompaction } from '../../src/core/compaction.js';
 import { documentKey, documentText } from '../../src/core/documents.js';
-import type { RetrievalEnd } from '../../src/core/loop.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { asks, begun, config, says } from '../support/scripts.js';
 import { runTurn } from '../support/turn.js';
+import type { RetrievalEnd } from '../support/world.js';
 
 const retrieve = { timeoutMs: 1_000 };
 const document = (text: string): string => documentText(documentKey({ text }), { shown: text });
@@ -26,7 +26,7 @@ async function run(end: RetrievalEnd, rest: Parameters<typeof config>[0] = {}) {
       return { type: 'replied', reply: closing ? says('closing') : (script.shift() ?? says('?')) };
     },
     runCalls: async (_now, calls, finished) => {
-      for (const { id } of calls) finished({ id, ok: true, text: 'seen', executed: true });
+      for (const { id } of calls) finished(id, { ok: true, text: 'seen' });
       return null;
     },
   });

@@ -6,7 +6,7 @@ import { checkLimits, isProblem, parseRunInput } from '../../src/core/input/inpu
 import { NewerStateError, readForm, SCHEMA } from '../../src/core/segments/migrations.js';
 import { reduce } from '../../src/core/reduce.js';
 import { problemText, show } from '../../src/core/text/format-value.js';
-import type { BlockedWork } from '../../src/core/blocked-work.js';
+import type { Work } from '../../src/core/work/work.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { hasOwnHash, unloadedConfig } from '../../src/core/definition/initial-config.js';
 import { rangeProblem } from '../../src/core/transcript/pages.js';
@@ -30,53 +30,65 @@ const INPUT = {
   called: { key: 'b'.repeat(64), again: true },
 };
 
-/** A state in the middle of a batch, with every optional field. */
-const STATE: RunState = JSON.parse(
+const BEGUN: RunState = JSON.parse(
   JSON.stringify(
     reduce(begun(config()), { type: 'model-replied', reply: asks(['look'], ['pay']), at: 1 }),
   ),
 );
-const BLOCKED: readonly BlockedWork[] = [
+/** Work in every phase, with every optional field. */
+const WORK: readonly Work[] = [
   {
     name: 'call_1_1_0',
-    reason: 'tool_changed',
-    message: 'changed',
-    reports: [{ type: 'http_502', status: 502, attempt: 1, waitMs: 0, at: 1, message: 'bad' }],
-    definition: 'd',
+    block: {
+      reason: 'tool_changed',
+      message: 'changed',
+      reports: [{ type: 'http_502', status: 502, attempt: 1, waitMs: 0, at: 1, message: 'bad' }],
+      definition: 'd',
+      blob: 'f'.repeat(64),
+      until: 30_000,
+    },
     probeMs: 30_000,
-    asked: true,
+    checked: ['f'],
+    paid: 1,
+    phase: 'waiting',
   },
   {
     name: 'call_1_1_1',
-    reason: 'safety_check',
-    message: 'look',
-    probeMs: 0,
-    pending: {
-      type: 'safety_check',
-      call: 'call_1_1_1',
-      tool: 'pay',
-      arguments: '{}',
-      checks: [{ id: 'c', code: 'k', message: 'm' }],
-      fix: 'resolve it',
-    },
-  },
-  {
-    name: 'call_1_1_2',
-    reason: 'outcome_unknown',
+    starts: 2,
+    startAt: 9,
+    key: 'e'.repeat(64),
+    unknown: 'who knows',
+    found: true,
+    retried: true,
+    acknowledged: true,
+    again: true,
+    phase: 'asking',
+    about: 'outcome_unknown',
     message: 'who knows',
-    probeMs: 0,
-    pending: {
-      type: 'outcome_unknown',
-      call: 'call_1_1_2',
-      tool: 'pay',
-      arguments: '{}',
-      idempotencyKey: 'e'.repeat(64),
-      fix: 'resolve it',
-    },
-    resolution: { call: 'call_1_1_2', as: 'happened', result: 'r', definition: 'd' },
   },
+  { name: 'agent', resumed: true, missing: 'gone', slow: true, phase: 'in-flight', as: 'attempt' },
+  { name: 'model', cut: 4, phase: 'in-flight', as: 'probe' },
 ];
-const CARRIED = { schema: SCHEMA, state: STATE, shown: 'working', blocked: BLOCKED };
+const PENDING = {
+  type: 'outcome_unknown',
+  tool: 'pay',
+  arguments: '{}',
+  idempotencyKey: 'e'.repeat(64),
+  fix: 'resolve it',
+};
+const RESOLUTION = { call: 'call_1_1_1', as: 'happened', result: 'r' };
+const DECISION = { what: 'setLimits', id: 'u', at: 1, by: 'ann' } as const;
+/** A state in the middle of a batch, with its optional fields. */
+const STATE: RunState = {
+  ...BEGUN,
+  work: WORK,
+  limitsAsked: [{ limits: { steps: 3 }, decision: DECISION }],
+  decisions: [{ what: 'resolve', id: 'v', at: 2, call: 'c', as: 'retry' }],
+  stayUntil: { step: 9, at: 5 },
+  archives: true,
+  forks: true,
+};
+const CARRIED = { schema: SCHEMA, state: STATE, shown: 'working' };
 
 const problemOf = (value: object): string | null =>
   isProblem(value) ? problemText(value.problem) : null;
@@ -112,6 +124,36 @@ describe('carried state', () => {
     expect(readForm(CARRIED)).toEqual({ form: CARRIED });
   });
 
+  test('of form 1 has its blocked work as a part of the state, which people decide about again', () => {
+    const { work: _, ...rest } = BEGUN;
+    const asking = { pending: { ...PENDING, call: 'call_1_1_1' }, resolution: RESOLUTION };
+    const blocked = [
+      { name: 'model', reason: 'provider', message: 'down', probeMs: 60_000 },
+      { name: 'agent', reason: 'agent_missing', message: 'gone', probeMs: 1_000, asked: true },
+      { name: 'call_1_1_1', reason: 'outcome_unknown', message: 'x', probeMs: 0, ...asking },
+    ];
+    const found = readForm({ schema: 1, state: { ...rest, schema: 1 }, shown: '', blocked });
+    const work: readonly Work[] = [
+      {
+        name: 'model',
+        probeMs: 60_000,
+        block: { reason: 'provider', message: 'down', until: 0 },
+        phase: 'waiting',
+      },
+      { name: 'agent', probeMs: 1_000, phase: 'waiting' },
+      {
+        name: 'call_1_1_1',
+        key: 'e'.repeat(64),
+        phase: 'asking',
+        about: 'outcome_unknown',
+        message: 'x',
+      },
+    ];
+    expect(found).toEqual({ form: { schema: 2, state: { ...BEGUN, work }, shown: '' } });
+    const broken = readForm({ schema: 1, state: BEGUN, shown: '', blocked: [{ name: 7 }] });
+    expect(isProblem(broken)).toBe(true);
+  });
+
   test('has the hash of its definition, or of the placeholder for an agent that is not loaded', () => {
     const { hash: _, ...content } = config().definition;
     const { definition: empty } = unloadedConfig('clerk');
@@ -128,7 +170,7 @@ describe('carried state', () => {
 
   test('with a value of another type anywhere is refused with its path', () => {
     const other = { string: 7, number: 'x', boolean: {}, object: 'x' } as const;
-    const free = /\.(parameters|settings|output|limits|resolution\.result)\b|\[\d+\]$/;
+    const free = /\.(parameters|settings|output|limits|paid)\b|\[\d+\]$/;
     let checked = 0;
     for (const path of pathsOf(CARRIED)) {
       const value = path.reduce<unknown>(
@@ -146,7 +188,7 @@ describe('carried state', () => {
   });
 
   test('without any required field is refused', () => {
-    for (const key of Object.keys(STATE)) {
+    for (const key of Object.keys(BEGUN)) {
       const { [key as keyof RunState]: _, ...rest } = STATE;
       const found = readForm({ ...CARRIED, state: rest });
       expect({ key, refused: isProblem(found) }).toEqual({ key, refused: true });
@@ -154,7 +196,7 @@ describe('carried state', () => {
   });
 
   test('of any value gives a problem or a form, and never throws', () => {
-    const names = ['schema', 'state', 'shown', 'blocked'];
+    const names = ['schema', 'state', 'shown', 'work'];
     const mutated = fc
       .tuple(fc.constantFrom(...pathsOf(CARRIED)), rubbish(names))
       .map(([path, by]) => replaced(CARRIED, path, by));

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { errorText, type CallResult } from '../../src/core/calls/call-result.js';
+import { errorText } from '../../src/core/calls/call-result.js';
+import type { RunToolResult } from '../../src/core/guards/recorded.js';
 import type { LimitSet } from '../../src/core/definition/definition.js';
-import type { ModelCallEnd } from '../../src/core/loop.js';
-import { runTurn, type Given } from '../support/turn.js';
+import { runTurn } from '../support/turn.js';
+import type { ModelEnd, World } from '../support/world.js';
 import type { Message, ToolCall } from '../../src/core/transcript/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunState } from '../../src/core/state.js';
@@ -14,7 +15,7 @@ const call = fc.tuple(
   fc.record({ x: fc.integer({ min: 0, max: 2 }) }),
 );
 const ending = fc.tuple(fc.constantFrom('look', 'done'), fc.record({ x: fc.constant(1) }));
-const reply: fc.Arbitrary<ModelCallEnd> = fc
+const reply: fc.Arbitrary<ModelEnd> = fc
   .oneof(
     { weight: 8, arbitrary: fc.array(call, { minLength: 1, maxLength: 7 }).map((c) => asks(...c)) },
     {
@@ -24,12 +25,12 @@ const reply: fc.Arbitrary<ModelCallEnd> = fc
     { weight: 1, arbitrary: fc.constantFrom(says('fine'), says('cut', 'length')) },
     { weight: 1, arbitrary: fc.constantFrom(says('no', 'refused'), says('', 'filtered')) },
   )
-  .map((recorded: RecordedReply): ModelCallEnd => ({ type: 'replied', reply: recorded }));
+  .map((recorded: RecordedReply): ModelEnd => ({ type: 'replied', reply: recorded }));
 const modelEnd = fc.oneof(
   { weight: 12, arbitrary: reply },
   {
     weight: 1,
-    arbitrary: fc.constantFrom<ModelCallEnd>(
+    arbitrary: fc.constantFrom<ModelEnd>(
       { type: 'failed', reason: 'error', message: 'broke' },
       { type: 'interrupted', by: 'cancel' },
       { type: 'interrupted', by: 'wallMs' },
@@ -58,6 +59,8 @@ const scenario = fc.record({
 });
 type Scenario = typeof scenario extends fc.Arbitrary<infer S> ? S : never;
 
+const FAILED = { ok: false, text: errorText({ type: 'tool_error', message: 'x' }) } as const;
+
 interface Trace {
   readonly state: RunState;
   readonly executed: readonly ToolCall[];
@@ -72,7 +75,7 @@ async function play(given: Scenario): Promise<Trace> {
   const callEnds = [...given.callEnds];
   const counts = { deciding: 0, closing: 0 };
   let serial = 0;
-  const effects: Given = {
+  const world: World = {
     callModel: async (_state, { closing }) => {
       counts[closing ? 'closing' : 'deciding'] += 1;
       const next = replies.shift() ?? {
@@ -82,28 +85,21 @@ async function play(given: Scenario): Promise<Trace> {
       return next;
     },
     runCalls: async (_state, calls, finished) => {
-      const results: CallResult[] = [];
+      const results: (readonly [string, RunToolResult])[] = [];
+      const finish = (): void => results.splice(0).forEach(([id, result]) => finished(id, result));
       for (const each of calls) {
         const how = callEnds.shift() ?? 'ok';
         if (how === 'cancel' || how === 'wallMs') {
-          results.forEach(finished);
+          finish();
           return how;
         }
         executed.push(each);
         const text = how === 'same' ? 'same' : `result ${(serial += 1)}`;
-        results.push(
-          how === 'error'
-            ? {
-                id: each.id,
-                ok: false,
-                text: errorText({ type: 'tool_error', message: 'x' }),
-                executed: true,
-              }
-            : { id: each.id, ok: true, text, executed: true },
-        );
+        results.push([each.id, how === 'error' ? FAILED : { ok: true, text }]);
       }
       // In any order, because parallel calls end in any order.
-      results.toReversed().forEach(finished);
+      results.reverse();
+      finish();
       return null;
     },
   };
@@ -113,7 +109,7 @@ async function play(given: Scenario): Promise<Trace> {
     onLimit: given.onLimit,
     price: { input: 1, cachedInput: 0.1, output: 4 },
   });
-  const state = await runTurn(begun(runConfig), effects);
+  const state = await runTurn(begun(runConfig), world);
   return { state, executed, ...counts };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ModelCallEnd } from '../../src/core/loop.js';
-import { runTurn, type Given } from '../support/turn.js';
+import { runTurn } from '../support/turn.js';
+import type { ModelEnd, World } from '../support/world.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
 import { asks, begun, config, says } from '../support/scripts.js';
@@ -8,13 +8,13 @@ import { asks, begun, config, says } from '../support/scripts.js';
 /** Runs a turn with a script. Tools answer with their name and a number. */
 async function run(
   runConfig: RunConfig,
-  script: readonly (RecordedReply | ModelCallEnd)[],
+  script: readonly (RecordedReply | ModelEnd)[],
   answer: (name: string, nth: number) => string = (name, nth) => `${name} ${nth}`,
 ): Promise<{ state: RunState; executed: readonly string[]; closings: number }> {
   const rest = [...script];
   const executed: string[] = [];
   let closings = 0;
-  const effects: Given = {
+  const world: World = {
     callModel: async (_state, { closing }) => {
       if (closing) closings += 1;
       const next = rest.shift();
@@ -25,12 +25,12 @@ async function run(
       for (const { id, name } of calls) {
         executed.push(name);
         const text = answer(name, executed.length);
-        finished({ id, ok: !text.startsWith('{"error"'), text, executed: true });
+        finished(id, { ok: !text.startsWith('{"error"'), text });
       }
       return null;
     },
   };
-  return { state: await runTurn(begun(runConfig), effects), executed, closings };
+  return { state: await runTurn(begun(runConfig), world), executed, closings };
 }
 
 const texts = (state: RunState): readonly string[] =>
@@ -164,14 +164,13 @@ describe('budgets', () => {
 
   test('of tokens are reserved before a call and cap its output', async () => {
     const caps: (number | null)[] = [];
-    const effects: Given = {
+    const world: World = {
       observe: (_state, action) => {
         if (action.type === 'call-model') caps.push(action.maxOutputTokens);
       },
       callModel: async () => ({ type: 'replied', reply: says('hi') }),
-      runCalls: async () => null,
     };
-    await runTurn(begun(config({ limits: { tokens: 1_000 }, tools: [] })), effects);
+    await runTurn(begun(config({ limits: { tokens: 1_000 }, tools: [] })), world);
     expect(caps).toHaveLength(1);
     expect(caps[0]).toBeGreaterThan(900);
     expect(caps[0]).toBeLessThan(1_000);
@@ -195,7 +194,6 @@ describe('budgets', () => {
           if (action.type === 'call-model' && action.closing) caps.push(action.maxOutputTokens);
         },
         callModel: async () => ({ type: 'replied', reply: asks(['nothing']) }),
-        runCalls: async () => null,
       });
       expect(caps).not.toContain(null);
     }

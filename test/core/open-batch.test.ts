@@ -15,7 +15,7 @@ function halfFinished(text = 'second', rest: Parameters<typeof config>[0] = {}):
     reply: asks(['look', 1], ['put', 2], ['look', 3]),
     at: 0,
   });
-  return reduce(asked, { type: 'call-finished', result: ok('call_1_1_1', text) });
+  return reduce(asked, { type: 'call-finished', result: ok('call_1_1_1', text), at: 0 });
 }
 
 describe('a half-finished batch', () => {
@@ -51,8 +51,12 @@ describe('a half-finished batch', () => {
 
   test('accepts one result per call, whatever arrives after it', () => {
     const state = halfFinished();
-    expect(reduce(state, { type: 'call-finished', result: ok('call_1_1_1', 'again') })).toBe(state);
-    expect(reduce(state, { type: 'call-finished', result: ok('call_9_9_9', 'x') })).toBe(state);
+    expect(reduce(state, { type: 'call-finished', result: ok('call_1_1_1', 'again'), at: 0 })).toBe(
+      state,
+    );
+    expect(reduce(state, { type: 'call-finished', result: ok('call_9_9_9', 'x'), at: 0 })).toBe(
+      state,
+    );
   });
 
   test('keeps the results that arrived before an interruption, and answers the rest', () => {

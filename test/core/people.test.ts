@@ -166,10 +166,10 @@ describe('carried state', () => {
       0: (older: Record<string, unknown>) => ({ ...older, schema: 0.5, a: 1 }),
       0.5: (older: Record<string, unknown>) => ({ ...older, schema: 1, b: 2 }),
     };
-    expect(migrate({ schema: 0 }, steps)).toEqual({ schema: 1, a: 1, b: 2 });
+    expect(migrate({ schema: 0 }, steps, 1)).toEqual({ schema: 1, a: 1, b: 2 });
   });
 
-  test.each([[2], ['x'], [undefined]])(
+  test.each([[3], ['x'], [undefined]])(
     'of form %s waits for a version that can read it',
     (schema) => {
       expect(() => migrate({ schema })).toThrow('deploy the version that wrote it');

@@ -4,7 +4,7 @@ import { acceptMessage } from '../../src/core/ask.js';
 import { countOverflow } from '../../src/core/segments/carry.js';
 import type { Interruption } from '../../src/core/events.js';
 import type { Ask } from '../../src/core/inbox.js';
-import { apply, runLoop, type Effects, type ModelCallEnd, type Run } from '../../src/core/loop.js';
+import { apply, runLoop, type Run } from '../../src/core/loop.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import { readForm, SCHEMA } from '../../src/core/segments/migrations.js';
@@ -19,6 +19,8 @@ import {
   toPromptMessage,
 } from '../../src/core/transcript/transcript.js';
 import { asks, config, says, TOOLS, toolDefinition, SHORT } from '../support/scripts.js';
+import { effectsOf } from '../support/turn.js';
+import type { ModelEnd, World } from '../support/world.js';
 
 /** What people do while work is in flight. */
 type Deed =
@@ -45,20 +47,20 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     arbitrary: fc.record({ type: fc.constantFrom('pause', 'resume', 'cancelTurn', 'raise') }),
   },
 );
-const replies: fc.Arbitrary<ModelCallEnd> = fc.oneof(
+const replies: fc.Arbitrary<ModelEnd> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc
       .array(fc.constantFrom('look', 'put', 'pay', 'nap', 'done'), { minLength: 1, maxLength: 3 })
-      .map((names): ModelCallEnd => ({
+      .map((names): ModelEnd => ({
         type: 'replied',
-        reply: asks(...names.map((name) => [name] as const)),
+        reply: asks(...names.map((name) => [name, name === 'nap' ? { seconds: 5 } : {}] as const)),
       })),
   },
-  { weight: 3, arbitrary: fc.constant<ModelCallEnd>({ type: 'replied', reply: says('answer') }) },
+  { weight: 3, arbitrary: fc.constant<ModelEnd>({ type: 'replied', reply: says('answer') }) },
   {
     weight: 1,
-    arbitrary: fc.constantFrom<ModelCallEnd>(
+    arbitrary: fc.constantFrom<ModelEnd>(
       { type: 'failed', reason: 'error', message: 'x' },
       { type: 'failed', reason: 'context_too_long', message: 'too long' },
       { type: 'replied', reply: says('', 'refused') },
@@ -149,8 +151,7 @@ async function play(given: Scenario): Promise<Told> {
     }
   };
 
-  const effects: Effects = {
-    now: () => 0,
+  const world: World = {
     segment: () => SHORT,
     callModel: async (_state, { cut }) => {
       check();
@@ -166,7 +167,7 @@ async function play(given: Scenario): Promise<Told> {
         const by = interruption();
         if (by !== null) return by;
         if (run.state.paused) return null;
-        finished({ id, ok: true, text: `r${(counts.serial += 1)} `.repeat(9), executed: true });
+        finished(id, { ok: true, text: `r${(counts.serial += 1)} `.repeat(9) });
       }
       return null;
     },
@@ -183,8 +184,6 @@ async function play(given: Scenario): Promise<Told> {
       }
       return null;
     },
-    recordTurn: (turn, outcome) => void turns.push({ turn, outcome }),
-    turnBegun: () => undefined,
     continueAsNew: async () => {
       recordMessages();
       const count = countOverflow(run.state, 500);
@@ -200,13 +199,15 @@ async function play(given: Scenario): Promise<Told> {
       run.state = read.form.state;
       counts.segments += 1;
     },
-    refreshAgent: async () => null,
-    retrieve: async () => ({ type: 'retrieved', documents: [] }),
-    archiveMessages: async () => true,
-    observe: recordMessages,
+    observe: ({ turn }, action) => {
+      if (action.type === 'record-turn') {
+        turns.push({ turn: turn.number, outcome: action.outcome });
+      }
+      recordMessages();
+    },
   };
   say('queue', { pin: false, again: false });
-  const outcome = await runLoop(run, effects);
+  const outcome = await runLoop(run, effectsOf(run, world));
   check();
   const messages = [...seen.values()].toSorted((one, other) => one.n - other.n);
   return { run, outcome, accepted, messages, turns, segments: counts.segments };

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Ask } from '../../src/core/inbox.js';
 import type { EventBody } from '../../src/history/decode-event.js';
 import { createProjector } from '../../src/history/projection.js';
-import { config, says } from '../support/scripts.js';
+import { config, says, SHORT } from '../support/scripts.js';
 
 const input = { agent: 'test', message: 'go', open: true };
 const begin: readonly EventBody[] = [
@@ -13,8 +13,9 @@ const begin: readonly EventBody[] = [
     carried: null,
     previousRunId: '',
     firstRunId: 'r',
+    root: 'r',
   },
-  { type: 'local', activity: 'loadAgent', result: config() },
+  { type: 'local', activity: 'loadAgent', completedAt: 0, result: config() },
   { type: 'scheduled', activity: 'callModel', activityId: '3', input: { upTo: 1 }, summary: '' },
 ];
 const replied: EventBody = { type: 'completed', scheduled: 3, result: says('first') };
@@ -44,7 +45,10 @@ const texts = (events: readonly EventBody[]): readonly string[] =>
     .messages.map(({ text }) => text);
 
 describe('an update that the history has after an event, and the workflow processes before it', () => {
-  const task: readonly EventBody[] = [{ type: 'task-started' }, { type: 'task-completed' }];
+  const task: readonly EventBody[] = [
+    { type: 'task-started', segment: SHORT },
+    { type: 'task-completed' },
+  ];
 
   test('joins the turn that would otherwise have ended with the reply', () => {
     const events = [...begin, replied, ...task, steered, calledAgain];

@@ -9,6 +9,7 @@ import { messageSignal } from '../../src/workflows/messages.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
+import { SHORT } from '../support/scripts.js';
 
 let rig: Rig;
 let client: PerdureClient;
@@ -103,13 +104,14 @@ describe('the beginning of a task', () => {
     carried: null,
     previousRunId: '',
     firstRunId: 'r',
+    root: 'r',
   };
 
   test('moves no reader on before a later event confirms it', () => {
     const projector = createProjector();
     projector.push(started);
     projector.push({ id: 2, at, type: 'task-scheduled' });
-    projector.push({ id: 3, at, type: 'task-started' });
+    projector.push({ id: 3, at, type: 'task-started', segment: SHORT });
     expect(projector.view().lastEvent).toBe(1);
     projector.push({ id: 2, at, type: 'cancel-requested' });
     expect(projector.view()).toMatchObject({ lastEvent: 2, cancelRequested: true });

@@ -88,9 +88,8 @@ export function says(text: string, finish: RecordedReply['finish'] = 'stop'): Re
 
 /** The state after calls of the open batch have ended with these results, in the order given. */
 export function withResults(state: RunState, results: readonly CallResult[], at = 0): RunState {
-  const taken = results.reduce(
-    (before, result) => reduce(before, { type: 'call-finished', result }),
+  return results.reduce(
+    (before, result) => reduce(before, { type: 'call-finished', result, at }),
     state,
   );
-  return reduce(taken, { type: 'calls-finished', at });
 }
