@@ -47,6 +47,6 @@ export function decodeChildEvent(raw: RawEvent): EventBody<ChildEvent> | null {
 
 /** Returns the message of the SDK, which the workflow reads too. */
 function endMessage(event: { terminated: unknown; timedOut: unknown }): string {
-  if (event.terminated) return 'Workflow execution terminated';
+  if (event.terminated) return 'Terminated';
   return event.timedOut ? 'Workflow execution timed out' : '';
 }

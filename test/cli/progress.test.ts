@@ -13,6 +13,7 @@ import type { ServerHandle } from '../../src/server/server-handle.js';
 import { asks, begun, config, says, withResults } from '../support/scripts.js';
 import { viewOf } from '../support/view.js';
 import { printable } from '../../src/core/text/hidden.js';
+import { batchOf } from '../../src/core/turn.js';
 
 const paint = palette(false);
 const fixes = { resolve: (call: string): string => `resolve ${call}`, resume: null };
@@ -138,7 +139,7 @@ describe('the live line', () => {
       reply: asks(['look', { path: 'a' }], ['look', { path: 'b' }]),
       at: 0,
     });
-    const calls = asked.turn.batch?.calls ?? [];
+    const calls = batchOf(asked)?.calls ?? [];
     const flying = calls.map(
       (call, index) => [index, { ...model, activity: 'runTool', call }] as const,
     );

@@ -160,9 +160,9 @@ async function play(given: Scenario): Promise<Told> {
     expect(turn.refusedAnswers ?? 0).toBeLessThanOrEqual(attempts ?? 10);
     const side = prompt.filter((message) => message.role !== 'tool' && message.side);
     const canonical = prompt.filter((message) => !side.includes(message)).map(toPromptMessage);
-    if (turn.branch) {
+    if (turn.phase.type === 'repairing') {
       // A branch only appends messages.
-      expect(side).toEqual(transcript.messages.slice(turn.branch.messages));
+      expect(side).toEqual(transcript.messages.slice(turn.phase.branch.messages));
       expect(canonical).toEqual(trunk);
       expect(prompt.slice(0, canonical.length).map(toPromptMessage)).toEqual(trunk);
     } else expect(side).toEqual([]);

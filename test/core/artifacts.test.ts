@@ -9,6 +9,7 @@ import { callArtifacts } from '../../src/core/artifacts/named-artifacts.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { asks, begun, config, toolDefinition, withResults } from '../support/scripts.js';
+import { batchOf, outcomeOf } from '../../src/core/turn.js';
 
 const look = toolDefinition('look', 'read');
 const done = toolDefinition('done', 'read', { ends: true });
@@ -34,7 +35,7 @@ function having(...batches: readonly (readonly ArtifactMade[])[]): RunState {
   for (const batch of batches) {
     const reply = asks(...batch.map((_, n) => ['look', { n }] as const));
     state = reduce(state, { type: 'model-replied', reply, at: 0 });
-    const results = state.turn.batch?.calls.map(({ id }, n) => result(id, batch[n] ?? made('x')));
+    const results = batchOf(state)?.calls.map(({ id }, n) => result(id, batch[n] ?? made('x')));
     // In the order in which they end, not in which they were requested.
     state = withResults(state, results?.toReversed() ?? []);
   }
@@ -108,11 +109,11 @@ describe('the artifacts of a run', () => {
   test('of a tool that ends the turn do not change its answer', () => {
     let state = begun(config({ tools: [done] }));
     state = reduce(state, { type: 'model-replied', reply: asks(['done']), at: 0 });
-    const [call] = state.turn.batch?.calls ?? [];
+    const [call] = batchOf(state)?.calls ?? [];
     if (call === undefined) throw new Error('no call');
     const ended = succeededCall(call, done, { text: '[1]', output: [1], artifact: made('a') });
     state = withResults(state, [ended]);
-    expect(state.turn.outcome).toMatchObject({ reason: 'tool', answer: '[1]', output: [1] });
+    expect(outcomeOf(state)).toMatchObject({ reason: 'tool', answer: '[1]', output: [1] });
     expect(names(state)).toEqual(['a']);
   });
 

@@ -12,6 +12,7 @@ import { composeAnswer } from '../../src/core/compose.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+import { batchOf } from '../../src/core/turn.js';
 
 const listed = (name: string, category: string, ...actions: string[]): ToolDefinition =>
   toolDefinition(name, 'read', { catalog: { summary: `About ${name}`, category, actions } });
@@ -298,6 +299,6 @@ describe('calls to the catalog', () => {
       reply: asks(['discover_tools', {}]),
       at: 0,
     });
-    expect(state.turn.batch?.results).toEqual([null]);
+    expect(batchOf(state)?.results).toEqual([null]);
   });
 });

@@ -7,6 +7,7 @@ import type { RunState } from '../../src/core/state.js';
 import { asks, begun, config, says } from '../support/scripts.js';
 import { runTurn } from '../support/turn.js';
 import type { RetrievalEnd } from '../support/world.js';
+import { outcomeOf } from '../../src/core/turn.js';
 
 const retrieve = { timeoutMs: 1_000 };
 const document = (text: string): string => documentText(documentKey({ text }), { shown: text });
@@ -39,7 +40,7 @@ describe('a turn of an agent that retrieves', () => {
     const { state, seen, retrievals } = await run({ type: 'retrieved', documents });
     expect(retrievals).toBe(1);
     expect(seen[0]?.slice(1)).toEqual([document('a'), document('b')]);
-    expect(state.turn.outcome).toMatchObject({ status: 'completed', steps: 2 });
+    expect(outcomeOf(state)).toMatchObject({ status: 'completed', steps: 2 });
     expect(state.transcript.messages[1]).toMatchObject({
       role: 'user',
       origin: 'retrieved',
@@ -49,13 +50,13 @@ describe('a turn of an agent that retrieves', () => {
 
   test('continues if nothing is found', async () => {
     const { state, retrievals } = await run({ type: 'retrieved', documents: [] });
-    expect([retrievals, state.turn.outcome?.status]).toEqual([1, 'completed']);
+    expect([retrievals, outcomeOf(state)?.status]).toEqual([1, 'completed']);
   });
 
   test('ends if the retrieval fails, and says why', async () => {
     const { state, seen } = await run({ type: 'failed', message: 'the index is down' });
     expect(seen).toEqual([]);
-    expect(state.turn.outcome).toMatchObject({ status: 'failed', error: 'the index is down' });
+    expect(outcomeOf(state)).toMatchObject({ status: 'failed', error: 'the index is down' });
   });
 
   test('retrieves nothing if the run has no step left', async () => {
@@ -76,14 +77,14 @@ describe('a turn of an agent that retrieves', () => {
   test.each(['cancelTurn', 'wallMs'] as const)('can be interrupted by %s', async (by) => {
     const { state, retrievals } = await run({ type: 'interrupted', by });
     const status = by === 'wallMs' ? 'stopped' : 'cancelled';
-    expect(state.turn.outcome).toMatchObject({ status, steps: 0 });
+    expect(outcomeOf(state)).toMatchObject({ status, steps: 0 });
     expect(retrievals).toBe(1);
   });
 
   test('keeps documents that arrived in spite of an interruption', async () => {
     const documents = [{ text: document('a') }];
     const { state } = await run({ type: 'retrieved', documents, interrupted: 'cancelTurn' });
-    expect(state.turn.outcome?.status).toBe('cancelled');
+    expect(outcomeOf(state)?.status).toBe('cancelled');
     expect(state.transcript.messages).toHaveLength(2);
   });
 });

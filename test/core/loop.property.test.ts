@@ -9,6 +9,7 @@ import type { Message, ToolCall } from '../../src/core/transcript/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunState } from '../../src/core/state.js';
 import { asks, begun, config, says } from '../support/scripts.js';
+import { outcomeOf } from '../../src/core/turn.js';
 
 const call = fc.tuple(
   fc.constantFrom('look', 'put', 'pay', 'poll', 'nothing'),
@@ -136,7 +137,7 @@ describe('the loop, with random scripts of replies, results, and errors', () => 
     );
 
   test('always ends with one outcome', async () => {
-    await check(({ state }) => expect(state.turn.outcome).not.toBeNull());
+    await check(({ state }) => expect(outcomeOf(state)).not.toBeNull());
   });
 
   test('gives every call exactly one result, in order', async () => {
@@ -159,7 +160,7 @@ describe('the loop, with random scripts of replies, results, and errors', () => 
         ({ role, step }, n, all) => role === 'assistant' && all[n - 1]?.step !== step,
       );
       expect(decided.length).toBeLessThanOrEqual(deciding);
-      expect(state.turn.outcome).toMatchObject({ steps: state.turn.spent.steps });
+      expect(outcomeOf(state)).toMatchObject({ steps: state.turn.spent.steps });
       expect(state.turn.spent.toolCalls).toBe(executed.length);
     });
   });

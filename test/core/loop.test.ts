@@ -4,6 +4,7 @@ import type { ModelEnd, World } from '../support/world.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
 import { asks, begun, config, says } from '../support/scripts.js';
+import { outcomeOf } from '../../src/core/turn.js';
 
 /** Runs a turn with a script. Tools answer with their name and a number. */
 async function run(
@@ -39,7 +40,7 @@ const texts = (state: RunState): readonly string[] =>
 describe('a turn', () => {
   test('ends with the answer', async () => {
     const { state } = await run(config(), [asks(['look']), says('42')]);
-    expect(state.turn.outcome).toMatchObject({
+    expect(outcomeOf(state)).toMatchObject({
       status: 'completed',
       reason: 'answer',
       answer: '42',
@@ -51,7 +52,7 @@ describe('a turn', () => {
 
   test('ends with the result of a tool that ends it', async () => {
     const { state } = await run(config(), [asks(['look'], ['done'])]);
-    expect(state.turn.outcome).toMatchObject({
+    expect(outcomeOf(state)).toMatchObject({
       status: 'completed',
       reason: 'tool',
       answer: 'done 2',
@@ -82,7 +83,7 @@ describe('a step cap', () => {
   test('allows that many deciding calls and then one closing call', async () => {
     const { state, closings } = await run(config({ limits: { steps: 2 } }), script);
     expect(closings).toBe(1);
-    expect(state.turn.outcome).toMatchObject({
+    expect(outcomeOf(state)).toMatchObject({
       status: 'stopped',
       reason: 'steps',
       answer: 'so far: 2',
@@ -97,8 +98,8 @@ describe('a step cap', () => {
       ...script.slice(0, 2),
       { type: 'failed', reason: 'error', message: 'down' },
     ]);
-    expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'steps' });
-    expect(state.turn.outcome?.answer).toContain('look 2');
+    expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
+    expect(outcomeOf(state)?.answer).toContain('look 2');
   });
 
   test('composes an answer if the closing call only asks for more tools', async () => {
@@ -107,7 +108,7 @@ describe('a step cap', () => {
       asks(['pay']),
     ]);
     expect(executed).toEqual(['look']);
-    expect(state.turn.outcome?.answer).toContain('look 1');
+    expect(outcomeOf(state)?.answer).toContain('look 1');
   });
 
   test('composes an answer without a call if the agent says so', async () => {
@@ -116,7 +117,7 @@ describe('a step cap', () => {
       script.slice(0, 2),
     );
     expect(closings).toBe(0);
-    expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'steps' });
+    expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
   });
 
   test('fails without an answer if the agent says so', async () => {
@@ -124,7 +125,7 @@ describe('a step cap', () => {
       config({ limits: { steps: 2 }, onLimit: 'fail' }),
       script.slice(0, 2),
     );
-    expect(state.turn.outcome).toMatchObject({
+    expect(outcomeOf(state)).toMatchObject({
       status: 'failed',
       reason: 'limit',
       limit: 'steps',
@@ -134,7 +135,7 @@ describe('a step cap', () => {
 
   test('does not stop a run that answers within it', async () => {
     const { state } = await run(config({ limits: { steps: 2 } }), [asks(['look']), says('42')]);
-    expect(state.turn.outcome).toMatchObject({ status: 'completed', steps: 2 });
+    expect(outcomeOf(state)).toMatchObject({ status: 'completed', steps: 2 });
   });
 });
 
@@ -146,7 +147,7 @@ describe('the cap of tool calls', () => {
     ]);
     expect(executed).toHaveLength(2);
     expect(texts(state)[4]).toContain('limit of tool calls');
-    expect(state.turn.outcome).toMatchObject({
+    expect(outcomeOf(state)).toMatchObject({
       status: 'stopped',
       reason: 'toolCalls',
       toolCalls: 2,
@@ -155,7 +156,7 @@ describe('the cap of tool calls', () => {
 
   test('does not stop a run that needs no more calls', async () => {
     const { state } = await run(config({ limits: { toolCalls: 1 } }), [asks(['look']), says('42')]);
-    expect(state.turn.outcome?.status).toBe('completed');
+    expect(outcomeOf(state)?.status).toBe('completed');
   });
 });
 
@@ -183,7 +184,7 @@ describe('budgets', () => {
       () => 'long '.repeat(200),
     );
     expect(closings).toBe(0);
-    expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'tokens' });
+    expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'tokens' });
   });
 
   test('cap the closing call too, or leave it out', async () => {
@@ -201,12 +202,12 @@ describe('budgets', () => {
 
   test('in money need a price', async () => {
     const { state } = await run(config({ limits: { costUsd: 5 } }), []);
-    expect(state.turn.outcome).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 0 });
+    expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 0 });
   });
 
   test('in money count what was spent', async () => {
     const { state } = await run(config({ price, limits: { costUsd: 5 } }), [says('hi')]);
-    expect(state.turn.outcome?.usage.costUsd).toBeCloseTo(0.015, 6);
+    expect(outcomeOf(state)?.usage.costUsd).toBeCloseTo(0.015, 6);
   });
 });
 
@@ -244,7 +245,7 @@ describe('repeats', () => {
       () => 'same',
     );
     expect(executed).toHaveLength(3);
-    expect(state.turn.outcome).toMatchObject({
+    expect(outcomeOf(state)).toMatchObject({
       status: 'stopped',
       reason: 'no_progress',
       answer: 'stuck',
@@ -254,19 +255,19 @@ describe('repeats', () => {
   test('counts an identical read once in a message', async () => {
     const read = asks(['look', 1], ['look', 1], ['look', 1], ['look', 1]);
     const { state } = await run(config(), [read, says('fine')], () => 'same');
-    expect(state.turn.outcome).toMatchObject({ status: 'completed' });
+    expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
   });
 
   test('allows a read to poll while its result changes', async () => {
     const read = asks(['look', 1]);
     const { state } = await run(config(), [read, read, read, read, says('ready')]);
-    expect(state.turn.outcome).toMatchObject({ status: 'completed', steps: 5 });
+    expect(outcomeOf(state)).toMatchObject({ status: 'completed', steps: 5 });
   });
 
   test('executes a repeated call of a tool that allows it', async () => {
     const read = asks(['poll', 1]);
     const { state } = await run(config(), [read, read, read, read, says('ready')], () => 'same');
-    expect(state.turn.outcome?.status).toBe('completed');
+    expect(outcomeOf(state)?.status).toBe('completed');
   });
 });
 
@@ -275,13 +276,13 @@ describe('a mistake of the model', () => {
     const { state, executed } = await run(config(), [asks(['nothing']), says('sorry')]);
     expect(executed).toEqual([]);
     expect(texts(state)[2]).toContain('unknown_tool');
-    expect(state.turn.outcome?.status).toBe('completed');
+    expect(outcomeOf(state)?.status).toBe('completed');
   });
 
   test('ends in no_progress if every step fails', async () => {
     const replies = Array.from({ length: 10 }, (_, n) => asks(['nothing', n]));
     const { state } = await run(config(), [...replies, says('I give up')]);
-    expect(state.turn.outcome).toMatchObject({
+    expect(outcomeOf(state)).toMatchObject({
       status: 'stopped',
       reason: 'no_progress',
       steps: 10,
@@ -307,7 +308,7 @@ describe('ends other than an answer', () => {
     'a reply that ends by %s fails as %s with the text at hand',
     async (finish, reason, answer) => {
       const { state } = await run(config(), [says('half', finish)]);
-      expect(state.turn.outcome).toMatchObject({ status: 'failed', reason, answer });
+      expect(outcomeOf(state)).toMatchObject({ status: 'failed', reason, answer });
     },
   );
 
@@ -316,7 +317,7 @@ describe('ends other than an answer', () => {
       { ...asks(['look']), text: 'looking' },
       { type: 'interrupted', by: 'cancel' },
     ]);
-    expect(state.turn.outcome).toMatchObject({ status: 'cancelled', answer: 'looking' });
+    expect(outcomeOf(state)).toMatchObject({ status: 'cancelled', answer: 'looking' });
   });
 
   test('a deadline leads to the closing call', async () => {
@@ -324,7 +325,7 @@ describe('ends other than an answer', () => {
       { type: 'interrupted', by: 'wallMs' },
       says('in short'),
     ]);
-    expect(state.turn.outcome).toMatchObject({
+    expect(outcomeOf(state)).toMatchObject({
       status: 'stopped',
       reason: 'wallMs',
       answer: 'in short',

@@ -4,6 +4,7 @@ import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { asks, begun, config, SHORT, withResults } from '../support/scripts.js';
+import { batchOf } from '../../src/core/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
 const ok = (id: string, text: string): CallResult => ({ id, ok: true, text, executed: true });
@@ -21,7 +22,7 @@ function halfFinished(text = 'second', rest: Parameters<typeof config>[0] = {}):
 describe('a half-finished batch', () => {
   test('holds and counts each result as it arrives, and adds none to the transcript yet', () => {
     const state = halfFinished();
-    expect(state.turn.batch?.results.map((result) => result?.text)).toEqual([
+    expect(batchOf(state)?.results.map((result) => result?.text)).toEqual([
       undefined,
       'second',
       undefined,
@@ -40,7 +41,7 @@ describe('a half-finished batch', () => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the value was just serialized
     const carried = JSON.parse(JSON.stringify(begin)) as RunState;
     const done = withResults(carried, [ok('call_1_1_2', 'third'), ok('call_1_1_0', 'first')]);
-    expect(done.turn.batch).toBeNull();
+    expect(batchOf(done)).toBeNull();
     expect(done.turn.spent.toolCalls).toBe(3);
     expect(done.transcript.messages.slice(-3).map(({ text }) => text)).toEqual([
       'first',

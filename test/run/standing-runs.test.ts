@@ -26,6 +26,7 @@ import { gate } from '../support/gate.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { saidIn, segmentsOf } from '../support/segments.js';
+import { batchOf } from '../../src/core/turn.js';
 
 const paid: string[] = [];
 const pay = defineTool({
@@ -186,7 +187,8 @@ describe('a blocked run goes over into a new segment', () => {
     expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 2 });
     expect(paid.filter((to) => to === 'silence')).toHaveLength(1);
     const segments = await segmentsOf(rig.client, handle.workflowId);
-    expect(segments[0]?.view.state?.turn.batch?.results.map((one) => one?.text)).toEqual([
+    const before = segments[0]?.view.state;
+    expect((before ? batchOf(before) : null)?.results.map((one) => one?.text)).toEqual([
       undefined,
       'seen a',
     ]);
