@@ -1,6 +1,12 @@
 import type { Client, WorkflowClientInterceptor } from '@temporalio/client';
 import { expect } from 'vitest';
-import { differenceMessage, NoAnswerError, readerDifferences } from './reader-agrees.js';
+import {
+  differenceMessage,
+  NoAnswerError,
+  NoStateError,
+  readerDifferences,
+  report,
+} from './reader-agrees.js';
 
 /** The runs of one task queue, each to be compared with a reader of its history. */
 export interface WatchedRuns {
@@ -14,8 +20,6 @@ export interface WatchedRuns {
 
 /** The runs of all rigs that are open. Test files share processes. */
 const watched = new Set<WatchedRuns>();
-/** With PERDURE_ORACLE=report, differences are printed and fail nothing. */
-const isReport = process.env['PERDURE_ORACLE'] === 'report';
 
 /** Throws if a reader differs from one of the runs that the open rigs have started. */
 export async function expectReadersAgree(): Promise<void> {
@@ -54,8 +58,10 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
       return found.length === 0 ? [] : [differenceMessage(id, found)];
     } catch (error) {
       if (!(error instanceof NoAnswerError)) throw error;
-      (hasWorker() ? over : silent).add(runId);
-      print(`${id} is not compared: ${error.message}`);
+      const hasEnded = error instanceof NoStateError && status.name !== 'RUNNING';
+      (hasEnded || hasWorker() ? over : silent).add(runId);
+      if (hasEnded) return [];
+      process.stderr.write(`[oracle] ${where()}${id} is not compared: ${error.message}\n`);
       return [];
     }
   }
@@ -70,9 +76,7 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
   async function checkEach(given: Iterable<string>): Promise<void> {
     const found: string[] = [];
     for (const id of given) found.push(...(await differencesOf(id)));
-    if (found.length === 0) return;
-    if (!isReport) throw new Error(found.join('\n'));
-    for (const one of found) print(one);
+    if (found.length > 0) report(found.join('\n'), where());
   }
 
   const runs: WatchedRuns = {
@@ -87,10 +91,10 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
   return runs;
 }
 
-function print(text: string): void {
+/** Names the test that runs now. */
+function where(): string {
   const { currentTestName = 'between tests', testPath = '' } = expect.getState();
-  const file = testPath.slice(testPath.lastIndexOf('/test/') + 1);
-  process.stderr.write(`[oracle] ${file} > ${currentTestName}: ${text}\n`);
+  return `${testPath.slice(testPath.lastIndexOf('/test/') + 1)} > ${currentTestName}: `;
 }
 
 /** Returns an interceptor that notes the id of each run that a client starts. */
