@@ -149,11 +149,15 @@ function underWay(state: RunState): Action {
   return { type: 'call-model', closing: closingReason(state) !== null, maxOutputTokens };
 }
 
-/** Whether the archive has all messages before this place in the prompt, if the run has an archive. */
+/**
+ * Whether the archive has all messages that a compaction removes from memory, if the run has an
+ * archive. They are not in the order of their numbers: a summary stands where its messages were.
+ */
 function isArchived({ archives, archived, transcript }: RunState, cut: number): boolean {
   if (!archives) return true;
-  const last = transcript.messages[cut - chunkedLength(transcript) - 1];
-  return last === undefined || last.n < archived;
+  const { messages, pruned = [] } = transcript;
+  const going = messages.slice(0, cut - chunkedLength(transcript));
+  return [...going, ...pruned].every(({ n }) => n < archived);
 }
 
 function withinBatch(
