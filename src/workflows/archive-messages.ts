@@ -53,7 +53,6 @@ function store(
   const input = { firstRunId, ...messages, ...(must && { must: true as const }) };
   return tend(run, {
     name: WORK.archive,
-    doing: 'keep messages',
     activity: (step) => {
       if (step.as === 'check') return blobCheck(WORK.archive, step);
       const given = { ...input, ...blockedField(step, ['storage']) };

@@ -57,7 +57,6 @@ async function copyMessages(run: RunContext, { run: source, at }: ForkInput): Pr
   };
   const failure = await tend(run, {
     name: WORK.fork,
-    doing: 'fork',
     activity: (step, work) => {
       if (step.as === 'check') return blobCheck(WORK.fork, step);
       const given = { ...input, ...blockedField(step, ['storage']) };

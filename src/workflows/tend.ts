@@ -44,8 +44,8 @@ export function blockedField<B extends BlockedReason>(
 export interface Tended {
   /** A call's id, or the name of other work. */
   readonly name: string;
-  /** One line for people. */
-  readonly doing: string;
+  /** One line for people; absent for work that the status does not show. */
+  readonly doing?: string;
   /** `work` is undefined for the first attempt. */
   readonly activity: (step: Start, work: Work | undefined) => Startable;
 }
@@ -61,8 +61,10 @@ const FIRST: Start = { type: 'start', as: 'attempt' };
 export async function tend(run: RunContext, tended: Tended): Promise<unknown> {
   const { name, doing, activity } = tended;
   let failure: unknown = null;
-  run.doing.set(name, doing);
-  run.changed();
+  if (doing !== undefined) {
+    run.doing.set(name, doing);
+    run.changed();
+  }
   try {
     for (let isFirst = true; ; isFirst = false) {
       const work = findWork(run.state, name);

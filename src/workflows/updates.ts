@@ -81,8 +81,9 @@ function updateId(): string {
 
 /** Records a decision. The same update sent again has no second effect. */
 function decide<T>(run: RunContext, name: DecisionName, input: unknown, answer: T): T {
+  const { paused } = run.state;
   record(run, { type: 'update', name, id: updateId(), input });
-  run.changed();
+  if (run.state.paused !== paused) run.changed();
   return answer;
 }
 

@@ -47,6 +47,7 @@ const MADE_BY_TASK: readonly HistoryEvent['type'][] = [
   'memo',
   'child-started',
   'command',
+  'cancel-asked',
   // The completion of an update, among others that change nothing.
   'other',
 ];
