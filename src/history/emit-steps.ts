@@ -1,5 +1,6 @@
 import { nextAction } from '../core/next-action.js';
 import type { RunState } from '../core/state.js';
+import { WORK, withoutWork } from '../core/work/work.js';
 import type { HistoryEvent } from './decode-event.js';
 import type { DurableStep } from './durable-events.js';
 import { endOfRun } from './end-of-run.js';
@@ -72,8 +73,8 @@ function emittedIn(state: RunState): Emitted {
 }
 
 function waitIn(state: RunState): WaitBegun | null {
-  // For a reader, a wait in a new segment is the same wait.
-  const action = nextAction(state);
+  // For a reader, a wait in a new segment is the same wait, also while messages are archived.
+  const action = nextAction(withoutWork(state, WORK.archive));
   if (action.type === 'await-message') return { type: 'wait-begun', for: 'message' };
   if (action.type !== 'await-time') return null;
   return { type: 'wait-begun', for: 'time', until: action.until };
