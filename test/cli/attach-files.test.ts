@@ -14,7 +14,10 @@ const command = await commandLine();
 let rig: Rig;
 let stub: Stub;
 
+const before = process.cwd();
+
 beforeAll(async () => {
+  process.chdir(command.folder);
   [rig, stub] = [await createRig(), await startStub()];
   const env = {
     PERDURE_HOME: rig.home,
@@ -40,6 +43,7 @@ beforeAll(async () => {
   await mkdir(join(command.folder, 'folder'));
 });
 afterAll(async () => {
+  process.chdir(before);
   await rig.close();
   await stub.close();
   stub.assertConsumed();
@@ -48,7 +52,7 @@ afterAll(async () => {
 /** Runs a command on the queue of the worker, with the blob store that the worker reads. */
 async function perdure(...args: readonly string[]) {
   const place = ['--address', inject('temporalAddress'), '--task-queue', rig.taskQueue];
-  return await command.start([...args, ...place], { env: { PERDURE_HOME: rig.home } }).ended;
+  return await command.here([...args, ...place], { env: { PERDURE_HOME: rig.home } }).ended;
 }
 
 const lastContent = () => stub.requests.at(-1)?.messages.at(-1)?.content;

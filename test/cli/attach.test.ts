@@ -31,8 +31,10 @@ function lonelyPlace() {
   const place = ['--address', address, '--task-queue', `lonely-${randomUUID()}`];
   const env = { OPENAI_BASE_URL: stub.baseUrl };
   return {
+    /** In a process of its own, in this folder. */
     start: (args: readonly string[], cwd = command.folder) =>
       command.start([...args, ...place], { cwd, env }),
+    perdure: (...args: readonly string[]) => command.here([...args, ...place], { env }),
   };
 }
 
@@ -42,7 +44,7 @@ async function expectItReplays(id: string): Promise<void> {
 
 describe('attach', () => {
   test('finishes a run whose host was interrupted in a model call, without repeating steps', async () => {
-    const { start } = lonelyPlace();
+    const { start, perdure } = lonelyPlace();
     stub.scriptFor(
       'Interrupt me',
       reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
@@ -63,7 +65,7 @@ describe('attach', () => {
     expect(left.stderr).toContain('makes no progress without a worker; nothing is lost');
     expect(left.stderr).toContain('attach att-interrupted --address');
 
-    const end = await start(['attach', 'att-interrupted']).ended;
+    const end = await perdure('attach', 'att-interrupted').ended;
     expect({ code: end.code, stdout: end.stdout }).toEqual({ code: 0, stdout: 'finished\n' });
     expect(end.stderr).toMatch(/^step 1 · list_files/m);
     await expectItReplays('att-interrupted');
@@ -93,33 +95,33 @@ describe('attach', () => {
   });
 
   test('retries a blocked run at once with its own worker', async () => {
-    const { start } = lonelyPlace();
+    const { perdure } = lonelyPlace();
     stub.scriptFor(
       'Mend my key',
       reply.error(401, { message: 'bad key', code: 'invalid_api_key' }),
       reply.error(401, { message: 'still bad', code: 'invalid_api_key' }),
       reply.text('mended'),
     );
-    const first = await start(['run', 'files', 'Mend my key', '--id', 'att-blocked']).ended;
+    const first = await perdure('run', 'files', 'Mend my key', '--id', 'att-blocked').ended;
     expect(first.code).toBe(4);
     expect(first.stderr).toContain('attach att-blocked');
-    const second = await start(['attach', 'att-blocked', '--json']).ended;
+    const second = await perdure('attach', 'att-blocked', '--json').ended;
     expect(second.code).toBe(4);
     expect(JSON.parse(second.stdout)).toMatchObject({ status: 'blocked', reason: 'credentials' });
-    const third = await start(['attach', 'att-blocked']).ended;
+    const third = await perdure('attach', 'att-blocked').ended;
     expect({ code: third.code, stdout: third.stdout }).toEqual({ code: 0, stdout: 'mended\n' });
     await expectItReplays('att-blocked');
   });
 
   test('prints the outcome of an ended run, and fails for an unknown id', async () => {
-    const { start } = lonelyPlace();
+    const { perdure } = lonelyPlace();
     await rig.worker([]);
     const gone = await rig.start({ agent: 1 }, 'att-over');
     await gone.result().catch(() => undefined);
-    const over = await start(['attach', 'att-over', '--json']).ended;
+    const over = await perdure('attach', 'att-over', '--json').ended;
     expect(over.code).toBe(1);
     expect(JSON.parse(over.stdout)).toMatchObject({ id: 'att-over', reason: 'input' });
-    const nobody = await start(['attach', 'att-nobody']).ended;
+    const nobody = await perdure('attach', 'att-nobody').ended;
     expect(nobody.code).toBe(1);
     expect(nobody.stderr).toMatch(/there is no run "att-nobody"; list runs with: .* list/);
   });

@@ -135,7 +135,7 @@ describe('pause and resume', () => {
     });
     expect(resumed.stderr).toContain(`Run ${id} resumes.`);
     const place = ['--address', address, '--task-queue', rig.taskQueue];
-    const follower = command.start(['attach', id, ...place]);
+    const follower = command.here(['attach', id, ...place]);
     await follower.says(`run ${id}`);
     gates.get(later)?.barrier.release();
     const end = await follower.ended;
@@ -225,7 +225,7 @@ describe('limits', () => {
     [['--run'], '--run: expected a limit, got none'],
     [['--step', '3'], 'Did you mean --steps'],
   ])('%j is refused as usage', async (args, why) => {
-    const end = await command.start(['limits', 'x', ...args]).ended;
+    const end = await command.here(['limits', 'x', ...args]).ended;
     expect(end.stderr).toContain(why);
     expect(end.code).toBe(2);
   });
@@ -293,7 +293,7 @@ test.each([
   [['close', 'x', 'y'], 'too many arguments'],
   [['cancel', 'x', '--turns'], 'Did you mean --turn'],
 ])('%j is refused as usage', async (args, why) => {
-  const end = await command.start(args).ended;
+  const end = await command.here(args).ended;
   expect(end.stderr).toContain(why);
   expect(end.code).toBe(2);
 });
@@ -302,7 +302,7 @@ test('an unknown id ends with exit code 1, and cannot move the cursor', async ()
   const place = ['--address', address, '--task-queue', rig.taskQueue];
   for (const words of [['pause'], ['close'], ['limits'], ['cancel', '--turn']]) {
     const [name = '', ...flags] = words;
-    const end = await command.start([name, 'no\u001b[2Jbody', ...flags, ...place]).ended;
+    const end = await command.here([name, 'no\u001b[2Jbody', ...flags, ...place]).ended;
     expect(end.stderr).toContain('there is no run "no\\u001b[2Jbody"');
     expect(end.code).toBe(1);
   }

@@ -16,8 +16,10 @@ afterAll(async () => {
   stub.assertConsumed();
 });
 
+const env = () => ({ OPENAI_BASE_URL: stub.baseUrl });
+
 async function perdure(...args: readonly string[]): Promise<CommandEnd> {
-  return await command.start([...args, ...place], { env: { OPENAI_BASE_URL: stub.baseUrl } }).ended;
+  return await command.here([...args, ...place], { env: env() }).ended;
 }
 
 describe('the command fork', () => {
@@ -26,7 +28,8 @@ describe('the command fork', () => {
     const id = `fork-${randomUUID()}`;
     stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('42.'));
     await perdure('run', 'files', 'My name is Ada', '--open', '--id', source);
-    const asked = await perdure('fork', source, 'What is', 'it?', '--at', '1', '--id', id);
+    const fork = ['fork', source, 'What is', 'it?', '--at', '1', '--id', id];
+    const asked = await command.start([...fork, ...place], { env: env() }).ended;
     expect({ code: asked.code, stdout: asked.stdout }).toEqual({ code: 0, stdout: '42.\n' });
     expect(asked.stderr).toContain(`run ${id} is forked from run ${source}`);
 

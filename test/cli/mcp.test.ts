@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as Temporal, Connection } from '@temporalio/client';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { builtProgram } from '../support/built-program.js';
@@ -53,7 +53,8 @@ interface Served {
 let folder: string;
 let stub: Stub;
 let program: string;
-let taskQueue: string;
+/** The server of the tests that need none of their own. */
+let shared: Served;
 const served: Served[] = [];
 
 beforeAll(async () => {
@@ -61,9 +62,7 @@ beforeAll(async () => {
   await writeFile(join(folder, 'perdure.config.ts'), CONFIG);
   program = await builtProgram();
   stub = await startStub();
-});
-beforeEach(() => {
-  taskQueue = `mcp-${randomUUID()}`;
+  shared = await serve(newQueue());
 });
 afterAll(async () => {
   await Promise.all(served.map((each) => each.close().catch(() => undefined)));
@@ -71,7 +70,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function serve(...flags: readonly string[]): Promise<Served> {
+const newQueue = (): string => `mcp-${randomUUID()}`;
+
+async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Served> {
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [program, 'mcp', '--task-queue', taskQueue, ...flags],
@@ -120,7 +121,7 @@ async function probeOwnServer(from: Served, id: unknown): Promise<Record<string,
 
 describe('perdure as an MCP server', () => {
   test('lists its agents, starts a run once per operation, and returns its answer', async () => {
-    const server = await serve();
+    const server = shared;
     const { tools } = await server.tools();
     expect(tools.map(({ name }) => name).toSorted()).toEqual([
       'agent_cancel',
@@ -161,7 +162,7 @@ describe('perdure as an MCP server', () => {
   });
 
   test('refuses an operation id that started another run', async () => {
-    const server = await serve();
+    const server = shared;
     const operation = { operation_id: randomUUID() };
     const message = `one ${randomUUID()}`;
     stub.scriptFor(message, reply.text('ok'));
@@ -178,7 +179,7 @@ describe('perdure as an MCP server', () => {
   });
 
   test('sends an open run each message once, and cancels a turn or the run', async () => {
-    const server = await serve();
+    const server = shared;
     const message = `open ${randomUUID()}`;
     stub.scriptFor(message, reply.text('first'), reply.text('second'));
     const { value } = await server.call('agent_start', {
@@ -207,15 +208,14 @@ describe('perdure as an MCP server', () => {
   });
 
   test('hosts a worker for a run on another task queue', async () => {
-    const first = await serve();
+    const first = await serve(newQueue());
     const message = `elsewhere ${randomUUID()}`;
     stub.scriptFor(message, reply.text('first'), reply.text('second'));
     const start = { agent: 'clerk', message, operation_id: randomUUID(), open: true };
     const { id } = (await first.call('agent_start', start)).value;
     expect(await probeOwnServer(first, id)).toMatchObject({ answer: 'first' });
     await first.close();
-    taskQueue = `mcp-${randomUUID()}`;
-    const server = await serve();
+    const server = await serve(newQueue());
     const more = { id, message: 'and more', operation_id: randomUUID() };
     expect((await server.call('agent_send', more)).value).toEqual({ id, delivered: true, turn: 2 });
     expect(await probeOwnServer(server, id)).toMatchObject({ answer: 'second' });
@@ -223,7 +223,7 @@ describe('perdure as an MCP server', () => {
   });
 
   test('names an invalid value and what was expected', async () => {
-    const server = await serve();
+    const server = shared;
     const operation = { operation_id: randomUUID() };
     const wrong = async (tool: string, args: Record<string, unknown>): Promise<string> => {
       const { isError, text } = await server.call(tool, args);
@@ -261,8 +261,9 @@ describe('perdure as an MCP server', () => {
     const temporal = new Temporal({ connection });
     const id = `foreign-${randomUUID()}`;
     const args = [{ agent: 'clerk', open: true }];
+    const taskQueue = newQueue();
     await temporal.workflow.start('agent', { taskQueue, workflowId: id, args });
-    const server = await serve();
+    const server = shared;
     const asked = [
       ['agent_status', {}],
       ['agent_result', { wait_seconds: 0 }],
@@ -275,14 +276,14 @@ describe('perdure as an MCP server', () => {
       expect(refused).toMatchObject({ isError: true });
       expect(refused.text).toContain(`expected an id that agent_start returned, got "${id}"`);
     }
-    const all = await serve('--all-runs');
+    const all = await serve(newQueue(), '--all-runs');
     expect((await all.call('agent_status', { id })).value).toMatchObject({ id, agent: 'clerk' });
     await temporal.workflow.getHandle(id).terminate();
     await connection.close();
   });
 
   test('reserves stdout for the protocol, whatever a tool writes', async () => {
-    const server = await serve();
+    const server = shared;
     const message = `talk ${randomUUID()}`;
     stub.scriptFor(
       message,
@@ -300,12 +301,13 @@ describe('perdure as an MCP server', () => {
   });
 
   test('leaves its runs alive when it is killed: another server continues them', async () => {
-    const first = await serve();
+    const taskQueue = newQueue();
+    const first = await serve(taskQueue);
     const message = `long ${randomUUID()}`;
     stub.scriptFor(
       message,
       reply.calls([{ name: 'chatter', arguments: {} }]),
-      { ...reply.text('lost'), delivery: { holdBeforeHeaders: 'never' } },
+      { ...reply.text('lost'), delivery: { holdBeforeHeaders: 'killed' } },
       reply.text('after all'),
     );
     const task = { agent: 'clerk', message, operation_id: randomUUID() };
@@ -313,9 +315,9 @@ describe('perdure as an MCP server', () => {
     const { id } = value;
     const waiting = await first.call('agent_result', { id, wait_seconds: 1 });
     expect(waiting.value).toMatchObject({ id, done: false, answer: null });
-    await stub.barrier('never').reached;
+    await stub.barrier('killed').reached;
     process.kill(first.pid, 'SIGKILL');
-    const second = await serve();
+    const second = await serve(taskQueue);
     expect((await second.call('agent_start', task)).value).toEqual({ id, repeated: true });
     expect(await probeOwnServer(second, id)).toMatchObject({ done: true, answer: 'after all' });
   }, 180_000);

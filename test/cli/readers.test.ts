@@ -42,7 +42,7 @@ describe('the reading commands in a new folder', () => {
     [['resolve', 'x', 'call_1_1_0', '--as', 'perhaps'], 'happened, retry, abandon'],
     [['resolve', 'x', 'call_1_1_0', '--as', 'happened', '--result', '{'], 'Expected JSON'],
   ])('%j is refused as usage', async (args, reason) => {
-    const { code, stdout, stderr } = await perdure(...args);
+    const { code, stdout, stderr } = await command.here(args).ended;
     expect(stderr).toContain(reason);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   });

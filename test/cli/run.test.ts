@@ -31,9 +31,11 @@ function json({ stdout }: CommandEnd): unknown {
   return JSON.parse(stdout);
 }
 
+const ownPlace = () => ['--address', address, '--task-queue', rig.taskQueue];
+
 /** Starts `run` on the queue of the worker. */
 function run(...args: string[]) {
-  return command.start(['run', ...args, '--address', address, '--task-queue', rig.taskQueue]);
+  return command.here(['run', ...args, ...ownPlace()]);
 }
 
 describe('a run with a worker elsewhere', () => {
@@ -43,8 +45,8 @@ describe('a run with a worker elsewhere', () => {
       reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
       reply.text('I am\na stub.'),
     );
-    const { code, stdout, stderr } = await run('files', 'Who are', 'you?', '--id', 'run-plain')
-      .ended;
+    const args = ['run', 'files', 'Who are', 'you?', '--id', 'run-plain'];
+    const { code, stdout, stderr } = await command.start([...args, ...ownPlace()]).ended;
     expect(stderr).toMatch(/^run run-plain · model gpt-4.1-mini · http:.*run-plain$/m);
     expect(stderr).toMatch(/^step 1 · list_files \. · [\d.]+ k?B · [\d.]+ s$/m);
     expect(stderr).toMatch(/^completed \(answer\) · 2 steps · 1 call · 20 in, 10 out/m);
@@ -64,7 +66,8 @@ describe('a run with a worker elsewhere', () => {
       usage: { inputTokens: 10, outputTokens: 5 },
     });
     expect(first.code).toBe(0);
-    const second = await run('files', 'Say hello', '--json', '--id', 'run-twice').ended;
+    const again = ['run', 'files', 'Say hello', '--json', '--id', 'run-twice'];
+    const second = await command.start([...again, ...ownPlace()]).ended;
     expect(second.code).toBe(2);
     expect(second.stderr).toContain('attach run-twice --address');
     expect(json(second)).toEqual({ error: expect.stringContaining('--id: expected an unused id') });
@@ -132,8 +135,7 @@ describe('a run with a worker elsewhere', () => {
       stdout: 'run-detached\n',
     });
     await stub.barrier('detach').reached;
-    const place = ['--address', address, '--task-queue', rig.taskQueue];
-    const follower = command.start(['attach', 'run-detached', '--json', ...place]);
+    const follower = command.start(['attach', 'run-detached', '--json', ...ownPlace()]);
     await follower.says('run run-detached');
     follower.child.kill('SIGINT');
     const left = await follower.ended;
@@ -141,7 +143,7 @@ describe('a run with a worker elsewhere', () => {
     expect(json(left)).toMatchObject({ id: 'run-detached', status: 'working' });
     expect(left.stderr).toContain('continues on a worker elsewhere');
     stub.barrier('detach').release();
-    const again = await command.start(['attach', 'run-detached', ...place]).ended;
+    const again = await command.here(['attach', 'run-detached', ...ownPlace()]).ended;
     expect({ code: again.code, stdout: again.stdout }).toEqual({ code: 0, stdout: 'done\n' });
   });
 });
@@ -160,7 +162,7 @@ describe('an invalid command line', () => {
     ['nothing', "unknown command 'nothing'"],
     ['run files hello --config gone.ts', '--config: expected an existing file, got gone.ts'],
   ])('%s: ends with 2 and the reason', async (line, why) => {
-    const end = await command.start([...line.split(' '), '--json']).ended;
+    const end = await command.here([...line.split(' '), '--json']).ended;
     expect(end.code).toBe(2);
     expect(end.stderr).toContain(why);
     expect(json(end)).toEqual({ error: expect.stringContaining(why.slice(0, 20)) });
@@ -168,7 +170,7 @@ describe('an invalid command line', () => {
 
   test('--detach needs a worker elsewhere', async () => {
     const place = ['--address', address, '--task-queue', 'nobody-listens'];
-    const end = await command.start(['run', 'files', 'hello', '--detach', ...place]).ended;
+    const end = await command.here(['run', 'files', 'hello', '--detach', ...place]).ended;
     expect(end.code).toBe(2);
     expect(end.stderr).toContain('expected a worker on task queue "nobody-listens", got none');
   });

@@ -13,7 +13,7 @@ import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { Model } from '../../src/models/model.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { commandLine, type RunningCommand } from '../support/command.js';
+import { commandLine, type FollowedCommand } from '../support/command.js';
 import { replyTo, untilStatus } from '../support/conversation.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -50,8 +50,8 @@ beforeAll(async () => {
 });
 afterAll(async () => await rig.close());
 
-function perdure(...args: readonly string[]): RunningCommand {
-  return command.start([...args, '--address', address, '--task-queue', rig.taskQueue]);
+function perdure(...args: readonly string[]): FollowedCommand {
+  return command.here([...args, '--address', address, '--task-queue', rig.taskQueue]);
 }
 
 async function does<Options>(

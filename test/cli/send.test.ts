@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
-import { commandLine, type CommandEnd, type RunningCommand } from '../support/command.js';
+import { commandLine, type CommandEnd } from '../support/command.js';
 
 const address = inject('temporalAddress');
 const command = await commandLine();
@@ -16,11 +16,14 @@ afterAll(async () => {
   stub.assertConsumed();
 });
 
-/** Starts a command on a queue without another worker. */
-function lonelyPlace(): (...args: readonly string[]) => RunningCommand {
+/** Starts a command on a queue without another worker: in this process, or as one of its own. */
+function lonelyPlace() {
   const place = ['--address', address, '--task-queue', `lonely-${randomUUID()}`];
   const env = { OPENAI_BASE_URL: stub.baseUrl };
-  return (...args) => command.start([...args, ...place], { env });
+  return {
+    perdure: (...args: readonly string[]) => command.here([...args, ...place], { env }),
+    processOf: (...args: readonly string[]) => command.start([...args, ...place], { env }),
+  };
 }
 
 function json({ stdout }: CommandEnd): unknown {
@@ -30,7 +33,7 @@ function json({ stdout }: CommandEnd): unknown {
 
 describe('an open run without another worker', () => {
   test('is started, sent a message, read, and closed, each by its own command', async () => {
-    const perdure = lonelyPlace();
+    const { perdure, processOf } = lonelyPlace();
     stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('Ada.'));
     const id = 'open-ada';
     const begun = await perdure('run', 'files', 'My name is Ada', '--open', '--id', id).ended;
@@ -46,7 +49,8 @@ describe('an open run without another worker', () => {
     expect(waiting.stderr).toContain(`Run ${id} waits for a message; its last turn is 1.`);
     expect(waiting.code).toBe(3);
 
-    const sent = await perdure('send', id, 'What is', 'it?', '--message-id', 'q1', '--json').ended;
+    const sent = await processOf('send', id, 'What is', 'it?', '--message-id', 'q1', '--json')
+      .ended;
     expect(json(sent)).toMatchObject({
       id,
       turn: 2,
@@ -66,9 +70,9 @@ describe('an open run without another worker', () => {
 
     const status = await perdure('status', id, '--json').ended;
     expect(json(status)).toMatchObject({ status: 'waiting_message', turn: 2, queued: 0 });
-    const limited = await perdure('limits', id, '--steps', '9', '--json').ended;
+    const limited = await processOf('limits', id, '--steps', '9', '--json').ended;
     expect(json(limited)).toMatchObject({ id, limits: { turn: { steps: 9 } } });
-    const closed = await perdure('close', id, '--json').ended;
+    const closed = await processOf('close', id, '--json').ended;
     expect(json(closed)).toEqual({ id, closing: true, ended: true });
     expect(closed.code).toBe(0);
     const late = await perdure('send', id, 'More?').ended;
@@ -79,7 +83,7 @@ describe('an open run without another worker', () => {
   }, 120_000);
 
   test('has the exit code of the followed turn, and continues to live', async () => {
-    const perdure = lonelyPlace();
+    const { perdure } = lonelyPlace();
     stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }), reply.text('sorry'));
     const begun = await perdure('run', 'files', 'Be rude', '--open', '--id', 'open-rude', '--json')
       .ended;
@@ -91,13 +95,13 @@ describe('an open run without another worker', () => {
   });
 
   test('is continued by attach after its command was interrupted', async () => {
-    const perdure = lonelyPlace();
+    const { perdure, processOf } = lonelyPlace();
     stub.scriptFor(
       'Take your time',
       reply.text('one', { holdBeforeHeaders: 'open-held' }),
       reply.text('one at last'),
     );
-    const begun = perdure('run', 'files', 'Take your time', '--open', '--id', 'open-held');
+    const begun = processOf('run', 'files', 'Take your time', '--open', '--id', 'open-held');
     await begun.until(stub.barrier('open-held').reached);
     begun.child.kill('SIGINT');
     const left = await begun.ended;
@@ -109,7 +113,7 @@ describe('an open run without another worker', () => {
   });
 
   test('accepts a message during a turn with --steer', async () => {
-    const perdure = lonelyPlace();
+    const { perdure } = lonelyPlace();
     stub.scriptFor(
       'Count the files',
       reply.calls([{ name: 'list_files', arguments: { path: '.' } }], {
@@ -159,13 +163,13 @@ describe('an invalid message', () => {
       'expected at most 16384 bytes of a pinned message, got 18000',
     ],
   ])('%.40s: ends with 2 and the reason', async (line, why) => {
-    const end = await command.start([...line.split(' '), '--json']).ended;
+    const end = await command.here([...line.split(' '), '--json']).ended;
     expect(end.stderr).toContain(why);
     expect(end.code).toBe(2);
   });
 
   test('ends with 2 if it is empty, and with 1 for an unknown run', async () => {
-    const perdure = lonelyPlace();
+    const { perdure } = lonelyPlace();
     const empty = await perdure('send', 'nobody', ' ').ended;
     expect(empty.stderr).toContain('message: expected text, got an empty string');
     expect(empty.code).toBe(2);
@@ -175,7 +179,7 @@ describe('an invalid message', () => {
   });
 
   test('ends with 1 for a run that is not open, and names --steer', async () => {
-    const perdure = lonelyPlace();
+    const { perdure } = lonelyPlace();
     stub.scriptFor('Not open', reply.text('done', { holdBeforeHeaders: 'not-open' }));
     const host = perdure('run', 'files', 'Not open', '--id', 'not-open');
     await host.until(stub.barrier('not-open').reached);

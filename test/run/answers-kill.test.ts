@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startStub } from '../../src/testing/stub-server.js';
 import { CONTRACT_ANSWERS, contractAnswer } from '../support/contract-agent.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
-import { workerChild } from '../support/worker-child.js';
+import { workerChild, workerHere } from '../support/worker-child.js';
 
 /** Where the worker is killed: while the nth answer is awaited, or some ms after it went out. */
 interface KillPoint {
@@ -66,7 +66,8 @@ async function runWithKill(point: KillPoint | null): Promise<Told> {
       return step;
     });
   });
-  const workers = [await workerChild(env)];
+  const first = await workerChild(env);
+  let second: { stop(): Promise<void> } | undefined;
   const handle = await rig.client.workflow.start('agent', {
     taskQueue: queue,
     workflowId: queue,
@@ -76,11 +77,11 @@ async function runWithKill(point: KillPoint | null): Promise<Told> {
     await reached;
     // The moment itself is what differs, not a wait for something.
     await pause(point.delayMs);
-    await workers[0]?.kill();
-    workers.push(await workerChild(env));
+    await first.kill();
+    second = await workerHere(env);
   }
   const ended = await rig.end(handle);
-  await Promise.all([...workers.map((worker) => worker.kill()), stub.close()]);
+  await Promise.all([first.kill(), second?.stop(), stub.close()]);
   return { ...ended, bodies: stub.requests.map(({ text }) => text) };
 }
 

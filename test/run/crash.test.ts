@@ -11,7 +11,7 @@ import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { CRASH_STEPS, crashAnswer } from '../support/crash-agent.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { workerChild, type WorkerChild } from '../support/worker-child.js';
+import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
 
 let rig: Rig;
 let home: string;
@@ -75,8 +75,9 @@ describe('a step cap reached around a crash', () => {
       });
       await stub.barrier(held).reached;
       await first.kill();
-      await worker(env);
+      const second = await workerHere(env);
       const ended = await rig.end(handle);
+      await second.stop();
       expect(ended.outcome).toMatchObject({ ...outcome, steps: 2 });
       const bodies = stub.requests
         .filter(({ text }) => text.includes(marker))

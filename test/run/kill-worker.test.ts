@@ -9,7 +9,7 @@ import { startStub } from '../../src/testing/stub-server.js';
 import { CRASH_STEPS, crashAnswer } from '../support/crash-agent.js';
 import { startLedger } from '../support/ledger.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
-import { workerChild } from '../support/worker-child.js';
+import { workerChild, workerHere } from '../support/worker-child.js';
 
 /** Where the worker is killed: in the nth model call or tool, or some ms after it was answered. */
 interface KillPoint {
@@ -87,16 +87,16 @@ async function runWithKill(point: KillPoint | null): Promise<Told> {
     workflowId: queue,
     args: [{ agent: 'crash', message: 'go' }],
   });
-  const workers = [first];
+  let second: { stop(): Promise<void> } | undefined;
   if (point !== null) {
     await reached;
     // The moment itself is what is drawn at random, not a wait for something.
     if (point.where === 'workflow-task') await pause(point.delayMs);
     await first.kill();
-    workers.push(await workerChild(env));
+    second = await workerHere(env);
   }
   const ended = await rig.end(handle);
-  await Promise.all([...workers.map((worker) => worker.kill()), stub.close(), ledger.close()]);
+  await Promise.all([first.kill(), second?.stop(), stub.close(), ledger.close()]);
   return {
     ...ended,
     modelRequests: stub.requestCount,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { askRun } from '../../src/updates/ask-run.js';
@@ -32,20 +32,24 @@ const model = {
 };
 
 const TOKEN = 'canary-token-81c';
-const rigs: Rig[] = [];
 const servers: HttpFixture[] = [];
 afterAll(async () => {
-  await Promise.all(rigs.map((rig) => rig.close()));
   await Promise.all(servers.map((server) => server.stop().catch(() => undefined)));
 });
+
+/** Ends with its test, so that the next worker takes over its workflow thread. */
+async function newRig(): Promise<Rig> {
+  const rig = await createRig();
+  onTestFinished(() => rig.close());
+  return rig;
+}
 
 /** A worker that has this one agent. */
 async function worker(
   mcp: readonly McpServer[],
   rest: Partial<Parameters<typeof defineAgent>[0]> = {},
 ): Promise<Rig> {
-  const rig = await createRig();
-  rigs.push(rig);
+  const rig = await newRig();
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', mcp, ...rest });
   await rig.worker([agent], {
     models: { m: model },
@@ -322,8 +326,7 @@ describe('the process of a server', () => {
   };
 
   test('ends when its worker is killed', async () => {
-    const rig = await createRig();
-    rigs.push(rig);
+    const rig = await newRig();
     const stub = await startStub();
     const child = await workerChild({
       ADDRESS: inject('temporalAddress'),

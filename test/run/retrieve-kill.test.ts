@@ -8,7 +8,7 @@ import { startStub } from '../../src/testing/stub-server.js';
 import { startLedger } from '../support/ledger.js';
 import { expectPromptsMatch } from '../support/prompts.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { workerChild } from '../support/worker-child.js';
+import { workerChild, workerHere } from '../support/worker-child.js';
 
 let rig: Rig;
 let home: string;
@@ -57,9 +57,9 @@ test.concurrent.each([
     });
     await reached;
     await first.kill();
-    const second = await workerChild(env);
+    const second = await workerHere(env);
     const { outcome, projection } = await rig.end(handle);
-    await Promise.all([second.kill(), stub.close(), ledger.close()]);
+    await Promise.all([second.stop(), stub.close(), ledger.close()]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'answered', steps: 1 });
     expect(ledger.attempts).toHaveLength(retrievals);
     expect(stub.requestCount).toBe(requests);

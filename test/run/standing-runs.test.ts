@@ -6,7 +6,7 @@ import {
   type WorkflowHandle,
 } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -86,11 +86,11 @@ function losing(files: BlobStore): BlobStore {
   };
 }
 
-const rigs: Rig[] = [];
+/** Ends with its test, so that the next worker takes over its workflow thread. */
 async function newRig(): Promise<Rig> {
-  const rig = await createRig();
-  rigs.push(rig);
-  return rig;
+  const own = await createRig();
+  onTestFinished(() => own.close());
+  return own;
 }
 let rig: Rig;
 let client: PerdureClient;
@@ -98,7 +98,7 @@ let mute: Server;
 beforeAll(async () => {
   mute = createServer().listen(0, '127.0.0.1');
   await once(mute, 'listening');
-  rig = await newRig();
+  rig = await createRig();
   client = await clientOf(rig);
   const url = `http://127.0.0.1:${portOf(mute)}/mcp`;
   const slow = defineAgent({
@@ -114,7 +114,7 @@ beforeAll(async () => {
 afterAll(async () => {
   mute.close();
   await client.disconnect();
-  await Promise.all(rigs.map((one) => one.close()));
+  await rig.close();
 });
 
 async function lastRunId(handle: WorkflowHandle): Promise<string> {

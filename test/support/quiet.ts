@@ -5,10 +5,12 @@ import { CANARIES } from './canaries.js';
 import { expectKeptReplays } from './replays.js';
 import { expectReadersAgree } from './watched-runs.js';
 import { expectNoLeaks, watchLog, watchWorkers } from './canary-watch.js';
+import { reuseWorkflowThreads } from './workflow-threads.js';
 
 // Every test of workers and servers runs with secrets in its environment, and fails when one is let out.
 Object.assign(process.env, CANARIES);
 watchWorkers();
+reuseWorkflowThreads();
 installRuntime('INFO', (entry) => {
   watchLog(entry);
   if (entry.level === 'ERROR') {

@@ -1,4 +1,5 @@
 import { Worker } from '@temporalio/worker';
+import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import { expect } from 'vitest';
 import type { History } from '../../src/history/decode-event.js';
 import { sourceBundle } from './bundle.js';
@@ -35,11 +36,16 @@ export async function replayFaults(
   if (histories.length === 0) return faults;
   const options = { workflowBundle: await sourceBundle() };
   let index = 0;
-  // The worker replays one history at a time, in their order.
-  for await (const { error } of Worker.runReplayHistories(options, [...histories])) {
-    const name = histories[index]?.name;
-    if (error && name !== undefined) faults.set(name, error.message);
-    index += 1;
+  try {
+    // The worker replays one history at a time, in their order.
+    for await (const { error } of Worker.runReplayHistories(options, [...histories])) {
+      const name = histories[index]?.name;
+      if (error && name !== undefined) faults.set(name, error.message);
+      index += 1;
+    }
+  } finally {
+    // A replay worker hooks every promise of this process, and leaves that to the next test files.
+    globalHandlers.uninstall();
   }
   return faults;
 }

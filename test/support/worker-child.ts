@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sourceBundle } from './bundle.js';
 import { childScript } from './child-script.js';
+import { workerByEnv } from './worker-by-env.js';
 
 const SCRIPT = new URL('./worker-process.ts', import.meta.url);
 let bundlePath: Promise<string> | undefined;
@@ -38,6 +39,18 @@ export async function workerChild(
       await gone;
     },
   };
+}
+
+/**
+ * Creates the same worker in this process, which costs much less. For a worker that is not killed: it
+ * takes over from one that was.
+ */
+export async function workerHere(
+  env: Readonly<Record<string, string>>,
+): Promise<{ stop(): Promise<void> }> {
+  const workflowBundle = await sourceBundle();
+  const worker = await workerByEnv(env, { workflowBundle, shutdownGraceMs: 200 });
+  return { stop: () => worker.shutdown() };
 }
 
 async function failed(child: ChildProcess): Promise<never> {

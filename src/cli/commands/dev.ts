@@ -77,7 +77,9 @@ async function nextChange(
   const unwatch =
     file === null
       ? () => undefined
-      : watchCode({ folder: dirname(file), deep: true }, (path) => changed.abort(path));
+      : watchCode({ folder: dirname(file), deep: true, except: context.home }, (path) =>
+          changed.abort(path),
+        );
   try {
     await once(AbortSignal.any([signal, changed.signal]), 'abort');
   } finally {

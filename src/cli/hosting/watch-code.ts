@@ -1,5 +1,5 @@
 import { readdirSync, statSync, watch, type FSWatcher } from 'node:fs';
-import { basename, extname, join } from 'node:path';
+import { basename, extname, join, resolve } from 'node:path';
 
 /** Editors write a file in several steps, and users save several files at once. */
 const QUIET_MS = 200;
@@ -12,6 +12,8 @@ export interface CodeWatch {
   readonly counts?: (name: string) => boolean;
   /** Watch subfolders too, except `node_modules`, `dist`, and names that begin with a dot. */
   readonly deep: boolean;
+  /** The path of a subfolder to leave out: PERDURE_HOME, in which each worker writes. */
+  readonly except?: string;
 }
 
 /**
@@ -20,11 +22,13 @@ export interface CodeWatch {
  * ends the watch.
  */
 export function watchCode(
-  { folder, counts = isCode, deep }: CodeWatch,
+  { folder, counts = isCode, deep, except }: CodeWatch,
   changed: (file: string) => void,
 ): () => void {
   const watchers = new Map<string, FSWatcher>();
   let timer: NodeJS.Timeout | undefined;
+  const left = except === undefined ? null : resolve(except);
+  const isWatched = (path: string): boolean => resolve(path) !== left && isCodeFolder(path);
 
   const schedule = (path: string): void => {
     clearTimeout(timer);
@@ -41,7 +45,7 @@ export function watchCode(
       });
       watcher.on('error', () => removeFolder(path));
       watchers.set(path, watcher);
-      if (deep) for (const below of foldersIn(path)) addFolder(below);
+      if (deep) for (const below of namesIn(path).filter(isWatched)) addFolder(below);
     } catch {
       // The folder was deleted or cannot be read.
     }
@@ -62,14 +66,12 @@ function isCode(name: string): boolean {
   return CODE.has(extname(name));
 }
 
-function isWatched(path: string): boolean {
+function isCodeFolder(path: string): boolean {
   const name = basename(path);
   if (name.startsWith('.') || SKIPPED.has(name)) return false;
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-function foldersIn(path: string): readonly string[] {
-  return readdirSync(path)
-    .map((name) => join(path, name))
-    .filter((below) => isWatched(below));
+function namesIn(path: string): readonly string[] {
+  return readdirSync(path).map((name) => join(path, name));
 }

@@ -1,0 +1,20 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { watchCode } from '../../src/cli/hosting/watch-code.js';
+
+test('a watch of code leaves out PERDURE_HOME inside the project', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'perdure-watch-'));
+  const home = join(folder, 'state');
+  await mkdir(join(home, 'live'), { recursive: true });
+  const changed = new Promise<string>((resolve) => {
+    const end = watchCode({ folder, deep: true, except: home }, resolve);
+    onTestFinished(end);
+  });
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, 'code.ts'), '');
+  // The watch reports the last change before a pause.
+  await writeFile(join(home, 'live', 'worker.json'), '{}');
+  expect(await changed).toBe(join(folder, 'code.ts'));
+});

@@ -1,0 +1,53 @@
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { Agent } from '../../src/agents/agent.js';
+import { defineConfig } from '../../src/config.js';
+import type { OnLimit } from '../../src/core/definition/definition.js';
+import { createWorker, type RunningWorker, type WorkerOptions } from '../../src/worker.js';
+import { blockingAgents } from './blocking-agents.js';
+import { contractAgent } from './contract-agent.js';
+import { crashAgent } from './crash-agent.js';
+import { stdioFixture } from './mcp-agent.js';
+import { retrievingAgent } from './retrieving-agent.js';
+
+/** Creates the worker of the tests that kill workers, as its environment describes it. */
+export async function workerByEnv(
+  env: Readonly<Record<string, string | undefined>>,
+  rest: Pick<WorkerOptions, 'workflowBundle' | 'shutdownGraceMs'>,
+): Promise<RunningWorker> {
+  const steps = Number(env['STEPS'] ?? 0);
+  const window = Number(env['WINDOW'] ?? 0);
+  const agent = crashAgent(env['LEDGER'] ?? '', {
+    ...(steps > 0 && { limits: { steps, toolCalls: null } }),
+    ...(env['ON_LIMIT'] && { onLimit: env['ON_LIMIT'] as OnLimit }),
+  });
+  return await createWorker({
+    config: defineConfig({
+      agents: [
+        agent,
+        contractAgent(),
+        retrievingAgent(env['LEDGER'] ?? ''),
+        ...blockingAgents(env['CHECKS']),
+        ...mcpAgents(env),
+      ],
+      ...(window > 0 && { models: { stub: { window } } }),
+    }),
+    address: env['ADDRESS'] ?? '',
+    taskQueue: env['QUEUE'] ?? '',
+    env,
+    workflows: env['ROLE'] !== 'activities',
+    // These workers are killed: nobody waits ten seconds until that is noticed.
+    heartbeatMs: Number(env['HEARTBEAT_MS'] ?? 3_000),
+    ...(env['LIVE'] && { live: {} }),
+    ...rest,
+  });
+}
+
+/** Where there are files of a fixture server: an agent that has it for its tools. */
+function mcpAgents({
+  MCP_TOOLS: tools,
+  MCP_LEDGER: ledger,
+}: Readonly<Record<string, string | undefined>>): readonly Agent[] {
+  if (tools === undefined || ledger === undefined) return [];
+  const mcp = [stdioFixture({ tools, ledger }, { effects: { look: 'read' } })];
+  return [defineAgent({ name: 'mcp', instructions: 'x', model: 'stub', mcp })];
+}
