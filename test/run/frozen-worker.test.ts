@@ -3,23 +3,34 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { createClient } from '../../src/index.js';
+import { createClient, type PerdureClient } from '../../src/index.js';
 import { reply } from '../../src/testing/steps.js';
-import { startStub } from '../../src/testing/stub-server.js';
-import { startLedger } from '../support/ledger.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { gate } from '../support/gate.js';
+import { startLedger, type Ledger } from '../support/ledger.js';
+import { startProxy } from '../support/proxy.js';
 import { workerChild, type WorkerChild } from '../support/worker-child.js';
 
 const PAYMENTS = 5;
+const address = inject('temporalAddress');
 
-test('a once tool that a frozen worker held is not executed when the worker thaws', async () => {
+interface Setting {
+  readonly stub: Stub;
+  readonly ledger: Ledger;
+  readonly client: PerdureClient;
+  /** Starts a worker process, which reaches Temporal at `at`. */
+  readonly child: (role: 'activities' | 'workflows', at?: string) => Promise<WorkerChild>;
+}
+
+/** A stub, a ledger, and a task queue of its own, all closed after the test. */
+async function createSetting(): Promise<Setting> {
   const [stub, ledger] = [await startStub(), await startLedger()];
   const home = await mkdtemp(join(tmpdir(), 'perdure-frozen-'));
   const taskQueue = `frozen-${randomUUID()}`;
-  const address = inject('temporalAddress');
   const client = await createClient({ address, taskQueue, env: { PERDURE_HOME: home } });
-  const child = async (role: string): Promise<WorkerChild> => {
+  const child: Setting['child'] = async (role, at = address) => {
     const worker = await workerChild({
-      ADDRESS: address,
+      ADDRESS: at,
       QUEUE: taskQueue,
       ROLE: role,
       LEDGER: ledger.url,
@@ -34,6 +45,11 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
     await Promise.all([stub.close(), ledger.close()]);
     await rm(home, { recursive: true, force: true });
   });
+  return { stub, ledger, client, child };
+}
+
+test('a once tool that a frozen worker held is not executed when the worker thaws', async () => {
+  const { stub, ledger, client, child } = await createSetting();
   stub.answer((request) => {
     if (request.assistantMessages > 0) return reply.text('paid');
     const calls = Array.from({ length: PAYMENTS }, (_, amount) => ({
@@ -82,3 +98,33 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
   expect(ledger.attempts).toHaveLength(PAYMENTS * 2);
   expect(ledger.effects.size).toBe(PAYMENTS * 2);
 }, 120_000);
+
+test('a once tool that freezes while it runs takes effect once, because its verify fences', async () => {
+  const { stub, ledger, client, child } = await createSetting();
+  const proxy = await startProxy(address);
+  onTestFinished(() => proxy.close());
+  stub.script(reply.calls([{ name: 'transfer', arguments: { amount: 7 } }]), reply.text('paid'));
+  const quote = gate();
+  ledger.onAttempt = async (number, when) => {
+    if (number === 1 && when === 'before') await quote.wait();
+  };
+  const transfers = (): number => ledger.attempts.filter(({ tool }) => tool === 'transfer').length;
+
+  const [frozen] = await Promise.all([child('activities', proxy.address), child('workflows')]);
+  const { id } = await client.start('crash', { message: 'pay' });
+  await quote.reached;
+  // The tool runs, and has not paid. The server gives nothing more to a worker that is cut off.
+  process.kill(frozen.pid, 'SIGSTOP');
+  proxy.cut();
+  quote.release();
+  await child('activities');
+  expect(await client.result(id)).toMatchObject({ status: 'completed', answer: 'paid' });
+  expect([transfers(), ledger.refused.length]).toEqual([1, 0]);
+
+  process.kill(frozen.pid, 'SIGCONT');
+  await vi.waitFor(() => expect(transfers()).toBe(2), { timeout: 20_000 });
+  await vi.waitFor(() => expect(ledger.refused).toHaveLength(1));
+  // The model read the result of the second execution.
+  const { messages } = await client.transcript(id);
+  expect(messages.find(({ role }) => role === 'tool')?.text).toContain('"done":"transfer"');
+}, 60_000);
