@@ -5,7 +5,10 @@ import type { ChaosRun } from './traffic.js';
 
 const ROUND_MS = 2_000;
 
-/** Answers, as a person with the bank's statement would, what became of calls with an unknown outcome. */
+/**
+ * Answers, as a person at the bank would, what became of calls with an unknown outcome. Before the person
+ * has a call made again, the bank refuses what is still on its way.
+ */
 export async function answerUnknowns(
   client: PerdureClient,
   { ledger, runs, signal }: { ledger: Ledger; runs: readonly ChaosRun[]; signal: AbortSignal },
@@ -16,7 +19,7 @@ export async function answerUnknowns(
       const status = await client.status(run.id).catch(() => null);
       for (const { type, call, idempotencyKey } of status?.pending ?? []) {
         if (type !== 'outcome_unknown') continue;
-        const resolution = ledger.happened(idempotencyKey)
+        const resolution = ledger.lookUpAndFence(idempotencyKey, Date.now())
           ? ({ call, as: 'happened', result: 'found on the statement' } as const)
           : ({ call, as: 'retry' } as const);
         await client.resolve(run.id, resolution).then(

@@ -59,7 +59,8 @@ try {
   console.log(
     `${runs.length} runs, ${turns} turns, ${world.stub.requestCount} model requests, ` +
       `${world.ledger.attempts} tool attempts; ${tally.kills} workers killed, ${tally.zombies} frozen, ` +
-      `${tally.serverKills} server kills, ${tally.outages} storage outages, ${resolved} outcomes resolved by a person`,
+      `${tally.serverKills} server kills, ${tally.outages} storage outages, ${resolved} outcomes resolved by a person, ` +
+      `${world.ledger.refused.length} late payments refused by the ledger`,
   );
   for (const violation of found) console.log(violation);
   console.log(`seed ${seed}: ${found.length} violations`);

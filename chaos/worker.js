@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 
 // A worker process of the chaos run. It loads only the built package, as a user's program does, so
@@ -7,8 +8,9 @@ const { createWorker, defineAgent, defineConfig, defineTool } = await import(pro
 const { ADDRESS, QUEUE, BUNDLE, LEDGER, SEGMENT_STEPS } = process.env;
 const input = z.object({ at: z.string(), part: z.number() });
 
-async function post(tool, given, { idempotencyKey, signal }) {
-  const body = JSON.stringify({ tool, key: idempotencyKey, at: `${given.at}/${given.part}` });
+async function post(tool, given, { idempotencyKey, call, signal }) {
+  const at = `${given.at}/${given.part}`;
+  const body = JSON.stringify({ tool, key: idempotencyKey, at, scheduledAt: call.scheduledAt });
   const response = await fetch(LEDGER, { method: 'POST', body, signal });
   if (!response.ok) throw new Error(`the ledger answered ${response.status}`);
   return await response.text();
@@ -30,9 +32,16 @@ const big = tool('big', 'read', {
   execute: async ({ at }) => `${at} `.repeat(9_000).slice(0, 90_000),
 });
 const pay = tool('pay', 'once', {
+  // Faults come before the payment too. It takes no signal: a payment that is late has to reach the ledger.
+  execute: async (given, { idempotencyKey, call }) => {
+    await pause(Number.parseInt(idempotencyKey.slice(0, 2), 16));
+    return await post('pay', given, { idempotencyKey, call });
+  },
   // The ledger is the bank here: half of the unknown outcomes can be looked up, the others need a person.
-  verify: async (key) => {
-    const found = await fetch(`${LEDGER}?key=${key}`).then((response) => response.text());
+  // What it denies, it refuses from then on.
+  verify: async (key, { scheduledAt }) => {
+    const body = JSON.stringify({ key, fence: scheduledAt });
+    const found = await fetch(LEDGER, { method: 'POST', body }).then((answer) => answer.text());
     return found === 'unsure' ? undefined : { happened: found === 'yes' };
   },
 });

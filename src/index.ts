@@ -47,6 +47,7 @@ export type {
   ToolContext,
   ToolReturn,
   Verification,
+  VerifyContext,
 } from './tools/tool.js';
 export type { ToolRegistry } from './tools/registry.js';
 export {

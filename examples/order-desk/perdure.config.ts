@@ -21,12 +21,12 @@ const refund = defineTool({
   name: 'refund',
   description: 'Refunds an order, at most once. Look the order up first.',
   input: z.object({ order: z.number().int(), euros: z.number().positive() }),
-  // The bank takes no key. If the outcome is unknown, `verify` asks the bank; without an answer, a person decides.
+  // If the outcome is unknown, `verify` asks the bank, which from then on refuses what was issued before.
   effect: 'once',
   describe: ({ order, euros }) => `refund ${euros} € to order ${order}`,
-  verify: (key) => orders.refundUnder(key),
-  async execute({ order, euros }, { idempotencyKey }) {
-    return orders.refund(order, { euros, reference: idempotencyKey });
+  verify: (key, { scheduledAt }) => orders.fenceRefund(key, scheduledAt),
+  async execute({ order, euros }, { idempotencyKey, call }) {
+    return orders.refund(order, { euros, reference: idempotencyKey, issued: call.scheduledAt });
   },
 });
 

@@ -13,7 +13,7 @@ export interface ToolContextOptions {
   readonly context?: Json;
   /** Default: id `test-run`, turn 1, step 1. */
   readonly run?: Partial<ToolContext['run']>;
-  /** Default: id `test-call`, attempt 1. */
+  /** Default: id `test-call`, attempt 1, scheduled now. */
   readonly call?: Partial<ToolContext['call']>;
   /** The artifacts that the call may read, by name; as in a run, the tool gets copies as JSON. */
   readonly artifacts?: Readonly<Record<string, unknown>>;
@@ -60,7 +60,7 @@ export function toolContext(options: ToolContextOptions = {}): TestToolContext {
     signal: options.signal ?? new AbortController().signal,
     context: options.context ?? null,
     run: { id: 'test-run', runId: 'test-run-segment', turn: 1, step: 1, ...options.run },
-    call: { id: 'test-call', attempt: 1, ...options.call },
+    call: { id: 'test-call', attempt: 1, scheduledAt: Date.now(), ...options.call },
     artifacts: artifactsOf(new Map(Object.entries(options.artifacts ?? {}))),
     heartbeat: (details) => void heartbeats.push(details),
     log: (message, fields) => void logged.push({ message, ...(fields && { fields }) }),

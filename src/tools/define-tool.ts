@@ -9,6 +9,7 @@ import type {
   Tool,
   ToolContext,
   Verification,
+  VerifyContext,
 } from './tool.js';
 import { InputError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
@@ -50,11 +51,47 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
   readonly catalog?: CatalogEntry;
   /** Describes a call to people, such as "refund 40 € to order 17". */
   describe?(input: z.output<Input>): string;
-  /** Only for `once`: resolves an unknown outcome without a person. */
-  verify?(
-    idempotencyKey: string,
-    context: { readonly signal: AbortSignal },
-  ): Verification | Promise<Verification>;
+  /**
+   * Only for `once`: resolves an unknown outcome without a person. After `{ happened: false }`, the tool is
+   * executed again under the same key.
+   *
+   * The worker that executed the call may be frozen, and act when it continues. So `verify` may answer
+   * `{ happened: false }` only after it has fenced: the destination refuses every execution under this key
+   * that was scheduled before `scheduledAt` of the verification. It looks the key up and sets the fence in
+   * one transaction. If the destination has no fence, return undefined instead, and a person decides. If it
+   * refuses a second effect under one key, make the tool `keyed`, which needs no `verify`.
+   *
+   * @example
+   * ```ts
+   * import { defineTool } from 'perdure';
+   * import { z } from 'zod';
+   *
+   * const BANK = 'https://bank.example/refunds';
+   *
+   * export const refund = defineTool({
+   *   name: 'refund',
+   *   description: 'Refunds an order.',
+   *   effect: 'once',
+   *   input: z.object({ order: z.string(), euros: z.number().positive() }),
+   *   // The bank refuses a refund that was issued before the fence of its reference.
+   *   execute: async (input, { idempotencyKey, call, signal }) => {
+   *     const body = JSON.stringify({ ...input, reference: idempotencyKey, issued: call.scheduledAt });
+   *     const response = await fetch(BANK, { method: 'POST', body, signal });
+   *     if (!response.ok) throw new Error(`the bank answered ${response.status}`);
+   *     return await response.text();
+   *   },
+   *   // The bank sets the fence and looks for the refund, in one transaction.
+   *   verify: async (reference, { scheduledAt, signal }) => {
+   *     const body = JSON.stringify({ reference, before: scheduledAt });
+   *     const response = await fetch(`${BANK}/fences`, { method: 'POST', body, signal });
+   *     if (!response.ok) return undefined;
+   *     const { refunded } = (await response.json()) as { refunded: boolean };
+   *     return refunded ? { happened: true } : { happened: false };
+   *   },
+   * });
+   * ```
+   */
+  verify?(idempotencyKey: string, context: VerifyContext): Verification | Promise<Verification>;
   /** Reverts a call that succeeded. */
   undo?(input: z.output<Input>, result: z.output<Output>): void | Promise<void>;
   /** Executes a call. The model reads the result as text or JSON, or the name of an `artifact(value)`. */

@@ -27,6 +27,12 @@ export interface ToolContext {
     readonly id: string;
     /** From 1. */
     readonly attempt: number;
+    /**
+     * When the server scheduled this execution, Unix time in ms by the server's clock. Every later
+     * execution of the call has a later time, also after a decision or a reset. A worker that freezes
+     * keeps the time of its own execution, so a destination can refuse it (see `verify`).
+     */
+    readonly scheduledAt: number;
   };
   /** The run's `context`: user functions receive it, the model never does. */
   readonly context: Json;
@@ -58,7 +64,21 @@ export type ApprovalPredicate<Input> = {
   decide(input: Input, context: ApprovalContext): boolean | Promise<boolean>;
 }['decide'];
 
-/** Whether a call of unknown outcome has happened; undefined if it stays unknown, so a person decides. */
+/** What `verify` receives beside the idempotency key. */
+export interface VerifyContext {
+  /** Aborts when the call is canceled or the time is up. */
+  readonly signal: AbortSignal;
+  /**
+   * When the server scheduled this verification, Unix time in ms by the server's clock: later than every
+   * execution of which the outcome is unknown, and earlier than one that follows.
+   */
+  readonly scheduledAt: number;
+}
+
+/**
+ * Whether a call of unknown outcome has happened. `happened: false` also means that it can no longer happen.
+ * Undefined if it stays unknown, so a person decides.
+ */
 export type Verification =
   { readonly happened: true; readonly result?: unknown } | { readonly happened: false } | undefined;
 
@@ -87,10 +107,7 @@ export interface Tool {
   readonly calls?: ToolDefinition['calls'];
   readonly catalog?: CatalogEntry;
   describe?(input: unknown): string;
-  verify?(
-    idempotencyKey: string,
-    context: { readonly signal: AbortSignal },
-  ): Verification | Promise<Verification>;
+  verify?(idempotencyKey: string, context: VerifyContext): Verification | Promise<Verification>;
   undo?(input: unknown, result: unknown): void | Promise<void>;
   /**
    * Validates the input as a model would have sent it, and executes the tool. Rejects with an

@@ -2,24 +2,38 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { createClient } from '../../src/index.js';
+import { createClient, type PerdureClient } from '../../src/index.js';
 import { reply } from '../../src/testing/steps.js';
-import { startStub } from '../../src/testing/stub-server.js';
-import { startLedger } from '../support/ledger.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { gate } from '../support/gate.js';
+import { startLedger, type Ledger } from '../support/ledger.js';
+import { startProxy } from '../support/proxy.js';
 import { workerChild, type WorkerChild } from '../support/worker-child.js';
 
 const PAYMENTS = 5;
+/** Longer than anything takes on a busy machine. */
+const WAIT = { timeout: 20_000 };
+const address = inject('temporalAddress');
 
-test('a once tool that a frozen worker held is not executed when the worker thaws', async () => {
+interface Setting {
+  readonly stub: Stub;
+  readonly ledger: Ledger;
+  readonly client: PerdureClient;
+  /** Starts a worker process, which reaches Temporal at `at`. */
+  readonly child: (role: 'activities' | 'workflows', at?: string) => Promise<WorkerChild>;
+}
+
+/** A stub, a ledger, and a task queue of its own, all closed after the test. */
+async function createSetting(): Promise<Setting> {
   const [stub, ledger] = [await startStub(), await startLedger()];
   const home = await mkdtemp(join(tmpdir(), 'perdure-frozen-'));
   const taskQueue = `frozen-${randomUUID()}`;
-  const address = inject('temporalAddress');
   const client = await createClient({ address, taskQueue, env: { PERDURE_HOME: home } });
-  const child = async (role: string): Promise<WorkerChild> => {
+  const child: Setting['child'] = async (role, at = address) => {
     const worker = await workerChild({
-      ADDRESS: address,
+      ADDRESS: at,
       QUEUE: taskQueue,
       ROLE: role,
       LEDGER: ledger.url,
@@ -34,6 +48,11 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
     await Promise.all([stub.close(), ledger.close()]);
     await rm(home, { recursive: true, force: true });
   });
+  return { stub, ledger, client, child };
+}
+
+test('a once tool that a frozen worker held is not executed when the worker thaws', async () => {
+  const { stub, ledger, client, child } = await createSetting();
   stub.answer((request) => {
     if (request.assistantMessages > 0) return reply.text('paid');
     const calls = Array.from({ length: PAYMENTS }, (_, amount) => ({
@@ -49,8 +68,10 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
   await client.pause(id);
   asked.release();
   // The reply is recorded, and the run waits with its calls. The worker is frozen while it polls.
-  await vi.waitFor(async () =>
-    expect(await client.status(id)).toMatchObject({ status: 'paused', step: 1, doing: null }),
+  await vi.waitFor(
+    async () =>
+      expect(await client.status(id)).toMatchObject({ status: 'paused', step: 1, doing: null }),
+    WAIT,
   );
   process.kill(frozen.pid, 'SIGSTOP');
   await client.resume(id);
@@ -82,3 +103,75 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
   expect(ledger.attempts).toHaveLength(PAYMENTS * 2);
   expect(ledger.effects.size).toBe(PAYMENTS * 2);
 }, 120_000);
+
+test('a once tool that freezes while it runs takes effect once, because its verify fences', async () => {
+  const { stub, ledger, client, child } = await createSetting();
+  const proxy = await startProxy(address);
+  onTestFinished(() => proxy.close());
+  stub.script(reply.calls([{ name: 'transfer', arguments: { amount: 7 } }]), reply.text('paid'));
+  const quote = gate();
+  ledger.onAttempt = async (number, when) => {
+    if (number === 1 && when === 'before') await quote.wait();
+  };
+  const transfers = (): number => ledger.attempts.filter(({ tool }) => tool === 'transfer').length;
+
+  const [frozen] = await Promise.all([child('activities', proxy.address), child('workflows')]);
+  const { id } = await client.start('crash', { message: 'pay' });
+  await quote.reached;
+  // The tool runs, and has not paid. The server gives nothing more to a worker that is cut off.
+  process.kill(frozen.pid, 'SIGSTOP');
+  proxy.cut();
+  quote.release();
+  await child('activities');
+  expect(await client.result(id)).toMatchObject({ status: 'completed', answer: 'paid' });
+  expect([transfers(), ledger.refused.length]).toEqual([1, 0]);
+
+  process.kill(frozen.pid, 'SIGCONT');
+  await vi.waitFor(() => expect(transfers()).toBe(2), WAIT);
+  await vi.waitFor(() => expect(ledger.refused).toHaveLength(1), WAIT);
+  // The model read the result of the second execution.
+  const { messages } = await client.transcript(id);
+  expect(messages.find(({ role }) => role === 'tool')?.text).toContain('"done":"transfer"');
+}, 60_000);
+
+test('a model call that a frozen worker held is not paid for again when the worker thaws', async () => {
+  const { stub, client, child } = await createSetting();
+  stub.answer(() => reply.text('hello'));
+  const [frozen] = await Promise.all([child('activities'), child('workflows')]);
+  const runs = await Promise.all(
+    Array.from({ length: 8 }, () => client.start('crash', { message: 'hi', open: true })),
+  );
+  await Promise.all(runs.map(({ id }) => client.result(id, { turn: 1 })));
+  process.kill(frozen.pid, 'SIGSTOP');
+  // The server hands calls to polls of the frozen worker, and later to the other one.
+  await Promise.all(runs.map(({ id }) => client.ask(id, 'again')));
+  const other = await child('activities');
+  await Promise.all(runs.map(({ id }) => client.result(id, { turn: 2 })));
+  expect(await repeatedAttempts(runs.map(({ id }) => id))).toBeGreaterThan(0);
+  const paid = stub.requestCount;
+
+  await other.kill();
+  process.kill(frozen.pid, 'SIGCONT');
+  // Only the thawed worker can execute new runs, so it has handled by then what it held.
+  for (let run = 1; run <= 3; run += 1) {
+    const after = await client.start('crash', { message: 'hi' });
+    expect(await client.result(after)).toMatchObject({ status: 'completed' });
+  }
+  expect(stub.requestCount).toBe(paid + 3);
+}, 120_000);
+
+/** The number of activities that needed more than one attempt. */
+async function repeatedAttempts(ids: readonly string[]): Promise<number> {
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection });
+  try {
+    const histories = await Promise.all(
+      ids.map((id) => client.workflow.getHandle(id).fetchHistory()),
+    );
+    return histories
+      .flatMap(({ events }) => events ?? [])
+      .filter((event) => (event.activityTaskStartedEventAttributes?.attempt ?? 1) > 1).length;
+  } finally {
+    await connection.close();
+  }
+}

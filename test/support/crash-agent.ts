@@ -21,6 +21,7 @@ export function crashAgent(
       ledgerTool('put', 'keyed', ledgerUrl),
       spinTool,
       payTool(ledgerUrl),
+      transferTool(ledgerUrl),
     ],
     ...rest,
   });
@@ -67,6 +68,32 @@ function payTool(url: string): Tool {
       const body = JSON.stringify({ tool: 'pay', key: idempotencyKey, input });
       const response = await fetch(url, { method: 'POST', body, signal });
       return await response.json();
+    },
+  });
+}
+
+/**
+ * Asks for a quote before it takes effect, so that a test can freeze it in between. Its `verify` fences.
+ * It takes no signal: a transfer that comes late has to arrive.
+ */
+function transferTool(url: string): Tool {
+  const post = async (entry: unknown): Promise<unknown> => {
+    const response = await fetch(url, { method: 'POST', body: JSON.stringify(entry) });
+    if (!response.ok) throw new Error(`the ledger answered ${response.status}`);
+    return await response.json();
+  };
+  return defineTool({
+    name: 'transfer',
+    description: 'transfers',
+    input: z.object({ amount: z.number() }),
+    effect: 'once',
+    heartbeat: 1_000,
+    async execute(input, { idempotencyKey: key, call: { scheduledAt } }) {
+      await post({ tool: 'quote', key: `quote for ${key}`, input });
+      return await post({ tool: 'transfer', key, input, scheduledAt });
+    },
+    async verify(key, { scheduledAt }) {
+      return (await post({ key, fence: scheduledAt })) as { happened: boolean };
     },
   });
 }

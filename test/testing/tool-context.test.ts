@@ -29,7 +29,11 @@ describe('toolContext', () => {
     });
     expect(context).toMatchObject({ idempotencyKey: 'k1', context: { tenant: 'acme' }, signal });
     expect(context.run).toMatchObject({ id: 'test-run', turn: 3 });
-    expect(context.call).toEqual({ id: 'test-call', attempt: 2 });
+    expect(context.call).toEqual({
+      id: 'test-call',
+      attempt: 2,
+      scheduledAt: expect.any(Number),
+    });
   });
 
   test('records heartbeats and logs', () => {

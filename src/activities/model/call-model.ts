@@ -5,7 +5,10 @@ import type { RecordedReply } from '../../core/reply.js';
 import { callId, type PromptMessage } from '../../core/transcript/messages.js';
 import type { ModelReply, ModelRequest } from '../../models/model.js';
 import { redactJson } from '../../secrets/redact-json.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
+import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
+import { retryFailure } from '../failures.js';
 import { withHeartbeat } from '../heartbeat.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { askModel } from './ask-model.js';
@@ -45,7 +48,7 @@ export async function callModel(
       const request = createModelRequest(deps, prompt, input);
       const reply =
         memory.paid === null
-          ? await askModel(deps, context, { prompt, input, request })
+          ? await askIfCurrent(attempt, { prompt, request })
           : await readPaidReply(memory.paid, deps.blobs);
       return { prompt, request, reply };
     });
@@ -53,6 +56,23 @@ export async function callModel(
     return await recordCall(attempt, paid);
   };
   return await withHeartbeat(context, work, () => toDetails(memory));
+}
+
+/**
+ * Calls the model, unless the server has given this attempt up: then another attempt calls it, or has
+ * recorded its reply.
+ */
+async function askIfCurrent(
+  { deps, context, input, memory }: Attempt,
+  question: { readonly prompt: Prompt; readonly request: ModelRequest },
+): Promise<ModelReply> {
+  const hasAsked = await assertCurrentAttempt(context).catch((error: unknown) => {
+    throw retryFailure(normalizeError(error).message);
+  });
+  const details = toDetails(memory);
+  // The heartbeat of the check has replaced the details of earlier attempts.
+  if (hasAsked && details !== undefined) context.heartbeat(details);
+  return await askModel(deps, context, { ...question, input });
 }
 
 /**

@@ -39,11 +39,14 @@ export async function runFunction(
 }
 
 async function verify(
-  { log }: Context,
+  { log, info }: Context,
   { tool, pinned, key }: Extract<PreparedCall, { ok: true }> & { readonly key: string },
   signal: AbortSignal,
 ): Promise<{ readonly verification: unknown; readonly result: SerializedResult }> {
-  const verification: unknown = await tool.verify?.(key, { signal });
+  const verification: unknown = await tool.verify?.(key, {
+    signal,
+    scheduledAt: info.currentAttemptScheduledTimestampMs,
+  });
   const given = isObject(verification) ? verification['result'] : undefined;
   const { name, effect } = pinned;
   const warn = (message: string): void => log.warn(redactMessage(message));

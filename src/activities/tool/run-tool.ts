@@ -6,6 +6,7 @@ import type { ToolSuccess } from '../../core/calls/call-result.js';
 import { parseProblem } from '../../core/failure.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
+import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { withHeartbeat } from '../heartbeat.js';
 import { runKey } from '../model/rebuild-prompt.js';
@@ -97,31 +98,4 @@ function transcriptText(
 ): string {
   if (artifact === undefined || ends) return text;
   return artifactText({ ...artifact, tool: call.name, call: call.id }, artifact.name, text);
-}
-
-/** The heartbeat timeout that counts for tools without one, in ms. */
-const DEFAULT_TIMEOUT_MS = 10_000;
-
-/**
- * Throws if the server has already given this attempt up, so that a `once` tool is not executed a second
- * time by a worker that was frozen or cut off with the task in its hands. Only an attempt that starts
- * late (half the heartbeat timeout after it was scheduled) asks the server, with one heartbeat; the
- * others cost nothing. A tool that is frozen while it runs is beyond the worker's reach: only a
- * destination that honors the idempotency key can tell the two executions apart.
- */
-async function assertCurrentAttempt({ info, client }: Context): Promise<void> {
-  const lateMs = Date.now() - info.currentAttemptScheduledTimestampMs;
-  if (lateMs < (info.heartbeatTimeoutMs ?? DEFAULT_TIMEOUT_MS) / 2) return;
-  try {
-    await client.workflowService.recordActivityTaskHeartbeat({
-      namespace: info.namespace,
-      taskToken: info.taskToken,
-    });
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Error(
-      `the attempt started ${lateMs} ms late, and the server does not confirm that it still counts: ${why}`,
-      { cause: error },
-    );
-  }
 }

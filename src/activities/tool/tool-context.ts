@@ -30,7 +30,11 @@ export function createToolContext(
     heartbeat: (details?: Json) => context.heartbeat(toSafeDetails(details)),
     log: createLog(context),
     run: { ...toRunIds(info), turn: input.turn, step: input.step },
-    call: { id: input.call.id, attempt: info.attempt },
+    call: {
+      id: input.call.id,
+      attempt: info.attempt,
+      scheduledAt: info.currentAttemptScheduledTimestampMs,
+    },
     context: userContext,
   };
 }

@@ -1,6 +1,7 @@
 import { chmod, readFile, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { toolContext } from '../../../src/testing.js';
 import { toToolDefinition } from '../../../src/tools/tool-definition.js';
 import { fileTools } from '../../../src/tools/files/file-tools.js';
 import { temporaryName } from '../../../src/tools/files/temporary-name.js';
@@ -37,14 +38,15 @@ describe('write_file', () => {
     ).toBe('keyed');
     const input = { path: 'a.txt', content: 'text\n' };
     const first = await place.call('write_file', input);
-    const again = await place.call('write_file', input, { call: { id: 'call_1_1_0', attempt: 2 } });
+    const { call } = toolContext({ call: { attempt: 2 } });
+    const again = await place.call('write_file', input, { call });
     expect(again).toBe(first);
     expect(await readdir(place.root)).toEqual(['a.txt']);
   });
 
   it('removes what earlier attempts left behind, and nothing else', async () => {
     const place = await yard();
-    const call = { id: 'call_1_1_0', attempt: 3 };
+    const { call } = toolContext({ call: { attempt: 3 } });
     const own = { idempotencyKey: 'key', call };
     const other = { idempotencyKey: 'another key', call };
     await place.put({ [temporaryName(own, 1)]: 'ha', [temporaryName(own, 2)]: 'half' });
@@ -55,7 +57,7 @@ describe('write_file', () => {
 
   it('hides half-written files from the other tools', async () => {
     const place = await yard();
-    const call = { id: 'call_1_1_0', attempt: 1 };
+    const { call } = toolContext();
     await place.put({ [temporaryName({ idempotencyKey: 'key', call }, 1)]: 'half' });
     expect(await place.call('list_files', {})).toBe('.: 0 folders, 0 files (1 level)');
     expect(await place.call('search_text', { query: 'half' })).toContain('0 files searched');
