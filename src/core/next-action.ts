@@ -109,6 +109,8 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   const { turn } = state;
   const by = interruptionOf(state);
   if (by !== null) return anyInFlight(state) ? { type: 'await-work' } : { type: 'interrupt', by };
+  // Nothing else begins while messages are archived.
+  if (findWork(state, WORK.archive)) return { type: 'await-work' };
   const isFull = segmentFull(state, segment, now);
   const batch = batchOf(state);
   if (batch !== null) return withinBatch(state, { batch, isFull, now });

@@ -3,6 +3,7 @@ import type { Failure } from '../core/facts.js';
 import { isObject, textField } from '../core/json.js';
 import type { SegmentFacts } from '../core/segments/carry.js';
 import { decodeChildEvent } from './decode-child-event.js';
+import { decodeEndEvent } from './decode-end-event.js';
 import { decodePayload, decodeFields, decodeFailure, decodeFirst } from './payloads.js';
 
 export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
@@ -225,36 +226,4 @@ function isCommand(raw: RawEvent): boolean {
     raw.timerCanceledEventAttributes ??
     raw.upsertWorkflowSearchAttributesEventAttributes,
   );
-}
-
-function decodeEndEvent(raw: RawEvent): EventBody | null {
-  const completed = raw.workflowExecutionCompletedEventAttributes;
-  if (completed) {
-    return { type: 'ended', how: 'completed', result: decodeFirst(completed.result?.payloads) };
-  }
-  const failed = raw.workflowExecutionFailedEventAttributes;
-  if (failed) {
-    const failure = decodeFailure(failed.failure);
-    return { type: 'ended', how: 'failed', result: failure.details[0] ?? null, failure };
-  }
-  const cancelled = raw.workflowExecutionCanceledEventAttributes;
-  if (cancelled) {
-    return { type: 'ended', how: 'cancelled', result: decodeFirst(cancelled.details?.payloads) };
-  }
-  if (raw.workflowExecutionTerminatedEventAttributes) {
-    return { type: 'ended', how: 'terminated', result: null };
-  }
-  if (raw.workflowExecutionTimedOutEventAttributes) {
-    return { type: 'ended', how: 'timed-out', result: null };
-  }
-  const continued = raw.workflowExecutionContinuedAsNewEventAttributes;
-  const [, carried] = continued?.input?.payloads ?? [];
-  return continued
-    ? {
-        type: 'ended',
-        how: 'continued',
-        result: continued.newExecutionRunId,
-        carried: decodePayload(carried),
-      }
-    : null;
 }

@@ -74,8 +74,7 @@ function allResumed({ work }: RunState): readonly RunEvent[] {
 function limitsIn(input: unknown): Limits {
   if (!isObject(input)) return {};
   const { by: _, ...limits } = input;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
-  return limits as unknown as Limits;
+  return limits;
 }
 
 function decisionOf({ turn }: RunState, { id, input, at }: Update, what: DecisionName): Decision {
