@@ -1,0 +1,178 @@
+import type { Fact } from '../../../src/core/facts.js';
+import { isLoaded } from '../../../src/core/definition/initial-config.js';
+import { apply, runLoop, type Effects } from '../../../src/core/loop.js';
+import { FIRST_MESSAGE_MS, nextAction, type TimedAction } from '../../../src/core/next-action.js';
+import type { Outcome } from '../../../src/core/outcome.js';
+import { firstState } from '../../../src/core/segments/begin.js';
+import { countOverflow } from '../../../src/core/segments/carry.js';
+import { readForm, SCHEMA } from '../../../src/core/segments/migrations.js';
+import type { EndedTurn, RunState } from '../../../src/core/state.js';
+import { chunkedLength } from '../../../src/core/transcript/transcript.js';
+import { findWork } from '../../../src/core/work/work.js';
+import { chooseConfig } from './agent.js';
+import { createDice, type Dice } from './dice.js';
+import { tendAll, tended, tendedCall } from './tend.js';
+import { happen, mustLeave, note, segmentOf, type Entry, type World } from './world.js';
+
+/** A simulated run, after its end. */
+export interface Played {
+  readonly first: RunState;
+  readonly last: RunState;
+  /** Null for a run whose agent could not be loaded. */
+  readonly outcome: Outcome | null;
+  readonly turns: readonly EndedTurn[];
+  /** What happened, by segment. */
+  readonly log: readonly (readonly Entry[])[];
+  /** What each segment but the last one passed on. */
+  readonly carried: readonly RunState[];
+}
+
+/** The agent cannot be loaded, so the run fails without a turn. */
+class NotBegun extends Error {}
+
+export interface Watching {
+  /** Called after each fact. */
+  readonly noted?: (world: World, fact: Fact) => void;
+  /** Passes the state through JSON after each fact. */
+  readonly isSaved?: boolean;
+}
+
+const STARTED_AT = 1_000;
+/** When an open run without a message is closed. */
+const UNUSED_AT = STARTED_AT + FIRST_MESSAGE_MS;
+
+/** Plays a run in a world of chance to its end. */
+export async function play(numbers: readonly number[], watching: Watching = {}): Promise<Played> {
+  const dice = createDice(numbers);
+  const config = chooseConfig(dice);
+  const first = chooseFirst(dice);
+  const { noted = () => undefined, isSaved = false } = watching;
+  const world: World = {
+    run: { state: first },
+    config,
+    dice,
+    flights: new Map(),
+    existing: new Set(),
+    log: [[]],
+    now: first.startedAt,
+    events: 0,
+    happenings: 0,
+    noted: (now, fact) => {
+      noted(now, fact);
+      if (isSaved) now.run.state = carry(now.run.state);
+    },
+  };
+  const turns: EndedTurn[] = [];
+  const carried: RunState[] = [];
+  const effects: Effects = {
+    now: () => world.now,
+    segment: () => segmentOf(world),
+    perform: async (action) => perform(world, action, carried),
+    changed: () => undefined,
+    observe: ({ turn }, action) => {
+      world.happenings += 1;
+      if (action.type === 'record-turn') turns.push({ turn: turn.number, outcome: action.outcome });
+    },
+  };
+  const outcome = await runLoop(world.run, effects).catch((error: unknown) => {
+    if (error instanceof NotBegun) return null;
+    throw error;
+  });
+  return { first, last: world.run.state, outcome, turns, log: world.log, carried };
+}
+
+function chooseFirst(dice: Dice): RunState {
+  const open = !dice.chance(3);
+  const archive = dice.chance(2);
+  const message = !open || !dice.chance(4) ? { message: 'go' } : {};
+  return firstState({
+    input: { agent: 'test', open, archive, ...message },
+    at: STARTED_AT,
+    root: 'r',
+  });
+}
+
+/** Returns the state as the next segment receives it. Throws if that one would refuse it. */
+export function carry(state: RunState): RunState {
+  const read = readForm(JSON.parse(JSON.stringify({ schema: SCHEMA, state, shown: '' })));
+  if (!('form' in read)) throw new Error(read.problem);
+  return read.form.state;
+}
+
+function perform(world: World, action: TimedAction, carried: RunState[]): void {
+  const { run } = world;
+  switch (action.type) {
+    case 'call-model':
+      return tendAll(world, [
+        tended('model', 'callModel', action.closing ? { closing: true } : {}),
+      ]);
+    case 'compact':
+      return tendAll(world, [tended('model', 'callModel', { compact: action.cut })]);
+    case 'run-calls':
+      return tendAll(world, action.calls.map(tendedCall), true);
+    case 'retrieve':
+      return tendAll(world, [tended('retrieve', 'retrieveDocuments', {})]);
+    case 'archive': {
+      const { cut, must } = action;
+      const input = { archive: unarchived(run.state), chunk: null, cut, ...(must && { must }) };
+      return tendAll(world, [tended('archive', 'archiveMessages', input)]);
+    }
+    case 'load':
+    case 'refresh-agent':
+      return loadAgent(world);
+    case 'continue-as-new':
+      return continueAsNew(world, carried);
+    case 'await-time':
+      return awaitChange(world, action, action.until);
+    case 'await-message':
+      return awaitChange(world, action, run.state.inbox.lastTurn > 0 ? null : UNUSED_AT);
+    default:
+      return awaitChange(world, action, null);
+  }
+}
+
+function awaitChange(world: World, { type }: TimedAction, until: number | null): void {
+  do happen(world, [until !== null && until > world.now ? until : null]);
+  while (nextAction(world.run.state, segmentOf(world), world.now).type === type);
+}
+
+function loadAgent(world: World): void {
+  const { run, dice, config } = world;
+  if (findWork(run.state, 'agent') === undefined) {
+    const task = { activity: 'loadAgent', input: { local: true } };
+    if (!dice.chance(6)) note(world, { type: 'completed', task, result: config });
+    else {
+      const details = !dice.chance(4) ? [] : [{ type: 'failed', reason: 'input', message: 'no' }];
+      const failure = { message: 'not here', type: 'Failed', timedOut: false, details };
+      note(world, { type: 'failed', task, failure });
+    }
+  }
+  if (findWork(run.state, 'agent') !== undefined) {
+    tendAll(world, [tended('agent', 'loadAgent', {})]);
+  }
+  const isOver = findWork(run.state, 'agent') === undefined && run.state.ending !== 'cancelled';
+  if (isOver && !isLoaded(run.state)) throw new NotBegun();
+}
+
+function unarchived({ archives, archived, transcript }: RunState) {
+  return archives && transcript.next > archived ? { from: archived, to: transcript.next } : null;
+}
+
+function continueAsNew(world: World, carried: RunState[]): void {
+  const { run } = world;
+  const archive = unarchived(run.state);
+  const count = countOverflow(run.state, 400);
+  const from = chunkedLength(run.state.transcript);
+  if (archive !== null || count > 0) {
+    const chunk = count === 0 ? null : { from, to: from + count };
+    tendAll(world, [tended('archive', 'archiveMessages', { archive, chunk })]);
+  }
+  if (!mustLeave(world)) return;
+  carried.push(run.state);
+  apply(run, { type: 'segment-begun' });
+  run.state = carry(run.state);
+  world.events = 0;
+  world.log.push([]);
+  // The first workflow task of the segment.
+  note(world, { type: 'clock' });
+}

@@ -1,0 +1,89 @@
+import type { RecordedReply } from '../../../src/core/reply.js';
+import type { AskedCall } from '../../../src/core/transcript/messages.js';
+import { asks, says } from '../scripts.js';
+import type { Dice } from './dice.js';
+
+const NAMES = [
+  'look',
+  'put',
+  'pay',
+  'refund',
+  'nap',
+  'expert',
+  'poll',
+  'screen',
+  'done',
+  'nothing',
+] as const;
+
+function argumentsFor(name: string, dice: Dice): unknown {
+  if (name === 'nap') return dice.pick([{ seconds: 5 }, { seconds: 90 }, { seconds: -1 }]);
+  if (name === 'expert') return { message: 'help', n: dice.roll(2) };
+  return { x: dice.roll(3) };
+}
+
+function chooseCall(dice: Dice): AskedCall | undefined {
+  const name = dice.pick(NAMES);
+  const [call] = asks([name, argumentsFor(name, dice)]).calls ?? [];
+  const problem = { type: 'invalid_arguments', message: 'x: expected a number' } as const;
+  const checks = [{ id: 'check', code: 'risky' }];
+  return (
+    call && {
+      ...call,
+      ...(dice.chance(12) && { problem }),
+      ...(dice.chance(8) && { safety: checks }),
+    }
+  );
+}
+
+/** Returns usage that varies, with cached and reasoning tokens, and sometimes estimated. */
+function chooseUsage(dice: Dice): RecordedReply['usage'] {
+  const inputTokens = dice.pick([10, 100, 400]);
+  return {
+    inputTokens,
+    outputTokens: dice.pick([5, 50]),
+    cachedTokens: dice.pick([0, 8, inputTokens]),
+    ...(dice.chance(4) && { reasoningTokens: 3 }),
+    ...(dice.chance(5) && { estimated: true }),
+  };
+}
+
+/** Returns the reply of a deciding call: an answer at first, and anything else by chance. */
+export function chooseReply(dice: Dice, parses: boolean): RecordedReply {
+  const usage = chooseUsage(dice);
+  const kind = dice.roll(8);
+  const report = { type: 'http_502', attempt: 1, waitMs: 9, at: 1, message: 'bad' };
+  const extra = {
+    usage,
+    ...(dice.chance(6) && { reports: [report] }),
+    ...(dice.chance(8) && { dropped: ['temperature'] }),
+  };
+  if (kind === 0) {
+    const isValid = !dice.chance(2);
+    const parsed = isValid
+      ? ({ ok: true, output: { a: 1 } } as const)
+      : ({ ok: false, problem: 'not valid', output: { raw: 1 } } as const);
+    return { ...says('an answer'), ...(parses && { parsed }), ...extra };
+  }
+  if (kind === 1)
+    return { ...says('half', dice.pick(['length', 'refused', 'filtered'])), ...extra };
+  const count = dice.pick([1, 2, 3, 7]);
+  const calls = Array.from({ length: count }, () => chooseCall(dice)).filter(
+    (call) => call !== undefined,
+  );
+  const finish = dice.chance(15) ? 'length' : 'calls';
+  return { text: dice.pick(['', 'I look']), calls, finish, ...extra };
+}
+
+/** Returns the reply of a call that closes the turn. */
+export function chooseClosing(dice: Dice): RecordedReply {
+  const usage = chooseUsage(dice);
+  const reply = dice.pick([says('in short'), says(' '), says('no', 'filtered'), asks(['pay'])]);
+  return { ...reply, usage };
+}
+
+/** Returns the reply of a call that summarizes. */
+export function chooseSummary(dice: Dice): RecordedReply {
+  const usage = chooseUsage(dice);
+  return { ...dice.pick([says('so far'), says(''), says('so', 'length')]), usage };
+}

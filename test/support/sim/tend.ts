@@ -1,0 +1,127 @@
+import { findTool } from '../../../src/core/calls/batch.js';
+import type { Task } from '../../../src/core/facts.js';
+import { interruptionOf } from '../../../src/core/interruption.js';
+import type { ToolCall } from '../../../src/core/transcript/messages.js';
+import { nextWorkStep, type WorkStep } from '../../../src/core/work/next-step.js';
+import { findWork, type Work } from '../../../src/core/work/work.js';
+import { happen, mustLeave, start, type World } from './world.js';
+
+type Start = Extract<WorkStep, { type: 'start' }>;
+
+/** A piece of work that activities do, as the workflow starts them. */
+export interface Tended {
+  readonly name: string;
+  readonly activity: (step: Start, work: Work | undefined) => Task;
+}
+
+/** The activities of a tool call. */
+export function tendedCall(call: ToolCall): Tended {
+  const input = { call, key: `key of ${call.id}` };
+  return {
+    name: call.id,
+    activity: (step) => {
+      if (step.as === 'check') return checkOf(call.id, step);
+      if (step.as === 'verify') return { activity: 'runFunction', input };
+      const blocked = step.as !== 'attempt' && { blocked: step.block?.reason };
+      return {
+        activity: 'runTool',
+        input: { ...input, ...blocked, ...(step.as === 'find' && { find: true }) },
+      };
+    },
+  };
+}
+
+/** The activities of other work, with this input. */
+export function tended(name: string, activity: string, input: object): Tended {
+  return {
+    name,
+    activity: (step) => {
+      if (step.as === 'check') return checkOf(name, step);
+      const blocked = step.as === 'probe' && { blocked: step.block?.reason };
+      return { activity, input: { ...input, ...blocked } };
+    },
+  };
+}
+
+function checkOf(name: string, { block }: Start): Task {
+  return { activity: 'checkBlob', input: { sha256: block?.blob, work: name } };
+}
+
+/** A piece of work that is being tended: when something can be done about it, null if it is unknown. */
+interface Active {
+  readonly tended: Tended;
+  isFirst: boolean;
+  until: number | null;
+}
+
+const FIRST: Start = { type: 'start', as: 'attempt' };
+/** Pieces of work that are tended at the same time. */
+const LANES = 5;
+
+/** Does pieces of work until they are over, as `tend` and `runCalls` of the workflow do. */
+export function tendAll(world: World, pieces: readonly Tended[], areCalls = false): void {
+  const waiting = [...pieces];
+  let active: Active[] = [];
+  for (;;) {
+    while (active.length < LANES && waiting.length > 0) {
+      const next = waiting.shift();
+      if (next === undefined || (areCalls && !mayBegin(world, next))) continue;
+      active.push({ tended: next, isFirst: true, until: null });
+    }
+    const still = active.filter((one) => advance(world, one));
+    const isFree = still.length < active.length;
+    active = still;
+    if (isFree && waiting.length > 0) continue;
+    if (active.length === 0) return;
+    happen(
+      world,
+      active.map(({ until }) => until),
+    );
+  }
+}
+
+function mayBegin(world: World, { name }: Tended): boolean {
+  const { state } = world.run;
+  if (interruptionOf(state) !== null) return false;
+  const isNew = findWork(state, name) === undefined;
+  return !isNew || (!state.paused && !mustLeave(world));
+}
+
+/** Takes the steps that can be taken now. Returns false when nothing more is to be done. */
+function advance(world: World, active: Active): boolean {
+  const { tended: piece } = active;
+  const { name } = piece;
+  active.until = null;
+  for (;;) {
+    if (world.flights.has(name)) return true;
+    const { state } = world.run;
+    const work = findWork(state, name);
+    if (work === undefined && !active.isFirst) return false;
+    if (isAgentCall(world, name)) {
+      active.isFirst = false;
+      callAgent(world, name);
+      continue;
+    }
+    if (work !== undefined && mustLeave(world)) return false;
+    const step = work === undefined ? FIRST : nextWorkStep(state, work, world.now);
+    active.isFirst = false;
+    if (step.type === 'stop') return false;
+    if (step.type === 'wait') {
+      active.until = step.until;
+      return true;
+    }
+    start(world, name, piece.activity(step, work));
+  }
+}
+
+function isAgentCall({ run: { state } }: World, name: string): boolean {
+  const call = state.turn.batch?.calls.find(({ id }) => id === name);
+  return call !== undefined && findTool(state, call.name)?.kind === 'agent';
+}
+
+/** Starts the run of a called agent. One that existed before is followed, and may run again. */
+function callAgent(world: World, call: string): void {
+  const follow = { activity: 'followRun', input: { run: `caller/${call}-0123456789abcdef` } };
+  const isKnown = world.existing.delete(call);
+  start(world, call, isKnown ? follow : { activity: 'agent', input: { call } });
+}

@@ -1,0 +1,132 @@
+import type { Fact, Task } from '../../../src/core/facts.js';
+import { interruptionOf } from '../../../src/core/interruption.js';
+import { record, type Run } from '../../../src/core/loop.js';
+import { nextDeadline } from '../../../src/core/limits.js';
+import { nextAction } from '../../../src/core/next-action.js';
+import type { SegmentFacts } from '../../../src/core/segments/carry.js';
+import type { RunConfig } from '../../../src/core/state.js';
+import { isCancelable } from '../../../src/core/work/next-step.js';
+import { findWork } from '../../../src/core/work/work.js';
+import { chooseDeed, lastDeed } from './deeds.js';
+import type { Dice } from './dice.js';
+import { chooseCanceledEnding, chooseChildEnd, chooseEnding } from './endings.js';
+
+/** A fact as the workflow learned of it, and what the next action depended on then. */
+export interface Entry {
+  readonly fact: Fact;
+  readonly segment: SegmentFacts;
+}
+
+/** An activity, or the run of a called agent, that is in flight. */
+interface Flight {
+  readonly task: Task;
+  isCanceled: boolean;
+}
+
+/** A run in a world of chance. */
+export interface World {
+  readonly run: Run;
+  readonly config: RunConfig;
+  readonly dice: Dice;
+  /** By the name of the work. */
+  readonly flights: Map<string, Flight>;
+  /** Called agents whose run existed before, and is followed next. */
+  readonly existing: Set<string>;
+  /** What has happened, by segment. */
+  readonly log: Entry[][];
+  /** Called after each fact. */
+  readonly noted: (world: World, fact: Fact) => void;
+  now: number;
+  events: number;
+  happenings: number;
+}
+
+/** More happenings than this mean that the run never ends. */
+const MOST_HAPPENINGS = 2_500;
+
+export type Observed<F = Fact> = F extends Fact ? Omit<F, 'at'> : never;
+
+export function segmentOf(world: World): SegmentFacts {
+  return { historyBytes: 0, historyEvents: world.events, suggested: false };
+}
+
+/** Records a fact, as the workflow does. What is in flight is canceled by an interruption. */
+export function note(world: World, observed: Observed): void {
+  const { run } = world;
+  const before = interruptionOf(run.state);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the time makes it a fact
+  const fact = { ...observed, at: world.now } as Fact;
+  world.events += 1;
+  world.log.at(-1)?.push({ fact, segment: segmentOf(world) });
+  record(run, fact);
+  if (interruptionOf(run.state) !== before) {
+    for (const flight of world.flights.values()) flight.isCanceled = true;
+  }
+  world.noted(world, fact);
+}
+
+/** Whether the segment is full, and the next one can continue all work. */
+export function mustLeave(world: World): boolean {
+  const { run, now } = world;
+  return nextAction(run.state, segmentOf(world), now).type === 'continue-as-new';
+}
+
+/** Starts an activity or the run of a called agent. */
+export function start(world: World, name: string, task: Task): void {
+  world.flights.set(name, { task, isCanceled: interruptionOf(world.run.state) !== null });
+  note(world, { type: 'scheduled', task });
+}
+
+/** Lets one thing happen: work ends, a person decides, or time passes until one of these times. */
+export function happen(world: World, times: readonly (number | null)[]): void {
+  const { run, dice, flights } = world;
+  world.happenings += 1;
+  if (world.happenings > MOST_HAPPENINGS) throw new Error('the run never ends');
+  cancelUnwanted(world);
+  const deed = chooseDeed(run.state, dice, world.happenings);
+  if (deed !== null) return note(world, deed);
+  const deadline = nextDeadline(run.state);
+  const next = Math.min(...times.map((time) => time ?? Infinity), deadline?.at ?? Infinity);
+  if (flights.size > 0 && !dice.chance(6)) return land(world);
+  if (next < Infinity) return pass(world, next);
+  if (flights.size > 0) return land(world);
+  note(world, lastDeed(run.state, world.happenings));
+}
+
+/** After `resume`, and at the end of a segment, a probe that has not begun to act is canceled. */
+function cancelUnwanted(world: World): void {
+  const { run, flights } = world;
+  const isLeaving = mustLeave(world);
+  for (const [name, flight] of flights) {
+    const work = findWork(run.state, name);
+    if (work === undefined || !isCancelable(run.state, work)) continue;
+    if (work.resumed === true || isLeaving) flight.isCanceled = true;
+  }
+}
+
+function pass(world: World, until: number): void {
+  world.now = Math.max(world.now, until);
+  note(world, { type: 'clock' });
+}
+
+/** Ends something that is in flight. */
+function land(world: World): void {
+  const { flights, dice, config } = world;
+  world.now += dice.pick([10, 3_000]);
+  const names = [...flights.keys()];
+  const name = names[dice.roll(names.length)] ?? '';
+  const flight = flights.get(name);
+  if (flight === undefined) return;
+  flights.delete(name);
+  const { task, isCanceled } = flight;
+  if (task.activity === 'agent') {
+    const isKnown = !isCanceled && dice.chance(4);
+    if (isKnown) {
+      world.existing.add(name);
+      note(world, { type: 'child-existed', call: name });
+    } else note(world, { ...chooseChildEnd(dice), call: name });
+    return;
+  }
+  const choose = isCanceled ? chooseCanceledEnding : chooseEnding;
+  note(world, { ...choose(dice, task, config), task });
+}
