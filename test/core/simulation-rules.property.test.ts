@@ -7,6 +7,7 @@ import type { Outcome, Usage } from '../../src/core/outcome.js';
 import type { Message, ToolCall } from '../../src/core/transcript/messages.js';
 import { PRICE } from '../support/sim/agent.js';
 import { checkRuns } from '../support/sim/check.js';
+import { batchOf } from '../../src/core/turn.js';
 
 /** What a fact costs, by the rules of the provider: cached tokens are a part of the input. */
 function costOf(fact: Fact): Pick<Usage, 'inputTokens' | 'cachedTokens' | 'costUsd'> | null {
@@ -70,7 +71,7 @@ describe('a run in a world of chance', () => {
     await checkRuns(({ last }) => {
       expectWhole(last.transcript.messages);
       expect(last.work).toEqual([]);
-      expect(last.turn.batch).toBeNull();
+      expect(batchOf(last)).toBeNull();
     });
   });
 

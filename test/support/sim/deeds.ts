@@ -1,7 +1,8 @@
 import { askProblem, askRefusal } from '../../../src/core/ask.js';
 import type { FactOf } from '../../../src/core/facts.js';
 import type { Ask } from '../../../src/core/inbox.js';
-import { inTurn, type RunState } from '../../../src/core/state.js';
+import type { RunState } from '../../../src/core/state.js';
+import { inTurn } from '../../../src/core/turn.js';
 import type { Dice } from './dice.js';
 
 /** What people do, as the history records it, without the time. */

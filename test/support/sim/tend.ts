@@ -5,6 +5,7 @@ import type { ToolCall } from '../../../src/core/transcript/messages.js';
 import { nextWorkStep, type WorkStep } from '../../../src/core/work/next-step.js';
 import { findWork, type Work } from '../../../src/core/work/work.js';
 import { happen, mustLeave, start, type World } from './world.js';
+import { openCallById } from '../../../src/core/turn.js';
 
 type Start = Extract<WorkStep, { type: 'start' }>;
 
@@ -115,7 +116,7 @@ function advance(world: World, active: Active): boolean {
 }
 
 function isAgentCall({ run: { state } }: World, name: string): boolean {
-  const call = state.turn.batch?.calls.find(({ id }) => id === name);
+  const call = openCallById(state, name);
   return call !== undefined && findTool(state, call.name)?.kind === 'agent';
 }
 
