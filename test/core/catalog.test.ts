@@ -272,7 +272,7 @@ describe('calls to the catalog', () => {
     const state = replied(TOOLS, ['discover_tools', {}], ['tool_schema', { name: 'find_mail' }]);
     expect(toolTexts(state)).toHaveLength(2);
     expect(state.turn).toMatchObject({
-      batch: null,
+      phase: { type: 'deciding' },
       failedSteps: 0,
       spent: { steps: 1, toolCalls: 0 },
     });

@@ -125,14 +125,22 @@ describe('carried state', () => {
   });
 
   test('of form 1 has its blocked work as a part of the state, which people decide about again', () => {
-    const { work: _, ...rest } = BEGUN;
+    const { work: _, turn, ...rest } = BEGUN;
+    const { phase: __, limit: ___, ...kept } = turn;
+    const none = { batch: null, callsRefused: null, clippedBy: null, closing: null, outcome: null };
+    const older = { ...kept, ...none, deadlineReached: false, recorded: false };
     const asking = { pending: { ...PENDING, call: 'call_1_1_1' }, resolution: RESOLUTION };
     const blocked = [
       { name: 'model', reason: 'provider', message: 'down', probeMs: 60_000 },
       { name: 'agent', reason: 'agent_missing', message: 'gone', probeMs: 1_000, asked: true },
       { name: 'call_1_1_1', reason: 'outcome_unknown', message: 'x', probeMs: 0, ...asking },
     ];
-    const found = readForm({ schema: 1, state: { ...rest, schema: 1 }, shown: '', blocked });
+    const found = readForm({
+      schema: 1,
+      state: { ...rest, turn: older, schema: 1 },
+      shown: '',
+      blocked,
+    });
     const work: readonly Work[] = [
       {
         name: 'model',
