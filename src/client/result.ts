@@ -1,4 +1,3 @@
-import { outcomeOf as turnOutcome } from '../core/turn.js';
 import type { Client } from '@temporalio/client';
 import type { Outcome } from '../core/outcome.js';
 import { visible } from '../core/text/summaries.js';
@@ -91,7 +90,9 @@ async function outcomeOfTurn(
 function endOfTurn({ state, turns }: Projection, turn: number): Outcome | null {
   const ended = [...turns, ...(state?.recent ?? [])].find((one) => one.turn === turn);
   if (ended !== undefined) return ended.outcome;
-  return state?.turn.number === turn ? turnOutcome(state) : null;
+  // The outcome counts when the run has recorded it: only then does it go on.
+  const phase = state?.turn.number === turn ? state.turn.phase : null;
+  return phase?.type === 'idle' ? phase.outcome : null;
 }
 
 async function readEarlierTurn(client: Client, run: RunReading, turn: number): Promise<Outcome> {

@@ -5,7 +5,7 @@ import { CLOSING_INSTRUCTION } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
 import { askedMessages, retrievalDue } from './documents.js';
 import type { Interruption } from './events.js';
-import { interruptionOf } from './interruption.js';
+import { interruptionOf } from './work/interruption.js';
 import { closed, runCancelled, runStopped } from './make-outcome.js';
 import { estimateTokens } from './text/estimate.js';
 import { hasMessagesFor } from './inbox.js';

@@ -15,7 +15,7 @@ import { applyControlEvent } from './control.js';
 import { addDocuments } from './documents.js';
 import { cancelled, failed, stopped } from './make-outcome.js';
 import type { Interruption, RunEvent } from './events.js';
-import { interruptionOf, stronger } from './interruption.js';
+import { interruptionOf, stronger } from './work/interruption.js';
 import type { FailReason, StopReason } from './outcome.js';
 import { onClosingReply, onReply } from './on-reply.js';
 import { completeBatch, closeBatch } from './calls/complete-batch.js';

@@ -10,7 +10,7 @@ import {
 import { closeFailedTurn } from '../core/fail-turn.js';
 import { isOutcome } from '../core/guards/recorded.js';
 import { isProblem, parseRunInput } from '../core/input/input.js';
-import { interruptionOf } from '../core/interruption.js';
+import { interruptionOf } from '../core/work/interruption.js';
 import { runLoop } from '../core/loop.js';
 import type { Outcome } from '../core/outcome.js';
 import { NewerStateError } from '../core/segments/migrations.js';

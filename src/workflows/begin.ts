@@ -1,7 +1,7 @@
 import { upsertMemo, workflowInfo } from '@temporalio/workflow';
 import type { ForkInput, RunInput } from '../core/input/input.js';
 import { isLoaded } from '../core/definition/initial-config.js';
-import { interruptionOf } from '../core/interruption.js';
+import { interruptionOf } from '../core/work/interruption.js';
 import { findWork, WORK } from '../core/work/work.js';
 import { forkMessages, forkMessagesBlocked } from './activities.js';
 import { startDeadlineTimer } from './deadline-timer.js';

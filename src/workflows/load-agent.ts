@@ -3,7 +3,7 @@ import { AGENT_BLOCKS } from '../core/blocked.js';
 import type { LoadAgentInput } from '../core/contract.js';
 import type { RunInput } from '../core/input/input.js';
 import { isLoaded } from '../core/definition/initial-config.js';
-import { interruptionOf } from '../core/interruption.js';
+import { interruptionOf } from '../core/work/interruption.js';
 import type { Outcome } from '../core/outcome.js';
 import { nothingSpent } from '../core/turn.js';
 import { problemText } from '../core/text/format-value.js';

@@ -1,7 +1,7 @@
 import { CancellationScope } from '@temporalio/workflow';
 import type { Fact } from '../core/facts.js';
 import type { RunInput } from '../core/input/input.js';
-import { interruptionOf } from '../core/interruption.js';
+import { interruptionOf } from '../core/work/interruption.js';
 import { record as recordFact, type Run } from '../core/loop.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';

@@ -101,9 +101,12 @@ async function asked(id: string): Promise<RunStatus> {
   return JSON.parse(stdout) as RunStatus;
 }
 
-/** The fields that the command and the query must agree on. The command's `doing` is more precise. */
+/**
+ * The fields that the command and the query must agree on. The command's `doing` is more precise, and it
+ * reads events that the run has yet to process.
+ */
 function shared(told: RunStatus): Partial<RunStatus> {
-  const { doing: _, pending, ...rest } = told;
+  const { doing: _, historyLength: __, pending, ...rest } = told;
   return { ...rest, pending: pending.map((each) => ({ ...each, fix: '' })) };
 }
 

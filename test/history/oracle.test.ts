@@ -7,6 +7,7 @@ import type { History } from '../../src/history/decode-event.js';
 import type { Projection } from '../../src/history/projection.js';
 import { cancelTurnUpdate, pauseUpdate, resumeUpdate } from '../../src/workflows/messages.js';
 import { clerk } from '../support/clerk.js';
+import type { Work } from '../../src/core/work/work.js';
 import { ask, obedientModel, outcomeOf, startWith, statusOf } from '../support/conversation.js';
 import { compare, readerAt, statusOfReader, type ReaderState } from '../support/oracle.js';
 import { expectReaderAgrees } from '../support/reader-agrees.js';
@@ -58,7 +59,13 @@ const DOCTORED: readonly (readonly [string, (view: Projection) => Partial<Projec
   ['in memory', change(({ transcript }) => ({ transcript: { ...transcript, messages: [] } }))],
   ['outcome', ({ outcome }) => ({ outcome: outcome && { ...outcome, steps: 9 } })],
   ['reason', ({ outcome }) => ({ outcome: outcome && { ...outcome, reason: 'closed' as never } })],
-  ['status', () => ({ ended: null })],
+  [
+    'status',
+    ({ state }) => ({
+      ended: null,
+      state: state && { ...state, turn: { ...state.turn, phase: { type: 'deciding' } } },
+    }),
+  ],
 ];
 
 const waitingMessage = { id: 'm', text: 'more', turn: 2 };
@@ -93,13 +100,17 @@ describe('the oracle', () => {
   });
 
   test.each([
-    ['block', { reason: 'outcome_unknown', message: 'ask a person', since: 7 }],
-    ['block of another kind', { reason: 'storage', message: 'the store is down', since: 7 }],
-  ] as const)('names a doctored %s', async (_, block) => {
+    ['block', { phase: 'asking', about: 'safety_check', message: 'ask a person' }],
+    [
+      'block of another kind',
+      { phase: 'waiting', block: { reason: 'storage', message: 'the store is down', until: 0 } },
+    ],
+  ] as const)('names a doctored %s', async (_, blocked) => {
     const history = await recorded('unknown-outcome-resolved-by-result.json');
     const reader = readerAt(history, 20);
     const { status, page } = answerOf(reader);
-    const view = { ...reader.view, blocked: new Map([['call_1_1_0', block]]) };
+    const work: readonly Work[] = [{ name: 'call_1_1_0', ...blocked }];
+    const view = { ...reader.view, ...change(() => ({ work }))(reader.view) };
     const found = compare(status, page, { ...reader, view });
     expect(found.join('\n')).toMatch(/^(?:status|reason|pending|message): /m);
   });

@@ -4,6 +4,7 @@ import { isObject, textField } from '../../src/core/json.js';
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { nextAction } from '../../src/core/next-action.js';
+import type { RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
 import { readForm } from '../../src/core/segments/migrations.js';
 import { transcriptPage } from '../../src/core/transcript/pages.js';
@@ -103,13 +104,24 @@ export function compare(
 ): readonly string[] {
   const read = statusOfReader(status, reader);
   const { state, messages } = reader.view;
-  const own = state && transcriptPage(state.transcript, { side: true });
+  const own = state === null ? [] : heldMessages(state);
   return [
     ...FIELDS.flatMap((field) => linesOf(field, fieldOf(status, field), read[field])),
-    ...linesOf('total', page.total, own?.total ?? 0),
-    ...linesOf('in memory', numbersOf(page.messages), numbersOf(own?.messages ?? [])),
+    ...linesOf('total', page.total, state?.transcript.next ?? 0),
+    ...linesOf('in memory', numbersOf(page.messages), numbersOf(own)),
     ...messageLines(page.messages, messages),
   ];
+}
+
+/** The messages that a state holds in memory, from all pages. */
+function heldMessages({ transcript }: RunState): readonly Message[] {
+  const held: Message[] = [];
+  for (;;) {
+    const from = (held.at(-1)?.n ?? -1) + 1;
+    const { messages } = transcriptPage(transcript, { from, side: true });
+    if (messages.length === 0) return held;
+    held.push(...messages);
+  }
 }
 
 /**

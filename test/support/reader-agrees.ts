@@ -77,6 +77,11 @@ export async function readerDifferences(
   if (!isNew(`${status.runId} ${status.historyLength}`)) return [];
   const history = await client.getHandle(workflowId, status.runId).fetchHistory();
   const found = [...presentDifferences({ status, page }, history)];
+  if (found.length > 0 && process.env['PERDURE_DUMP'])
+    (await import('node:fs')).writeFileSync(
+      `${process.env['PERDURE_DUMP']}/${workflowId.replaceAll('/', '_')}.json`,
+      (await import('@temporalio/common/lib/proto-utils.js')).historyToJSON(history),
+    );
   for (let runId = previousRunId(history); runId !== '' && isNew(runId);) {
     const earlier = await client.getHandle(workflowId, runId).fetchHistory();
     const lines = carriedDifferences(earlier);

@@ -4,7 +4,7 @@ import type { RunEvent } from '../events.js';
 import { parseProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
 import { isRunConfig } from '../guards/recorded.js';
-import { interruptionOf } from '../interruption.js';
+import { interruptionOf } from '../work/interruption.js';
 import { isObject } from '../json.js';
 import type { RunState } from '../state.js';
 import { findWork, WORK, type Work } from '../work/work.js';

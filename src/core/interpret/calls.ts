@@ -13,7 +13,7 @@ import type { ToolDefinition } from '../definition/definition.js';
 import type { RunEvent } from '../events.js';
 import { workOf, type FactOf } from '../facts.js';
 import { isToolResult, type RunToolResult } from '../guards/recorded.js';
-import { interruptionOf } from '../interruption.js';
+import { interruptionOf } from '../work/interruption.js';
 import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';

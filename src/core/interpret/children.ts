@@ -4,7 +4,7 @@ import { findTool } from '../calls/batch.js';
 import type { RunEvent } from '../events.js';
 import { workOf, type FactOf } from '../facts.js';
 import { isFollowResult } from '../guards/recorded.js';
-import { interruptionOf } from '../interruption.js';
+import { interruptionOf } from '../work/interruption.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import { findWork } from '../work/work.js';

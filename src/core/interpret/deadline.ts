@@ -1,5 +1,5 @@
 import type { RunEvent } from '../events.js';
-import { interruptionOf } from '../interruption.js';
+import { interruptionOf } from '../work/interruption.js';
 import { nextDeadline } from '../limits.js';
 import { type RunState } from '../state.js';
 import { inTurn } from '../turn.js';

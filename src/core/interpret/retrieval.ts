@@ -3,7 +3,7 @@ import type { RunEvent } from '../events.js';
 import { parseProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
 import { isRetrieval } from '../guards/recorded.js';
-import { interruptionOf } from '../interruption.js';
+import { interruptionOf } from '../work/interruption.js';
 import type { RunState } from '../state.js';
 import { WORK } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';

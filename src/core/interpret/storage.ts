@@ -1,7 +1,7 @@
 import type { RunEvent } from '../events.js';
 import { workOf, type FactOf } from '../facts.js';
 import { isArchiveResult, isForked } from '../guards/recorded.js';
-import { interruptionOf } from '../interruption.js';
+import { interruptionOf } from '../work/interruption.js';
 import { isObject, textField } from '../json.js';
 import { type RunState } from '../state.js';
 import { inTurn, openCallById } from '../turn.js';

@@ -2,7 +2,7 @@ import { succeededCall } from '../calls/call-result.js';
 import type { RunEvent } from '../events.js';
 import type { FactOf } from '../facts.js';
 import { isFunctionResult } from '../guards/recorded.js';
-import { interruptionOf } from '../interruption.js';
+import { interruptionOf } from '../work/interruption.js';
 import type { RunState } from '../state.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
 import { askPerson, finishCall, openCallOf, type OpenCall } from './calls.js';

@@ -1,5 +1,5 @@
 import { findTool } from '../calls/batch.js';
-import { interruptionOf } from '../interruption.js';
+import { interruptionOf } from './interruption.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import { WORK, type Block, type Flight, type Work } from './work.js';

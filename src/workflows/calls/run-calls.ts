@@ -1,5 +1,5 @@
 import { findTool } from '../../core/calls/batch.js';
-import { interruptionOf } from '../../core/interruption.js';
+import { interruptionOf } from '../../core/work/interruption.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
 import type { RunContext } from '../run-context.js';

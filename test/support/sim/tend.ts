@@ -1,6 +1,6 @@
 import { findTool } from '../../../src/core/calls/batch.js';
 import type { Task } from '../../../src/core/facts.js';
-import { interruptionOf } from '../../../src/core/interruption.js';
+import { interruptionOf } from '../../../src/core/work/interruption.js';
 import type { ToolCall } from '../../../src/core/transcript/messages.js';
 import { nextWorkStep, type WorkStep } from '../../../src/core/work/next-step.js';
 import { findWork, type Work } from '../../../src/core/work/work.js';

@@ -1,5 +1,5 @@
 import type { Fact, Task } from '../../../src/core/facts.js';
-import { interruptionOf } from '../../../src/core/interruption.js';
+import { interruptionOf } from '../../../src/core/work/interruption.js';
 import { record, type Run } from '../../../src/core/loop.js';
 import { nextDeadline } from '../../../src/core/limits.js';
 import { nextAction } from '../../../src/core/next-action.js';

@@ -1,5 +1,5 @@
-import type { Interruption, TurnInterruption } from './events.js';
-import type { RunState } from './state.js';
+import type { Interruption, TurnInterruption } from '../events.js';
+import type { RunState } from '../state.js';
 
 /** From the weakest to the strongest. */
 const STRENGTH: readonly TurnInterruption[] = ['wallMs', 'cancelTurn'];
