@@ -16,10 +16,9 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says, toolDefinition, TOOLS } from '../support/scripts.js';
+import { asks, begun, config, says } from '../support/scripts.js';
 
-const tools = [...TOOLS, toolDefinition('refund', 'once', { verify: true })];
-const start = begun(config({ tools }));
+const start = begun(config());
 const ID = 'call_1_1_0';
 
 /** A run that executes one call of this tool. */
@@ -202,79 +201,6 @@ describe('a canceled activity without an interruption', () => {
     expect(workOf(after(searching, canceled(find, 3)), ID)).toMatchObject({
       phase: 'waiting',
       block: { until: 3 },
-    });
-  });
-});
-
-describe('the verification of a call', () => {
-  const state = executing('refund');
-  const verify = { ...toolTask(state, 0), activity: 'runFunction' };
-  const doubt = after(state, failed(toolTask(state, 0), 'gone'));
-  const verifying = after(doubt, scheduled(verify));
-  const lost = 'refund: the worker was lost or the time was up (gone)';
-
-  test('follows an unknown outcome', () => {
-    expect(workOf(doubt, ID)).toEqual({ key: 'key 0', unknown: lost, phase: 'waiting' });
-    expect(workOf(verifying, ID)).toMatchObject({
-      unknown: lost,
-      phase: 'in-flight',
-      as: 'verify',
-    });
-  });
-
-  test('gives the call its result, or lets it run again', () => {
-    const happened = { happened: true, result: { ok: true, text: 'refunded' } };
-    expect(results(after(verifying, completed(verify, happened)))).toEqual(['refunded']);
-    const again = after(verifying, completed(verify, { happened: false }));
-    expect(workOf(again, ID)).toEqual({ key: 'key 0', retried: true, phase: 'waiting' });
-    expect(nextAction(again).type).toBe('run-calls');
-  });
-
-  test('that cannot tell leaves the decision to a person', () => {
-    const asking = {
-      key: 'key 0',
-      phase: 'asking',
-      about: 'outcome_unknown',
-      message: `${lost}; resolve it: ${fix}`,
-    };
-    for (const fact of [
-      completed(verify, { happened: 'unknown', message: 'no idea' }),
-      completed(verify, { happened: true, result: { ok: false, text: 'no' } }),
-      completed(verify, 'by hand'),
-      failed(verify, 'it threw'),
-      blocked(verify, 'credentials'),
-    ]) {
-      expect(workOf(after(verifying, fact), ID)).toEqual(asking);
-    }
-    expect(workOf(after(verifying, CANCEL, blocked(verify, 'storage')), ID)).toEqual(asking);
-  });
-
-  test('waits for the store, and for its turn after a cancel by `resume`', () => {
-    expect(workOf(after(verifying, blocked(verify, 'storage')), ID)).toMatchObject({
-      unknown: lost,
-      block: { reason: 'storage' },
-    });
-    expect(workOf(after(verifying, canceled(verify)), ID)).toMatchObject({
-      unknown: lost,
-      phase: 'waiting',
-    });
-  });
-
-  test('remembers how often the call did not start', () => {
-    const task = toolTask(state, 0);
-    const late = after(
-      state,
-      completed(task, { ok: 'not_started', message: 'x' }),
-      scheduled(task),
-    );
-    const once = after(late, failed(task, 'gone'));
-    expect(workOf(once, ID)).toMatchObject({ starts: 1, unknown: lost });
-    expect(
-      workOf(after(once, scheduled(verify), completed(verify, { happened: false })), ID),
-    ).toMatchObject({ starts: 1 });
-    expect(workOf(after(once, scheduled(verify), failed(verify, 'x')), ID)).toMatchObject({
-      starts: 1,
-      phase: 'asking',
     });
   });
 });
