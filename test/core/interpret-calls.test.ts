@@ -138,6 +138,7 @@ describe('a call', () => {
     const end = completed(task, { ok: 'not_started', message: 'no input' }, 100);
     for (let n = 0; n < 7; n += 1) {
       state = after(state, end);
+      expect(workOf(state, ID)).toMatchObject({ phase: 'waiting' });
       starts.push(workOf(state, ID)?.['startAt']);
       state = after(state, scheduled(task));
       expect(workOf(state, ID)).toEqual({ starts: n + 1, phase: 'in-flight', as: 'attempt' });

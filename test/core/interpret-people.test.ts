@@ -76,7 +76,7 @@ describe('a decision', () => {
   test('about limits waits for the agent, whose price and limits are not known', () => {
     const unloaded = initialState(unloadedConfig('a'));
     const tokens = update('setLimits', { tokens: 5, by: 'ann' }, 'u1');
-    const money = update('setLimits', { run: { costUsd: 1 } }, 'u2');
+    const money = update('setLimits', { costUsd: 2, run: { costUsd: 1 } }, 'u2');
     const both = after(unloaded, tokens, money);
     expect(both.limitsAsked).toHaveLength(2);
     expect(both.decisions).toBeUndefined();
@@ -92,7 +92,9 @@ describe('a decision', () => {
       both,
       completed(task, config({ price: { input: 1, cachedInput: 1, output: 1 } })),
     );
-    expect(priced.config.limits.run).toEqual({ costUsd: 1 });
+    expect(priced.config.limits).toMatchObject({ turn: { costUsd: 2 }, run: { costUsd: 1 } });
+    const one = after(unloaded, update('setLimits', { costUsd: 2 }), completed(task, config()));
+    expect(one.decisions).toBeUndefined();
     expect(priced.decisions).toHaveLength(2);
   });
 });

@@ -28,7 +28,8 @@ describe('the verification of a call', () => {
   const lost = 'refund: the worker was lost or the time was up (gone)';
 
   test('follows an unknown outcome', () => {
-    expect(workOf(doubt, ID)).toEqual({ key: 'key 0', unknown: lost, phase: 'waiting' });
+    const now = after(state, failed(toolTask(state, 0), 'gone'));
+    expect(workOf(now, ID)).toEqual({ key: 'key 0', unknown: lost, phase: 'waiting' });
     expect(workOf(verifying, ID)).toMatchObject({
       unknown: lost,
       phase: 'in-flight',
