@@ -1,0 +1,15 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FILES = ['loop', 'next-action', 'reduce', 'limits', 'calls/batch', 'interpret'];
+
+/**
+ * Returns the modules whose mutants the tests have to notice, as paths from the root. The environment
+ * variable `MUTATE`, a regular expression, chooses some of them.
+ */
+export function targets(root: string): readonly string[] {
+  const rules = readdirSync(join(root, 'src/core/interpret')).map((name) => `interpret/${name}`);
+  const all = [...FILES.map((name) => `${name}.ts`), ...rules].map((name) => `src/core/${name}`);
+  const only = process.env['MUTATE'];
+  return only === undefined ? all : all.filter((file) => new RegExp(only).test(file));
+}

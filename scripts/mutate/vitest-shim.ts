@@ -1,0 +1,33 @@
+export { expect } from 'vitest';
+
+/** A test as a test file defines it. */
+export interface FoundTest {
+  readonly name: string;
+  readonly body: () => unknown;
+}
+
+/** The tests of the files that were loaded since this was last emptied. */
+export const found: FoundTest[] = [];
+
+const path: string[] = [];
+
+export function describe(name: string, body: () => void): void {
+  path.push(name);
+  body();
+  path.pop();
+}
+
+type Body = (...values: readonly unknown[]) => unknown;
+
+export function test(name: string, body: Body): void {
+  found.push({ name: [...path, name].join(' › '), body: () => body() });
+}
+
+test.each =
+  (rows: readonly unknown[]) =>
+  (name: string, body: Body): void => {
+    rows.forEach((row, index) => {
+      const values: readonly unknown[] = Array.isArray(row) ? row : [row];
+      test(`${name} [${index}]`, () => body(...values));
+    });
+  };

@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'vitest';
+import { openCalls } from '../../src/core/calls/batch.js';
+import type { ModelSettings } from '../../src/core/definition/definition.js';
+import { nextAction } from '../../src/core/next-action.js';
+import type { RunConfig, RunState } from '../../src/core/state.js';
+import type { AskedCall } from '../../src/core/transcript/messages.js';
+import {
+  after,
+  completed,
+  replied,
+  results,
+  scheduled,
+  toolTask,
+} from '../support/facts.js';
+import { asks, begun, config, says, toolDefinition, TOOLS } from '../support/scripts.js';
+
+const calls = { agent: 'expert', parentClose: 'request_cancel' } as const;
+const tools = [
+  ...TOOLS,
+  toolDefinition('expert', 'keyed', { kind: 'agent', calls, repeat: 'allow' }),
+  toolDefinition('screen', 'keyed', { repeat: 'allow' }),
+  toolDefinition('list_artifacts', 'read', { kind: 'artifacts' }),
+];
+const configOf = (rest: Parameters<typeof config>[0] = {}): RunConfig => config({ tools, ...rest });
+
+type Call = readonly [name: string, value?: unknown];
+
+function asked(names: readonly Call[], from = begun(configOf())): RunState {
+  return replied(from, asks(...names));
+}
+const open = (state: RunState): readonly string[] =>
+  state.turn.batch === null ? [] : openCalls(state, state.turn.batch).map(({ name }) => name);
+const refused = (state: RunState): readonly string[] =>
+  (state.turn.batch?.results ?? []).flatMap((result) => result?.text ?? []);
+
+describe('a call of an agent', () => {
+  const at = (depth: number, limits = {}): RunState =>
+    asked([['expert']], begun({ ...configOf({ limits }), depth }));
+  const NO = /agents may not call each other any deeper than this/;
+
+  test('is refused at the greatest depth, and the turn closes', () => {
+    expect(open(at(1, { depth: 2 }))).toEqual(['expert']);
+    const deep = at(2, { depth: 2 });
+    expect(results(deep)[0]).toMatch(NO);
+    expect(deep.turn.callsRefused).toBe('depth');
+    expect(nextAction(deep)).toEqual({ type: 'begin-closing', reason: 'depth' });
+    expect(results(at(1, { run: { depth: 1 } }))[0]).toMatch(NO);
+    expect(results(at(1, { depth: 5, run: { depth: 1 } }))[0]).toMatch(NO);
+  });
+
+  test('is refused 16 agents below the first, whatever the limits', () => {
+    expect(open(at(15, { depth: 99 }))).toEqual(['expert']);
+    expect(results(at(16, { depth: 99 }))[0]).toMatch(NO);
+    expect(results(at(16))[0]).toMatch(NO);
+  });
+
+  test('of a run that no agent has called is at depth 0', () => {
+    expect(results(asked([['expert']], begun(configOf({ limits: { depth: 0 } }))))[0]).toMatch(NO);
+    expect(open(asked([['look']], begun({ ...configOf(), depth: 16 })))).toEqual(['look']);
+  });
+
+  test('that is refused leaves the first reason in force', () => {
+    const limits = { depth: 1, toolCalls: 1 };
+    const state = asked([['look'], ['expert']], begun({ ...configOf({ limits }), depth: 1 }));
+    expect(state.turn.callsRefused).toBe('toolCalls');
+    const both = asked(
+      [['expert'], ['look'], ['look', 2]],
+      begun({ ...configOf({ limits }), depth: 1 }),
+    );
+    expect([both.turn.callsRefused, refused(both)]).toMatchObject(['toolCalls', { length: 2 }]);
+  });
+});
+
+describe('an action on a screen', () => {
+  const nativeTools = [{ type: 'computer', handler: 'screen' }];
+  const screens = (settings: ModelSettings): RunState =>
+    asked([['look'], ['screen', 1], ['screen', 2]], begun(configOf({ settings })));
+
+  test('is executed once per message, because the screen changes', () => {
+    const state = screens({ nativeTools });
+    expect(open(state)).toEqual(['look', 'screen']);
+    expect(refused(state)).toEqual([
+      expect.stringContaining('one action on the screen per message'),
+    ]);
+    expect(open(screens({}))).toEqual(['look', 'screen', 'screen']);
+  });
+});
+
+describe('repeats of a call', () => {
+  test('in one message are executed once, unless the tool allows or only reads', () => {
+    expect(
+      open(
+        asked([
+          ['put', 1],
+          ['put', 1],
+          ['put', 2],
+        ]),
+      ),
+    ).toEqual(['put', 'put']);
+    expect(
+      open(
+        asked([
+          ['screen', 1],
+          ['screen', 1],
+        ]),
+      ),
+    ).toEqual(['screen', 'screen']);
+    expect(
+      open(
+        asked([
+          ['look', 1],
+          ['look', 1],
+        ]),
+      ),
+    ).toEqual(['look', 'look']);
+  });
+
+  test('do not use up the limit of tool calls', () => {
+    const state = asked(
+      [
+        ['put', 1],
+        ['put', 1],
+        ['put', 2],
+      ],
+      begun(configOf({ limits: { toolCalls: 2 } })),
+    );
+    expect([open(state), state.turn.callsRefused]).toEqual([['put', 'put'], null]);
+  });
+
+  test('of one that has a problem are not guarded', () => {
+    const [call] = asks(['put', 1]).calls ?? [];
+    const problem = { type: 'invalid_arguments', message: 'x' } as const;
+    const two: readonly AskedCall[] = call ? [{ ...call, problem }, call] : [];
+    const state = replied(begun(configOf()), { ...asks(), calls: two });
+    expect(open(state)).toEqual(['put']);
+    expect(refused(state)).toEqual(['{"error":{"type":"invalid_arguments","message":"x"}}']);
+  });
+
+  test('are answered from the record, with the blob of the first', () => {
+    const blob = { sha256: 'a'.repeat(64), bytes: 9 };
+    const first = asked([['put', 1]]);
+    const task = toolTask(first, 0);
+    const done = after(first, scheduled(task), completed(task, { ok: true, text: 'stored', blob }));
+    const again = asked([['put', 1]], done);
+    expect(again.transcript.messages.at(-1)).toMatchObject({
+      text: '[already done in this turn as call_1_1_0; not executed again, this is its result]\nstored',
+      blob,
+    });
+    const { transcript } = done;
+    const gone = {
+      ...done,
+      transcript: { ...transcript, messages: transcript.messages.slice(0, 1) },
+    };
+    expect(results(asked([['put', 1]], gone)).at(-1)).toContain(
+      '[further up, or in the summary of what was before]',
+    );
+  });
+});
+
+test('a failed step counts only until a call succeeds', () => {
+  let state = begun(configOf({ limits: { steps: 99 } }));
+  const fail = (): void => {
+    state = asked([['nothing', state.turn.spent.steps]], state);
+  };
+  for (let n = 0; n < 9; n += 1) fail();
+  expect(state.turn.failedSteps).toBe(9);
+  state = asked([['look'], ['nothing']], state);
+  state = after(
+    state,
+    scheduled(toolTask(state, 0)),
+    completed(toolTask(state, 0), { ok: true, text: 'x' }),
+  );
+  expect(state.turn.failedSteps).toBe(0);
+  for (let n = 0; n < 9; n += 1) fail();
+  expect(nextAction(state).type).toBe('call-model');
+  fail();
+  expect(nextAction(state)).toEqual({ type: 'begin-closing', reason: 'no_progress' });
+  expect(replied(state, says('x')).turn.failedSteps).toBe(10);
+});
+
+test('lists have up to 64 KiB in one message, and are no executed calls', () => {
+  const artifact = {
+    name: 'a',
+    blob: { sha256: 'a'.repeat(64), bytes: 1 },
+    kind: 'array',
+    summary: 's'.repeat(300),
+    tool: 'look',
+    call: 'c',
+  };
+  const artifacts = Array.from({ length: 100 }, (_, n) => ({ ...artifact, name: `a${n}` }));
+  const state = asked(
+    Array.from({ length: 4 }, () => ['list_artifacts'] as const),
+    { ...begun(configOf()), artifacts },
+  );
+  const lengths = results(state).map((text) => text.length > 1_000);
+  expect(lengths).toEqual([true, true, false, false]);
+  expect(results(state)[2]).toContain(
+    'not executed: the answers are too long for one message; ask in the next',
+  );
+  expect(state.turn.spent.toolCalls).toBe(0);
+});

@@ -1,0 +1,227 @@
+import { describe, expect, test } from 'vitest';
+import { nextAction } from '../../src/core/next-action.js';
+import type { RunState } from '../../src/core/state.js';
+import type { AskedCall } from '../../src/core/transcript/messages.js';
+import {
+  after,
+  blocked,
+  CANCEL,
+  canceled,
+  completed,
+  failed,
+  replied,
+  results,
+  scheduled,
+  toolTask,
+  update,
+  workOf,
+} from '../support/facts.js';
+import { asks, begun, config, says } from '../support/scripts.js';
+
+const start = begun(config());
+const ID = 'call_1_1_0';
+
+/** A run that executes one call of this tool. */
+function executing(name: string, rest: Partial<AskedCall> = {}): RunState {
+  const [call] = asks([name]).calls ?? [];
+  const asked = replied(start, { ...asks(), calls: call ? [{ ...call, ...rest }] : [] });
+  return after(asked, scheduled(toolTask(asked, 0)));
+}
+const fix = `perdure resolve RUN ${ID} --as happened|retry|abandon [--result JSON]`;
+const timedOut = (state: RunState, message: string) => {
+  const failure = { message, type: '', timedOut: true, details: [] };
+  return after(state, { type: 'failed', task: toolTask(state, 0), failure, at: 0 });
+};
+
+describe('a call', () => {
+  test('is in flight from when it is scheduled, and has the result of its tool', () => {
+    const state = executing('look');
+    expect(workOf(state, ID)).toEqual({ phase: 'in-flight', as: 'attempt' });
+    const task = toolTask(state, 0);
+    const artifact = { name: 'rows', blob: { sha256: 'a'.repeat(64), bytes: 1 }, kind: 'array' };
+    const done = after(state, completed(task, { ok: true, text: 'seen', artifact }, 9));
+    expect(done.work).toEqual([]);
+    expect(done.transcript.messages.at(-1)).toMatchObject({ role: 'tool', callId: ID, at: 9 });
+    expect(done.artifacts).toMatchObject([{ name: 'rows', call: ID, tool: 'look' }]);
+    expect(done.turn.spent.toolCalls).toBe(1);
+    expect(results(after(state, completed(task, { ok: false, text: 'an error' })))).toEqual([
+      'an error',
+    ]);
+  });
+
+  test('is not there any more when a late fact about it comes', () => {
+    const state = executing('look');
+    const task = toolTask(state, 0);
+    const done = after(state, completed(task, { ok: true, text: 'seen' }));
+    for (const fact of [
+      completed(task, { ok: true, text: 'x' }),
+      failed(task, 'x'),
+      canceled(task),
+    ]) {
+      expect(after(done, fact)).toEqual(done);
+    }
+  });
+
+  test.each(['tool_missing', 'tool_changed', 'credentials', 'storage'])(
+    'is blocked by %s',
+    (reason) => {
+      const state = executing('pay');
+      const next = after(
+        state,
+        blocked(toolTask(state, 0), reason, { definition: 'd', blob: 'b' }, 5),
+      );
+      const until = { tool_missing: 1_005, storage: 5 }[reason] ?? 30_005;
+      expect(workOf(next, ID)).toMatchObject({
+        phase: 'waiting',
+        block: { reason, definition: 'd', until },
+      });
+      expect(next.turn.batch).not.toBeNull();
+    },
+  );
+
+  test('looks for its missing tool every second, because a search costs nothing', () => {
+    const state = executing('look');
+    const find = toolTask(state, 0, { blocked: 'tool_missing', find: true });
+    const missing = after(state, blocked(toolTask(state, 0), 'tool_missing'));
+    const searching = after(missing, scheduled(find));
+    expect(workOf(searching, ID)).toMatchObject({ as: 'find', block: { reason: 'tool_missing' } });
+    const again = after(searching, blocked(find, 'tool_missing', {}, 50_000));
+    expect(workOf(again, ID)).toMatchObject({ probeMs: 1_000, block: { until: 51_000 } });
+    const found = after(searching, completed(find, { ok: true, text: '' }));
+    expect(workOf(found, ID)).toMatchObject({ found: true, phase: 'waiting' });
+    expect(found.turn.spent.toolCalls).toBe(0);
+    expect(
+      workOf(
+        after(found, scheduled(toolTask(state, 0)), blocked(toolTask(state, 0), 'tool_missing')),
+        ID,
+      ),
+    ).not.toHaveProperty('found');
+  });
+
+  test('that fails or loses its worker has an error for the model if it may be repeated', () => {
+    const state = executing('look');
+    expect(results(after(state, failed(toolTask(state, 0), 'it threw')))).toEqual([
+      '{"error":{"type":"tool_error","message":"it threw"}}',
+    ]);
+    expect(results(timedOut(state, 'heartbeat'))).toEqual([
+      '{"error":{"type":"timeout","message":"look: the worker was lost or the time was up (heartbeat)"}}',
+    ]);
+  });
+
+  test('of a `once` tool that loses its worker waits for a person, whatever the failure', () => {
+    const state = executing('pay');
+    const message = `pay: the worker was lost or the time was up (gone); resolve it: ${fix}`;
+    const asking = { key: 'key 0', phase: 'asking', about: 'outcome_unknown', message };
+    for (const lost of [
+      timedOut(state, 'gone'),
+      after(state, failed(toolTask(state, 0), 'gone')),
+    ]) {
+      expect(workOf(lost, ID)).toEqual(asking);
+    }
+    const unknown = after(state, completed(toolTask(state, 0), { ok: 'unknown', message: 'hm' }));
+    expect(workOf(unknown, ID)).toMatchObject({ ...asking, message: `hm; resolve it: ${fix}` });
+  });
+
+  test('that was completed by hand with anything else counts as failed', () => {
+    const state = executing('pay');
+    expect(workOf(after(state, completed(toolTask(state, 0), { ok: 'maybe' })), ID)).toMatchObject({
+      phase: 'asking',
+    });
+    const read = executing('look');
+    expect(results(after(read, completed(toolTask(read, 0), 7)))[0]).toMatch(/tool_error.*by hand/);
+  });
+
+  test('that does not start is tried eight times, with growing pauses', () => {
+    let state = executing('pay');
+    const task = toolTask(state, 0);
+    const starts: unknown[] = [];
+    const end = completed(task, { ok: 'not_started', message: 'no input' }, 100);
+    for (let n = 0; n < 7; n += 1) {
+      state = after(state, end);
+      expect(workOf(state, ID)).toMatchObject({ phase: 'waiting' });
+      starts.push(workOf(state, ID)?.['startAt']);
+      state = after(state, scheduled(task));
+      expect(workOf(state, ID)).toEqual({ starts: n + 1, phase: 'in-flight', as: 'attempt' });
+    }
+    expect(starts).toEqual([1_100, 2_100, 4_100, 8_100, 16_100, 32_100, 64_100]);
+    expect(results(after(state, end))[0]).toContain('not executed: no input');
+  });
+});
+
+describe('an interruption', () => {
+  test('cancels a call, and says whether it may have taken effect', () => {
+    const read = executing('look');
+    expect(results(after(read, update('cancelTurn'), canceled(toolTask(read, 0))))).toEqual([]);
+    const ended = after(read, update('cancelTurn'), canceled(toolTask(read, 0)));
+    expect(ended.turn.batch?.results[0]).toMatchObject({ ok: false, executed: true });
+    expect(ended.turn.batch?.results[0]?.text).toContain('broken off while it ran"');
+    const paid = executing('pay');
+    const canceledPay = after(paid, CANCEL, canceled(toolTask(paid, 0)));
+    expect(canceledPay.turn.batch?.results[0]?.text).toContain(
+      'whether it took effect is not known',
+    );
+  });
+
+  test('gives a call that fails meanwhile its result, and blocks nothing', () => {
+    const state = executing('look');
+    const next = after(state, CANCEL, blocked(toolTask(state, 0), 'tool_missing'));
+    expect(next.work).toEqual([]);
+    expect(next.turn.batch?.results[0]?.text).toContain('tool_error');
+  });
+
+  test('takes effect when nothing is in flight', () => {
+    const state = after(executing('look'), update('cancelTurn'));
+    expect(nextAction(state)).toEqual({ type: 'await-work' });
+    expect(nextAction(after(state, canceled(toolTask(state, 0))))).toEqual({
+      type: 'interrupt',
+      by: 'cancelTurn',
+    });
+    expect(
+      nextAction(after(state, completed(toolTask(state, 0), { ok: true, text: 'x' }))).type,
+    ).toBe('interrupt');
+  });
+});
+
+describe('a canceled activity without an interruption', () => {
+  test('leaves a call that may be repeated to the next attempt', () => {
+    const state = executing('look');
+    expect(workOf(after(state, canceled(toolTask(state, 0))), ID)).toEqual({ phase: 'waiting' });
+  });
+
+  test('leaves a `once` call to a person, unless it only looked for a worker', () => {
+    const state = executing('pay');
+    const message = expect.stringContaining(
+      'pay: the worker was lost or the time was up (the activity was canceled)',
+    );
+    expect(workOf(after(state, canceled(toolTask(state, 0))), ID)).toMatchObject({
+      phase: 'asking',
+      message,
+    });
+    const find = toolTask(state, 0, { blocked: 'tool_missing', find: true });
+    const searching = after(state, blocked(toolTask(state, 0), 'tool_missing'), scheduled(find));
+    expect(workOf(after(searching, canceled(find, 3)), ID)).toMatchObject({
+      phase: 'waiting',
+      block: { until: 3 },
+    });
+  });
+});
+
+test('facts about activities of no run, and of calls that do not exist, mean nothing', () => {
+  const state = executing('look');
+  for (const activity of ['askRun', 'somebody else’s']) {
+    const task = { activity, input: {} };
+    for (const fact of [scheduled(task), completed(task, {}), failed(task, 'x'), canceled(task)]) {
+      expect(after(state, fact)).toEqual(state);
+    }
+  }
+  for (const activity of ['runTool', 'runFunction', 'followRun', 'checkBlob']) {
+    const task = { activity, input: null };
+    const result = activity === 'runFunction' ? { happened: false } : { ok: true, text: '' };
+    for (const fact of [completed(task, result), failed(task, 'x'), canceled(task)]) {
+      expect(after(state, fact)).toEqual(state);
+    }
+  }
+  expect(
+    after(state, completed({ activity: 'callModel', input: null }, says('x'))).turn.spent.steps,
+  ).toBe(2);
+});

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest';
+import { nextAction } from '../../src/core/next-action.js';
+import {
+  after,
+  blocked,
+  CANCEL,
+  canceled,
+  completed,
+  failed,
+  replied,
+  results,
+  scheduled,
+  toolTask,
+  workOf,
+} from '../support/facts.js';
+import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+
+const tools = [toolDefinition('refund', 'once', { verify: true })];
+const ID = 'call_1_1_0';
+const fix = `perdure resolve RUN ${ID} --as happened|retry|abandon [--result JSON]`;
+const asked = replied(begun(config({ tools })), asks(['refund']));
+
+describe('the verification of a call', () => {
+  const state = after(asked, scheduled(toolTask(asked, 0)));
+  const verify = { ...toolTask(state, 0), activity: 'runFunction' };
+  const doubt = after(state, failed(toolTask(state, 0), 'gone'));
+  const verifying = after(doubt, scheduled(verify));
+  const lost = 'refund: the worker was lost or the time was up (gone)';
+
+  test('follows an unknown outcome', () => {
+    const now = after(state, failed(toolTask(state, 0), 'gone'));
+    expect(workOf(now, ID)).toEqual({ key: 'key 0', unknown: lost, phase: 'waiting' });
+    expect(workOf(verifying, ID)).toMatchObject({
+      unknown: lost,
+      phase: 'in-flight',
+      as: 'verify',
+    });
+  });
+
+  test('gives the call its result, or lets it run again', () => {
+    const happened = { happened: true, result: { ok: true, text: 'refunded' } };
+    expect(results(after(verifying, completed(verify, happened)))).toEqual(['refunded']);
+    const again = after(verifying, completed(verify, { happened: false }));
+    expect(workOf(again, ID)).toEqual({ key: 'key 0', retried: true, phase: 'waiting' });
+    expect(nextAction(again).type).toBe('run-calls');
+  });
+
+  test('that cannot tell leaves the decision to a person', () => {
+    const asking = {
+      key: 'key 0',
+      phase: 'asking',
+      about: 'outcome_unknown',
+      message: `${lost}; resolve it: ${fix}`,
+    };
+    for (const fact of [
+      completed(verify, { happened: 'unknown', message: 'no idea' }),
+      completed(verify, { happened: true, result: { ok: false, text: 'no' } }),
+      completed(verify, 'by hand'),
+      failed(verify, 'it threw'),
+      blocked(verify, 'credentials'),
+    ]) {
+      expect(workOf(after(verifying, fact), ID)).toEqual(asking);
+    }
+    expect(workOf(after(verifying, CANCEL, blocked(verify, 'storage')), ID)).toEqual(asking);
+  });
+
+  test('waits for the store, and for its turn after a cancel by `resume`', () => {
+    expect(workOf(after(verifying, blocked(verify, 'storage')), ID)).toMatchObject({
+      unknown: lost,
+      block: { reason: 'storage' },
+    });
+    expect(workOf(after(verifying, canceled(verify)), ID)).toMatchObject({
+      unknown: lost,
+      phase: 'waiting',
+    });
+  });
+
+  test('remembers how often the call did not start', () => {
+    const task = toolTask(state, 0);
+    const late = after(
+      state,
+      completed(task, { ok: 'not_started', message: 'x' }),
+      scheduled(task),
+    );
+    const once = after(late, failed(task, 'gone'));
+    expect(workOf(once, ID)).toMatchObject({ starts: 1, unknown: lost });
+    expect(
+      workOf(after(once, scheduled(verify), completed(verify, { happened: false })), ID),
+    ).toMatchObject({ starts: 1 });
+    expect(workOf(after(once, scheduled(verify), failed(verify, 'x')), ID)).toMatchObject({
+      starts: 1,
+      phase: 'asking',
+    });
+  });
+});

@@ -1,0 +1,195 @@
+import { describe, expect, test } from 'vitest';
+import type { Limits, LimitSet } from '../../src/core/definition/definition.js';
+import {
+  callsLeft,
+  costOf,
+  effectiveLimits,
+  limitReached,
+  reserve,
+  withinBudget,
+} from '../../src/core/limits.js';
+import type { RunState, Spent, Turn } from '../../src/core/state.js';
+import { begun, config } from '../support/scripts.js';
+
+const PRICE = { input: 125_000, cachedInput: 12_500, output: 250_000 };
+
+/** A run with these limits whose turn has used this much. */
+function having(
+  limits: Limits,
+  {
+    spent = {},
+    turn = {},
+    tokens = 1_000,
+    rest = {},
+  }: {
+    spent?: Partial<Spent>;
+    turn?: Partial<Turn>;
+    tokens?: number;
+    rest?: Parameters<typeof config>[0];
+  } = {},
+): RunState {
+  const state = begun(config({ limits, price: PRICE, ...rest }));
+  const used = { ...state.turn.spent, ...spent };
+  return {
+    ...state,
+    total: used,
+    turn: { ...state.turn, spent: used, ...turn },
+    transcript: { ...state.transcript, tokens },
+  };
+}
+const usage = (inputTokens: number, outputTokens: number, costUsd: number | null = 0) => ({
+  usage: { inputTokens, outputTokens, cachedTokens: 0, costUsd },
+});
+
+describe('the limits in force', () => {
+  test('are the agent’s, with the defaults and what the input lowers', () => {
+    expect(effectiveLimits({}, {})).toEqual({ turn: { steps: 50, toolCalls: 200 }, run: {} });
+    expect(effectiveLimits({ steps: 5 }, { steps: 5, tokens: 9 })).toEqual({
+      turn: { steps: 5, toolCalls: 200, tokens: 9 },
+      run: {},
+    });
+    expect(
+      effectiveLimits({ toolCalls: null, run: { depth: 3 } }, { run: { depth: 2, wallMs: 7 } }),
+    ).toEqual({
+      turn: { steps: 50, toolCalls: null },
+      run: { depth: 2, wallMs: 7 },
+    });
+    expect(effectiveLimits({ costUsd: null }, { costUsd: 3 })).toMatchObject({
+      turn: { costUsd: 3 },
+    });
+  });
+
+  test('are never raised by the input, which is told so', () => {
+    expect(effectiveLimits({ steps: 5 }, { steps: 6 })).toBe(
+      "limits.steps: expected at most the agent's 5, got 6; a run may only lower it",
+    );
+    expect(effectiveLimits({ run: { tokens: 5 } }, { run: { tokens: null } })).toBe(
+      "limits.run.tokens: expected at most the agent's 5, got null (none); a run may only lower it",
+    );
+    expect(effectiveLimits({ steps: 5 }, {})).toMatchObject({ turn: { steps: 5 } });
+  });
+
+  test('stay within a caller’s budget', () => {
+    const limits = { turn: { steps: 5 }, run: { tokens: 50, depth: 2 } };
+    expect(withinBudget(limits, { tokens: 60, costUsd: 1, wallMs: null })).toEqual({
+      turn: { steps: 5 },
+      run: { tokens: 50, depth: 2, costUsd: 1 },
+    });
+    expect(withinBudget(limits, { tokens: 40 }).run).toEqual({ tokens: 40, depth: 2 });
+  });
+});
+
+describe('a limit', () => {
+  test.each([
+    [{ deadlineReached: true, callsRefused: 'depth' }, 'wallMs'],
+    [{ callsRefused: 'depth', clippedBy: 'tokens' }, 'depth'],
+    [{ callsRefused: 'toolCalls' }, 'toolCalls'],
+    [{ clippedBy: 'costUsd' }, 'costUsd'],
+    [{ sameRead: { digest: '', step: 1, count: 3 } }, 'no_progress'],
+    [{ sameRead: { digest: '', step: 1, count: 2 } }, null],
+    [{ failedSteps: 10 }, 'no_progress'],
+    [{ failedSteps: 9 }, null],
+    [{}, null],
+  ] as const)('of a turn with %j is %s', (turn, reason) => {
+    expect(limitReached(having({}, { turn }))).toBe(reason);
+  });
+
+  test('on steps counts those of the turn and of the run, but no repair', () => {
+    const branch = { messages: 0, head: '', tokens: 0, promptTokens: 0 };
+    for (const limits of [{ steps: 3 }, { run: { steps: 3 } }]) {
+      expect(limitReached(having(limits, { spent: { steps: 2 } }))).toBeNull();
+      expect(limitReached(having(limits, { spent: { steps: 3 } }))).toBe('steps');
+      expect(limitReached(having(limits, { spent: { steps: 3 }, turn: { branch } }))).toBeNull();
+    }
+    const ofTurn = having({ steps: 3 }, { spent: { steps: 3 } });
+    expect(
+      limitReached({
+        ...ofTurn,
+        turn: { ...ofTurn.turn, spent: { ...ofTurn.turn.spent, steps: 1 } },
+      }),
+    ).toBeNull();
+  });
+
+  test('on tool calls leaves what the turn and the run allow', () => {
+    expect(callsLeft(having({ toolCalls: 7 }, { spent: { toolCalls: 3 } }))).toBe(4);
+    expect(
+      callsLeft(having({ toolCalls: 9, run: { toolCalls: 5 } }, { spent: { toolCalls: 3 } })),
+    ).toBe(2);
+    expect(callsLeft(having({ toolCalls: null }))).toBe(Infinity);
+  });
+
+  test('on tokens or money refuses a call for which nothing is left', () => {
+    expect(limitReached(having({ tokens: 1_031 }))).toBe('tokens');
+    expect(limitReached(having({ tokens: 1_032 }))).toBeNull();
+    expect(limitReached(having({ costUsd: 125 }))).toBe('costUsd');
+  });
+});
+
+describe('a budget', () => {
+  const NONE = { maxOutputTokens: null, clippedBy: null, refusedBy: null };
+  const clip = (maxOutputTokens: number, clippedBy: string) => ({
+    maxOutputTokens,
+    clippedBy,
+    refusedBy: null,
+  });
+  const refuse = (refusedBy: string) => ({ ...NONE, refusedBy });
+
+  test('on tokens reserves the prompt, and gives the rest to the reply', () => {
+    expect(reserve(having({}))).toEqual(NONE);
+    expect(reserve(having({ tokens: 1_500 }))).toEqual(clip(500, 'tokens'));
+    expect(reserve(having({ tokens: 1_500 }, { spent: usage(100, 40) }))).toEqual(
+      clip(360, 'tokens'),
+    );
+    expect(reserve(having({ run: { tokens: 1_500 } }, { spent: usage(100, 40) }))).toEqual(
+      clip(360, 'tokens'),
+    );
+    expect(reserve(having({ tokens: 1_500 }), 100)).toEqual(clip(400, 'tokens'));
+    expect(reserve(having({ tokens: 1_032 }))).toEqual(clip(32, 'tokens'));
+    expect(reserve(having({ tokens: 1_031 }))).toEqual(refuse('tokens'));
+  });
+
+  test('on money reserves the cost of the prompt', () => {
+    // The prompt costs 125 USD, and 1,000 tokens of a reply 250 USD.
+    expect(reserve(having({ costUsd: 375 }))).toEqual(clip(1_000, 'costUsd'));
+    expect(reserve(having({ costUsd: 600 }, { spent: usage(0, 0, 100) }))).toEqual(
+      clip(1_500, 'costUsd'),
+    );
+    expect(reserve(having({ costUsd: 375 }), 1_000)).toEqual(clip(500, 'costUsd'));
+    expect(reserve(having({ costUsd: 375 }, { spent: usage(0, 0, null) }))).toEqual(
+      clip(1_000, 'costUsd'),
+    );
+    expect(reserve(having({ costUsd: 5 }, { rest: { price: null } }))).toEqual(refuse('costUsd'));
+  });
+
+  test('on money caps no reply that costs nothing', () => {
+    const rest = { price: { ...PRICE, output: 0 } };
+    expect(reserve(having({ costUsd: 125 }, { rest }))).toEqual(NONE);
+    expect(reserve(having({ costUsd: 124 }, { rest }))).toEqual(refuse('costUsd'));
+  });
+
+  test('that is the least of several counts', () => {
+    expect(reserve(having({ tokens: 1_500, run: { tokens: 1_400 } }))).toEqual(clip(400, 'tokens'));
+    expect(reserve(having({ tokens: 1_400, run: { tokens: 1_500 } }))).toEqual(clip(400, 'tokens'));
+    expect(reserve(having({ tokens: 1_500, costUsd: 175 }))).toEqual(clip(200, 'costUsd'));
+    expect(reserve(having({ tokens: 1_100, costUsd: 175 }))).toEqual(clip(100, 'tokens'));
+    expect(reserve(having({ tokens: 1_200, costUsd: 175 })).clippedBy).toBe('tokens');
+    expect(reserve(having({ tokens: null, costUsd: null }))).toEqual(NONE);
+  });
+
+  test('does not cap a reply below the settings', () => {
+    const rest = (maxOutputTokens: number) => ({ rest: { settings: { maxOutputTokens } } });
+    expect(reserve(having({ tokens: 1_500 }, rest(500)))).toEqual(NONE);
+    expect(reserve(having({ tokens: 1_500 }, rest(501)))).toEqual(clip(500, 'tokens'));
+  });
+});
+
+test('cached tokens cost their own price, and only that', () => {
+  const used = { inputTokens: 1_000_000, outputTokens: 500_000, cachedTokens: 400_000 };
+  expect(costOf(used, PRICE)).toBe(75_000 + 5_000 + 125_000);
+  expect(costOf(used, null)).toBeNull();
+});
+
+test('all names of limits are checked, in sets of the turn and of the run', () => {
+  const set: LimitSet = { steps: 1, toolCalls: 1, tokens: 1, costUsd: 1, wallMs: 1, depth: 1 };
+  expect(effectiveLimits({ ...set, run: set }, {})).toEqual({ turn: set, run: set });
+});
