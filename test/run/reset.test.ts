@@ -17,6 +17,7 @@ import { blocked } from '../support/conversation.js';
 import { gate, type Gate } from '../support/gate.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
 import { ownBundle } from '../support/own-bundle.js';
+import { SCHEMA } from '../../src/core/segments/migrations.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { begun, config } from '../support/scripts.js';
 
@@ -264,10 +265,10 @@ describe('a workflow of one’s own that continues as new into an agent', () => 
 
   test('has to bring a state that is whole, under the hash of its definition', async () => {
     const part = { ...state, inbox: { ...state.inbox, waiting: [{ id: 7 }] } };
-    expect(await forged({ schema: 1, state: part, shown: '' })).toContain(
+    expect(await forged({ schema: SCHEMA, state: part, shown: '' })).toContain(
       'carried.state.inbox.waiting[0].id: expected a string, got 7',
     );
     expect(await forged({ schema: 'x' })).toContain('carried.schema: expected a whole number');
-    expect(await forged({ schema: 1, state, shown: '' })).toContain('definition.hash');
+    expect(await forged({ schema: SCHEMA, state, shown: '' })).toContain('definition.hash');
   });
 });

@@ -1,4 +1,8 @@
-import type { Client, WorkflowClientInterceptor } from '@temporalio/client';
+import {
+  isGrpcServiceError,
+  type Client,
+  type WorkflowClientInterceptor,
+} from '@temporalio/client';
 import { expect } from 'vitest';
 import {
   differenceMessage,
@@ -38,6 +42,15 @@ interface Watched {
 /** How long a worker that the rig does not know may take to answer. */
 const OTHER_WORKER_MS = 5_000;
 
+/** gRPC code of a server that does not answer: a test has stopped its own. */
+const UNAVAILABLE = 14;
+
+function unlessServerGone(error: unknown): null {
+  const cause = error instanceof Error && isGrpcServiceError(error.cause) ? error.cause : error;
+  if (isGrpcServiceError(cause) && Number(cause.code) === UNAVAILABLE) return null;
+  throw error;
+}
+
 /** Watches the runs of a task queue. */
 export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): WatchedRuns {
   /** Moments of runs that were compared. */
@@ -49,7 +62,9 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
 
   async function differencesOf(id: string): Promise<readonly string[]> {
     const handle = client.workflow.getHandle(id);
-    const { status, runId } = await handle.describe();
+    const description = await handle.describe().catch(unlessServerGone);
+    if (description === null) return [];
+    const { status, runId } = description;
     if (over.has(runId) || (silent.has(runId) && !hasWorker())) return [];
     try {
       const answerMs = hasWorker() ? {} : { answerMs: OTHER_WORKER_MS };
@@ -69,7 +84,11 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
   async function ids(): Promise<ReadonlySet<string>> {
     const found = new Set(started);
     const query = `TaskQueue = "${taskQueue}" AND WorkflowType = "agent"`;
-    for await (const { workflowId } of client.workflow.list({ query })) found.add(workflowId);
+    try {
+      for await (const { workflowId } of client.workflow.list({ query })) found.add(workflowId);
+    } catch (error) {
+      unlessServerGone(error);
+    }
     return found;
   }
 
