@@ -40,8 +40,9 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await worker.kill();
+  // The runs are compared with their readers while their worker still answers.
   await rig.close();
+  await worker.kill();
   await rm(home, { recursive: true, force: true });
 });
 
