@@ -47,7 +47,8 @@ async function harmWorkers(
   await every(WORKER_EVERY_MS, signal, async () => {
     const chosen = integer(random, 0, world.workers.length);
     const slot = world.workers[chosen];
-    if (slot === undefined || zombies.has(chosen)) return;
+    // Only a worker that works can lose something.
+    if (slot === undefined || !slot.isUp || zombies.has(chosen)) return;
     if (random() < ZOMBIE_SHARE) {
       tally.zombies += 1;
       slot.signal('SIGSTOP');

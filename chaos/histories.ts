@@ -23,15 +23,10 @@ export function timeOf({ eventTime }: HistoryEvent): number {
 
 /** Everything that a history holds, payloads decoded, as one text to search in. */
 export function plainText(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    part instanceof Uint8Array || isBuffer(part) ? textOf(part) : part,
-  );
-}
-
-function isBuffer(value: unknown): value is { data: readonly number[] } {
-  return typeof value === 'object' && value !== null && 'type' in value && value.type === 'Buffer';
-}
-
-function textOf(value: Uint8Array | { data: readonly number[] }): string {
-  return Buffer.from(value instanceof Uint8Array ? value : value.data).toString('utf8');
+  // Not by `toJSON`, which writes payloads in base64.
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8');
+  if (typeof value === 'object' && value !== null) {
+    return Object.values(value).map(plainText).join('\n');
+  }
+  return String(value);
 }

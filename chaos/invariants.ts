@@ -4,8 +4,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import type { PerdureClient } from '../src/client/client-types.js';
+import type { Outcome } from '../src/core/outcome.js';
 import type { DurableEvent } from '../src/history/durable-events.js';
 import { transcriptQuery } from '../src/workflows/messages.js';
+import { effectFaults, reportFaults } from './effects.js';
 import { historiesOf, plainText, timeOf, type History, type HistoryEvent } from './histories.js';
 import type { Model } from './model.js';
 import type { ChaosRun } from './traffic.js';
@@ -13,6 +15,8 @@ import type { World } from './world.js';
 
 const MOST_EVENTS = 4_096;
 const MOST_BYTES = 4 * 1024 * 1024;
+/** Temporal's causes of workflow tasks that fail because events or updates came meanwhile. */
+const EXPECTED_CAUSES = new Set([1, 31]);
 
 interface Evidence {
   readonly client: Client;
@@ -28,10 +32,13 @@ export async function violations(
   evidence: Evidence,
 ): Promise<readonly string[]> {
   const { world, model, canary } = evidence;
-  const found: string[] = [...model.faults, ...effectFaults(world)];
+  const found: string[] = [...model.faults, ...effectFaults(world.ledger), ...partFaults(world)];
   const replayed: { workflowId: string; history: History }[] = [];
   for (const run of runs) {
-    const faults = await runFaults(run, evidence, replayed);
+    // A check that fails finds nothing, so its failure counts.
+    const faults = await runFaults(run, evidence, replayed).catch((error: unknown) => [
+      `it could not be checked: ${String(error)}`,
+    ]);
     found.push(...faults.map((fault) => `${run.id}: ${fault}`));
   }
   for await (const { workflowId, error } of Worker.runReplayHistories(
@@ -44,40 +51,67 @@ export async function violations(
   return found;
 }
 
-/** I2: a `once` call took effect at most once, and a `keyed` call under one key only. */
-function effectFaults({ ledger }: World): readonly string[] {
-  return [
-    ...[...ledger.paid].flatMap(([at, keys]) =>
-      keys.length > 1 ? [`I2: ${at} was paid ${keys.length} times`] : [],
-    ),
-    ...[...ledger.put].flatMap(([at, keys]) =>
-      keys.size > 1 ? [`I2: ${at} was put under ${keys.size} keys`] : [],
-    ),
-  ];
+/** Errors of the chaos run's own model, and workers that ended by themselves. */
+function partFaults({ stub, workers }: World): readonly string[] {
+  const faults = workers.flatMap(({ deaths }, index) =>
+    deaths.map((death) => `worker ${index} ended by itself: ${death}`),
+  );
+  try {
+    stub.assertConsumed();
+  } catch (error) {
+    faults.push(`the model failed: ${String(error)}`);
+  }
+  return faults;
 }
 
 async function runFaults(
   run: ChaosRun,
-  { client, perdure, model, canary }: Evidence,
+  { client, perdure, model, canary, world }: Evidence,
   replayed: { workflowId: string; history: History }[],
 ): Promise<readonly string[]> {
-  if (run.fault !== null) {
-    const status = await perdure.status(run.id).catch(() => null);
-    return [`I12: ${run.fault}; it is ${status?.status} (${status?.reason}: ${status?.message})`];
-  }
   const histories = await historiesOf(client, run.id);
   replayed.push(...histories.map((history) => ({ workflowId: run.id, history })));
   const events = histories.flatMap((history) => history.events ?? []);
   return [
-    ...(await readerFaults(run, { client, perdure })),
-    ...repeatedCalls(events, model),
+    ...(run.fault === null
+      ? await readerFaults(run, { client, perdure })
+      : [`I12: ${run.fault}; ${await lastStatus(run, perdure)}`]),
+    ...reportFaults((await perdure.transcript(run.id)).messages, world.ledger),
+    ...run.outcomes.flatMap((outcome, index) => outcomeFaults(run, { outcome, index })),
+    ...histories.flatMap((history) => repeatedCalls(history.events ?? [], model)),
+    ...failedTasks(events),
     ...(run.isCancelled ? lateWork(events) : []),
     ...sizeFaults(histories),
     ...(plainText(events).includes(canary) ? ['I8: the canary is in its history'] : []),
-    ...run.outcomes.flatMap(({ steps }) =>
-      run.agent === 'capped' && steps > 2 ? [`I7: ${steps} steps, 2 were allowed`] : [],
-    ),
   ];
+}
+
+async function lastStatus({ id }: ChaosRun, perdure: PerdureClient): Promise<string> {
+  const { status, reason, message } = await perdure.status(id);
+  return `it is ${status} (${reason}: ${message})`;
+}
+
+/** I1 and I7: each turn answers its own message, unless a person or a limit of two steps ended it. */
+function outcomeFaults(
+  run: ChaosRun,
+  { outcome, index }: { outcome: Outcome; index: number },
+): readonly string[] {
+  const { status, reason, steps, answer } = outcome;
+  if (run.agent === 'capped' && steps > 2) return [`I7: ${steps} steps, 2 were allowed`];
+  if (status === 'cancelled' && run.isCancelled) return [];
+  if (run.agent === 'capped' && status === 'stopped' && reason === 'steps') return [];
+  const expected = `answer to run ${run.number} message ${index} [`;
+  if (status === 'completed' && answer?.startsWith(expected)) return [];
+  return [`I1: turn ${index + 1} ended as ${status} (${reason}): ${outcome.error ?? answer}`];
+}
+
+/** I10 while it ran: workflow code that failed. */
+function failedTasks(events: readonly HistoryEvent[]): readonly string[] {
+  return events.flatMap(({ workflowTaskFailedEventAttributes: failed }) =>
+    failed && !EXPECTED_CAUSES.has(Number(failed.cause))
+      ? [`I10: a workflow task failed (cause ${failed.cause}): ${failed.failure?.message}`]
+      : [],
+  );
 }
 
 /** I1 and I11: each message has one outcome, and all readers agree on it. */
@@ -136,13 +170,23 @@ function difference(
   );
 }
 
-/** I3: a prompt whose reply was recorded is not sent again. Replies carry the digest of their prompt. */
+/**
+ * I3: a prompt whose reply was recorded is not sent again. Replies carry the digest of their prompt. The
+ * events are those of one segment, since their numbers begin anew in each.
+ */
 function repeatedCalls(events: readonly HistoryEvent[], model: Model): readonly string[] {
+  const calls = new Set(
+    events.flatMap(({ eventId, activityTaskScheduledEventAttributes: scheduled }) =>
+      scheduled?.activityType?.name === 'callModel' ? [String(eventId)] : [],
+    ),
+  );
   return events.flatMap((event) => {
-    const result = event.activityTaskCompletedEventAttributes?.result;
-    if (!result) return [];
-    const [, digest] = /\[([0-9a-f]{16})\]/.exec(plainText(result)) ?? [];
-    const late = (model.arrivals.get(digest ?? '') ?? []).filter((at) => at > timeOf(event));
+    const completed = event.activityTaskCompletedEventAttributes;
+    if (!completed || !calls.has(String(completed.scheduledEventId))) return [];
+    const [, digest = ''] = /\[([0-9a-f]{16})\]/.exec(plainText(completed.result)) ?? [];
+    const arrivals = model.arrivals.get(digest);
+    if (arrivals === undefined) return ['I3: a recorded reply was never given'];
+    const late = arrivals.filter((at) => at > timeOf(event));
     return late.length > 0 ? [`I3: prompt ${digest} was paid for again`] : [];
   });
 }
@@ -154,7 +198,7 @@ function lateWork(events: readonly HistoryEvent[]): readonly string[] {
     (event, at) => at > asked && event.workflowTaskCompletedEventAttributes,
   );
   if (asked < 0 || seen < 0) return [];
-  return events.slice(seen + 2).flatMap((event) => {
+  return events.slice(seen + 1).flatMap((event) => {
     const name = event.activityTaskScheduledEventAttributes?.activityType?.name ?? '';
     return ['callModel', 'runTool'].includes(name) ? [`I6: ${name} after the cancel`] : [];
   });
@@ -163,7 +207,8 @@ function lateWork(events: readonly HistoryEvent[]): readonly string[] {
 /** I9: segments end long before the server's limits. */
 function sizeFaults(histories: readonly History[]): readonly string[] {
   return histories.flatMap(({ events }) => {
-    const bytes = Buffer.byteLength(plainText(events));
+    // In base64, so it is rather too much than too little.
+    const bytes = Buffer.byteLength(JSON.stringify(events));
     const count = events?.length ?? 0;
     return count > MOST_EVENTS || bytes > MOST_BYTES ? [`I9: ${count} events, ${bytes} bytes`] : [];
   });

@@ -8,6 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { createClient } from '../src/index.js';
 import { installRuntime } from '../src/worker/runtime.js';
+import { keepEvidence } from './evidence.js';
 import { inflict } from './faults.js';
 import { violations } from './invariants.js';
 import { answerAll } from './model.js';
@@ -39,6 +40,7 @@ console.log(`seed ${seed}, ${minutes} min; page and histories: ${world.address}`
 const faults = new AbortController();
 const people = new AbortController();
 const runs: ChaosRun[] = [];
+let isKept = true;
 const progress = setInterval(() => {
   const over = runs.filter(({ isOver }) => isOver).length;
   console.log(`${over} of ${runs.length} runs over, ${world.ledger.attempts} tool attempts`);
@@ -47,7 +49,8 @@ try {
   const working = traffic(perdure, { seed, signal: faults.signal, runs });
   const resolving = answerUnknowns(perdure, { ledger: world.ledger, runs, signal: people.signal });
   const harming = inflict(world, seed, faults.signal);
-  await pause(minutes * 60_000);
+  // None of the others ends before; one that fails ends the chaos run.
+  await Promise.race([pause(minutes * 60_000), working, resolving, harming]);
   faults.abort();
   const tally = await harming;
   model.calm();
@@ -62,12 +65,26 @@ try {
       `${tally.serverKills} server kills, ${tally.outages} storage outages, ${resolved} outcomes resolved by a person, ` +
       `${world.ledger.refused.length} late payments refused by the ledger`,
   );
+  console.log(`turns by end: ${countEnds(runs)}`);
   for (const violation of found) console.log(violation);
   console.log(`seed ${seed}: ${found.length} violations`);
+  isKept = found.length > 0;
+  if (isKept) console.log(`evidence: ${await keepEvidence(found, { client, world, runs })}`);
   process.exitCode = found.length > 0 ? 1 : 0;
 } finally {
   clearInterval(progress);
   await perdure.disconnect();
   await connection.close();
-  await world.close();
+  await world.close({ keep: isKept });
+  if (isKept) console.log(`kept: ${world.home}`);
+}
+
+/** How many turns ended in each way, such as `completed (answer) 12`. */
+function countEnds(ended: readonly ChaosRun[]): string {
+  const counts = new Map<string, number>();
+  for (const { status, reason } of ended.flatMap(({ outcomes }) => outcomes)) {
+    const end = `${status} (${reason})`;
+    counts.set(end, (counts.get(end) ?? 0) + 1);
+  }
+  return [...counts].map(([end, count]) => `${end} ${count}`).join(', ');
 }

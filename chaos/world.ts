@@ -25,13 +25,19 @@ export interface World {
   readonly workers: readonly WorkerSlot[];
   /** SIGKILLs the server and starts it again on the same file. */
   killServer(): Promise<void>;
-  close(): Promise<void>;
+  /** `keep`: its folder, with the server's database, stays. */
+  close(options: { readonly keep: boolean }): Promise<void>;
 }
 
 /** A place for a worker process, which is filled again after each kill. */
 export interface WorkerSlot {
   readonly log: readonly string[];
+  /** How processes that polled have ended, other than by `kill`. */
+  readonly deaths: readonly string[];
+  /** Whether its process polls, or has begun to and is frozen. */
+  readonly isUp: boolean;
   kill(): Promise<void>;
+  /** Resolves when a process polls. A start while the server is down fails, and is tried again. */
   start(): Promise<void>;
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
 }
@@ -74,28 +80,48 @@ export async function createWorld(env: Readonly<Record<string, string>>): Promis
       if (again.address !== server.address) throw new Error(`the server moved to ${again.address}`);
       pid = again.pid;
     },
-    async close() {
+    async close({ keep }) {
       await Promise.all(slots.map((slot) => slot.kill()));
       await Promise.all([stub.close(), ledger.close(), stopServer(home)]);
-      await rm(home, { recursive: true, force: true });
+      if (!keep) await rm(home, { recursive: true, force: true });
     },
   };
 }
 
 function workerSlot(env: NodeJS.ProcessEnv): WorkerSlot {
   const log: string[] = [];
+  const deaths: string[] = [];
   let child: ChildProcess | null = null;
+  let isUp = false;
+  let isWanted = false;
+  /** Returns whether no further start is needed. */
+  const startOnce = async (): Promise<boolean> => {
+    const started = fork(WORKER, { env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+    child = started;
+    for (const stream of [started.stdout, started.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => void log.push(text));
+    }
+    started.once('message', () => void (isUp = true));
+    started.once('exit', (code, signal) => {
+      if (isUp && isWanted)
+        deaths.push(`code ${code}, signal ${signal}\n${log.slice(-5).join('')}`);
+      isUp = false;
+    });
+    await Promise.race([once(started, 'message'), once(started, 'exit')]);
+    return isUp || !isWanted;
+  };
   return {
     log,
+    deaths,
+    get isUp() {
+      return isUp;
+    },
     async start() {
-      const started = fork(WORKER, { env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
-      child = started;
-      for (const stream of [started.stdout, started.stderr]) {
-        stream?.setEncoding('utf8').on('data', (text: string) => void log.push(text));
-      }
-      await Promise.race([once(started, 'message'), once(started, 'exit')]);
+      isWanted = true;
+      for (;;) if (await startOnce()) return;
     },
     async kill() {
+      isWanted = false;
       const dying = child;
       if (dying === null || dying.exitCode !== null || dying.signalCode !== null) return;
       const gone = once(dying, 'exit');

@@ -1,0 +1,65 @@
+import { isObject, parseJson } from '../src/core/json.js';
+import type { Message, ToolCall } from '../src/core/transcript/messages.js';
+import type { Ledger } from './ledger.js';
+
+/** Results of a payment or a posting that `verify` or a person has found. */
+const FOUND = ['It happened.', 'found on the statement'];
+/** Errors that say that a call did not take effect. */
+const DENIALS = ['tool_error', 'not_executed'];
+/** Errors that leave it open. */
+const DOUBTS = ['cancelled', 'timeout'];
+
+/** I2: a `once` call took effect at most once, and a `keyed` call under one key only. */
+export function effectFaults({ paid, put }: Ledger): readonly string[] {
+  return [
+    ...[...paid].flatMap(([at, keys]) =>
+      keys.length > 1 ? [`${runOf(at)}: I2: ${at} was paid ${keys.length} times`] : [],
+    ),
+    ...[...put].flatMap(([at, keys]) =>
+      keys.size > 1 ? [`${runOf(at)}: I2: ${at} was put under ${keys.size} keys`] : [],
+    ),
+  ];
+}
+
+/** I2: what the model read about a call is what the ledger has. */
+export function reportFaults(
+  messages: readonly Message[],
+  { paid, put }: Pick<Ledger, 'paid' | 'put'>,
+): readonly string[] {
+  const calls = messages.flatMap((one) => (one.role === 'assistant' ? (one.calls ?? []) : []));
+  const results = new Map(
+    messages.flatMap((one) => (one.role === 'tool' ? [[one.callId, one.text] as const] : [])),
+  );
+  return calls.flatMap((call) => {
+    if (call.name !== 'pay' && call.name !== 'put') return [];
+    const at = placeOf(call);
+    const text = results.get(call.id) ?? 'nothing';
+    const times = call.name === 'pay' ? paid.get(at)?.length : put.get(at)?.size;
+    const isDone = text === `${call.name} ${at} done` || FOUND.includes(text);
+    const error = errorOf(text);
+    const isTrue =
+      (isDone && times === 1) ||
+      // An attempt of a `keyed` call may have taken effect before the one that failed.
+      (DENIALS.includes(error) && (times === undefined || call.name === 'put')) ||
+      DOUBTS.includes(error);
+    if (isTrue) return [];
+    return [
+      `I2: the model read "${text}" about ${call.name} ${at}, which happened ${times ?? 0} times`,
+    ];
+  });
+}
+
+function placeOf({ arguments: text }: ToolCall): string {
+  const given = parseJson(text);
+  return isObject(given) ? `${String(given['at'])}/${String(given['part'])}` : text;
+}
+
+function errorOf(text: string): string {
+  const result = text.startsWith('{') ? parseJson(text) : null;
+  const error = isObject(result) ? result['error'] : null;
+  return isObject(error) ? String(error['type']) : '';
+}
+
+function runOf(at: string): string {
+  return `chaos-${at.split('/')[0]}`;
+}
