@@ -4,14 +4,7 @@ import type { ModelSettings } from '../../src/core/definition/definition.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';
-import {
-  after,
-  completed,
-  replied,
-  results,
-  scheduled,
-  toolTask,
-} from '../support/facts.js';
+import { after, completed, replied, results, scheduled, toolTask } from '../support/facts.js';
 import { asks, begun, config, says, toolDefinition, TOOLS } from '../support/scripts.js';
 
 const calls = { agent: 'expert', parentClose: 'request_cancel' } as const;

@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest';
+import { reduce } from '../../src/core/reduce.js';
+import type { RunState } from '../../src/core/state.js';
+import {
+  after,
+  blocked,
+  completed,
+  replied,
+  results,
+  scheduled,
+  toolTask,
+  update,
+} from '../support/facts.js';
+import { asks, begun, config, says } from '../support/scripts.js';
+
+const start = begun(config());
+const interrupt = (state: RunState, by: 'cancel' | 'cancelTurn' | 'wallMs'): RunState =>
+  reduce(state, { type: 'interrupted', by, at: 7 });
+
+describe('an interruption', () => {
+  const two = (): RunState => replied(start, asks(['look'], ['put']));
+
+  test('replaces a weaker one, and never a stronger one', () => {
+    const request = (state: RunState, by: 'cancelTurn' | 'wallMs') =>
+      reduce(state, { type: 'interruption-requested', by });
+    expect(request(start, 'wallMs').turn.interruption).toBe('wallMs');
+    expect(request(request(start, 'wallMs'), 'cancelTurn').turn.interruption).toBe('cancelTurn');
+    expect(request(request(start, 'cancelTurn'), 'wallMs').turn.interruption).toBe('cancelTurn');
+  });
+
+  test('gives each open call a result, and closes the batch only when all have stopped', () => {
+    const state = two();
+    const running = after(
+      state,
+      scheduled(toolTask(state, 0)),
+      scheduled(toolTask(state, 1)),
+      update('cancelTurn'),
+    );
+    const first = after(running, completed(toolTask(state, 0), { ok: true, text: 'seen' }));
+    const second = after(first, completed(toolTask(state, 1), { ok: true, text: 'put' }));
+    expect(results(second)).toEqual([]);
+    const over = interrupt(second, 'cancelTurn');
+    expect(results(over)).toEqual(['seen', 'put']);
+    expect(over.transcript.messages.at(-1)?.at).toBe(7);
+    expect(over.turn).not.toHaveProperty('interruption');
+    expect(over.turn.outcome).toMatchObject({ status: 'cancelled', toolCalls: 2 });
+  });
+
+  test('says of each call that was not executed why', () => {
+    expect(results(interrupt(two(), 'cancel'))).toEqual(
+      Array(2).fill('{"error":{"type":"cancelled","message":"cancelled by a person"}}'),
+    );
+    const late = interrupt(two(), 'wallMs');
+    expect(results(late)[0]).toContain('broken off: the time limit was reached');
+    expect(late.turn).toMatchObject({ deadlineReached: true, outcome: null });
+    expect(late.turn.spent.toolCalls).toBe(0);
+  });
+
+  test('counts a call that had begun and waits, unless it did not start or a person was asked first', () => {
+    const state = two();
+    const [look, put] = [toolTask(state, 0), toolTask(state, 1)];
+    const waits = after(
+      state,
+      scheduled(look),
+      blocked(look, 'storage'),
+      scheduled(put),
+      completed(put, { ok: 'not_started', message: '' }),
+    );
+    const over = interrupt(waits, 'cancelTurn');
+    expect(over.work).toEqual([]);
+    expect(over.turn.spent.toolCalls).toBe(1);
+    expect(results(over)[0]).toContain('broken off while it ran');
+    expect(results(over)[1]).toContain('not executed: the run was interrupted before it');
+    const asking = { name: 'call_1_1_0', phase: 'asking', message: 'x' } as const;
+    const spent = (work: RunState['work'][number]): number =>
+      interrupt({ ...state, work: [work] }, 'cancelTurn').turn.spent.toolCalls;
+    expect(spent({ ...asking, about: 'safety_check' })).toBe(0);
+    expect(spent({ ...asking, about: 'outcome_unknown' })).toBe(1);
+    expect(spent({ name: 'call_1_1_0', acknowledged: true, phase: 'waiting' })).toBe(0);
+  });
+
+  test('of a closing call ends the turn with a composed answer', () => {
+    const closing = { ...start, turn: { ...start.turn, closing: 'steps' as const } };
+    expect(interrupt(closing, 'wallMs').turn.outcome).toMatchObject({
+      status: 'stopped',
+      reason: 'steps',
+    });
+    expect(interrupt(closing, 'cancel').turn.outcome?.status).toBe('cancelled');
+  });
+
+  test('drops a repair, and means nothing between turns', () => {
+    const branch = { messages: 1, head: start.transcript.head, tokens: 5, promptTokens: 6 };
+    const repairing = { ...start, turn: { ...start.turn, branch } };
+    expect(interrupt(repairing, 'wallMs').turn.branch).toBeNull();
+    const over = replied(start, says('hi'));
+    expect(interrupt(over, 'cancel')).toEqual(over);
+  });
+});

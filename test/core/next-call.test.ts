@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { eventsOf } from '../../src/core/loop.js';
+import { nextAction } from '../../src/core/next-action.js';
+import { reduce } from '../../src/core/reduce.js';
+import type { RunState } from '../../src/core/state.js';
+import type { Work } from '../../src/core/work/work.js';
+import { after, failed, replied, scheduled, toolTask, update } from '../support/facts.js';
+import { asks, begun, config, SHORT, toolDefinition, TOOLS } from '../support/scripts.js';
+
+const FULL = { ...SHORT, historyEvents: 5_000 };
+const typeOf = (state: RunState, segment = SHORT): string => nextAction(state, segment).type;
+const withWork = (state: RunState, ...work: readonly Work[]): RunState => ({ ...state, work });
+const BLOCK = { reason: 'quota', message: 'x', until: 9 } as const;
+const waiting = (name: string): Work => ({ name, block: BLOCK, phase: 'waiting' });
+const flying = (name: string): Work => ({ name, phase: 'in-flight', as: 'attempt' });
+
+describe('a prompt that is too long', () => {
+  const answered = replied(
+    replied(replied(begun(config()), asks(['nothing'])), asks(['nothing', 1])),
+    asks(['nothing', 2]),
+  );
+  const long = { ...answered, compaction: { ...answered.compaction, wanted: true } };
+
+  test('is summarized, after its messages are archived if the run has an archive', () => {
+    const action = nextAction(long);
+    expect(action).toMatchObject({ type: 'compact', maxOutputTokens: null });
+    const cut = action.type === 'compact' ? action.cut : 0;
+    const archives: RunState = { ...long, archives: true };
+    expect(nextAction(archives)).toEqual({ type: 'archive', cut, must: true });
+    expect(typeOf({ ...archives, archived: cut - 1 })).toBe('archive');
+    expect(typeOf({ ...archives, archived: cut })).toBe('compact');
+    const side = { messages: 1, head: '', tokens: 0, promptTokens: 0 };
+    expect(typeOf({ ...long, turn: { ...long.turn, branch: side } })).toBe('call-model');
+  });
+
+  test('is not summarized if its messages cannot be archived', () => {
+    const archives: RunState = { ...long, archives: true };
+    const { cut = 0 } = nextAction(archives) as { cut?: number };
+    const input = { archive: { from: 0, to: 1 }, chunk: null, cut };
+    const task = { activity: 'archiveMessages', input };
+    const next = after(archives, scheduled(task), failed(task, 'down'));
+    expect(next.transcript.messages).toEqual(archives.transcript.messages);
+    expect(next.turn.outcome).toMatchObject({ status: 'failed', reason: 'context_too_long' });
+    const optional = { ...archives, compaction: { ...archives.compaction, wanted: false } };
+    const goesOn = after(optional, scheduled(task), failed(task, 'down'));
+    expect(typeOf(goesOn)).toBe('call-model');
+  });
+});
+
+describe('within a batch', () => {
+  const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
+  const start = begun(config({ tools }));
+  const two = replied(start, asks(['look'], ['put']));
+  const nap = replied(start, asks(['nap', { seconds: 5 }], ['look']));
+
+  test('all calls are executed at once, or one after the other', () => {
+    expect(nextAction(two)).toMatchObject({
+      type: 'run-calls',
+      calls: [{ name: 'look' }, { name: 'put' }],
+    });
+    const sequential = replied(begun(config({ toolCalls: 'sequential' })), asks(['look'], ['put']));
+    expect(nextAction(sequential)).toMatchObject({ calls: [{ name: 'look' }] });
+  });
+
+  test('a paused run waits once nothing is under way, in a new segment if this one is full', () => {
+    const paused = after(two, update('pause'));
+    expect(typeOf(paused)).toBe('await-resume');
+    const busy = withWork(paused, waiting('call_1_1_0'));
+    expect(typeOf(busy)).toBe('run-calls');
+    expect(typeOf(busy, FULL)).toBe('continue-as-new');
+    expect(typeOf(withWork(two, waiting('call_1_1_0')), FULL)).toBe('continue-as-new');
+    expect(typeOf(withWork(two, flying('call_1_1_0')), FULL)).toBe('run-calls');
+    expect(typeOf(two, FULL)).toBe('run-calls');
+    expect(typeOf(after(nap, update('pause')), FULL)).toBe('continue-as-new');
+  });
+
+  test('waits are left when all other calls have their results', () => {
+    const task = toolTask(nap, 1);
+    const alone = after(nap, scheduled(task), {
+      type: 'completed',
+      task,
+      result: { ok: true, text: 'x' },
+      at: 0,
+    });
+    expect(nextAction(alone)).toEqual({ type: 'await-time', until: 5_000 });
+    expect(typeOf(alone, FULL)).toBe('continue-as-new');
+    expect(typeOf(after(alone, update('pause')))).toBe('await-time');
+    const heavy = 'x'.repeat(512 * 1024);
+    const large = after(nap, scheduled(task), {
+      type: 'completed',
+      task,
+      result: { ok: true, text: heavy },
+      at: 0,
+    });
+    expect(typeOf(large, FULL)).toBe('await-time');
+  });
+
+  test('a call that a person has to check is asked about alone', () => {
+    const [look, put] = asks(['look'], ['put']).calls ?? [];
+    const checked = put && { ...put, safety: [{ id: 'c' }] };
+    const state = replied(start, { ...asks(), calls: look && checked ? [look, checked] : [] });
+    const action = nextAction(state);
+    expect(action).toMatchObject({ type: 'ask-person', call: { name: 'put' } });
+    if (action.type !== 'ask-person') return;
+    const [event] = eventsOf(action, 3);
+    expect(event).toMatchObject({
+      type: 'work-changed',
+      work: { name: 'call_1_1_1', phase: 'asking', about: 'safety_check' },
+    });
+    const asking = event ? reduce(state, event) : state;
+    expect(nextAction(asking)).toMatchObject({ type: 'run-calls', calls: [{ name: 'put' }] });
+    expect(typeOf(asking, FULL)).toBe('continue-as-new');
+    expect(typeOf(after(state, update('pause')))).toBe('await-resume');
+  });
+});

@@ -1,0 +1,208 @@
+import { describe, expect, test } from 'vitest';
+import { apply, eventsOf, record, type Run } from '../../src/core/loop.js';
+import { nextAction } from '../../src/core/next-action.js';
+import type { Outcome } from '../../src/core/outcome.js';
+import { reduce } from '../../src/core/reduce.js';
+import { RECENT_CHARACTERS, type RunState } from '../../src/core/state.js';
+import {
+  after,
+  CANCEL,
+  completed,
+  failed,
+  model,
+  replied,
+  scheduled,
+  update,
+} from '../support/facts.js';
+import { asks, begun, config, says } from '../support/scripts.js';
+
+const start = begun(config());
+const open: RunState = { ...start, open: true };
+/** Ends the turn under way with this answer, and begins the next one. */
+function answered(state: RunState, text: string): RunState {
+  const over = reduce(replied(state, says(text)), { type: 'turn-recorded', at: 0 });
+  const asked = after(over, update('ask', { message: 'next' }, `ask ${state.turn.number}`));
+  return reduce(asked, { type: 'turn-begun', at: 5 });
+}
+
+describe('the turns that a run remembers', () => {
+  test('are the newest ten', () => {
+    let state = open;
+    for (let n = 1; n <= 12; n += 1) state = answered(state, `answer ${n}`);
+    expect(state.recent.map(({ turn }) => turn)).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    expect(state.recent[0]?.outcome.answer).toBe('answer 3');
+    expect(state.turn).toMatchObject({ number: 13, startedAt: 5, recorded: false, outcome: null });
+  });
+
+  test('have 64 KiB together at most, and the newest may be left out', () => {
+    const long = 'x'.repeat(RECENT_CHARACTERS / 2);
+    const two = answered(answered(open, long), 'short');
+    expect(two.recent.map(({ turn }) => turn)).toEqual([1, 2]);
+    const three = answered(answered(two, 'short'), long);
+    expect(three.recent.map(({ turn }) => turn)).toEqual([2, 3, 4]);
+    expect(answered(open, long + long).recent).toEqual([]);
+    const outcome = JSON.stringify(replied(open, says('')).turn.outcome).length;
+    expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome)).recent).toHaveLength(1);
+    expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome + 1)).recent).toEqual([]);
+  });
+
+  test('have nothing of the work and the interruption of the turn', () => {
+    const state = after(start, scheduled(model()), CANCEL, completed(model(), says('late')));
+    const stopped = { ...state, turn: { ...state.turn, interruption: 'wallMs' as const } };
+    const over = reduce(
+      { ...stopped, work: [{ name: 'x', phase: 'waiting' }] },
+      { type: 'turn-recorded', at: 0 },
+    );
+    expect([over.work, over.turn.recorded]).toEqual([[], true]);
+    expect(over.turn).not.toHaveProperty('interruption');
+  });
+
+  test('take the messages that came too late for a call of their own', () => {
+    const steered = after(replied(open, says('hi')), update('ask', { message: 'next' }));
+    const late = {
+      ...steered,
+      inbox: { ...steered.inbox, waiting: [{ id: 'm', text: 'late', turn: 1 }] },
+    };
+    const over = reduce(late, { type: 'turn-recorded', at: 9 });
+    expect(over.transcript.messages.at(-1)).toMatchObject({
+      text: 'late',
+      turn: 1,
+      at: 9,
+      id: 'm',
+    });
+    const unfinished = reduce(
+      { ...open, turn: { ...open.turn, outcome: null } },
+      { type: 'turn-recorded', at: 0 },
+    );
+    expect(unfinished.recent).toEqual([]);
+  });
+});
+
+describe('messages that join a turn', () => {
+  test('keep all that their sender gave', () => {
+    const attachments = [{ type: 'image', url: 'https://x.test/a.png' }] as const;
+    const ask = { message: 'x', mode: 'steer', pin: true, by: 'ann', id: 'm', attachments };
+    const state = reduce(after(start, update('ask', ask)), { type: 'messages-joined', at: 9 });
+    expect(state.transcript.messages.at(-1)).toEqual({
+      n: 1,
+      turn: 1,
+      step: 0,
+      at: 9,
+      role: 'user',
+      text: 'x',
+      attachments,
+      id: 'm',
+      pinned: true,
+      by: 'ann',
+    });
+    expect(state.inbox.waiting).toEqual([]);
+    const plain = reduce(after(start, update('ask', { message: 'x', mode: 'steer' }, 'm')), {
+      type: 'messages-joined',
+      at: 9,
+    });
+    expect(plain.transcript.messages.at(-1)).toEqual({
+      n: 1,
+      turn: 1,
+      step: 0,
+      at: 9,
+      role: 'user',
+      text: 'x',
+      id: 'm',
+    });
+  });
+
+  test('of a later turn wait, and a turn without a message has the next number', () => {
+    const queued = after(open, update('ask', { message: 'x' }));
+    expect(reduce(queued, { type: 'messages-joined', at: 0 })).toEqual(queued);
+    expect(reduce(open, { type: 'turn-begun', at: 0 }).turn.number).toBe(2);
+    const far = { ...open, inbox: { ...open.inbox, waiting: [{ id: 'm', text: 'x', turn: 4 }] } };
+    expect(reduce(far, { type: 'turn-begun', at: 0 }).turn.number).toBe(4);
+  });
+});
+
+describe('a failed model call', () => {
+  const fail = (state: RunState, reason: string): RunState =>
+    after(state, scheduled(model()), failed(model(), 'x', { type: 'failed', reason }));
+
+  test('for a prompt that is too long asks for a summary, if there is anything to summarize', () => {
+    const steps = [0, 1, 2].reduce((state, n) => replied(state, asks(['nothing', n])), start);
+    const long = fail(steps, 'context_too_long');
+    expect([long.compaction.wanted, long.turn.outcome]).toEqual([true, null]);
+    expect(nextAction(long).type).toBe('compact');
+    expect(fail(start, 'context_too_long').turn.outcome).toMatchObject({
+      reason: 'context_too_long',
+    });
+    expect(fail(steps, 'error').turn.outcome).toMatchObject({ reason: 'error' });
+  });
+
+  test('begins a repair again that is longer than the window', () => {
+    const branch = { messages: 1, head: start.transcript.head, tokens: 5, promptTokens: 6 };
+    const repairing = { ...start, turn: { ...start.turn, branch } };
+    const again = fail(repairing, 'context_too_long');
+    expect([again.turn.branch, again.turn.outcome]).toEqual([null, null]);
+    const over = fail(repairing, 'error');
+    expect([over.turn.branch, over.turn.outcome?.status]).toEqual([null, 'failed']);
+  });
+});
+
+describe('the end of a turn at a limit', () => {
+  const end = (onLimit: 'answer' | 'fail'): Outcome | null =>
+    reduce(begun(config({ onLimit })), { type: 'limit-ended', reason: 'tokens' }).turn.outcome;
+
+  test('is composed, or fails and says which limit it was', () => {
+    expect(end('answer')).toMatchObject({ status: 'stopped', reason: 'tokens' });
+    expect(end('answer')?.answer).toContain('the limit "tokens" was reached');
+    expect(end('fail')).toMatchObject({
+      status: 'failed',
+      reason: 'limit',
+      limit: 'tokens',
+      error: 'tokens: the limit was reached, and this agent has onLimit "fail"',
+    });
+  });
+
+  test('and its closing drop a repair first', () => {
+    const branch = { messages: 1, head: start.transcript.head, tokens: 5, promptTokens: 6 };
+    const repairing = { ...start, turn: { ...start.turn, branch } };
+    expect(reduce(repairing, { type: 'limit-ended', reason: 'steps' }).turn.branch).toBeNull();
+    const closing = reduce(repairing, { type: 'closing-begun', reason: 'steps', at: 4 });
+    expect(closing.turn).toMatchObject({ branch: null, closing: 'steps' });
+    expect(closing.transcript.messages.at(-1)).toMatchObject({
+      role: 'user',
+      origin: 'perdure',
+      at: 4,
+    });
+  });
+});
+
+describe('a run in memory', () => {
+  test('tells of each event that was applied, with the state before it', () => {
+    const seen: (readonly [string, boolean])[] = [];
+    const run: Run = {
+      state: start,
+      applied: ({ type }, before) => seen.push([type, before.paused]),
+    };
+    record(run, update('pause'));
+    apply(run, { type: 'paused', paused: false });
+    expect(seen).toEqual([
+      ['paused', false],
+      ['decided', true],
+      ['paused', true],
+    ]);
+    expect(run.state.paused).toBe(false);
+  });
+
+  test('has the events of each action that takes no time', () => {
+    const by = 'cancelTurn' as const;
+    expect(eventsOf({ type: 'join-messages' }, 3)).toEqual([{ type: 'messages-joined', at: 3 }]);
+    expect(eventsOf({ type: 'begin-closing', reason: 'steps' }, 3)).toEqual([
+      { type: 'closing-begun', reason: 'steps', at: 3 },
+    ]);
+    expect(eventsOf({ type: 'end-at-limit', reason: 'steps' }, 3)).toEqual([
+      { type: 'limit-ended', reason: 'steps' },
+    ]);
+    expect(eventsOf({ type: 'interrupt', by }, 3)).toEqual([{ type: 'interrupted', by, at: 3 }]);
+    expect(eventsOf({ type: 'pass-time' }, 3)).toEqual([{ type: 'time-passed', at: 3 }]);
+    expect(eventsOf({ type: 'begin-turn' }, 3)).toEqual([{ type: 'turn-begun', at: 3 }]);
+    expect(eventsOf({ type: 'close-unused' }, 3)).toEqual([{ type: 'ending', by: 'closed' }]);
+  });
+});
