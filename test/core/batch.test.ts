@@ -6,6 +6,8 @@ import type { RunConfig, RunState } from '../../src/core/state.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';
 import { after, completed, replied, results, scheduled, toolTask } from '../support/facts.js';
 import { asks, begun, config, says, toolDefinition, TOOLS } from '../support/scripts.js';
+import type { ToolCall } from '../../src/core/transcript/messages.js';
+import { batchOf, type Batch } from '../../src/core/turn.js';
 
 const calls = { agent: 'expert', parentClose: 'request_cancel' } as const;
 const tools = [
@@ -22,9 +24,11 @@ function asked(names: readonly Call[], from = begun(configOf())): RunState {
   return replied(from, asks(...names));
 }
 const open = (state: RunState): readonly string[] =>
-  state.turn.batch === null ? [] : openCalls(state, state.turn.batch).map(({ name }) => name);
+  openCallsIn(state, batchOf(state)).map(({ name }) => name);
+const openCallsIn = (state: RunState, batch: Batch | null): readonly ToolCall[] =>
+  batch === null ? [] : openCalls(state, batch);
 const refused = (state: RunState): readonly string[] =>
-  (state.turn.batch?.results ?? []).flatMap((result) => result?.text ?? []);
+  (batchOf(state)?.results ?? []).flatMap((result) => result?.text ?? []);
 
 describe('a call of an agent', () => {
   const at = (depth: number, limits = {}): RunState =>
@@ -35,7 +39,7 @@ describe('a call of an agent', () => {
     expect(open(at(1, { depth: 2 }))).toEqual(['expert']);
     const deep = at(2, { depth: 2 });
     expect(results(deep)[0]).toMatch(NO);
-    expect(deep.turn.callsRefused).toBe('depth');
+    expect(deep.turn.limit).toBe('depth');
     expect(nextAction(deep)).toEqual({ type: 'begin-closing', reason: 'depth' });
     expect(results(at(1, { run: { depth: 1 } }))[0]).toMatch(NO);
     expect(results(at(1, { depth: 5, run: { depth: 1 } }))[0]).toMatch(NO);
@@ -55,12 +59,12 @@ describe('a call of an agent', () => {
   test('that is refused leaves the first reason in force', () => {
     const limits = { depth: 1, toolCalls: 1 };
     const state = asked([['look'], ['expert']], begun({ ...configOf({ limits }), depth: 1 }));
-    expect(state.turn.callsRefused).toBe('toolCalls');
+    expect(state.turn.limit).toBe('toolCalls');
     const both = asked(
       [['expert'], ['look'], ['look', 2]],
       begun({ ...configOf({ limits }), depth: 1 }),
     );
-    expect([both.turn.callsRefused, refused(both)]).toMatchObject(['toolCalls', { length: 2 }]);
+    expect([both.turn.limit, refused(both)]).toMatchObject(['toolCalls', { length: 2 }]);
   });
 });
 
@@ -117,7 +121,7 @@ describe('repeats of a call', () => {
       ],
       begun(configOf({ limits: { toolCalls: 2 } })),
     );
-    expect([open(state), state.turn.callsRefused]).toEqual([['put', 'put'], null]);
+    expect([open(state), state.turn.limit]).toEqual([['put', 'put'], null]);
   });
 
   test('of one that has a problem are not guarded', () => {

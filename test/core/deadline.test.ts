@@ -5,6 +5,7 @@ import { NEVER_FULL } from '../../src/core/next-action.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { after, CANCEL, canceled, completed, model, scheduled, update } from '../support/facts.js';
 import { begun, config, says } from '../support/scripts.js';
+import { outcomeOf } from '../../src/core/turn.js';
 
 const clock = (at: number) => ({ type: 'clock', at }) as const;
 const turn = begun(config({ limits: { wallMs: 100 } }));
@@ -29,7 +30,7 @@ describe('the deadline of a turn', () => {
     const calling = after(turn, scheduled(model()));
     const late = after(calling, completed(model(), says('late'), 100));
     expect(late.turn.interruption).toBe('wallMs');
-    expect(late.turn.outcome).toMatchObject({ status: 'completed' });
+    expect(outcomeOf(late)).toMatchObject({ status: 'completed' });
     expect(
       after(calling, completed(model(), says('in time'), 99)).turn.interruption,
     ).toBeUndefined();
@@ -67,17 +68,17 @@ describe('the deadline of a run', () => {
 
   test('comes after that of the turn, or before', () => {
     expect(nextDeadline(both)).toEqual({ at: 100, of: 'turn' });
-    const reached = { ...both, turn: { ...both.turn, deadlineReached: true } };
+    const reached = { ...both, turn: { ...both.turn, limit: 'wallMs' as const } };
     expect(nextDeadline(reached)).toEqual({ at: 250, of: 'run' });
     const late = { ...both, turn: { ...both.turn, startedAt: 200 } };
     expect(nextDeadline(late)).toEqual({ at: 250, of: 'run' });
-    expect(nextDeadline({ ...late, turn: { ...late.turn, deadlineReached: true } })).toEqual({
+    expect(nextDeadline({ ...late, turn: { ...late.turn, limit: 'wallMs' } })).toEqual({
       at: 250,
       of: 'run',
     });
     const same = { ...both, turn: { ...both.turn, startedAt: 150 } };
     expect(nextDeadline(same)).toEqual({ at: 250, of: 'run' });
-    expect(nextDeadline({ ...turn, turn: { ...turn.turn, deadlineReached: true } })).toBeNull();
+    expect(nextDeadline({ ...turn, turn: { ...turn.turn, limit: 'wallMs' } })).toBeNull();
     expect(nextDeadline({ ...both, ending: 'wallMs' })).toEqual({ at: 100, of: 'turn' });
     expect(nextDeadline({ ...ofRun, ending: 'wallMs' })).toBeNull();
     expect(nextDeadline({ ...ofRun, ending: 'closed' })).toEqual({ at: 250, of: 'run' });

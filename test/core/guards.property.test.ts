@@ -126,8 +126,9 @@ describe('carried state', () => {
 
   test('of form 1 has its blocked work as a part of the state, which people decide about again', () => {
     const { work: _, turn, ...rest } = BEGUN;
-    const { phase: __, limit: ___, ...kept } = turn;
-    const none = { batch: null, callsRefused: null, clippedBy: null, closing: null, outcome: null };
+    const { phase, limit: __, ...kept } = turn;
+    const batch = phase.type === 'acting' ? phase.batch : null;
+    const none = { batch, callsRefused: null, clippedBy: null, closing: null, outcome: null };
     const older = { ...kept, ...none, deadlineReached: false, recorded: false };
     const asking = { pending: { ...PENDING, call: 'call_1_1_1' }, resolution: RESOLUTION };
     const blocked = [

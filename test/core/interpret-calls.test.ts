@@ -17,6 +17,7 @@ import {
   workOf,
 } from '../support/facts.js';
 import { asks, begun, config, says } from '../support/scripts.js';
+import { batchOf } from '../../src/core/turn.js';
 
 const start = begun(config());
 const ID = 'call_1_1_0';
@@ -75,7 +76,7 @@ describe('a call', () => {
         phase: 'waiting',
         block: { reason, definition: 'd', until },
       });
-      expect(next.turn.batch).not.toBeNull();
+      expect(batchOf(next)).not.toBeNull();
     },
   );
 
@@ -153,20 +154,18 @@ describe('an interruption', () => {
     const read = executing('look');
     expect(results(after(read, update('cancelTurn'), canceled(toolTask(read, 0))))).toEqual([]);
     const ended = after(read, update('cancelTurn'), canceled(toolTask(read, 0)));
-    expect(ended.turn.batch?.results[0]).toMatchObject({ ok: false, executed: true });
-    expect(ended.turn.batch?.results[0]?.text).toContain('broken off while it ran"');
+    expect(batchOf(ended)?.results[0]).toMatchObject({ ok: false, executed: true });
+    expect(batchOf(ended)?.results[0]?.text).toContain('broken off while it ran"');
     const paid = executing('pay');
     const canceledPay = after(paid, CANCEL, canceled(toolTask(paid, 0)));
-    expect(canceledPay.turn.batch?.results[0]?.text).toContain(
-      'whether it took effect is not known',
-    );
+    expect(batchOf(canceledPay)?.results[0]?.text).toContain('whether it took effect is not known');
   });
 
   test('gives a call that fails meanwhile its result, and blocks nothing', () => {
     const state = executing('look');
     const next = after(state, CANCEL, blocked(toolTask(state, 0), 'tool_missing'));
     expect(next.work).toEqual([]);
-    expect(next.turn.batch?.results[0]?.text).toContain('tool_error');
+    expect(batchOf(next)?.results[0]?.text).toContain('tool_error');
   });
 
   test('takes effect when nothing is in flight', () => {

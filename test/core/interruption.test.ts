@@ -12,6 +12,7 @@ import {
   update,
 } from '../support/facts.js';
 import { asks, begun, config, says } from '../support/scripts.js';
+import { isRepairing, outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(config());
 const interrupt = (state: RunState, by: 'cancel' | 'cancelTurn' | 'wallMs'): RunState =>
@@ -43,7 +44,7 @@ describe('an interruption', () => {
     expect(results(over)).toEqual(['seen', 'put']);
     expect(over.transcript.messages.at(-1)?.at).toBe(7);
     expect(over.turn).not.toHaveProperty('interruption');
-    expect(over.turn.outcome).toMatchObject({ status: 'cancelled', toolCalls: 2 });
+    expect(outcomeOf(over)).toMatchObject({ status: 'cancelled', toolCalls: 2 });
   });
 
   test('says of each call that was not executed why', () => {
@@ -52,7 +53,7 @@ describe('an interruption', () => {
     );
     const late = interrupt(two(), 'wallMs');
     expect(results(late)[0]).toContain('broken off: the time limit was reached');
-    expect(late.turn).toMatchObject({ deadlineReached: true, outcome: null });
+    expect(late.turn).toMatchObject({ limit: 'wallMs', phase: { type: 'deciding' } });
     expect(late.turn.spent.toolCalls).toBe(0);
   });
 
@@ -80,18 +81,24 @@ describe('an interruption', () => {
   });
 
   test('of a closing call ends the turn with a composed answer', () => {
-    const closing = { ...start, turn: { ...start.turn, closing: 'steps' as const } };
-    expect(interrupt(closing, 'wallMs').turn.outcome).toMatchObject({
+    const closing = {
+      ...start,
+      turn: { ...start.turn, phase: { type: 'closing', reason: 'steps' } as const },
+    };
+    expect(outcomeOf(interrupt(closing, 'wallMs'))).toMatchObject({
       status: 'stopped',
       reason: 'steps',
     });
-    expect(interrupt(closing, 'cancel').turn.outcome?.status).toBe('cancelled');
+    expect(outcomeOf(interrupt(closing, 'cancel'))?.status).toBe('cancelled');
   });
 
   test('drops a repair, and means nothing between turns', () => {
     const branch = { messages: 1, head: start.transcript.head, tokens: 5, promptTokens: 6 };
-    const repairing = { ...start, turn: { ...start.turn, branch } };
-    expect(interrupt(repairing, 'wallMs').turn.branch).toBeNull();
+    const repairing = {
+      ...start,
+      turn: { ...start.turn, phase: { type: 'repairing', branch } as const },
+    };
+    expect(isRepairing(interrupt(repairing, 'wallMs'))).toBe(false);
     const over = replied(start, says('hi'));
     expect(interrupt(over, 'cancel')).toEqual(over);
   });

@@ -8,7 +8,8 @@ import {
   reserve,
   withinBudget,
 } from '../../src/core/limits.js';
-import type { RunState, Spent, Turn } from '../../src/core/state.js';
+import type { RunState } from '../../src/core/state.js';
+import type { Spent, Turn } from '../../src/core/turn.js';
 import { begun, config } from '../support/scripts.js';
 
 const PRICE = { input: 125_000, cachedInput: 12_500, output: 250_000 };
@@ -81,10 +82,8 @@ describe('the limits in force', () => {
 
 describe('a limit', () => {
   test.each([
-    [{ deadlineReached: true, callsRefused: 'depth' }, 'wallMs'],
-    [{ callsRefused: 'depth', clippedBy: 'tokens' }, 'depth'],
-    [{ callsRefused: 'toolCalls' }, 'toolCalls'],
-    [{ clippedBy: 'costUsd' }, 'costUsd'],
+    [{ limit: 'wallMs' }, 'wallMs'],
+    [{ limit: 'depth', failedSteps: 10 }, 'depth'],
     [{ sameRead: { digest: '', step: 1, count: 3 } }, 'no_progress'],
     [{ sameRead: { digest: '', step: 1, count: 2 } }, null],
     [{ failedSteps: 10 }, 'no_progress'],
@@ -99,7 +98,11 @@ describe('a limit', () => {
     for (const limits of [{ steps: 3 }, { run: { steps: 3 } }]) {
       expect(limitReached(having(limits, { spent: { steps: 2 } }))).toBeNull();
       expect(limitReached(having(limits, { spent: { steps: 3 } }))).toBe('steps');
-      expect(limitReached(having(limits, { spent: { steps: 3 }, turn: { branch } }))).toBeNull();
+      expect(
+        limitReached(
+          having(limits, { spent: { steps: 3 }, turn: { phase: { type: 'repairing', branch } } }),
+        ),
+      ).toBeNull();
     }
     const ofTurn = having({ steps: 3 }, { spent: { steps: 3 } });
     expect(

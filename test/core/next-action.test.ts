@@ -73,7 +73,9 @@ describe('within a turn', () => {
     expect(typeOf(withWork(start, waiting('model')), FULL)).toBe('continue-as-new');
     expect(typeOf(withWork(start, flying('model')), FULL)).toBe('call-model');
     const branch = { messages: 1, head: '', tokens: 0, promptTokens: 0 };
-    expect(typeOf({ ...start, turn: { ...start.turn, branch } }, FULL)).toBe('call-model');
+    expect(
+      typeOf({ ...start, turn: { ...start.turn, phase: { type: 'repairing', branch } } }, FULL),
+    ).toBe('call-model');
     expect(typeOf(after(start, update('pause')), FULL)).toBe('continue-as-new');
   });
 
@@ -82,7 +84,10 @@ describe('within a turn', () => {
       type: 'call-model',
       closing: false,
     });
-    const closing = { ...start, turn: { ...start.turn, closing: 'steps' as const } };
+    const closing = {
+      ...start,
+      turn: { ...start.turn, phase: { type: 'closing', reason: 'steps' } as const },
+    };
     expect(nextAction(withWork(closing, waiting('model')))).toMatchObject({ closing: true });
     expect(nextAction(withWork(start, { ...waiting('model'), cut: 3 }))).toMatchObject({
       type: 'compact',
@@ -99,7 +104,7 @@ describe('within a turn', () => {
   test('a closing call is left out if nothing is left for it', () => {
     const closing = (tokens: number): RunState => {
       const state = begun(config({ limits: { tokens } }));
-      return { ...state, turn: { ...state.turn, closing: 'steps' } };
+      return { ...state, turn: { ...state.turn, phase: { type: 'closing', reason: 'steps' } } };
     };
     expect(nextAction(closing(5_000))).toMatchObject({ type: 'call-model', closing: true });
     expect(nextAction(closing(10))).toEqual({ type: 'end-at-limit', reason: 'steps' });
@@ -118,7 +123,7 @@ describe('within a turn', () => {
     expect(nextAction(used)).toEqual({ type: 'end-at-limit', reason: 'steps' });
     const spent = { ...state.turn.spent, steps: 1 };
     expect(typeOf({ ...used, turn: { ...used.turn, spent } })).toBe('begin-closing');
-    const late = { ...start, turn: { ...start.turn, deadlineReached: true } };
+    const late = { ...start, turn: { ...start.turn, limit: 'wallMs' as const } };
     expect(nextAction(late)).toEqual({ type: 'begin-closing', reason: 'wallMs' });
   });
 

@@ -6,6 +6,7 @@ import type { RunState } from '../../src/core/state.js';
 import type { Work } from '../../src/core/work/work.js';
 import { after, failed, replied, scheduled, toolTask, update } from '../support/facts.js';
 import { asks, begun, config, SHORT, toolDefinition, TOOLS } from '../support/scripts.js';
+import { outcomeOf } from '../../src/core/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
 const typeOf = (state: RunState, segment = SHORT): string => nextAction(state, segment).type;
@@ -30,7 +31,9 @@ describe('a prompt that is too long', () => {
     expect(typeOf({ ...archives, archived: cut - 1 })).toBe('archive');
     expect(typeOf({ ...archives, archived: cut })).toBe('compact');
     const side = { messages: 1, head: '', tokens: 0, promptTokens: 0 };
-    expect(typeOf({ ...long, turn: { ...long.turn, branch: side } })).toBe('call-model');
+    expect(
+      typeOf({ ...long, turn: { ...long.turn, phase: { type: 'repairing', branch: side } } }),
+    ).toBe('call-model');
   });
 
   test('is not summarized if its messages cannot be archived', () => {
@@ -40,7 +43,7 @@ describe('a prompt that is too long', () => {
     const task = { activity: 'archiveMessages', input };
     const next = after(archives, scheduled(task), failed(task, 'down'));
     expect(next.transcript.messages).toEqual(archives.transcript.messages);
-    expect(next.turn.outcome).toMatchObject({ status: 'failed', reason: 'context_too_long' });
+    expect(outcomeOf(next)).toMatchObject({ status: 'failed', reason: 'context_too_long' });
     const optional = { ...archives, compaction: { ...archives.compaction, wanted: false } };
     const goesOn = after(optional, scheduled(task), failed(task, 'down'));
     expect(typeOf(goesOn)).toBe('call-model');

@@ -15,6 +15,7 @@ import {
   update,
 } from '../support/facts.js';
 import { asks, begun, config, says } from '../support/scripts.js';
+import { isRepairing, outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(config());
 const open: RunState = { ...start, open: true };
@@ -31,7 +32,7 @@ describe('the turns that a run remembers', () => {
     for (let n = 1; n <= 12; n += 1) state = answered(state, `answer ${n}`);
     expect(state.recent.map(({ turn }) => turn)).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     expect(state.recent[0]?.outcome.answer).toBe('answer 3');
-    expect(state.turn).toMatchObject({ number: 13, startedAt: 5, recorded: false, outcome: null });
+    expect(state.turn).toMatchObject({ number: 13, startedAt: 5, phase: { type: 'deciding' } });
   });
 
   test('have 64 KiB together at most, and the newest may be left out', () => {
@@ -41,7 +42,7 @@ describe('the turns that a run remembers', () => {
     const three = answered(answered(two, 'short'), long);
     expect(three.recent.map(({ turn }) => turn)).toEqual([2, 3, 4]);
     expect(answered(open, long + long).recent).toEqual([]);
-    const outcome = JSON.stringify(replied(open, says('')).turn.outcome).length;
+    const outcome = JSON.stringify(outcomeOf(replied(open, says('')))).length;
     expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome)).recent).toHaveLength(1);
     expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome + 1)).recent).toEqual([]);
   });
@@ -53,7 +54,7 @@ describe('the turns that a run remembers', () => {
       { ...stopped, work: [{ name: 'x', phase: 'waiting' }] },
       { type: 'turn-recorded', at: 0 },
     );
-    expect([over.work, over.turn.recorded]).toEqual([[], true]);
+    expect([over.work, over.turn.phase.type]).toEqual([[], 'idle']);
     expect(over.turn).not.toHaveProperty('interruption');
   });
 
@@ -71,7 +72,7 @@ describe('the turns that a run remembers', () => {
       id: 'm',
     });
     const unfinished = reduce(
-      { ...open, turn: { ...open.turn, outcome: null } },
+      { ...open, turn: { ...open.turn, phase: { type: 'idle', outcome: null } } },
       { type: 'turn-recorded', at: 0 },
     );
     expect(unfinished.recent).toEqual([]);
@@ -127,27 +128,30 @@ describe('a failed model call', () => {
   test('for a prompt that is too long asks for a summary, if there is anything to summarize', () => {
     const steps = [0, 1, 2].reduce((state, n) => replied(state, asks(['nothing', n])), start);
     const long = fail(steps, 'context_too_long');
-    expect([long.compaction.wanted, long.turn.outcome]).toEqual([true, null]);
+    expect([long.compaction.wanted, outcomeOf(long)]).toEqual([true, null]);
     expect(nextAction(long).type).toBe('compact');
-    expect(fail(start, 'context_too_long').turn.outcome).toMatchObject({
+    expect(outcomeOf(fail(start, 'context_too_long'))).toMatchObject({
       reason: 'context_too_long',
     });
-    expect(fail(steps, 'error').turn.outcome).toMatchObject({ reason: 'error' });
+    expect(outcomeOf(fail(steps, 'error'))).toMatchObject({ reason: 'error' });
   });
 
   test('begins a repair again that is longer than the window', () => {
     const branch = { messages: 1, head: start.transcript.head, tokens: 5, promptTokens: 6 };
-    const repairing = { ...start, turn: { ...start.turn, branch } };
+    const repairing = {
+      ...start,
+      turn: { ...start.turn, phase: { type: 'repairing', branch } as const },
+    };
     const again = fail(repairing, 'context_too_long');
-    expect([again.turn.branch, again.turn.outcome]).toEqual([null, null]);
+    expect([isRepairing(again), outcomeOf(again)]).toEqual([false, null]);
     const over = fail(repairing, 'error');
-    expect([over.turn.branch, over.turn.outcome?.status]).toEqual([null, 'failed']);
+    expect([isRepairing(over), outcomeOf(over)?.status]).toEqual([false, 'failed']);
   });
 });
 
 describe('the end of a turn at a limit', () => {
   const end = (onLimit: 'answer' | 'fail'): Outcome | null =>
-    reduce(begun(config({ onLimit })), { type: 'limit-ended', reason: 'tokens' }).turn.outcome;
+    outcomeOf(reduce(begun(config({ onLimit })), { type: 'limit-ended', reason: 'tokens' }));
 
   test('is composed, or fails and says which limit it was', () => {
     expect(end('answer')).toMatchObject({ status: 'stopped', reason: 'tokens' });
@@ -162,10 +166,13 @@ describe('the end of a turn at a limit', () => {
 
   test('and its closing drop a repair first', () => {
     const branch = { messages: 1, head: start.transcript.head, tokens: 5, promptTokens: 6 };
-    const repairing = { ...start, turn: { ...start.turn, branch } };
-    expect(reduce(repairing, { type: 'limit-ended', reason: 'steps' }).turn.branch).toBeNull();
+    const repairing = {
+      ...start,
+      turn: { ...start.turn, phase: { type: 'repairing', branch } as const },
+    };
+    expect(isRepairing(reduce(repairing, { type: 'limit-ended', reason: 'steps' }))).toBe(false);
     const closing = reduce(repairing, { type: 'closing-begun', reason: 'steps', at: 4 });
-    expect(closing.turn).toMatchObject({ branch: null, closing: 'steps' });
+    expect(closing.turn).toMatchObject({ phase: { type: 'closing', reason: 'steps' } });
     expect(closing.transcript.messages.at(-1)).toMatchObject({
       role: 'user',
       origin: 'perdure',
