@@ -55,7 +55,11 @@ describe('a turn of an agent that retrieves', () => {
   test('ends if the retrieval fails, and says why', async () => {
     const { state, seen } = await run({ type: 'failed', message: 'the index is down' });
     expect(seen).toEqual([]);
-    expect(state.turn.outcome).toMatchObject({ status: 'failed', error: 'the index is down' });
+    expect(state.turn.outcome).toMatchObject({
+      status: 'failed',
+      reason: 'error',
+      error: 'the index is down',
+    });
   });
 
   test('retrieves nothing if the run has no step left', async () => {
