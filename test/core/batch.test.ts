@@ -53,6 +53,9 @@ describe('a call of an agent', () => {
 
   test('of a run that no agent has called is at depth 0', () => {
     expect(results(asked([['expert']], begun(configOf({ limits: { depth: 0 } }))))[0]).toMatch(NO);
+    expect(open(asked([['expert']], begun(configOf({ limits: { depth: 1 } }))))).toEqual([
+      'expert',
+    ]);
     expect(open(asked([['look']], begun({ ...configOf(), depth: 16 })))).toEqual(['look']);
   });
 
@@ -76,6 +79,7 @@ describe('an action on a screen', () => {
   test('is executed once per message, because the screen changes', () => {
     const state = screens({ nativeTools });
     expect(open(state)).toEqual(['look', 'screen']);
+    expect(batchOf(state)?.results.map((result) => result !== null)).toEqual([false, false, true]);
     expect(refused(state)).toEqual([
       expect.stringContaining('one action on the screen per message'),
     ]);
@@ -122,6 +126,38 @@ describe('repeats of a call', () => {
       begun(configOf({ limits: { toolCalls: 2 } })),
     );
     expect([open(state), state.turn.limit]).toEqual([['put', 'put'], null]);
+  });
+
+  test('count against the limit of tool calls if they are executed', () => {
+    const one = (names: readonly Call[]): readonly string[] =>
+      open(asked(names, begun(configOf({ limits: { toolCalls: 1 } }))));
+    expect(
+      one([
+        ['look', 1],
+        ['look', 1],
+      ]),
+    ).toEqual(['look']);
+    expect(
+      one([
+        ['put', 1],
+        ['put', 2],
+      ]),
+    ).toEqual(['put']);
+  });
+
+  test('that are answered from the record are no failed steps', () => {
+    const first = asked([
+      ['put', 1],
+      ['put', 2],
+    ]);
+    const done = [0, 1].reduce((state, n) => {
+      const task = toolTask(first, n);
+      return after(state, scheduled(task), completed(task, { ok: true, text: `stored ${n}` }));
+    }, first);
+    const again = asked([['put', 2]], done);
+    expect(results(again).at(-1)).toMatch(/already done in this turn as call_1_1_1.*\nstored 1$/s);
+    expect(again.turn).toMatchObject({ failedSteps: 0, spent: { toolCalls: 2 } });
+    expect(results(asked([['nothing']]))[0]).toContain('no tool \\"nothing\\"');
   });
 
   test('of one that has a problem are not guarded', () => {
@@ -194,5 +230,14 @@ test('lists have up to 64 KiB in one message, and are no executed calls', () => 
   expect(results(state)[2]).toContain(
     'not executed: the answers are too long for one message; ask in the next',
   );
-  expect(state.turn.spent.toolCalls).toBe(0);
+  expect(state.turn).toMatchObject({ failedSteps: 0, spent: { toolCalls: 0 } });
+  const message = 'x'.repeat(70_000);
+  const [wrong] = asks(['look']).calls ?? [];
+  const problem = { type: 'invalid_arguments', message } as const;
+  const mixed = [
+    ...(wrong ? [{ ...wrong, problem }] : []),
+    ...(asks(['list_artifacts']).calls ?? []),
+  ];
+  const listed = replied({ ...begun(configOf()), artifacts }, { ...asks(), calls: mixed });
+  expect(results(listed).at(-1)).toContain('100 artifacts');
 });

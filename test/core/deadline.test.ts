@@ -18,6 +18,8 @@ const idle: RunState = initialState(config({ limits: { wallMs: 100, run: { wallM
 describe('the deadline of a turn', () => {
   test('interrupts it once, and the closing call follows', () => {
     expect(after(turn, clock(99)).turn.interruption).toBeUndefined();
+    expect(nextActionAt({ state: turn }, NEVER_FULL, 99).type).toBe('call-model');
+    expect(nextActionAt({ state: turn }, NEVER_FULL, 100).type).toBe('interrupt');
     const calling = after(turn, scheduled(model()), clock(100));
     expect(calling.turn.interruption).toBe('wallMs');
     expect(calling.ending).toBeNull();

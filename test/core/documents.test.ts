@@ -58,7 +58,8 @@ describe('a turn of an agent that retrieves', () => {
     expect(seen).toEqual([]);
     expect(outcomeOf(state)).toMatchObject({
       status: 'failed',
-      error: 'retrieve: the index is down',
+      reason: 'error',
+      error: 'the index is down',
     });
   });
 

@@ -95,6 +95,8 @@ describe('a decision', () => {
     expect(priced.config.limits).toMatchObject({ turn: { costUsd: 2 }, run: { costUsd: 1 } });
     const one = after(unloaded, update('setLimits', { costUsd: 2 }), completed(task, config()));
     expect(one.decisions).toBeUndefined();
+    const ofRun = update('setLimits', { run: { costUsd: 2 } });
+    expect(after(unloaded, ofRun, completed(task, config())).decisions).toBeUndefined();
     expect(priced.decisions).toHaveLength(2);
   });
 });

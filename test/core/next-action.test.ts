@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
-import { isAtOnce } from '../../src/core/loop.js';
-import { FIRST_MESSAGE_MS, nextAction } from '../../src/core/next-action.js';
+import { isAtOnce, runLoop } from '../../src/core/loop.js';
+import { FIRST_MESSAGE_MS, nextAction, type Action } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import type { Work } from '../../src/core/work/work.js';
@@ -190,6 +190,7 @@ describe('between turns', () => {
   });
 
   test('a run that never receives a message ends after an hour', () => {
+    expect(FIRST_MESSAGE_MS).toBe(3_600_000);
     expect(typeOf(open(), SHORT, FIRST_MESSAGE_MS - 1)).toBe('await-message');
     expect(typeOf(open(), SHORT, FIRST_MESSAGE_MS)).toBe('close-unused');
     const later = { ...open(), startedAt: 500 };
@@ -210,9 +211,29 @@ describe('between turns', () => {
   });
 });
 
-test('actions that take no time are told from those that do', () => {
-  const state = begun(config());
-  expect(isAtOnce(nextAction(state))).toBe(false);
-  expect(isAtOnce(nextAction(after(state, update('cancelTurn'))))).toBe(true);
+test('actions that take no time are told from those that do, and shown to the workflow', async () => {
+  const call = { id: 'c', name: 'look', arguments: '{}', digest: '' };
+  const atOnce: readonly Action[] = [
+    { type: 'join-messages' },
+    { type: 'begin-closing', reason: 'steps' },
+    { type: 'end-at-limit', reason: 'steps' },
+    { type: 'interrupt', by: 'cancel' },
+    { type: 'ask-person', call },
+    { type: 'pass-time' },
+    { type: 'begin-turn' },
+    { type: 'close-unused' },
+  ];
+  expect(atOnce.filter((action) => !isAtOnce(action))).toEqual([]);
   expect(isAtOnce({ type: 'await-work' })).toBe(false);
+  const run = { state: after(begun(config()), update('cancelTurn')) };
+  const changed: string[] = [];
+  const outcome = await runLoop(run, {
+    now: () => 0,
+    segment: () => SHORT,
+    perform: async ({ type }) => Promise.reject(new Error(type)),
+    changed: ({ type }) => changed.push(type),
+    observe: () => undefined,
+  });
+  expect(changed).toEqual(['interrupt', 'record-turn']);
+  expect(outcome.status).toBe('cancelled');
 });

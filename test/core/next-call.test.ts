@@ -30,6 +30,11 @@ describe('a prompt that is too long', () => {
     expect(nextAction(archives)).toEqual({ type: 'archive', cut, must: true });
     expect(typeOf({ ...archives, archived: cut - 1 })).toBe('archive');
     expect(typeOf({ ...archives, archived: cut })).toBe('compact');
+    // Two of the messages are in a chunk.
+    const chunk = { blob: { sha256: 'a'.repeat(64), bytes: 1 }, count: 2 };
+    const archived = { archived: cut - 1, chunk };
+    const chunked = reduce(archives, { type: 'messages-archived', ...archived });
+    expect(nextAction(chunked)).toEqual({ type: 'archive', cut, must: true });
     const side = { messages: 1, head: '', tokens: 0, promptTokens: 0 };
     expect(
       typeOf({ ...long, turn: { ...long.turn, phase: { type: 'repairing', branch: side } } }),

@@ -121,6 +121,8 @@ async function runCalls(stage: Stage, calls: readonly ToolCall[]): Promise<void>
   interrupt(stage, by);
 }
 
+const UNKNOWN = { type: 'failed', reason: 'error' };
+
 async function retrieve(stage: Stage): Promise<void> {
   const task: Task = { activity: 'retrieveDocuments', input: {} };
   note(stage, { type: 'scheduled', task });
@@ -130,7 +132,7 @@ async function retrieve(stage: Stage): Promise<void> {
       interrupt(stage, end.interrupted ?? null);
       return note(stage, { type: 'completed', task, result: { documents: end.documents } });
     case 'failed':
-      return note(stage, { type: 'failed', task, failure: failure(end.message) });
+      return note(stage, { type: 'failed', task, failure: failure(end.message, UNKNOWN) });
     case 'interrupted':
       interrupt(stage, end.by);
       return note(stage, { type: 'canceled', task });
