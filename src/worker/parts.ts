@@ -127,7 +127,11 @@ export const WORKER_SETTINGS = {
   stickyQueueScheduleToStartTimeout: 5_000,
   // A model call in flight may be paid for already.
   shutdownGraceTime: 5_000,
-} as const satisfies Partial<SdkWorkerOptions>;
+  // The SDK ends workflow code after 5 s, by the clock. If a worker was frozen in it for longer, that corrupts
+  // the thread for all runs: it aborts the process, stops answering, or loses cancellations. The
+  // SDK's type does not list this option.
+  isolateExecutionTimeout: 3_600_000,
+} as const satisfies Partial<SdkWorkerOptions> & { readonly isolateExecutionTimeout: number };
 
 /** Calls `stop` as soon as the worker begins to shut down, also by a signal to the process. */
 export function onShutdown(worker: Worker, stop: () => void): void {

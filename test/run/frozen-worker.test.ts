@@ -4,12 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { createClient, type PerdureClient } from '../../src/index.js';
+import { createClient, defineAgent, type PerdureClient } from '../../src/index.js';
+import { replyText } from '../../src/models/scripted.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { gate } from '../support/gate.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
+import { ownBundle } from '../support/own-bundle.js';
 import { startProxy } from '../support/proxy.js';
+import { createRig } from '../support/rig.js';
 import { workerChild, type WorkerChild } from '../support/worker-child.js';
 
 const PAYMENTS = 5;
@@ -159,6 +162,28 @@ test('a model call that a frozen worker held is not paid for again when the work
   }
   expect(stub.requestCount).toBe(paid + 3);
 }, 120_000);
+
+/** The SDK ends workflow code after 5 s by default, which leaves the process corrupted. */
+const LONGER_THAN_SCRIPTS_MS = 6_000;
+
+test('a worker that freezes in workflow code continues when it thaws', async () => {
+  const rig = await createRig();
+  onTestFinished(() => rig.close());
+  const model = { call: async () => replyText('hello') };
+  const hello = defineAgent({ name: 'hello', instructions: 'x', model: 'm' });
+  await rig.worker([hello], { models: { m: model }, workflowBundle: await ownBundle() });
+  const { taskQueue, client } = rig;
+  const frozen = await client.workflow.execute('standStill', {
+    taskQueue,
+    workflowId: `frozen-${randomUUID()}`,
+    workflowTaskTimeout: '1 minute',
+    args: [LONGER_THAN_SCRIPTS_MS],
+  });
+  expect(frozen).toBe('went on');
+  // The worker still answers.
+  const { outcome } = await rig.run({ agent: 'hello', message: 'hi' });
+  expect(outcome).toMatchObject({ status: 'completed', answer: 'hello' });
+}, 60_000);
 
 /** The number of activities that needed more than one attempt. */
 async function repeatedAttempts(ids: readonly string[]): Promise<number> {

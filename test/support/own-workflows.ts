@@ -13,3 +13,9 @@ export async function forger(input: RunInput, carried: unknown): Promise<void> {
   const go = makeContinueAsNewFunc<typeof agent>({ workflowType: 'agent' });
   await go(input, carried);
 }
+
+/** Stands still for some milliseconds of real time in one piece, as workflow code of a frozen worker does. */
+export async function standStill(ms: number): Promise<string> {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  return 'went on';
+}
