@@ -47,7 +47,8 @@ const UNAVAILABLE = 14;
 
 function unlessServerGone(error: unknown): null {
   const cause = error instanceof Error && isGrpcServiceError(error.cause) ? error.cause : error;
-  if (isGrpcServiceError(cause) && Number(cause.code) === UNAVAILABLE) return null;
+  const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
+  if (code === UNAVAILABLE) return null;
   throw error;
 }
 

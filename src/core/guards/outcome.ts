@@ -25,7 +25,6 @@ export const usageShape = fields<Usage>({
   estimated: optional(yes),
 });
 
-export const limitNameShape = oneOf('steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth');
 export const stopReasonShape: Shape<StopReason> = oneOf(
   'steps',
   'toolCalls',
