@@ -130,9 +130,9 @@ export async function expectReaderAgrees(handle: WorkflowHandle): Promise<void> 
   if (found.length > 0) report(differenceMessage(handle.workflowId, found));
 }
 
-/** Throws, or only prints with PERDURE_ORACLE=report. `where`: the test, for what is printed. */
+/** Prints, and throws with PERDURE_ORACLE=strict. `where`: the test, for what is printed. */
 export function report(differences: string, where = ''): void {
-  if (process.env['PERDURE_ORACLE'] !== 'report') throw new Error(differences);
+  if (process.env['PERDURE_ORACLE'] === 'strict') throw new Error(differences);
   process.stderr.write(`[oracle] ${where}${differences}\n`);
 }
 
