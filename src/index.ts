@@ -5,7 +5,7 @@ import type { RunningWorker, WorkerOptions } from './worker.js';
 export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
 export { defineAgent } from './agents/define-agent.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
-export type { DecideFunction, Decision, DecisionInput } from './agents/decide-function.js';
+export type { DecideFunction, DecideInput, ModelDecision } from './agents/decide-function.js';
 export type {
   FoundDocument,
   RetrieveContext,
@@ -141,17 +141,25 @@ export type {
   Usage,
 } from './core/outcome.js';
 export type {
-  Pending,
   RunStatus,
   RunStatusName,
-  SafetyPending,
-  UnknownPending,
 } from './core/status.js';
 export type { BlockedReason } from './core/blocked.js';
 export type { AttemptReport } from './core/report.js';
-export type { Decision as RecordedDecision, DecisionName } from './core/decisions.js';
+export type { DecisionRecord as RecordedDecision, DecisionName } from './core/decisions.js';
 export type { EffectiveLimits, ForkPoint, SegmentSize } from './core/state.js';
-export type { Resolution } from './core/calls/call-result.js';
+export type { Predicate, PredicateOperator } from './core/predicate.js';
+export type {
+  Decision,
+  DecisionReceipt,
+  Grant,
+  GrantAsked,
+  RefusalReason,
+} from './core/requests/decision.js';
+export type { Deciders } from './core/requests/deciders.js';
+export type { DecisionWord, LimitReached, Request, RequestKind } from './core/requests/request.js';
+export type { Rule, Verdict } from './core/requests/rules.js';
+export type { Undoable } from './core/requests/undo.js';
 export type {
   Artifact as StoredArtifact,
   ArtifactMade,

@@ -8,13 +8,16 @@ export {
   closeUpdate,
   definitionQuery,
   outcomeUpdate,
+  pauseSignal,
   pauseUpdate,
   pendingQuery,
   resolveUpdate,
   resumeUpdate,
+  revokeUpdate,
   setLimitsUpdate,
   statusQuery,
   transcriptQuery,
+  undoUpdate,
   type TranscriptRange,
   type ActorClaim,
   type TurnOutcome,
@@ -22,8 +25,9 @@ export {
 export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';
-export type { Pending, RunStatus, TranscriptPage } from './core/status.js';
-export type { Resolution } from './core/calls/call-result.js';
+export type { RunStatus, TranscriptPage } from './core/status.js';
+export type { Decision, DecisionReceipt, Grant, GrantAsked, RefusalReason } from './core/requests/decision.js';
+export type { Request, RequestKind } from './core/requests/request.js';
 export type {
   AgentDefinition,
   McpPolicy,

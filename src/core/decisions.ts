@@ -4,7 +4,7 @@ import { show } from './text/format-value.js';
 export type DecisionName = 'resolve' | 'cancelTurn' | 'pause' | 'resume' | 'setLimits' | 'close';
 
 /** A decision that the run has carried out. */
-export interface Decision {
+export interface DecisionRecord {
   readonly what: DecisionName;
   /** The update's id. The same update sent again, in a later segment too, has no second effect. */
   readonly id: string;
@@ -32,16 +32,16 @@ export function checkBy(value: unknown): string | null {
 
 /** Returns the decision that an update with this id has made before; undefined if there is none. */
 export function decidedBefore(
-  decisions: readonly Decision[] | undefined,
+  decisions: readonly DecisionRecord[] | undefined,
   id: string,
-): Decision | undefined {
+): DecisionRecord | undefined {
   return decisions?.find((decision) => decision.id === id);
 }
 
 /** Returns the list with one more decision; the oldest are dropped. */
 export function withDecision(
-  decisions: readonly Decision[] | undefined,
-  decision: Decision,
-): readonly Decision[] {
+  decisions: readonly DecisionRecord[] | undefined,
+  decision: DecisionRecord,
+): readonly DecisionRecord[] {
   return [...(decisions ?? []), decision].slice(-REMEMBERED_DECISIONS);
 }

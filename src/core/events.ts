@@ -2,7 +2,7 @@ import type { RetrievedDocument } from './documents.js';
 import type { Forked } from './input/fork.js';
 import type { BlobRef } from './transcript/messages.js';
 import type { CallResult } from './calls/call-result.js';
-import type { Decision } from './decisions.js';
+import type { DecisionRecord } from './decisions.js';
 import type { Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
@@ -57,7 +57,7 @@ export type PersonEvent =
   /** A message by signal was refused. The run's status shows it, because a signal has no answer. */
   | { readonly type: 'message-refused'; readonly refused: RefusedMessage }
   /** Who decided what. The effect of the decision is a separate event. */
-  | { readonly type: 'decided'; readonly decision: Decision }
+  | { readonly type: 'decided'; readonly decision: DecisionRecord }
   | { readonly type: 'ending'; readonly by: Ending }
   | { readonly type: 'paused'; readonly paused: boolean }
   | { readonly type: 'limits-set'; readonly limits: Limits }

@@ -1,5 +1,5 @@
 import type { AgentDefinition, LimitSet, Limits, ModelPrice } from './definition/definition.js';
-import type { Decision } from './decisions.js';
+import type { DecisionRecord } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
 import type { Artifact, ContextRef } from './transcript/messages.js';
 import type { Outcome } from './outcome.js';
@@ -41,6 +41,13 @@ export interface RunConfig {
   readonly heartbeatMs?: number;
   /** How many agents are above this run; absent for a run that no agent has called. */
   readonly depth?: number;
+  /** What the workers do about requests; absent if they have neither. */
+  readonly decisions?: {
+    /** A function decides who may decide, so each decision is checked on a worker. */
+    readonly mayDecide?: true;
+    /** Somebody is told about each request. */
+    readonly notify?: true;
+  };
 }
 
 /** Default heartbeat timeout in ms: how soon the server notices that a worker has died. */
@@ -90,7 +97,7 @@ export interface RunState {
   /** Name of a tool that its MCP server has changed, to the form that a person has accepted. */
   readonly accepted?: Readonly<Record<string, string>>;
   /** The newest decisions of people about the run, oldest first; absent if none. */
-  readonly decisions?: readonly Decision[];
+  readonly decisions?: readonly DecisionRecord[];
   /** The work that the run has begun and not finished, in the order in which it began. */
   readonly work: readonly Work[];
   /** Limits that people have set before the agent was loaded; absent if none. */
@@ -106,7 +113,7 @@ export interface RunState {
 /** A person's limits for a run whose agent is not loaded yet. */
 export interface LimitsAsked {
   readonly limits: Limits;
-  readonly decision: Decision;
+  readonly decision: DecisionRecord;
 }
 
 /** A place in another run: before its message number `at`. */

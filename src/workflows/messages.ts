@@ -1,10 +1,11 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
-import type { Resolution } from '../core/calls/call-result.js';
 import type { AgentDefinition, Limits } from '../core/definition/definition.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
+import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
+import type { Request } from '../core/requests/request.js';
 import type { EffectiveLimits } from '../core/state.js';
-import type { Pending, PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
+import type { PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
 
 /** A range of messages by number. */
 export interface TranscriptRange {
@@ -47,7 +48,7 @@ export const transcriptQuery = defineQuery<TranscriptPage, [TranscriptRange?]>('
 /** Returns a page of the prompt, for perdure's workers. The range counts places, not message numbers. */
 export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }]>('prompt');
 /**
- * Returns the decisions that the run waits for.
+ * Returns the open requests of the run, oldest first.
  *
  * @example
  * ```ts
@@ -55,10 +56,10 @@ export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }
  * import { pendingQuery } from 'perdure/workflow';
  *
  * const handle = new Client().workflow.getHandle('desk-1');
- * for (const { call } of await handle.query(pendingQuery)) console.log(call);
+ * for (const { id, shown } of await handle.query(pendingQuery)) console.log(id, shown);
  * ```
  */
-export const pendingQuery = defineQuery<readonly Pending[]>('pending');
+export const pendingQuery = defineQuery<readonly Request[]>('pending');
 /**
  * Returns the agent's definition that the run has pinned.
  *
@@ -80,20 +81,61 @@ export interface ActorClaim {
 }
 
 /**
- * Decides about a call that waits for a person.
+ * Decides about requests: one decision, or a list that is accepted or refused as a whole. A refused update
+ * leaves no trace in the run; the type of the failure is `Refused`, and the first of its details the
+ * `RefusalReason`.
  *
  * @example
  * ```ts
  * import { Client } from '@temporalio/client';
- * import { resolveUpdate } from 'perdure/workflow';
+ * import { pendingQuery, resolveUpdate } from 'perdure/workflow';
  *
  * const handle = new Client().workflow.getHandle('desk-1');
- * await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_1', as: 'retry' }] });
+ * const [request] = await handle.query(pendingQuery);
+ * if (request !== undefined) {
+ *   const decision = { request: request.id, digest: request.digest, as: 'deny', by: 'ann' } as const;
+ *   await handle.executeUpdate(resolveUpdate, { args: [decision] });
+ * }
  * ```
  */
-export const resolveUpdate = defineUpdate<{ readonly resolved: string }, [Resolution & ActorClaim]>(
-  'resolve',
-);
+export const resolveUpdate = defineUpdate<
+  { readonly resolved: readonly DecisionReceipt[] },
+  [Decision | readonly Decision[]]
+>('resolve');
+/**
+ * Revokes a grant: later calls ask again. Calls that have begun go on.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { revokeUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * await handle.executeUpdate(revokeUpdate, { args: [{ grant: 'g1', by: 'ann' }] });
+ * ```
+ */
+export const revokeUpdate = defineUpdate<
+  { readonly revoked: string },
+  [ActorClaim & { readonly grant: string }]
+>('revoke');
+/**
+ * Undoes a call by its tool's `undo`: the one that is named, or else the last one that can be undone. The
+ * rules about the tool apply, so it may raise a request first. The run's status shows what came of it.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { undoUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * const { undoing } = await handle.executeUpdate(undoUpdate, { args: [{ by: 'ann' }] });
+ * console.log(undoing);
+ * ```
+ */
+export const undoUpdate = defineUpdate<
+  { readonly undoing: string },
+  [ActorClaim & { readonly call?: string }]
+>('undo');
 /**
  * Sends the run a message. The run answers at once, whatever it is doing.
  *
@@ -116,6 +158,12 @@ export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
  * message. A refused message appears in the run's status.
  */
 export const messageSignal = defineSignal<[Ask]>('message');
+
+/**
+ * Pauses the run by a signal, for times without a worker: it takes effect as soon as one is there. The
+ * kill switch for many runs at once.
+ */
+export const pauseSignal = defineSignal<[ActorClaim?]>('pause');
 
 /** The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again. */
 export type TurnOutcome = Outcome | { readonly pending: true };

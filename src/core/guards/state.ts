@@ -1,7 +1,7 @@
 import type { CallResult } from '../calls/call-result.js';
 import type { ModelPrice } from '../definition/definition.js';
 import { definitionShape, limitSetShape, limitsShape } from './definition.js';
-import type { Decision } from '../decisions.js';
+import type { DecisionRecord } from '../decisions.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import { isObject } from '../json.js';
 import {
@@ -118,6 +118,9 @@ export const configShape = fields<RunConfig>({
   ),
   heartbeatMs: optional(amount),
   depth: optional(count),
+  decisions: optional(
+    fields<NonNullable<RunConfig['decisions']>>({ mayDecide: optional(yes), notify: optional(yes) }),
+  ),
 });
 
 export const chunkShape = fields<PromptChunk>({ blob: blobShape, count });
@@ -158,7 +161,7 @@ const inbox = fields<Inbox>({
   refused: optional(list(fields<RefusedMessage>({ id: nullable(text), reason: text, at: amount }))),
 });
 
-const decision = fields<Decision>({
+const decision = fields<DecisionRecord>({
   what: oneOf('resolve', 'cancelTurn', 'pause', 'resume', 'setLimits', 'close'),
   id: text,
   at: amount,

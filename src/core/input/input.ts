@@ -5,6 +5,8 @@ import { isObject, type Json, type JsonObject } from '../json.js';
 import { LIMIT_NAMES } from '../limits.js';
 import { checkAttachments } from './attachments.js';
 import { blobShape } from '../guards/message.js';
+import { checkBy } from '../decisions.js';
+import { rulesProblem, type Rule } from '../requests/rules.js';
 import { checkTags } from './tags.js';
 import { jsonText, show } from '../text/format-value.js';
 
@@ -38,6 +40,12 @@ export interface RunInput {
   readonly fork?: ForkInput;
   /** Set by a workflow that calls the agent; the run's idempotency keys derive from it. */
   readonly called?: CallOrigin;
+  /** Who starts the run: a claim of 1 to 200 characters, recorded and not verified. */
+  readonly by?: string;
+  /** Rules about the run's tool calls, beside those of its agent and of its workers. They only tighten. */
+  readonly rules?: readonly Rule[];
+  /** `deny`: nobody is there to decide, so every approval is denied and no question is asked. */
+  readonly unattended?: 'deny';
 }
 
 /** The run whose messages a new run begins with. */
@@ -84,6 +92,9 @@ const FIELDS = [
   'args',
   'fork',
   'called',
+  'by',
+  'rules',
+  'unattended',
 ];
 
 /**
@@ -119,7 +130,10 @@ export function parseRunInput(
     checkLimits(value['budget'], 'budget') ??
     checkArgs(value['args']) ??
     checkFork(value['fork']) ??
-    checkCalled(value['called']);
+    checkCalled(value['called']) ??
+    checkBy(value['by']) ??
+    rulesProblem(value['rules']) ??
+    checkUnattended(value['unattended']);
   return found === null ? trusted(value) : problem(found);
 }
 
@@ -233,6 +247,11 @@ function checkFork(value: unknown): string | null {
   }
   if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
   return `fork.at: expected the number of the first message not to copy, from 1, got ${show(at)}`;
+}
+
+function checkUnattended(value: unknown): string | null {
+  if (value === undefined || value === 'deny') return null;
+  return `unattended: expected "deny", got ${show(value)}; leave it out if people can decide`;
 }
 
 function tooLong(field: string, characters: number): string | null {

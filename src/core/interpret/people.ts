@@ -2,7 +2,7 @@ import { acceptMessage } from '../ask.js';
 import { resolvedCall, type Resolution } from '../calls/call-result.js';
 import { findTool } from '../calls/batch.js';
 import { safetyResult } from '../calls/safety.js';
-import { decidedBefore, type Decision, type DecisionName } from '../decisions.js';
+import { decidedBefore, type DecisionRecord, type DecisionName } from '../decisions.js';
 import { isLoaded } from '../definition/initial-config.js';
 import type { Limits } from '../definition/definition.js';
 import type { RunEvent } from '../events.js';
@@ -77,7 +77,7 @@ function limitsIn(input: unknown): Limits {
   return limits;
 }
 
-function decisionOf({ turn }: RunState, { id, input, at }: Update, what: DecisionName): Decision {
+function decisionOf({ turn }: RunState, { id, input, at }: Update, what: DecisionName): DecisionRecord {
   const given = isObject(input) ? input : {};
   const by = textField(given, 'by');
   return {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../json.js';
+import type { Verdict } from '../requests/rules.js';
 
 /** Names a text in the blob store. A blob is named by its content, so it never changes. */
 export interface BlobRef {
@@ -82,6 +83,8 @@ export interface AskedCall {
   readonly summary?: string;
   /** Safety checks of the provider. Only a person may acknowledge them. */
   readonly safety?: readonly SafetyCheck[];
+  /** What the rules and the tool say about the call; absent if they allow it. */
+  readonly verdict?: Verdict;
   /** The model made the call by `invoke_tool`, and reads it in that form in later requests. */
   readonly via?: 'catalog';
 }
@@ -160,6 +163,8 @@ export interface ToolMessage extends Placed {
   readonly attachments?: readonly Attachment[];
   /** A person has acknowledged the provider's safety checks. */
   readonly acknowledged?: true;
+  /** The grant under which the call was made without asking again. */
+  readonly grant?: string;
 }
 
 /** One message of a run. */
