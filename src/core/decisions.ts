@@ -1,7 +1,8 @@
 import { show } from './text/format-value.js';
 
 /** The update by which a person decided about a run. */
-export type DecisionName = 'resolve' | 'cancelTurn' | 'pause' | 'resume' | 'setLimits' | 'close';
+export type DecisionName =
+  'resolve' | 'cancelTurn' | 'pause' | 'resume' | 'setLimits' | 'close' | 'revoke' | 'undo';
 
 /** A decision that the run has carried out. */
 export interface DecisionRecord {
@@ -14,9 +15,13 @@ export interface DecisionRecord {
   readonly by?: string;
   /** For `cancelTurn`: the number of the turn that was canceled. */
   readonly turn?: number;
-  /** For `resolve`: the call's id, and what was decided about it. */
-  readonly call?: string;
+  /** For `resolve`: the request's id, and what was decided; `expired` if nobody decided in time. */
+  readonly request?: string;
   readonly as?: string;
+  /** For `resolve` and `undo`: the call's id. */
+  readonly call?: string;
+  /** Why a worker did not let the decision count: the request stayed open. */
+  readonly refused?: string;
 }
 
 /** Number of decisions that a run remembers. */

@@ -125,7 +125,8 @@ export function predicateProblem(value: unknown, path: string): string | null {
   let conditions = 0;
   const check = (given: unknown, at: string, depth: number): string | null => {
     conditions += 1;
-    if (conditions > MAX_CONDITIONS) return `${path}: expected at most ${MAX_CONDITIONS} conditions`;
+    if (conditions > MAX_CONDITIONS)
+      return `${path}: expected at most ${MAX_CONDITIONS} conditions`;
     if (depth > MAX_DEPTH) return `${path}: expected conditions at most ${MAX_DEPTH} levels deep`;
     if (!isObject(given)) return `${at}: expected a predicate, got ${show(given)}; ${EXAMPLE}`;
     const list = Object.hasOwn(given, 'all') ? 'all' : Object.hasOwn(given, 'any') ? 'any' : null;
@@ -151,7 +152,8 @@ const EXAMPLE = 'give for example {"op": "over", "path": "euros", "value": 100}'
 function comparisonProblem(given: Record<string, unknown>, at: string): string | null {
   const { op, path, value, ...rest } = given;
   const [unknown] = Object.keys(rest);
-  if (unknown !== undefined) return `${at}.${unknown}: expected op, path, and value; remove this field`;
+  if (unknown !== undefined)
+    return `${at}.${unknown}: expected op, path, and value; remove this field`;
   if (typeof op !== 'string' || !OPERATORS.includes(op)) {
     return `${at}.op: expected one of ${OPERATORS.join(', ')}, got ${show(op)}; ${EXAMPLE}`;
   }
@@ -184,7 +186,9 @@ export function predicateText(predicate: Predicate): string {
   const { op, path, value } = predicate;
   const words = { eq: 'is', ne: 'is not' } as Partial<Record<PredicateOperator, string>>;
   const place = path === '' ? 'the value' : path;
-  return op === 'exists' ? `${place} exists` : `${place} ${words[op] ?? op} ${JSON.stringify(value)}`;
+  return op === 'exists'
+    ? `${place} exists`
+    : `${place} ${words[op] ?? op} ${JSON.stringify(value)}`;
 }
 
 function joined(predicates: readonly Predicate[], word: 'and' | 'or'): string {

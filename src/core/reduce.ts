@@ -30,9 +30,10 @@ import {
   outcomeOf,
   type Batch,
 } from './turn.js';
-import { takeMessages } from './inbox.js';
-import type { ToolCall } from './transcript/messages.js';
-import { findWork } from './work/work.js';
+import { takeMessages, type Incoming } from './inbox.js';
+import type { AskedCall, ToolCall } from './transcript/messages.js';
+import { withKept } from './requests/undo.js';
+import { findWork, isUndo } from './work/work.js';
 
 /** Returns the next state of a run. Pure: equal states and events give equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
@@ -73,6 +74,14 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return compact(state, event);
     case 'turn-recorded':
       return recordTurn(state, event.at);
+    case 'call-edited':
+      return editCall(state, event);
+    case 'limit-stands':
+      return withTurn(state, { limitStands: true });
+    case 'limit-lifted':
+      return withTurn(state, { limit: null });
+    case 'call-kept':
+      return { ...state, kept: withKept(state.kept, event.kept) };
     default:
       return applyControlEvent(state, event);
   }
@@ -92,7 +101,7 @@ function recordTurn(state: RunState, at: number): RunState {
   const over = {
     ...state,
     turn: { ...ended, phase: { type: 'idle', outcome } as const },
-    work: [],
+    work: state.work.filter(isUndo),
   };
   const joined = joinMessages(over, at);
   if (outcome === null) return joined;
@@ -138,6 +147,16 @@ function callFinished(
   return interruptionOf(state) === null ? completeBatch(taken, at) : taken;
 }
 
+/** Replaces the arguments of an open call by those that a person has given. */
+function editCall(state: RunState, { id, call }: { id: string; call: AskedCall }): RunState {
+  const batch = batchOf(state);
+  if (batch === null) return state;
+  const calls = batch.calls.map((one): ToolCall =>
+    one.id === id ? { ...call, id, edited: true } : one,
+  );
+  return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
+}
+
 /** Records and counts one result. A call keeps the first result that it gets. */
 function takeResult(state: RunState, result: CallResult): RunState {
   const batch = batchOf(state);
@@ -162,7 +181,7 @@ function interruptTurn(state: RunState, event: { by: Interruption; at: number })
   }, state);
   const why = isCancel ? 'cancelled by a person' : 'broken off: the time limit was reached';
   const { interruption: _, ...turn } = begun.turn;
-  const idle = { ...begun, turn, work: [] };
+  const idle = { ...begun, turn, work: begun.work.filter(isUndo) };
   const closed = closeBatch(dropRepairBranch(idle), event.at, (call) =>
     refusal(call.id, { type: 'cancelled', message: why }),
   );
@@ -181,8 +200,9 @@ function openCallsOf(state: RunState): readonly ToolCall[] {
 function brokenOffCall(state: RunState, call: ToolCall): CallResult | null {
   const work = findWork(state, call.id);
   const tool = findTool(state, call.name);
-  if (work === undefined || tool === undefined || work.acknowledged) return null;
-  if (work.phase === 'asking' && work.about === 'safety_check') return null;
+  if (work === undefined || tool === undefined || work.approved) return null;
+  // Nothing has begun, except for a call of unknown outcome.
+  if (work.request !== undefined && work.request.kind !== 'outcome_unknown') return null;
   if (work.startAt === undefined) return cancelledCall(call, tool);
   return notExecuted(call, 'the run was interrupted before it');
 }
@@ -199,6 +219,11 @@ function limitEnded(state: RunState, reason: StopReason): RunState {
 function joinMessages(state: RunState, at: number): RunState {
   const { taken, inbox } = takeMessages(state.inbox, state.turn.number);
   if (taken.length === 0) return state;
+  const { notes = [], ...before } = withRequesters(dropRepairBranch(state), taken);
+  const noted = notes.reduce<RunState>(
+    (next, text) => appendMessage(next, at, { role: 'user', text, origin: 'perdure' }),
+    before,
+  );
   return taken.reduce<RunState>(
     (next, { id, text, pinned, attachments, by }) =>
       appendMessage(next, at, {
@@ -209,6 +234,13 @@ function joinMessages(state: RunState, at: number): RunState {
         ...(pinned && { pinned }),
         ...(by !== undefined && { by }),
       }),
-    { ...dropRepairBranch(state), inbox },
+    { ...noted, inbox },
   );
+}
+
+/** Remembers who asks in this turn: rules may say that others have to decide. */
+function withRequesters(state: RunState, taken: readonly Incoming[]): RunState {
+  const names = taken.flatMap(({ by }) => (by === undefined ? [] : [by]));
+  if (names.length === 0) return state;
+  return withTurn(state, { by: [...new Set([...(state.turn.by ?? []), ...names])] });
 }

@@ -1,6 +1,8 @@
 import type { AgentDefinition, LimitSet, Limits, ModelPrice } from './definition/definition.js';
 import type { DecisionRecord } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
+import type { Grant } from './requests/decision.js';
+import type { KeptCall } from './requests/undo.js';
 import type { Artifact, ContextRef } from './transcript/messages.js';
 import type { Outcome } from './outcome.js';
 import type { Transcript } from './transcript/transcript.js';
@@ -108,6 +110,18 @@ export interface RunState {
   readonly archives?: true;
   /** The run begins with messages of another run, which are not copied yet. */
   readonly forks?: true;
+  /** First execution run id: with namespace and workflow id it identifies the run permanently. */
+  readonly firstRunId?: string;
+  /** Number of requests raised so far; absent if none. */
+  readonly requests?: number;
+  /** Approvals that hold for later calls, oldest first; absent if none. */
+  readonly grants?: readonly Grant[];
+  /** The newest calls that can be undone, oldest first; absent if none. */
+  readonly kept?: readonly KeptCall[];
+  /** Nobody is there to decide: what would be asked is denied. */
+  readonly unattended?: 'deny';
+  /** What the model learns with the next message, such as that a call was undone; absent if nothing. */
+  readonly notes?: readonly string[];
 }
 
 /** A person's limits for a run whose agent is not loaded yet. */

@@ -72,6 +72,8 @@ export async function tend(run: RunContext, tended: Tended): Promise<unknown> {
       if (work !== undefined && mustLeave(run)) return failure;
       const step = work === undefined ? FIRST : nextWorkStep(run.state, work, Date.now());
       if (step.type === 'stop') return failure;
+      // A decision may take months: the run picks the work up again when it is made.
+      if (step.type === 'wait' && work?.phase === 'asking') return failure;
       if (step.type === 'wait') {
         await untilNextStep(run, name, step.until);
         continue;

@@ -1,6 +1,5 @@
 import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
 import { acceptMessage, askProblem, askRefusal } from '../core/ask.js';
-import type { Resolution } from '../core/calls/call-result.js';
 import { checkBy, decidedBefore, type DecisionName } from '../core/decisions.js';
 import type { Limits } from '../core/definition/definition.js';
 import { isLoaded } from '../core/definition/initial-config.js';
@@ -9,6 +8,9 @@ import { checkLimits, show } from '../core/input/input.js';
 import { isObject } from '../core/json.js';
 import { limitsCost } from '../core/interpret/agent.js';
 import { type RunState } from '../core/state.js';
+import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
+import { decisionProblem, type Refused } from '../core/requests/refusal.js';
+import { callToUndo, undoProblem } from '../core/requests/undo.js';
 import { inTurn, outcomeOf } from '../core/turn.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import {
@@ -17,16 +19,19 @@ import {
   closeUpdate,
   messageSignal,
   outcomeUpdate,
+  pauseSignal,
   pauseUpdate,
   resolveUpdate,
   resumeUpdate,
+  revokeUpdate,
   setLimitsUpdate,
+  undoUpdate,
   type ActorClaim,
   type TurnOutcome,
 } from './messages.js';
 import { refuse } from './refuse.js';
-import { resolutionProblem } from './resolution-problem.js';
 import { record, type RunContext } from './run-context.js';
+import { undoCall } from './undo-calls.js';
 
 /**
  * Callers that may wait for an outcome. Each takes one of the ten updates that may be in flight; the
@@ -43,13 +48,26 @@ export function handleSignals(run: RunContext): void {
   setHandler(messageSignal, (ask) => {
     record(run, { type: 'signal', name: messageSignal.name, input: ask });
   });
+  setHandler(pauseSignal, (claim) => {
+    record(run, { type: 'signal', name: pauseSignal.name, input: claim });
+    run.changed();
+  });
 }
 
 /** Handles messages and control. No handler waits for an activity, so none delays a new segment. */
 export function handleUpdates(run: RunContext): void {
-  setHandler(resolveUpdate, (resolution) => resolve(run, resolution), {
-    validator: (resolution) =>
-      refuse(claimProblem(resolution) ?? resolutionProblem(run.state, resolution, updateId())),
+  setHandler(resolveUpdate, (decisions) => resolve(run, decisions), {
+    validator: (decisions) => {
+      const arrival = { update: updateId(), now: Date.now() };
+      const refused = claimsProblem(decisions) ?? decisionProblem(run.state, decisions, arrival);
+      if (refused !== null) refuse(refused.message, refused.reason);
+    },
+  });
+  setHandler(revokeUpdate, (given) => decide(run, 'revoke', given, { revoked: given.grant }), {
+    validator: (given) => refuse(claimProblem(given) ?? revokeProblem(run.state, given)),
+  });
+  setHandler(undoUpdate, (given) => undo(run, given), {
+    validator: (given) => refuse(claimProblem(given) ?? undoRefusal(run.state, given)),
   });
   setHandler(resumeUpdate, (claim) => decide(run, 'resume', claim, { resumed: true }), {
     validator: (claim) => refuse(claimProblem(claim)),
@@ -87,11 +105,54 @@ function decide<T>(run: RunContext, name: DecisionName, input: unknown, answer: 
   return answer;
 }
 
+/** Takes decisions. An update that is sent again gets the answer that it got before. */
 function resolve(
   run: RunContext,
-  resolution: Resolution & ActorClaim,
-): { readonly resolved: string } {
-  return decide(run, 'resolve', resolution, { resolved: resolution.call });
+  given: Decision | readonly Decision[],
+): { readonly resolved: readonly DecisionReceipt[] } {
+  record(run, { type: 'update', name: 'resolve', id: updateId(), input: given });
+  const decisions = Array.isArray(given) ? (given as readonly Decision[]) : [given as Decision];
+  const resolved = decisions.map(({ request, as }): DecisionReceipt => {
+    const isChecked = run.state.work.some((work) => work.proposal?.decision.request === request);
+    return { request, as, ...(isChecked && { checking: true }) };
+  });
+  return { resolved };
+}
+
+/** Begins to undo a call. */
+function undo(
+  run: RunContext,
+  given: ActorClaim & { readonly call?: string },
+): { readonly undoing: string } {
+  const id = updateId();
+  const before = decidedBefore(run.state.decisions, id)?.call;
+  if (before !== undefined) return { undoing: before };
+  const found = callToUndo(run.state, given.call, Date.now())?.call.id ?? '';
+  record(run, { type: 'update', name: 'undo', id, input: given });
+  undoCall(run, found);
+  return { undoing: found };
+}
+
+function undoRefusal(state: RunState, given: unknown): string | null {
+  if (decidedBefore(state.decisions, updateId()) !== undefined) return null;
+  return undoProblem(state, isObject(given) ? given['call'] : undefined, Date.now());
+}
+
+function revokeProblem({ grants = [], decisions }: RunState, given: unknown): string | null {
+  if (decidedBefore(decisions, updateId()) !== undefined) return null;
+  const id = isObject(given) ? given['grant'] : undefined;
+  if (grants.some((grant) => grant.id === id)) return null;
+  const known = grants.length === 0 ? 'there are none' : grants.map((grant) => grant.id).join(', ');
+  return `grant: expected a grant of this run (${known}), got ${show(id)}`;
+}
+
+/** Returns the refusal of a list of decisions for one whose claim is malformed. */
+function claimsProblem(given: unknown): Refused | null {
+  for (const one of Array.isArray(given) ? (given as readonly unknown[]) : [given]) {
+    const message = claimProblem(one);
+    if (message !== null) return { reason: 'malformed', message };
+  }
+  return null;
 }
 
 /** Cancels the turn under way. An update that is sent again names the turn that it has canceled. */

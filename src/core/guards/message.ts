@@ -64,7 +64,7 @@ const asked = {
   via: optional(oneOf('catalog')),
 };
 export const askedCallShape = fields<AskedCall>(asked);
-export const callShape = fields<ToolCall>({ ...asked, id: text });
+export const callShape = fields<ToolCall>({ ...asked, id: text, edited: optional(yes) });
 
 export const providerShape = fields<ProviderItems>({
   from: text,

@@ -13,6 +13,8 @@ import {
   messageShape,
 } from './message.js';
 import { outcomeShape, reportShape, stopReasonShape, usageShape } from './outcome.js';
+import { grantShape } from './requests.js';
+import type { KeptCall } from '../requests/undo.js';
 import {
   amount,
   count,
@@ -55,6 +57,8 @@ const result = fields<CallResult>({
   artifact: optional(artifactMadeShape),
   attachments: optional(list(attachmentShape)),
   acknowledged: optional(yes),
+  denied: optional(yes),
+  grant: optional(text),
   executed: flag,
   usage: optional(usageShape),
 });
@@ -103,6 +107,10 @@ const turn = fields<Turn>({
   retrieved: optional(yes),
   refusedAnswers: optional(count),
   failedSteps: count,
+  by: optional(list(text)),
+  denied: optional(list(text)),
+  denials: optional(count),
+  limitStands: optional(yes),
   reports: list(reportShape),
 });
 
@@ -119,7 +127,10 @@ export const configShape = fields<RunConfig>({
   heartbeatMs: optional(amount),
   depth: optional(count),
   decisions: optional(
-    fields<NonNullable<RunConfig['decisions']>>({ mayDecide: optional(yes), notify: optional(yes) }),
+    fields<NonNullable<RunConfig['decisions']>>({
+      mayDecide: optional(yes),
+      notify: optional(yes),
+    }),
   ),
 });
 
@@ -162,13 +173,27 @@ const inbox = fields<Inbox>({
 });
 
 const decision = fields<DecisionRecord>({
-  what: oneOf('resolve', 'cancelTurn', 'pause', 'resume', 'setLimits', 'close'),
+  what: oneOf('resolve', 'cancelTurn', 'pause', 'resume', 'setLimits', 'close', 'revoke', 'undo'),
   id: text,
   at: amount,
   by: optional(text),
   turn: optional(count),
   call: optional(text),
   as: optional(text),
+  request: optional(text),
+  refused: optional(text),
+});
+
+const kept = fields<KeptCall>({
+  call: callShape,
+  turn: count,
+  step: count,
+  key: text,
+  text,
+  blob: optional(blobShape),
+  until: amount,
+  state: optional(oneOf('undoing', 'undone', 'failed', 'denied')),
+  message: optional(text),
 });
 
 /** The complete shape of a run's state in the form `SCHEMA` of the migrations. */
@@ -198,4 +223,10 @@ export const stateShape = fields<RunState>({
   stayUntil: optional(fields<NonNullable<RunState['stayUntil']>>({ step: count, at: amount })),
   archives: optional(yes),
   forks: optional(yes),
+  firstRunId: optional(text),
+  requests: optional(count),
+  grants: optional(list(grantShape)),
+  kept: optional(list(kept)),
+  unattended: optional(oneOf('deny')),
+  notes: optional(list(text)),
 });

@@ -1,4 +1,5 @@
 import type { RunEvent } from '../events.js';
+import { expired } from './decide.js';
 import { interruptionOf } from '../work/interruption.js';
 import { nextDeadline } from '../limits.js';
 import { type RunState } from '../state.js';
@@ -6,6 +7,10 @@ import { inTurn } from '../turn.js';
 
 /** Returns the events of a deadline that has passed by now (Unix time in ms). */
 export function passedDeadline(state: RunState, now: number): readonly RunEvent[] {
+  return [...expired(state, now), ...passedLimit(state, now)];
+}
+
+function passedLimit(state: RunState, now: number): readonly RunEvent[] {
   const deadline = nextDeadline(state);
   if (deadline === null || deadline.at > now) return [];
   const isOfRun = deadline.of === 'run';

@@ -129,3 +129,6 @@ export interface RaisedRequest {
   /** The worker's `notify` was told. */
   readonly notified?: true;
 }
+
+/** A request before the run has given it an id. */
+export type NewRequest = Omit<RaisedRequest, 'id'>;

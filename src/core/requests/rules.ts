@@ -1,6 +1,12 @@
 import type { Effect } from '../definition/definition.js';
 import { isObject } from '../json.js';
-import { holds, matchesGlob, predicateProblem, predicateText, type Predicate } from '../predicate.js';
+import {
+  holds,
+  matchesGlob,
+  predicateProblem,
+  predicateText,
+  type Predicate,
+} from '../predicate.js';
 import { show } from '../text/format-value.js';
 import { decidersProblem, type Deciders } from './deciders.js';
 

@@ -103,6 +103,8 @@ export interface ProviderItems {
 
 /** A call with its id. */
 export interface ToolCall extends AskedCall {
+  /** A person has changed the arguments before the call was executed. */
+  readonly edited?: true;
   /**
    * Unique in the run: `call_<turn>_<step>_<index>`, or `call_f<fork>_…` in a forked run. It is not the
    * provider's id, which may repeat or be missing.
@@ -189,4 +191,13 @@ export function callId(place: {
 }): string {
   const run = place.fork === undefined ? '' : `f${place.fork}_`;
   return `call_${run}${place.turn}_${place.step}_${place.index}`;
+}
+
+/** Returns turn and step in the id of a call; zeros for an id of another form. */
+export function placeOf({ id }: Pick<ToolCall, 'id'>): {
+  readonly turn: number;
+  readonly step: number;
+} {
+  const [, turn = 0, step = 0] = /^call_(?:f\d+_)?(\d+)_(\d+)_\d+$/.exec(id) ?? [];
+  return { turn: Number(turn), step: Number(step) };
 }

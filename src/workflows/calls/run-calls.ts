@@ -1,7 +1,11 @@
+import { condition } from '@temporalio/workflow';
 import { findTool } from '../../core/calls/batch.js';
+import { NEVER_FULL, nextAction } from '../../core/next-action.js';
+import { askingWork } from '../../core/requests/open-requests.js';
 import { interruptionOf } from '../../core/work/interruption.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
+import { checkProposal } from '../check-decision.js';
 import type { RunContext } from '../run-context.js';
 import { mustLeave } from '../segment-facts.js';
 import { executeAgentCall } from './execute-agent-call.js';
@@ -24,11 +28,58 @@ export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Pro
       await runCall(run, call);
     }
   };
-  if (calls.length === 1) await lane();
+  if (askingWork(run.state).length > 0) await runWithDecided(run, { waiting, lane });
+  else if (calls.length === 1) await lane();
   else await Promise.all(Array.from({ length: Math.min(MAX_PARALLEL_CALLS, calls.length) }, lane));
 }
 
+interface Lanes {
+  /** Calls that no lane has taken yet. */
+  readonly waiting: ToolCall[];
+  readonly lane: () => Promise<void>;
+}
+
+/** Like `runCalls`, for a batch of which calls wait for decisions: one that is decided meanwhile begins. */
+async function runWithDecided(run: RunContext, { waiting, lane }: Lanes): Promise<void> {
+  const taken = new Set(waiting.map(({ id }) => id));
+  let busy = 0;
+  const faults: unknown[] = [];
+  const decided = (): readonly ToolCall[] => {
+    const action = nextAction(run.state, NEVER_FULL, Date.now());
+    if (action.type !== 'run-calls') return [];
+    return action.calls.filter(({ id }) => !taken.has(id) && findWork(run.state, id) !== undefined);
+  };
+  for (;;) {
+    for (const call of decided()) {
+      taken.add(call.id);
+      waiting.push(call);
+    }
+    for (let free = Math.min(MAX_PARALLEL_CALLS - busy, waiting.length); free > 0; free -= 1) {
+      busy += 1;
+      void lane()
+        .catch((error: unknown) => faults.push(error))
+        .finally(() => (busy -= 1));
+    }
+    if (busy === 0) break;
+    const before = busy;
+    await condition(() => busy < before || decided().length > 0);
+  }
+  if (faults.length > 0) throw faults[0];
+}
+
+async function runDecidedCall(run: RunContext, call: ToolCall): Promise<void> {
+  await checkProposal(run, call.id);
+  const work = findWork(run.state, call.id);
+  // The decision may have ended the call, or the request is still open.
+  if (work !== undefined && work.phase !== 'asking') await executeCall(run, call);
+}
+
 function runCall(run: RunContext, call: ToolCall): Promise<unknown> {
+  const isProposed = findWork(run.state, call.id)?.proposal !== undefined;
+  return isProposed ? runDecidedCall(run, call) : executeCall(run, call);
+}
+
+function executeCall(run: RunContext, call: ToolCall): Promise<unknown> {
   const tool = findTool(run.state, call.name);
   // A call of an unknown tool has its result when the batch opens.
   if (tool === undefined) throw new Error(`no tool "${call.name}"`);

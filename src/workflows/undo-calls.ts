@@ -1,0 +1,61 @@
+import { condition } from '@temporalio/workflow';
+import { findTool } from '../core/calls/batch.js';
+import type { RunFunctionInput } from '../core/contract.js';
+import { callSummary } from '../core/text/summaries.js';
+import { findWork, isUndo, UNDO, type Work } from '../core/work/work.js';
+import { functionActivity } from './activities.js';
+import { checkProposal } from './check-decision.js';
+import type { RunContext } from './run-context.js';
+import { startable, tend, type Startable } from './tend.js';
+
+/** Continues the undoing of calls that a new segment has received. */
+export function continueUndoing(run: RunContext): void {
+  for (const { name } of run.state.work.filter(isUndo)) undoCall(run, name.slice(UNDO.length));
+}
+
+/** Undoes a call, beside whatever the run does. Does nothing if there is no such call. */
+export function undoCall(run: RunContext, id: string): void {
+  void undo(run, `${UNDO}${id}`);
+}
+
+async function undo(run: RunContext, name: string): Promise<void> {
+  const isOpen = (): boolean => findWork(run.state, name) !== undefined;
+  const isWaiting = (): boolean => {
+    const work = findWork(run.state, name);
+    return work?.phase === 'asking' && work.proposal === undefined;
+  };
+  while (isOpen() && !run.leaving && run.ended === null) {
+    await checkProposal(run, name);
+    await tend(run, {
+      name,
+      doing: 'undo',
+      activity: (_, work) => activityFor(run, work),
+    });
+    await condition(() => !isOpen() || !isWaiting());
+  }
+}
+
+function activityFor(run: RunContext, work: Work | undefined): Startable {
+  const kept = run.state.kept?.find(({ call }) => work?.name === `${UNDO}${call.id}`);
+  const tool = kept && findTool(run.state, kept.call.name);
+  if (work === undefined || kept === undefined || tool === undefined) {
+    throw new Error('no call to undo');
+  }
+  const { call, turn, step, key, text, blob } = kept;
+  const { definition, contextBlob } = run.state.config;
+  const { context, rules } = run.input;
+  const input: RunFunctionInput = {
+    function: 'undo',
+    definition: definition.hash,
+    turn,
+    step,
+    call,
+    effect: tool.effect,
+    key,
+    result: { text, ...(blob && { blob }) },
+    ...(rules && { rules }),
+    ...(work.approved && { approved: true }),
+    ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+  };
+  return startable('runFunction', input, functionActivity(tool, `undo ${callSummary(call)}`));
+}
