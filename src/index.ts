@@ -4,6 +4,15 @@ import type { RunningWorker, WorkerOptions } from './worker.js';
 // Agents
 export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
 export { defineAgent } from './agents/define-agent.js';
+export type {
+  Decider,
+  MayDecide,
+  Notice,
+  NoticeRequest,
+  NotifyFunction,
+  NotifyTarget,
+  RequestOptions,
+} from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
 export type { DecideFunction, DecideInput, ModelDecision } from './agents/decide-function.js';
 export type {
@@ -37,7 +46,8 @@ export type {
 } from './core/definition/definition.js';
 
 // Tools
-export { defineTool, type ToolOptions } from './tools/define-tool.js';
+export { defineTool } from './tools/define-tool.js';
+export type { ToolOptions } from './tools/options.js';
 export type {
   ApprovalContext,
   ApprovalPredicate,
@@ -46,6 +56,7 @@ export type {
   Tool,
   ToolContext,
   ToolReturn,
+  UndoContext,
   Verification,
   VerifyContext,
 } from './tools/tool.js';
@@ -140,10 +151,7 @@ export type {
   StopReason,
   Usage,
 } from './core/outcome.js';
-export type {
-  RunStatus,
-  RunStatusName,
-} from './core/status.js';
+export type { RunStatus, RunStatusName } from './core/status.js';
 export type { BlockedReason } from './core/blocked.js';
 export type { AttemptReport } from './core/report.js';
 export type { DecisionRecord as RecordedDecision, DecisionName } from './core/decisions.js';

@@ -138,6 +138,8 @@ export interface CheckDecisionInput {
   readonly work: string;
   readonly request: Request;
   readonly decision: Decision;
+  /** The run began on workers with `mayDecide`, so a worker without it allows nothing. */
+  readonly mayDecide?: true;
   /** The call that waits; absent for a limit. */
   readonly call?: ToolCall;
   /** The rules of the run's own input; present only if it has some. */

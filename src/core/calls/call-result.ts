@@ -37,6 +37,7 @@ export type CallErrorType =
   | 'tool_error'
   | 'timeout'
   | 'not_executed'
+  | 'denied'
   | 'cancelled'
   | 'outcome_unknown'
   | 'abandoned'

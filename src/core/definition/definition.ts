@@ -41,6 +41,8 @@ export interface ToolDefinition {
   readonly calls?: { readonly agent: string; readonly parentClose: ParentClose };
   /** The tool has a `verify` function, which can decide an unknown outcome without a person. */
   readonly verify?: true;
+  /** The tool has an `approval` check; a worker that cannot evaluate it asks. */
+  readonly approval?: true;
   /** The tool has an `undo` function: a success can be undone within so many milliseconds. */
   readonly undoMs?: number;
   /** For kind `question` and `client`: the request expires after so many milliseconds; absent: never. */

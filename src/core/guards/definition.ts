@@ -71,6 +71,7 @@ const toolShape = fields<ToolDefinition>({
     }),
   ),
   verify: optional(yes),
+  approval: optional(yes),
   undoMs: optional(amount),
   expiresMs: optional(amount),
   result: optional(jsonObject),
