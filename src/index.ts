@@ -1,3 +1,4 @@
+// oxlint-disable max-lines -- the list of everything that the package exports
 import type { ClientOptions, PerdureClient } from './client/client-types.js';
 import type { RunningWorker, WorkerOptions } from './worker.js';
 
