@@ -2,9 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** Folders whose tests need no Temporal: they share processes, and take half the time so. */
-const PURE = ['activities,agents,core,mcp,models,output,prompts,secrets,storage,testing,tools'].map(
-  (folders) => `test/{${folders}}/**/*.test.ts`,
-);
+const PURE = [
+  'activities,agents,core,mcp,models,output,prompts,requests,secrets,storage,testing,tools',
+].map((folders) => `test/{${folders}}/**/*.test.ts`);
 
 /** Returns the source of an entry point: `dist` may be older. */
 const source = (name: string): string =>

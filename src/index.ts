@@ -1,3 +1,4 @@
+// oxlint-disable max-lines -- the list of everything that the package exports
 import type { ClientOptions, PerdureClient } from './client/client-types.js';
 import type { RunningWorker, WorkerOptions } from './worker.js';
 
@@ -114,6 +115,7 @@ export type { LiveLimits } from './live/live-limits.js';
 export type {
   AskOptions,
   ClientOptions,
+  OpenRequestFilter,
   PerdureClient,
   RunHandle,
   RunLike,
@@ -125,12 +127,17 @@ export type { ForkOptions } from './client/fork-run.js';
 export type { ResultOptions } from './client/result.js';
 export type { UpdateOptions } from './updates/execute-update.js';
 export type { DecisionOptions } from './updates/control.js';
+export type { ResolveOptions } from './updates/decide.js';
 export type {
   DeliveredMessage,
   RecordedMessage,
   SentMessage,
 } from './updates/deliver-or-record.js';
 export type { ListFilter, RunList } from './client/list.js';
+export type { OpenRequest } from './client/memo-requests.js';
+export type { RequestFilter, RequestList } from './client/requests.js';
+export type { ReadStatus } from './client/status-below.js';
+export type { PauseAllOptions, PausedAll, PauseProgress } from './client/pause-all.js';
 export type { RunRow } from './client/run-row.js';
 export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { BackfillOptions, Schedules } from './client/schedule/schedule.js';
