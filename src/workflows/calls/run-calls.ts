@@ -3,6 +3,7 @@ import { findTool } from '../../core/calls/batch.js';
 import { NEVER_FULL, nextAction } from '../../core/next-action.js';
 import { askingWork } from '../../core/requests/open-requests.js';
 import { interruptionOf } from '../../core/work/interruption.js';
+import { openCallById } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
 import { checkProposal } from '../check-decision.js';
@@ -79,7 +80,10 @@ function runCall(run: RunContext, call: ToolCall): Promise<unknown> {
   return isProposed ? runDecidedCall(run, call) : executeCall(run, call);
 }
 
-function executeCall(run: RunContext, call: ToolCall): Promise<unknown> {
+function executeCall(run: RunContext, { id }: ToolCall): Promise<unknown> {
+  // As it is now: a person may have changed the arguments while it waited.
+  const call = openCallById(run.state, id);
+  if (call === undefined) return Promise.resolve();
   const tool = findTool(run.state, call.name);
   // A call of an unknown tool has its result when the batch opens.
   if (tool === undefined) throw new Error(`no tool "${call.name}"`);
