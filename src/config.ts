@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { Agent } from './agents/agent.js';
 import { isAgent } from './agents/options.js';
-import { assertRules, requestOptions, type RequestOptions } from './agents/requests.js';
+import { assertRules, requestOptions } from './agents/check-requests.js';
+import type { RequestOptions } from './agents/requests.js';
 import type { ModelEntry } from './models/model-catalog.js';
 import { assertSecretNames } from './secrets/names.js';
 import {

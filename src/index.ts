@@ -5,15 +5,7 @@ import type { RunningWorker, WorkerOptions } from './worker.js';
 // Agents
 export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
 export { defineAgent } from './agents/define-agent.js';
-export type {
-  Decider,
-  MayDecide,
-  Notice,
-  NoticeRequest,
-  NotifyFunction,
-  NotifyTarget,
-  RequestOptions,
-} from './agents/requests.js';
+export type * from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
 export type { DecideFunction, DecideInput, ModelDecision } from './agents/decide-function.js';
 export type {
@@ -74,6 +66,7 @@ export type {
   McpOmission,
   McpOrigin,
   ToolDefinition,
+  ToolKind,
 } from './core/definition/definition.js';
 
 // Models
@@ -164,13 +157,7 @@ export type { AttemptReport } from './core/report.js';
 export type { DecisionRecord as RecordedDecision, DecisionName } from './core/decisions.js';
 export type { EffectiveLimits, ForkPoint, SegmentSize } from './core/state.js';
 export type { Predicate, PredicateOperator } from './core/predicate.js';
-export type {
-  Decision,
-  DecisionReceipt,
-  Grant,
-  GrantAsked,
-  RefusalReason,
-} from './core/requests/decision.js';
+export type * from './core/requests/decision.js';
 export type { Deciders } from './core/requests/deciders.js';
 export type { DecisionWord, LimitReached, Request, RequestKind } from './core/requests/request.js';
 export type { Rule, Verdict } from './core/requests/rules.js';

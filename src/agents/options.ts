@@ -13,7 +13,7 @@ import type { McpServer } from '../mcp/mcp-server.js';
 import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/registry.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
-import { assertRules } from './requests.js';
+import { assertRules } from './check-requests.js';
 import type { RetrieveOptions } from './retriever.js';
 
 /** All answers of a turn stay in one segment of the history. */

@@ -1,10 +1,6 @@
 import type { RequestDependencies, Webhook } from '../activities/dependencies.js';
-import {
-  assertRequestOptions,
-  type MayDecide,
-  type NotifyTarget,
-  type RequestOptions,
-} from '../agents/requests.js';
+import { assertRequestOptions } from '../agents/check-requests.js';
+import type { MayDecide, NotifyTarget, RequestOptions } from '../agents/requests.js';
 import { InputError } from '../core/errors.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;

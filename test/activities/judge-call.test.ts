@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { readCall } from '../../src/activities/model/read-call.js';
+import { recordReply } from '../../src/activities/model/record-reply.js';
 import { createJudge } from '../../src/activities/requests/judge-call.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';
 import type { Rule, Verdict } from '../../src/core/requests/rules.js';
@@ -8,7 +9,7 @@ import { listArtifacts } from '../../src/tools/built-in/list-artifacts.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { toToolDefinition } from '../../src/tools/tool-definition.js';
 import type { Tool } from '../../src/tools/tool.js';
-import { activityContext, pinnedAgent } from '../support/activity.js';
+import { activityContext, memoryBlobs, pinnedAgent } from '../support/activity.js';
 
 const input = z.object({ euros: z.coerce.number().default(100), note: z.string().optional() });
 const pay = (approval?: Tool['approval'], rest: object = {}): Tool =>
@@ -202,4 +203,30 @@ describe('rules', () => {
     const found = { tools, worker, args: '{}', name: 'discover_tools', catalog: true };
     expect(await read(found)).not.toHaveProperty('verdict');
   });
+});
+
+test('calls that a model wrote as text are judged as they are recorded', async () => {
+  const pinned = pinnedAgent([pay()]);
+  const rules = [{ ...over50, then: 'deny' } as const];
+  const { info } = activityContext();
+  const judge = createJudge({
+    requests: { rules },
+    pinned,
+    input: { turn: 1, step: 1 },
+    info,
+    userContext: null,
+  });
+  const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+  const record = async (euros: number) => {
+    const text = JSON.stringify({ name: 'pay', arguments: { euros } });
+    const source = { pinned, judge, blobs: memoryBlobs(), userContext: null, isGivenUp: false };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the parts that are not read here
+    const rest = { request: {}, input: {} } as Pick<
+      Parameters<typeof recordReply>[1],
+      'request' | 'input'
+    >;
+    return await recordReply({ text, calls: [], finish: 'stop', usage }, { ...source, ...rest });
+  };
+  expect((await record(60)).calls).toMatchObject([{ name: 'pay', verdict: { then: 'deny' } }]);
+  expect(Object.keys((await record(50)).calls?.[0] ?? {})).toEqual(['name', 'digest', 'arguments']);
 });

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { ApplicationFailure } from '@temporalio/common';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -43,13 +43,12 @@ interface Received {
 /** A receiver that answers each post with the next status. */
 async function receiver(...statuses: readonly number[]): Promise<{ url: string; got: Received[] }> {
   const got: Received[] = [];
-  const server = await httpServer((request, response) => {
-    void text(request).then((body) => {
-      got.push({ headers: request.headers, body });
-      const status = statuses[got.length - 1] ?? statuses.at(-1);
-      response.writeHead(status ?? 200, { location: '/elsewhere' }).end('no words of mine');
-    });
-  });
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    got.push({ headers: request.headers, body: await text(request) });
+    const status = statuses[got.length - 1] ?? statuses.at(-1);
+    response.writeHead(status ?? 200, { location: '/elsewhere' }).end('no words of mine');
+  };
+  const server = await httpServer((request, response) => void answer(request, response));
   onTestFinished(() => server.close());
   return { url: `${server.url}/hook?x=1`, got };
 }
@@ -73,7 +72,7 @@ async function failureOf(sent: Promise<void>): Promise<ApplicationFailure> {
 /** Verifies a message as a receiver does, by the words of Standard Webhooks. */
 function verified({ headers, body }: Received): boolean {
   const { 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': signature } = headers;
-  const signed = createHmac('sha256', KEY).update(`${id}.${time}.${body}`).digest('base64');
+  const signed = createHmac('sha256', KEY).update([id, time, body].join('.')).digest('base64');
   const isNew = Math.abs(Date.now() / 1_000 - Number(time)) < 300;
   return isNew && String(signature).split(' ').includes(`v1,${signed}`);
 }
