@@ -33,7 +33,7 @@ import {
 import { takeMessages, type Incoming } from './inbox.js';
 import type { AskedCall, ToolCall } from './transcript/messages.js';
 import { withKept } from './requests/undo.js';
-import { findWork, isUndo } from './work/work.js';
+import { findWork, isUndo, withoutWork } from './work/work.js';
 
 /** Returns the next state of a run. Pure: equal states and events give equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
@@ -161,7 +161,10 @@ function editCall(state: RunState, { id, call }: { id: string; call: AskedCall }
 function takeResult(state: RunState, result: CallResult): RunState {
   const batch = batchOf(state);
   if (batch === null || !isOpen(batch, result.id)) return state;
-  const counted = addSpent(countCalls(state, result.executed ? 1 : 0), result);
+  const counted = addSpent(
+    countCalls(withoutWork(state, result.id), result.executed ? 1 : 0),
+    result,
+  );
   return nameArtifacts(
     withTurn(counted, { phase: { type: 'acting', batch: fillBatch(batch, result) } }),
   );

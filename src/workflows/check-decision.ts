@@ -42,6 +42,7 @@ function checkInput(
     work: name,
     request,
     decision,
+    ...(state.config.decisions?.mayDecide && { mayDecide: true }),
     ...(call && { call }),
     ...(rules && { rules }),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),

@@ -35,7 +35,10 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
   const { definition, contextBlob, window } = state.config;
   const { context, rules } = input;
   const { maxOutputTokens } = action;
-  const reads = definition.decide === 'function' || definition.output?.type === 'function';
+  const reads =
+    definition.decide === 'function' ||
+    definition.output?.type === 'function' ||
+    definition.tools.some(({ approval }) => approval);
   const size = window !== undefined && { window };
   return {
     upTo: promptLength(state.transcript),

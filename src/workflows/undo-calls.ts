@@ -3,7 +3,7 @@ import { findTool } from '../core/calls/batch.js';
 import type { RunFunctionInput } from '../core/contract.js';
 import { callSummary } from '../core/text/summaries.js';
 import { findWork, isUndo, UNDO, type Work } from '../core/work/work.js';
-import { functionActivity } from './activities.js';
+import { undoActivity } from './activities.js';
 import { checkProposal } from './check-decision.js';
 import type { RunContext } from './run-context.js';
 import { startable, tend, type Startable } from './tend.js';
@@ -57,5 +57,5 @@ function activityFor(run: RunContext, work: Work | undefined): Startable {
     ...(work.approved && { approved: true }),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
-  return startable('runFunction', input, functionActivity(tool, `undo ${callSummary(call)}`));
+  return startable('runFunction', input, undoActivity(tool, `undo ${callSummary(call)}`));
 }

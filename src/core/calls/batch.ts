@@ -9,7 +9,8 @@ import type { Message, ToolCall } from '../transcript/messages.js';
 import { computerHandler } from '../definition/native-tools.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
-import { grantFor } from '../requests/grants.js';
+import { needsConsent } from '../requests/consent.js';
+import { findWork } from '../work/work.js';
 import { waitedText, waitUntil } from './wait.js';
 
 /** Maximum depth of agents that call agents, whatever the limits say. */
@@ -118,7 +119,7 @@ function denial(state: RunState, call: ToolCall): string | null {
   }
   if (state.unattended !== 'deny') return null;
   const kind = findTool(state, call.name)?.kind;
-  const asks = verdict?.then === 'ask' && grantFor(state, call) === undefined;
+  const asks = needsConsent(state, call);
   if (!asks && call.safety === undefined && kind !== 'question' && kind !== 'client') return null;
   return `it needs a person, and nobody is there to decide (${verdict?.why ?? 'unattended run'})`;
 }
@@ -156,6 +157,8 @@ export function openWaits(
 ): readonly OpenWait[] {
   return calls.flatMap((call) => {
     if (findTool(state, call.name)?.kind !== 'wait') return [];
+    // A wait that a rule asks about begins when somebody approves it.
+    if (needsConsent(state, call) && !findWork(state, call.id)?.approved) return [];
     const until = waitUntil(call.arguments, batch.at);
     return { call, until: typeof until === 'number' ? until : batch.at };
   });

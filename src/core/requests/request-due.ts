@@ -3,7 +3,7 @@ import { safetyWords } from '../calls/safety.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { findWork } from '../work/work.js';
-import { grantFor } from './grants.js';
+import { needsConsent } from './consent.js';
 import type { NewRequest } from './request.js';
 
 /**
@@ -11,16 +11,24 @@ import type { NewRequest } from './request.js';
  * time in ms.
  */
 export function requestDue(state: RunState, call: ToolCall, at: number): NewRequest | null {
-  if (findWork(state, call.id) !== undefined) return null;
-  const tool = findTool(state, call.name);
+  const work = findWork(state, call.id);
+  if (work === undefined) return consentDue(state, call, at) ?? answerDue(state, call, at);
+  // What a person has let pass may need an answer next.
+  return work.approved && work.phase === 'waiting' ? answerDue(state, call, at) : null;
+}
+
+/** Returns the request for an answer that only somebody outside can give. */
+function answerDue(state: RunState, { name }: ToolCall, at: number): NewRequest | null {
+  const tool = findTool(state, name);
   const base = { raisedAt: at, ...expiry(at, tool?.expiresMs) };
   if (tool?.kind === 'question') return { ...base, kind: 'question', why: 'the model asks' };
-  if (tool?.kind === 'client') {
-    return { ...base, kind: 'client_tool', why: 'whoever uses the run executes this tool' };
-  }
+  if (tool?.kind !== 'client') return null;
+  return { ...base, kind: 'client_tool', why: 'whoever uses the run executes this tool' };
+}
+
+function consentDue(state: RunState, call: ToolCall, at: number): NewRequest | null {
   const { verdict, safety } = call;
-  const asks = verdict?.then === 'ask' && grantFor(state, call) === undefined;
-  if (asks) {
+  if (verdict !== undefined && needsConsent(state, call)) {
     const whys = [verdict.why, ...(safety ? [safetyWords(call)] : [])];
     const { deciders, expires } = verdict;
     return {

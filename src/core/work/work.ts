@@ -120,6 +120,7 @@ function settled(work: Work): Work {
 
 /** Returns the state without this work. */
 export function withoutWork(state: RunState, name: string): RunState {
+  if (!state.work.some((one) => one.name === name)) return state;
   return { ...state, work: state.work.filter((one) => one.name !== name) };
 }
 
