@@ -15,7 +15,6 @@ import { createRig, type Rig } from '../support/rig.js';
 
 const AGENT = `payer-${randomUUID()}`;
 const BOSS = `boss-${randomUUID()}`;
-// oxlint-disable-next-line unicorn/no-thenable -- the field of a rule
 const ASK: readonly Rule[] = [{ tool: 'pay', then: 'ask', deciders: 'not requester' }];
 
 let rig: Rig;
