@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import LongestFirst from './test/support/longest-first.js';
 
 /** Folders whose tests need no Temporal: they share processes, and take half the time so. */
 const PURE = ['activities,agents,core,mcp,models,output,prompts,secrets,storage,testing,tools'].map(
@@ -20,7 +21,9 @@ export default defineConfig({
   test: {
     // The SDK's native module does not bear worker threads.
     pool: 'forks',
-    maxWorkers: 4,
+    // More than two cores, since tests wait for a part of their time.
+    maxWorkers: 5,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 120_000,
     reporters: ['default', './test/support/count-reporter.ts'],
