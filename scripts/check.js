@@ -14,12 +14,12 @@ const STATIC_CHECKS = [
 async function succeeds(line) {
   const [program, ...args] = line.split(' ');
   const { error, output } = await new Promise((resolve) => {
-    execFile(program, args, { maxBuffer: 2 ** 26 }, (error, stdout, stderr) =>
-      resolve({ error, output: stdout + stderr }),
+    execFile(program, args, { maxBuffer: 2 ** 26 }, (failure, stdout, stderr) =>
+      resolve({ error: failure, output: stdout + stderr }),
     );
   });
-  const failure = error === null ? '' : `${output}${error.message}\n`;
-  process.stdout.write(`> ${line}\n${failure}`);
+  const report = error === null ? '' : `${output}${error.message}\n`;
+  process.stdout.write(`> ${line}\n${report}`);
   return error === null;
 }
 

@@ -36,7 +36,7 @@ export async function testServer(): Promise<TestServer> {
 
 /**
  * Writes a program that becomes the CLI with a garbage collection at five times the live heap, not at
- * twice: collection is a large part of the CPU time of the server that all tests share. Returns its path.
+ * twice, since the memory is there. Returns its path.
  */
 async function withLessCollection(cli: string, folder: string): Promise<string> {
   const path = join(folder, 'temporal');
