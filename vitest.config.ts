@@ -21,8 +21,7 @@ export default defineConfig({
   test: {
     // The SDK's native module does not bear worker threads.
     pool: 'forks',
-    // More than two cores, since tests wait for a part of their time.
-    maxWorkers: 5,
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 120_000,
