@@ -20,7 +20,7 @@ export default defineConfig({
       name: 'desk',
       instructions: 'You refund orders. If a person denies a refund, explain why to the customer.',
       tools: [refund],
-      limits: { steps: 10, costUsd: 0.5 },
+      limits: { steps: 10 },
     }),
   ],
   rules: [

@@ -71,14 +71,17 @@ async function* runningIds(client: Client, agent: string): AsyncGenerator<string
   const running = `WorkflowType = 'agent' AND ExecutionStatus = 'Running'`;
   const seen = new Set<string>();
   const infos = withoutAttributes(client, {
-    query: `${running} AND ${queryTerm('AgentName', agent)}`,
+    // A run has no attributes before its agent is loaded; the switch is for those, too.
+    query: `${running} AND (${queryTerm('AgentName', agent)} OR AgentName IS NULL)`,
     // Such a server knows no agents, so each run has to be read.
     otherwise: running,
   });
   for await (const { info, byAttributes } of infos) {
     if (seen.has(info.workflowId)) continue;
     seen.add(info.workflowId);
-    if (byAttributes || (await readRunRow(client, info)).agent === agent) yield info.workflowId;
+    const [named] = byAttributes ? (info.searchAttributes['AgentName'] ?? []) : [];
+    const found = named ?? (await readRunRow(client, info)).agent;
+    if (found === agent) yield info.workflowId;
   }
 }
 
