@@ -17,12 +17,15 @@ export interface TestServer {
 
 /**
  * Starts an embedded server of its own, as the product does, in a fresh folder. It ends with this
- * process, however the process ends.
+ * process, however the process ends. `settings`: dynamic configuration, as `name=value`.
  */
-export async function testServer(): Promise<TestServer> {
+export async function testServer(settings: readonly string[] = []): Promise<TestServer> {
   const home = await mkdtemp(join(tmpdir(), 'perdure-test-'));
   const { path } = await findTemporalCli(await locateHome(home));
-  const env = { ...process.env, TEMPORAL_CLI_PATH: await withLessCollection(path, home) };
+  const env = {
+    ...process.env,
+    TEMPORAL_CLI_PATH: await wrapped(path, { folder: home, settings }),
+  };
   const server = await ensureServer({ home, env, adoptDefault: false, ownerPid: process.pid });
   return {
     address: server.address,
@@ -38,8 +41,16 @@ export async function testServer(): Promise<TestServer> {
  * Writes a program that becomes the CLI with a garbage collection at five times the live heap, not at
  * twice, since the memory is there. Returns its path.
  */
-async function withLessCollection(cli: string, folder: string): Promise<string> {
+async function wrapped(
+  cli: string,
+  { folder, settings }: { readonly folder: string; readonly settings: readonly string[] },
+): Promise<string> {
   const path = join(folder, 'temporal');
-  await writeFile(path, `#!/bin/sh\nGOGC=400 exec '${cli}' "$@"\n`, { mode: 0o700 });
+  const flags = settings.map((setting) => `--dynamic-config-value '${setting}'`).join(' ');
+  const script = `#!/bin/sh
+[ "$1" = server ] && set -- "$@" ${flags}
+GOGC=400 exec '${cli}' "$@"
+`;
+  await writeFile(path, script, { mode: 0o700 });
   return path;
 }

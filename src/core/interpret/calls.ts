@@ -78,7 +78,7 @@ export function toolResult(open: OpenCall, result: RunToolResult, at: number): r
     case true:
       return succeeded(open, result, at);
     case false:
-      return finishCall(toolErrorCall(call, result.text), at);
+      return finishCall(underGrant(open, toolErrorCall(call, result.text)), at);
     case 'unknown':
       return unknownOutcome(open, result.message, at);
     case 'not_started':
@@ -139,9 +139,8 @@ export function succeeded(
   const { turn, step } = placeOf(call);
   const { text, blob } = success;
   const kept = keptOf(tool, { call, turn, step, key, text, ...(blob && { blob }), at });
-  const { grant } = work;
   return [
-    ...finishCall({ ...result, ...(grant !== undefined && { grant }) }, at),
+    ...finishCall(underGrant({ work }, result), at),
     ...(kept === null ? [] : [{ type: 'call-kept', kept } as const]),
   ];
 }
@@ -160,7 +159,12 @@ export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly Ru
   const result = timedOut
     ? lostCall(call, lost)
     : failedCall(call, { type: 'tool_error', message });
-  return finishCall(result, fact.at);
+  return finishCall(underGrant(open, result), fact.at);
+}
+
+/** Every call that was made under a grant names it, however it ended. */
+function underGrant({ work }: Pick<OpenCall, 'work'>, result: CallResult): CallResult {
+  return work.grant === undefined ? result : { ...result, grant: work.grant };
 }
 
 /** A tool's activity was canceled: by an interruption, by `resume`, or by the end of the segment. */
