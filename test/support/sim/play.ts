@@ -89,6 +89,7 @@ function chooseFirst(dice: Dice): RunState {
     input: { agent: 'test', open, archive, ...message },
     at: STARTED_AT,
     root: 'r',
+    firstRunId: 'first',
   });
 }
 
