@@ -52,9 +52,9 @@ function perform(run: RunContext, action: TimedAction): Promise<unknown> {
       return continueAsNew(run);
     case 'await-time':
       return awaiting(run, () => untilTimeOrMessage(run, action.until));
-    case 'await-message':
     case 'check-decision':
       return checkProposal(run, WORK.limit);
+    case 'await-message':
     case 'await-resume':
     case 'await-decision':
     case 'await-work':
