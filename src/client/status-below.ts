@@ -17,17 +17,26 @@ export interface ReadStatus extends RunStatus {
 
 /** The activity under which a view has the run of a called agent. */
 const CALLED = 'agent';
+/** The activity that tells a person about a request. */
+const NOTICE = 'notifyRequest';
 
 /** Whether a called agent is working for the run. */
 export function awaitsAgent({ inFlight, ended }: Pick<Projection, 'inFlight' | 'ended'>): boolean {
   return ended === null && [...inFlight.values()].some(({ activity }) => activity === CALLED);
 }
 
-/** Whether the run does nothing but wait for called agents. */
+/** Whether the run does nothing but wait for called agents. A notice about a request is no work. */
 export function awaitsOnlyAgents(view: Pick<Projection, 'inFlight' | 'ended'>): boolean {
+  const idle = [CALLED, NOTICE];
   return (
-    awaitsAgent(view) && [...view.inFlight.values()].every(({ activity }) => activity === CALLED)
+    awaitsAgent(view) &&
+    [...view.inFlight.values()].every(({ activity }) => idle.includes(activity))
   );
+}
+
+/** Whether nothing is in flight, except notices about requests, which are tried again for a long time. */
+export function isIdle({ inFlight }: Pick<Projection, 'inFlight'>): boolean {
+  return [...inFlight.values()].every(({ activity }) => activity === NOTICE);
 }
 
 /** Returns the status of a run and, if it waits for a called agent, the requests below it. Needs no worker. */

@@ -135,6 +135,17 @@ describe('a request for people', () => {
     expect(text.match(/^decide with one of:$/gm)).toHaveLength(1);
   });
 
+  test('shows a difference line by line, and binds its acceptance to the new form', () => {
+    const definition = 'd'.repeat(64);
+    const why = 'the server has changed the tool\n- euros: number\n+ dollars: number';
+    const decisions = OFFERED.tool_changed;
+    const text = shown(approval({ kind: 'tool_changed', why, definition, decisions }), 200);
+    expect(text).toContain(
+      'why: the server has changed the tool\nin full:\n> - euros: number\n> +',
+    );
+    expect(text).toContain(`--as accept --digest ab12cd34ef56 --definition ${definition}`);
+  });
+
   test('says that arguments cannot be shown', () => {
     const unreadable = 'blob 12: not found';
     const lines = requestLines(view(approval(), { unreadable }), {

@@ -17,7 +17,7 @@ export function decidingCommands(run: string, request: Request): readonly Decidi
 /** Returns the command for one decision about a request. */
 export function decidingCommand(
   run: string,
-  { id, digest, kind }: Pick<Request, 'id' | 'digest' | 'kind'>,
+  { id, digest, kind, definition }: Pick<Request, 'id' | 'digest' | 'kind' | 'definition'>,
   as: DecisionWord,
 ): DecidingCommand {
   const seen = ['--digest', digest.slice(0, SHOWN_DIGITS)];
@@ -59,6 +59,10 @@ export function decidingCommand(
     case 'abandon':
       return { words: resolve, purpose: 'give the call up and inform the model' };
     case 'accept':
-      return { words: resolve, purpose: 'accept the tool in its current form' };
+      // The digest covers the pinned form of the tool, and not the current one.
+      return {
+        words: [...resolve, ...(definition === undefined ? [] : ['--definition', definition])],
+        purpose: 'accept the tool in its current form',
+      };
   }
 }

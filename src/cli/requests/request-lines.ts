@@ -48,9 +48,10 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
     ...(request.tool === undefined ? [] : field('tool', request.tool)),
     ...(request.effect === undefined ? [] : field('effect', EFFECTS[request.effect])),
     ...argumentsOf(view, options),
-    ...field('why', request.why),
+    ...whyLines(request, width),
     ...limitOf(request).flatMap((text) => field('limit', text)),
     ...keyOf(request).flatMap((text) => field('idempotency key', text)),
+    ...(request.definition === undefined ? [] : field('new form', request.definition)),
     ...foreignWords(request, width),
     ...field('asked by', request.requester === null ? 'unknown' : `${request.requester} (a claim)`),
     ...field('may decide', decidersText(request.deciders)),
@@ -114,6 +115,15 @@ function limitOf({ limit }: Request): readonly string[] {
 
 function keyOf({ idempotencyKey = '' }: Request): readonly string[] {
   return idempotencyKey === '' ? [] : [idempotencyKey];
+}
+
+/** Returns why the run asks. The difference of a changed tool has many lines, which its server has made. */
+function whyLines({ why }: Request, width: number): readonly string[] {
+  const [first = '', ...rest] = why.split('\n');
+  return [
+    ...wrapped(`why: ${oneLine(first)}`, width),
+    ...(rest.length === 0 ? [] : quoted('in full', rest, width)),
+  ];
 }
 
 /** Returns what others have written, quoted, so that it cannot be mistaken for our own lines. */

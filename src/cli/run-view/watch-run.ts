@@ -17,7 +17,7 @@ import { startTicker } from './ticker.js';
 import { createLiveText } from './live-text.js';
 import { NoServerError } from '../../core/errors.js';
 import type { OpenRequest } from '../../client/memo-requests.js';
-import { awaitsOnlyAgents } from '../../client/status-below.js';
+import { awaitsOnlyAgents, isIdle } from '../../client/status-below.js';
 import { openRequests } from '../requests/open-requests.js';
 import { watchBelow } from '../requests/watch-below.js';
 
@@ -188,7 +188,7 @@ function countsBelow({ seen }: Watch, view: Projection | null, digest: string): 
  * blocked by something that is not being retried.
  */
 function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
-  if (view.inFlight.size === 0 && openRequests(view, watch.id).length > 0) return true;
+  if (isIdle(view) && openRequests(view, watch.id).length > 0) return true;
   const retriedUpTo = runId === watch.runId ? watch.retriedUpTo : 0;
   if ([...view.blocked.values()].some(({ since }) => since > retriedUpTo)) return true;
   return waitingFor(view)?.type === 'paused';
