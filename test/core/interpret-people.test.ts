@@ -15,7 +15,6 @@ import {
   blocked,
   completed,
   failed,
-  model,
   replied,
   results,
   scheduled,

@@ -310,9 +310,6 @@ describe('the worker', () => {
   });
 
   test('refuses agents that it cannot run as they say', async () => {
-    const asks = (): unknown =>
-      defineAgent({ name: 'a', instructions: 'x', tools: [tool('once', { approval: 'always' })] });
-    expect(asks).toThrow('wants approval, which this version cannot ask for');
     const large = defineAgent({ name: 'large', instructions: 'x'.repeat(300_000), model: 'm' });
     await expect(rig.worker([large])).rejects.toThrow('agent "large": its definition');
     expect(() => tool('read', { timeout: 30 * 86_400_000 })).toThrow('at most 2147483647');
