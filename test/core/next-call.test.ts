@@ -129,4 +129,16 @@ describe('within a batch', () => {
     expect(typeOf(asking, FULL)).toBe('continue-as-new');
     expect(typeOf(after(state, update('pause')))).toBe('await-resume');
   });
+
+  test('a run that is paused while a call asks begins no other call, and waits', () => {
+    const [pay, look] = asks(['pay'], ['look']).calls ?? [];
+    const guarded = pay && { ...pay, verdict: { then: 'ask', why: 'a rule' } as const };
+    const state = replied(start, { ...asks(), calls: guarded && look ? [guarded, look] : [] });
+    const action = nextAction(state);
+    if (action.type !== 'raise-requests') throw new Error(action.type);
+    const asking = eventsOf(action, 0).reduce(reduce, state);
+    expect(nextAction(asking)).toMatchObject({ type: 'run-calls', calls: [{ name: 'look' }] });
+    const paused = after(asking, update('pause'));
+    expect(nextAction(paused)).toEqual({ type: 'await-decision' });
+  });
 });
