@@ -170,7 +170,8 @@ function requestIn({ task: { input } }: Pick<FactOf<'completed'>, 'task'>): stri
 function checkedDecision(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
   const { result, at, task } = fact;
   const name = workOf(task)?.name ?? '';
-  return isCheckedDecision(result) ? decisionChecked(state, { name, result, at }) : [];
+  if (!isCheckedDecision(result)) return [];
+  return decisionChecked(state, { name, request: requestIn(fact), result, at });
 }
 
 /** A decision that cannot be checked does not count, and the request stays open. */
@@ -181,5 +182,6 @@ function uncheckedDecision(
 ): readonly RunEvent[] {
   const message = `the decision could not be checked: ${why}`;
   const name = workOf(task)?.name ?? '';
-  return decisionChecked(state, { name, result: { ok: false, message }, at });
+  const result = { ok: false, message } as const;
+  return decisionChecked(state, { name, request: requestIn({ task }), result, at });
 }

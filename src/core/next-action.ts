@@ -206,7 +206,10 @@ function withinBatch(
       return request === null ? [] : [{ call: call.id, request }];
     });
     if (requests.length > 0) return { type: 'raise-requests', requests };
-    const calls = executed.filter((call) => !awaitsDecision(state, call));
+    // While the run is paused, no further call begins beside those that have.
+    const mayRun = ({ id }: ToolCall): boolean =>
+      !state.paused || findWork(state, id) !== undefined;
+    const calls = executed.filter((call) => !awaitsDecision(state, call) && mayRun(call));
     if (calls.length > 0) return { type: 'run-calls', calls };
   }
   if (canLeave) return { type: 'continue-as-new' };

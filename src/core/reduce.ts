@@ -33,7 +33,7 @@ import {
 import { takeMessages, type Incoming } from './inbox.js';
 import type { AskedCall, ToolCall } from './transcript/messages.js';
 import { withKept } from './requests/undo.js';
-import { findWork, isUndo, withoutWork } from './work/work.js';
+import { findWork, isUndo, withoutWork, type Work } from './work/work.js';
 
 /** Returns the next state of a run. Pure: equal states and events give equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
@@ -203,11 +203,16 @@ function openCallsOf(state: RunState): readonly ToolCall[] {
 function brokenOffCall(state: RunState, call: ToolCall): CallResult | null {
   const work = findWork(state, call.id);
   const tool = findTool(state, call.name);
-  if (work === undefined || tool === undefined || work.approved) return null;
+  if (work === undefined || tool === undefined || (work.approved && !hasBegun(work))) return null;
   // Nothing has begun, except for a call of unknown outcome.
   if (work.request !== undefined && work.request.kind !== 'outcome_unknown') return null;
   if (work.startAt === undefined) return cancelledCall(call, tool);
   return notExecuted(call, 'the run was interrupted before it');
+}
+
+/** Whether a call that a person has approved was executed at least once, as far as its work shows. */
+function hasBegun({ key, unknown, starts, probeMs }: Work): boolean {
+  return [key, unknown, starts, probeMs].some((trace) => trace !== undefined);
 }
 
 function limitEnded(state: RunState, reason: StopReason): RunState {

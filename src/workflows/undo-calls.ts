@@ -2,10 +2,12 @@ import { condition } from '@temporalio/workflow';
 import { findTool } from '../core/calls/batch.js';
 import type { RunFunctionInput } from '../core/contract.js';
 import { callSummary } from '../core/text/summaries.js';
+import { nextWorkStep } from '../core/work/next-step.js';
 import { findWork, isUndo, UNDO, type Work } from '../core/work/work.js';
 import { undoActivity } from './activities.js';
 import { checkProposal } from './check-decision.js';
 import type { RunContext } from './run-context.js';
+import { mustLeave } from './segment-facts.js';
 import { startable, tend, type Startable } from './tend.js';
 
 /** Continues the undoing of calls that a new segment has received. */
@@ -19,20 +21,25 @@ export function undoCall(run: RunContext, id: string): void {
 }
 
 async function undo(run: RunContext, name: string): Promise<void> {
-  const isOpen = (): boolean => findWork(run.state, name) !== undefined;
-  const isWaiting = (): boolean => {
-    const work = findWork(run.state, name);
-    return work?.phase === 'asking' && work.proposal === undefined;
-  };
-  while (isOpen() && !run.leaving && run.ended === null) {
+  const isOver = (): boolean => run.ended !== null || findWork(run.state, name) === undefined;
+  for (;;) {
+    await condition(() => isOver() || canProceed(run, name));
+    if (isOver()) return;
     await checkProposal(run, name);
     await tend(run, {
       name,
       doing: 'undo',
       activity: (_, work) => activityFor(run, work),
     });
-    await condition(() => !isOpen() || !isWaiting());
   }
+}
+
+/** Whether something can be done about an undo: it waits for decisions, interruptions, and the next segment. */
+function canProceed(run: RunContext, name: string): boolean {
+  const work = findWork(run.state, name);
+  if (work === undefined || run.leaving || mustLeave(run)) return false;
+  if (work.proposal !== undefined) return true;
+  return work.phase !== 'asking' && nextWorkStep(run.state, work, Date.now()).type !== 'stop';
 }
 
 function activityFor(run: RunContext, work: Work | undefined): Startable {

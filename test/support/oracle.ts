@@ -33,6 +33,8 @@ const FIELDS = [
   'limits',
   'usage',
   'pending',
+  'grants',
+  'undoable',
   'outcome',
   'forkedFrom',
   'left',
@@ -106,7 +108,7 @@ export function compare(
   const { state, messages } = reader.view;
   const own = state === null ? [] : heldMessages(state);
   return [
-    ...FIELDS.flatMap((field) => linesOf(field, fieldOf(status, field), read[field])),
+    ...FIELDS.flatMap((field) => linesOf(field, status[field], read[field])),
     ...linesOf('total', page.total, state?.transcript.next ?? 0),
     ...linesOf('in memory', numbersOf(page.messages), numbersOf(own)),
     ...messageLines(page.messages, messages),
@@ -165,13 +167,6 @@ function stopBeforeEnd({ events = [] }: History): {
   const projector = createProjector();
   for (const event of all.slice(0, -1)) projector.push(event);
   return { end: all.at(-1), state: projector.view().state };
-}
-
-/** The reader names the run in the command that resolves a call; the run has `RUN` there. */
-function fieldOf(status: RunStatus, field: (typeof FIELDS)[number]): unknown {
-  if (field !== 'pending') return status[field];
-  const fixOf = (fix: string): string => fix.replace(' RUN ', ` ${status.id} `);
-  return status.pending.map((one) => ({ ...one, fix: fixOf(one.fix) }));
 }
 
 /** Returns the status that a reader shows, without what only the server's description says. */

@@ -1,7 +1,7 @@
 import { asksNoMore } from '../requests/rules.js';
 import { abandonedCall, confirmedCall, deniedCall, succeededCall } from '../calls/call-result.js';
 import { findTool } from '../calls/batch.js';
-import { decidedBefore, type DecisionRecord } from '../decisions.js';
+import type { DecisionRecord } from '../decisions.js';
 import type { RunEvent } from '../events.js';
 import type { CheckDecisionResult } from '../guards/recorded.js';
 import { raisedLimits } from '../requests/limit-request.js';
@@ -33,7 +33,8 @@ export function decisionsMade(
   return decisions.flatMap((decision) => {
     const work = askingWork(state).find(({ request }) => request.id === decision.request);
     if (work === undefined || work.proposal !== undefined) return [];
-    if (needsCheck(state, decision)) {
+    // What is in flight may still end the work, so the decision waits for it.
+    if (work.phase === 'in-flight' || needsCheck(state, decision)) {
       return [{ type: 'decision-proposed', work: work.name, proposal: { id, decision } }];
     }
     return decided(state, work, { decision, id, at });
@@ -184,25 +185,45 @@ function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): Ru
   return { type: 'decided', decision: record };
 }
 
+interface CheckedWork {
+  readonly name: string;
+  /** The id of the request that the checked decision is about. */
+  readonly request: string;
+  readonly result: CheckDecisionResult;
+  /** Unix time in ms. */
+  readonly at: number;
+}
+
 /** A worker has checked a decision: it counts now, or the request stays open. */
 export function decisionChecked(
   state: RunState,
-  { name, result, at }: { name: string; result: CheckDecisionResult; at: number },
+  { name, request, result, at }: CheckedWork,
 ): readonly RunEvent[] {
   const work = askingWork(state).find((one) => one.name === name);
-  if (work?.proposal === undefined) return [];
+  // A check that took longer than its request was open says nothing about the next one.
+  if (work?.proposal === undefined || work.request.id !== request) return [];
   const { proposal, ...open } = work;
   const { id, decision } = proposal;
-  if (decidedBefore(state.decisions, id) && decision.request !== work.request.id) return [];
-  const asking: AskingWork = { ...open, phase: 'asking' };
-  if (result.ok) return decided(state, asking, { decision, id, at, checked: result });
+  // What is blocked goes on trying.
+  const phase = open.block === undefined ? 'asking' : 'waiting';
+  const asking: AskingWork = { ...open, phase };
+  if (result.ok && isComplete(decision, result)) {
+    return decided(state, asking, { decision, id, at, checked: result });
+  }
+  const message = result.ok ? 'the check brought no result' : result.message;
   const record = recordOf(asking, { decision, id, at });
   return [
     { type: 'work-changed', work: asking },
     record.type === 'decided'
-      ? { ...record, decision: { ...record.decision, refused: result.message.slice(0, 500) } }
+      ? { ...record, decision: { ...record.decision, refused: message.slice(0, 500) } }
       : record,
   ];
+}
+
+/** Whether a check, which may have been completed by hand, brought what the decision needs. */
+function isComplete({ as }: Decision, { call, result }: Checked): boolean {
+  if (as === 'edit') return call !== undefined;
+  return as !== 'answer' || result !== undefined;
 }
 
 /** Returns the events of the requests whose time is over at `at` (Unix time in ms). */

@@ -103,8 +103,9 @@ function decisionOf(
 
 /** Returns the decisions in the argument of an update, which has passed the run's validator. */
 function decisionsIn(input: unknown): readonly Decision[] {
+  const given: readonly unknown[] = Array.isArray(input) ? input : [input];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
-  return (Array.isArray(input) ? input : [input]) as unknown as readonly Decision[];
+  return given.filter(isObject) as unknown as readonly Decision[];
 }
 
 function callIn(given: Record<string, unknown>): string | undefined {

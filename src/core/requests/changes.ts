@@ -15,7 +15,8 @@ export function raiseRequest(
   const { proposal: _, ...before }: Partial<Work> = findWork(state, name) ?? {};
   const raised = { ...request, id: `r${number}` };
   // Work that is blocked goes on trying: what it waits for may come back by itself.
-  const phase = before.block === undefined ? 'asking' : 'waiting';
+  const isBlocked = before.block !== undefined || request.kind === 'tool_changed';
+  const phase = isBlocked ? 'waiting' : 'asking';
   return { ...withWork(state, { ...before, name, request: raised, phase }), requests: number };
 }
 

@@ -21,31 +21,36 @@ const MAX_PARALLEL_CALLS = 5;
  */
 export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Promise<void> {
   const waiting = [...calls];
+  const taken = new Set(calls.map(({ id }) => id));
   const lane = async (): Promise<void> => {
     for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
       if (interruptionOf(run.state) !== null) return;
       const isNew = findWork(run.state, call.id) === undefined;
       if (isNew && (run.state.paused || mustLeave(run))) continue;
       await runCall(run, call);
+      // If it asks for a decision now, it may begin again.
+      taken.delete(call.id);
     }
   };
-  if (askingWork(run.state).length > 0) await runWithDecided(run, { waiting, lane });
-  else if (calls.length === 1) await lane();
-  else await Promise.all(Array.from({ length: Math.min(MAX_PARALLEL_CALLS, calls.length) }, lane));
+  // A call that is alone has nothing beside it that a decision could let begin.
+  if (calls.length === 1 && askingWork(run.state).length === 0) await lane();
+  else await runWithDecided(run, { waiting, taken, lane });
 }
 
 interface Lanes {
   /** Calls that no lane has taken yet. */
   readonly waiting: ToolCall[];
+  /** Ids of the calls that wait for a lane, or are in one. */
+  readonly taken: Set<string>;
   readonly lane: () => Promise<void>;
 }
 
-/** Like `runCalls`, for a batch of which calls wait for decisions: one that is decided meanwhile begins. */
-async function runWithDecided(run: RunContext, { waiting, lane }: Lanes): Promise<void> {
-  const taken = new Set(waiting.map(({ id }) => id));
+/** Runs calls in lanes, and with them each call that a decision lets begin meanwhile. */
+async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes): Promise<void> {
   let busy = 0;
   const faults: unknown[] = [];
   const decided = (): readonly ToolCall[] => {
+    if (mustLeave(run)) return [];
     const action = nextAction(run.state, NEVER_FULL, Date.now());
     if (action.type !== 'run-calls') return [];
     return action.calls.filter(({ id }) => !taken.has(id) && findWork(run.state, id) !== undefined);
