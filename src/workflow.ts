@@ -26,7 +26,13 @@ export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';
 export type { RunStatus, TranscriptPage } from './core/status.js';
-export type { Decision, DecisionReceipt, Grant, GrantAsked, RefusalReason } from './core/requests/decision.js';
+export type {
+  Decision,
+  DecisionReceipt,
+  Grant,
+  GrantAsked,
+  RefusalReason,
+} from './core/requests/decision.js';
 export type { Request, RequestKind } from './core/requests/request.js';
 export type {
   AgentDefinition,

@@ -31,7 +31,8 @@ import {
   type Batch,
 } from './turn.js';
 import { takeMessages, type Incoming } from './inbox.js';
-import type { AskedCall, ToolCall } from './transcript/messages.js';
+import type { ToolCall } from './transcript/messages.js';
+import { editCall } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
 import { findWork, isUndo, withoutWork, type Work } from './work/work.js';
 
@@ -145,16 +146,6 @@ function callFinished(
 ): RunState {
   const taken = takeResult(state, result);
   return interruptionOf(state) === null ? completeBatch(taken, at) : taken;
-}
-
-/** Replaces the arguments of an open call by those that a person has given. */
-function editCall(state: RunState, { id, call }: { id: string; call: AskedCall }): RunState {
-  const batch = batchOf(state);
-  if (batch === null) return state;
-  const calls = batch.calls.map((one): ToolCall =>
-    one.id === id ? { ...call, id, edited: true } : one,
-  );
-  return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
 }
 
 /** Records and counts one result. A call keeps the first result that it gets. */

@@ -3,7 +3,7 @@ import type { CheckDecisionInput } from '../core/contract.js';
 import { openRequests } from '../core/requests/open-requests.js';
 import { placeOf } from '../core/transcript/messages.js';
 import { callOfWork, findWork, type Proposal, type Work } from '../core/work/work.js';
-import { checkDecision } from './activities.js';
+import { checkDecision } from './request-activities.js';
 import { failureFact } from './activity-result.js';
 import { inFlight, record, type RunContext } from './run-context.js';
 

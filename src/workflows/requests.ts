@@ -1,7 +1,7 @@
 import { CancellationScope, sleep, upsertMemo, workflowInfo } from '@temporalio/workflow';
 import { askingWork, openRequests, type AskingWork } from '../core/requests/open-requests.js';
 import { requestMemo } from '../core/requests/memo.js';
-import { notifyRequest } from './activities.js';
+import { notifyRequest } from './request-activities.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { record, type RunContext } from './run-context.js';
 

@@ -8,9 +8,6 @@ import { checkLimits, show } from '../core/input/input.js';
 import { isObject } from '../core/json.js';
 import { limitsCost } from '../core/interpret/agent.js';
 import { type RunState } from '../core/state.js';
-import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
-import { decisionProblem, type Refused } from '../core/requests/refusal.js';
-import { callToUndo, undoProblem } from '../core/requests/undo.js';
 import { inTurn, outcomeOf } from '../core/turn.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import {
@@ -21,17 +18,15 @@ import {
   outcomeUpdate,
   pauseSignal,
   pauseUpdate,
-  resolveUpdate,
   resumeUpdate,
-  revokeUpdate,
   setLimitsUpdate,
-  undoUpdate,
   type ActorClaim,
   type TurnOutcome,
 } from './messages.js';
 import { refuse } from './refuse.js';
 import { record, type RunContext } from './run-context.js';
-import { undoCall } from './undo-calls.js';
+import { handleRequestUpdates } from './request-updates.js';
+import { claimProblem, decide, updateId } from './update-tools.js';
 
 /**
  * Callers that may wait for an outcome. Each takes one of the ten updates that may be in flight; the
@@ -56,19 +51,7 @@ export function handleSignals(run: RunContext): void {
 
 /** Handles messages and control. No handler waits for an activity, so none delays a new segment. */
 export function handleUpdates(run: RunContext): void {
-  setHandler(resolveUpdate, (decisions) => resolve(run, decisions), {
-    validator: (decisions) => {
-      const arrival = { update: updateId(), now: Date.now() };
-      const refused = claimsProblem(decisions) ?? decisionProblem(run.state, decisions, arrival);
-      if (refused !== null) refuse(refused.message, refused.reason);
-    },
-  });
-  setHandler(revokeUpdate, (given) => decide(run, 'revoke', given, { revoked: given.grant }), {
-    validator: (given) => refuse(claimProblem(given) ?? revokeProblem(run.state, given)),
-  });
-  setHandler(undoUpdate, (given) => undo(run, given), {
-    validator: (given) => refuse(claimProblem(given) ?? undoRefusal(run.state, given)),
-  });
+  handleRequestUpdates(run);
   setHandler(resumeUpdate, (claim) => decide(run, 'resume', claim, { resumed: true }), {
     validator: (claim) => refuse(claimProblem(claim)),
   });
@@ -91,68 +74,6 @@ export function handleUpdates(run: RunContext): void {
     validator: (claim) =>
       refuse(claimProblem(claim) ?? (run.state.open ? null : 'this run ends by itself')),
   });
-}
-
-function updateId(): string {
-  return currentUpdateInfo()?.id ?? '';
-}
-
-/** Records a decision. The same update sent again has no second effect. */
-function decide<T>(run: RunContext, name: DecisionName, input: unknown, answer: T): T {
-  const { paused } = run.state;
-  record(run, { type: 'update', name, id: updateId(), input });
-  if (run.state.paused !== paused) run.changed();
-  return answer;
-}
-
-/** Takes decisions. An update that is sent again gets the answer that it got before. */
-function resolve(
-  run: RunContext,
-  given: Decision | readonly Decision[],
-): { readonly resolved: readonly DecisionReceipt[] } {
-  record(run, { type: 'update', name: 'resolve', id: updateId(), input: given });
-  const decisions = Array.isArray(given) ? (given as readonly Decision[]) : [given as Decision];
-  const resolved = decisions.map(({ request, as }): DecisionReceipt => {
-    const isChecked = run.state.work.some((work) => work.proposal?.decision.request === request);
-    return { request, as, ...(isChecked && { checking: true }) };
-  });
-  return { resolved };
-}
-
-/** Begins to undo a call. */
-function undo(
-  run: RunContext,
-  given: ActorClaim & { readonly call?: string },
-): { readonly undoing: string } {
-  const id = updateId();
-  const before = decidedBefore(run.state.decisions, id)?.call;
-  if (before !== undefined) return { undoing: before };
-  const found = callToUndo(run.state, given.call, Date.now())?.call.id ?? '';
-  record(run, { type: 'update', name: 'undo', id, input: given });
-  undoCall(run, found);
-  return { undoing: found };
-}
-
-function undoRefusal(state: RunState, given: unknown): string | null {
-  if (decidedBefore(state.decisions, updateId()) !== undefined) return null;
-  return undoProblem(state, isObject(given) ? given['call'] : undefined, Date.now());
-}
-
-function revokeProblem({ grants = [], decisions }: RunState, given: unknown): string | null {
-  if (decidedBefore(decisions, updateId()) !== undefined) return null;
-  const id = isObject(given) ? given['grant'] : undefined;
-  if (grants.some((grant) => grant.id === id)) return null;
-  const known = grants.length === 0 ? 'there are none' : grants.map((grant) => grant.id).join(', ');
-  return `grant: expected a grant of this run (${known}), got ${show(id)}`;
-}
-
-/** Returns the refusal of a list of decisions for one whose claim is malformed. */
-function claimsProblem(given: unknown): Refused | null {
-  for (const one of Array.isArray(given) ? (given as readonly unknown[]) : [given]) {
-    const message = claimProblem(one);
-    if (message !== null) return { reason: 'malformed', message };
-  }
-  return null;
 }
 
 /** Cancels the turn under way. An update that is sent again names the turn that it has canceled. */
@@ -248,11 +169,6 @@ function limitsProblem(state: RunState, given: unknown): string | null {
     return `limits.costUsd: the price of model "${state.config.definition.model}" is unknown; use limits.tokens`;
   }
   return endedProblem(state);
-}
-
-/** Returns what is wrong with the claim in an update's argument, or null. */
-function claimProblem(given: unknown): string | null {
-  return isObject(given) ? checkBy(given['by']) : null;
 }
 
 function withoutClaim(given: Record<string, unknown>): Record<string, unknown> {

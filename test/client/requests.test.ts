@@ -48,7 +48,13 @@ beforeAll(async () => {
   rig = await createRig();
   client = await clientOf(rig, { by: 'web: ann' });
   const fixed = { instructions: 'x', model: 'm' };
-  const payer = defineAgent({ ...fixed, name: AGENT, description: 'pays', tools: [pay], rules: ASK });
+  const payer = defineAgent({
+    ...fixed,
+    name: AGENT,
+    description: 'pays',
+    tools: [pay],
+    rules: ASK,
+  });
   const boss = defineAgent({ ...fixed, name: BOSS, agents: [payer] });
   await rig.worker([payer, boss], { models: { m: model } });
 });
@@ -120,7 +126,13 @@ describe('open requests', () => {
     await expect(client.request(id, 'r9')).rejects.toThrow('its open requests are r1');
     await listed({ run: id }, 1);
     const fixed = { instructions: 'x', model: 'm' };
-    const payer = defineAgent({ ...fixed, name: AGENT, description: 'pays', tools: [pay], rules: ASK });
+    const payer = defineAgent({
+      ...fixed,
+      name: AGENT,
+      description: 'pays',
+      tools: [pay],
+      rules: ASK,
+    });
     const boss = defineAgent({ ...fixed, name: BOSS, agents: [payer] });
     await rig.worker([payer, boss], { models: { m: model } });
     await client.cancel(id);

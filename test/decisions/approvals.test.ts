@@ -166,7 +166,7 @@ describe('a message with several calls', () => {
       ['r1', 'call_1_1_0'],
       ['r2', 'call_1_1_2'],
     ]);
-    await desk.did('look 2', 'wait');
+    await desk.untilDone('look 2');
     const decisions = requests.map(({ id: request, digest }): Decision => ({
       request,
       digest,

@@ -302,7 +302,7 @@ test.each<[Partial<Decision>, string]>([
 ])('no other word decides about it: %j', async (given, words) => {
   await work();
   const { handle, status } = await doubtful();
-  const [{ id = '', digest = '' } = {}] = status.pending;
+  const [{ id, digest } = { id: '', digest: '' }] = status.pending;
   const decision: Decision = { request: id, digest, as: 'approve', ...given };
   await expect(handle.executeUpdate(resolveUpdate, { args: [decision] })).rejects.toMatchObject({
     cause: expect.objectContaining({ message: expect.stringContaining(words) }),
@@ -323,7 +323,7 @@ test('the commands show the question, refuse to try again, and take the answer',
   const { stdout } = await runInProcess(statusCommand, { id }, place);
   expect(stdout).toMatch(/waiting_decision \(safety_check\)/);
   expect(stdout).toContain('malicious_instructions: The page gives');
-  const [{ fix = '', digest = '', shown: lines = '' } = {}] = status.pending;
+  const [{ fix, digest, shown: lines } = { fix: '', digest: '', shown: '' }] = status.pending;
   expect(stdout).toContain(fix);
   expect(fix).toBe(`perdure approve ${id} r1 --digest ${digest.slice(0, 12)}`);
   expect(lines).toContain('x: 10');

@@ -193,7 +193,7 @@ describe('resolve', () => {
     execute = () => never;
     verify = () => undefined;
     const handle = await startBlocked('verified');
-    const [{ id = '', digest = '' } = {}] = (await statusOf(handle)).pending;
+    const [{ id, digest } = { id: '', digest: '' }] = (await statusOf(handle)).pending;
     const resolve = async (result: unknown): Promise<unknown> =>
       await handle.executeUpdate('resolve', {
         args: [{ request: id, digest, as: 'happened', result }],

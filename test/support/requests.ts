@@ -1,5 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import type { Agent } from '../../src/agents/agent.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { Decision, DecisionReceipt } from '../../src/core/requests/decision.js';
@@ -22,8 +22,10 @@ export interface Desk {
   readonly rig: Rig;
   /** What the tools have done, in order. */
   readonly done: readonly string[];
-  /** Notes an effect; with `wait`, waits until the tools have done it. */
-  did(effect: string, wait?: 'wait'): Promise<void>;
+  /** Notes what a tool has done. */
+  did(effect: string): void;
+  /** Waits until a tool has done it. */
+  untilDone(effect: string): Promise<void>;
   reset(): void;
   /** Sets the replies of the next run. The model is `script`. */
   script(lines: readonly Line[]): void;
@@ -66,11 +68,9 @@ export async function createDesk(address?: string): Promise<Desk> {
     get done() {
       return done;
     },
-    async did(effect, wait) {
-      if (wait === undefined) done.push(effect);
-      else
-        await vi.waitFor(() => done.includes(effect) || Promise.reject(new Error(effect)), 20_000);
-    },
+    did: (effect) => void done.push(effect),
+    untilDone: async (effect) =>
+      await vi.waitFor(() => expect(done).toContain(effect), { timeout: 20_000, interval: 20 }),
     reset() {
       done = [];
       lines = [];

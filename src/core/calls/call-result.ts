@@ -41,7 +41,6 @@ export type CallErrorType =
   | 'cancelled'
   | 'outcome_unknown'
   | 'abandoned'
-  | 'denied'
   | 'agent_failed';
 
 /** Returns the tool message for an error: `{"error":{"type","message"}}`. */

@@ -7,6 +7,7 @@ import { checkAttachments } from './attachments.js';
 import { blobShape } from '../guards/message.js';
 import { checkBy } from '../decisions.js';
 import { rulesProblem, type Rule } from '../requests/rules.js';
+import { checkFork } from './check-fork.js';
 import { checkTags } from './tags.js';
 import { jsonText, show } from '../text/format-value.js';
 
@@ -232,21 +233,6 @@ function checkArgs(value: unknown): string | null {
   }
   const text = jsonText(value);
   return text === undefined ? 'args: expected JSON' : tooLong('args', text.length);
-}
-
-function checkFork(value: unknown): string | null {
-  if (value === undefined) return null;
-  if (!isObject(value)) {
-    return `fork: expected an object, got ${show(value)}; give for example {"run": "id"}`;
-  }
-  const unknown = Object.keys(value).find((key) => key !== 'run' && key !== 'at');
-  if (unknown !== undefined) return `fork.${unknown}: expected one of run, at; remove this field`;
-  const { run, at } = value;
-  if (typeof run !== 'string' || run === '') {
-    return `fork.run: expected the id of the run to fork, got ${show(run)}`;
-  }
-  if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
-  return `fork.at: expected the number of the first message not to copy, from 1, got ${show(at)}`;
 }
 
 function checkUnattended(value: unknown): string | null {

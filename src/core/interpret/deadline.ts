@@ -1,5 +1,5 @@
 import type { RunEvent } from '../events.js';
-import { expired } from './decide.js';
+import { expired } from './expire.js';
 import { interruptionOf } from '../work/interruption.js';
 import { nextDeadline } from '../limits.js';
 import { type RunState } from '../state.js';

@@ -225,34 +225,3 @@ function isComplete({ as }: Decision, { call, result }: Checked): boolean {
   if (as === 'edit') return call !== undefined;
   return as !== 'answer' || result !== undefined;
 }
-
-/** Returns the events of the requests whose time is over at `at` (Unix time in ms). */
-export function expired(state: RunState, at: number): readonly RunEvent[] {
-  return askingWork(state).flatMap((work) => {
-    const { request, name } = work;
-    if (request.expiresAt === undefined || request.expiresAt > at) return [];
-    const decision: DecisionRecord = {
-      what: 'resolve',
-      id: '',
-      at,
-      request: request.id,
-      ...(request.kind !== 'limit' && { call: name }),
-      as: 'expired',
-    };
-    return [...afterExpiry(state, work, at), { type: 'decided', decision }];
-  });
-}
-
-function afterExpiry(state: RunState, work: AskingWork, at: number): readonly RunEvent[] {
-  const { name, request } = work;
-  const over: RunEvent = { type: 'work-ended', name };
-  if (request.kind === 'limit') return [over, { type: 'limit-stands' }];
-  const seconds = Math.round(((request.expiresAt ?? at) - request.raisedAt) / 1_000);
-  const why = `nobody decided about it within ${seconds} s`;
-  if (isUndo(work)) {
-    const call = name.slice(UNDO.length);
-    return [over, { type: 'undo-changed', call, state: 'denied', message: why }];
-  }
-  const call = callOfWork(state, name);
-  return call === undefined ? [over] : finishCall(deniedCall(call, why), at);
-}

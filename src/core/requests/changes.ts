@@ -1,4 +1,7 @@
+import { withTurn } from '../change.js';
 import { callSummary } from '../text/summaries.js';
+import type { AskedCall, ToolCall } from '../transcript/messages.js';
+import { batchOf } from '../turn.js';
 import type { RunEvent } from '../events.js';
 import type { RunState } from '../state.js';
 import { findWork, withWork, type Work } from '../work/work.js';
@@ -38,4 +41,14 @@ export function undoChanged(
   if (undo !== 'undone' || call === undefined) return { ...state, kept };
   const note = `[a person has undone ${id}: ${callSummary(call)}]`;
   return { ...state, kept, notes: [...(state.notes ?? []), note] };
+}
+
+/** Replaces the arguments of an open call by those that a person has given. */
+export function editCall(state: RunState, { id, call }: { id: string; call: AskedCall }): RunState {
+  const batch = batchOf(state);
+  if (batch === null) return state;
+  const calls = batch.calls.map((one): ToolCall =>
+    one.id === id ? { ...call, id, edited: true } : one,
+  );
+  return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
 }

@@ -36,5 +36,6 @@ export function requestDigest({ run, kind, call, tool, limit, definition }: Subj
 
 /** Through JSON, because the history records the definition as JSON. */
 function toJson(value: object): Json {
-  return JSON.parse(JSON.stringify(value)) as Json;
+  const json: Json = JSON.parse(JSON.stringify(value));
+  return json;
 }

@@ -38,7 +38,7 @@ interface Arrival {
 export function decisionProblem(state: RunState, given: unknown, arrival: Arrival): Refused | null {
   if (decidedBefore(state.decisions, arrival.update) !== undefined) return null;
   if (state.work.some(({ proposal }) => proposal?.id === arrival.update)) return null;
-  const decisions = Array.isArray(given) ? (given as readonly unknown[]) : [given];
+  const decisions: readonly unknown[] = Array.isArray(given) ? given : [given];
   if (decisions.length === 0 || decisions.length > MAX_DECISIONS) {
     return malformed(`resolve: expected 1 to ${MAX_DECISIONS} decisions, got ${decisions.length}`);
   }
@@ -70,7 +70,8 @@ function oneProblem(
   const request = openRequests(state, 'RUN').find((open) => open.id === id);
   if (work === undefined || request === undefined) return unknownProblem(state, id);
   if (work.request.expiresAt !== undefined && work.request.expiresAt <= now) {
-    const message = `request: ${id} expired at ${new Date(work.request.expiresAt).toISOString()}`;
+    const agoMs = now - work.request.expiresAt;
+    const message = `request: ${id} expired ${Math.round(agoMs / 1_000)} s ago`;
     return { reason: 'expired', message };
   }
   if (decision.digest !== request.digest) {

@@ -115,7 +115,8 @@ export function undoProblem(state: Keeper, id: unknown, now: number): string | n
   if (found.state === 'undoing') return `call: ${found.call.id} is being undone`;
   if (found.state === 'undone') return `call: ${found.call.id} is undone already`;
   if (found.until <= now) {
-    return `call: the time to undo ${found.call.id} ended at ${new Date(found.until).toISOString()}`;
+    const agoMs = now - found.until;
+    return `call: the time to undo ${found.call.id} ended ${Math.round(agoMs / 1_000)} s ago`;
   }
   return null;
 }

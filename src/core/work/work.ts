@@ -113,9 +113,8 @@ export function withWork(state: RunState, given: Work): RunState {
 /** Only work in flight has a flight; the one of an earlier phase is forgotten. */
 function settled(work: Work): Work {
   if (work.phase === 'in-flight' || !('as' in work)) return work;
-  const { as: _, ...rest } = work as Work & { readonly as?: Flight };
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a phase without a flight
-  return rest as Work;
+  const { as: _, ...rest }: Work & Partial<Record<'as', unknown>> = work;
+  return rest;
 }
 
 /** Returns the state without this work. */
