@@ -51,7 +51,9 @@ describe('the requests of a run in a world of chance', () => {
   test('let no call begin that nobody approved, are numbered, and are decided once and in time', async () => {
     let watch = watchRequests();
     await checkRuns(
-      () => expect(watch.faults).toEqual([]),
+      () => {
+        expect(watch.faults).toEqual([]);
+      },
       () => {
         watch = watchRequests();
         return { noted: ({ run: { state } }, fact) => watch.look(state, fact) };

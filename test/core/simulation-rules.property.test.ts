@@ -128,7 +128,9 @@ describe('a run in a world of chance', () => {
     const doubtful = new Set<string>();
     const repeated: string[] = [];
     await checkRuns(
-      () => expect(repeated).toEqual([]),
+      () => {
+        expect(repeated).toEqual([]);
+      },
       () => {
         doubtful.clear();
         repeated.length = 0;
