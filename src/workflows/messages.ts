@@ -159,10 +159,7 @@ export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
  */
 export const messageSignal = defineSignal<[Ask]>('message');
 
-/**
- * Pauses the run by a signal, for times without a worker: it takes effect as soon as one is there. The
- * kill switch for many runs at once.
- */
+/** Pauses the run by a signal, which the server keeps while there is no worker. The kill switch. */
 export const pauseSignal = defineSignal<[ActorClaim?]>('pause');
 
 /** The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again. */

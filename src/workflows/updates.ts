@@ -1,6 +1,6 @@
 import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
 import { acceptMessage, askProblem, askRefusal } from '../core/ask.js';
-import { checkBy, decidedBefore, type DecisionName } from '../core/decisions.js';
+import { decidedBefore } from '../core/decisions.js';
 import type { Limits } from '../core/definition/definition.js';
 import { isLoaded } from '../core/definition/initial-config.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';

@@ -9,6 +9,7 @@ import { checkBy } from '../decisions.js';
 import { rulesProblem, type Rule } from '../requests/rules.js';
 import { checkFork } from './check-fork.js';
 import { checkTags } from './tags.js';
+import { checkUnattended } from './unattended.js';
 import { jsonText, show } from '../text/format-value.js';
 
 export { show } from '../text/format-value.js';
@@ -233,11 +234,6 @@ function checkArgs(value: unknown): string | null {
   }
   const text = jsonText(value);
   return text === undefined ? 'args: expected JSON' : tooLong('args', text.length);
-}
-
-function checkUnattended(value: unknown): string | null {
-  if (value === undefined || value === 'deny') return null;
-  return `unattended: expected "deny", got ${show(value)}; leave it out if people can decide`;
 }
 
 function tooLong(field: string, characters: number): string | null {

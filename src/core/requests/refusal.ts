@@ -1,5 +1,6 @@
 import { decidedBefore } from '../decisions.js';
 import { decisionShape } from '../guards/requests.js';
+import { guard } from '../guards/shape.js';
 import { isObject } from '../json.js';
 import { checkLimits } from '../input/input.js';
 import { show } from '../text/format-value.js';
@@ -59,12 +60,12 @@ function oneProblem(
   const shape = isObject(given)
     ? decisionShape(given, path)
     : `${path}: ${EXPECTED}, got ${show(given)}`;
-  if (shape !== null) return malformed(shape);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its shape was checked
-  const decision = given as unknown as Decision;
+  if (shape !== null || !isDecision(given)) return malformed(shape ?? `${path}: ${EXPECTED}`);
+  const decision = given;
   const { request: id, as, by } = decision;
-  if (seen.has(id))
+  if (seen.has(id)) {
     return malformed(`${path}.request: expected each request once, got "${id}" again`);
+  }
   seen.add(id);
   const work = askingWork(state).find(({ request }) => request.id === id);
   const request = openRequests(state, 'RUN').find((open) => open.id === id);
@@ -93,6 +94,7 @@ function oneProblem(
 }
 
 const EXPECTED = 'expected {request, digest, as}';
+const isDecision = guard(decisionShape);
 
 function unknownProblem(state: RunState, id: string): Refused {
   const number = /^r(\d+)$/.exec(id)?.[1];

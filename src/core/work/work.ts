@@ -113,8 +113,15 @@ export function withWork(state: RunState, given: Work): RunState {
 /** Only work in flight has a flight; the one of an earlier phase is forgotten. */
 function settled(work: Work): Work {
   if (work.phase === 'in-flight' || !('as' in work)) return work;
-  const { as: _, ...rest }: Work & Partial<Record<'as', unknown>> = work;
-  return rest;
+  const {
+    as: _,
+    phase,
+    ...rest
+  }: Omit<Work, 'phase'> &
+    Partial<Record<'as', unknown>> & {
+      readonly phase: 'waiting' | 'asking';
+    } = work;
+  return { ...rest, phase };
 }
 
 /** Returns the state without this work. */
