@@ -8,14 +8,7 @@ export { defineAgent } from './agents/define-agent.js';
 export type * from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
 export type { DecideFunction, DecideInput, ModelDecision } from './agents/decide-function.js';
-export type {
-  FoundDocument,
-  RetrieveContext,
-  RetrieveFunction,
-  RetrieveOptions,
-  RetrieveQuery,
-  Retriever,
-} from './agents/retriever.js';
+export type * from './agents/retriever.js';
 export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';
 export type { AnswerParser, ParseFunction } from './output/parse-output.js';
@@ -156,12 +149,12 @@ export type { BlockedReason } from './core/blocked.js';
 export type { AttemptReport } from './core/report.js';
 export type { DecisionRecord as RecordedDecision, DecisionName } from './core/decisions.js';
 export type { EffectiveLimits, ForkPoint, SegmentSize } from './core/state.js';
-export type { Predicate, PredicateOperator } from './core/predicate.js';
+export type { Predicate, PredicateOperator } from './core/requests/predicate.js';
 export type * from './core/requests/decision.js';
 export type { Deciders } from './core/requests/deciders.js';
 export type { DecisionWord, LimitReached, Request, RequestKind } from './core/requests/request.js';
 export type { Rule, Verdict } from './core/requests/rules.js';
-export type { Undoable } from './core/requests/undo.js';
+export type { Undoable, UndoState } from './core/requests/undo.js';
 export type {
   Artifact as StoredArtifact,
   ArtifactMade,

@@ -11,17 +11,15 @@ export {
   pauseSignal,
   pauseUpdate,
   pendingQuery,
-  resolveUpdate,
   resumeUpdate,
-  revokeUpdate,
   setLimitsUpdate,
   statusQuery,
   transcriptQuery,
-  undoUpdate,
   type TranscriptRange,
   type ActorClaim,
   type TurnOutcome,
 } from './workflows/messages.js';
+export { resolveUpdate, revokeUpdate, undoUpdate } from './workflows/request-messages.js';
 export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';

@@ -2,7 +2,6 @@ import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentDefinition, Limits } from '../core/definition/definition.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
-import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
 import type { Request } from '../core/requests/request.js';
 import type { EffectiveLimits } from '../core/state.js';
 import type { PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
@@ -81,62 +80,6 @@ export interface ActorClaim {
 }
 
 /**
- * Decides about requests: one decision, or a list that is accepted or refused as a whole. A refused update
- * leaves no trace in the run; the type of the failure is `Refused`, and the first of its details the
- * `RefusalReason`.
- *
- * @example
- * ```ts
- * import { Client } from '@temporalio/client';
- * import { pendingQuery, resolveUpdate } from 'perdure/workflow';
- *
- * const handle = new Client().workflow.getHandle('desk-1');
- * const [request] = await handle.query(pendingQuery);
- * if (request !== undefined) {
- *   const decision = { request: request.id, digest: request.digest, as: 'deny', by: 'ann' } as const;
- *   await handle.executeUpdate(resolveUpdate, { args: [decision] });
- * }
- * ```
- */
-export const resolveUpdate = defineUpdate<
-  { readonly resolved: readonly DecisionReceipt[] },
-  [Decision | readonly Decision[]]
->('resolve');
-/**
- * Revokes a grant: later calls ask again. Calls that have begun go on.
- *
- * @example
- * ```ts
- * import { Client } from '@temporalio/client';
- * import { revokeUpdate } from 'perdure/workflow';
- *
- * const handle = new Client().workflow.getHandle('desk-1');
- * await handle.executeUpdate(revokeUpdate, { args: [{ grant: 'g1', by: 'ann' }] });
- * ```
- */
-export const revokeUpdate = defineUpdate<
-  { readonly revoked: string },
-  [ActorClaim & { readonly grant: string }]
->('revoke');
-/**
- * Undoes a call by its tool's `undo`: the one that is named, or else the last one that can be undone. The
- * rules about the tool apply, so it may raise a request first. The run's status shows what came of it.
- *
- * @example
- * ```ts
- * import { Client } from '@temporalio/client';
- * import { undoUpdate } from 'perdure/workflow';
- *
- * const handle = new Client().workflow.getHandle('desk-1');
- * const { undoing } = await handle.executeUpdate(undoUpdate, { args: [{ by: 'ann' }] });
- * console.log(undoing);
- * ```
- */
-export const undoUpdate = defineUpdate<
-  { readonly undoing: string },
-  [ActorClaim & { readonly call?: string }]
->('undo');
-/**
  * Sends the run a message. The run answers at once, whatever it is doing.
  *
  * @example
@@ -159,7 +102,17 @@ export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
  */
 export const messageSignal = defineSignal<[Ask]>('message');
 
-/** Pauses the run by a signal, which the server keeps while there is no worker. The kill switch. */
+/**
+ * Pauses the run by a signal, which the server keeps while there is no worker. The kill switch.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { pauseSignal } from 'perdure/workflow';
+ *
+ * await new Client().workflow.getHandle('desk-1').signal(pauseSignal, { by: 'ops: ann' });
+ * ```
+ */
 export const pauseSignal = defineSignal<[ActorClaim?]>('pause');
 
 /** The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again. */

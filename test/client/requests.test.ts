@@ -194,6 +194,26 @@ describe('a decision', () => {
   });
 });
 
+test('the events of a run tell what was asked, and what was decided', async () => {
+  const { id, request } = await asked(64);
+  await client.resolve(id, {
+    request: request.id,
+    digest: request.digest,
+    as: 'approve',
+    by: 'bob',
+  });
+  const told: unknown[] = [];
+  for await (const event of client.events(id)) {
+    if (event.type === 'request-raised' || event.type === 'request-closed') told.push(event);
+    if (event.type === 'call-begun') told.push({ type: event.type });
+  }
+  expect(told).toMatchObject([
+    { type: 'request-raised', request: 'r1', kind: 'approval', call: 'call_1_1_0' },
+    { type: 'request-closed', request: 'r1', as: 'approve', by: 'bob' },
+    { type: 'call-begun' },
+  ]);
+});
+
 test('all runs of an agent are paused by signal, with progress', async () => {
   const agent = `herd-${randomUUID()}`;
   const herd = defineAgent({ name: agent, instructions: 'x', model: 'm', tools: [] });

@@ -7,7 +7,7 @@ import {
   predicateProblem,
   predicateText,
   type Predicate,
-} from '../../src/core/predicate.js';
+} from '../../src/core/requests/predicate.js';
 
 const order = { euros: 51, account: 'EU-7', items: [{ price: 3 }], note: null };
 const over = { op: 'over', path: 'euros', value: 50 } as const;

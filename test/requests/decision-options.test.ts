@@ -5,7 +5,7 @@ import { noteOf } from '../../src/cli/commands/deny.js';
 import { addedBy } from '../../src/cli/commands/raise.js';
 import { UsageError } from '../../src/cli/exit-codes.js';
 import { deciderName, osUser } from '../../src/cli/input/os-user.js';
-import { checkDigest } from '../../src/cli/requests/check-digest.js';
+import { checkDigest } from '../../src/cli/requests/decide.js';
 import { requestNamed } from '../../src/cli/requests/open-request.js';
 import { followUp, readChoice } from '../../src/cli/requests/read-decision.js';
 import { approval, DIGEST } from './samples.js';

@@ -8,10 +8,10 @@ import type { RunStatus } from '../../src/core/status.js';
 import {
   askUpdate,
   outcomeUpdate,
-  resolveUpdate,
   statusQuery,
   type TurnOutcome,
 } from '../../src/workflows/messages.js';
+import { resolveUpdate } from '../../src/workflows/request-messages.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import type { Rig } from './rig.js';
 

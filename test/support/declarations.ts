@@ -158,6 +158,10 @@ function moduleOf(file: string): Module {
         if (source === null) exported.set(name, imported.get(local) ?? { file, name: local });
         else if (target !== null) exported.set(name, { file: target, name: local });
       }
+    } else if (node.type === 'ExportAllDeclaration' && target !== null) {
+      for (const name of moduleOf(target).exported.keys()) {
+        exported.set(name, { file: target, name });
+      }
     } else {
       declare(node);
     }

@@ -6,9 +6,9 @@ import { sha256Hex } from '../../core/digest.js';
 import { redactJson } from '../../secrets/redact-json.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import { wellFormed } from '../../tools/utf8.js';
-import type { ActivityDependencies } from '../dependencies.js';
+import type { ActivityDependencies, Webhook } from '../dependencies.js';
 import { runBoundedOrThrow } from '../run-bounded.js';
-import { postWebhook, WebhookRefusal } from './webhook.js';
+import { createHmac } from 'node:crypto';
 
 const TIMEOUT_MS = 10_000;
 const SHOWN_CHARACTERS = 300;
@@ -86,4 +86,53 @@ function failed(message: string, isFinal = false): ApplicationFailure {
     message: `notify: ${message}`,
     nonRetryable: isFinal,
   });
+}
+
+/** A message of Standard Webhooks. */
+interface WebhookMessage {
+  /** The same in every attempt. */
+  readonly id: string;
+  readonly body: object;
+}
+
+/** The receiver has refused a message in a way that no retry changes. */
+class WebhookRefusal extends Error {
+  override readonly name = 'WebhookRefusal';
+}
+
+/** Statuses from 400 to 499 after which a later attempt may succeed. */
+const PASSING = [408, 425, 429];
+
+/**
+ * Posts a message, signed as Standard Webhooks says: HMAC-SHA-256 over id, time, and body. Only a status
+ * from 200 to 299 is a success. Redirects are not followed, because the body is meant for this address.
+ * Throws a `WebhookRefusal` for a status after which a retry is in vain.
+ */
+async function postWebhook(
+  { url, key }: Webhook,
+  { id, body }: WebhookMessage,
+  signal: AbortSignal,
+): Promise<void> {
+  const timestamp = String(Math.floor(Date.now() / 1_000));
+  const text = JSON.stringify(body);
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${text}`).digest('base64');
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': `v1,${signature}`,
+    },
+    body: text,
+    redirect: 'manual',
+    signal,
+  });
+  // The receiver's words are not read; without this, the connection stays open.
+  await response.body?.cancel();
+  if (response.ok) return;
+  const { status } = response;
+  const message = `the address answered ${status}; expected 200 to 299`;
+  const isRefused = status >= 400 && status < 500 && !PASSING.includes(status);
+  throw isRefused ? new WebhookRefusal(message) : new Error(message);
 }

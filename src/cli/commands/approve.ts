@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import type { GrantAsked } from '../../core/requests/decision.js';
 import type { Json } from '../../core/json.js';
-import { predicateProblem, type Predicate } from '../../core/predicate.js';
+import { predicateProblem, type Predicate } from '../../core/requests/predicate.js';
 import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
 import { parseJsonOption } from '../input/option-parsers.js';

@@ -7,8 +7,10 @@ import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/os-user.js';
 import { BY } from '../input/shared-options.js';
 import { openLivingRun } from '../open-run.js';
-import { nextCommandFor } from '../reports/next-command.js';
-import { pauseAll } from './pause-all.js';
+import { nextCommandFor, nextCommandOf } from '../reports/next-command.js';
+import { pauseAllRuns } from '../../client/pause-all.js';
+import { formatCount } from '../format/format.js';
+import { noteServer } from '../hosting/note-server.js';
 
 export interface PauseOptions {
   readonly id?: string;
@@ -56,4 +58,35 @@ async function pauseOne(context: CliContext, id: string, by: string): Promise<Ex
   context.note(`Run ${visible(id)} ${state}. Resume it with: ${resume}`);
   if (context.options.json) context.out(JSON.stringify({ id, paused: true, wasPaused }));
   return EXIT.completed;
+}
+
+/** A line of progress for each so many runs. */
+const PROGRESS_RUNS = 100;
+
+/** `pause --all`: signals every running run of an agent to pause. Exits with 1 if a run was not signaled. */
+async function pauseAll(
+  context: CliContext,
+  { agent, by }: { readonly agent: string; readonly by: string },
+): Promise<ExitCode> {
+  noteServer(context, await context.server());
+  const paused = await pauseAllRuns(await context.client(), {
+    agent,
+    by,
+    onProgress: ({ signaled, failed }) => {
+      if ((signaled + failed) % PROGRESS_RUNS === 0) context.note(`${signaled} runs signaled …`);
+    },
+  });
+  const { signaled, ended, failed, error } = paused;
+  const gone = ended === 0 ? '' : ` ${formatCount(ended, 'run')} ended meanwhile.`;
+  context.note(
+    `${formatCount(signaled, 'run')} of agent ${visible(agent)} will pause as soon as a worker takes the signal.${gone}`,
+  );
+  if (failed > 0) {
+    const again = nextCommandOf(context, ['pause', '--all', '--agent', agent]);
+    context.note(
+      `${formatCount(failed, 'run')} could not be signaled (${visible(error ?? 'no reason')}). Run it again: ${again}`,
+    );
+  }
+  if (context.options.json) context.out(JSON.stringify({ agent, ...paused }));
+  return failed > 0 ? EXIT.failed : EXIT.completed;
 }

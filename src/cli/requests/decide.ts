@@ -1,6 +1,6 @@
 import { RefusedError } from '../../core/errors.js';
 import type { Decision, DecisionReceipt } from '../../core/requests/decision.js';
-import type { DecisionWord } from '../../core/requests/request.js';
+import type { DecisionWord, Request } from '../../core/requests/request.js';
 import { visible } from '../../core/text/summaries.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
@@ -8,8 +8,8 @@ import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { deciderName } from '../input/os-user.js';
 import { requireWorker } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { checkDigest, checkDigestForm } from './check-digest.js';
 import { openRequest, type OpenedRequest } from './open-request.js';
+import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
 import { decidingCommand } from './request-commands.js';
 import { shownRequest } from './show-request.js';
 
@@ -94,5 +94,26 @@ async function unseen(
   const command = await nextCommandFor(context, run, words);
   return new UsageError(
     `--digest: expected the digest of the request that you have read, got none; after reading it, run: ${command}`,
+  );
+}
+
+/**
+ * Throws a `UsageError` unless `given` is a digest or its beginning: hex digits, at least as many as are
+ * shown. Needs no server.
+ */
+export function checkDigestForm(given: string): void {
+  if (/^[0-9a-f]+$/i.test(given) && given.length >= SHOWN_DIGITS && given.length <= 64) return;
+  throw new UsageError(
+    `--digest: expected ${SHOWN_DIGITS} to 64 hex digits, as the request is shown with; got ${visible(given)}`,
+  );
+}
+
+/** Throws if the digest that a person has seen is not that of the request. */
+export function checkDigest(given: string, { id, digest }: Pick<Request, 'id' | 'digest'>): void {
+  checkDigestForm(given);
+  if (digest.startsWith(given.toLowerCase())) return;
+  throw new Error(
+    `--digest: expected ${digest.slice(0, SHOWN_DIGITS)}, got ${visible(given)}: request ${visible(id)} is not ` +
+      'what you have seen; look at it again before you decide',
   );
 }

@@ -1,7 +1,5 @@
+import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
 import type { DecisionWord, Request } from '../../core/requests/request.js';
-
-/** Hex digits of a digest that are shown, and that a command takes at least. */
-export const SHOWN_DIGITS = 12;
 
 /** The words of a command that decides, and what it does. */
 export interface DecidingCommand {

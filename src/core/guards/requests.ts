@@ -1,5 +1,5 @@
-import type { Predicate } from '../predicate.js';
-import { predicateProblem } from '../predicate.js';
+import type { Predicate } from '../requests/predicate.js';
+import { predicateProblem } from '../requests/predicate.js';
 import type { Decision, Grant, GrantAsked } from '../requests/decision.js';
 import { decidersProblem, type Deciders } from '../requests/deciders.js';
 import type { LimitReached, RaisedRequest } from '../requests/request.js';

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../json.js';
-import type { Predicate } from '../predicate.js';
+import type { Predicate } from './predicate.js';
 import type { DecisionWord } from './request.js';
 
 /** How far an approval reaches beyond the call that it is about. */

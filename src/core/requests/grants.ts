@@ -1,5 +1,5 @@
 import type { RunState } from '../state.js';
-import { holds, predicateText } from '../predicate.js';
+import { holds, predicateText } from './predicate.js';
 import { parseJson } from '../json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Decision, Grant } from './decision.js';

@@ -100,12 +100,13 @@ function unknownProblem(state: RunState, id: string): Refused {
   const number = /^r(\d+)$/.exec(id)?.[1];
   if (number !== undefined && Number(number) >= 1 && Number(number) <= (state.requests ?? 0)) {
     const made = state.decisions?.findLast(({ request }) => request === id);
-    if (made?.as === 'expired') return { reason: 'expired', message: `request: ${id} has expired` };
-    const how =
-      made?.as === undefined
-        ? ''
-        : ` (${made.as}${made.by === undefined ? '' : `, by ${made.by}`})`;
-    return { reason: 'decided', message: `request: ${id} is decided already${how}` };
+    // The run has forgotten the decision, or what the request was about went away by itself.
+    if (made?.as === undefined) {
+      return { reason: 'decided', message: `request: ${id} is no longer open` };
+    }
+    if (made.as === 'expired') return { reason: 'expired', message: `request: ${id} has expired` };
+    const by = made.by === undefined ? '' : `, by ${made.by}`;
+    return { reason: 'decided', message: `request: ${id} is decided already (${made.as}${by})` };
   }
   const open = askingWork(state).map(({ request }) => request.id);
   const known = open.length === 0 ? 'nothing waits for a decision' : `open: ${open.join(', ')}`;
@@ -113,7 +114,7 @@ function unknownProblem(state: RunState, id: string): Refused {
 }
 
 /** Fields that a decision needs, or that only some decisions take. */
-function contentProblem(decision: Decision, { id, kind }: Request): Refused | null {
+function contentProblem(decision: Decision, { id, kind, decisions }: Request): Refused | null {
   const { as, arguments: given, result, note = '', grant } = decision;
   if (note.length > MAX_NOTE_CHARACTERS) {
     return tooLarge(`note: expected at most ${MAX_NOTE_CHARACTERS} characters, got ${note.length}`);
@@ -127,8 +128,9 @@ function contentProblem(decision: Decision, { id, kind }: Request): Refused | nu
   if (grant !== undefined && as !== 'approve') {
     return malformed(`grant: expected only with "approve", got it with "${as}"`);
   }
-  if (grant !== undefined && kind !== 'approval') {
-    return malformed(`grant: expected only for an approval, got it for ${id}, which is a ${kind}`);
+  // An undo cannot be edited either: it is about a call that has been made.
+  if (grant !== undefined && !decisions.includes('edit')) {
+    return malformed(`grant: expected only for the approval of a call, got it for ${id} (${kind})`);
   }
   if (grant?.scope === 'same_call' && grant.where !== undefined) {
     return malformed('grant.where: expected only with scope "tool"; remove it');

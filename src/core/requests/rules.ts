@@ -6,7 +6,7 @@ import {
   predicateProblem,
   predicateText,
   type Predicate,
-} from '../predicate.js';
+} from './predicate.js';
 import { show } from '../text/format-value.js';
 import { decidersProblem, type Deciders } from './deciders.js';
 

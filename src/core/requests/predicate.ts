@@ -1,5 +1,5 @@
-import { isObject, type Json } from './json.js';
-import { show } from './text/format-value.js';
+import { isObject, type Json } from '../json.js';
+import { show } from '../text/format-value.js';
 
 /** What a comparison tests; see `Predicate`. */
 export type PredicateOperator = 'eq' | 'ne' | 'over' | 'under' | 'in' | 'exists' | 'matches';
