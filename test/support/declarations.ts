@@ -159,7 +159,10 @@ function moduleOf(file: string): Module {
         else if (target !== null) exported.set(name, { file: target, name: local });
       }
     } else if (node.type === 'ExportAllDeclaration' && target !== null) {
-      for (const name of moduleOf(target).exported.keys()) {
+      const all = moduleOf(target);
+      for (const name of all.exported.keys()) {
+        const isValue = all.declared.get(name)?.some(({ type }) => VALUES.has(type));
+        if (node['exportKind'] === 'type' && isValue) continue;
         exported.set(name, { file: target, name });
       }
     } else {

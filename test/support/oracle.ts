@@ -137,7 +137,11 @@ export function carriedDifferences(history: History): readonly string[] {
   if ('problem' in read) return [read.problem];
   if (state === null) return ['the reader has no state at the end of the segment'];
   const { transcript: run, ...carried } = read.form.state;
-  const { transcript: reader, ...reached } = reduce(state, { type: 'segment-begun' });
+  const { firstRunId, ...known } = state;
+  // Form 1 did not name the run.
+  const isNamed = read.form.state.firstRunId !== undefined && firstRunId !== undefined;
+  const begun = reduce({ ...known, ...(isNamed && { firstRunId }) }, { type: 'segment-begun' });
+  const { transcript: reader, ...reached } = begun;
   return [
     ...linesOf('carried', carried, reached),
     ...linesOf('carried.transcript', { ...run, messages: 0 }, { ...reader, messages: 0 }),
