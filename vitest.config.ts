@@ -1,10 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import LongestFirst from './test/support/longest-first.js';
 
 /** Folders whose tests need no Temporal: they share processes, and take half the time so. */
-const PURE = ['activities,agents,core,mcp,models,output,prompts,secrets,storage,testing,tools'].map(
-  (folders) => `test/{${folders}}/**/*.test.ts`,
-);
+const PURE = [
+  'activities,agents,core,mcp,models,output,prompts,requests,secrets,storage,testing,tools',
+].map((folders) => `test/{${folders}}/**/*.test.ts`);
 
 /** Returns the source of an entry point: `dist` may be older. */
 const source = (name: string): string =>
@@ -21,6 +22,7 @@ export default defineConfig({
     // The SDK's native module does not bear worker threads.
     pool: 'forks',
     maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 120_000,
     reporters: ['default', './test/support/count-reporter.ts'],

@@ -16,6 +16,7 @@ import { measureCompletions } from './rows/completions.js';
 import { measureFlat } from './rows/flat.js';
 import { measureHistory } from './rows/history.js';
 import { measureIdle } from './rows/idle.js';
+import { measureInbox } from './rows/inbox.js';
 import { measureKill } from './rows/kill.js';
 import { measureLatency } from './rows/latency.js';
 import { measureLive } from './rows/live.js';
@@ -35,6 +36,7 @@ const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>
   replay: measureReplay,
   flat: measureFlat,
   idle: measureIdle,
+  inbox: measureInbox,
   kill: measureKill,
   cancel: measureCancel,
   live: measureLive,

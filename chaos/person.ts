@@ -17,12 +17,12 @@ export async function answerUnknowns(
   while (!signal.aborted) {
     for (const run of runs.filter(({ isOver }) => !isOver)) {
       const status = await client.status(run.id).catch(() => null);
-      for (const { type, call, idempotencyKey } of status?.pending ?? []) {
-        if (type !== 'outcome_unknown') continue;
-        const resolution = ledger.lookUpAndFence(idempotencyKey, Date.now())
-          ? ({ call, as: 'happened', result: 'found on the statement' } as const)
-          : ({ call, as: 'retry' } as const);
-        await client.resolve(run.id, resolution).then(
+      for (const { kind, id: request, digest, idempotencyKey = '' } of status?.pending ?? []) {
+        if (kind !== 'outcome_unknown') continue;
+        const decision = ledger.lookUpAndFence(idempotencyKey, Date.now())
+          ? ({ request, digest, as: 'happened', result: 'found on the statement' } as const)
+          : ({ request, digest, as: 'retry' } as const);
+        await client.resolve(run.id, decision).then(
           () => (answered += 1),
           () => undefined,
         );

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { Agent } from './agents/agent.js';
 import { isAgent } from './agents/options.js';
+import { assertRules, requestOptions } from './agents/check-requests.js';
+import type { RequestOptions } from './agents/requests.js';
 import type { ModelEntry } from './models/model-catalog.js';
 import { assertSecretNames } from './secrets/names.js';
 import {
@@ -11,7 +13,7 @@ import {
 } from './validation/check-options.js';
 
 /** The default export of `perdure.config.ts`. */
-export interface Config {
+export interface Config extends RequestOptions {
   /** The agents that workers with this configuration serve; each name is unique. */
   readonly agents: readonly Agent[];
   /** Models by the names that agents use; other names go to the OpenAI adapter unchanged. */
@@ -36,6 +38,7 @@ const configOptions = z.strictObject({
   address: z.string().optional(),
   namespace: z.string().optional(),
   secrets: z.unknown().optional(),
+  ...requestOptions,
 } satisfies OptionSchemas<Config>);
 
 /**
@@ -53,11 +56,13 @@ const configOptions = z.strictObject({
  *   agents: [clerk],
  *   models: { local: { baseUrl: 'http://127.0.0.1:11434/v1', model: 'qwen3' } },
  *   taskQueue: 'orders',
+ *   rules: [{ tool: 'delete_*', then: 'ask' }],
  * });
  * ```
  */
 export function defineConfig(config: Config): Config {
   checkOptions('config', { schema: configOptions, options: config });
   assertSecretNames(config.secrets, 'config');
+  assertRules(config.rules, 'config');
   return Object.freeze({ ...config });
 }

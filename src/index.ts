@@ -1,19 +1,14 @@
+// oxlint-disable max-lines -- the list of everything that the package exports
 import type { ClientOptions, PerdureClient } from './client/client-types.js';
 import type { RunningWorker, WorkerOptions } from './worker.js';
 
 // Agents
 export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
 export { defineAgent } from './agents/define-agent.js';
+export type * from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
-export type { DecideFunction, Decision, DecisionInput } from './agents/decide-function.js';
-export type {
-  FoundDocument,
-  RetrieveContext,
-  RetrieveFunction,
-  RetrieveOptions,
-  RetrieveQuery,
-  Retriever,
-} from './agents/retriever.js';
+export type { DecideFunction, DecideInput, ModelDecision } from './agents/decide-function.js';
+export type * from './agents/retriever.js';
 export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';
 export type { AnswerParser, ParseFunction } from './output/parse-output.js';
@@ -37,7 +32,8 @@ export type {
 } from './core/definition/definition.js';
 
 // Tools
-export { defineTool, type ToolOptions } from './tools/define-tool.js';
+export { defineTool } from './tools/define-tool.js';
+export type { ToolOptions } from './tools/options.js';
 export type {
   ApprovalContext,
   ApprovalPredicate,
@@ -46,6 +42,7 @@ export type {
   Tool,
   ToolContext,
   ToolReturn,
+  UndoContext,
   Verification,
   VerifyContext,
 } from './tools/tool.js';
@@ -62,6 +59,7 @@ export type {
   McpOmission,
   McpOrigin,
   ToolDefinition,
+  ToolKind,
 } from './core/definition/definition.js';
 
 // Models
@@ -103,6 +101,7 @@ export type { LiveLimits } from './live/live-limits.js';
 export type {
   AskOptions,
   ClientOptions,
+  OpenRequestFilter,
   PerdureClient,
   RunHandle,
   RunLike,
@@ -114,12 +113,17 @@ export type { ForkOptions } from './client/fork-run.js';
 export type { ResultOptions } from './client/result.js';
 export type { UpdateOptions } from './updates/execute-update.js';
 export type { DecisionOptions } from './updates/control.js';
+export type { ResolveOptions } from './updates/decide.js';
 export type {
   DeliveredMessage,
   RecordedMessage,
   SentMessage,
 } from './updates/deliver-or-record.js';
 export type { ListFilter, RunList } from './client/list.js';
+export type { OpenRequest } from './client/memo-requests.js';
+export type { RequestFilter, RequestList } from './client/requests.js';
+export type { ReadStatus } from './client/status-below.js';
+export type { PauseAllOptions, PausedAll, PauseProgress } from './client/pause-all.js';
 export type { RunRow } from './client/run-row.js';
 export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { BackfillOptions, Schedules } from './client/schedule/schedule.js';
@@ -140,18 +144,17 @@ export type {
   StopReason,
   Usage,
 } from './core/outcome.js';
-export type {
-  Pending,
-  RunStatus,
-  RunStatusName,
-  SafetyPending,
-  UnknownPending,
-} from './core/status.js';
+export type { RunStatus, RunStatusName } from './core/status.js';
 export type { BlockedReason } from './core/blocked.js';
 export type { AttemptReport } from './core/report.js';
-export type { Decision as RecordedDecision, DecisionName } from './core/decisions.js';
+export type { DecisionRecord as RecordedDecision, DecisionName } from './core/decisions.js';
 export type { EffectiveLimits, ForkPoint, SegmentSize } from './core/state.js';
-export type { Resolution } from './core/calls/call-result.js';
+export type { Predicate, PredicateOperator } from './core/requests/predicate.js';
+export type * from './core/requests/decision.js';
+export type { Deciders } from './core/requests/deciders.js';
+export type { DecisionWord, LimitReached, Request, RequestKind } from './core/requests/request.js';
+export type { Rule, Verdict } from './core/requests/rules.js';
+export type { Undoable, UndoState } from './core/requests/undo.js';
 export type {
   Artifact as StoredArtifact,
   ArtifactMade,

@@ -1,5 +1,6 @@
 export { fileTools, type FileToolsOptions } from './tools/files/file-tools.js';
 export { today } from './tools/built-in/today.js';
+export { askPerson, type AskPersonOptions } from './tools/built-in/ask-person.js';
 export { wait } from './tools/built-in/wait.js';
 export { artifact, type Artifact, type ArtifactOptions } from './tools/built-in/artifact.js';
 export { screenshot, type Screenshot } from './tools/built-in/screenshot.js';

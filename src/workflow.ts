@@ -8,9 +8,9 @@ export {
   closeUpdate,
   definitionQuery,
   outcomeUpdate,
+  pauseSignal,
   pauseUpdate,
   pendingQuery,
-  resolveUpdate,
   resumeUpdate,
   setLimitsUpdate,
   statusQuery,
@@ -19,11 +19,19 @@ export {
   type ActorClaim,
   type TurnOutcome,
 } from './workflows/messages.js';
+export { resolveUpdate, revokeUpdate, undoUpdate } from './workflows/request-messages.js';
 export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';
-export type { Pending, RunStatus, TranscriptPage } from './core/status.js';
-export type { Resolution } from './core/calls/call-result.js';
+export type { RunStatus, TranscriptPage } from './core/status.js';
+export type {
+  Decision,
+  DecisionReceipt,
+  Grant,
+  GrantAsked,
+  RefusalReason,
+} from './core/requests/decision.js';
+export type { Request, RequestKind } from './core/requests/request.js';
 export type {
   AgentDefinition,
   McpPolicy,

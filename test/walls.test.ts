@@ -216,13 +216,13 @@ describe('an attempt to break through a wall', () => {
 describe('the workflow bundle', () => {
   /** Everything that a workflow may hold, by package and by folder of `src/`. */
   const ALLOWED =
-    /^(node_modules\/(@temporalio|@noble\/hashes|nexus-rpc|long|ms)\/|src\/(core|workflows)\/)/;
+    /^(node_modules\/(@temporalio|@noble\/hashes|nexus-rpc|long|ms)\/|dist\/(core|workflows)\/)/;
 
   test('holds core, workflows, and the SDK, and nothing else', async () => {
     const bundle = await sourceBundle();
     const code = 'code' in bundle ? bundle.code : '';
-    const modules = new Set(code.match(/(?<="\.\/)(?:node_modules|src)\/[@\w./-]+\.[jt]s(?=")/g));
-    expect([...modules].filter((path) => path.includes('src/core/')).length).toBeGreaterThan(20);
+    const modules = new Set(code.match(/(?<="\.\/)(?:node_modules|dist)\/[@\w./-]+\.[jt]s(?=")/g));
+    expect([...modules].filter((path) => path.includes('dist/core/')).length).toBeGreaterThan(20);
     expect([...modules].filter((path) => !ALLOWED.test(path))).toEqual([]);
   });
 

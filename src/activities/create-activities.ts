@@ -15,6 +15,8 @@ import { followRun } from './follow-run.js';
 import { forkMessages } from './fork-messages.js';
 import { loadAgent } from './load-agent.js';
 import { callModel } from './model/call-model.js';
+import { checkDecision } from './requests/check-decision.js';
+import { notifyRequest } from './requests/notify-request.js';
 import { retrieveDocuments } from './retrieve-documents.js';
 import { checkBlob } from './storage-faults.js';
 import { runFunction } from './tool/run-function.js';
@@ -31,6 +33,8 @@ export function createActivities(deps: ActivityDependencies): Activities {
     forkMessages: withSafeErrors((input) => forkMessages(deps, input)),
     runFunction: withSafeErrors((input) => runFunction(deps, input)),
     checkBlob: withSafeErrors((input) => checkBlob(deps, input)),
+    checkDecision: withSafeErrors((input) => checkDecision(deps, input)),
+    notifyRequest: withSafeErrors((input) => notifyRequest(deps, input)),
     askRun: withSafeErrors(askRun),
     followRun: withSafeErrors(followRun),
   };

@@ -1,4 +1,6 @@
 import type { AgentCatalog } from '../agents/catalog.js';
+import type { MayDecide, NotifyFunction } from '../agents/requests.js';
+import type { Rule } from '../core/requests/rules.js';
 import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { SegmentSize } from '../core/state.js';
@@ -7,6 +9,21 @@ import type { McpSessions } from '../mcp/sessions.js';
 import type { ModelCatalog } from '../models/model-catalog.js';
 import type { DefinitionCache } from './definitions.js';
 import type { TranscriptCache } from './model/transcript-cache.js';
+
+/** What the worker does about requests, beside the rules of agents and runs. */
+export interface RequestDependencies {
+  readonly rules: readonly Rule[];
+  /** Absent: the deciders of the rules alone count. */
+  readonly mayDecide?: MayDecide;
+  /** Absent: no notices are sent. */
+  readonly notify?: NotifyFunction | Webhook;
+}
+
+/** An address for notices, with the key of their signatures. */
+export interface Webhook {
+  readonly url: string;
+  readonly key: Uint8Array;
+}
 
 /** What the worker provides to its activities. */
 export interface ActivityDependencies {
@@ -25,6 +42,8 @@ export interface ActivityDependencies {
   readonly searchAttributes: () => Promise<readonly string[]>;
   /** Streams replies in progress to readers; absent: replies are not streamed. */
   readonly live?: LiveHub;
+  /** What the worker does about requests. */
+  readonly requests: RequestDependencies;
   /** Aborts when the worker begins to shut down. */
   readonly stopping: AbortSignal;
 }

@@ -59,7 +59,20 @@ export async function loadAgent(
     ...(contextBlob && { contextBlob }),
     ...(segment && { segment }),
     ...(heartbeatMs !== undefined && { heartbeatMs }),
+    ...decisionsOf(deps),
     ...(input.depth !== undefined && input.depth > 0 && { depth: input.depth }),
+  };
+}
+
+/** Returns what the workers do about requests, as the run pins it; nothing if they do nothing. */
+function decisionsOf({ requests }: ActivityDependencies): Pick<RunConfig, 'decisions'> {
+  const { mayDecide, notify } = requests;
+  if (mayDecide === undefined && notify === undefined) return {};
+  return {
+    decisions: {
+      ...(mayDecide && { mayDecide: true as const }),
+      ...(notify && { notify: true as const }),
+    },
   };
 }
 

@@ -39,6 +39,7 @@ export function toAgentDefinition(
     ...(agent.retrieve && { retrieve: { timeoutMs: agent.retrieve.timeoutMs } }),
     ...(agent.onPlainText === 'fail' && { onPlainText: agent.onPlainText }),
     ...(agent.forkFrom.length > 0 && { forkFrom: agent.forkFrom }),
+    ...(agent.rules.length > 0 && { rules: agent.rules }),
     ...(agent.mcp.length > 0 && { mcp: { servers: agent.mcp.map(policyOf) } }),
   };
   return withHash(content);

@@ -10,6 +10,7 @@ import type {
 } from '../core/definition/definition.js';
 import type { Typed } from '../core/definition/output-type.js';
 import type { Json } from '../core/json.js';
+import type { Rule } from '../core/requests/rules.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { Template } from '../prompts/template.js';
 import type { ToolRegistry } from '../tools/registry.js';
@@ -44,7 +45,10 @@ export interface AgentOptions<Output = Json> {
   readonly toolCalls?: ToolCalls;
   /** Limits per turn, and in `run` for the whole run; default 50 steps and 200 calls per turn. */
   readonly limits?: Limits;
-  /** How a turn ends at a limit; default `answer`. */
+  /**
+   * How a turn ends at a limit; default `answer`. With `ask`, the run waits until a person raises the limit
+   * or ends the turn.
+   */
   readonly onLimit?: OnLimit;
   /** Sampling and other parameters; most reach the provider unchanged. */
   readonly settings?: ModelSettings;
@@ -76,6 +80,11 @@ export interface AgentOptions<Output = Json> {
    * default 0.75 and 0.25. False: never.
    */
   readonly compaction?: Partial<Compaction> | false;
+  /**
+   * Rules about the calls of this agent: each call that they ask for waits for a person. They can only
+   * tighten the rules of the worker.
+   */
+  readonly rules?: readonly Rule[];
 }
 
 /** An agent as a tool of another one, with the options of that tool. */
@@ -119,4 +128,5 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly mcp: readonly McpServer[];
   /** The agents that it calls; a worker that serves this agent serves them too. */
   readonly agents: readonly Agent[];
+  readonly rules: readonly Rule[];
 }

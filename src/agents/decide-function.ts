@@ -3,7 +3,7 @@ import type { PromptMessage } from '../core/transcript/messages.js';
 import type { ModelTool } from '../models/model.js';
 
 /** What a decision function receives. */
-export interface DecisionInput {
+export interface DecideInput {
   readonly instructions: string;
   /** The conversation so far. */
   readonly messages: readonly PromptMessage[];
@@ -16,9 +16,9 @@ export interface DecisionInput {
 }
 
 /** The calls to make, or the answer. */
-export type Decision =
+export type ModelDecision =
   | { readonly calls: readonly { readonly name: string; readonly arguments: JsonObject }[] }
   | { readonly answer: string };
 
 /** Decides in place of a model, on the worker. An error that it throws ends the turn as `failed`. */
-export type DecideFunction = (input: DecisionInput) => Decision | Promise<Decision>;
+export type DecideFunction = (input: DecideInput) => ModelDecision | Promise<ModelDecision>;

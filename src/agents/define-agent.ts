@@ -61,19 +61,12 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     description: options.description ?? '',
     mcp: options.mcp ?? [],
     agents: called.map(({ agent }) => agent),
+    rules: options.rules ?? [],
   });
 }
 
-/** Returns the tools of an agent by name. Throws an `Error` if two share a name or one wants approval. */
+/** Returns the tools of an agent by name. Throws an `Error` if two share a name. */
 function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
-  const asking = tools.find(({ approval = 'never' }) => approval !== 'never');
-  if (asking !== undefined) {
-    // Better no agent than one that acts without the approval that its author asked for.
-    throw new Error(
-      `agent "${name}": tool "${asking.name}" wants approval, which this version cannot ask for; ` +
-        'leave `approval` out, or give "never"',
-    );
-  }
   try {
     return createToolRegistry(tools);
   } catch (error) {

@@ -13,6 +13,7 @@ import type { McpServer } from '../mcp/mcp-server.js';
 import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/registry.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
+import { assertRules } from './check-requests.js';
 import type { RetrieveOptions } from './retriever.js';
 
 /** All answers of a turn stay in one segment of the history. */
@@ -65,7 +66,7 @@ const agentOptions = z.strictObject({
   toolChoice: z.enum(['auto', 'required', 'none']).optional(),
   toolCalls: z.enum(['parallel', 'sequential', 'first']).optional(),
   limits: z.unknown().optional(),
-  onLimit: z.enum(['answer', 'compose', 'fail']).optional(),
+  onLimit: z.enum(['answer', 'compose', 'fail', 'ask']).optional(),
   settings: z.looseObject({}).optional(),
   output: z.unknown().optional(),
   attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
@@ -80,13 +81,15 @@ const agentOptions = z.strictObject({
     .preprocess((given) => (typeof given === 'function' ? { find: given } : given), retrieveOptions)
     .optional(),
   compaction: z.preprocess((given) => (given === false ? {} : given), compactionOptions).optional(),
+  rules: z.unknown().optional(),
 } satisfies OptionSchemas<AgentOptions>);
 
 /** Throws an `Error` with a line for each fault of an agent's definition. */
-export function assertAgentOptions(options: Pick<AgentOptions, 'name' | 'limits'>): void {
+export function assertAgentOptions(options: Pick<AgentOptions, 'name' | 'limits' | 'rules'>): void {
   checkOptions('agent', { schema: agentOptions, options });
   const problem = checkLimits(options.limits, 'limits');
   if (problem !== null) throw new Error(`agent "${options.name}": ${problem}`);
+  assertRules(options.rules, `agent "${options.name}"`);
 }
 
 /** Whether a value was made by `defineAgent`. */

@@ -45,10 +45,6 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
       summary: 'continue a paused run, or retry a blocked run at once',
       load: async () => (await import('./commands/resume.js')).resume,
     },
-    resolve: {
-      summary: 'resolve a tool call with an unknown outcome',
-      load: async () => (await import('./commands/resolve.js')).resolve,
-    },
     limits: {
       summary: 'show or change the limits of a run',
       load: async () => (await import('./commands/limits.js')).limits,
@@ -60,6 +56,44 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
     cancel: {
       summary: 'cancel a run or its current turn',
       load: async () => (await import('./commands/cancel.js')).cancel,
+    },
+  },
+  'Decide:': {
+    inbox: {
+      summary: 'list what runs wait for, oldest first',
+      load: async () => (await import('./commands/inbox.js')).inbox,
+    },
+    approve: {
+      summary: 'let a run execute a call exactly as shown',
+      load: async () => (await import('./commands/approve.js')).approve,
+    },
+    deny: {
+      summary: 'refuse a call, and tell the model why',
+      load: async () => (await import('./commands/deny.js')).deny,
+    },
+    edit: {
+      summary: 'let a run execute a call with other arguments',
+      load: async () => (await import('./commands/edit.js')).edit,
+    },
+    answer: {
+      summary: 'answer a question, or give the result of a call',
+      load: async () => (await import('./commands/answer.js')).answer,
+    },
+    raise: {
+      summary: 'raise the limit that a run has reached',
+      load: async () => (await import('./commands/raise.js')).raise,
+    },
+    resolve: {
+      summary: 'resolve a tool call with an unknown outcome, or any request',
+      load: async () => (await import('./commands/resolve.js')).resolve,
+    },
+    revoke: {
+      summary: 'end an approval that holds for later calls',
+      load: async () => (await import('./commands/revoke.js')).revoke,
+    },
+    undo: {
+      summary: 'undo a tool call',
+      load: async () => (await import('./commands/undo.js')).undo,
     },
   },
   'Read (works without a worker):': {

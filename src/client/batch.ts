@@ -107,9 +107,10 @@ async function outcomeOf(run: () => Promise<Outcome>): Promise<Outcome> {
   }
 }
 
-/** Returns a digest that gives another task at the same index another run. */
-function digestOf(agent: AgentLike<unknown>, given: object): string {
-  const json: Json = JSON.parse(JSON.stringify({ ...given, agent: agentName(agent) }));
+/** Returns a digest that gives another task at the same index another run, whoever starts it. */
+function digestOf(agent: AgentLike<unknown>, given: RunSettings): string {
+  const { by: _, ...task } = given;
+  const json: Json = JSON.parse(JSON.stringify({ ...task, agent: agentName(agent) }));
   return sha256Hex(canonicalJson(json)).slice(0, 8);
 }
 

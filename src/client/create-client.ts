@@ -27,19 +27,22 @@ import {
   pauseRun,
   setLimits,
   type DecisionOptions,
-  resolveCall,
   resumeRun,
 } from '../updates/control.js';
+import { resolveRequests, revokeGrant, undoCall } from '../updates/decide.js';
 import { followEvents } from '../history/follow-events.js';
 import { forkRun } from './fork-run.js';
 import { listRuns } from './list.js';
+import { pauseAllRuns } from './pause-all.js';
+import { readRequest } from './read-request.js';
+import { listRequests } from './requests.js';
 import { describeRun, readRun } from '../history/read-run.js';
 import { waitForResult } from './result.js';
 import { agentName, createRunInput } from '../updates/run-input.js';
 import { readTranscript } from '../history/run-transcript.js';
 import { createSchedules } from './schedule/schedule.js';
 import { newRunId, startRun } from '../updates/start.js';
-import { toRunStatus } from './status.js';
+import { readStatus } from './status-below.js';
 
 const ROWS = 50;
 /** A reachable server answers in a fraction of this time. */
@@ -59,20 +62,23 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   });
   const { by } = settings;
   claim(by);
-  const withBy = (options: DecisionOptions = {}): DecisionOptions => ({
+  const withBy = <Options extends DecisionOptions>(
+    options?: Options,
+  ): Options | DecisionOptions => ({
     ...(by && { by }),
     ...options,
   });
   return {
     async start(agent, { id = newRunId(agentName(agent)), ...given }) {
       const input = createRunInput(agent, {
+        ...(by && { by }),
         ...given,
         ...(await claimAttachments(blobs, id, given)),
       });
       return await startRun(client, input, { id, taskQueue });
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
-    fork: (run, given) => forkRun(client, idOf(run), { ...given, blobs }),
+    fork: (run, given) => forkRun(client, idOf(run), { ...(by && { by }), ...given, blobs }),
     ask: (run, message, options = {}) =>
       ask(client, { run, message, taskQueue, blobs }, { ...withBy(options), ...options }),
     async result<Output>(run: RunLike<Output>, options = {}) {
@@ -80,7 +86,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
       return outcome as Outcome<Output>;
     },
-    status: async (run) => toRunStatus(await readRun(client, idOf(run)), Date.now()),
+    status: async (run) => await readStatus(client, await readRun(client, idOf(run)), Date.now()),
     transcript: (run, range = {}) => readTranscript(client, idOf(run), { ...range, archive }),
     events: (run, options = {}) => ({
       [Symbol.asyncIterator]: () => followEvents(client, idOf(run), options),
@@ -95,10 +101,21 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     cancelTurn: (run, options) => cancelTurn(client, idOf(run), withBy(options)),
     close: (run, options) => closeRun(client, idOf(run), withBy(options)),
     setLimits: (run, limits, options) => setLimits(client, idOf(run), limits, withBy(options)),
-    resolve: (run, resolution, options) =>
-      resolveCall(client, idOf(run), resolution, withBy(options)),
-    schedule: createSchedules(client, taskQueue),
-    batch: (agent, tasks, given) => createBatch(client, { agent, tasks, taskQueue }, given),
+    requests: (filter = {}) =>
+      listRequests(client, {
+        agent: filter.agent,
+        ...(filter.root !== undefined && { root: idOf(filter.root) }),
+        ...(filter.run !== undefined && { run: idOf(filter.run) }),
+      }),
+    request: (run, id) => readRequest(client, { run: idOf(run), id }, blobs),
+    resolve: (run, decisions, options) =>
+      resolveRequests(client, idOf(run), decisions, withBy(options)),
+    revoke: (run, grant, options) => revokeGrant(client, idOf(run), grant, withBy(options)),
+    undo: (run, options) => undoCall(client, idOf(run), withBy(options)),
+    pauseAll: (options) => pauseAllRuns(client, { ...(by && { by }), ...options }),
+    schedule: createSchedules(client, { taskQueue, by }),
+    batch: (agent, tasks, given) =>
+      createBatch(client, { agent, tasks, taskQueue }, { ...(by && { by }), ...given }),
     disconnect,
     [Symbol.asyncDispose]: disconnect,
   };
@@ -144,7 +161,7 @@ async function ask(
   const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
   if (start === undefined) return await askRun(client, id, message, updateOptions);
   const { agent, ...settings } = start;
-  const input = createRunInput(agent, { ...settings, open: true });
+  const input = createRunInput(agent, { ...claim(by), ...settings, open: true });
   return await askOrStart(client, message, {
     id,
     taskQueue: to.taskQueue,

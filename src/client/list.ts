@@ -1,12 +1,13 @@
-import { isGrpcServiceError, type Client, type WorkflowExecutionInfo } from '@temporalio/client';
+import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import type { Outcome } from '../core/outcome.js';
 import type { RunStatusName } from '../core/status.js';
+import { isInvalidQuery, queryTerm } from './queries.js';
 import { outcomeStatus, readRunRow, type RunRow } from './run-row.js';
 
 export const OPEN_STATUSES = [
   'working',
   'waiting_message',
-  'waiting_approval',
+  'waiting_decision',
   'waiting_time',
   'blocked',
   'paused',
@@ -38,8 +39,6 @@ export interface RunList {
 const MAX_CHECKED = 1_000;
 /** How many histories are read at the same time, for runs without search attributes. */
 const AT_ONCE = 8;
-/** gRPC code: the namespace lacks the search attributes of the query. */
-const INVALID_ARGUMENT = 3;
 
 /** Returns the newest runs that match. The server lists open runs first, then those that ended last. */
 export async function listRuns(client: Client, filter: ListFilter): Promise<RunList> {
@@ -97,7 +96,7 @@ function queryFor(
     conditions.push(`(AgentStatus = '${status}' OR AgentStatus IS NULL)`);
   }
   if (options.byAttributes && agent !== undefined) {
-    conditions.push(`(AgentName = '${agent.replaceAll("'", "''")}' OR AgentName IS NULL)`);
+    conditions.push(`(${queryTerm('AgentName', agent)} OR AgentName IS NULL)`);
   }
   return conditions.join(' AND ');
 }
@@ -106,10 +105,4 @@ function matches(row: RunRow, { agent, status }: ListFilter): boolean {
   if (agent !== undefined && row.agent !== agent) return false;
   if (status === undefined || row.status === status) return true;
   return row.status === 'done' && outcomeStatus(row.reason) === status;
-}
-
-function isInvalidQuery(error: unknown): boolean {
-  const cause: unknown = error instanceof Error ? error.cause : undefined;
-  const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
-  return code === INVALID_ARGUMENT;
 }

@@ -13,22 +13,8 @@ export type ToolBlock = (typeof TOOL_BLOCKS)[number];
 export const AGENT_BLOCKS = ['agent_missing', 'storage'] as const;
 export type AgentBlock = (typeof AGENT_BLOCKS)[number];
 
-/** The reasons that need a person's decision about a call, by `resolve`. */
-const PERSON_BLOCKS = ['outcome_unknown', 'safety_check'] as const;
-export type PersonBlock = (typeof PERSON_BLOCKS)[number];
-
 /** All reasons that can block a run. */
-export const BLOCKED_REASONS = [
-  ...MODEL_BLOCKS,
-  ...TOOL_BLOCKS,
-  ...AGENT_BLOCKS,
-  ...PERSON_BLOCKS,
-] as const;
+export const BLOCKED_REASONS = [...MODEL_BLOCKS, ...TOOL_BLOCKS, ...AGENT_BLOCKS] as const;
 
 /** Why a run is blocked. Each reason can be fixed from outside, after which the run resumes. */
 export type BlockedReason = (typeof BLOCKED_REASONS)[number];
-
-/** Whether only a person's decision unblocks the run. */
-export function needsPerson(reason: BlockedReason): reason is PersonBlock {
-  return PERSON_BLOCKS.some((known) => known === reason);
-}

@@ -33,7 +33,14 @@ export function composeAnswer(state: RunState, reason: StopReason): string {
 
 /** Returns the reason of a stop in words. */
 export function describeStop(reason: StopReason): string {
-  return reason === 'no_progress' ? 'no progress was made' : `the limit "${reason}" was reached`;
+  switch (reason) {
+    case 'no_progress':
+      return 'no progress was made';
+    case 'denied':
+      return 'people denied what it asked for';
+    default:
+      return `the limit "${reason}" was reached`;
+  }
 }
 
 function cut(text: string, characters: number): string {

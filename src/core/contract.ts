@@ -3,12 +3,16 @@ import type { Effect, LimitSet, Limits, ParentClose } from './definition/definit
 import type { AskReceipt } from './inbox.js';
 import type { RunInput } from './input/input.js';
 import type { Json, JsonObject } from './json.js';
-import type { ContextRef, ToolCall } from './transcript/messages.js';
+import type { Decision } from './requests/decision.js';
+import type { Request } from './requests/request.js';
+import type { Rule } from './requests/rules.js';
+import type { BlobRef, ContextRef, ToolCall } from './transcript/messages.js';
 import type { CallArtifacts } from './artifacts/named-artifacts.js';
 import type {
   FollowRunResult,
   ForkMessagesResult,
   ArchiveMessagesResult,
+  CheckDecisionResult,
   RetrieveResult,
   RunFunctionResult,
   RunToolResult,
@@ -17,6 +21,7 @@ import type { RecordedReply } from './reply.js';
 import type { RunConfig } from './state.js';
 
 export type {
+  CheckDecisionResult,
   FollowRunResult,
   ForkMessagesResult,
   ArchiveMessagesResult,
@@ -69,6 +74,8 @@ export interface CallModelInput {
   /** The run's context; present only for agents with a function that reads it. */
   readonly context?: Json;
   readonly contextBlob?: ContextRef;
+  /** The rules of the run's own input; present only if it has some. */
+  readonly rules?: readonly Rule[];
   /** Why the run is blocked, if this is a probe; the same problem is then retried, not reported again. */
   readonly blocked?: ModelBlock;
   /** The reply that an earlier call of this step has paid for and could not check (a `PaidReply`). */
@@ -100,9 +107,52 @@ export interface RunToolInput {
   readonly find?: true;
 }
 
-/** Input of `verify`, which finds out what became of a call with an unknown outcome. */
+/**
+ * Input of a function of a tool beside `execute`: `verify` finds out what became of a call with an
+ * unknown outcome, and `undo` reverts one that succeeded.
+ */
 export interface RunFunctionInput extends RunToolInput {
-  readonly function: 'verify';
+  readonly function: 'verify' | 'undo';
+  /** For `undo`: what the call returned. */
+  readonly result?: UndoneResult;
+  /** For `undo`: the rules of the run's own input. */
+  readonly rules?: readonly Rule[];
+  /** For `undo`: a person has approved it, so the rules do not ask again. */
+  readonly approved?: true;
+}
+
+/** What a call returned, for its `undo`. */
+export interface UndoneResult {
+  readonly text: string;
+  /** The whole text, if `text` is its head and tail. */
+  readonly blob?: BlobRef;
+}
+
+/** Input of the activity that checks a decision before it counts. */
+export interface CheckDecisionInput {
+  /** Hash of the pinned definition. */
+  readonly definition: string;
+  readonly turn: number;
+  readonly step: number;
+  /** The work that waits: a call id, or `limit`. */
+  readonly work: string;
+  readonly request: Request;
+  readonly decision: Decision;
+  /** The run began on workers with `mayDecide`, so a worker without it allows nothing. */
+  readonly mayDecide?: true;
+  /** The call that waits; absent for a limit. */
+  readonly call?: ToolCall;
+  /** The rules of the run's own input; present only if it has some. */
+  readonly rules?: readonly Rule[];
+  readonly context?: Json;
+  readonly contextBlob?: ContextRef;
+}
+
+/** Input of the activity that tells the worker's `notify` about a request. */
+export interface NotifyRequestInput {
+  readonly request: Request;
+  readonly agent: string;
+  readonly turn: number;
 }
 
 /** Input of `retrieve`. It names the prompt as a model call does. */
@@ -190,6 +240,8 @@ export interface Activities {
   readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
   readonly forkMessages: (input: ForkMessagesInput) => Promise<ForkMessagesResult>;
   readonly checkBlob: (input: CheckBlobInput) => Promise<void>;
+  readonly checkDecision: (input: CheckDecisionInput) => Promise<CheckDecisionResult>;
+  readonly notifyRequest: (input: NotifyRequestInput) => Promise<void>;
   readonly askRun: (input: SendMessageInput) => Promise<AskReceipt>;
   readonly followRun: (input: FollowRunInput) => Promise<FollowRunResult>;
 }

@@ -7,7 +7,9 @@ import { addMessage, addRefusal } from './inbox.js';
 import { type Ending, type RunConfig, type RunState } from './state.js';
 import { freshTurn, nothingSpent } from './turn.js';
 import { emptyTranscript, fixedTokens } from './transcript/transcript.js';
-import { withoutWork, withWork } from './work/work.js';
+import { withGrant } from './requests/grants.js';
+import { notified, raiseRequest, undoChanged } from './requests/changes.js';
+import { findWork, withoutWork, withWork } from './work/work.js';
 
 /** Applies the events outside a turn: messages, decisions, and changes of the run as a whole. */
 export function applyControlEvent(state: RunState, event: PersonEvent | SegmentEvent): RunState {
@@ -48,6 +50,22 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
       return withWork(state, event.work);
     case 'work-ended':
       return withoutWork(state, event.name);
+    case 'request-raised':
+      return raiseRequest(state, event);
+    case 'decision-proposed': {
+      const work = findWork(state, event.work);
+      return work === undefined ? state : withWork(state, { ...work, proposal: event.proposal });
+    }
+    case 'request-notified':
+      return notified(state, event.request);
+    case 'granted':
+      return { ...state, grants: withGrant(state.grants, event.grant) };
+    case 'grant-revoked': {
+      const grants = (state.grants ?? []).filter(({ id }) => id !== event.grant);
+      return { ...state, grants };
+    }
+    case 'undo-changed':
+      return undoChanged(state, event);
   }
 }
 

@@ -1,10 +1,11 @@
 import { show } from './text/format-value.js';
 
 /** The update by which a person decided about a run. */
-export type DecisionName = 'resolve' | 'cancelTurn' | 'pause' | 'resume' | 'setLimits' | 'close';
+export type DecisionName =
+  'resolve' | 'cancelTurn' | 'pause' | 'resume' | 'setLimits' | 'close' | 'revoke' | 'undo';
 
 /** A decision that the run has carried out. */
-export interface Decision {
+export interface DecisionRecord {
   readonly what: DecisionName;
   /** The update's id. The same update sent again, in a later segment too, has no second effect. */
   readonly id: string;
@@ -14,9 +15,13 @@ export interface Decision {
   readonly by?: string;
   /** For `cancelTurn`: the number of the turn that was canceled. */
   readonly turn?: number;
-  /** For `resolve`: the call's id, and what was decided about it. */
-  readonly call?: string;
+  /** For `resolve`: the request's id, and what was decided; `expired` if nobody decided in time. */
+  readonly request?: string;
   readonly as?: string;
+  /** For `resolve` and `undo`: the call's id. */
+  readonly call?: string;
+  /** Why a worker did not let the decision count: the request stayed open. */
+  readonly refused?: string;
 }
 
 /** Number of decisions that a run remembers. */
@@ -32,16 +37,16 @@ export function checkBy(value: unknown): string | null {
 
 /** Returns the decision that an update with this id has made before; undefined if there is none. */
 export function decidedBefore(
-  decisions: readonly Decision[] | undefined,
+  decisions: readonly DecisionRecord[] | undefined,
   id: string,
-): Decision | undefined {
+): DecisionRecord | undefined {
   return decisions?.find((decision) => decision.id === id);
 }
 
 /** Returns the list with one more decision; the oldest are dropped. */
 export function withDecision(
-  decisions: readonly Decision[] | undefined,
-  decision: Decision,
-): readonly Decision[] {
+  decisions: readonly DecisionRecord[] | undefined,
+  decision: DecisionRecord,
+): readonly DecisionRecord[] {
   return [...(decisions ?? []), decision].slice(-REMEMBERED_DECISIONS);
 }

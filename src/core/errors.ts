@@ -1,3 +1,5 @@
+import type { RefusalReason } from './requests/decision.js';
+
 /**
  * The stable codes of perdure's errors. A code never changes its meaning; new ones may be added.
  *
@@ -152,11 +154,39 @@ export class RunTokenError extends PerdureError {
  */
 export type WorkerSeen = 'missing' | 'silent' | null;
 
-/** The run refused a message or a decision. It has no effect, and repeating it has none either. */
+interface RefusedOptions extends ErrorOptions {
+  readonly reason?: RefusalReason | null;
+}
+
+/**
+ * The run refused a message or a decision. It has no effect, and repeating it has none either.
+ *
+ * @example
+ * ```ts
+ * import { createClient, RefusedError } from 'perdure';
+ *
+ * await using client = await createClient();
+ * const { requests } = await client.requests({ agent: 'desk' });
+ * for (const { run, id, digest } of requests) {
+ *   try {
+ *     await client.resolve(run, { request: id, digest, as: 'deny', by: 'ann' });
+ *   } catch (error) {
+ *     if (!RefusedError.isInstance(error) || error.reason !== 'decided') throw error;
+ *   }
+ * }
+ * ```
+ */
 export class RefusedError extends PerdureError {
   static readonly code = 'refused';
   override readonly name = 'RefusedError';
   override readonly code = RefusedError.code;
+  /** Why a decision about a request was refused; null for everything else that a run refuses. */
+  readonly reason: RefusalReason | null;
+
+  constructor(message: string, { reason = null, ...options }: RefusedOptions = {}) {
+    super(message, options);
+    this.reason = reason;
+  }
 }
 
 interface NotDeliveredOptions extends ErrorOptions {

@@ -1,14 +1,17 @@
 import type { RetrievedDocument } from './documents.js';
 import type { Forked } from './input/fork.js';
-import type { BlobRef } from './transcript/messages.js';
+import type { Grant } from './requests/decision.js';
+import type { NewRequest } from './requests/request.js';
+import type { KeptCall, UndoState } from './requests/undo.js';
+import type { AskedCall, BlobRef } from './transcript/messages.js';
 import type { CallResult } from './calls/call-result.js';
-import type { Decision } from './decisions.js';
+import type { DecisionRecord } from './decisions.js';
 import type { Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply } from './reply.js';
 import type { Ending, LimitsAsked, RunConfig } from './state.js';
-import type { Work } from './work/work.js';
+import type { Proposal, Work } from './work/work.js';
 
 /** Why work in flight was interrupted. */
 export type Interruption = 'cancel' | 'cancelTurn' | 'wallMs';
@@ -49,7 +52,15 @@ export type TurnEvent =
       readonly reply: RecordedReply | null;
       readonly at: number;
     }
-  | { readonly type: 'turn-recorded'; readonly at: number };
+  | { readonly type: 'turn-recorded'; readonly at: number }
+  /** A person changed the arguments of an open call. */
+  | { readonly type: 'call-edited'; readonly id: string; readonly call: AskedCall }
+  /** A person has not raised the limit that the turn has reached. */
+  | { readonly type: 'limit-stands' }
+  /** A person has raised it, so the turn goes on. */
+  | { readonly type: 'limit-lifted' }
+  /** A call has succeeded that can be undone. */
+  | { readonly type: 'call-kept'; readonly kept: KeptCall };
 
 /** Messages and decisions of people. They may arrive at any time, also while work is in flight. */
 export type PersonEvent =
@@ -57,12 +68,25 @@ export type PersonEvent =
   /** A message by signal was refused. The run's status shows it, because a signal has no answer. */
   | { readonly type: 'message-refused'; readonly refused: RefusedMessage }
   /** Who decided what. The effect of the decision is a separate event. */
-  | { readonly type: 'decided'; readonly decision: Decision }
+  | { readonly type: 'decided'; readonly decision: DecisionRecord }
   | { readonly type: 'ending'; readonly by: Ending }
   | { readonly type: 'paused'; readonly paused: boolean }
   | { readonly type: 'limits-set'; readonly limits: Limits }
   /** Limits for a run whose agent is not loaded yet. They are set when it is. */
   | { readonly type: 'limits-asked'; readonly asked: LimitsAsked }
+  /** Work waits for a decision. The reducer gives the request its id. */
+  | { readonly type: 'request-raised'; readonly work: string; readonly request: NewRequest }
+  /** A decision has to be checked on a worker before it counts. */
+  | { readonly type: 'decision-proposed'; readonly work: string; readonly proposal: Proposal }
+  | { readonly type: 'request-notified'; readonly request: string }
+  | { readonly type: 'granted'; readonly grant: Omit<Grant, 'id'> }
+  | { readonly type: 'grant-revoked'; readonly grant: string }
+  | {
+      readonly type: 'undo-changed';
+      readonly call: string;
+      readonly state: UndoState;
+      readonly message?: string;
+    }
   /** A person has accepted the current form of a tool that its MCP server has changed. */
   | { readonly type: 'tool-accepted'; readonly tool: string; readonly definition: string };
 

@@ -1,7 +1,7 @@
 import { nameInCalledId } from './calls/idempotency.js';
 import { isObject, textField } from './json.js';
 import type { Outcome } from './outcome.js';
-import { WORK, type Flight } from './work/work.js';
+import { UNDO, WORK, type Flight } from './work/work.js';
 
 /** Why an activity failed: the innermost failure. */
 export interface Failure {
@@ -67,7 +67,11 @@ export function workOf({ activity, input }: Task): { name: string; as: Flight } 
     case 'runTool':
       return { name: callId(given), as: given['find'] === true ? 'find' : as };
     case 'runFunction':
-      return { name: callId(given), as: 'verify' };
+      return given['function'] === 'undo'
+        ? { name: `${UNDO}${callId(given)}`, as: 'attempt' }
+        : { name: callId(given), as: 'verify' };
+    case 'checkDecision':
+      return { name: textField(given, 'work'), as: 'decide' };
     case 'checkBlob':
       return { name: textField(given, 'work'), as: 'check' };
     case 'followRun':

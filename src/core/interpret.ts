@@ -1,12 +1,12 @@
 import { acceptSignal } from './ask.js';
 import type { RunEvent } from './events.js';
-import { type Fact, type FactOf } from './facts.js';
+import { workOf, type Fact, type FactOf } from './facts.js';
 import { fitsActivity, misfitMessage } from './guards/recorded.js';
 import { agentCanceled, agentFailed, agentLoaded } from './interpret/agent.js';
 import { callCanceled, callFailed, callReturned } from './interpret/calls.js';
 import { childEnded, childExisted, followed, followFailed } from './interpret/children.js';
 import { modelCanceled, modelFailed, modelReplied } from './interpret/model.js';
-import { decided } from './interpret/people.js';
+import { decided, paused } from './interpret/people.js';
 import { retrievalCanceled, retrievalFailed, retrieved } from './interpret/retrieval.js';
 import { begin } from './interpret/begin.js';
 import {
@@ -20,6 +20,11 @@ import {
   copyFailed,
 } from './interpret/storage.js';
 import { passedDeadline } from './interpret/deadline.js';
+import { undone, undoFailed } from './interpret/undo.js';
+import { decisionChecked } from './interpret/decide.js';
+import { isCheckedDecision } from './guards/recorded.js';
+import { isObject, textField } from './json.js';
+import { isUndo } from './work/work.js';
 import { verificationCanceled, verificationFailed, verified } from './interpret/verify.js';
 import { isLoaded } from './definition/initial-config.js';
 import type { RunState } from './state.js';
@@ -38,6 +43,7 @@ export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
     case 'update':
       return decided(state, fact);
     case 'signal': {
+      if (fact.name === 'pause') return paused(state, fact);
       const event = fact.name === 'message' ? acceptSignal(state, fact.input, fact.at) : null;
       return event === null ? [] : [event];
     }
@@ -75,7 +81,11 @@ function completed(state: RunState, fact: FactOf<'completed'>): readonly RunEven
     case 'runTool':
       return callReturned(state, fact);
     case 'runFunction':
-      return verified(state, fact);
+      return isUndoTask(fact) ? undone(state, fact) : verified(state, fact);
+    case 'checkDecision':
+      return checkedDecision(state, fact);
+    case 'notifyRequest':
+      return [{ type: 'request-notified', request: requestIn(fact) }];
     case 'retrieveDocuments':
       return retrieved(state, fact);
     case 'archiveMessages':
@@ -100,7 +110,9 @@ function failed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
     case 'runTool':
       return callFailed(state, fact);
     case 'runFunction':
-      return verificationFailed(state, fact);
+      return isUndoTask(fact) ? undoFailed(state, fact) : verificationFailed(state, fact);
+    case 'checkDecision':
+      return uncheckedDecision(state, fact, fact.failure.message);
     case 'retrieveDocuments':
       return retrievalFailed(state, fact);
     case 'archiveMessages':
@@ -125,7 +137,11 @@ function canceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[
     case 'runTool':
       return callCanceled(state, fact);
     case 'runFunction':
-      return verificationCanceled(state, fact);
+      return isUndoTask(fact)
+        ? undoFailed(state, { ...fact, failure: { message: 'canceled' } })
+        : verificationCanceled(state, fact);
+    case 'checkDecision':
+      return uncheckedDecision(state, fact, 'the check was canceled');
     case 'retrieveDocuments':
       return retrievalCanceled(state, fact);
     case 'archiveMessages':
@@ -139,4 +155,33 @@ function canceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[
     default:
       return [];
   }
+}
+
+function isUndoTask({ task }: Pick<FactOf<'completed'>, 'task'>): boolean {
+  return isUndo({ name: workOf(task)?.name ?? '' });
+}
+
+/** Returns the id of the request in a task about it. */
+function requestIn({ task: { input } }: Pick<FactOf<'completed'>, 'task'>): string {
+  const request = isObject(input) ? input['request'] : undefined;
+  return isObject(request) ? textField(request, 'id') : '';
+}
+
+function checkedDecision(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
+  const { result, at, task } = fact;
+  const name = workOf(task)?.name ?? '';
+  if (!isCheckedDecision(result)) return [];
+  return decisionChecked(state, { name, request: requestIn(fact), result, at });
+}
+
+/** A decision that cannot be checked does not count, and the request stays open. */
+function uncheckedDecision(
+  state: RunState,
+  { task, at }: Pick<FactOf<'failed'>, 'task' | 'at'>,
+  why: string,
+): readonly RunEvent[] {
+  const message = `the decision could not be checked: ${why}`;
+  const name = workOf(task)?.name ?? '';
+  const result = { ok: false, message } as const;
+  return decisionChecked(state, { name, request: requestIn({ task }), result, at });
 }

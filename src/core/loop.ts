@@ -1,4 +1,3 @@
-import { safetyMessage } from './calls/safety.js';
 import type { RunEvent } from './events.js';
 import type { Fact } from './facts.js';
 import { interpret } from './interpret.js';
@@ -7,6 +6,7 @@ import type { Outcome } from './outcome.js';
 import { reduce } from './reduce.js';
 import type { SegmentFacts } from './segments/carry.js';
 import type { RunState } from './state.js';
+import { WORK } from './work/work.js';
 
 /** A run in memory. Facts replace the state while work is in flight, so read it each time. */
 export interface Run {
@@ -75,7 +75,8 @@ const AT_ONCE: readonly Action['type'][] = [
   'begin-closing',
   'end-at-limit',
   'interrupt',
-  'ask-person',
+  'raise-requests',
+  'ask-limit',
   'pass-time',
   'record-turn',
   'begin-turn',
@@ -98,12 +99,14 @@ export function eventsOf(action: AtOnceAction, at: number): readonly RunEvent[] 
       return [{ type: 'limit-ended', reason: action.reason }];
     case 'interrupt':
       return [{ type: 'interrupted', by: action.by, at }];
-    case 'ask-person': {
-      const { call } = action;
-      const message = safetyMessage(call);
-      const asking = { phase: 'asking', about: 'safety_check', message } as const;
-      return [{ type: 'work-changed', work: { name: call.id, ...asking } }];
-    }
+    case 'raise-requests':
+      return action.requests.map(({ call, request }) => ({
+        type: 'request-raised',
+        work: call,
+        request: { ...request, raisedAt: at },
+      }));
+    case 'ask-limit':
+      return [{ type: 'request-raised', work: WORK.limit, request: action.request }];
     case 'pass-time':
       return [{ type: 'time-passed', at }];
     case 'record-turn':

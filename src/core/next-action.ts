@@ -5,6 +5,9 @@ import { CLOSING_INSTRUCTION } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
 import { askedMessages, retrievalDue } from './documents.js';
 import type { Interruption } from './events.js';
+import { limitRequest } from './requests/limit-request.js';
+import { awaitsDecision, requestDue } from './requests/request-due.js';
+import type { NewRequest } from './requests/request.js';
 import { interruptionOf } from './work/interruption.js';
 import { closed, runCancelled, runStopped } from './make-outcome.js';
 import { estimateTokens } from './text/estimate.js';
@@ -16,7 +19,7 @@ import type { Outcome, StopReason } from './outcome.js';
 import { type RunState } from './state.js';
 import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
 import { canBePassedOn } from './work/next-step.js';
-import { anyInFlight, findWork, WORK } from './work/work.js';
+import { anyInFlight, findWork, turnWork, WORK } from './work/work.js';
 
 /** What the loop has to do next. */
 export type Action =
@@ -29,8 +32,13 @@ export type AtOnceAction =
   | { readonly type: 'end-at-limit'; readonly reason: StopReason }
   /** All work of the turn has stopped, so the interruption takes effect. */
   | { readonly type: 'interrupt'; readonly by: Interruption }
-  /** A call waits for a person before it is executed. */
-  | { readonly type: 'ask-person'; readonly call: ToolCall }
+  /** Calls wait for decisions before they are executed. */
+  | {
+      readonly type: 'raise-requests';
+      readonly requests: readonly { readonly call: string; readonly request: NewRequest }[];
+    }
+  /** The turn has reached a limit, and a person may raise it. */
+  | { readonly type: 'ask-limit'; readonly request: NewRequest }
   /** The first wait of a batch is over, or a message has ended it. */
   | { readonly type: 'pass-time' }
   | { readonly type: 'record-turn'; readonly outcome: Outcome }
@@ -58,6 +66,10 @@ export type TimedAction =
   | { readonly type: 'refresh-agent' }
   | { readonly type: 'await-message' }
   | { readonly type: 'await-resume' }
+  /** Nothing can be done before a decision is made. */
+  | { readonly type: 'await-decision' }
+  /** A decision about a limit has to be checked on a worker. */
+  | { readonly type: 'check-decision' }
   /** Work is in flight; the next action depends on how it ends. */
   | { readonly type: 'await-work' }
   /** The agent, or the messages of another run, have to be loaded before anything else. */
@@ -116,7 +128,7 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   if (batch !== null) return withinBatch(state, { batch, isFull, now });
   // A side branch is short, and stays in one segment.
   if (!isRepairing(state) && isFull && allPassedOn(state)) return { type: 'continue-as-new' };
-  if (state.work.length > 0) return underWay(state);
+  if (turnWork(state).length > 0) return underWay(state);
   if (state.paused) return { type: 'await-resume' };
   if (hasMessagesFor(state.inbox, turn.number)) return { type: 'join-messages' };
   const { maxOutputTokens, refusedBy } = reserve(state);
@@ -135,14 +147,23 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   }
   // The run's steps were used up before this turn did anything that a closing call could report.
   if (turn.spent.steps === 0 && reason === 'steps') return { type: 'end-at-limit', reason };
+  const asked = limitRequest(state, reason, now);
+  if (asked !== null) return { type: 'ask-limit', request: asked };
   const affordable = reserve(state, estimateTokens(CLOSING_INSTRUCTION)).refusedBy === null;
-  if (state.config.definition.onLimit === 'answer' && affordable)
+  const { onLimit } = state.config.definition;
+  if ((onLimit === 'answer' || onLimit === 'ask') && affordable)
     return { type: 'begin-closing', reason };
   return { type: 'end-at-limit', reason };
 }
 
 /** Returns the action to which the work that is under way belongs. */
 function underWay(state: RunState): Action {
+  const limit = findWork(state, WORK.limit);
+  if (limit !== undefined) {
+    return {
+      type: awaitsDecision(state, { id: limit.name }) ? 'await-decision' : 'check-decision',
+    };
+  }
   const model = findWork(state, WORK.model);
   if (findWork(state, WORK.retrieve)) return { type: 'retrieve', asked: askedMessages(state) };
   if (model === undefined) return { type: 'await-work' };
@@ -173,16 +194,26 @@ function withinBatch(
   const next = sequential ? open.slice(0, 1) : open;
   const due = unchecked === undefined ? next : [unchecked];
   const waits = openWaits(state, batch, due);
-  const isIdle = state.work.length === 0;
+  const isIdle = turnWork(state).length === 0;
   const canLeave = isFull && isSmall(batch) && allPassedOn(state);
   if (waits.length < due.length) {
     if (canLeave && (state.paused || !isIdle)) return { type: 'continue-as-new' };
     if (state.paused && isIdle) return { type: 'await-resume' };
-    if (unchecked !== undefined && isIdle) return { type: 'ask-person', call: unchecked };
     const waiting = new Set(waits.map(({ call }) => call.id));
-    return { type: 'run-calls', calls: due.filter(({ id }) => !waiting.has(id)) };
+    const executed = due.filter(({ id }) => !waiting.has(id));
+    const requests = executed.flatMap((call) => {
+      const request = requestDue(state, call, now);
+      return request === null ? [] : [{ call: call.id, request }];
+    });
+    if (requests.length > 0) return { type: 'raise-requests', requests };
+    // While the run is paused, no further call begins beside those that have.
+    const mayRun = ({ id }: ToolCall): boolean =>
+      !state.paused || findWork(state, id) !== undefined;
+    const calls = executed.filter((call) => !awaitsDecision(state, call) && mayRun(call));
+    if (calls.length > 0) return { type: 'run-calls', calls };
   }
   if (canLeave) return { type: 'continue-as-new' };
+  if (waits.length === 0) return { type: 'await-decision' };
   const until = Math.min(...waits.map((wait) => wait.until));
   if (until <= now || hasWakingMessage(state)) return { type: 'pass-time' };
   return { type: 'await-time', until };

@@ -2,8 +2,11 @@ import type { LimitName } from './definition/definition.js';
 import type { Json } from './json.js';
 import type { BlobRef } from './transcript/messages.js';
 
-/** A limit, or `no_progress` for a turn that repeats itself or fails step after step. */
-export type StopReason = LimitName | 'no_progress';
+/**
+ * A limit, `no_progress` for a turn that repeats itself or fails step after step, or `denied` for one whose
+ * calls people have denied three times in a row.
+ */
+export type StopReason = LimitName | 'no_progress' | 'denied';
 
 export const FAIL_REASONS = [
   'invalid_output',

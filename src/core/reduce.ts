@@ -30,9 +30,11 @@ import {
   outcomeOf,
   type Batch,
 } from './turn.js';
-import { takeMessages } from './inbox.js';
+import { takeMessages, type Incoming } from './inbox.js';
 import type { ToolCall } from './transcript/messages.js';
-import { findWork } from './work/work.js';
+import { editCall } from './requests/changes.js';
+import { withKept } from './requests/undo.js';
+import { findWork, isUndo, withoutWork, type Work } from './work/work.js';
 
 /** Returns the next state of a run. Pure: equal states and events give equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
@@ -73,6 +75,14 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return compact(state, event);
     case 'turn-recorded':
       return recordTurn(state, event.at);
+    case 'call-edited':
+      return editCall(state, event);
+    case 'limit-stands':
+      return withTurn(state, { limitStands: true });
+    case 'limit-lifted':
+      return withTurn(state, { limit: null });
+    case 'call-kept':
+      return { ...state, kept: withKept(state.kept, event.kept) };
     default:
       return applyControlEvent(state, event);
   }
@@ -92,7 +102,7 @@ function recordTurn(state: RunState, at: number): RunState {
   const over = {
     ...state,
     turn: { ...ended, phase: { type: 'idle', outcome } as const },
-    work: [],
+    work: state.work.filter(isUndo),
   };
   const joined = joinMessages(over, at);
   if (outcome === null) return joined;
@@ -142,7 +152,10 @@ function callFinished(
 function takeResult(state: RunState, result: CallResult): RunState {
   const batch = batchOf(state);
   if (batch === null || !isOpen(batch, result.id)) return state;
-  const counted = addSpent(countCalls(state, result.executed ? 1 : 0), result);
+  const counted = addSpent(
+    countCalls(withoutWork(state, result.id), result.executed ? 1 : 0),
+    result,
+  );
   return nameArtifacts(
     withTurn(counted, { phase: { type: 'acting', batch: fillBatch(batch, result) } }),
   );
@@ -162,7 +175,7 @@ function interruptTurn(state: RunState, event: { by: Interruption; at: number })
   }, state);
   const why = isCancel ? 'cancelled by a person' : 'broken off: the time limit was reached';
   const { interruption: _, ...turn } = begun.turn;
-  const idle = { ...begun, turn, work: [] };
+  const idle = { ...begun, turn, work: begun.work.filter(isUndo) };
   const closed = closeBatch(dropRepairBranch(idle), event.at, (call) =>
     refusal(call.id, { type: 'cancelled', message: why }),
   );
@@ -181,10 +194,16 @@ function openCallsOf(state: RunState): readonly ToolCall[] {
 function brokenOffCall(state: RunState, call: ToolCall): CallResult | null {
   const work = findWork(state, call.id);
   const tool = findTool(state, call.name);
-  if (work === undefined || tool === undefined || work.acknowledged) return null;
-  if (work.phase === 'asking' && work.about === 'safety_check') return null;
+  if (work === undefined || tool === undefined || (work.approved && !hasBegun(work))) return null;
+  // Nothing has begun, except for a call of unknown outcome.
+  if (work.request !== undefined && work.request.kind !== 'outcome_unknown') return null;
   if (work.startAt === undefined) return cancelledCall(call, tool);
   return notExecuted(call, 'the run was interrupted before it');
+}
+
+/** Whether a call that a person has approved was executed at least once, as far as its work shows. */
+function hasBegun({ key, unknown, starts, probeMs }: Work): boolean {
+  return [key, unknown, starts, probeMs].some((trace) => trace !== undefined);
 }
 
 function limitEnded(state: RunState, reason: StopReason): RunState {
@@ -199,6 +218,11 @@ function limitEnded(state: RunState, reason: StopReason): RunState {
 function joinMessages(state: RunState, at: number): RunState {
   const { taken, inbox } = takeMessages(state.inbox, state.turn.number);
   if (taken.length === 0) return state;
+  const { notes = [], ...before } = withRequesters(dropRepairBranch(state), taken);
+  const noted = notes.reduce<RunState>(
+    (next, text) => appendMessage(next, at, { role: 'user', text, origin: 'perdure' }),
+    before,
+  );
   return taken.reduce<RunState>(
     (next, { id, text, pinned, attachments, by }) =>
       appendMessage(next, at, {
@@ -209,6 +233,13 @@ function joinMessages(state: RunState, at: number): RunState {
         ...(pinned && { pinned }),
         ...(by !== undefined && { by }),
       }),
-    { ...dropRepairBranch(state), inbox },
+    { ...noted, inbox },
   );
+}
+
+/** Remembers who asks in this turn: rules may say that others have to decide. */
+function withRequesters(state: RunState, taken: readonly Incoming[]): RunState {
+  const names = taken.flatMap(({ by }) => (by === undefined ? [] : [by]));
+  if (names.length === 0) return state;
+  return withTurn(state, { by: [...new Set([...(state.turn.by ?? []), ...names])] });
 }

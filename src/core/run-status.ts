@@ -4,7 +4,9 @@ import type { Outcome } from './outcome.js';
 import type { RunState } from './state.js';
 import { decidedByPeople, type RunStatus, type RunStatusName } from './status.js';
 import { outcomeOf } from './turn.js';
-import { pendingDecisions } from './work/pending.js';
+import type { Request } from './requests/request.js';
+import { askingWork, openRequests } from './requests/open-requests.js';
+import { undoableCalls } from './requests/undo.js';
 import { anyInFlight, blocks } from './work/work.js';
 
 /** What the state of a run does not say about its status. */
@@ -21,7 +23,9 @@ export type StateStatus = Omit<RunStatus, 'id' | 'runId' | 'historyLength' | 'do
 /** Returns a run's status as the query and every reader show it. */
 export function runStatus(state: RunState, { ended, run }: StatusContext): StateStatus {
   const outcome = ended ?? outcomeOf(state);
-  const [blocked] = blocks(state);
+  const pending = openRequests(state, run);
+  const [asked] = pending;
+  const [blocked] = asked === undefined ? blocks(state) : [asMessage(asked)];
   const { forkedFrom, config } = state;
   const left = config.definition.mcp?.left;
   return {
@@ -35,7 +39,9 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
     queued: state.inbox.waiting.length,
     limits: config.limits,
     usage: state.total.usage,
-    pending: pendingDecisions(state, run),
+    pending,
+    ...(state.grants && state.grants.length > 0 && { grants: state.grants }),
+    ...(state.kept && { undoable: undoableCalls(state) }),
     outcome,
     ...(forkedFrom && { forkedFrom }),
     ...(left && { left }),
@@ -43,8 +49,14 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
   };
 }
 
+/** Returns a request as the reason and the message of a status. */
+function asMessage({ kind, why, fix }: Request): { reason: string; message: string } {
+  return { reason: kind, message: `${why}; decide: ${fix}` };
+}
+
 function statusName(state: RunState, ended: Outcome | null): RunStatusName {
   if (ended !== null || (!state.open && outcomeOf(state) !== null)) return 'done';
+  if (askingWork(state).length > 0) return 'waiting_decision';
   if (blocks(state).length > 0) return 'blocked';
   if (state.paused) return 'paused';
   if (anyInFlight(state) || !isLoaded(state)) return 'working';

@@ -1,6 +1,8 @@
 import type { AgentDefinition, LimitSet, Limits, ModelPrice } from './definition/definition.js';
-import type { Decision } from './decisions.js';
+import type { DecisionRecord } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
+import type { Grant } from './requests/decision.js';
+import type { KeptCall } from './requests/undo.js';
 import type { Artifact, ContextRef } from './transcript/messages.js';
 import type { Outcome } from './outcome.js';
 import type { Transcript } from './transcript/transcript.js';
@@ -41,6 +43,13 @@ export interface RunConfig {
   readonly heartbeatMs?: number;
   /** How many agents are above this run; absent for a run that no agent has called. */
   readonly depth?: number;
+  /** What the workers do about requests; absent if they have neither. */
+  readonly decisions?: {
+    /** A function decides who may decide, so each decision is checked on a worker. */
+    readonly mayDecide?: true;
+    /** Somebody is told about each request. */
+    readonly notify?: true;
+  };
 }
 
 /** Default heartbeat timeout in ms: how soon the server notices that a worker has died. */
@@ -90,7 +99,7 @@ export interface RunState {
   /** Name of a tool that its MCP server has changed, to the form that a person has accepted. */
   readonly accepted?: Readonly<Record<string, string>>;
   /** The newest decisions of people about the run, oldest first; absent if none. */
-  readonly decisions?: readonly Decision[];
+  readonly decisions?: readonly DecisionRecord[];
   /** The work that the run has begun and not finished, in the order in which it began. */
   readonly work: readonly Work[];
   /** Limits that people have set before the agent was loaded; absent if none. */
@@ -101,12 +110,24 @@ export interface RunState {
   readonly archives?: true;
   /** The run begins with messages of another run, which are not copied yet. */
   readonly forks?: true;
+  /** First execution run id: with namespace and workflow id it identifies the run permanently. */
+  readonly firstRunId?: string;
+  /** Number of requests raised so far; absent if none. */
+  readonly requests?: number;
+  /** Approvals that hold for later calls, oldest first; absent if none. */
+  readonly grants?: readonly Grant[];
+  /** The newest calls that can be undone, oldest first; absent if none. */
+  readonly kept?: readonly KeptCall[];
+  /** Nobody is there to decide: what would be asked is denied. */
+  readonly unattended?: 'deny';
+  /** What the model learns with the next message, such as that a call was undone; absent if nothing. */
+  readonly notes?: readonly string[];
 }
 
 /** A person's limits for a run whose agent is not loaded yet. */
 export interface LimitsAsked {
   readonly limits: Limits;
-  readonly decision: Decision;
+  readonly decision: DecisionRecord;
 }
 
 /** A place in another run: before its message number `at`. */

@@ -1,8 +1,11 @@
 import type { BlockedReason } from './blocked.js';
-import type { Decision } from './decisions.js';
+import type { DecisionRecord } from './decisions.js';
 import type { McpOmission } from './definition/definition.js';
 import type { RefusedMessage } from './inbox.js';
-import type { Message, SafetyCheck } from './transcript/messages.js';
+import type { Grant } from './requests/decision.js';
+import type { Request } from './requests/request.js';
+import type { Undoable } from './requests/undo.js';
+import type { Message } from './transcript/messages.js';
 import type { Outcome, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { EffectiveLimits, ForkPoint, RunState } from './state.js';
@@ -12,39 +15,11 @@ import type { PromptChunk } from './transcript/transcript.js';
 export type RunStatusName =
   | 'working'
   | 'waiting_message'
-  | 'waiting_approval'
+  | 'waiting_decision'
   | 'waiting_time'
   | 'blocked'
   | 'paused'
   | 'done';
-
-/** A decision about a call that a person has to make. */
-export type Pending = UnknownPending | SafetyPending;
-
-/** It is unknown whether the call took effect. */
-export interface UnknownPending {
-  readonly type: 'outcome_unknown';
-  readonly call: string;
-  readonly tool: string;
-  readonly arguments: string;
-  readonly idempotencyKey: string;
-  /** The command that decides. */
-  readonly fix: string;
-}
-
-/** The provider asks for a person's decision before the call is executed. */
-export interface SafetyPending {
-  readonly type: 'safety_check';
-  readonly call: string;
-  readonly tool: string;
-  readonly arguments: string;
-  /** The checks in the provider's words. */
-  readonly checks: readonly SafetyCheck[];
-  /** Absent, because the call has not been executed. */
-  readonly idempotencyKey?: undefined;
-  /** The command that decides. */
-  readonly fix: string;
-}
 
 /** The answer of query `status`. */
 export interface RunStatus {
@@ -73,7 +48,12 @@ export interface RunStatus {
   readonly queued: number;
   readonly limits: EffectiveLimits;
   readonly usage: Usage;
-  readonly pending: readonly Pending[];
+  /** The open requests, oldest first. */
+  readonly pending: readonly Request[];
+  /** Approvals that hold for later calls. */
+  readonly grants?: readonly Grant[];
+  /** The calls that can be undone, newest last. */
+  readonly undoable?: readonly Undoable[];
   /** The work in progress, for people; null if there is none. */
   readonly doing: string | null;
   /** Failed attempts at model calls, newest last. */
@@ -86,7 +66,7 @@ export interface RunStatus {
   /** The newest messages that came by signal and were refused, oldest first. */
   readonly refused?: readonly RefusedMessage[];
   /** The newest decisions of people, oldest first. */
-  readonly decisions?: readonly Decision[];
+  readonly decisions?: readonly DecisionRecord[];
 }
 
 /** Returns the part of a status that shows refused messages and decisions. Empty lists are absent. */

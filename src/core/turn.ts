@@ -80,6 +80,14 @@ export interface Turn {
   readonly retrieved?: true;
   /** Number of answers in this turn that did not fit the agent's output contract. */
   readonly refusedAnswers?: number;
+  /** Who has sent messages for the turn, as claimed; absent if nobody gave a name. */
+  readonly by?: readonly string[];
+  /** The calls that were denied, as short signatures: the same call again is not asked for again. */
+  readonly denied?: readonly string[];
+  /** Number of denied calls in a row. */
+  readonly denials?: number;
+  /** A person has not raised the limit that the turn has reached. */
+  readonly limitStands?: true;
   /** Number of steps in a row in which every call failed. */
   readonly failedSteps: number;
   /** The newest failed attempts at model calls, at most ten. */

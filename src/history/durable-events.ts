@@ -6,6 +6,7 @@ import type {
   UserMessage,
 } from '../core/transcript/messages.js';
 import type { Outcome, Usage } from '../core/outcome.js';
+import type { RequestKind } from '../core/requests/request.js';
 
 /**
  * A durable step of a run, derived from its history. The same history always gives the same steps, so a
@@ -57,6 +58,21 @@ export type DurableStep =
       readonly message: string;
     }
   | { readonly type: 'work-unblocked'; readonly on: string }
+  /** The run waits for a decision. `kind`, `call`, and `why` are those of the request. */
+  | {
+      readonly type: 'request-raised';
+      readonly request: string;
+      readonly kind: RequestKind;
+      readonly call?: string;
+      readonly why: string;
+    }
+  /** `as`: the decision, or `expired`; null if what the request was about went away by itself. */
+  | {
+      readonly type: 'request-closed';
+      readonly request: string;
+      readonly as: string | null;
+      readonly by?: string;
+    }
   | { readonly type: 'run-paused' }
   | { readonly type: 'run-resumed' }
   /** The run has nothing to do until then; `until`: Unix time in ms. */

@@ -1,6 +1,7 @@
 import { nextAction } from '../core/next-action.js';
+import { askingWork } from '../core/requests/open-requests.js';
 import type { RunState } from '../core/state.js';
-import { WORK, withoutWork } from '../core/work/work.js';
+import { callOfWork, WORK, withoutWork } from '../core/work/work.js';
 import type { HistoryEvent } from './decode-event.js';
 import type { DurableStep } from './durable-events.js';
 import { endOfRun } from './end-of-run.js';
@@ -14,6 +15,8 @@ export type StepEmitter = (event: HistoryEvent) => readonly DurableStep[];
 /** What has been emitted so far. */
 interface Emitted extends MessageProgress {
   readonly blocked: ReadonlyMap<string, BlockedSince>;
+  /** Ids of the open requests. */
+  readonly requests: readonly string[];
   readonly paused: boolean;
   readonly wait: WaitBegun | null;
 }
@@ -25,6 +28,7 @@ const NOTHING: Emitted = {
   turn: 0,
   ended: 0,
   blocked: new Map(),
+  requests: [],
   paused: false,
   wait: null,
 };
@@ -52,8 +56,10 @@ export function createStepEmitter(runId: string): StepEmitter {
     return [
       ...startSteps(event, view, { carriedIn, runId }),
       ...unblockedSteps(before, emitted, view),
+      ...closedSteps(before.requests, view.state),
       ...messages.steps,
       ...callSteps(event, view, begunCalls),
+      ...raisedSteps(before.requests, view.ended === null ? view.state : null),
       ...changeSteps(before, emitted, view),
     ];
   };
@@ -69,7 +75,8 @@ function emittedBy({ state, blocked, ended }: Projection): Emitted {
 function emittedIn(state: RunState): Emitted {
   const { transcript, turn, paused } = state;
   const progress = { next: transcript.next, turn: turn.number, ended: 0 };
-  return { ...NOTHING, ...progress, paused, wait: waitIn(state) };
+  const requests = requestIds(state);
+  return { ...NOTHING, ...progress, requests, paused, wait: waitIn(state) };
 }
 
 function waitIn(state: RunState): WaitBegun | null {
@@ -90,6 +97,9 @@ function startSteps(
   return [{ type: 'run-started', agent: input?.agent ?? '', open: input?.open === true }];
 }
 
+/** Activities about a call that do not execute it. */
+const NO_EXECUTION: readonly string[] = ['runFunction', 'checkDecision'];
+
 /** Emits the start of a call once: the probe of a blocked call is not another start. */
 function callSteps(
   event: HistoryEvent,
@@ -97,7 +107,7 @@ function callSteps(
   begunCalls: Set<string>,
 ): readonly DurableStep[] {
   const work = inFlight.get(event.id);
-  if (!work?.call || work.activity === 'runFunction') return [];
+  if (!work?.call || NO_EXECUTION.includes(work.activity)) return [];
   if (begunCalls.has(work.call.id)) return [];
   begunCalls.add(work.call.id);
   return [{ type: 'call-begun', turn: state?.turn.number ?? 0, call: work.call }];
@@ -129,4 +139,39 @@ function changeSteps(before: Emitted, now: Emitted, view: Projection): readonly 
     ...(before.paused && !now.paused ? [{ type: 'run-resumed' } as const] : []),
     ...(now.wait !== null && isNewWait ? [now.wait] : []),
   ];
+}
+
+/** Returns the ids of the open requests of a state. */
+function requestIds(state: RunState): readonly string[] {
+  return askingWork(state).map(({ request }) => request.id);
+}
+
+/** Returns a step for each request that was open before, and is not any more. */
+function closedSteps(before: readonly string[], state: RunState | null): readonly DurableStep[] {
+  if (before.length === 0 || state === null) return [];
+  const open = requestIds(state);
+  return before.filter((id) => !open.includes(id)).map((id) => closedStep(state, id));
+}
+
+function closedStep({ decisions = [] }: RunState, id: string): DurableStep {
+  const made = decisions.findLast((one) => one.request === id && one.refused === undefined);
+  const { as = null, by } = made ?? {};
+  return { type: 'request-closed', request: id, as, ...(by !== undefined && { by }) };
+}
+
+/** Returns a step for each request that is open, and was not before. */
+function raisedSteps(before: readonly string[], state: RunState | null): readonly DurableStep[] {
+  if (state === null) return [];
+  return askingWork(state)
+    .filter(({ request }) => !before.includes(request.id))
+    .map(({ name, request: { id, kind, why } }): DurableStep => {
+      const call = callOfWork(state, name)?.id;
+      return {
+        type: 'request-raised',
+        request: id,
+        kind,
+        ...(call !== undefined && { call }),
+        why,
+      };
+    });
 }

@@ -1,6 +1,11 @@
 import type { ToolDefinition } from '../core/definition/definition.js';
 import type { Tool } from './tool.js';
 
+/** Whether calls of the tool may need an approval. */
+export function wantsApproval({ approval = 'never' }: Pick<Tool, 'approval'>): boolean {
+  return approval !== 'never';
+}
+
 /** Returns the part of a tool that is data: a run pins it at its start, and the model sees it. */
 export function toToolDefinition(tool: Tool): ToolDefinition {
   return {
@@ -13,6 +18,10 @@ export function toToolDefinition(tool: Tool): ToolDefinition {
     ...(tool.kind && { kind: tool.kind }),
     ...(tool.calls && { calls: tool.calls }),
     ...(tool.verify && { verify: true as const }),
+    ...(wantsApproval(tool) && { approval: true as const }),
+    ...(tool.undoMs !== undefined && { undoMs: tool.undoMs }),
+    ...(tool.expiresMs !== undefined && { expiresMs: tool.expiresMs }),
+    ...(tool.result && { result: tool.result }),
     timeoutMs: tool.timeoutMs,
     heartbeatMs: tool.heartbeatMs,
     attempts: tool.attempts,

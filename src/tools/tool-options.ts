@@ -3,14 +3,18 @@ import { isObject } from '../core/json.js';
 import {
   anyFunction,
   checkOptions,
+  durableMilliseconds,
   expected,
   milliseconds,
   type OptionSchemas,
 } from '../validation/check-options.js';
-import type { ToolOptions } from './define-tool.js';
+import type { ToolOptions } from './options.js';
 
 const MAX_SUMMARY_CHARACTERS = 200;
 const MAX_ACTIONS = 20;
+
+/** Options about an execution on a worker. */
+const WORKER_OPTIONS = ['timeout', 'heartbeat', 'retry', 'verify', 'undo'] as const;
 
 const catalogWord = z.string().min(1).max(64);
 
@@ -52,7 +56,9 @@ const toolOptions = z
     describe: anyFunction.optional(),
     verify: anyFunction.optional(),
     undo: anyFunction.optional(),
-    execute: anyFunction,
+    undoWithin: durableMilliseconds.optional(),
+    expires: durableMilliseconds.optional(),
+    execute: anyFunction.optional(),
   } satisfies OptionSchemas<ToolOptions<z.ZodObject, z.ZodType>>)
   .refine(({ effect, verify }) => verify === undefined || effect === 'once', {
     path: ['verify'],
@@ -61,6 +67,34 @@ const toolOptions = z
   .refine(({ effect, retry }) => effect !== 'once' || (retry?.attempts ?? 1) === 1, {
     path: ['retry', 'attempts'],
     error: 'expected 1 with effect "once"; leave it out, or make the tool "keyed"',
+  })
+  .refine(({ effect, undo }) => undo === undefined || effect !== 'read', {
+    path: ['undo'],
+    error:
+      'expected none with effect "read", which changes nothing; remove it, or correct `effect`',
+  })
+  .refine(({ undo, undoWithin }) => undoWithin === undefined || undo !== undefined, {
+    path: ['undoWithin'],
+    error: 'expected only with `undo`; give `undo`, or remove it',
+  })
+  .refine(({ expires, execute }) => expires === undefined || execute === undefined, {
+    path: ['expires'],
+    error:
+      'expected only without `execute`, where the run waits for a result; remove it, or use `timeout`',
+  })
+  .superRefine((options, context) => {
+    if (options.execute !== undefined) return;
+    if ('execute' in options) {
+      const message = 'expected a function; leave it out only if the caller gives the result';
+      context.addIssue({ code: 'custom', path: ['execute'], message });
+    }
+    for (const option of WORKER_OPTIONS) {
+      if (options[option] === undefined) continue;
+      const message =
+        'expected none without `execute`: the worker executes nothing, and the result comes from ' +
+        'the caller; remove it, or give `execute`';
+      context.addIssue({ code: 'custom', path: [option], message });
+    }
   });
 
 /** Throws an `Error` with a line for each fault of a tool's definition. */

@@ -1,5 +1,10 @@
 import type { z } from 'zod';
-import type { CatalogEntry, Effect, ToolDefinition } from '../core/definition/definition.js';
+import type {
+  CatalogEntry,
+  Effect,
+  ToolDefinition,
+  ToolKind,
+} from '../core/definition/definition.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { Artifact } from './built-in/artifact.js';
 
@@ -59,7 +64,12 @@ export interface CallArtifacts {
 /** What an approval predicate receives: the call has no place in the run yet. */
 export type ApprovalContext = Pick<ToolContext, 'run' | 'context'>;
 
-/** Declared as a method, so that a predicate of one tool's input is assignable to that of any tool. */
+/**
+ * Returns whether a person has to approve a call: true asks, false does not. It has 5 s. One that throws,
+ * takes longer, or returns anything else asks.
+ *
+ * Declared as a method, so that a predicate of one tool's input is assignable to that of any tool.
+ */
 export type ApprovalPredicate<Input> = {
   decide(input: Input, context: ApprovalContext): boolean | Promise<boolean>;
 }['decide'];
@@ -73,6 +83,17 @@ export interface VerifyContext {
    * execution of which the outcome is unknown, and earlier than one that follows.
    */
   readonly scheduledAt: number;
+}
+
+/** What `undo` receives beside the arguments and the result. */
+export interface UndoContext {
+  /** The same in every attempt to undo this call, and not the key of the call itself. */
+  readonly idempotencyKey: string;
+  /** Aborts when the run is canceled or the tool's `timeout` is over. */
+  readonly signal: AbortSignal;
+  readonly run: ToolContext['run'];
+  /** The run's `context`. */
+  readonly context: Json;
 }
 
 /**
@@ -101,14 +122,20 @@ export interface Tool {
   readonly approval?: 'never' | 'always' | ApprovalPredicate<unknown>;
   readonly ends?: true;
   readonly repeat?: 'allow';
-  /** The kind of a built-in tool whose calls the workflow executes itself; else absent. */
-  readonly kind?: 'wait' | 'agent' | 'artifacts';
+  /** What executes the calls instead of a worker; absent if a worker does. */
+  readonly kind?: ToolKind;
   /** The agent behind a tool of kind `agent`. */
   readonly calls?: ToolDefinition['calls'];
+  /** For a tool with `undo`: how long a success can be undone, in ms. */
+  readonly undoMs?: number;
+  /** For a tool without `execute`: milliseconds after which a call expires; absent: never. */
+  readonly expiresMs?: number;
+  /** For a tool without `execute`: JSON schema of its result; absent: any value. */
+  readonly result?: JsonObject;
   readonly catalog?: CatalogEntry;
   describe?(input: unknown): string;
   verify?(idempotencyKey: string, context: VerifyContext): Verification | Promise<Verification>;
-  undo?(input: unknown, result: unknown): void | Promise<void>;
+  undo?(input: unknown, result: unknown, context: UndoContext): void | Promise<void>;
   /**
    * Validates the input as a model would have sent it, and executes the tool. Rejects with an
    * `InputError` if the input does not fit `input`, with the message that a model would read.

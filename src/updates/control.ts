@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { UpdateDefinition } from '@temporalio/common';
-import type { Resolution } from '../core/calls/call-result.js';
 import { checkBy } from '../core/decisions.js';
 import type { Limits } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
@@ -10,7 +9,6 @@ import {
   cancelTurnUpdate,
   closeUpdate,
   pauseUpdate,
-  resolveUpdate,
   resumeUpdate,
   setLimitsUpdate,
   type ActorClaim,
@@ -80,16 +78,6 @@ export async function setLimits(
   return await sendDecision(client, id, { update: setLimitsUpdate, fields: limits }, options);
 }
 
-/** Resolves a tool call whose outcome is unknown. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
-export async function resolveCall(
-  client: Client,
-  id: string,
-  resolution: Resolution,
-  options?: DecisionOptions,
-): Promise<void> {
-  await sendDecision(client, id, { update: resolveUpdate, fields: resolution }, options);
-}
-
 /** Returns who acts, as recorded with a message or decision. Throws an `InputError` if `by` is invalid. */
 export function claim(by: string | undefined): ActorClaim {
   const problem = checkBy(by);
@@ -98,7 +86,7 @@ export function claim(by: string | undefined): ActorClaim {
 }
 
 /** Every try uses the same update id, and the run executes an id once, however often it is sent. */
-async function sendDecision<Answer, Fields extends object>(
+export async function sendDecision<Answer, Fields extends object>(
   client: Client,
   id: string,
   decision: {

@@ -11,6 +11,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { visible } from '../core/text/summaries.js';
 import { findTaskQueue, checkForWorker } from './find-worker.js';
 import { NotDeliveredError, RefusedError, type WorkerSeen } from '../core/errors.js';
+import { refusalReason } from './refusal-reason.js';
 
 /** How long a message or decision is tried. */
 export interface UpdateOptions {
@@ -173,7 +174,9 @@ async function toDeliveryError(
     failure.hasEnded && delivery === 'unknown'
       ? 'the run may have taken it before; read its transcript before you send it to another run'
       : adviceFor(delivery, messageId);
-  if (delivery === 'refused') return new RefusedError(reasonOf(error, id), { cause: error });
+  if (delivery === 'refused') {
+    return new RefusedError(reasonOf(error, id), { cause: error, reason: refusalReason(error) });
+  }
   if (signal?.aborted) {
     return new NotDeliveredError(`the wait for an answer was aborted; ${advice}`, known);
   }

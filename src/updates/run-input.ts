@@ -2,6 +2,7 @@ import { InputError } from '../core/errors.js';
 import type { Typed } from '../core/definition/output-type.js';
 import type { Limits } from '../core/definition/definition.js';
 import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core/input/input.js';
+import type { Rule } from '../core/requests/rules.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Json, JsonObject } from '../core/json.js';
 
@@ -20,6 +21,12 @@ export interface RunSettings {
   readonly tags?: readonly string[];
   /** Whether to keep every message in the archive; default: only for open runs. */
   readonly archive?: boolean;
+  /** Who starts the run: a claim of 1 to 200 characters that is recorded and not verified. */
+  readonly by?: string;
+  /** Rules about the run's tool calls. They only tighten those of its agent and of its workers. */
+  readonly rules?: readonly Rule[];
+  /** `deny`: nobody is there to decide, so every approval is denied and no question is asked. */
+  readonly unattended?: 'deny';
 }
 
 export function agentName(agent: AgentLike<unknown>): string {

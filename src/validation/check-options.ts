@@ -18,6 +18,17 @@ export const milliseconds = z
   .positive(EXPECTED_MS)
   .max(LONGEST_TIMER_MS, EXPECTED_MS);
 
+/** A hundred years: a server takes no longer timer. */
+const LONGEST_DURABLE_MS = 100 * 365 * 24 * 60 * 60_000;
+
+const EXPECTED_DURABLE_MS = 'expected a whole number of milliseconds, at most 100 years';
+
+/** A positive duration that a run measures, and not a timer of the worker. */
+export const durableMilliseconds = z
+  .int(EXPECTED_DURABLE_MS)
+  .positive(EXPECTED_DURABLE_MS)
+  .max(LONGEST_DURABLE_MS, EXPECTED_DURABLE_MS);
+
 /**
  * Throws unless the options of a public function fit their schema. Types say the same, but a caller
  * may be JavaScript.

@@ -7,6 +7,7 @@ import { createActivities } from '../activities/create-activities.js';
 import { createDefinitionCache } from '../activities/definitions.js';
 import { createTranscriptCache } from '../activities/model/transcript-cache.js';
 import { createAgentCatalog } from '../agents/catalog.js';
+import type { RequestOptions } from '../agents/requests.js';
 import type { Archive } from '../storage/archive.js';
 import { fileArchive } from '../storage/file-archive.js';
 import { fileBlobStore } from '../storage/file-blob-store.js';
@@ -18,6 +19,7 @@ import type { SegmentSize } from '../core/state.js';
 import type { LiveHub } from '../live/hub.js';
 import { createSessions } from '../mcp/sessions.js';
 import { createModelCatalog } from '../models/model-catalog.js';
+import { mergeRequestOptions, openRequests } from './requests.js';
 import { collectSecretNames } from './secret-names.js';
 import { assertSecretNames } from '../secrets/names.js';
 import { learnSecrets } from '../secrets/known.js';
@@ -25,7 +27,7 @@ import { createAttributeLookup } from '../temporal/search-attributes.js';
 import { readResultTool } from '../tools/built-in/read-result.js';
 
 /** Options of `createWorker` and of `perdurePlugin`. */
-export interface SharedWorkerOptions {
+export interface SharedWorkerOptions extends RequestOptions {
   /** The store for large texts, shared by all workers of a task queue; default: files in PERDURE_HOME/blobs. */
   readonly blobs?: BlobStore;
   /** The store for the messages of open runs, shared like `blobs`; default: files in PERDURE_HOME/archive. */
@@ -59,13 +61,15 @@ const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 
 /** Creates the activities of one worker, with their caches and sessions. Throws if a model's options are invalid. */
 export function createWorkerParts(
-  config: Pick<Config, 'agents' | 'models' | 'secrets'>,
+  config: Pick<Config, 'agents' | 'models' | 'secrets' | keyof RequestOptions>,
   { env = process.env, ...options }: SharedWorkerOptions & { readonly hub?: LiveHub },
 ): WorkerParts {
   const { agents: definitions, models = {} } = config;
   assertSecretNames(options.secrets, 'worker');
   // Before anything is created that could put a secret into a log.
-  learnSecrets({ env, names: [...collectSecretNames(config), ...(options.secrets ?? [])] });
+  const requests = mergeRequestOptions(config, options);
+  const named = collectSecretNames({ ...config, ...requests });
+  learnSecrets({ env, names: [...named, ...(options.secrets ?? [])] });
   const stopping = new AbortController();
   // Each prompt that is being rebuilt listens.
   setMaxListeners(0, stopping.signal);
@@ -97,6 +101,7 @@ export function createWorkerParts(
       const { client, info } = Context.current();
       return { connection: client.connection, namespace: info.namespace };
     }),
+    requests: openRequests(requests, env),
     stopping: stopping.signal,
   });
   return { activities, stop: () => stopping.abort(), close: () => mcp.close() };

@@ -7,11 +7,13 @@ export function collectSecretNames({
   agents,
   models = {},
   secrets = [],
-}: Pick<Config, 'agents' | 'models' | 'secrets'>): readonly string[] {
+  notify,
+}: Pick<Config, 'agents' | 'models' | 'secrets' | 'notify'>): readonly string[] {
   const keys = Object.values(models).flatMap((entry) =>
     'call' in entry || entry.apiKeyEnv === undefined ? [] : [entry.apiKeyEnv],
   );
-  return [...keys, ...secrets, ...withCalledAgents(agents).flatMap(agentSecretNames)];
+  const webhook = typeof notify === 'object' ? [notify.secretEnv] : [];
+  return [...keys, ...webhook, ...secrets, ...withCalledAgents(agents).flatMap(agentSecretNames)];
 }
 
 type Agents = Config['agents'];

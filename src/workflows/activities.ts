@@ -223,8 +223,13 @@ export function findActivity(summary: string) {
   }).runTool;
 }
 
+/** A call of a tool's `undo` function: attempted as often as the tool itself. */
+export function undoActivity(tool: ToolDefinition, summary: string) {
+  return functionActivity(tool, summary, tool.effect === 'once' ? 1 : tool.attempts);
+}
+
 /** A call of a tool's `verify` function. */
-export function functionActivity(tool: ToolDefinition, summary: string) {
+export function functionActivity(tool: ToolDefinition, summary: string, attempts = 5) {
   return proxyActivities<Pick<Activities, 'runFunction'>>({
     summary: eventSummary(summary),
     startToCloseTimeout: tool.timeoutMs + TOOL_MARGIN_MS,
@@ -234,7 +239,7 @@ export function functionActivity(tool: ToolDefinition, summary: string) {
       initialInterval: 500,
       backoffCoefficient: 2,
       maximumInterval: 10_000,
-      maximumAttempts: 5,
+      maximumAttempts: attempts,
     },
   }).runFunction;
 }

@@ -6,6 +6,7 @@ import {
   condition,
   ContinueAsNew,
   TemporalFailure,
+  workflowInfo,
 } from '@temporalio/workflow';
 import { closeFailedTurn } from '../core/fail-turn.js';
 import { isOutcome } from '../core/guards/recorded.js';
@@ -25,6 +26,8 @@ import { startDeadlineTimer } from './deadline-timer.js';
 import { effects } from './effects.js';
 import { inputFailure, rootRun } from './load-agent.js';
 import { handleQueries } from './queries.js';
+import { continueRequests, requestsChanged } from './requests.js';
+import { continueUndoing } from './undo-calls.js';
 import { createRunContext, record, type RunContext } from './run-context.js';
 import { handleSignals, handleUpdates } from './updates.js';
 import { createStatusPublisher, recordTurnMemo } from './visibility.js';
@@ -64,7 +67,9 @@ async function runSegment(
   if (isProblem(input)) throw inputFailure(input.problem);
   const refused = before === null ? inputProblem(input) : null;
   if (refused !== null) throw inputFailure(refused);
-  const state = before?.state ?? firstState({ input, at: Date.now(), root: rootRun() });
+  const { firstExecutionRunId: firstRunId } = workflowInfo();
+  const start = { input, at: Date.now(), root: rootRun(), firstRunId };
+  const state = before?.state ?? firstState(start);
   const run = createRunContext(input, { state, shown: before?.shown ?? '' });
   // Before anything is awaited: the start may deliver a message.
   handleSignals(run);
@@ -74,7 +79,10 @@ async function runSegment(
   if (root.consideredCancelled) record(run, { type: 'cancel-requested' });
   if (interruptionOf(run.state) !== null) run.scope.cancel();
   run.changed = createStatusPublisher(run);
+  run.requestsChanged = () => requestsChanged(run);
   startDeadlineTimer(run);
+  continueRequests(run);
+  continueUndoing(run);
   const outcome = await runToEnd(run);
   await finish(run, outcome);
   return conclude(outcome);
@@ -122,6 +130,7 @@ function faultText(error: unknown): string {
 async function finish(run: RunContext, outcome: Outcome): Promise<void> {
   run.ended = outcome;
   run.deadlineTimer?.cancel();
+  run.expiryTimer?.scope.cancel();
   await archiveAtEnd(run);
   if (run.state.open) recordTurnMemo(run, run.state.turn.number, outcome);
   run.changed();

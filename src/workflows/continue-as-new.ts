@@ -15,6 +15,7 @@ import type { agent } from './agent.js';
 import { archiveForNextSegment } from './archive-messages.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { inputFailure } from './load-agent.js';
+import { continueRequests } from './requests.js';
 import { record, type RunContext } from './run-context.js';
 import { mustLeave } from './segment-facts.js';
 
@@ -58,12 +59,15 @@ export async function continueAsNew(run: RunContext): Promise<void> {
   // A cancel may have arrived meanwhile.
   if (!mustLeave(run)) return;
   run.deadlineTimer?.cancel();
+  run.expiryTimer?.scope.cancel();
+  run.expiryTimer = null;
   const next = nextArguments(run);
   if (next === null) {
     record(run, { type: 'segment-kept' });
     // The history has to show why the run stays.
     upsertMemo({ kept: run.state.segments });
-    return startDeadlineTimer(run);
+    startDeadlineTimer(run);
+    return continueRequests(run);
   }
   const [input, carried] = next;
   run.state = carried.state;

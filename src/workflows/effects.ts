@@ -14,6 +14,9 @@ import { continueAsNew } from './continue-as-new.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { reloadAgent } from './load-agent.js';
 import { callModel, retrieve } from './model-call.js';
+import { WORK } from '../core/work/work.js';
+import { checkProposal } from './check-decision.js';
+import { requestsChanged } from './requests.js';
 import { renewScope, unlessInterrupted, type RunContext } from './run-context.js';
 import { segmentFacts } from './segment-facts.js';
 import { recordTurnMemo } from './visibility.js';
@@ -49,8 +52,11 @@ function perform(run: RunContext, action: TimedAction): Promise<unknown> {
       return continueAsNew(run);
     case 'await-time':
       return awaiting(run, () => untilTimeOrMessage(run, action.until));
+    case 'check-decision':
+      return checkProposal(run, WORK.limit);
     case 'await-message':
     case 'await-resume':
+    case 'await-decision':
     case 'await-work':
       return awaiting(run, () => untilChange(run, action));
   }
@@ -61,7 +67,8 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
     case 'begin-turn':
       return startDeadlineTimer(run);
     case 'interrupt':
-      return renewScope(run);
+      renewScope(run);
+      return requestsChanged(run);
     case 'record-turn': {
       renewScope(run);
       startDeadlineTimer(run);
@@ -71,8 +78,9 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
       if (!run.state.open) run.changed();
       return;
     }
-    case 'ask-person':
-      return run.changed();
+    case 'raise-requests':
+    case 'ask-limit':
+      return requestsChanged(run);
     default:
   }
 }

@@ -1,10 +1,10 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
-import type { Resolution } from '../core/calls/call-result.js';
 import type { AgentDefinition, Limits } from '../core/definition/definition.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
+import type { Request } from '../core/requests/request.js';
 import type { EffectiveLimits } from '../core/state.js';
-import type { Pending, PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
+import type { PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
 
 /** A range of messages by number. */
 export interface TranscriptRange {
@@ -47,7 +47,7 @@ export const transcriptQuery = defineQuery<TranscriptPage, [TranscriptRange?]>('
 /** Returns a page of the prompt, for perdure's workers. The range counts places, not message numbers. */
 export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }]>('prompt');
 /**
- * Returns the decisions that the run waits for.
+ * Returns the open requests of the run, oldest first.
  *
  * @example
  * ```ts
@@ -55,10 +55,10 @@ export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }
  * import { pendingQuery } from 'perdure/workflow';
  *
  * const handle = new Client().workflow.getHandle('desk-1');
- * for (const { call } of await handle.query(pendingQuery)) console.log(call);
+ * for (const { id, shown } of await handle.query(pendingQuery)) console.log(id, shown);
  * ```
  */
-export const pendingQuery = defineQuery<readonly Pending[]>('pending');
+export const pendingQuery = defineQuery<readonly Request[]>('pending');
 /**
  * Returns the agent's definition that the run has pinned.
  *
@@ -79,21 +79,6 @@ export interface ActorClaim {
   readonly by?: string;
 }
 
-/**
- * Decides about a call that waits for a person.
- *
- * @example
- * ```ts
- * import { Client } from '@temporalio/client';
- * import { resolveUpdate } from 'perdure/workflow';
- *
- * const handle = new Client().workflow.getHandle('desk-1');
- * await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_1', as: 'retry' }] });
- * ```
- */
-export const resolveUpdate = defineUpdate<{ readonly resolved: string }, [Resolution & ActorClaim]>(
-  'resolve',
-);
 /**
  * Sends the run a message. The run answers at once, whatever it is doing.
  *
@@ -116,6 +101,19 @@ export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
  * message. A refused message appears in the run's status.
  */
 export const messageSignal = defineSignal<[Ask]>('message');
+
+/**
+ * Pauses the run by a signal, which the server keeps while there is no worker. The kill switch.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { pauseSignal } from 'perdure/workflow';
+ *
+ * await new Client().workflow.getHandle('desk-1').signal(pauseSignal, { by: 'ops: ann' });
+ * ```
+ */
+export const pauseSignal = defineSignal<[ActorClaim?]>('pause');
 
 /** The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again. */
 export type TurnOutcome = Outcome | { readonly pending: true };

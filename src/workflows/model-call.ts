@@ -33,9 +33,12 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
 
 function modelInput({ state, input }: RunContext, action: ModelAction): CallModelInput {
   const { definition, contextBlob, window } = state.config;
-  const { context } = input;
+  const { context, rules } = input;
   const { maxOutputTokens } = action;
-  const reads = definition.decide === 'function' || definition.output?.type === 'function';
+  const reads =
+    definition.decide === 'function' ||
+    definition.output?.type === 'function' ||
+    definition.tools.some(({ approval }) => approval);
   const size = window !== undefined && { window };
   return {
     upTo: promptLength(state.transcript),
@@ -48,6 +51,7 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
     ...(state.forkedFrom && { fork: state.forkedFrom.at }),
     ...(state.dropped && { without: state.dropped }),
     ...(reads && (contextBlob ? { contextBlob } : context !== undefined && { context })),
+    ...(rules && { rules }),
     ...(maxOutputTokens !== null && { maxOutputTokens }),
   };
 }

@@ -1,7 +1,7 @@
 import { setHandler, workflowInfo } from '@temporalio/workflow';
 import { runStatus } from '../core/run-status.js';
 import type { RunStatus } from '../core/status.js';
-import { pendingDecisions } from '../core/work/pending.js';
+import { openRequests } from '../core/requests/open-requests.js';
 import { blocks } from '../core/work/work.js';
 import { promptPage, rangeProblem, transcriptPage } from '../core/transcript/pages.js';
 import {
@@ -25,7 +25,7 @@ export function handleQueries(run: RunContext): void {
     refuse(rangeProblem('prompt', range, ['from', 'to']));
     return promptPage(run.state.transcript, range);
   });
-  setHandler(pendingQuery, () => pendingDecisions(run.state, 'RUN'));
+  setHandler(pendingQuery, () => openRequests(run.state, workflowInfo().workflowId));
   setHandler(definitionQuery, () => run.state.config.definition);
 }
 
@@ -37,7 +37,7 @@ export function createStatus({ state, ended, doing }: RunContext): RunStatus {
     id: workflowId,
     runId,
     historyLength,
-    ...runStatus(state, { ended, run: 'RUN' }),
+    ...runStatus(state, { ended, run: workflowId }),
     doing: doing.size === 0 ? null : [...doing.values()].join(', '),
     reports: [...state.turn.reports, ...(blocked?.reports ?? [])],
   };

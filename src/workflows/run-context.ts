@@ -30,6 +30,12 @@ export interface RunContext extends Run {
   shown: string;
   /** Publishes the status; called after each change that people can see. */
   changed: () => void;
+  /** Publishes the open requests; called after each change of the work that may concern them. */
+  requestsChanged: () => void;
+  /** The scope of the timer for the next request that expires; null while none does. */
+  expiryTimer: { readonly at: number; readonly scope: CancellationScope } | null;
+  /** Ids of the open requests that the memo has. */
+  shownRequests: string;
 }
 
 /** Creates the context of a segment. `shown`: the status that the search attributes show. */
@@ -48,6 +54,9 @@ export function createRunContext(
     ended: null,
     shown,
     changed: () => undefined,
+    requestsChanged: () => undefined,
+    expiryTimer: null,
+    shownRequests: '',
   };
 }
 
@@ -63,6 +72,7 @@ export function record(run: RunContext, observed: Observed): void {
   recordFact(run, { ...observed, at: Date.now() });
   if (interruptionOf(run.state) !== interruptionOf(before)) run.scope.cancel();
   if (before.work === run.state.work) return;
+  run.requestsChanged();
   if (blocks(before).length > 0 || blocks(run.state).length > 0) run.changed();
 }
 

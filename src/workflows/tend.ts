@@ -70,8 +70,12 @@ export async function tend(run: RunContext, tended: Tended): Promise<unknown> {
       const work = findWork(run.state, name);
       if (work === undefined && !isFirst) return failure;
       if (work !== undefined && mustLeave(run)) return failure;
+      // A person has decided something that has to be checked before anything else.
+      if (work?.proposal !== undefined) return failure;
       const step = work === undefined ? FIRST : nextWorkStep(run.state, work, Date.now());
       if (step.type === 'stop') return failure;
+      // A decision may take months: the run picks the work up again when it is made.
+      if (step.type === 'wait' && work?.phase === 'asking') return failure;
       if (step.type === 'wait') {
         await untilNextStep(run, name, step.until);
         continue;
@@ -126,7 +130,7 @@ async function cancelableProbe(
 async function untilNextStep(run: RunContext, name: string, until: number | null): Promise<void> {
   const isOver = (): boolean => {
     const work = findWork(run.state, name);
-    if (work === undefined || mustLeave(run)) return true;
+    if (work === undefined || work.proposal !== undefined || mustLeave(run)) return true;
     return nextWorkStep(run.state, work, Date.now()).type !== 'wait';
   };
   await unlessInterrupted(run, async () => {

@@ -1,7 +1,6 @@
 import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
 import { acceptMessage, askProblem, askRefusal } from '../core/ask.js';
-import type { Resolution } from '../core/calls/call-result.js';
-import { checkBy, decidedBefore, type DecisionName } from '../core/decisions.js';
+import { decidedBefore } from '../core/decisions.js';
 import type { Limits } from '../core/definition/definition.js';
 import { isLoaded } from '../core/definition/initial-config.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';
@@ -17,16 +16,17 @@ import {
   closeUpdate,
   messageSignal,
   outcomeUpdate,
+  pauseSignal,
   pauseUpdate,
-  resolveUpdate,
   resumeUpdate,
   setLimitsUpdate,
   type ActorClaim,
   type TurnOutcome,
 } from './messages.js';
 import { refuse } from './refuse.js';
-import { resolutionProblem } from './resolution-problem.js';
 import { record, type RunContext } from './run-context.js';
+import { handleRequestUpdates } from './request-updates.js';
+import { claimProblem, decide, updateId } from './update-tools.js';
 
 /**
  * Callers that may wait for an outcome. Each takes one of the ten updates that may be in flight; the
@@ -43,14 +43,15 @@ export function handleSignals(run: RunContext): void {
   setHandler(messageSignal, (ask) => {
     record(run, { type: 'signal', name: messageSignal.name, input: ask });
   });
+  setHandler(pauseSignal, (claim) => {
+    record(run, { type: 'signal', name: pauseSignal.name, input: claim });
+    run.changed();
+  });
 }
 
 /** Handles messages and control. No handler waits for an activity, so none delays a new segment. */
 export function handleUpdates(run: RunContext): void {
-  setHandler(resolveUpdate, (resolution) => resolve(run, resolution), {
-    validator: (resolution) =>
-      refuse(claimProblem(resolution) ?? resolutionProblem(run.state, resolution, updateId())),
-  });
+  handleRequestUpdates(run);
   setHandler(resumeUpdate, (claim) => decide(run, 'resume', claim, { resumed: true }), {
     validator: (claim) => refuse(claimProblem(claim)),
   });
@@ -73,25 +74,6 @@ export function handleUpdates(run: RunContext): void {
     validator: (claim) =>
       refuse(claimProblem(claim) ?? (run.state.open ? null : 'this run ends by itself')),
   });
-}
-
-function updateId(): string {
-  return currentUpdateInfo()?.id ?? '';
-}
-
-/** Records a decision. The same update sent again has no second effect. */
-function decide<T>(run: RunContext, name: DecisionName, input: unknown, answer: T): T {
-  const { paused } = run.state;
-  record(run, { type: 'update', name, id: updateId(), input });
-  if (run.state.paused !== paused) run.changed();
-  return answer;
-}
-
-function resolve(
-  run: RunContext,
-  resolution: Resolution & ActorClaim,
-): { readonly resolved: string } {
-  return decide(run, 'resolve', resolution, { resolved: resolution.call });
 }
 
 /** Cancels the turn under way. An update that is sent again names the turn that it has canceled. */
@@ -187,11 +169,6 @@ function limitsProblem(state: RunState, given: unknown): string | null {
     return `limits.costUsd: the price of model "${state.config.definition.model}" is unknown; use limits.tokens`;
   }
   return endedProblem(state);
-}
-
-/** Returns what is wrong with the claim in an update's argument, or null. */
-function claimProblem(given: unknown): string | null {
-  return isObject(given) ? checkBy(given['by']) : null;
 }
 
 function withoutClaim(given: Record<string, unknown>): Record<string, unknown> {

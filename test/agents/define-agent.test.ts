@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
-import { defineTool } from '../../src/tools/define-tool.js';
 
 /** What a JavaScript author could write. */
 function defineLoosely(changes: Record<string, unknown>): unknown {
@@ -10,15 +8,6 @@ function defineLoosely(changes: Record<string, unknown>): unknown {
 }
 
 const helper = defineAgent({ name: 'helper', instructions: 'x' });
-const asking = defineTool({
-  name: 'pay',
-  description: 'Pays.',
-  input: z.object({}),
-  effect: 'once',
-  approval: 'always',
-  execute: () => 'paid',
-});
-
 describe('defineAgent', () => {
   test('fills in the defaults', () => {
     expect(defineLoosely({})).toMatchObject({
@@ -51,7 +40,6 @@ describe('defineAgent', () => {
       'model: expected the name of a model, got ""; leave it out to use PERDURE_MODEL',
     ],
     [{ tools: [{}] }, 'tools[0]: expected a tool, got {}; make it with defineTool({…})'],
-    [{ tools: [asking] }, 'tool "pay" wants approval, which this version cannot ask for'],
     [
       { agents: [{}] },
       'agents[0].agent: expected an agent, got undefined; make it with defineAgent',

@@ -289,7 +289,7 @@ describe('without a worker', () => {
 });
 
 test.each([
-  [['pause'], "missing required argument 'id'"],
+  [['pause'], 'expected the id of a run, or --all --agent NAME'],
   [['close', 'x', 'y'], 'too many arguments'],
   [['cancel', 'x', '--turns'], 'Did you mean --turn'],
 ])('%j is refused as usage', async (args, why) => {

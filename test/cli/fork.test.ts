@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { reply } from '../../src/testing/steps.js';
@@ -38,7 +39,11 @@ describe('the command fork', () => {
       new RegExp(`forked +from ${source}, with its messages before #1`),
     );
     const told = await perdure('transcript', id);
-    expect(told.stdout.match(/^#.*?(?= ·)/gm)).toEqual(['#0 user', '#1 user', '#2 model']);
+    expect(told.stdout.match(/^#.*?(?= ·)/gm)).toEqual([
+      '#0 user (unverified:os-user:' + userInfo().username + ')',
+      '#1 user (unverified:os-user:' + userInfo().username + ')',
+      '#2 model',
+    ]);
     expect(told.stderr).toContain(`The messages before #1 are those of run ${source}`);
 
     const taken = await perdure('fork', source, 'x', '--id', id);

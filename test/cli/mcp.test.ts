@@ -161,6 +161,17 @@ describe('perdure as an MCP server', () => {
     expect(server.said()).toContain('worker in this process');
   });
 
+  test('offers decisions only with --decide', async () => {
+    const names = async (from: Served): Promise<readonly string[]> =>
+      (await from.tools()).tools.map(({ name }) => name);
+    expect(await names(shared)).not.toContain('decide');
+    const deciding = await serve(newQueue(), '--decide');
+    expect(await names(deciding)).toEqual(expect.arrayContaining(['decide', 'list_requests']));
+    const foreign = await deciding.call('list_requests', { id: 'not-ours' });
+    expect(foreign.isError).toBe(true);
+    expect(foreign.text).toContain('expected an id that agent_start returned');
+  });
+
   test('refuses an operation id that started another run', async () => {
     const server = shared;
     const operation = { operation_id: randomUUID() };

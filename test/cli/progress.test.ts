@@ -16,7 +16,7 @@ import { printable } from '../../src/core/text/hidden.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const paint = palette(false);
-const fixes = { resolve: (call: string): string => `resolve ${call}`, resume: null };
+const fixes = { run: 'x', resume: null };
 const ESCAPE = '\u001b[31m';
 
 function ok(id: string, text: string): CallResult {
@@ -46,7 +46,7 @@ function twoSteps(): { first: RunState; second: RunState } {
   return { first, second };
 }
 
-const given = { now: 12_000, attempts: new Map(), paint };
+const given = { now: 12_000, attempts: new Map(), paint, run: 'x' };
 
 describe('the lines of recorded steps', () => {
   test('is one line per step, shown once, without control characters', () => {
@@ -84,18 +84,6 @@ describe('the lines of recorded steps', () => {
     const staying = createStepLines(paint, { ...fixes, resume: 'resume x' });
     expect(staying(viewOf(state, { blocked: blocked(7) }))[1]).toMatch(
       /retry at once with: resume x$/,
-    );
-  });
-
-  test('names the command for a call with an unknown outcome', () => {
-    const unknown = { reason: 'outcome_unknown' as const, message: 'lost', since: 3 };
-    const blocked = new Map([['call_1_1_0', unknown]]);
-    expect(createStepLines(paint, fixes)(viewOf(begun(config()), { blocked }))).toEqual([
-      'blocked (outcome_unknown): lost',
-      'Find out whether call_1_1_0 happened, and resolve it with: resolve call_1_1_0',
-    ]);
-    expect(liveLine(viewOf(begun(config()), { blocked }), given)).toContain(
-      'step 1 of 50 · blocked (outcome_unknown) · ',
     );
   });
 
@@ -241,7 +229,7 @@ describe('formats', () => {
       'step 1 · look · 1 B · 0.0 s',
       'limit reached: one last model call for an answer',
     ]);
-    expect(liveLine(viewOf(closing), { now: 0, attempts: new Map(), paint })).toMatch(
+    expect(liveLine(viewOf(closing), { now: 0, attempts: new Map(), paint, run: 'x' })).toMatch(
       /^closing · /,
     );
     const end = reduce(closing, { type: 'model-replied', reply: says('best'), at: 0 });

@@ -174,20 +174,19 @@ describe('the status of a living run', () => {
   test('asks the person for a decision, with the idempotency key', async () => {
     const { handle } = await begin('pay');
     const id = handle.workflowId;
-    await until(handle, 'blocked');
+    await until(handle, 'waiting_decision');
     const told = await asked(id);
+    expect(told.reason).toBe('outcome_unknown');
     const queried = await handle.query<RunStatus>('status');
     expect(told.pending).toMatchObject([
-      { type: 'outcome_unknown', call: 'call_1_1_0', tool: 'pay', arguments: '{"order":17}' },
+      { kind: 'outcome_unknown', call: 'call_1_1_0', tool: 'pay', arguments: '{"order":17}' },
     ]);
     expect(told.pending[0]?.idempotencyKey).toBe(queried.pending[0]?.idempotencyKey);
-    expect(told.pending[0]?.fix).toContain(`resolve ${id} call_1_1_0 --as`);
     const { stdout } = await ask(id);
-    expect(stdout).toContain(
-      `happened: pay 17 (idempotency key ${told.pending[0]?.idempotencyKey})`,
-    );
+    expect(stdout).toContain(`idempotency key: ${told.pending[0]?.idempotencyKey}`);
+    expect(stdout).toContain('  order: 17');
     for (const as of ['happened', 'retry', 'abandon']) {
-      expect(stdout).toMatch(new RegExp(`resolve ${id} call_1_1_0 --as ${as} `));
+      expect(stdout).toMatch(new RegExp(`resolve ${id} r1 --as ${as} `));
     }
     await handle.cancel();
     await rig.end(handle);

@@ -7,7 +7,7 @@ import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { Outcome } from '../../src/core/outcome.js';
 import { commandLine, type RunningCommand } from '../support/command.js';
-import { blocked } from '../support/conversation.js';
+import { asking } from '../support/conversation.js';
 import { portOf } from '../support/port-of.js';
 
 const address = inject('temporalAddress');
@@ -119,7 +119,7 @@ describe('an error that a function raises outside its promise', () => {
 
   test('leaves the outcome of a once tool unknown', async () => {
     const handle = await start('driver', 'reckless timer');
-    const status = await blocked(handle);
+    const status = await asking(handle);
     expect(status).toMatchObject({ reason: 'outcome_unknown', pending: [{ tool: 'reckless' }] });
     await handle.terminate();
   });

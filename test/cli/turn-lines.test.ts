@@ -13,7 +13,7 @@ import { asks, config, says, TOOLS, toolDefinition } from '../support/scripts.js
 import { viewOf } from '../support/view.js';
 
 const paint = palette(false);
-const fixes = { resolve: (call: string): string => `resolve ${call}`, resume: 'resume x' };
+const fixes = { run: 'x', resume: 'resume x' };
 /** Moves the cursor and turns the direction of reading, where it is obeyed. */
 const HOSTILE = 'a\u001b[2J\u202eb\nc';
 const SHOWN = 'a\\u001b[2J\\u202eb c';
@@ -46,7 +46,7 @@ function replied(text: string): readonly RunEvent[] {
 }
 
 const live = (state: RunState, rest: Partial<Projection> = {}): string =>
-  liveLine(view(state, rest), { now: 0, attempts: new Map(), paint });
+  liveLine(view(state, rest), { now: 0, attempts: new Map(), paint, run: 'x' });
 
 describe('the lines of an open run', () => {
   test('tell each further turn by its message, and what joins it', () => {

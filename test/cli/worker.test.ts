@@ -19,12 +19,16 @@ afterAll(async () => {
 function queue() {
   const place = ['--address', address, '--task-queue', `worker-${randomUUID()}`];
   const env = { OPENAI_BASE_URL: stub.baseUrl };
-  return (args: readonly string[]) => command.start([...args, ...place], { env });
+  return {
+    start: (args: readonly string[]) => command.start([...args, ...place], { env }),
+    /** For a command that ends by itself. */
+    here: (args: readonly string[]) => command.here([...args, ...place], { env }).ended,
+  };
 }
 
 describe('worker', () => {
   test('serves runs of other commands until it is stopped, and lets a call in flight end', async () => {
-    const start = queue();
+    const { start } = queue();
     stub.scriptFor('Work for me', reply.text('worked', { holdBeforeHeaders: 'work' }));
     const worker = start(['worker', '--max-cached', '10', '--json']);
     await worker.says('with 1 agent: files');
@@ -47,11 +51,11 @@ describe('worker', () => {
   });
 
   test('serves live streams, to other machines only with a token, or not at all', async () => {
-    const start = queue();
-    const open = await start(['worker', '--live-host', '0.0.0.0']).ended;
+    const { start, here } = queue();
+    const open = await here(['worker', '--live-host', '0.0.0.0']);
     expect(open.code).toBe(2);
     expect(open.stderr).toContain('--live-host: 0.0.0.0 lets other machines read the runs');
-    const both = await start(['worker', '--no-live', '--live-port', '0']).ended;
+    const both = await here(['worker', '--no-live', '--live-port', '0']);
     expect([both.code, both.stderr]).toEqual([
       2,
       expect.stringContaining('--no-live: expected no --live-port'),
@@ -67,12 +71,12 @@ describe('worker', () => {
   });
 
   test('is stopped at once by a second signal', async () => {
-    const start = queue();
+    const { start, here } = queue();
     stub.scriptFor('Hang on', reply.text('never', { holdBeforeHeaders: 'hang' }));
     const worker = start(['worker']);
     await worker.says('with 1 agent: files');
-    const run = start(['run', 'files', 'Hang on', '--detach', '--id', 'wrk-hang']);
-    expect((await run.ended).code).toBe(0);
+    const run = await here(['run', 'files', 'Hang on', '--detach', '--id', 'wrk-hang']);
+    expect(run.code).toBe(0);
     await worker.until(stub.barrier('hang').reached);
     worker.child.kill('SIGINT');
     await worker.says('The worker stops');
@@ -81,7 +85,7 @@ describe('worker', () => {
   });
 
   test('registers a build of a deployment and promotes it, or shows the command', async () => {
-    const start = queue();
+    const { start, here } = queue();
     const name = `cli-${randomUUID()}`;
     const first = start(['worker', '--deployment', name, '--json']);
     await first.says(': current; new runs start on it');
@@ -91,9 +95,8 @@ describe('worker', () => {
       `deployment ${name}, build next: not current; promote it to start new runs on it: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name '${name}' --build-id 'next' --yes`,
     );
     stub.scriptFor('Who works', reply.text('a build'));
-    expect((await start(['run', 'files', 'Who works', '--id', `run-${name}`]).ended).stdout).toBe(
-      'a build\n',
-    );
+    const run = await here(['run', 'files', 'Who works', '--id', `run-${name}`]);
+    expect(run.stdout).toBe('a build\n');
     for (const { child } of [first, second]) child.kill('SIGTERM');
     const [one, two] = await Promise.all([first.ended, second.ended]);
     expect(JSON.parse(one.stdout)).toMatchObject({
@@ -107,13 +110,13 @@ describe('worker', () => {
     [['--build-id', 'x'], '--build-id: expected --deployment NAME, got none'],
     [['--no-promote'], '--no-promote: expected --deployment NAME, got none'],
   ])('refuses %j as usage', async (args, reason) => {
-    const end = await queue()(['worker', ...args]).ended;
+    const end = await queue().here(['worker', ...args]);
     expect(end.stderr).toContain(reason);
     expect(end.code).toBe(2);
   });
 
   test('refuses an invalid cache size', async () => {
-    const end = await queue()(['worker', '--max-cached', '-3']).ended;
+    const end = await queue().here(['worker', '--max-cached', '-3']);
     expect(end.code).toBe(2);
     expect(end.stderr).toContain('--max-cached: expected a whole number from 0, got -3');
   });

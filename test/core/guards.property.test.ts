@@ -47,6 +47,7 @@ const WORK: readonly Work[] = [
       blob: 'f'.repeat(64),
       until: 30_000,
     },
+    request: { id: 'r1', kind: 'tool_changed', why: 'changed', raisedAt: 1, definition: 'd' },
     probeMs: 30_000,
     checked: ['f'],
     paid: 1,
@@ -60,12 +61,48 @@ const WORK: readonly Work[] = [
     unknown: 'who knows',
     found: true,
     retried: true,
-    acknowledged: true,
+    approved: true,
+    grant: 'g1',
     again: true,
+    request: {
+      id: 'r2',
+      kind: 'approval',
+      why: 'who knows',
+      raisedAt: 1,
+      expiresAt: 5,
+      deciders: ['not requester', ['ann']],
+      notified: true,
+    },
+    proposal: {
+      id: 'u',
+      decision: { request: 'r2', digest: 'd', as: 'edit', arguments: { x: 1 }, note: 'less' },
+    },
     phase: 'asking',
-    about: 'outcome_unknown',
-    message: 'who knows',
   },
+  {
+    name: 'limit',
+    request: {
+      id: 'r3',
+      kind: 'limit',
+      why: 'the limit was reached',
+      raisedAt: 1,
+      limit: { name: 'steps', used: 3, limit: 3 },
+    },
+    proposal: {
+      id: 'u',
+      decision: {
+        request: 'r3',
+        digest: 'd',
+        as: 'approve',
+        result: 'r',
+        grant: { scope: 'tool', where: { op: 'eq', path: 'x', value: 1 } },
+        by: 'ann',
+      },
+    },
+    phase: 'in-flight',
+    as: 'decide',
+  },
+  { name: 'undo:call_1_0_0', key: 'e'.repeat(64), phase: 'waiting' },
   { name: 'agent', resumed: true, missing: 'gone', slow: true, phase: 'in-flight', as: 'attempt' },
   { name: 'model', cut: 4, phase: 'in-flight', as: 'probe' },
 ];
@@ -83,7 +120,40 @@ const STATE: RunState = {
   ...BEGUN,
   work: WORK,
   limitsAsked: [{ limits: { steps: 3 }, decision: DECISION }],
-  decisions: [{ what: 'resolve', id: 'v', at: 2, call: 'c', as: 'retry' }],
+  decisions: [
+    { what: 'resolve', id: 'v', at: 2, request: 'r1', call: 'c', as: 'retry' },
+    { what: 'resolve', id: 'w', at: 2, request: 'r2', call: 'c', as: 'edit', refused: 'no' },
+  ],
+  requests: 3,
+  grants: [
+    { id: 'g1', tool: 'pay', scope: 'same_call', digest: 'd', shown: 'pay', request: 'r1', at: 1 },
+    {
+      id: 'g2',
+      tool: 'put',
+      scope: 'tool',
+      where: { op: 'under', path: 'x', value: 3 },
+      shown: 'put',
+      request: 'r2',
+      at: 1,
+      by: 'ann',
+    },
+  ],
+  kept: [
+    {
+      call: { id: 'call_1_0_0', name: 'put', arguments: '{}', digest: 'd' },
+      turn: 1,
+      step: 0,
+      key: 'e'.repeat(64),
+      text: 'done',
+      blob: { sha256: 'a'.repeat(64), bytes: 1 },
+      until: 9,
+      state: 'failed',
+      message: 'no',
+    },
+  ],
+  notes: ['undone'],
+  unattended: 'deny',
+  firstRunId: 'first',
   stayUntil: { step: 9, at: 5 },
   archives: true,
   forks: true,
@@ -153,12 +223,12 @@ describe('carried state', () => {
       {
         name: 'call_1_1_1',
         key: 'e'.repeat(64),
+        request: { id: 'r3', kind: 'outcome_unknown', why: 'x', raisedAt: 0 },
         phase: 'asking',
-        about: 'outcome_unknown',
-        message: 'x',
       },
     ];
-    expect(found).toEqual({ form: { schema: 2, state: { ...BEGUN, work }, shown: '' } });
+    const state = { ...BEGUN, work, requests: 3 };
+    expect(found).toEqual({ form: { schema: 2, state, shown: '' } });
     const broken = readForm({ schema: 1, state: BEGUN, shown: '', blocked: [{ name: 7 }] });
     expect(isProblem(broken)).toBe(true);
   });
@@ -179,7 +249,7 @@ describe('carried state', () => {
 
   test('with a value of another type anywhere is refused with its path', () => {
     const other = { string: 7, number: 'x', boolean: {}, object: 'x' } as const;
-    const free = /\.(parameters|settings|output|limits|paid)\b|\[\d+\]$/;
+    const free = /\.(parameters|settings|output|limits|paid|arguments|result|value)\b|\[\d+\]$/;
     let checked = 0;
     for (const path of pathsOf(CARRIED)) {
       const value = path.reduce<unknown>(

@@ -102,6 +102,8 @@ describe('the load of the agent', () => {
         'begin-turn',
       ]);
     }
+    const elsewhere = after(loading, completed(load, fresh));
+    expect([elsewhere.config.definition.hash, elsewhere.work]).toEqual(['new', []]);
     const wrong = after(loading, completed(load, { definition: 7 }));
     expect([wrong.config.definition.hash, wrong.work]).toEqual(['h', []]);
   });

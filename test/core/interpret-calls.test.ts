@@ -28,7 +28,6 @@ function executing(name: string, rest: Partial<AskedCall> = {}): RunState {
   const asked = replied(start, { ...asks(), calls: call ? [{ ...call, ...rest }] : [] });
   return after(asked, scheduled(toolTask(asked, 0)));
 }
-const fix = `perdure resolve RUN ${ID} --as happened|retry|abandon [--result JSON]`;
 const timedOut = (state: RunState, message: string) => {
   const failure = { message, type: '', timedOut: true, details: [] };
   return after(state, { type: 'failed', task: toolTask(state, 0), failure, at: 0 });
@@ -111,8 +110,9 @@ describe('a call', () => {
 
   test('of a `once` tool that loses its worker waits for a person, whatever the failure', () => {
     const state = executing('pay');
-    const message = `pay: the worker was lost or the time was up (gone); resolve it: ${fix}`;
-    const asking = { key: 'key 0', phase: 'asking', about: 'outcome_unknown', message };
+    const why = 'pay: the worker was lost or the time was up (gone)';
+    const request = { id: 'r1', kind: 'outcome_unknown', why, raisedAt: 0 };
+    const asking = { key: 'key 0', phase: 'asking', request };
     for (const lost of [
       timedOut(state, 'gone'),
       after(state, failed(toolTask(state, 0), 'gone')),
@@ -120,7 +120,7 @@ describe('a call', () => {
       expect(workOf(lost, ID)).toEqual(asking);
     }
     const unknown = after(state, completed(toolTask(state, 0), { ok: 'unknown', message: 'hm' }));
-    expect(workOf(unknown, ID)).toMatchObject({ ...asking, message: `hm; resolve it: ${fix}` });
+    expect(workOf(unknown, ID)).toEqual({ ...asking, request: { ...request, why: 'hm' } });
   });
 
   test('that was completed by hand with anything else counts as failed', () => {
@@ -189,12 +189,10 @@ describe('a canceled activity without an interruption', () => {
 
   test('leaves a `once` call to a person, unless it only looked for a worker', () => {
     const state = executing('pay');
-    const message = expect.stringContaining(
-      'pay: the worker was lost or the time was up (the activity was canceled)',
-    );
+    const why = 'pay: the worker was lost or the time was up (the activity was canceled)';
     expect(workOf(after(state, canceled(toolTask(state, 0))), ID)).toMatchObject({
       phase: 'asking',
-      message,
+      request: { kind: 'outcome_unknown', why },
     });
     const find = toolTask(state, 0, { blocked: 'tool_missing', find: true });
     const searching = after(state, blocked(toolTask(state, 0), 'tool_missing'), scheduled(find));

@@ -1,14 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
-import { nextAction } from '../../src/core/next-action.js';
+import type { Fact } from '../../src/core/facts.js';
+import { eventsOf, isAtOnce } from '../../src/core/loop.js';
+import { nextAction, NEVER_FULL } from '../../src/core/next-action.js';
+import { reduce } from '../../src/core/reduce.js';
+import { openRequests } from '../../src/core/requests/open-requests.js';
+import { decisionProblem } from '../../src/core/requests/refusal.js';
+import type { Request } from '../../src/core/requests/request.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';
+import { findWork } from '../../src/core/work/work.js';
 import {
   after,
   blocked,
   completed,
   failed,
-  model,
   replied,
   results,
   scheduled,
@@ -20,6 +26,7 @@ import { asks, begun, config } from '../support/scripts.js';
 
 const start = begun(config());
 const ID = 'call_1_1_0';
+const ARRIVAL = { update: 'another', now: 0 };
 
 function asked(name: string, rest: Partial<AskedCall> = {}): RunState {
   const [call] = asks([name]).calls ?? [];
@@ -66,7 +73,7 @@ describe('a decision', () => {
 
   test('of another name, and without an object, means nothing', () => {
     expect(after(start, update('outcome', { turn: 1 }))).toEqual(start);
-    for (const name of ['ask', 'resolve']) {
+    for (const name of ['ask', 'resolve', 'undo', 'revoke']) {
       const state = after(start, { type: 'update', name, id: 'u', input: null, at: 0 });
       expect(state.inbox).toEqual(start.inbox);
       expect(state.work).toEqual(start.work);
@@ -127,22 +134,61 @@ describe('a message', () => {
   });
 });
 
+/** Returns the request about this work as everybody sees it. */
+function requestOf(state: RunState, name = ID): Request {
+  const id = findWork(state, name)?.request?.id;
+  const request = openRequests(state, 'run').find((one) => one.id === id);
+  if (request === undefined) throw new Error(`no request about ${name}`);
+  return request;
+}
+
+/** Returns the update that decides about the request of this work. */
+function decision(
+  state: RunState,
+  as: string,
+  rest: object = {},
+  { name = ID, at = 0 } = {},
+): Fact {
+  const { id: request, digest } = requestOf(state, name);
+  return update('resolve', { request, digest, as, ...rest }, `u ${request}`, at);
+}
+
+/** Returns the state after the action that comes next, which takes no time. */
+function acted(state: RunState, at = 0): RunState {
+  const action = nextAction(state, NEVER_FULL, at);
+  if (!isAtOnce(action)) throw new Error(action.type);
+  return eventsOf(action, at).reduce(reduce, state);
+}
+
 describe('`resolve`', () => {
   test('decides about a call whose outcome is unknown', () => {
     const state = doubtful();
+    expect(requestOf(state)).toMatchObject({ id: 'r1', kind: 'outcome_unknown', call: ID });
     const resolve = (as: string, rest: object = {}) =>
-      after(state, update('resolve', { call: ID, as, ...rest }, 'u', 9));
-    const happened = resolve('happened', { result: { paid: 1 } });
+      after(state, decision(state, as, rest, { at: 9 }));
+    const happened = resolve('happened', { result: { paid: 1 }, by: 'ann' });
     expect(results(happened)).toEqual(['{"paid":1}']);
     expect(happened.transcript.messages.at(-1)?.at).toBe(9);
     expect(happened.work).toEqual([]);
     expect(happened.decisions).toEqual([
-      { what: 'resolve', id: 'u', at: 9, call: ID, as: 'happened' },
+      { what: 'resolve', id: 'u r1', at: 9, by: 'ann', request: 'r1', call: ID, as: 'happened' },
     ]);
     expect(results(resolve('abandon'))[0]).toContain('a person decided to give it up');
     const again = resolve('retry');
     expect(workOf(again, ID)).toEqual({ key: 'key 0', retried: true, phase: 'waiting' });
     expect(nextAction(again).type).toBe('run-calls');
+  });
+
+  test('has no second effect, neither under the same id nor under another', () => {
+    const state = doubtful();
+    const retry = decision(state, 'retry');
+    const again = after(state, retry);
+    expect(after(again, retry)).toEqual(again);
+    const late = update('resolve', { ...(retry as { input: object }).input, as: 'abandon' }, 'v');
+    expect(after(again, late)).toEqual(again);
+    expect(decisionProblem(again, (late as { input: object }).input, ARRIVAL)).toMatchObject({
+      reason: 'decided',
+    });
   });
 
   test('remembers how often the call did not start', () => {
@@ -155,42 +201,91 @@ describe('`resolve`', () => {
       scheduled(task),
       failed(task, 'x'),
     );
-    const again = after(lost, update('resolve', { call: ID, as: 'retry' }));
+    const again = after(lost, decision(lost, 'retry'));
     expect(workOf(again, ID)).toEqual({ key: 'key 0', starts: 1, retried: true, phase: 'waiting' });
   });
 
-  test('means nothing for a call that does not wait for a decision', () => {
-    const state = asked('pay');
-    const running = after(state, scheduled(toolTask(state, 0)));
-    for (const call of [ID, 'call_9_9_9']) {
-      const { decisions: _, ...rest } = after(running, update('resolve', { call, as: 'abandon' }));
-      expect(rest).toEqual(running);
+  test('means nothing if it is no decision', () => {
+    const state = doubtful();
+    for (const input of [null, 'r1', [null, 7], {}]) {
+      const { work } = after(state, { type: 'update', name: 'resolve', id: 'u', input, at: 0 });
+      expect(work).toEqual(state.work);
     }
   });
 
-  test('accepts the new form of a tool, and tries all that is blocked at once', () => {
-    const state = asked('look');
-    const changed = after(
-      state,
-      scheduled(toolTask(state, 0)),
-      blocked(toolTask(state, 0), 'tool_changed', { definition: 'd' }),
+  test('means nothing for a request that is not open', () => {
+    const state = asked('pay');
+    const running = after(state, scheduled(toolTask(state, 0)));
+    for (const request of ['r1', 'r9', ID]) {
+      const given = { request, digest: 'd', as: 'abandon' };
+      expect(after(running, update('resolve', given))).toEqual(running);
+      expect(decisionProblem(running, given, ARRIVAL)?.reason).toBe('unknown_request');
+    }
+  });
+
+  test('decides about several requests at once', () => {
+    const calls = asks(['pay', { x: 1 }], ['pay', { x: 2 }]).calls ?? [];
+    const verdict = { then: 'ask', why: 'rule' } as const;
+    const two = acted(
+      replied(start, { ...asks(), calls: calls.map((call) => ({ ...call, verdict })) }),
     );
-    const accepted = after(changed, update('resolve', { call: ID, as: 'accept', definition: 'd' }));
+    const both = openRequests(two, 'run').map(({ id: request, digest }, index) => ({
+      request,
+      digest,
+      as: index === 0 ? 'approve' : 'deny',
+    }));
+    expect(decisionProblem(two, both, ARRIVAL)).toBeNull();
+    const given = after(two, { type: 'update', name: 'resolve', id: 'u', input: both, at: 3 });
+    expect(given.work).toEqual([{ name: ID, approved: true, phase: 'waiting' }]);
+    expect(given.decisions).toMatchObject([
+      { request: 'r1', as: 'approve', id: 'u' },
+      { request: 'r2', as: 'deny', id: 'u' },
+    ]);
+  });
+});
+
+describe('a tool that has changed', () => {
+  const state = asked('look');
+  const task = toolTask(state, 0);
+  const probe = toolTask(state, 0, { blocked: 'tool_changed' });
+  const changed = after(
+    state,
+    scheduled(task),
+    blocked(task, 'tool_changed', { definition: 'd' }, 5),
+  );
+
+  test('is asked about, and tried again at once when its new form is accepted', () => {
+    expect(requestOf(changed)).toMatchObject({
+      id: 'r1',
+      kind: 'tool_changed',
+      why: 'no tool_changed',
+      definition: 'd',
+      raisedAt: 5,
+    });
+    const accepted = after(changed, decision(changed, 'accept'));
     expect(accepted.accepted).toEqual({ look: 'd' });
     expect(workOf(accepted, ID)).toEqual({ probeMs: 30_000, phase: 'waiting' });
-    const over = after(
-      after(start, scheduled(model()), blocked(model(), 'quota')),
-      update('resolve', { call: ID, as: 'accept' }),
-    );
+    const over = after(changed, decision(changed, 'deny', { note: 'never' }));
     expect(over.accepted).toBeUndefined();
-    expect(workOf(over, 'model')).not.toHaveProperty('block');
-    const other = after(
-      start,
-      scheduled(model()),
-      blocked(model(), 'quota'),
-      update('resolve', { call: ID, as: 'retry' }),
-    );
-    expect(workOf(other, 'model')).toHaveProperty('block');
+    expect(results(over)[0]).toContain('not executed: a person denied it: never');
+  });
+
+  test('is asked about once for each form, and no more when it is as it was', () => {
+    const probing = after(changed, scheduled(probe));
+    const same = after(probing, blocked(probe, 'tool_changed', { definition: 'd' }, 50_000));
+    expect(requestOf(same)).toMatchObject({ id: 'r1', raisedAt: 5 });
+    const other = after(probing, blocked(probe, 'tool_changed', { definition: 'e' }, 50_000));
+    expect(requestOf(other)).toMatchObject({ id: 'r2', definition: 'e' });
+    expect(requestOf(other).digest).not.toBe(requestOf(same).digest);
+    const back = after(probing, completed(probe, { ok: true, text: 'seen' }));
+    expect([back.work, results(back)]).toEqual([[], ['seen']]);
+    expect(nextAction(same).type).toBe('run-calls');
+  });
+
+  test('cannot be accepted if nothing is known about its new form', () => {
+    const worse = after(state, scheduled(task), blocked(task, 'tool_changed'));
+    expect(openRequests(worse, 'run')).toEqual([]);
+    expect(workOf(worse, ID)).toMatchObject({ block: { reason: 'tool_changed' } });
   });
 });
 
@@ -200,25 +295,31 @@ describe('a call with safety checks', () => {
   test('waits for a person before it is executed', () => {
     const state = asked('put', { safety });
     const action = nextAction(state);
-    expect(action).toMatchObject({ type: 'ask-person', call: { id: ID } });
+    expect(action).toMatchObject({ type: 'raise-requests', requests: [{ call: ID }] });
+    const asking = acted(state, 7);
+    expect(nextAction(asking)).toEqual({ type: 'await-decision' });
+    expect(requestOf(asking)).toMatchObject({
+      kind: 'safety_check',
+      why: "the provider asks for a person's decision (risky: look twice; c2)",
+      checks: safety,
+      raisedAt: 7,
+      decisions: ['approve', 'deny'],
+    });
   });
 
   test('is executed once a person has acknowledged them, and the model reads so', () => {
     const state = asked('put', { safety });
-    const asking = {
-      ...state,
-      work: [{ name: ID, phase: 'asking', about: 'safety_check', message: 'x' } as const],
-    };
-    const known = after(asking, update('resolve', { call: ID, as: 'retry' }));
-    expect(workOf(known, ID)).toEqual({ acknowledged: true, phase: 'waiting' });
+    const asking = acted(state);
+    const known = after(asking, decision(asking, 'approve'));
+    expect(workOf(known, ID)).toEqual({ approved: true, phase: 'waiting' });
     expect(nextAction(known).type).toBe('run-calls');
     const task = toolTask(state, 0);
     const running = after(known, scheduled(task));
-    expect(workOf(running, ID)).toMatchObject({ acknowledged: true, phase: 'in-flight' });
+    expect(workOf(running, ID)).toMatchObject({ approved: true, phase: 'in-flight' });
     const done = after(running, completed(task, { ok: true, text: 'done' }));
     expect(done.transcript.messages.at(-1)).toMatchObject({ acknowledged: true });
-    const refused = after(asking, update('resolve', { call: ID, as: 'abandon' }));
-    expect(results(refused)[0]).toContain('who decided against it');
+    const refused = after(asking, decision(asking, 'deny'));
+    expect(results(refused)[0]).toContain('not executed: a person denied it');
     expect(refused.turn.spent.toolCalls).toBe(0);
   });
 });

@@ -17,7 +17,6 @@ import { asks, begun, config, toolDefinition } from '../support/scripts.js';
 
 const tools = [toolDefinition('refund', 'once', { verify: true })];
 const ID = 'call_1_1_0';
-const fix = `perdure resolve RUN ${ID} --as happened|retry|abandon [--result JSON]`;
 const asked = replied(begun(config({ tools })), asks(['refund']));
 
 describe('the verification of a call', () => {
@@ -49,8 +48,7 @@ describe('the verification of a call', () => {
     const asking = {
       key: 'key 0',
       phase: 'asking',
-      about: 'outcome_unknown',
-      message: `${lost}; resolve it: ${fix}`,
+      request: { id: 'r1', kind: 'outcome_unknown', why: lost, raisedAt: 0 },
     };
     for (const fact of [
       completed(verify, { happened: 'unknown', message: 'no idea' }),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { reduce } from '../../src/core/reduce.js';
+import type { RequestKind } from '../../src/core/requests/request.js';
 import type { RunState } from '../../src/core/state.js';
 import {
   after,
@@ -72,12 +73,18 @@ describe('an interruption', () => {
     expect(over.turn.spent.toolCalls).toBe(1);
     expect(results(over)[0]).toContain('broken off while it ran');
     expect(results(over)[1]).toContain('not executed: the run was interrupted before it');
-    const asking = { name: 'call_1_1_0', phase: 'asking', message: 'x' } as const;
     const spent = (work: RunState['work'][number]): number =>
       interrupt({ ...state, work: [work] }, 'cancelTurn').turn.spent.toolCalls;
-    expect(spent({ ...asking, about: 'safety_check' })).toBe(0);
-    expect(spent({ ...asking, about: 'outcome_unknown' })).toBe(1);
-    expect(spent({ name: 'call_1_1_0', acknowledged: true, phase: 'waiting' })).toBe(0);
+    const asking = (kind: RequestKind): number => {
+      const request = { id: 'r1', kind, why: 'x', raisedAt: 0 } as const;
+      return spent({ name: 'call_1_1_0', phase: 'asking', request });
+    };
+    expect(asking('safety_check')).toBe(0);
+    expect(asking('approval')).toBe(0);
+    expect(asking('question')).toBe(0);
+    expect(asking('tool_changed')).toBe(0);
+    expect(asking('outcome_unknown')).toBe(1);
+    expect(spent({ name: 'call_1_1_0', approved: true, phase: 'waiting' })).toBe(0);
   });
 
   test('of a closing call ends the turn with a composed answer', () => {

@@ -212,19 +212,22 @@ describe('between turns', () => {
 });
 
 test('actions that take no time are told from those that do, and shown to the workflow', async () => {
-  const call = { id: 'c', name: 'look', arguments: '{}', digest: '' };
+  const request = { kind: 'limit', why: 'x', raisedAt: 0 } as const;
   const atOnce: readonly Action[] = [
     { type: 'join-messages' },
     { type: 'begin-closing', reason: 'steps' },
     { type: 'end-at-limit', reason: 'steps' },
     { type: 'interrupt', by: 'cancel' },
-    { type: 'ask-person', call },
+    { type: 'raise-requests', requests: [{ call: 'c', request }] },
+    { type: 'ask-limit', request },
     { type: 'pass-time' },
     { type: 'begin-turn' },
     { type: 'close-unused' },
   ];
   expect(atOnce.filter((action) => !isAtOnce(action))).toEqual([]);
   expect(isAtOnce({ type: 'await-work' })).toBe(false);
+  expect(isAtOnce({ type: 'await-decision' })).toBe(false);
+  expect(isAtOnce({ type: 'check-decision' })).toBe(false);
   const run = { state: after(begun(config()), update('cancelTurn')) };
   const changed: string[] = [];
   const outcome = await runLoop(run, {

@@ -108,16 +108,37 @@ describe('within a batch', () => {
     const checked = put && { ...put, safety: [{ id: 'c' }] };
     const state = replied(start, { ...asks(), calls: look && checked ? [look, checked] : [] });
     const action = nextAction(state);
-    expect(action).toMatchObject({ type: 'ask-person', call: { name: 'put' } });
-    if (action.type !== 'ask-person') return;
-    const [event] = eventsOf(action, 3);
-    expect(event).toMatchObject({
-      type: 'work-changed',
-      work: { name: 'call_1_1_1', phase: 'asking', about: 'safety_check' },
+    expect(action).toMatchObject({
+      type: 'raise-requests',
+      requests: [{ call: 'call_1_1_1', request: { kind: 'safety_check' } }],
     });
-    const asking = event ? reduce(state, event) : state;
-    expect(nextAction(asking)).toMatchObject({ type: 'run-calls', calls: [{ name: 'put' }] });
+    if (action.type !== 'raise-requests') return;
+    const events = eventsOf(action, 3);
+    expect(events).toMatchObject([
+      {
+        type: 'request-raised',
+        work: 'call_1_1_1',
+        request: { kind: 'safety_check', raisedAt: 3 },
+      },
+    ]);
+    const asking = events.reduce(reduce, state);
+    expect(asking.work).toMatchObject([
+      { name: 'call_1_1_1', phase: 'asking', request: { id: 'r1' } },
+    ]);
+    expect(nextAction(asking)).toEqual({ type: 'await-decision' });
     expect(typeOf(asking, FULL)).toBe('continue-as-new');
     expect(typeOf(after(state, update('pause')))).toBe('await-resume');
+  });
+
+  test('a run that is paused while a call asks begins no other call, and waits', () => {
+    const [pay, look] = asks(['pay'], ['look']).calls ?? [];
+    const guarded = pay && { ...pay, verdict: { then: 'ask', why: 'a rule' } as const };
+    const state = replied(start, { ...asks(), calls: guarded && look ? [guarded, look] : [] });
+    const action = nextAction(state);
+    if (action.type !== 'raise-requests') throw new Error(action.type);
+    const asking = eventsOf(action, 0).reduce(reduce, state);
+    expect(nextAction(asking)).toMatchObject({ type: 'run-calls', calls: [{ name: 'look' }] });
+    const paused = after(asking, update('pause'));
+    expect(nextAction(paused)).toEqual({ type: 'await-decision' });
   });
 });

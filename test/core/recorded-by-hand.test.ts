@@ -60,9 +60,9 @@ function harmed(
 const BLOB = { sha256: 'a'.repeat(64), bytes: 1 };
 /**
  * By activity, of which none may be missing: nearly a result, but for one field deep inside. What
- * `checkBlob` brings is not looked at.
+ * `checkBlob` and `notifyRequest` bring is not looked at.
  */
-const WRONG: Readonly<Record<Exclude<keyof Activities, 'checkBlob'>, unknown>> = {
+const WRONG: Readonly<Record<Exclude<keyof Activities, 'checkBlob' | 'notifyRequest'>, unknown>> = {
   loadAgent: { ...config(), limits: { turn: { steps: 'x' }, run: {} } },
   callModel: { ...asks(['look']), calls: [{ name: 'look', arguments: {}, digest: '' }] },
   runTool: { ok: true, text: 'x', blob: { ...BLOB, bytes: -1 } },
@@ -72,6 +72,7 @@ const WRONG: Readonly<Record<Exclude<keyof Activities, 'checkBlob'>, unknown>> =
   forkMessages: { chunk: { blob: BLOB, count: 1 }, head: 'x', tokens: 1, next: 1, from: {} },
   askRun: { turn: 'x' },
   followRun: { type: 'ended', outcome: { status: 'completed', reason: 'answer' } },
+  checkDecision: { ok: true, result: { text: 7 } },
 };
 
 describe('a history with a result that was recorded by hand', () => {

@@ -1,17 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { apply, eventsOf, isAtOnce, nextActionAt, record, type Run } from '../../src/core/loop.js';
-import type { Action } from '../../src/core/next-action.js';
 import type { RunState } from '../../src/core/state.js';
-import { findWork, WORK } from '../../src/core/work/work.js';
 import { checkChoices } from '../support/sim/check.js';
 import { carry, play, type Played } from '../support/sim/play.js';
 
 const json = (state: RunState): unknown => JSON.parse(JSON.stringify(state));
-
-/** A run that archives its messages to leave a segment does not pass time meanwhile. */
-function isLeaving(state: RunState, { type }: Action): boolean {
-  return type === 'pass-time' && findWork(state, WORK.archive) !== undefined;
-}
 
 /** Reads a run from its facts alone: it takes the actions that need no time after each fact. */
 function read({ first, log }: Played): { last: RunState; carried: readonly RunState[] } {
@@ -27,7 +20,7 @@ function read({ first, log }: Played): { last: RunState; carried: readonly RunSt
       record(run, fact);
       for (;;) {
         const action = nextActionAt(run, segment, fact.at);
-        if (!isAtOnce(action) || isLeaving(run.state, action)) break;
+        if (!isAtOnce(action)) break;
         for (const event of eventsOf(action, fact.at)) apply(run, event);
       }
     }

@@ -100,7 +100,13 @@ describe('the oracle', () => {
   });
 
   test.each([
-    ['block', { phase: 'asking', about: 'safety_check', message: 'ask a person' }],
+    [
+      'request',
+      {
+        phase: 'asking',
+        request: { id: 'r1', kind: 'safety_check', why: 'ask a person', raisedAt: 0 },
+      },
+    ],
     [
       'block of another kind',
       { phase: 'waiting', block: { reason: 'storage', message: 'the store is down', until: 0 } },

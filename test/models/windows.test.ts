@@ -78,7 +78,8 @@ test('a run pins the window of its model, and none where none is known', async (
       defaultModel: '',
       builtIn: [],
     });
-    const known = { agents, models, searchAttributes: () => Promise.resolve([]) };
+    const searchAttributes = () => Promise.resolve([]);
+    const known = { agents, models, requests: { rules: [] }, searchAttributes };
     return await loadAgent(known as unknown as ActivityDependencies, {
       agent: 'a',
       limits: {},

@@ -1,27 +1,22 @@
 import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { resolve } from '../../src/cli/commands/resolve.js';
+import { approve } from '../../src/cli/commands/approve.js';
 import { resume } from '../../src/cli/commands/resume.js';
 import { status as statusCommand } from '../../src/cli/commands/status.js';
 import { toRunStatus } from '../../src/client/status.js';
 import { readRun } from '../../src/history/read-run.js';
-import type { Resolution } from '../../src/core/calls/call-result.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import type { JsonObject } from '../../src/core/json.js';
+import type { Decision } from '../../src/core/requests/decision.js';
 import type { ModelEntry } from '../../src/models/model-catalog.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { screenshot } from '../../src/tools/built-in/screenshot.js';
-import {
-  cancelTurnUpdate,
-  closeUpdate,
-  pauseUpdate,
-  resolveUpdate,
-  resumeUpdate,
-} from '../../src/workflows/messages.js';
-import { ask, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
+import { cancelTurnUpdate, closeUpdate, pauseUpdate, resumeUpdate } from '../../src/workflows/messages.js';
+import { resolveUpdate } from '../../src/workflows/request-messages.js';
+import { ask, decide, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { saidIn, segmentsOf } from '../support/segments.js';
@@ -119,7 +114,7 @@ function shown(number: number): string {
 async function doubtful(rest: JsonObject = {}) {
   stub.script(reply.computer(click, { checks, reasoning: 'I click.' }));
   const handle = await rig.start({ agent: 'clerk', message: 'Order it.', ...rest });
-  const status = await untilStatus(handle, 'blocked');
+  const status = await untilStatus(handle, 'waiting_decision');
   return { handle, status };
 }
 
@@ -234,7 +229,8 @@ test('a doubtful action is done when a person has acknowledged its checks, and n
     message: expect.stringContaining('malicious_instructions: The page gives \\u001b[2Jorders.'),
     pending: [
       {
-        type: 'safety_check',
+        id: 'r1',
+        kind: 'safety_check',
         call: 'call_1_1_0',
         tool: 'screen',
         checks: [{ id: 'sc_1' }, { id: 'sc_2' }],
@@ -246,16 +242,17 @@ test('a doubtful action is done when a person has acknowledged its checks, and n
   // The next worker has to find the question in the history.
   await rig.stopWorkers();
   await work();
-  expect(await statusOf(handle)).toMatchObject({ status: 'blocked', reason: 'safety_check' });
+  expect(await statusOf(handle)).toMatchObject({
+    status: 'waiting_decision',
+    reason: 'safety_check',
+  });
   const read = await told(id);
-  expect(read).toMatchObject({ status: 'blocked', reason: 'safety_check' });
+  expect(read).toMatchObject({ status: 'waiting_decision', reason: 'safety_check' });
   expect(read.message).toBe(status.message);
-  expect(read.pending).toEqual(
-    status.pending.map((one) => ({ ...one, fix: one.fix.replace('RUN', id) })),
-  );
+  expect(read.pending).toEqual(status.pending);
   expect(done).toEqual([]);
   stub.script(reply.text('Ordered.'));
-  await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_0', as: 'retry' }] });
+  await decide(handle, { as: 'approve' });
   const { outcome, projection } = await rig.end(handle);
   expect(outcome).toMatchObject({ status: 'completed', answer: 'Ordered.' });
   expect(done.map(({ action }) => action)).toEqual([click]);
@@ -279,24 +276,30 @@ test('an action that a person decides against is not done, and the model is told
   await work();
   const { handle } = await doubtful();
   stub.script(reply.computer({ type: 'screenshot' }), reply.text('Not ordered.'));
-  await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_0', as: 'abandon' }] });
+  await decide(handle, { as: 'deny', note: 'not this shop' });
   const { outcome } = await rig.end(handle);
   expect(outcome).toMatchObject({ status: 'completed', answer: 'Not ordered.', steps: 3 });
   expect(done.map(({ action }) => action)).toEqual([{ type: 'screenshot' }]);
   expectStablePrefix();
   expect(last()[2]).toMatchObject({ type: 'function_call', call_id: 'call_1_1_0' });
-  expect(last()[3]).toMatchObject({ output: expect.stringContaining('decided against it') });
+  expect(last()[3]).toMatchObject({
+    output: expect.stringContaining('a person denied it: not this shop'),
+  });
   expect(JSON.stringify(inputs())).not.toContain('acknowledged_safety_checks');
 });
 
-test.each<[Resolution, string]>([
-  [{ call: 'call_1_1_0', as: 'happened', result: 'x' }, 'was not executed'],
-  [{ call: 'call_9_9_9', as: 'retry' }, 'does not wait for a decision'],
-  [{ call: 'call_1_1_0', as: 'accept', definition: 'x' }, ''],
-])('no other word settles it: %j', async (resolution, words) => {
+test.each<[Partial<Decision>, string]>([
+  [{ as: 'happened', result: 'x' }, 'expected one of approve, deny for r1, got "happened"'],
+  [{ as: 'edit', arguments: {} }, 'expected one of approve, deny for r1, got "edit"'],
+  [{ as: 'approve', grant: { scope: 'tool' } }, 'expected only for an approval'],
+  [{ as: 'approve', digest: 'f'.repeat(64) }, 'digest: expected that of r1'],
+  [{ as: 'approve', request: 'r9' }, 'there is no "r9"'],
+])('no other word decides about it: %j', async (given, words) => {
   await work();
-  const { handle } = await doubtful();
-  await expect(handle.executeUpdate(resolveUpdate, { args: [resolution] })).rejects.toMatchObject({
+  const { handle, status } = await doubtful();
+  const [{ id, digest } = { id: '', digest: '' }] = status.pending;
+  const decision: Decision = { request: id, digest, as: 'approve', ...given };
+  await expect(handle.executeUpdate(resolveUpdate, { args: [decision] })).rejects.toMatchObject({
     cause: expect.objectContaining({ message: expect.stringContaining(words) }),
   });
   expect(await statusOf(handle)).toMatchObject({ reason: 'safety_check' });
@@ -308,21 +311,22 @@ test.each<[Resolution, string]>([
 
 test('the commands show the question, refuse to try again, and take the answer', async () => {
   await work();
-  const { handle } = await doubtful();
+  const { handle, status } = await doubtful();
   const id = handle.workflowId;
   const address = inject('temporalAddress');
   const place = { address, home: rig.home, taskQueue: rig.taskQueue };
   const { stdout } = await runInProcess(statusCommand, { id }, place);
-  expect(stdout).toMatch(/blocked \(safety_check\)/);
-  expect(stdout).toContain(
-    'Decide whether this may be executed: screen left click 10 20, with {"button"',
-  );
-  expect(stdout).toMatch(new RegExp(`resolve ${id} call_1_1_0 --as retry .*acknowledge the check`));
+  expect(stdout).toMatch(/waiting_decision \(safety_check\)/);
+  expect(stdout).toContain('malicious_instructions: The page gives');
+  const [{ fix, digest, shown: lines } = { fix: '', digest: '', shown: '' }] = status.pending;
+  expect(stdout).toContain(fix);
+  expect(fix).toBe(`perdure approve ${id} r1 --digest ${digest.slice(0, 12)}`);
+  expect(lines).toContain('x: 10');
   expect(stdout).not.toContain('--as happened');
   expect(stdout).not.toContain('\u001b[2J');
-  await expect(runInProcess(resume, { id }, place)).rejects.toThrow('whether it may be executed');
+  await expect(runInProcess(resume, { id }, place)).rejects.toThrow('waits for a decision');
   stub.script(reply.text('Ordered.'));
-  await runInProcess(resolve, { id, call: 'call_1_1_0', as: 'retry' }, place);
+  await runInProcess(approve, { id, request: 'r1', digest: digest.slice(0, 12) }, place);
   const { outcome } = await rig.end(handle);
   expect(outcome.answer).toBe('Ordered.');
 });
@@ -331,7 +335,7 @@ test('what is acknowledged while the run is paused waits for its end', async () 
   await work();
   const { handle } = await doubtful();
   await handle.executeUpdate(pauseUpdate, { args: [{}] });
-  await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_1_0', as: 'retry' }] });
+  await decide(handle, { as: 'approve' });
   expect(await statusOf(handle)).toMatchObject({ status: 'paused', pending: [] });
   expect(await told(handle.workflowId)).toMatchObject({ status: 'paused', pending: [] });
   stub.script(reply.text('Ordered.'));
@@ -371,7 +375,7 @@ test('a full segment is left while a person is asked, and the pictures go on in 
   expect((await told(handle.workflowId)).segments).toBe(3);
   stub.script(reply.computer(click), reply.text('Ordered.'));
   await vi.waitFor(async () => expect(await statusOf(handle)).toMatchObject({ step: 2 }));
-  await handle.executeUpdate(resolveUpdate, { args: [{ call: 'call_1_2_0', as: 'retry' }] });
+  await decide(handle, { as: 'approve' });
   await handle.result();
   expect(before).not.toBe((await handle.describe()).runId);
   expectStablePrefix();

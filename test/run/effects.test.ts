@@ -9,8 +9,10 @@ import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { ModelError } from '../../src/models/model-error.js';
 import { replyCall, replyText, type ScriptedReply } from '../../src/models/scripted.js';
-import { defineTool, type ToolOptions } from '../../src/tools/define-tool.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import type { ToolOptions } from '../../src/tools/options.js';
 import type { Tool } from '../../src/tools/tool.js';
+import { decide, statusOf } from '../support/conversation.js';
 import { historyText } from '../support/history-text.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
@@ -146,7 +148,7 @@ describe('a once tool that has taken effect', () => {
       verify = () => answer;
       const handle = await startBlocked('verified');
       expect(executed).toBe(1);
-      await handle.executeUpdate('resolve', { args: [{ call: 'call_1_1_0', as: 'abandon' }] });
+      await decide(handle, { as: 'abandon' });
       await rig.end(handle);
     },
   );
@@ -164,11 +166,13 @@ describe('a once tool that has taken effect', () => {
     await rig.client.workflowService.unpauseActivity(activity);
     await vi.waitFor(
       async () =>
-        expect(await handle.query<RunStatus>('status')).toMatchObject({ status: 'blocked' }),
+        expect(await handle.query<RunStatus>('status')).toMatchObject({
+          status: 'waiting_decision',
+        }),
       { timeout: 30_000, interval: 50 },
     );
     expect(executed).toBe(1);
-    await handle.executeUpdate('resolve', { args: [{ call: 'call_1_1_0', as: 'abandon' }] });
+    await decide(handle, { as: 'abandon' });
     await rig.end(handle);
   });
 });
@@ -189,9 +193,10 @@ describe('resolve', () => {
     execute = () => never;
     verify = () => undefined;
     const handle = await startBlocked('verified');
+    const [{ id, digest } = { id: '', digest: '' }] = (await statusOf(handle)).pending;
     const resolve = async (result: unknown): Promise<unknown> =>
       await handle.executeUpdate('resolve', {
-        args: [{ call: 'call_1_1_0', as: 'happened', result }],
+        args: [{ request: id, digest, as: 'happened', result }],
       });
     await expect(resolve('x'.repeat(40_000))).rejects.toMatchObject({
       cause: expect.objectContaining({
@@ -270,7 +275,7 @@ describe('the worker', () => {
       throw new Error(`\ud83d ${process.env['BANK_TOKEN']} ${'x'.repeat(300_000)}`);
     };
     const handle = await startBlocked('verified');
-    await handle.executeUpdate('resolve', { args: [{ call: 'call_1_1_0', as: 'abandon' }] });
+    await decide(handle, { as: 'abandon' });
     const { history } = await rig.end(handle);
     expect(historyText(history)).not.toContain('canary-5d1f20aa91');
     expect(historyText(history).length).toBeLessThan(60_000);
@@ -305,9 +310,6 @@ describe('the worker', () => {
   });
 
   test('refuses agents that it cannot run as they say', async () => {
-    const asks = (): unknown =>
-      defineAgent({ name: 'a', instructions: 'x', tools: [tool('once', { approval: 'always' })] });
-    expect(asks).toThrow('wants approval, which this version cannot ask for');
     const large = defineAgent({ name: 'large', instructions: 'x'.repeat(300_000), model: 'm' });
     await expect(rig.worker([large])).rejects.toThrow('agent "large": its definition');
     expect(() => tool('read', { timeout: 30 * 86_400_000 })).toThrow('at most 2147483647');

@@ -86,10 +86,10 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
   await vi.waitFor(
     async () => {
       const { outcome, pending } = await client.status(id);
-      for (const { call, idempotencyKey = '' } of pending) {
+      for (const { id: request, digest, idempotencyKey = '' } of pending) {
         expect(ledger.effects.has(idempotencyKey)).toBe(false);
         held += 1;
-        await client.resolve(id, { call, as: 'retry' });
+        await client.resolve(id, { request, digest, as: 'retry' });
       }
       expect(outcome).toMatchObject({ status: 'completed' });
     },

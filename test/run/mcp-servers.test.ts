@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { askRun } from '../../src/updates/ask-run.js';
-import { closeRun, resolveCall, resumeRun } from '../../src/updates/control.js';
+import { closeRun, resumeRun } from '../../src/updates/control.js';
 import { waitForResult } from '../../src/client/result.js';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import type { RunStatus } from '../../src/core/status.js';
@@ -13,7 +13,7 @@ import { replyCall, replyText, type ScriptedReply } from '../../src/models/scrip
 import { startStub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { blocked } from '../support/conversation.js';
+import { asking, blocked, decide } from '../support/conversation.js';
 import { historyText } from '../support/history-text.js';
 import { fixtureFiles, listed, offer, stdioFixture } from '../support/mcp-agent.js';
 import { seen } from '../support/mcp-fixture.js';
@@ -134,13 +134,9 @@ describe('an MCP server over streamable HTTP', () => {
       mcpServer({ name: 'far', transport: 'http', url, effects: { look: 'read' } }),
     ]);
     const handle = await start(rig, replyCall('far__look'), replyCall('far__note'));
-    const status = await blocked(handle);
+    const status = await asking(handle);
     expect(status).toMatchObject({ reason: 'outcome_unknown', pending: [{ tool: 'far__note' }] });
-    await resolveCall(rig.client, handle.workflowId, {
-      call: status.pending[0]?.call ?? '',
-      as: 'happened',
-      result: 'noted',
-    });
+    await decide(handle, { as: 'happened', result: 'noted' });
     expect(results(await rig.end(handle))).toEqual(['{}', 'noted']);
   });
 

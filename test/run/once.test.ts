@@ -7,7 +7,7 @@ import type { RunStatus } from '../../src/core/status.js';
 import { replyCall, replyText } from '../../src/models/scripted.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { blocked } from '../support/conversation.js';
+import { asking, decide } from '../support/conversation.js';
 import { readRun } from '../../src/history/read-run.js';
 import { toRunStatus } from '../../src/client/status.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -70,34 +70,34 @@ async function parked(
 ): Promise<{ handle: WorkflowHandle; run: string; status: RunStatus }> {
   const run = randomUUID();
   const handle = await rig.start({ agent, message: run });
-  const status = await blocked(handle);
+  const status = await asking(handle);
   return { handle, run, status };
 }
 
-const resolve = async (handle: WorkflowHandle, resolution: unknown): Promise<unknown> =>
-  await handle.executeUpdate('resolve', { args: [resolution] });
+const resolve = async (handle: WorkflowHandle, decision: unknown): Promise<unknown> =>
+  await handle.executeUpdate('resolve', { args: [decision] });
 
 describe('a once tool whose outcome is unknown', () => {
   test('parks the run, names the call, and shows the search attributes', async () => {
     const { handle, status, run } = await parked('ask');
     expect(status).toMatchObject({
-      status: 'blocked',
+      status: 'waiting_decision',
       reason: 'outcome_unknown',
-      pending: [{ type: 'outcome_unknown', call: 'call_1_1_0', tool: 'pay' }],
+      pending: [{ id: 'r1', kind: 'outcome_unknown', call: 'call_1_1_0', tool: 'pay' }],
     });
     expect(status.pending[0]?.idempotencyKey).toBe(executions.get(run)?.[0]);
     const { searchAttributes } = await handle.describe();
     expect(searchAttributes).toMatchObject({
-      AgentStatus: ['blocked'],
+      AgentStatus: ['waiting_decision'],
       AgentReason: ['outcome_unknown'],
     });
-    await resolve(handle, { call: 'call_1_1_0', as: 'abandon' });
+    await decide(handle, { as: 'abandon' });
     await rig.end(handle);
   });
 
   test('goes on with the result that a person gives', async () => {
     const { handle, run } = await parked('ask');
-    await resolve(handle, { call: 'call_1_1_0', as: 'happened', result: { receipt: 7 } });
+    await decide(handle, { as: 'happened', result: { receipt: 7 } });
     const { outcome } = await rig.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'read: {"receipt":7}' });
     expect(executions.get(run)).toHaveLength(1);
@@ -105,7 +105,7 @@ describe('a once tool whose outcome is unknown', () => {
 
   test('is executed again under the same key when a person says that it did not happen', async () => {
     const { handle, run } = await parked('ask');
-    await resolve(handle, { call: 'call_1_1_0', as: 'retry' });
+    await decide(handle, { as: 'retry' });
     const { outcome } = await rig.end(handle);
     expect(outcome.answer).toBe('read: paid');
     const keys = executions.get(run) ?? [];
@@ -115,25 +115,20 @@ describe('a once tool whose outcome is unknown', () => {
 
   test('is given up as an error that the model reads', async () => {
     const { handle, run } = await parked('ask');
-    await resolve(handle, { call: 'call_1_1_0', as: 'abandon' });
+    await decide(handle, { as: 'abandon' });
     const { outcome } = await rig.end(handle);
     expect(outcome.answer).toContain('abandoned');
     expect(executions.get(run)).toHaveLength(1);
   });
 
   test.each([
-    [
-      { call: 'call_9_9_9', as: 'retry' },
-      'call: "call_9_9_9" does not wait for a decision; waiting: call_1_1_0',
-    ],
-    [
-      { call: 'call_1_1_0', as: 'maybe' },
-      'as: expected one of happened, retry, abandon, accept; got "maybe"',
-    ],
-    ['nonsense', 'resolve: expected {call, as, result?}, got "nonsense"'],
-  ])('refuses %j with a reason', async (resolution, reason) => {
+    [{ request: 'r9', digest: 'x', as: 'retry' }, 'request: there is no "r9"; open: r1'],
+    [{ request: 'r1', digest: 'x', as: 'maybe' }, 'resolve.as: expected'],
+    [{ request: 'r1', digest: 'x', as: 'retry' }, 'digest: expected that of r1'],
+    ['nonsense', 'resolve: expected {request, digest, as}, got "nonsense"'],
+  ])('refuses %j with a reason', async (decision, reason) => {
     const { handle } = await parked('ask');
-    await expect(resolve(handle, resolution)).rejects.toMatchObject({
+    await expect(resolve(handle, decision)).rejects.toMatchObject({
       cause: expect.objectContaining({ message: expect.stringContaining(reason) }),
     });
     await handle.cancel();
@@ -159,9 +154,9 @@ describe('a once tool whose outcome is unknown', () => {
   test('is left to a person when verify cannot tell', async () => {
     const { handle } = await parked('unknown');
     const seen = toRunStatus(await readRun(rig.client, handle.workflowId), Date.now());
-    expect(seen).toMatchObject({ status: 'blocked', reason: 'outcome_unknown' });
+    expect(seen).toMatchObject({ status: 'waiting_decision', reason: 'outcome_unknown' });
     expect(seen.pending).toMatchObject([{ call: 'call_1_1_0' }]);
-    await resolve(handle, { call: 'call_1_1_0', as: 'happened' });
+    await decide(handle, { as: 'happened' });
     expect((await rig.end(handle)).outcome.answer).toContain('as a person confirmed');
   });
 });

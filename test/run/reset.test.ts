@@ -13,7 +13,7 @@ import type { Model } from '../../src/models/model.js';
 import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { childOf } from '../support/child-runs.js';
-import { blocked } from '../support/conversation.js';
+import { asking, decide } from '../support/conversation.js';
 import { gate, type Gate } from '../support/gate.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
 import { ownBundle } from '../support/own-bundle.js';
@@ -214,12 +214,10 @@ describe('a caller that is reset while its agent runs', () => {
     await followed(again);
     await child.terminate();
     const rerun = rig.client.workflow.getHandle(child.workflowId);
-    const status = await blocked(rerun);
+    const status = await asking(rerun);
     expect(status).toMatchObject({ reason: 'outcome_unknown' });
     hold.release();
-    await rerun.executeUpdate('resolve', {
-      args: [{ call: 'call_1_1_0', as: 'happened', result: 'paid' }],
-    });
+    await decide(rerun, { as: 'happened', result: 'paid' });
     const { outcome } = await rig.end(again);
     expect(outcome.answer).toBe(`heard: did ${order}`);
     const booked = tried('book');

@@ -19,9 +19,9 @@ import { ModelError } from '../../src/models/model-error.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { resolveUpdate, resumeUpdate } from '../../src/workflows/messages.js';
+import { resumeUpdate } from '../../src/workflows/messages.js';
 import { clientOf } from '../support/clerk.js';
-import { ask, blocked, outcomeOf, statusOf } from '../support/conversation.js';
+import { ask, asking, blocked, decide, outcomeOf, statusOf } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -177,13 +177,12 @@ describe('a blocked run goes over into a new segment', () => {
       timeout: 20_000,
       interval: 50,
     });
-    const status = await blocked(handle);
-    expect(status.pending).toMatchObject([{ type: 'outcome_unknown', call: 'call_1_1_0' }]);
+    const status = await asking(handle);
+    expect(status.pending).toMatchObject([{ kind: 'outcome_unknown', call: 'call_1_1_0' }]);
     const told = await client.status(handle.workflowId);
-    expect(told.pending).toMatchObject([{ call: 'call_1_1_0' }]);
-    expect(told).toMatchObject({ status: 'blocked', reason: 'outcome_unknown' });
-    const decision = { call: 'call_1_1_0', as: 'happened', result: 'it went out' } as const;
-    await handle.executeUpdate(resolveUpdate, { args: [decision] });
+    expect(told.pending).toEqual(status.pending);
+    expect(told).toMatchObject({ status: 'waiting_decision', reason: 'outcome_unknown' });
+    await decide(handle, { as: 'happened', result: 'it went out' });
     expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 2 });
     expect(paid.filter((to) => to === 'silence')).toHaveLength(1);
     const segments = await segmentsOf(rig.client, handle.workflowId);

@@ -3,6 +3,7 @@ import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/cli
 import { expect, vi } from 'vitest';
 import type { Ask, AskReceipt } from '../../src/core/inbox.js';
 import type { RunInput } from '../../src/core/input/input.js';
+import type { Decision, DecisionReceipt } from '../../src/core/requests/decision.js';
 import type { RunStatus } from '../../src/core/status.js';
 import {
   askUpdate,
@@ -10,6 +11,7 @@ import {
   statusQuery,
   type TurnOutcome,
 } from '../../src/workflows/messages.js';
+import { resolveUpdate } from '../../src/workflows/request-messages.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import type { Rig } from './rig.js';
 
@@ -47,12 +49,33 @@ export async function untilStatus(
 
 /** Waits until the run is blocked, by whatever. */
 export async function blocked(handle: WorkflowHandle): Promise<RunStatus> {
+  return await standing(handle, 'blocked');
+}
+
+/** Waits until the run waits for a decision, about whatever. */
+export async function asking(handle: WorkflowHandle): Promise<RunStatus> {
+  return await standing(handle, 'waiting_decision');
+}
+
+async function standing(handle: WorkflowHandle, wanted: RunStatus['status']): Promise<RunStatus> {
   const look = async (): Promise<RunStatus> => {
     const status = await statusOf(handle);
-    expect(status.status).toBe('blocked');
+    expect(status.status).toBe(wanted);
     return status;
   };
   return await vi.waitFor(look, { timeout: 30_000, interval: 50 });
+}
+
+/** Decides about the oldest request that the run shows. */
+export async function decide(
+  handle: WorkflowHandle,
+  decision: Omit<Decision, 'request' | 'digest'>,
+): Promise<readonly DecisionReceipt[]> {
+  const [request] = (await statusOf(handle)).pending;
+  if (request === undefined) throw new Error('the run asks for nothing');
+  const { id, digest } = request;
+  const args: [Decision] = [{ request: id, digest, ...decision }];
+  return (await handle.executeUpdate(resolveUpdate, { args })).resolved;
 }
 
 /** Starts an open run together with its first message. */

@@ -158,6 +158,13 @@ function moduleOf(file: string): Module {
         if (source === null) exported.set(name, imported.get(local) ?? { file, name: local });
         else if (target !== null) exported.set(name, { file: target, name: local });
       }
+    } else if (node.type === 'ExportAllDeclaration' && target !== null) {
+      const all = moduleOf(target);
+      for (const name of all.exported.keys()) {
+        const isValue = all.declared.get(name)?.some(({ type }) => VALUES.has(type));
+        if (node['exportKind'] === 'type' && isValue) continue;
+        exported.set(name, { file: target, name });
+      }
     } else {
       declare(node);
     }

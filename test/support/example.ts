@@ -14,7 +14,10 @@ export interface Example {
 
 export async function startExample(name: string): Promise<Example> {
   const [rig, stub] = [await createRig(), await startStub()];
-  const { agents, models } = await loadConfig({ folder: resolve('examples', name), env: {} });
+  const { agents, models, rules } = await loadConfig({
+    folder: resolve('examples', name),
+    env: {},
+  });
   const env = {
     PERDURE_HOME: rig.home,
     PERDURE_MODEL: 'stub',
@@ -22,7 +25,11 @@ export async function startExample(name: string): Promise<Example> {
   };
   const restart = async (): Promise<void> => {
     await rig.stopWorkers();
-    await rig.worker(agents, { ...(models && { models }), env });
+    await rig.worker(agents, {
+      ...(rules && { rules }),
+      ...(models && { models }),
+      env,
+    });
   };
   await restart();
   return {

@@ -33,6 +33,8 @@ const FIELDS = [
   'limits',
   'usage',
   'pending',
+  'grants',
+  'undoable',
   'outcome',
   'forkedFrom',
   'left',
@@ -106,7 +108,7 @@ export function compare(
   const { state, messages } = reader.view;
   const own = state === null ? [] : heldMessages(state);
   return [
-    ...FIELDS.flatMap((field) => linesOf(field, fieldOf(status, field), read[field])),
+    ...FIELDS.flatMap((field) => linesOf(field, status[field], read[field])),
     ...linesOf('total', page.total, state?.transcript.next ?? 0),
     ...linesOf('in memory', numbersOf(page.messages), numbersOf(own)),
     ...messageLines(page.messages, messages),
@@ -135,7 +137,11 @@ export function carriedDifferences(history: History): readonly string[] {
   if ('problem' in read) return [read.problem];
   if (state === null) return ['the reader has no state at the end of the segment'];
   const { transcript: run, ...carried } = read.form.state;
-  const { transcript: reader, ...reached } = reduce(state, { type: 'segment-begun' });
+  const { firstRunId, ...known } = state;
+  // Form 1 did not name the run.
+  const isNamed = read.form.state.firstRunId !== undefined && firstRunId !== undefined;
+  const begun = reduce({ ...known, ...(isNamed && { firstRunId }) }, { type: 'segment-begun' });
+  const { transcript: reader, ...reached } = begun;
   return [
     ...linesOf('carried', carried, reached),
     ...linesOf('carried.transcript', { ...run, messages: 0 }, { ...reader, messages: 0 }),
@@ -165,13 +171,6 @@ function stopBeforeEnd({ events = [] }: History): {
   const projector = createProjector();
   for (const event of all.slice(0, -1)) projector.push(event);
   return { end: all.at(-1), state: projector.view().state };
-}
-
-/** The reader names the run in the command that resolves a call; the run has `RUN` there. */
-function fieldOf(status: RunStatus, field: (typeof FIELDS)[number]): unknown {
-  if (field !== 'pending') return status[field];
-  const fixOf = (fix: string): string => fix.replace(' RUN ', ` ${status.id} `);
-  return status.pending.map((one) => ({ ...one, fix: fixOf(one.fix) }));
 }
 
 /** Returns the status that a reader shows, without what only the server's description says. */

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensureServer } from '../../src/server/ensure-server.js';
@@ -17,12 +17,16 @@ export interface TestServer {
 
 /**
  * Starts an embedded server of its own, as the product does, in a fresh folder. It ends with this
- * process, however the process ends.
+ * process, however the process ends. `settings`: dynamic configuration, as `name=value`.
  */
-export async function testServer(): Promise<TestServer> {
+export async function testServer(settings: readonly string[] = []): Promise<TestServer> {
   const home = await mkdtemp(join(tmpdir(), 'perdure-test-'));
   const { path } = await findTemporalCli(await locateHome(home));
-  const server = await ensureServer({ home, adoptDefault: false, ownerPid: process.pid });
+  const env = {
+    ...process.env,
+    TEMPORAL_CLI_PATH: await wrapped(path, { folder: home, settings }),
+  };
+  const server = await ensureServer({ home, env, adoptDefault: false, ownerPid: process.pid });
   return {
     address: server.address,
     cliPath: path,
@@ -31,4 +35,22 @@ export async function testServer(): Promise<TestServer> {
       await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+/**
+ * Writes a program that becomes the CLI with a garbage collection at five times the live heap, not at
+ * twice, since the memory is there. Returns its path.
+ */
+async function wrapped(
+  cli: string,
+  { folder, settings }: { readonly folder: string; readonly settings: readonly string[] },
+): Promise<string> {
+  const path = join(folder, 'temporal');
+  const flags = settings.map((setting) => `--dynamic-config-value '${setting}'`).join(' ');
+  const script = `#!/bin/sh
+[ "$1" = server ] && set -- "$@" ${flags}
+GOGC=400 exec '${cli}' "$@"
+`;
+  await writeFile(path, script, { mode: 0o700 });
+  return path;
 }

@@ -10,6 +10,7 @@ import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { retryFailure } from '../failures.js';
 import { withHeartbeat } from '../heartbeat.js';
+import { createJudge } from '../requests/judge-call.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { askModel } from './ask-model.js';
 import { readMemory, readPaidReply, toDetails, type AttemptMemory } from './attempt-memory.js';
@@ -119,9 +120,10 @@ async function recordCall(
 ): Promise<RecordedReply> {
   const { prompt, request, reply } = paid;
   const { pinned, userContext } = prompt;
-  const { blobs, transcripts } = deps;
+  const { blobs, requests, transcripts } = deps;
   const mayCheck = await beginCheck(reply, memory, { pinned, input, context, blobs });
-  const source = { pinned, userContext, request, blobs, input, isGivenUp: !mayCheck };
+  const judge = createJudge({ requests, pinned, input, info: context.info, userContext });
+  const source = { pinned, judge, userContext, request, blobs, input, isGivenUp: !mayCheck };
   // Code of the user (schemas, summaries) may have added a secret.
   const recorded = redactJson(await recordReply(reply, source));
   if (input.compact === undefined) {

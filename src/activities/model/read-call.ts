@@ -17,6 +17,7 @@ import { describeCall } from '../../tools/describe-call.js';
 import { readInvokedCall } from '../../tools/arguments/invoked-call.js';
 import { wellFormed } from '../../tools/utf8.js';
 import type { PinnedAgent } from '../definitions.js';
+import { judgeCall, type Judge } from '../requests/judge-call.js';
 import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
 
@@ -24,8 +25,12 @@ import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
 export type ReadCall = Omit<AskedCall, 'arguments' | 'blob'> & { readonly canonical: string };
 
 interface ReadOptions {
-  /** Tools whose check may block are no longer checked: each of their calls has a problem. */
+  /**
+   * Tools whose check may block are no longer checked: each of their calls has a problem. An approval that
+   * is a function is no longer evaluated: each of these calls is asked for.
+   */
   readonly isGivenUp: boolean;
+  readonly judge: Judge;
 }
 
 /**
@@ -34,9 +39,9 @@ interface ReadOptions {
  */
 export async function readCall(
   asked: ModelReply['calls'][number],
-  pinned: PinnedAgent,
   options: ReadOptions,
 ): Promise<ReadCall> {
+  const { pinned } = options.judge;
   // A name that providers refuse would make every later request fail.
   const name = asked.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
   const parsed = parseArguments(asked.arguments);
@@ -48,17 +53,14 @@ export async function readCall(
   }
   const { value } = parsed;
   if (name === INVOKE && hasCatalog(pinned.definition)) {
-    return await readInvoked(value, pinned, options);
+    return await readInvoked(value, options);
   }
-  return { ...digestCall(name, value), ...(await checkCall(asked.name, value, pinned, options)) };
+  return { ...digestCall(name, value), ...(await checkCall(asked.name, value, options)) };
 }
 
 /** Reads a call by `invoke_tool`. If it names no tool of the agent, it stays as it is, with a problem. */
-async function readInvoked(
-  value: JsonObject,
-  pinned: PinnedAgent,
-  options: ReadOptions,
-): Promise<ReadCall> {
+async function readInvoked(value: JsonObject, options: ReadOptions): Promise<ReadCall> {
+  const { pinned } = options.judge;
   const invoked = readInvokedCall(value);
   if (!invoked.ok) return { ...digestCall(INVOKE, value), problem: invoked.problem };
   const { name } = invoked;
@@ -71,22 +73,26 @@ async function readInvoked(
       : unknownToolProblem(name, pinned);
     return { ...digestCall(INVOKE, value), problem };
   }
-  const checked = await checkCall(name, invoked.value, pinned, options);
+  const checked = await checkCall(name, invoked.value, options);
   return { ...digestCall(name, invoked.value), ...checked, via: 'catalog' };
 }
 
-function digestCall(name: string, value: JsonObject): ReadCall {
+/** Returns a call with its digest. */
+export function digestCall(name: string, value: JsonObject): ReadCall {
   const canonical = canonicalJson(value);
   return { name, canonical, digest: sha256Hex(canonical) };
 }
 
-/** Checks a call by the pinned definition, which the model has seen, not by this worker's current tool. */
-async function checkCall(
+/**
+ * Checks a call by the pinned definition, which the model has seen, not by this worker's current tool, and
+ * judges it by the rules and the tool's `approval`.
+ */
+export async function checkCall(
   name: string,
   value: JsonObject,
-  pinned: PinnedAgent,
-  { isGivenUp }: ReadOptions,
-): Promise<Pick<AskedCall, 'problem' | 'summary'>> {
+  { isGivenUp, judge }: ReadOptions,
+): Promise<Pick<AskedCall, 'problem' | 'summary' | 'verdict'>> {
+  const { pinned } = judge;
   const { definition, tools } = pinned;
   if (asksCatalog(definition, { name })) return checkQuestion(name, value, pinned);
   const known = definition.tools.find((tool) => tool.name === name);
@@ -98,8 +104,12 @@ async function checkCall(
   const tool = ifUnchanged(known, tools.get(name));
   const checked = await checkArguments(tool ?? { name, input: toPinnedInput(known) }, value);
   if (!checked.ok) return { problem: checked.problem };
-  const summary = tool && (await describeCall(tool, checked.value));
-  return summary === undefined ? {} : { summary };
+  const call = { tool: known, given: value, parsed: checked.value };
+  const [summary, verdict] = await Promise.all([
+    tool && describeCall(tool, checked.value),
+    judgeCall(call, judge, isGivenUp ? { givenUp: CHECK_GIVEN_UP } : {}),
+  ]);
+  return { ...(summary !== undefined && { summary }), ...(verdict && { verdict }) };
 }
 
 /**

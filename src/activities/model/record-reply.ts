@@ -8,6 +8,7 @@ import { parseCallsInContent } from '../../models/calls-in-content.js';
 import { estimateUsage } from '../../models/usage-estimate.js';
 import type { ModelReply, ModelRequest } from '../../models/model.js';
 import type { PinnedAgent } from '../definitions.js';
+import type { Judge } from '../requests/judge-call.js';
 import { offloadText, retryStore } from '../offload-text.js';
 import { checkAnswer } from './answer.js';
 import { parseClass } from './classification.js';
@@ -22,6 +23,8 @@ const MAX_CALLS = 128;
 interface ReplySource {
   readonly request: ModelRequest;
   readonly pinned: PinnedAgent;
+  /** What the calls are judged by. */
+  readonly judge: Judge;
   readonly blobs: BlobStore;
   readonly input: CallModelInput;
   /** The run's `context`, for the functions of its author. */
@@ -109,7 +112,7 @@ const CALLS_ONLY = { text: '', calls: [], finish: 'calls' } as const;
  */
 async function readWrittenCalls(
   { text, calls, finish }: ModelReply,
-  { pinned, input, isGivenUp }: ReplySource,
+  { pinned, input, isGivenUp, judge }: ReplySource,
 ): Promise<readonly ReadCall[] | null> {
   const { definition } = pinned;
   const mayCall = definition.decide === undefined && definition.toolChoice !== 'none';
@@ -117,17 +120,17 @@ async function readWrittenCalls(
   if (!mayCall || !isTurn || finish !== 'stop' || calls.length > 0) return null;
   const asked = parseCallsInContent(text, callableTools(definition));
   if (asked.length === 0 || asked.length > MAX_CALLS) return null;
-  const read = await Promise.all(asked.map((call) => readCall(call, pinned, { isGivenUp })));
+  const read = await Promise.all(asked.map((call) => readCall(call, { isGivenUp, judge })));
   return read.every(({ problem }) => problem === undefined) ? read : null;
 }
 
 async function readCalls(
   asked: ModelReply['calls'],
-  { pinned, isGivenUp }: ReplySource,
+  { isGivenUp, judge }: ReplySource,
 ): Promise<readonly ReadCall[]> {
   return await Promise.all(
     asked.slice(0, MAX_CALLS).map(async (call) => ({
-      ...(await readCall(call, pinned, { isGivenUp })),
+      ...(await readCall(call, { isGivenUp, judge })),
       ...recordSafety(call),
     })),
   );

@@ -67,13 +67,13 @@ function needsSlowCheck(
   if (calls.length > 0 && decide !== 'schema') {
     const isAny = hasCatalog(pinned.definition) && calls.some(({ name }) => name === INVOKE);
     const asked = new Set(calls.map(({ name }) => name));
-    return tools.some((tool) => (isAny || asked.has(tool.name)) && isSlowTool(tool, pinned));
+    return tools.some((tool) => (isAny || asked.has(tool.name)) && mayBlock(tool, pinned));
   }
   if (finish !== 'stop' && finish !== 'calls') return false;
   if (isSlowAnswer(pinned)) return true;
   // The text may be calls.
   const mayCall = decide === 'schema' || /^\s*(?:`|[{[])/.test(text);
-  return mayCall && tools.some((tool) => isSlowTool(tool, pinned));
+  return mayCall && tools.some((tool) => mayBlock(tool, pinned));
 }
 
 /** Returns whether reading an answer can block: by a function of the author, or by a type that is not plain. */
@@ -91,6 +91,12 @@ function findParser(pinned: PinnedAgent): AnswerParser | null {
   }
 }
 
+/** Returns whether code of the author may block this process over a call of this tool. */
+function mayBlock(known: ToolDefinition, pinned: PinnedAgent): boolean {
+  const { approval } = pinned.tools.get(known.name) ?? {};
+  return typeof approval === 'function' || isSlowTool(known, pinned);
+}
+
 /**
  * Returns whether checking or describing a call of this tool can block this process. The schema of an MCP
  * server cannot: it is checked in another thread.
@@ -98,7 +104,7 @@ function findParser(pinned: PinnedAgent): AnswerParser | null {
 export function isSlowTool(known: ToolDefinition, pinned: PinnedAgent): boolean {
   if (known.mcp !== undefined) return false;
   const tool = ifUnchanged(known, pinned.tools.get(known.name));
-  if (tool?.kind !== undefined) return false;
+  if (tool?.kind !== undefined && tool.kind !== 'client') return false;
   if (tool?.describe !== undefined) return true;
   return mayBeSlow(tool?.input ?? toPinnedInput(known));
 }

@@ -3,7 +3,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorText, type CallErrorType } from '../../core/calls/call-result.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
-import type { Json } from '../../core/json.js';
+import type { Json, JsonObject } from '../../core/json.js';
 import type { Message } from '../../core/transcript/messages.js';
 import { redactMessage } from '../../secrets/redact.js';
 import { BlobError } from '../../storage/blob-store.js';
@@ -18,6 +18,7 @@ import type { ActivityDependencies } from '../dependencies.js';
 import { interruptionCause, retryFailure } from '../failures.js';
 import { contractSchema } from '../model/answer.js';
 import { queryWorkflow } from '../query-workflow.js';
+import { judgeByRules } from '../requests/judge-call.js';
 import { runBounded } from '../run-bounded.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { createToolContext } from './tool-context.js';
@@ -36,6 +37,8 @@ export interface Execution {
   readonly tool: Tool;
   readonly agent: PinnedAgent;
   readonly pinned: ToolDefinition;
+  /** The arguments as they were written. */
+  readonly given: JsonObject;
   /** The checked arguments. */
   readonly value: unknown;
   readonly input: RunToolInput;
@@ -44,7 +47,7 @@ export interface Execution {
 }
 
 /**
- * Executes a prepared call. A `once` tool is executed at most one time: if an earlier attempt may have
+ * Executes a prepared call, unless a rule of this worker denies it now. A `once` tool is executed at most one time: if an earlier attempt may have
  * executed it, or if anything fails around its execution, the result is `unknown`.
  */
 export async function executeCall(
@@ -53,17 +56,35 @@ export async function executeCall(
   execution: Execution,
 ): Promise<RunToolResult> {
   const { pinned } = execution;
-  if (pinned.effect !== 'once') return await execute(deps, context, execution);
+  const denied = deniedResult(deps, context, execution);
+  if (pinned.effect !== 'once') return denied ?? (await execute(deps, context, execution));
   // A person can pause or reset an activity, which starts it again despite the retry policy.
   if (context.info.attempt > 1 || execution.input.again) {
     return { ok: 'unknown', message: `${pinned.name}: an earlier attempt may have taken effect` };
   }
+  if (denied !== null) return denied;
   try {
     return await execute(deps, context, execution);
   } catch (error) {
     if (error instanceof CancelledFailure) throw error;
     return { ok: 'unknown', message: `${pinned.name}: ${normalizeError(error).message}` };
   }
+}
+
+/**
+ * Returns the result of a call that the worker's rules deny, else null. They may have changed since the
+ * model asked for the call, or since a person approved it.
+ */
+function deniedResult(
+  { requests }: ActivityDependencies,
+  { info }: Context,
+  { pinned, given, value }: Execution,
+): RunToolResult | null {
+  const verdict = judgeByRules({ tool: pinned, given, parsed: value }, requests.rules);
+  if (verdict?.then !== 'deny') return null;
+  const isUnsure = info.attempt > 1 && pinned.effect !== 'read';
+  const doubt = isUnsure ? '; an earlier attempt may have taken effect' : '';
+  return failed('denied', `${pinned.name} was not executed: ${redactMessage(verdict.why)}${doubt}`);
 }
 
 async function execute(

@@ -2,6 +2,7 @@ import type { Context } from '@temporalio/activity';
 import { readFor } from '../../storage/worker-store.js';
 import { errorText } from '../../core/calls/call-result.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { JsonObject } from '../../core/json.js';
 import { parseArguments } from '../../tools/arguments/arguments.js';
 import { checkArguments } from '../../tools/arguments/check-arguments.js';
 import type { Tool } from '../../tools/tool.js';
@@ -20,6 +21,8 @@ export type PreparedCall =
       readonly tool: Tool;
       /** The tool as the run has pinned it; its effect, timeouts, and attempts apply. */
       readonly pinned: ToolDefinition;
+      /** The arguments as they were written. */
+      readonly given: JsonObject;
       /** The checked arguments. */
       readonly value: unknown;
     }
@@ -54,7 +57,7 @@ export async function prepareCall(
     }
   }
   if (!checked.ok) return refuse(checked.problem);
-  return { ok: true, agent, tool, pinned, value: checked.value };
+  return { ok: true, agent, tool, pinned, given: parsed.value, value: checked.value };
 }
 
 /** Returns the pinned tool and the worker's code for it. Throws the failure that blocks the run. */

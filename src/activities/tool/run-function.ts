@@ -7,9 +7,13 @@ import { withHeartbeat } from '../heartbeat.js';
 import { runBounded } from '../run-bounded.js';
 import { withStorageMapping } from '../storage-faults.js';
 import { prepareCall, type PreparedCall } from './prepare-call.js';
+import { undoCall } from './undo-call.js';
 import { recordResult, serializeResult, type SerializedResult } from './tool-result.js';
 
-/** Calls a tool's `verify` for a call whose outcome is unknown. Temporal retries what it throws. */
+/**
+ * Calls a tool's `verify` for a call whose outcome is unknown, or its `undo` for one that succeeded. Temporal
+ * retries what `verify` throws.
+ */
 export async function runFunction(
   deps: ActivityDependencies,
   input: RunFunctionInput,
@@ -18,6 +22,7 @@ export async function runFunction(
   return await withHeartbeat(context, async () => {
     const call = await withStorageMapping({}, () => prepareCall(deps, context, input));
     if (!call.ok) return { happened: 'unknown', message: 'the arguments cannot be read' };
+    if (input.function === 'undo') return await undoCall(deps, context, { call, input });
     const { pinned } = call;
     const end = await runBounded((signal) => verify(context, { ...call, key: input.key }, signal), {
       name: `verify of tool "${pinned.name}"`,

@@ -8,6 +8,7 @@ import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
 import { withHostedWorker } from '../hosting/with-hosted-worker.js';
+import { osUser } from '../input/os-user.js';
 import { parseNumber } from '../input/option-parsers.js';
 import { ID, NO_WAIT, OPEN } from '../input/shared-options.js';
 import { idTakenError, openRun, type OpenedRun } from '../open-run.js';
@@ -57,6 +58,7 @@ async function start(
   try {
     return await forkRun(client, run.id, {
       message: message.join(' '),
+      by: osUser(),
       ...(at !== undefined && { at }),
       ...(id !== undefined && { id }),
       ...(open && { open }),

@@ -17,6 +17,8 @@ const FAULT_CHARACTERS = 200;
 export interface McpOptions {
   /** Serve every run of the namespace, not only the runs that this server started. */
   readonly allRuns?: boolean;
+  /** Let the client decide about requests, such as approvals. */
+  readonly decide?: boolean;
 }
 
 /**
@@ -26,11 +28,16 @@ export interface McpOptions {
  */
 export const mcp: Command<McpOptions> = {
   declare: (entry) =>
-    entry.option(
-      '--all-runs',
-      'serve every run of the namespace; default: only the runs that this server started',
-    ),
-  async run(context, { allRuns = false }) {
+    entry
+      .option(
+        '--all-runs',
+        'serve every run of the namespace; default: only the runs that this server started',
+      )
+      .option(
+        '--decide',
+        'also offer tools that list requests and decide about them: the client can then approve',
+      ),
+  async run(context, { allRuns = false, decide = false }) {
     const output = takeStdout();
     const { agents } = await context.config();
     const taskQueue = await context.taskQueue();
@@ -52,6 +59,7 @@ export const mcp: Command<McpOptions> = {
         ensureWorker: (queue: string) => ensureWorker(hostingFor(queue)),
         owner: () => (owner ??= mcpOwner(context.home)),
         allRuns,
+        canDecide: decide,
       };
       const serving = serveStdio(() => runsServer(access), {
         transport,

@@ -1,64 +1,92 @@
 import { Option } from 'commander';
-import { resolveCall } from '../../updates/control.js';
-import type { Resolution } from '../../core/calls/call-result.js';
 import type { Json } from '../../core/json.js';
+import type { Request } from '../../core/requests/request.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
-import { EXIT, UsageError } from '../exit-codes.js';
+import { UsageError } from '../exit-codes.js';
 import { parseJsonOption } from '../input/option-parsers.js';
-import { osUser } from '../input/os-user.js';
-import { openLivingRun, requireWorker } from '../open-run.js';
-import { nextCommandFor } from '../reports/next-command.js';
+import { BY, DIGEST } from '../input/shared-options.js';
+import { decideRequest } from '../requests/decide.js';
+import { noteOf } from './deny.js';
 
-export interface ResolveOptions {
+/** The decisions that need no further arguments than these options. */
+const WORDS = [
+  'happened',
+  'retry',
+  'abandon',
+  'accept',
+  'approve',
+  'deny',
+  'answer',
+  'stop',
+] as const;
+const WITH_RESULT: readonly string[] = ['happened', 'answer'];
+
+export interface ResolveCommandOptions {
   readonly id: string;
+  /** The request, or the call that it is about. */
   readonly call: string;
-  readonly as: Resolution['as'];
+  readonly as: (typeof WORDS)[number];
   /** Parsed JSON. */
   readonly result?: Json;
   /** The hash of the changed tool that is accepted. */
   readonly definition?: string;
+  readonly digest?: string;
+  readonly note?: string;
+  readonly by?: string;
 }
 
-/** `resolve ID CALL`: records a person's decision about a call. The first decision wins. */
-export const resolve: Command<ResolveOptions> = {
+/** `resolve ID CALL`: records a person's decision about a call or a request. The first decision wins. */
+export const resolve: Command<ResolveCommandOptions> = {
   declare: (entry) =>
     entry
       .argument('<id>', 'the run')
-      .argument('<call>', 'the call, as status shows it')
+      .argument('<call>', 'the call or the request, as status shows it')
       .addOption(
         new Option('--as <decision>', 'what happened to the call, or what to do with it')
-          .choices(['happened', 'retry', 'abandon', 'accept'])
+          .choices(WORDS)
           .makeOptionMandatory(),
       )
-      .option('--result <json>', 'what the call returned; only with --as happened', parseJsonOption)
-      .option('--definition <hash>', 'the tool form to accept; only with --as accept'),
-  async run(context, options) {
-    const { id, call, as, result, definition } = options;
-    if (result !== undefined && as !== 'happened') {
+      .option('--result <json>', 'what the call returned; with --as happened', parseJsonOption)
+      .option('--definition <hash>', 'the tool form to accept; only with --as accept')
+      .option(...DIGEST)
+      .option('--note <text>', 'the reason, for the model; with --as deny or abandon')
+      .option(...BY),
+  async run(context, { call, result, definition, note, ...given }) {
+    const { as } = given;
+    if (result !== undefined && !WITH_RESULT.includes(as)) {
       throw new UsageError(`--result: expected --as happened, got --as ${as}; leave --result out`);
     }
-    if ((as === 'accept') !== (definition !== undefined)) {
-      throw new UsageError(
-        as === 'accept'
-          ? '--definition: expected the hash that status shows, got none; --as accept needs it'
-          : `--definition: expected --as accept, got --as ${as}; leave --definition out`,
-      );
-    }
-    const opened = await openLivingRun(context, id);
-    await requireWorker(context, opened, 'resolve');
-    const resolution = {
-      call,
-      as,
+    checkAcceptance(as, definition, given.digest);
+    return await decideRequest(context, {
+      ...given,
+      request: call,
+      command: 'resolve',
       ...(result !== undefined && { result }),
-      ...(definition !== undefined && { definition }),
-    };
-    await resolveCall(opened.client, id, resolution, { by: osUser() });
-    const follow = await nextCommandFor(context, opened.run, ['attach', id]);
-    context.note(
-      `Call ${visible(call)} is resolved as ${as}; the run resumes. Follow it with: ${follow}`,
-    );
-    if (context.options.json) context.out(JSON.stringify({ id, call, as, resolved: true }));
-    return EXIT.completed;
+      ...noteOf(note),
+      check: ({ request }) => checkDefinition(request, definition),
+    });
   },
 };
+
+/** An acceptance holds only for the form of the tool that the person has seen. */
+function checkAcceptance(as: string, definition: string | undefined, digest: string | undefined) {
+  if (as === 'accept' && definition === undefined && digest === undefined) {
+    throw new UsageError(
+      '--definition: expected the hash that status shows, or --digest, got none; --as accept needs it',
+    );
+  }
+  if (as !== 'accept' && definition !== undefined) {
+    throw new UsageError(
+      `--definition: expected --as accept, got --as ${as}; leave --definition out`,
+    );
+  }
+}
+
+function checkDefinition(request: Request, definition: string | undefined): void {
+  if (definition === undefined || definition === request.definition) return;
+  throw new Error(
+    `--definition: expected ${request.definition ?? 'none, since no tool has changed'}, got ${visible(definition)}: ` +
+      'the tool is not what you have seen; look at it again before you accept it',
+  );
+}

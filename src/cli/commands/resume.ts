@@ -1,5 +1,4 @@
 import { resumeRun } from '../../updates/control.js';
-import { needsPerson } from '../../core/blocked.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
@@ -7,6 +6,7 @@ import { withWorker } from '../hosting/with-worker.js';
 import { osUser } from '../input/os-user.js';
 import { openLivingRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
+import { openRequests } from '../requests/open-requests.js';
 
 /** `resume ID`: continues a paused run, and retries a blocked run at once instead of at its next probe. */
 export const resume: Command<{ readonly id: string }> = {
@@ -14,17 +14,14 @@ export const resume: Command<{ readonly id: string }> = {
   async run(context, { id }) {
     const opened = await openLivingRun(context, id);
     const { client, run } = opened;
-    const blocks = [...run.view.blocked];
+    const wasBlocked = run.view.blocked.size > 0;
     const wasPaused = run.view.state?.paused === true;
-    const undecided = blocks.filter(([, { reason }]) => needsPerson(reason));
-    const [question] = undecided;
-    if (question !== undefined && undecided.length === blocks.length && !wasPaused) {
-      const see = await nextCommandFor(context, run, ['status', id]);
-      const [call, { reason }] = question;
-      const decision = reason === 'safety_check' ? 'may be executed' : 'happened';
+    const [request] = openRequests(run.view, id);
+    if (request !== undefined && !wasBlocked && !wasPaused) {
+      const see = await nextCommandFor(context, run, ['inbox', id]);
       throw new Error(
-        `resume cannot decide for a person: call ${visible(call)} waits for a decision on whether ` +
-          `it ${decision}. See the commands for it with: ${see}`,
+        `resume cannot decide for a person: request ${visible(request.id)} (${request.kind}) waits for a ` +
+          `decision. See the commands for it with: ${see}`,
       );
     }
     await withWorker(context, opened, {
@@ -32,7 +29,6 @@ export const resume: Command<{ readonly id: string }> = {
       send: () => resumeRun(client, id, { by: osUser() }),
     });
     const follow = await nextCommandFor(context, run, ['attach', id]);
-    const wasBlocked = blocks.length > 0;
     const text = resumeText({ paused: wasPaused, blocked: wasBlocked });
     context.note(`Run ${visible(id)} ${text}. Follow it with: ${follow}`);
     if (context.options.json) {

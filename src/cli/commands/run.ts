@@ -15,6 +15,7 @@ import { checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 import { noteServer } from '../hosting/note-server.js';
 import { parseJsonOption, parseNumber, collectArguments } from '../input/option-parsers.js';
+import { osUser } from '../input/os-user.js';
 import { ATTACH, ID, NO_WAIT, OPEN, UI } from '../input/shared-options.js';
 import { idTakenError } from '../open-run.js';
 import { NothingRunsError } from '../hosting/open-server.js';
@@ -130,6 +131,7 @@ function inputOf(
   const input = parseRunInput({
     agent,
     message: message.join(' '),
+    by: osUser(),
     ...(open && { open }),
     ...(maxSteps !== undefined && { limits: { steps: maxSteps } }),
     ...(context !== undefined && { context }),

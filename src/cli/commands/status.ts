@@ -1,4 +1,5 @@
-import { toRunStatus } from '../../client/status.js';
+import { readStatus } from '../../client/status-below.js';
+import type { OpenRequest } from '../../client/memo-requests.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
@@ -6,10 +7,12 @@ import { withDiskCheck } from '../hosting/full-disk.js';
 import { nextSteps } from '../reports/next-steps.js';
 import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { openRun } from '../open-run.js';
-import { nextCommandFor } from '../reports/next-command.js';
+import { nextCommandFor, nextCommandOf } from '../reports/next-command.js';
 import { uiLink } from '../reports/run-header.js';
 import { statusLines } from '../run-view/status-lines.js';
 import { dataPalette } from '../format/table.js';
+import { inboxLines } from '../requests/inbox-lines.js';
+import { columnsOf, shownRequest } from '../requests/show-request.js';
 
 /** `status ID`: shows the status of a run from what the server has. Needs no worker. */
 export const status: Command<{ readonly id: string }> = {
@@ -20,7 +23,7 @@ export const status: Command<{ readonly id: string }> = {
 async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const { client, run } = await openRun(context, id);
   const now = Date.now();
-  const found = toRunStatus(run, now);
+  const found = await readStatus(client, run, now);
   const worker = await readWorkerPresence(client, run.taskQueue);
   const commands = found.status === 'done' ? [] : [await nextCommandFor(context, run, ['worker'])];
   noteMissingWorker(context, worker, commands);
@@ -32,5 +35,18 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const link = uiLink(await context.server(), id);
   const view = { run, status: found, worker: worker.text, link, next, now };
   for (const line of statusLines(view, dataPalette(context))) context.out(line);
+  for (const request of found.pending) {
+    context.out('');
+    const lines = await shownRequest(context, { run, request }, { to: 'stdout' });
+    for (const line of lines) context.out(line);
+  }
+  const { below = [] } = found;
+  if (below.length > 0) {
+    context.out('');
+    context.out('A run that this run has called waits for a decision, which is made there:');
+    const show = (one: OpenRequest) => nextCommandOf(context, ['inbox', one.run, one.id]);
+    const lines = inboxLines(below, { width: columnsOf('stdout'), now, show });
+    for (const line of lines) context.out(line);
+  }
   return EXIT.completed;
 }

@@ -4,7 +4,6 @@ import { catchInterrupt } from './interrupt.js';
 import type { OpenedRun } from '../open-run.js';
 import { resumeRun } from '../../updates/control.js';
 import { osUser } from '../input/os-user.js';
-import { needsPerson } from '../../core/blocked.js';
 import { statusQuery } from '../../workflows/messages.js';
 
 /** The worker that serves a task queue while a command runs, in this process or elsewhere. */
@@ -56,8 +55,7 @@ const ANSWER_WITHIN_MS = 10_000;
 async function retryBlocked({ client, run }: OpenedRun): Promise<boolean> {
   const { blocked, state } = run.view;
   if (state?.paused) return false;
-  const isFixable = [...blocked.values()].some(({ reason }) => !needsPerson(reason));
-  if (!isFixable) return false;
+  if (blocked.size === 0) return false;
   try {
     // The previous worker may have died before the workflow processed that it is blocked; a resume
     // that arrives earlier is lost. A query is answered only after all events are processed.

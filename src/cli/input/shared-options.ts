@@ -28,3 +28,12 @@ export const LIVE_HOST = [
   '--live-host <host>',
   'address of the live stream; any but 127.0.0.1 needs PERDURE_LIVE_TOKEN',
 ] as const;
+/** Options of the commands that decide about a request. */
+export const DIGEST = [
+  '--digest <hex>',
+  'the digest of the request that you have read, as shown; its first 12 digits or more',
+] as const;
+export const BY = [
+  '--by <name>',
+  'who decides: recorded and not verified; default: the OS user',
+] as const;

@@ -14,6 +14,8 @@ export interface RunsAccess {
   readonly owner: () => Promise<string>;
   /** Serve every run of the namespace, not only the runs that this server started. */
   readonly allRuns: boolean;
+  /** Offer tools that list requests and decide about them. */
+  readonly canDecide: boolean;
 }
 
 /** Returns the client for a run. Throws a `NoRunError` if the server does not serve that run. */

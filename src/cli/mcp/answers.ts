@@ -8,16 +8,29 @@ import type { RunStatus } from '../../core/status.js';
 export const statusAnswer = z.object({
   id: z.string(),
   agent: z.string(),
-  status: z.string().describe('working, waiting_message, waiting_time, blocked, paused, or done'),
-  reason: z.string().nullable().describe('why the run ended, or why it is blocked'),
+  status: z
+    .string()
+    .describe('working, waiting_message, waiting_decision, waiting_time, blocked, paused, or done'),
+  reason: z
+    .string()
+    .nullable()
+    .describe('why the run ended, why it is blocked, or what kind of decision it waits for'),
   message: z.string().nullable().describe('for people: what is wrong, and the fix'),
   turn: z.number(),
   step: z.number(),
   queued: z.number().describe('messages that wait for a turn'),
   doing: z.string().nullable(),
   pending: z
-    .array(z.object({ call: z.string(), tool: z.string(), fix: z.string() }))
-    .describe('calls that need a decision of a person'),
+    .array(
+      z.object({
+        request: z.string(),
+        kind: z.string(),
+        call: z.string().nullable(),
+        tool: z.string().nullable(),
+        fix: z.string(),
+      }),
+    )
+    .describe('what needs a decision of a person; `fix` is the command'),
 });
 
 /** The output of `agent_result`. */
@@ -47,7 +60,13 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
     step,
     queued,
     doing,
-    pending: pending.map(({ call, tool, fix }) => ({ call, tool, fix })),
+    pending: pending.map(({ id: request, kind, call = null, tool = null, fix }) => ({
+      request,
+      kind,
+      call,
+      tool,
+      fix,
+    })),
   };
 }
 

@@ -2,6 +2,7 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { ownVersion } from '../../version.js';
 import type { RunsAccess } from './access.js';
 import { addControlTools } from './control-tools.js';
+import { addDecideTools } from './decide-tools.js';
 import { addReadTools } from './read-tools.js';
 import { addStartTools } from './start-tools.js';
 
@@ -11,5 +12,6 @@ export function runsServer(access: RunsAccess): McpServer {
   addStartTools(server, access);
   addReadTools(server, access);
   addControlTools(server, access);
+  if (access.canDecide) addDecideTools(server, access);
   return server;
 }

@@ -8,7 +8,7 @@ import { visible } from '../../core/text/summaries.js';
 import { readRun } from '../../history/read-run.js';
 import { createRunInput } from '../../updates/run-input.js';
 import { startRun } from '../../updates/start.js';
-import { operationId, type RunsAccess } from './access.js';
+import { mcpClaim, operationId, type RunsAccess } from './access.js';
 import { toolResult } from './answers.js';
 import { ownedMemo, requireOwnRun } from './owner.js';
 
@@ -50,6 +50,7 @@ export function addStartTools(
     async ({ agent, message, operation_id: operation, context, open }) => {
       const settings = {
         message,
+        by: mcpClaim(),
         ...(context !== undefined && { context }),
         ...(open && { open }),
       };

@@ -15,6 +15,14 @@ export function nextCommand({ options }: Pick<CliContext, 'options'>, command: s
   return [programName(), command, ...flags].join(' ');
 }
 
+/** Returns a command line of words, which are quoted for the shell. */
+export function nextCommandOf(
+  context: Pick<CliContext, 'options'>,
+  words: readonly string[],
+): string {
+  return nextCommand(context, words.map((word) => shellWord(word)).join(' '));
+}
+
 /** Returns a command line about a run. It names the run's task queue where that differs from ours. */
 export async function nextCommandFor(
   context: CliContext,
@@ -23,7 +31,7 @@ export async function nextCommandFor(
 ): Promise<string> {
   const here = await context.taskQueue();
   const options = here === taskQueue ? context.options : { ...context.options, taskQueue };
-  return nextCommand({ options }, words.map((word) => shellWord(word)).join(' '));
+  return nextCommandOf({ options }, words);
 }
 
 /** Returns the flags that select the server, the queue, the configuration, and the permissions. */

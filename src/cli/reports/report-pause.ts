@@ -1,10 +1,12 @@
 import type { FollowedRun } from '../../history/follow-run.js';
-import { waitingFor } from '../../history/waiting-for.js';
 import { nextTarget } from '../../history/follow-target.js';
-import { needsPerson } from '../../core/blocked.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
-import { nextCommandFor } from './next-command.js';
+import { nextCommandFor, nextCommandOf } from './next-command.js';
+import type { OpenRequest } from '../../client/memo-requests.js';
+import { inboxLines } from '../requests/inbox-lines.js';
+import { openRequests, viewedStatus } from '../requests/open-requests.js';
+import { columnsOf, shownRequest } from '../requests/show-request.js';
 
 /** A run that continues to live after the command ends. */
 export interface LeftRun {
@@ -16,26 +18,45 @@ export interface LeftRun {
   readonly wasHosting: boolean;
 }
 
-/** Reports a run that waits. The reason has been shown before. */
-export async function reportWaiting(context: CliContext, run: LeftRun): Promise<ExitCode> {
-  context.note(`The run stays alive and waits. ${await continueText(context, run)}`);
-  writeJson(context, run, null);
-  return run.last !== null && run.last.view.blocked.size > 0 ? EXIT.blocked : EXIT.waiting;
+/** A run that waits, with the open requests of the runs of called agents below it. */
+export interface WaitingRun extends LeftRun {
+  readonly below: readonly OpenRequest[];
 }
 
-async function continueText(context: CliContext, run: LeftRun): Promise<string> {
-  const { id, last, wasHosting } = run;
-  const blocks = [...(last?.view.blocked.values() ?? [])];
-  if (blocks.length === 0) {
+/** Reports a run that waits: each request, with the commands that decide, or how to continue the run. */
+export async function reportWaiting(context: CliContext, run: WaitingRun): Promise<ExitCode> {
+  const { id, last, below } = run;
+  const requests = last === null ? [] : openRequests(last.view, id);
+  for (const request of requests) {
+    for (const line of await shownRequest(context, { run, request }, { to: 'stderr' })) {
+      context.note(line);
+    }
+  }
+  if (below.length > 0) {
+    context.note('A run that this run has called waits for a decision, which is made there:');
+    const show = (one: OpenRequest): string => nextCommandOf(context, ['inbox', one.run, one.id]);
+    const options = { width: columnsOf('stderr'), now: Date.now(), show };
+    for (const line of inboxLines(below, options)) context.note(line);
+  }
+  context.note(`The run stays alive and waits. ${await continueText(context, run)}`);
+  const [kind] = [...requests, ...below].map((request) => request.kind);
+  writeJson(context, run, kind === undefined ? {} : { status: 'waiting_decision', reason: kind });
+  if (kind !== undefined) return EXIT.waiting;
+  return last !== null && last.view.blocked.size > 0 ? EXIT.blocked : EXIT.waiting;
+}
+
+async function continueText(context: CliContext, run: WaitingRun): Promise<string> {
+  const { id, last, wasHosting, below } = run;
+  const isAsking = below.length > 0 || (last !== null && openRequests(last.view, id).length > 0);
+  if (isAsking && !wasHosting) return 'A worker elsewhere continues it after your decision.';
+  if (isAsking) {
+    return `Its worker was in this process; start one first with: ${await nextCommandFor(context, run, ['worker'])}`;
+  }
+  if (last === null || last.view.blocked.size === 0) {
     return `It is paused. Resume it with: ${await nextCommandFor(context, run, ['resume', id])}`;
   }
-  const isUndecided = blocks.some(({ reason }) => needsPerson(reason));
-  if (!isUndecided) {
-    const next = await nextCommandFor(context, run, [wasHosting ? 'attach' : 'resume', id]);
-    return `After a fix, run: ${next}`;
-  }
-  if (!wasHosting) return 'A worker elsewhere continues it after your decision.';
-  return `Its worker was in this process; start one first with: ${await nextCommandFor(context, run, ['worker'])}`;
+  const next = await nextCommandFor(context, run, [wasHosting ? 'attach' : 'resume', id]);
+  return `After a fix, run: ${next}`;
 }
 
 /** Reports how to continue an open run whose turn has ended. */
@@ -70,16 +91,23 @@ export async function reportInterrupted(context: CliContext, run: LeftRun): Prom
       ? `Interrupted: run ${run.id} makes no progress without a worker; nothing is lost. Continue with: ${next}`
       : `Interrupted: run ${run.id} continues on a worker elsewhere. Follow it with: ${next}`,
   );
-  writeJson(context, run, 'interrupted');
+  writeJson(context, run, { reason: 'interrupted' });
   return EXIT.interrupted;
 }
 
-/** Writes the `--json` line. `reason` applies if the run itself has none. */
-function writeJson(context: CliContext, run: LeftRun, reason: string | null): void {
+/** Writes the `--json` line: the run's own status and reason, unless others are given. */
+function writeJson(
+  context: CliContext,
+  run: LeftRun,
+  given: { readonly status?: string; readonly reason?: string },
+): void {
   if (!context.options.json) return;
   const { id, runId, last } = run;
-  const [blocked] = last?.view.blocked.values() ?? [];
-  const paused = last !== null && waitingFor(last.view)?.type === 'paused';
-  const status = blocked !== undefined ? 'blocked' : paused ? 'paused' : 'working';
-  context.out(JSON.stringify({ id, runId, status, reason: blocked?.reason ?? reason }));
+  const own = last === null ? null : viewedStatus(last.view, id);
+  const status = own?.status ?? 'working';
+  const hasReason = status === 'blocked' || status === 'waiting_decision';
+  // While a run works, its reason is that of its last turn.
+  const reason = hasReason ? (own?.reason ?? null) : null;
+  const line = { status, reason: reason ?? given.reason ?? null };
+  context.out(JSON.stringify({ id, runId, ...line, ...(given.status !== undefined && given) }));
 }

@@ -6,6 +6,7 @@ import { callSummary, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
 import { formatDateTime, formatSpan } from '../format/format-time.js';
 import { formatCount, formatDuration, formatUsage } from '../format/format.js';
+import { openRequests } from '../requests/open-requests.js';
 
 /** Returns the current activity of a run in one line. `attempts` is by activity id, `now` a Unix time in ms. */
 export function liveLine(
@@ -14,6 +15,8 @@ export function liveLine(
     readonly now: number;
     readonly attempts: ReadonlyMap<string, Attempt>;
     readonly paint: Palette;
+    /** The id of the run. */
+    readonly run: string;
   },
 ): string {
   const { now, attempts, paint } = options;
@@ -25,7 +28,7 @@ export function liveLine(
   return [
     paint.cyan(positionText(view)),
     ...(inFlight.length === 0
-      ? waitTexts(view, now).map((text) => paint.yellow(text))
+      ? waitTexts(view, options).map((text) => paint.yellow(text))
       : [doing(inFlight, state.config.definition.model), elapsed(inFlight, now)]),
     ...attempted
       .filter(({ attempt }) => attempt > 1)
@@ -37,10 +40,14 @@ export function liveLine(
 }
 
 /** Returns what blocks the run or what it waits for. */
-function waitTexts(view: Projection, now: number): readonly string[] {
+function waitTexts(
+  view: Projection,
+  { now, run }: { readonly now: number; readonly run: string },
+): readonly string[] {
   if (view.blocked.size > 0) {
     return [...view.blocked.values()].map(({ reason }) => `blocked (${reason})`);
   }
+  if (openRequests(view, run).length > 0) return ['waits for a decision'];
   const waits = waitingFor(view);
   switch (waits?.type) {
     case 'message':

@@ -48,6 +48,8 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
       },
       { name: 'refused', lines: refusedLines(status) },
       { name: 'decided', lines: decidedLines(status) },
+      { name: 'grants', lines: grantLines(status) },
+      { name: 'undo', lines: undoLines(view) },
       { name: 'failures', lines: reportLines(status.reports) },
       { name: 'answer', lines: answerLines(status) },
       { name: 'next', lines: next },
@@ -80,7 +82,8 @@ function leftLines({ left = [] }: RunStatus): readonly string[] {
 function statusWord({ status, reason, outcome }: RunStatus, paint: Palette): string {
   // A living run has the outcome of its last turn.
   if (status !== 'done') {
-    const text = status === 'blocked' ? `${status} (${reason})` : status;
+    const hasReason = status === 'blocked' || status === 'waiting_decision';
+    const text = hasReason && reason !== null ? `${status} (${reason})` : status;
     return status === 'working' ? paint.cyan(text) : paint.yellow(text);
   }
   const text = outcome === null ? status : endText(outcome);
@@ -143,6 +146,30 @@ function decidedLines({ decisions = [] }: RunStatus): readonly string[] {
       formatTime(at),
       visible([what, turn, call, as].filter((part) => part !== undefined).join(' ')),
       by === undefined ? 'by an unnamed caller' : `by ${visible(by)}`,
+    ]),
+  );
+}
+
+/** Lists approvals that hold for later calls. */
+function grantLines({ grants = [] }: RunStatus): readonly string[] {
+  return columns(
+    grants.map(({ id, shown, at, by }) => [
+      visible(id),
+      visible(shown),
+      formatTime(at),
+      by === undefined ? 'by an unnamed caller' : `by ${visible(by)}`,
+    ]),
+  );
+}
+
+/** Lists calls that can be undone, or of which the undo was tried, newest last. */
+function undoLines({ status: { undoable = [] }, now }: StatusView): readonly string[] {
+  return columns(
+    undoable.map(({ call, shown, until, state, message }) => [
+      visible(call),
+      visible(shown),
+      state ?? (until > now ? `possible for ${formatSpan(until - now)}` : 'no longer possible'),
+      visible(message ?? ''),
     ]),
   );
 }

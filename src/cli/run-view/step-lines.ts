@@ -1,11 +1,11 @@
 import type { Projection } from '../../history/projection.js';
-import type { BlockedReason } from '../../core/blocked.js';
 import type { Message, UserMessage } from '../../core/transcript/messages.js';
 import { callSummary, formatBytes, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
 import { formatCount, formatDuration } from '../format/format.js';
 import { waitingFor } from '../../history/waiting-for.js';
 import { formatDateTime } from '../format/format-time.js';
+import { openRequests } from '../requests/open-requests.js';
 
 const NAMED_CALLS = 3;
 /** The number of lines about the past of a joined run. */
@@ -17,10 +17,10 @@ type ToolMessage = Extract<Message, { role: 'tool' }>;
 /** Returns a line for each newly recorded step and for each new reason to wait. */
 export type StepLines = (view: Projection) => readonly string[];
 
-/** The commands that fix a waiting run. */
+/** What the lines about a waiting run name. */
 export interface Fixes {
-  /** Returns the command for a call that needs a person's decision. */
-  readonly resolve: (call: string, decisions: string) => string;
+  /** The id of the run. */
+  readonly run: string;
   /** The command to resume; null if it is shown elsewhere. */
   readonly resume: string | null;
 }
@@ -28,6 +28,7 @@ export interface Fixes {
 /** Creates the function to call with each view of one run, in order. It remembers what it has returned. */
 export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
   const waitLines = createWaitLines(paint, fixes.resume);
+  const raised = new Set<string>();
   let shown = -1;
   let segment = 0;
   let blockedSince = 0;
@@ -41,6 +42,12 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
       shown = n;
     }
     lines.push(...waitLines(view));
+    for (const { id, kind, shown: text, digest } of openRequests(view, fixes.run)) {
+      if (raised.has(digest)) continue;
+      raised.add(digest);
+      const [first = ''] = text.split('\n');
+      lines.push(paint.yellow(`request ${visible(id)} (${kind}): ${visible(first)}`));
+    }
     // A new segment counts its events from 1 again.
     if (view.state !== null && view.state.segments !== segment) {
       segment = view.state.segments;
@@ -48,23 +55,14 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     }
     const blocks = [...view.blocked].filter(([, { since }]) => since > blockedSince);
     blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
-    for (const [name, { reason, message }] of blocks) {
+    for (const [, { reason, message }] of blocks) {
       lines.push(paint.yellow(`blocked (${reason}): ${visible(message)}`));
-      const fix = fixFor(name, reason, fixes);
-      if (fix !== null) lines.push(fix);
+      if (fixes.resume !== null) {
+        lines.push(`It is retried automatically; retry at once with: ${fixes.resume}`);
+      }
     }
     return lines;
   };
-}
-
-function fixFor(name: string, reason: BlockedReason, { resolve, resume }: Fixes): string | null {
-  if (reason === 'outcome_unknown') {
-    return `Find out whether ${name} happened, and resolve it with: ${resolve(name, 'happened|retry|abandon')}`;
-  }
-  if (reason === 'safety_check') {
-    return `Decide whether ${name} may be executed, and resolve it with: ${resolve(name, 'retry|abandon')}`;
-  }
-  return resume === null ? null : `It is retried automatically; retry at once with: ${resume}`;
 }
 
 /** Returns null if a message needs no line, and undefined while its step is incomplete. */

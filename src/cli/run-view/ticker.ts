@@ -58,7 +58,9 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
     if (Date.now() - startedAt > HEADER_MS) header.show(null, screen);
     if (view !== null && view.ended === null) {
       const lines = options.liveText.lines(process.stderr.columns || DEFAULT_COLUMNS);
-      screen.live([...lines, liveLine(view, { now: Date.now(), attempts, paint })].join('\n'));
+      screen.live(
+        [...lines, liveLine(view, { now: Date.now(), attempts, paint, run: id })].join('\n'),
+      );
     }
   };
   const queryAttempts = async (): Promise<void> => {

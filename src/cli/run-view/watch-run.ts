@@ -11,11 +11,15 @@ import type { Hosting } from '../hosting/hosting.js';
 import { palette } from '../format/output.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { openScreen } from './screen.js';
-import { runHeader } from '../reports/run-header.js';
+import { runHeader, type RunHeader } from '../reports/run-header.js';
 import { createStepLines, lastLines, type Fixes } from './step-lines.js';
 import { startTicker } from './ticker.js';
 import { createLiveText } from './live-text.js';
 import { NoServerError } from '../../core/errors.js';
+import type { OpenRequest } from '../../client/memo-requests.js';
+import { awaitsOnlyAgents, isIdle } from '../../client/status-below.js';
+import { openRequests } from '../requests/open-requests.js';
+import { watchBelow } from '../requests/watch-below.js';
 
 export interface Watch {
   readonly id: string;
@@ -28,6 +32,8 @@ export interface Watch {
   readonly interrupt: AbortSignal;
   /** Stop watching when the run waits for a person. */
   readonly leaveWhenWaiting: boolean;
+  /** Digests of requests that the person at the terminal has seen; null if there is no such person. */
+  readonly seen: ReadonlySet<string> | null;
   readonly until: FollowTarget;
   /** The run as it was when the command joined it; null for a run that was just started. */
   readonly joined: Projection | null;
@@ -35,14 +41,28 @@ export interface Watch {
   readonly knowsPast?: boolean;
   /** Blocks up to this event of the joined segment are being retried. */
   readonly retriedUpTo: number;
+  /** Do not show the header of the run again. */
+  readonly knowsHeader?: boolean;
 }
 
 /** How watching ended. `last` is null if not even the start of the run was read. */
 export type WatchEnd =
   | { readonly type: 'ended'; readonly last: FollowedRun }
-  | { readonly type: 'waiting'; readonly last: FollowedRun }
+  /** `below`: the requests of the runs of called agents that the run waits for. */
+  | { readonly type: 'waiting'; readonly last: FollowedRun; readonly below: readonly OpenRequest[] }
+  /** There are requests that the person at the terminal has not seen. */
+  | { readonly type: 'requests'; readonly last: FollowedRun; readonly requests: readonly Unseen[] }
   | { readonly type: 'turn-ended'; readonly last: FollowedRun; readonly ended: EndedTurn }
   | { readonly type: 'interrupted'; readonly last: FollowedRun | null };
+
+const NO_HEADER: RunHeader = { show: () => undefined };
+
+/** A request of a run, or of a run below it. */
+export interface Unseen {
+  readonly run: string;
+  readonly id: string;
+  readonly digest: string;
+}
 
 /**
  * Shows a run's progress until the run or the followed turn ends, until it waits, or until an
@@ -55,13 +75,14 @@ export async function watchRun(
 ): Promise<WatchEnd> {
   const paint = palette(context.color);
   const screen = await openScreen(context);
-  const header = runHeader(await context.server(), watch.id, paint);
+  const header = watch.knowsHeader ? NO_HEADER : runHeader(await context.server(), watch.id, paint);
   const stepLines = createStepLines(paint, await fixesFor(context, watch));
   const broken = new AbortController();
   const giveUp = (error: unknown): void => broken.abort(error);
   watch.ready.catch(giveUp);
   const { id, runId, interrupt, hosting, joined } = watch;
   let last: FollowedRun | null = joined && { runId, view: joined };
+  const view = (): Projection | null => last?.view ?? null;
   const liveText = createLiveText(paint);
   const ticker = startTicker(context, client, {
     ...watch,
@@ -69,12 +90,18 @@ export async function watchRun(
     paint,
     header,
     giveUp,
-    view: () => last?.view ?? null,
+    view,
     liveText,
   });
   const closed = new AbortController();
   const faults = AbortSignal.any([broken.signal, hosting.died]);
-  const signal = AbortSignal.any([interrupt, faults]);
+  const signal = AbortSignal.any([interrupt, faults, closed.signal]);
+  let below: readonly OpenRequest[] = [];
+  const lookBelow = async (): Promise<void> => {
+    const counts = ({ digest }: OpenRequest): boolean => countsBelow(watch, view(), digest);
+    below = await watchBelow(client, { id, view, counts, signal });
+    if (below.length > 0) closed.abort();
+  };
   try {
     if (joined !== null) {
       header.show(joined, screen);
@@ -87,19 +114,22 @@ export async function watchRun(
       };
       void subscribe(context, client, { id, signal: closed.signal, onEvent });
     }
+    if (watch.leaveWhenWaiting || watch.seen !== null) void lookBelow();
     for await (const followed of followRun(client, { id, runId, signal })) {
-      const { view } = followed;
       // The history is read from its beginning.
-      if (followed.runId === runId && view.lastEvent < (joined?.lastEvent ?? 0)) continue;
+      if (followed.runId === runId && followed.view.lastEvent < (joined?.lastEvent ?? 0)) continue;
       last = followed;
-      header.show(view, screen);
-      for (const line of stepLines(upTo(watch.until, view))) screen.line(line);
+      header.show(followed.view, screen);
+      for (const line of stepLines(upTo(watch.until, followed.view))) screen.line(line);
       ticker.onProgress();
       const end = await endOfWatch(context, watch, followed);
       if (end !== null) return end;
     }
     if (faults.aborted) throw faults.reason;
-    return { type: 'interrupted', last };
+    if (below.length === 0 || last === null) return { type: 'interrupted', last };
+    return watch.seen === null
+      ? { type: 'waiting', last, below }
+      : { type: 'requests', last, requests: below };
   } catch (error) {
     throw isGrpcServiceError(error) ? await serverGone(context, watch, error) : error;
   } finally {
@@ -133,12 +163,32 @@ async function endOfWatch(
       );
     }
     case undefined:
-      return watch.leaveWhenWaiting && waits(last, watch) ? { type: 'waiting', last } : null;
+      break;
   }
+  const unseen = unseenIn(last.view, watch);
+  if (unseen.length > 0) return { type: 'requests', last, requests: unseen };
+  return watch.leaveWhenWaiting && waits(last, watch) ? { type: 'waiting', last, below: [] } : null;
 }
 
-/** Whether the run waits for a person: it is paused, or blocked by something that is not being retried. */
+/** Returns the requests that the person at the terminal has not seen; none if there is no such person. */
+function unseenIn(view: Projection, { id: run, seen }: Watch): readonly Unseen[] {
+  if (seen === null) return [];
+  return openRequests(view, run)
+    .filter(({ digest, checking }) => !seen.has(digest) && checking !== true)
+    .map(({ id, digest }) => ({ run, id, digest }));
+}
+
+/** Whether a request below the run ends the watch: a person has not seen it, or the run does nothing else. */
+function countsBelow({ seen }: Watch, view: Projection | null, digest: string): boolean {
+  return seen === null ? view !== null && awaitsOnlyAgents(view) : !seen.has(digest);
+}
+
+/**
+ * Whether the run waits for a person: it is paused, it does nothing until a request is decided, or it is
+ * blocked by something that is not being retried.
+ */
 function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
+  if (isIdle(view) && openRequests(view, watch.id).length > 0) return true;
   const retriedUpTo = runId === watch.runId ? watch.retriedUpTo : 0;
   if ([...view.blocked.values()].some(({ since }) => since > retriedUpTo)) return true;
   return waitingFor(view)?.type === 'paused';
@@ -146,10 +196,8 @@ function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
 
 async function fixesFor(context: CliContext, watch: Watch): Promise<Fixes> {
   const { id, leaveWhenWaiting } = watch;
-  const resolving = await nextCommandFor(context, watch, ['resolve', id, 'CALL', '--as']);
   return {
-    // The placeholders are for reading, so they are not quoted.
-    resolve: (call, decisions) => resolving.replace(' CALL --as', ` ${call} --as ${decisions}`),
+    run: id,
     resume: leaveWhenWaiting ? null : await nextCommandFor(context, watch, ['resume', id]),
   };
 }

@@ -82,6 +82,9 @@ const scheduleOptions = z
     args: checkedLater,
     tags: checkedLater,
     archive: checkedLater,
+    by: checkedLater,
+    rules: checkedLater,
+    unattended: checkedLater,
   } satisfies OptionSchemas<ScheduleOptions>)
   .refine(
     ({ cron, everyMs }) => (cron === undefined) !== (everyMs === undefined),

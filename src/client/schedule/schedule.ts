@@ -57,10 +57,18 @@ export interface Schedules {
   delete(id: string): Promise<void>;
 }
 
-export function createSchedules(client: Client, taskQueue: string): Schedules {
+/** `by`: who starts the runs of a schedule that names nobody. */
+export function createSchedules(
+  client: Client,
+  { taskQueue, by }: { readonly taskQueue: string; readonly by: string | undefined },
+): Schedules {
   const handleOf = (id: string): ScheduleHandle => client.schedule.getHandle(id);
   return {
-    create: (options) => create(client, options, taskQueue),
+    create: (options) => {
+      // Without an agent, a firing sends to a run that somebody else has started.
+      const starts = options.agent !== undefined && by !== undefined;
+      return create(client, { ...(starts && { by }), ...options }, taskQueue);
+    },
     async list() {
       const rows: ScheduleRow[] = [];
       for await (const summary of client.schedule.list()) {
@@ -150,8 +158,8 @@ function scheduleAction(
   { id, agent, message, to, ...rest }: ScheduleOptions,
   taskQueue: string,
 ): ScheduleOptionsAction & { readonly args: [RunInput | SendInput] } {
-  const { limits, context, args, tags, archive } = rest;
-  const given = { limits, context, args, tags, archive };
+  const { limits, context, args, tags, archive, by, rules, unattended } = rest;
+  const given = { limits, context, args, tags, archive, by, rules, unattended };
   const settings: RunSettings = Object.fromEntries(
     Object.entries(given).filter(([, value]) => value !== undefined),
   );

@@ -2,13 +2,15 @@ import { artifactList } from '../artifacts/artifact-text.js';
 import { asksCatalog } from '../catalog/catalog.js';
 import { catalogAnswer } from '../catalog/catalog-answers.js';
 import { shortSignature, signature } from './idempotency.js';
-import { refusal, type CallResult } from './call-result.js';
+import { deniedCall, refusal, type CallResult } from './call-result.js';
 import type { ToolCalls, ToolDefinition } from '../definition/definition.js';
 import { callsLeft } from '../limits.js';
 import type { Message, ToolCall } from '../transcript/messages.js';
 import { computerHandler } from '../definition/native-tools.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
+import { needsConsent } from '../requests/consent.js';
+import { findWork } from '../work/work.js';
 import { waitedText, waitUntil } from './wait.js';
 
 /** Maximum depth of agents that call agents, whatever the limits say. */
@@ -80,6 +82,8 @@ function planCall(state: RunState, planned: PlannedCall): Plan {
     return answer(notExecuted(call, 'only the first call of a message is executed'));
   }
   if (call.problem) return answer(refusal(call.id, call.problem));
+  const denied = denial(state, call);
+  if (denied !== null) return answer(deniedCall(call, denied));
   const list = listAnswer(state, call);
   if (list !== null) {
     if (listed < MAX_LIST_CHARACTERS) return answer(list());
@@ -104,6 +108,20 @@ function planCall(state: RunState, planned: PlannedCall): Plan {
   if (twin !== undefined) return { type: 'same-as', index: twin };
   seen.set(signature(call), index);
   return { type: 'execute' };
+}
+
+/** Returns why a call is denied without asking anybody; null if it is not. */
+function denial(state: RunState, call: ToolCall): string | null {
+  const { verdict } = call;
+  if (verdict?.then === 'deny') return verdict.why;
+  if (state.turn.denied?.includes(shortSignature(call))) {
+    return 'this call was denied before in this turn, and is not asked for again';
+  }
+  if (state.unattended !== 'deny') return null;
+  const kind = findTool(state, call.name)?.kind;
+  const asks = needsConsent(state, call);
+  if (!asks && call.safety === undefined && kind !== 'question' && kind !== 'client') return null;
+  return `it needs a person, and nobody is there to decide (${verdict?.why ?? 'unattended run'})`;
 }
 
 /** The id of the same call if it succeeded in this turn before; else null. */
@@ -139,6 +157,8 @@ export function openWaits(
 ): readonly OpenWait[] {
   return calls.flatMap((call) => {
     if (findTool(state, call.name)?.kind !== 'wait') return [];
+    // A wait that a rule asks about begins when somebody approves it.
+    if (needsConsent(state, call) && !findWork(state, call.id)?.approved) return [];
     const until = waitUntil(call.arguments, batch.at);
     return { call, until: typeof until === 'number' ? until : batch.at };
   });

@@ -18,6 +18,10 @@ export interface CallResult {
   readonly attachments?: readonly Attachment[];
   /** A person has acknowledged the provider's safety checks. */
   readonly acknowledged?: true;
+  /** A person, a rule, or the end of a request's time has denied the call. */
+  readonly denied?: true;
+  /** The grant under which the call was made without asking again. */
+  readonly grant?: string;
   /** The tool was executed, or may have been; false for a result that the engine gives itself. */
   readonly executed: boolean;
   /** The usage of a called agent. */
@@ -33,6 +37,7 @@ export type CallErrorType =
   | 'tool_error'
   | 'timeout'
   | 'not_executed'
+  | 'denied'
   | 'cancelled'
   | 'outcome_unknown'
   | 'abandoned'
@@ -57,21 +62,6 @@ export interface ToolSuccess {
   readonly artifact?: ArtifactMade;
   /** A screenshot; `text` describes it. */
   readonly attachments?: readonly Attachment[];
-}
-
-/** A person's decision about a call: one whose outcome is unknown, or one whose tool has changed. */
-export interface Resolution {
-  /** The id of the call. */
-  readonly call: string;
-  /**
-   * For a call with safety checks: `retry` acknowledges them and executes the call, `abandon` does not
-   * execute it. For an unknown outcome: `happened` (with `result`), `retry` executes the call again, and
-   * `abandon` gives it up. For a tool that has changed: `accept` allows calls of the form that
-   * `definition` names.
-   */
-  readonly as: 'happened' | 'retry' | 'abandon' | 'accept';
-  readonly result?: Json;
-  readonly definition?: string;
 }
 
 /** Returns the result of a tool that succeeded. */
@@ -123,27 +113,27 @@ export function lostCall(call: ToolCall, message: string): CallResult {
   return failedCall(call, { type: 'timeout', message });
 }
 
-/** Returns the result by a person's decision; null if the call is executed again. */
-export function resolvedCall(
+/** Returns the result of a call that happened, as a person says who looked. */
+export function confirmedCall(
   call: ToolCall,
   tool: ToolDefinition,
-  resolution: Resolution,
-): CallResult | null {
-  switch (resolution.as) {
-    case 'retry':
-    case 'accept':
-      return null;
-    case 'happened': {
-      const { result } = resolution;
-      const text = confirmed(result);
-      return succeededCall(call, tool, { text, ...(result !== undefined && { output: result }) });
-    }
-    case 'abandon':
-      return failedCall(call, {
-        type: 'abandoned',
-        message: 'whether this took effect is unknown; a person decided to give it up',
-      });
-  }
+  result: Json | undefined,
+): CallResult {
+  const text = confirmed(result);
+  return succeededCall(call, tool, { text, ...(result !== undefined && { output: result }) });
+}
+
+/** Returns the result of a call of unknown outcome that a person gives up. */
+export function abandonedCall(call: ToolCall): CallResult {
+  return failedCall(call, {
+    type: 'abandoned',
+    message: 'whether this took effect is unknown; a person decided to give it up',
+  });
+}
+
+/** Returns the result of a call that was not executed because somebody, or a rule, denied it. */
+export function deniedCall(call: Pick<ToolCall, 'id'>, why: string): CallResult {
+  return { ...refusal(call.id, { type: 'denied', message: `not executed: ${why}` }), denied: true };
 }
 
 function confirmed(result: Json | undefined): string {

@@ -59,18 +59,53 @@ export function closeBatch(
   results.forEach((result, index) => {
     const call = batch.calls[index];
     if (call === undefined) return;
-    next = withTurn(next, guardedRepeats(next, call, result));
+    next = withTurn(next, {
+      ...guardedRepeats(next, call, result),
+      ...countDenials(next, call, result),
+    });
     next = appendMessage(next, at, {
       role: 'tool',
-      text: result.text,
+      text: call.edited ? `${editedNote(call)}\n${result.text}` : result.text,
       ...(result.blob && { blob: result.blob }),
       callId: result.id,
       ...(result.attachments && { attachments: result.attachments }),
       ...(result.acknowledged && { acknowledged: true }),
+      ...(result.grant !== undefined && { grant: result.grant }),
     });
   });
   const allFailed = results.every((result) => !result.ok);
   return withTurn(next, { failedSteps: allFailed ? next.turn.failedSteps + 1 : 0 });
+}
+
+/** After so many denied calls in a row, the turn ends: the model asks for what people do not want. */
+export const DENIALS = 3;
+
+function countDenials(
+  { turn }: RunState,
+  call: ToolCall,
+  { denied, executed }: CallResult,
+): Partial<Turn> {
+  const { denials = 0 } = turn;
+  if (!denied) return executed && denials > 0 ? { denials: 0 } : {};
+  const signatures = [...new Set([...(turn.denied ?? []), shortSignature(call)])];
+  return {
+    denied: signatures.slice(-REMEMBERED_CALLS),
+    denials: denials + 1,
+    ...(denials + 1 >= DENIALS && { limit: turn.limit ?? 'denied' }),
+  };
+}
+
+/** The model has to know what was done in its name. */
+function editedNote({ arguments: json, blob }: ToolCall): string {
+  const shown = blob === undefined ? json : `${blob.bytes} bytes, stored as ${blob.sha256}`;
+  return `[a person changed the arguments before this was executed: ${cutText(shown)}]`;
+}
+
+const NOTE_CHARACTERS = 4_000;
+
+function cutText(text: string): string {
+  if (text.length <= NOTE_CHARACTERS) return text;
+  return `${text.slice(0, NOTE_CHARACTERS).replace(/[\ud800-\udbff]$/, '')}… (${text.length} characters)`;
 }
 
 /** Returns a result for each call: its own, that of the same call before it, or the one of `missing`. */

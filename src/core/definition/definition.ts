@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../json.js';
+import type { Rule } from '../requests/rules.js';
 
 /** A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent. */
 export type Effect = 'read' | 'keyed' | 'once';
@@ -31,12 +32,23 @@ export interface ToolDefinition {
   readonly ends?: true;
   /** A repeated call in a turn is executed again. */
   readonly repeat?: 'allow';
-  /** What executes the call instead of a worker: a durable timer, another agent, or the run's state. */
-  readonly kind?: 'wait' | 'agent' | 'artifacts';
+  /**
+   * What executes the call instead of a worker: a durable timer, another agent, the run's state, a person
+   * who answers a question, or whoever uses the run.
+   */
+  readonly kind?: ToolKind;
   /** The agent behind a tool of kind `agent`. */
   readonly calls?: { readonly agent: string; readonly parentClose: ParentClose };
   /** The tool has a `verify` function, which can decide an unknown outcome without a person. */
   readonly verify?: true;
+  /** The tool has an `approval` check; a worker that cannot evaluate it asks. */
+  readonly approval?: true;
+  /** The tool has an `undo` function: a success can be undone within so many milliseconds. */
+  readonly undoMs?: number;
+  /** For kind `question` and `client`: the request expires after so many milliseconds; absent: never. */
+  readonly expiresMs?: number;
+  /** For kind `client`: JSON schema of the result that the caller gives; absent: any value. */
+  readonly result?: JsonObject;
   /** Maximum duration of one execution in ms. */
   readonly timeoutMs: number;
   /** Heartbeat timeout in ms: how soon the server notices that the worker has died. */
@@ -48,6 +60,9 @@ export interface ToolDefinition {
   /** The MCP server that the tool comes from, and that executes its calls. */
   readonly mcp?: McpOrigin;
 }
+
+/** See `ToolDefinition.kind`. */
+export type ToolKind = 'wait' | 'agent' | 'artifacts' | 'question' | 'client';
 
 /** The entry of a tool in a catalog, which an agent may show in place of all schemas. */
 export interface CatalogEntry {
@@ -96,8 +111,11 @@ export interface McpOmission {
 /** What happens to a called agent when its caller ends first. */
 export type ParentClose = 'terminate' | 'request_cancel' | 'abandon';
 
-/** How a turn ends at a limit: by a closing model call, by a composed answer, or as failed. */
-export type OnLimit = 'answer' | 'compose' | 'fail';
+/**
+ * What happens at a limit: the turn ends by a closing model call, by a composed answer, or as failed, or
+ * the run asks a person to raise the limit.
+ */
+export type OnLimit = 'answer' | 'compose' | 'fail' | 'ask';
 export type ToolCalls = 'parallel' | 'sequential' | 'first';
 export type ToolChoice = 'auto' | 'required' | 'none';
 
@@ -178,6 +196,8 @@ export interface AgentDefinition {
   readonly forkFrom?: readonly string[];
   /** The MCP servers of the agent. */
   readonly mcp?: McpUsed;
+  /** The rules of the agent about its calls. */
+  readonly rules?: readonly Rule[];
   /** The template of the instructions. */
   readonly template?: TemplateUsed;
   /** SHA-256 (hex) of all fields above as canonical JSON. */

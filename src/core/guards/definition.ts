@@ -15,6 +15,7 @@ import type {
   TemplateUsed,
   ToolDefinition,
 } from '../definition/definition.js';
+import { rulesShape } from './requests.js';
 import {
   amount,
   count,
@@ -62,7 +63,7 @@ const toolShape = fields<ToolDefinition>({
   effect,
   ends: optional(yes),
   repeat: optional(oneOf('allow')),
-  kind: optional(oneOf('wait', 'agent', 'artifacts')),
+  kind: optional(oneOf('wait', 'agent', 'artifacts', 'question', 'client')),
   calls: optional(
     fields<NonNullable<ToolDefinition['calls']>>({
       agent: text,
@@ -70,6 +71,10 @@ const toolShape = fields<ToolDefinition>({
     }),
   ),
   verify: optional(yes),
+  approval: optional(yes),
+  undoMs: optional(amount),
+  expiresMs: optional(amount),
+  result: optional(jsonObject),
   timeoutMs: amount,
   heartbeatMs: amount,
   attempts: count,
@@ -126,7 +131,7 @@ export const definitionShape = fields<AgentDefinition>({
   tools: list(toolShape),
   toolChoice: oneOf('auto', 'required', 'none'),
   toolCalls: oneOf('parallel', 'sequential', 'first'),
-  onLimit: oneOf('answer', 'compose', 'fail'),
+  onLimit: oneOf('answer', 'compose', 'fail', 'ask'),
   limits: limitsShape,
   settings: settingsShape,
   compaction: optional(nullable(fields<Compaction>({ at: amount, keep: amount }))),
@@ -139,6 +144,7 @@ export const definitionShape = fields<AgentDefinition>({
   retrieve: optional(fields<{ timeoutMs: number }>({ timeoutMs: amount })),
   mcp: optional(mcpShape),
   forkFrom: optional(list(text)),
+  rules: optional(rulesShape),
   template: optional(fields<TemplateUsed>({ hash: text, unfilled: text })),
   hash: text,
 });

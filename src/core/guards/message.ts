@@ -13,6 +13,7 @@ import type {
   ToolMessage,
   UserMessage,
 } from '../transcript/messages.js';
+import { verdictShape } from './requests.js';
 import {
   count,
   fields,
@@ -59,10 +60,11 @@ const asked = {
   ),
   summary: optional(text),
   safety: optional(list(safetyShape)),
+  verdict: optional(verdictShape),
   via: optional(oneOf('catalog')),
 };
 export const askedCallShape = fields<AskedCall>(asked);
-export const callShape = fields<ToolCall>({ ...asked, id: text });
+export const callShape = fields<ToolCall>({ ...asked, id: text, edited: optional(yes) });
 
 export const providerShape = fields<ProviderItems>({
   from: text,
@@ -106,6 +108,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     callId: text,
     attachments: optional(list(attachmentShape)),
     acknowledged: optional(yes),
+    grant: optional(text),
   }),
 });
 

@@ -33,6 +33,7 @@ export const stopReasonShape: Shape<StopReason> = oneOf(
   'wallMs',
   'depth',
   'no_progress',
+  'denied',
 );
 
 const body = fields<Omit<Outcome, 'status' | 'reason'>>({

@@ -10,7 +10,9 @@ import {
   messageShape,
   providerShape,
 } from './message.js';
-import type { Artifact, BlobRef, Message } from '../transcript/messages.js';
+import type { Artifact, AskedCall, BlobRef, Message } from '../transcript/messages.js';
+import type { Verdict } from '../requests/rules.js';
+import { verdictShape } from './requests.js';
 import type { Outcome } from '../outcome.js';
 import { outcomeShape, reportShape } from './outcome.js';
 import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../reply.js';
@@ -46,11 +48,23 @@ export type RunToolResult =
   | { readonly ok: false; readonly text: string }
   | { readonly ok: 'unknown' | 'not_started'; readonly message: string };
 
-/** The result of `verify`: whether the call took effect. */
+/**
+ * The result of `checkDecision`. `call`: for `edit`, the call with the new arguments, checked, and with what
+ * the rules say about it. `result`: for `answer`, the call's result.
+ */
+export type CheckDecisionResult =
+  | { readonly ok: true; readonly call?: AskedCall; readonly result?: ToolSuccess }
+  | { readonly ok: false; readonly message: string };
+
+/**
+ * The result of `verify`: whether the call took effect. Of `undo`: whether the call was undone; `verdict`:
+ * the rules do not let it be undone, or ask a person first.
+ */
 export type RunFunctionResult =
   | { readonly happened: true; readonly result: RunToolResult }
   | { readonly happened: false }
-  | { readonly happened: 'unknown'; readonly message: string };
+  | { readonly happened: 'unknown'; readonly message: string }
+  | { readonly happened: 'undecided'; readonly verdict: Verdict };
 
 /** The result of `retrieveDocuments`. */
 export interface RetrieveResult {
@@ -119,15 +133,16 @@ const reply = fields<RecordedReply>({
   reports: optional(list(reportShape)),
 });
 
+const success = {
+  text,
+  blob: optional(blobShape),
+  output: optional(json),
+  artifact: optional(artifactMadeShape),
+  attachments: optional(list(attachmentShape)),
+};
+const successShape = fields<ToolSuccess>(success);
 const toolResult = either(
-  fields<Extract<RunToolResult, { ok: true }>>({
-    ok: yes,
-    text,
-    blob: optional(blobShape),
-    output: optional(json),
-    artifact: optional(artifactMadeShape),
-    attachments: optional(list(attachmentShape)),
-  }),
+  fields<Extract<RunToolResult, { ok: true }>>({ ok: yes, ...success }),
   fields<Extract<RunToolResult, { ok: false }>>({ ok: oneOf(false), text }),
   fields<Exclude<RunToolResult, { ok: boolean }>>({
     ok: oneOf('unknown', 'not_started'),
@@ -142,6 +157,19 @@ const functionResult = either(
     happened: oneOf('unknown'),
     message: text,
   }),
+  fields<Extract<RunFunctionResult, { happened: 'undecided' }>>({
+    happened: oneOf('undecided'),
+    verdict: verdictShape,
+  }),
+);
+
+const checkResult = either(
+  fields<Extract<CheckDecisionResult, { ok: true }>>({
+    ok: yes,
+    call: optional(askedCallShape),
+    result: optional(successShape),
+  }),
+  fields<Extract<CheckDecisionResult, { ok: false }>>({ ok: oneOf(false), message: text }),
 );
 
 const retrieveResult = fields<RetrieveResult>({
@@ -181,6 +209,7 @@ export const isReply = guard(reply);
 export const isToolResult = guard(toolResult);
 export const isFunctionResult = guard(functionResult);
 export const isRunConfig = guard(configShape);
+export const isCheckedDecision = guard(checkResult);
 export const isRetrieval = guard(retrieveResult);
 export const isArchiveResult = guard(fields<ArchiveMessagesResult>({ blob: optional(blobShape) }));
 export const isForked = guard(forkResult);
@@ -198,6 +227,7 @@ const GUARDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map<
   ['callModel', isReply],
   ['runTool', isToolResult],
   ['runFunction', isFunctionResult],
+  ['checkDecision', isCheckedDecision],
   ['retrieveDocuments', isRetrieval],
   ['archiveMessages', isArchiveResult],
   ['forkMessages', isForked],

@@ -1,7 +1,7 @@
 import type { CallResult } from '../calls/call-result.js';
 import type { ModelPrice } from '../definition/definition.js';
 import { definitionShape, limitSetShape, limitsShape } from './definition.js';
-import type { Decision } from '../decisions.js';
+import type { DecisionRecord } from '../decisions.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import { isObject } from '../json.js';
 import {
@@ -13,6 +13,8 @@ import {
   messageShape,
 } from './message.js';
 import { outcomeShape, reportShape, stopReasonShape, usageShape } from './outcome.js';
+import { grantShape } from './requests.js';
+import type { KeptCall } from '../requests/undo.js';
 import {
   amount,
   count,
@@ -55,6 +57,8 @@ const result = fields<CallResult>({
   artifact: optional(artifactMadeShape),
   attachments: optional(list(attachmentShape)),
   acknowledged: optional(yes),
+  denied: optional(yes),
+  grant: optional(text),
   executed: flag,
   usage: optional(usageShape),
 });
@@ -103,6 +107,10 @@ const turn = fields<Turn>({
   retrieved: optional(yes),
   refusedAnswers: optional(count),
   failedSteps: count,
+  by: optional(list(text)),
+  denied: optional(list(text)),
+  denials: optional(count),
+  limitStands: optional(yes),
   reports: list(reportShape),
 });
 
@@ -118,6 +126,12 @@ export const configShape = fields<RunConfig>({
   ),
   heartbeatMs: optional(amount),
   depth: optional(count),
+  decisions: optional(
+    fields<NonNullable<RunConfig['decisions']>>({
+      mayDecide: optional(yes),
+      notify: optional(yes),
+    }),
+  ),
 });
 
 export const chunkShape = fields<PromptChunk>({ blob: blobShape, count });
@@ -158,14 +172,28 @@ const inbox = fields<Inbox>({
   refused: optional(list(fields<RefusedMessage>({ id: nullable(text), reason: text, at: amount }))),
 });
 
-const decision = fields<Decision>({
-  what: oneOf('resolve', 'cancelTurn', 'pause', 'resume', 'setLimits', 'close'),
+const decision = fields<DecisionRecord>({
+  what: oneOf('resolve', 'cancelTurn', 'pause', 'resume', 'setLimits', 'close', 'revoke', 'undo'),
   id: text,
   at: amount,
   by: optional(text),
   turn: optional(count),
   call: optional(text),
   as: optional(text),
+  request: optional(text),
+  refused: optional(text),
+});
+
+const kept = fields<KeptCall>({
+  call: callShape,
+  turn: count,
+  step: count,
+  key: text,
+  text,
+  blob: optional(blobShape),
+  until: amount,
+  state: optional(oneOf('undoing', 'undone', 'failed', 'denied')),
+  message: optional(text),
 });
 
 /** The complete shape of a run's state in the form `SCHEMA` of the migrations. */
@@ -195,4 +223,10 @@ export const stateShape = fields<RunState>({
   stayUntil: optional(fields<NonNullable<RunState['stayUntil']>>({ step: count, at: amount })),
   archives: optional(yes),
   forks: optional(yes),
+  firstRunId: optional(text),
+  requests: optional(count),
+  grants: optional(list(grantShape)),
+  kept: optional(list(kept)),
+  unattended: optional(oneOf('deny')),
+  notes: optional(list(text)),
 });

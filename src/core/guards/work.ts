@@ -1,5 +1,6 @@
 import { BLOCKED_REASONS } from '../blocked.js';
-import type { Block, Work } from '../work/work.js';
+import type { Block, Proposal, Work } from '../work/work.js';
+import { decisionShape, raisedShape } from './requests.js';
 import { reportShape } from './outcome.js';
 import {
   amount,
@@ -38,7 +39,10 @@ const common: Omit<Fields<WorkIn<'waiting'>>, 'phase'> = {
   startAt: optional(amount),
   unknown: optional(text),
   key: optional(text),
-  acknowledged: optional(yes),
+  request: optional(raisedShape),
+  proposal: optional(fields<Proposal>({ id: text, decision: decisionShape })),
+  approved: optional(yes),
+  grant: optional(text),
   retried: optional(yes),
   again: optional(yes),
   missing: optional(text),
@@ -50,13 +54,8 @@ export const workShape = tagged<Work, 'phase'>('phase', {
   'in-flight': fields<WorkIn<'in-flight'>>({
     ...common,
     phase: oneOf('in-flight'),
-    as: oneOf('attempt', 'probe', 'find', 'check', 'verify', 'child', 'follow'),
+    as: oneOf('attempt', 'probe', 'find', 'check', 'verify', 'child', 'follow', 'decide'),
   }),
   waiting: fields<WorkIn<'waiting'>>({ ...common, phase: oneOf('waiting') }),
-  asking: fields<WorkIn<'asking'>>({
-    ...common,
-    phase: oneOf('asking'),
-    about: oneOf('outcome_unknown', 'safety_check'),
-    message: text,
-  }),
+  asking: fields<WorkIn<'asking'>>({ ...common, phase: oneOf('asking') }),
 });

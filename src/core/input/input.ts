@@ -5,7 +5,11 @@ import { isObject, type Json, type JsonObject } from '../json.js';
 import { LIMIT_NAMES } from '../limits.js';
 import { checkAttachments } from './attachments.js';
 import { blobShape } from '../guards/message.js';
+import { checkBy } from '../decisions.js';
+import { rulesProblem, type Rule } from '../requests/rules.js';
+import { checkFork } from './check-fork.js';
 import { checkTags } from './tags.js';
+import { checkUnattended } from './unattended.js';
 import { jsonText, show } from '../text/format-value.js';
 
 export { show } from '../text/format-value.js';
@@ -38,6 +42,12 @@ export interface RunInput {
   readonly fork?: ForkInput;
   /** Set by a workflow that calls the agent; the run's idempotency keys derive from it. */
   readonly called?: CallOrigin;
+  /** Who starts the run: a claim of 1 to 200 characters, recorded and not verified. */
+  readonly by?: string;
+  /** Rules about the run's tool calls, beside those of its agent and of its workers. They only tighten. */
+  readonly rules?: readonly Rule[];
+  /** `deny`: nobody is there to decide, so every approval is denied and no question is asked. */
+  readonly unattended?: 'deny';
 }
 
 /** The run whose messages a new run begins with. */
@@ -84,6 +94,9 @@ const FIELDS = [
   'args',
   'fork',
   'called',
+  'by',
+  'rules',
+  'unattended',
 ];
 
 /**
@@ -119,7 +132,10 @@ export function parseRunInput(
     checkLimits(value['budget'], 'budget') ??
     checkArgs(value['args']) ??
     checkFork(value['fork']) ??
-    checkCalled(value['called']);
+    checkCalled(value['called']) ??
+    checkBy(value['by']) ??
+    rulesProblem(value['rules']) ??
+    checkUnattended(value['unattended']);
   return found === null ? trusted(value) : problem(found);
 }
 
@@ -218,21 +234,6 @@ function checkArgs(value: unknown): string | null {
   }
   const text = jsonText(value);
   return text === undefined ? 'args: expected JSON' : tooLong('args', text.length);
-}
-
-function checkFork(value: unknown): string | null {
-  if (value === undefined) return null;
-  if (!isObject(value)) {
-    return `fork: expected an object, got ${show(value)}; give for example {"run": "id"}`;
-  }
-  const unknown = Object.keys(value).find((key) => key !== 'run' && key !== 'at');
-  if (unknown !== undefined) return `fork.${unknown}: expected one of run, at; remove this field`;
-  const { run, at } = value;
-  if (typeof run !== 'string' || run === '') {
-    return `fork.run: expected the id of the run to fork, got ${show(run)}`;
-  }
-  if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
-  return `fork.at: expected the number of the first message not to copy, from 1, got ${show(at)}`;
 }
 
 function tooLong(field: string, characters: number): string | null {

@@ -4,6 +4,7 @@ import { parseProblem, type ActivityProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
 import { workOf } from '../facts.js';
 import type { RunState } from '../state.js';
+import { openCallById } from '../turn.js';
 import { findWork, type Block, type Work } from '../work/work.js';
 
 /** Delay of the first probe of blocked work; each further one waits twice as long. */
@@ -31,7 +32,7 @@ export function blockWork(
 ): readonly RunEvent[] {
   const name = workOf(fact.task)?.name ?? '';
   const begun: Work = findWork(state, name) ?? { name, phase: 'waiting' };
-  const { resumed, block: _, found: __, ...work } = begun;
+  const { resumed, block: _, found: __, request, proposal, ...work } = begun;
   const paid = problem.paid ?? work.paid;
   const { probeMs, checked, block } = blockUntil(work, problem, fact.at);
   const changed: Work = {
@@ -44,7 +45,25 @@ export function blockWork(
     ...(!resumed && { block }),
     phase: 'waiting',
   };
-  return [{ type: 'work-changed', work: changed }];
+  const { definition } = problem;
+  // Only about a call can a person decide.
+  if (definition === undefined || openCallById(state, name) === undefined)
+    return [{ type: 'work-changed', work: changed }];
+  // A person may accept the tool's current form. The same form is asked for once.
+  if (request?.definition === definition) {
+    const asked = { ...changed, request, ...(proposal && { proposal }) };
+    return [{ type: 'work-changed', work: asked }];
+  }
+  const asked = {
+    kind: 'tool_changed',
+    why: problem.message,
+    raisedAt: fact.at,
+    definition,
+  } as const;
+  return [
+    { type: 'work-changed', work: changed },
+    { type: 'request-raised', work: name, request: asked },
+  ];
 }
 
 function blockUntil(
@@ -92,7 +111,7 @@ function stopped(work: Work, at: number): Work {
 
 /** Returns the work without its block, to be attempted at once. */
 export function unblocked(work: Work): Work {
-  const { block: _, found: __, resumed: ___, ...rest } = work;
+  const { block: _, found: __, resumed: ___, request: ____, proposal: _____, ...rest } = work;
   return { ...rest, phase: 'waiting' };
 }
 

@@ -8,6 +8,7 @@ import {
   succeededCall,
   toolErrorCall,
   type CallResult,
+  type ToolSuccess,
 } from '../calls/call-result.js';
 import type { ToolDefinition } from '../definition/definition.js';
 import type { RunEvent } from '../events.js';
@@ -17,7 +18,8 @@ import { interruptionOf } from '../work/interruption.js';
 import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
-import type { ToolCall } from '../transcript/messages.js';
+import { keptOf } from '../requests/undo.js';
+import { placeOf, type ToolCall } from '../transcript/messages.js';
 import { findWork, type Work } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
 
@@ -71,14 +73,14 @@ export function callReturned(state: RunState, fact: FactOf<'completed'>): readon
 
 /** Returns the events of what a tool returned. */
 export function toolResult(open: OpenCall, result: RunToolResult, at: number): readonly RunEvent[] {
-  const { call, tool } = open;
+  const { call } = open;
   switch (result.ok) {
     case true:
-      return finishCall(succeededCall(call, tool, result), at);
+      return succeeded(open, result, at);
     case false:
-      return finishCall(toolErrorCall(call, result.text), at);
+      return finishCall(underGrant(open, toolErrorCall(call, result.text)), at);
     case 'unknown':
-      return unknownOutcome(open, result.message);
+      return unknownOutcome(open, result.message, at);
     case 'not_started':
       return notStarted(open, result.message, at);
   }
@@ -93,12 +95,13 @@ function notStarted({ call, work }: OpenCall, message: string, at: number): read
 }
 
 /** It is unknown whether a call took effect: its `verify` decides if it has one, else a person. */
-export function unknownOutcome(open: OpenCall, message: string): readonly RunEvent[] {
+export function unknownOutcome(open: OpenCall, message: string, at: number): readonly RunEvent[] {
   const { tool, work } = open;
-  if (!tool.verify) return [askPerson(open, message)];
-  const { name, starts } = work;
+  if (!tool.verify) return askPerson(open, message, at);
+  const { name, starts, approved } = work;
   const changed = {
     name,
+    ...(approved && { approved }),
     ...(starts !== undefined && { starts }),
     key: open.key,
     unknown: message,
@@ -106,21 +109,40 @@ export function unknownOutcome(open: OpenCall, message: string): readonly RunEve
   return [{ type: 'work-changed', work: { ...changed, phase: 'waiting' } }];
 }
 
-/** Returns the event by which the run begins to wait for a person's decision about the outcome. */
-export function askPerson({ call, key, work }: OpenCall, message: string): RunEvent {
-  const fix = `perdure resolve RUN ${call.id} --as happened|retry|abandon [--result JSON]`;
-  const { name, starts } = work;
-  return {
-    type: 'work-changed',
-    work: {
-      name,
-      ...(starts !== undefined && { starts }),
-      key,
-      phase: 'asking',
-      about: 'outcome_unknown',
-      message: `${message}; resolve it: ${fix}`,
-    },
+/** Returns the events by which the run asks a person what became of a call. */
+export function askPerson(
+  { key, work }: OpenCall,
+  message: string,
+  at: number,
+): readonly RunEvent[] {
+  const { name, starts, approved } = work;
+  const kept = {
+    name,
+    ...(starts !== undefined && { starts }),
+    ...(approved && { approved }),
+    key,
   };
+  const request = { kind: 'outcome_unknown', why: message, raisedAt: at } as const;
+  return [
+    { type: 'work-changed', work: { ...kept, phase: 'waiting' } },
+    { type: 'request-raised', work: name, request },
+  ];
+}
+
+/** Returns the events of a call that succeeded. It is kept if it can be undone. */
+export function succeeded(
+  { call, tool, key, work }: OpenCall,
+  success: ToolSuccess,
+  at: number,
+): readonly RunEvent[] {
+  const result = succeededCall(call, tool, success);
+  const { turn, step } = placeOf(call);
+  const { text, blob } = success;
+  const kept = keptOf(tool, { call, turn, step, key, text, ...(blob && { blob }), at });
+  return [
+    ...finishCall(underGrant({ work }, result), at),
+    ...(kept === null ? [] : [{ type: 'call-kept', kept } as const]),
+  ];
 }
 
 /** A tool's activity failed permanently, or its worker was lost. */
@@ -133,11 +155,16 @@ export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly Ru
   const { message, timedOut } = fact.failure;
   const lost = lostMessage(tool.name, message);
   // The worker reports all that it knows as a result, so after a failure the outcome is unknown.
-  if (tool.effect === 'once') return unknownOutcome(open, lost);
+  if (tool.effect === 'once') return unknownOutcome(open, lost, fact.at);
   const result = timedOut
     ? lostCall(call, lost)
     : failedCall(call, { type: 'tool_error', message });
-  return finishCall(result, fact.at);
+  return finishCall(underGrant(open, result), fact.at);
+}
+
+/** Every call that was made under a grant names it, however it ended. */
+function underGrant({ work }: Pick<OpenCall, 'work'>, result: CallResult): CallResult {
+  return work.grant === undefined ? result : { ...result, grant: work.grant };
 }
 
 /** A tool's activity was canceled: by an interruption, by `resume`, or by the end of the segment. */
@@ -148,7 +175,7 @@ export function callCanceled(state: RunState, fact: FactOf<'canceled'>): readonl
   if (interruptionOf(state) !== null) return finishCall(cancelledCall(call, tool), fact.at);
   const mayHaveActed = work.phase === 'in-flight' && work.as !== 'find';
   if (mayHaveActed && tool.effect === 'once') {
-    return unknownOutcome(open, lostMessage(tool.name, 'the activity was canceled'));
+    return unknownOutcome(open, lostMessage(tool.name, 'the activity was canceled'), fact.at);
   }
   return probeCanceled(state, fact);
 }

@@ -1,11 +1,20 @@
+import { deniedCall } from '../calls/call-result.js';
+import type { DecisionRecord } from '../decisions.js';
 import type { RunEvent } from '../events.js';
+import { askingWork, type AskingWork } from '../requests/open-requests.js';
+import type { RunState } from '../state.js';
+import { UNDO, callOfWork, isUndo } from '../work/work.js';
+import { finishCall } from './calls.js';
 import { interruptionOf } from '../work/interruption.js';
 import { nextDeadline } from '../limits.js';
-import { type RunState } from '../state.js';
 import { inTurn } from '../turn.js';
 
 /** Returns the events of a deadline that has passed by now (Unix time in ms). */
 export function passedDeadline(state: RunState, now: number): readonly RunEvent[] {
+  return [...expired(state, now), ...passedLimit(state, now)];
+}
+
+function passedLimit(state: RunState, now: number): readonly RunEvent[] {
   const deadline = nextDeadline(state);
   if (deadline === null || deadline.at > now) return [];
   const isOfRun = deadline.of === 'run';
@@ -15,4 +24,35 @@ export function passedDeadline(state: RunState, now: number): readonly RunEvent[
     ...(isOfRun ? [{ type: 'ending', by: 'wallMs' } as const] : []),
     ...(inTurn(state) ? [{ type: 'interruption-requested', by: 'wallMs' } as const] : []),
   ];
+}
+
+/** Returns the events of the requests whose time is over at `at` (Unix time in ms). */
+function expired(state: RunState, at: number): readonly RunEvent[] {
+  return askingWork(state).flatMap((work) => {
+    const { request, name } = work;
+    if (request.expiresAt === undefined || request.expiresAt > at) return [];
+    const decision: DecisionRecord = {
+      what: 'resolve',
+      id: '',
+      at,
+      request: request.id,
+      ...(request.kind !== 'limit' && { call: name }),
+      as: 'expired',
+    };
+    return [...afterExpiry(state, work, at), { type: 'decided', decision }];
+  });
+}
+
+function afterExpiry(state: RunState, work: AskingWork, at: number): readonly RunEvent[] {
+  const { name, request } = work;
+  const over: RunEvent = { type: 'work-ended', name };
+  if (request.kind === 'limit') return [over, { type: 'limit-stands' }];
+  const seconds = Math.round(((request.expiresAt ?? at) - request.raisedAt) / 1_000);
+  const why = `nobody decided about it within ${seconds} s`;
+  if (isUndo(work)) {
+    const call = name.slice(UNDO.length);
+    return [over, { type: 'undo-changed', call, state: 'denied', message: why }];
+  }
+  const call = callOfWork(state, name);
+  return call === undefined ? [over] : finishCall(deniedCall(call, why), at);
 }

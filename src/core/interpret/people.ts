@@ -1,8 +1,5 @@
 import { acceptMessage } from '../ask.js';
-import { resolvedCall, type Resolution } from '../calls/call-result.js';
-import { findTool } from '../calls/batch.js';
-import { safetyResult } from '../calls/safety.js';
-import { decidedBefore, type Decision, type DecisionName } from '../decisions.js';
+import { checkBy, decidedBefore, type DecisionRecord, type DecisionName } from '../decisions.js';
 import { isLoaded } from '../definition/initial-config.js';
 import type { Limits } from '../definition/definition.js';
 import type { RunEvent } from '../events.js';
@@ -10,10 +7,11 @@ import type { FactOf } from '../facts.js';
 import type { Ask } from '../inbox.js';
 import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
-import { openCallById } from '../turn.js';
-import { findWork } from '../work/work.js';
+import type { Decision } from '../requests/decision.js';
+import { callToUndo } from '../requests/undo.js';
+import { UNDO } from '../work/work.js';
 import { resumedWork } from './block.js';
-import { finishCall } from './calls.js';
+import { decisionsMade } from './decide.js';
 
 type Update = FactOf<'update'>;
 
@@ -24,6 +22,8 @@ const DECISIONS: readonly string[] = [
   'resume',
   'setLimits',
   'close',
+  'revoke',
+  'undo',
 ] satisfies readonly DecisionName[];
 
 /**
@@ -34,6 +34,8 @@ export function decided(state: RunState, update: Update): readonly RunEvent[] {
   if (update.name === 'ask') return asked(state, update);
   if (!isDecision(update.name) || decidedBefore(state.decisions, update.id) !== undefined)
     return [];
+  // Each decision is recorded on its own, when it counts.
+  if (update.name === 'resolve') return decisionsMade(state, decisionsIn(update.input), update);
   const decision = decisionOf(state, update, update.name);
   const record: RunEvent = { type: 'decided', decision };
   if (update.name !== 'setLimits') return [...effects(state, update), record];
@@ -49,8 +51,12 @@ function isDecision(name: string): name is DecisionName {
 
 function effects(state: RunState, update: Update): readonly RunEvent[] {
   switch (update.name) {
-    case 'resolve':
-      return resolved(state, update);
+    case 'revoke': {
+      const grant = isObject(update.input) ? textField(update.input, 'grant') : '';
+      return [{ type: 'grant-revoked', grant }];
+    }
+    case 'undo':
+      return undoBegun(state, update);
     case 'cancelTurn':
       return [{ type: 'interruption-requested', by: 'cancelTurn' }];
     case 'pause':
@@ -77,7 +83,12 @@ function limitsIn(input: unknown): Limits {
   return limits;
 }
 
-function decisionOf({ turn }: RunState, { id, input, at }: Update, what: DecisionName): Decision {
+function decisionOf(
+  state: RunState,
+  { id, input, at }: Update,
+  what: DecisionName,
+): DecisionRecord {
+  const { turn } = state;
   const given = isObject(input) ? input : {};
   const by = textField(given, 'by');
   return {
@@ -86,40 +97,29 @@ function decisionOf({ turn }: RunState, { id, input, at }: Update, what: Decisio
     at,
     ...(by !== '' && { by }),
     ...(what === 'cancelTurn' && { turn: turn.number }),
-    ...(what === 'resolve' && { call: textField(given, 'call'), as: textField(given, 'as') }),
+    ...(what === 'undo' && { call: callToUndo(state, callIn(given), at)?.call.id ?? '' }),
   };
 }
 
-/** A person decided about a call that waits for it, or accepted the new form of a tool. */
-function resolved(state: RunState, { input, at }: Update): readonly RunEvent[] {
-  if (!isObject(input)) return [];
+/** Returns the decisions in the argument of an update, which has passed the run's validator. */
+function decisionsIn(input: unknown): readonly Decision[] {
+  const given: readonly unknown[] = Array.isArray(input) ? input : [input];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
-  const resolution = input as unknown as Resolution;
-  const call = openCallById(state, resolution.call);
-  const tool = call && findTool(state, call.name);
-  if (!call || !tool) return resolution.as === 'accept' ? allResumed(state) : [];
-  if (resolution.as === 'accept') {
-    const definition = resolution.definition ?? '';
-    return [{ type: 'tool-accepted', tool: call.name, definition }, ...allResumed(state)];
-  }
-  const work = findWork(state, call.id);
-  if (work?.phase !== 'asking') return [];
-  const isSafety = work.about === 'safety_check';
-  const result = isSafety ? safetyResult(call, resolution) : resolvedCall(call, tool, resolution);
-  if (result !== null) return finishCall(result, at);
-  const again = isSafety ? { acknowledged: true as const } : { retried: true as const };
-  const { key, starts } = work;
+  return given.filter(isObject) as unknown as readonly Decision[];
+}
+
+function callIn(given: Record<string, unknown>): string | undefined {
+  const { call } = given;
+  return typeof call === 'string' ? call : undefined;
+}
+
+function undoBegun(state: RunState, { input, at }: Update): readonly RunEvent[] {
+  const found = callToUndo(state, isObject(input) ? callIn(input) : undefined, at);
+  if (found === undefined) return [];
+  const { id } = found.call;
   return [
-    {
-      type: 'work-changed',
-      work: {
-        name: call.id,
-        ...(key !== undefined && { key }),
-        ...(starts !== undefined && { starts }),
-        ...again,
-        phase: 'waiting',
-      },
-    },
+    { type: 'undo-changed', call: id, state: 'undoing' },
+    { type: 'work-changed', work: { name: `${UNDO}${id}`, key: found.key, phase: 'waiting' } },
   ];
 }
 
@@ -129,4 +129,18 @@ function asked(state: RunState, { input, id }: Update): readonly RunEvent[] {
   const ask = input as unknown as Ask;
   const { event } = acceptMessage(state, ask, ask.id ?? id);
   return event === null ? [] : [event];
+}
+
+/** Somebody pauses the run by signal, which has no answer: a malformed one pauses it, too. */
+export function paused(
+  state: RunState,
+  { input, at }: Pick<Update, 'input' | 'at'>,
+): readonly RunEvent[] {
+  const by = isObject(input) && checkBy(input['by']) === null ? textField(input, 'by') : '';
+  const decision = { what: 'pause', id: '', at, ...(by !== '' && { by }) } as const;
+  if (state.paused) return [];
+  return [
+    { type: 'paused', paused: true },
+    { type: 'decided', decision },
+  ];
 }

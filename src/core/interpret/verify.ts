@@ -1,31 +1,31 @@
-import { succeededCall } from '../calls/call-result.js';
 import type { RunEvent } from '../events.js';
 import type { FactOf } from '../facts.js';
 import { isFunctionResult } from '../guards/recorded.js';
 import { interruptionOf } from '../work/interruption.js';
 import type { RunState } from '../state.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
-import { askPerson, finishCall, openCallOf, type OpenCall } from './calls.js';
+import { askPerson, openCallOf, succeeded, type OpenCall } from './calls.js';
 
 /** A tool's `verify` told what became of a call. If it cannot tell, a person decides. */
 export function verified(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   const { result: found } = fact;
   if (open === null || !isFunctionResult(found)) return [];
-  const { call, tool, work } = open;
+  const { work } = open;
   if (found.happened === false) {
-    const { name, starts, key } = work;
+    const { name, starts, key, approved } = work;
     const again = {
       name,
+      ...(approved && { approved }),
       ...(starts !== undefined && { starts }),
       ...(key !== undefined && { key }),
     };
     return [{ type: 'work-changed', work: { ...again, retried: true, phase: 'waiting' } }];
   }
   if (found.happened === true && found.result.ok === true) {
-    return finishCall(succeededCall(call, tool, found.result), fact.at);
+    return succeeded(open, found.result, fact.at);
   }
-  return [askAfterVerify(open)];
+  return askAfterVerify(open, fact.at);
 }
 
 export function verificationFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
@@ -33,7 +33,7 @@ export function verificationFailed(state: RunState, fact: FactOf<'failed'>): rea
   if (open === null) return [];
   const problem = blockingProblem(fact, ['storage']);
   if (problem !== null && interruptionOf(state) === null) return blockWork(state, fact, problem);
-  return [askAfterVerify(open)];
+  return askAfterVerify(open, fact.at);
 }
 
 export function verificationCanceled(
@@ -43,6 +43,6 @@ export function verificationCanceled(
   return probeCanceled(state, fact);
 }
 
-function askAfterVerify(open: OpenCall): RunEvent {
-  return askPerson(open, open.work.unknown ?? '');
+function askAfterVerify(open: OpenCall, at: number): readonly RunEvent[] {
+  return askPerson(open, open.work.unknown ?? '', at);
 }

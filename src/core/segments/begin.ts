@@ -10,10 +10,12 @@ export interface Beginning {
   readonly at: number;
   /** The workflow id of the run above all callers of this one; its own id if no run calls it. */
   readonly root: string;
+  /** First execution run id of the run. */
+  readonly firstRunId: string;
 }
 
 /** Returns the state of a new run: its agent is not loaded; its first message, if any, is received. */
-export function firstState({ input, at, root }: Beginning): RunState {
+export function firstState({ input, at, root, firstRunId }: Beginning): RunState {
   const { open = false, message: text, attachments, contextBlob, fork, archive = open } = input;
   const config = unloadedConfig(input.agent);
   const context = contextBlob && { contextBlob: { ...contextBlob, root } };
@@ -21,8 +23,17 @@ export function firstState({ input, at, root }: Beginning): RunState {
     ...initialState({ ...config, ...context }, { open, startedAt: at }),
     ...(archive && { archives: true }),
     ...(fork && { forks: true }),
+    ...(input.unattended && { unattended: input.unattended }),
+    firstRunId,
   };
   if (text === undefined) return state;
-  const message = { id: '', text, turn: 1, ...(attachments && { attachments }) };
+  const { by } = input;
+  const message = {
+    id: '',
+    text,
+    turn: 1,
+    ...(attachments && { attachments }),
+    ...(by !== undefined && { by }),
+  };
   return reduce(state, { type: 'message-received', message });
 }

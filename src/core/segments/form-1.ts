@@ -1,6 +1,5 @@
-import { BLOCKED_REASONS, needsPerson, type BlockedReason } from '../blocked.js';
-import { isObject } from '../json.js';
-import type { Resolution } from '../calls/call-result.js';
+import { BLOCKED_REASONS, type BlockedReason } from '../blocked.js';
+import { isObject, type Json } from '../json.js';
 import { safetyShape } from '../guards/message.js';
 import { reportShape } from '../guards/outcome.js';
 import type { AttemptReport } from '../report.js';
@@ -16,16 +15,48 @@ import {
   text,
   yes,
 } from '../guards/shape.js';
-import type { Pending, SafetyPending, UnknownPending } from '../status.js';
+import type { SafetyCheck } from '../transcript/messages.js';
 import type { Work } from '../work/work.js';
 
 type Form = Record<string, unknown>;
+
+/** The reasons of blocked work that are requests today. */
+const ASKED = ['outcome_unknown', 'safety_check'] as const;
+type AskedReason = (typeof ASKED)[number];
+
+interface UnknownPending {
+  readonly type: 'outcome_unknown';
+  readonly call: string;
+  readonly tool: string;
+  readonly arguments: string;
+  readonly idempotencyKey: string;
+  readonly fix: string;
+}
+
+interface SafetyPending {
+  readonly type: 'safety_check';
+  readonly call: string;
+  readonly tool: string;
+  readonly arguments: string;
+  readonly checks: readonly SafetyCheck[];
+  readonly idempotencyKey?: undefined;
+  readonly fix: string;
+}
+
+type Pending = UnknownPending | SafetyPending;
+
+interface Resolution {
+  readonly call: string;
+  readonly as: 'happened' | 'retry' | 'abandon' | 'accept';
+  readonly result?: Json;
+  readonly definition?: string;
+}
 
 /** Blocked work as the first form of the state had it, beside the state. */
 interface BlockedWork {
   /** Call id, `model`, `retrieve`, or `agent`. */
   readonly name: string;
-  readonly reason: BlockedReason;
+  readonly reason: BlockedReason | AskedReason;
   readonly message: string;
   readonly reports?: readonly AttemptReport[];
   /** For `tool_changed`: the tool's current form, which a person may accept. */
@@ -62,7 +93,7 @@ const safetyPending = fields<SafetyPending>({
 
 const blockedWorkShape = fields<BlockedWork>({
   name: text,
-  reason: oneOf(...BLOCKED_REASONS),
+  reason: oneOf(...BLOCKED_REASONS, ...ASKED),
   message: text,
   reports: optional(list(reportShape)),
   definition: optional(text),
@@ -86,14 +117,14 @@ const blockedWorkShape = fields<BlockedWork>({
 });
 
 /** Returns blocked work of the first form as work of the second one. */
-function toWork(blocked: BlockedWork): Work {
+function toWork(blocked: BlockedWork, number: number): Work {
   const { name, reason, message, probeMs, asked, pending, resolution: _, ...rest } = blocked;
   const { reports, definition, blob } = rest;
   // A decision that came at the last moment is asked for again: executing a call twice is worse.
-  if (needsPerson(reason)) {
+  if (reason === 'outcome_unknown' || reason === 'safety_check') {
     const key = pending?.idempotencyKey;
-    const asking = { phase: 'asking', about: reason, message } as const;
-    return { name, ...(key !== undefined && { key }), ...asking };
+    const request = { id: `r${number}`, kind: reason, why: message, raisedAt: 0 };
+    return { name, ...(key !== undefined && { key }), request, phase: 'asking' };
   }
   const block = {
     reason,
@@ -115,10 +146,11 @@ const blockedShape = list(blockedWorkShape);
 export function fromForm1({ blocked = [], state, ...rest }: Form): Form {
   if (!isObject(state) || blockedShape(blocked, 'blocked') !== null) return { ...rest, schema: 2 };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its shape was checked
-  const work = (blocked as readonly BlockedWork[]).map(toWork);
+  const work = (blocked as readonly BlockedWork[]).map((one, index) => toWork(one, index + 1));
+  const asked = work.length > 0 && { requests: work.length };
   const turn = isObject(state['turn']) ? turnFrom(state['turn']) : state['turn'];
   const archives = state['open'] === true && { archives: true };
-  return { ...rest, schema: 2, state: { ...state, schema: 2, turn, work, ...archives } };
+  return { ...rest, schema: 2, state: { ...state, schema: 2, turn, work, ...archives, ...asked } };
 }
 
 function turnFrom({

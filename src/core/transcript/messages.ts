@@ -1,4 +1,5 @@
 import type { JsonObject } from '../json.js';
+import type { Verdict } from '../requests/rules.js';
 
 /** Names a text in the blob store. A blob is named by its content, so it never changes. */
 export interface BlobRef {
@@ -82,6 +83,8 @@ export interface AskedCall {
   readonly summary?: string;
   /** Safety checks of the provider. Only a person may acknowledge them. */
   readonly safety?: readonly SafetyCheck[];
+  /** What the rules and the tool say about the call; absent if they allow it. */
+  readonly verdict?: Verdict;
   /** The model made the call by `invoke_tool`, and reads it in that form in later requests. */
   readonly via?: 'catalog';
 }
@@ -100,6 +103,8 @@ export interface ProviderItems {
 
 /** A call with its id. */
 export interface ToolCall extends AskedCall {
+  /** A person has changed the arguments before the call was executed. */
+  readonly edited?: true;
   /**
    * Unique in the run: `call_<turn>_<step>_<index>`, or `call_f<fork>_…` in a forked run. It is not the
    * provider's id, which may repeat or be missing.
@@ -160,6 +165,8 @@ export interface ToolMessage extends Placed {
   readonly attachments?: readonly Attachment[];
   /** A person has acknowledged the provider's safety checks. */
   readonly acknowledged?: true;
+  /** The grant under which the call was made without asking again. */
+  readonly grant?: string;
 }
 
 /** One message of a run. */
@@ -184,4 +191,13 @@ export function callId(place: {
 }): string {
   const run = place.fork === undefined ? '' : `f${place.fork}_`;
   return `call_${run}${place.turn}_${place.step}_${place.index}`;
+}
+
+/** Returns turn and step in the id of a call; zeros for an id of another form. */
+export function placeOf({ id }: Pick<ToolCall, 'id'>): {
+  readonly turn: number;
+  readonly step: number;
+} {
+  const [, turn = 0, step = 0] = /^call_(?:f\d+_)?(\d+)_(\d+)_\d+$/.exec(id) ?? [];
+  return { turn: Number(turn), step: Number(step) };
 }

@@ -9,7 +9,7 @@ export type WorkStep =
   /** `block` is the reason for a probe and for a check. */
   | {
       readonly type: 'start';
-      readonly as: Exclude<Flight, 'child' | 'follow'>;
+      readonly as: Exclude<Flight, 'child' | 'follow' | 'decide'>;
       readonly block?: Block;
     }
   /** Nothing, until the state changes or the time (Unix time in ms) has come. */

@@ -1,13 +1,19 @@
 import type { Json } from '../json.js';
+import type { Decision } from '../requests/decision.js';
+import type { RaisedRequest } from '../requests/request.js';
 import type { RunState } from '../state.js';
 import type { Blocked } from '../status.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { openCallById } from '../turn.js';
 
 /**
  * What is in flight for work. `attempt` and `probe` do the work, a probe while it is blocked. `find`
  * looks for a worker that has the tool, `check` waits for a blob, `verify` finds out what became of a
- * call, `child` is the run of a called agent, and `follow` follows one that existed before.
+ * call, `child` is the run of a called agent, `follow` follows one that existed before, and `decide`
+ * checks a person's decision.
  */
-export type Flight = 'attempt' | 'probe' | 'find' | 'check' | 'verify' | 'child' | 'follow';
+export type Flight =
+  'attempt' | 'probe' | 'find' | 'check' | 'verify' | 'child' | 'follow' | 'decide';
 
 /** Why work is blocked, and when it is attempted again. */
 export interface Block extends Blocked {
@@ -22,12 +28,15 @@ type Phase =
   | { readonly phase: 'in-flight'; readonly as: Flight }
   /** Nothing is in flight: the work is blocked, paused, or about to start. */
   | { readonly phase: 'waiting' }
-  /** A person has to decide. `message` is for people. */
-  | {
-      readonly phase: 'asking';
-      readonly about: 'outcome_unknown' | 'safety_check';
-      readonly message: string;
-    };
+  /** A person has to decide about `request`. */
+  | { readonly phase: 'asking' };
+
+/** A decision that is checked before it counts. */
+export interface Proposal {
+  /** The id of the update. */
+  readonly id: string;
+  readonly decision: Decision;
+}
 
 /** Names of work that is not a tool call. */
 export const WORK = {
@@ -36,6 +45,7 @@ export const WORK = {
   fork: 'fork',
   model: 'model',
   retrieve: 'retrieve',
+  limit: 'limit',
 } as const;
 
 /**
@@ -65,8 +75,14 @@ export type Work = {
   readonly unknown?: string;
   /** The call's idempotency key. */
   readonly key?: string;
-  /** A person has acknowledged the provider's safety checks. */
-  readonly acknowledged?: true;
+  /** The request that waits for a decision. It is open as long as it stands here. */
+  readonly request?: RaisedRequest;
+  /** A decision about the request that has to be checked on a worker before it counts. */
+  readonly proposal?: Proposal;
+  /** A person has approved the call, and has seen the provider's safety checks if there are any. */
+  readonly approved?: true;
+  /** The grant under which the call is made without asking again. */
+  readonly grant?: string;
   /** The call is executed again although an earlier execution may have begun. */
   readonly retried?: true;
   /** A called agent ended without an outcome and runs again. */
@@ -85,7 +101,8 @@ export function findWork({ work }: RunState, name: string): Work | undefined {
 }
 
 /** Returns the state with this work begun or changed. */
-export function withWork(state: RunState, changed: Work): RunState {
+export function withWork(state: RunState, given: Work): RunState {
+  const changed = settled(given);
   const known = state.work.some(({ name }) => name === changed.name);
   const work = known
     ? state.work.map((one) => (one.name === changed.name ? changed : one))
@@ -93,9 +110,43 @@ export function withWork(state: RunState, changed: Work): RunState {
   return { ...state, work };
 }
 
+/** Only work in flight has a flight; the one of an earlier phase is forgotten. */
+function settled(work: Work): Work {
+  if (work.phase === 'in-flight' || !('as' in work)) return work;
+  const {
+    as: _,
+    phase,
+    ...rest
+  }: Omit<Work, 'phase'> &
+    Partial<Record<'as', unknown>> & {
+      readonly phase: 'waiting' | 'asking';
+    } = work;
+  return { ...rest, phase };
+}
+
 /** Returns the state without this work. */
 export function withoutWork(state: RunState, name: string): RunState {
+  if (!state.work.some((one) => one.name === name)) return state;
   return { ...state, work: state.work.filter((one) => one.name !== name) };
+}
+
+/** The work of undoing a call is named after it. */
+export const UNDO = 'undo:';
+
+/** Returns the work of the turn under way: undoing an earlier call does not hold it up. */
+export function turnWork({ work }: RunState): readonly Work[] {
+  return work.some(isUndo) ? work.filter((one) => !isUndo(one)) : work;
+}
+
+/** Whether the work undoes an earlier call. */
+export function isUndo({ name }: Pick<Work, 'name'>): boolean {
+  return name.startsWith(UNDO);
+}
+
+/** Returns the call that work is about; undefined for other work, and for a call that is over. */
+export function callOfWork(state: RunState, name: string): ToolCall | undefined {
+  if (!isUndo({ name })) return openCallById(state, name);
+  return state.kept?.find(({ call }) => name === `${UNDO}${call.id}`)?.call;
 }
 
 /** Whether anything is in flight. */
@@ -107,8 +158,8 @@ export function anyInFlight({ work }: RunState): boolean {
 export function blocks(state: RunState): readonly (Blocked & { readonly name: string })[] {
   return state.work.flatMap((work) => {
     const { name } = work;
-    if (work.phase === 'asking') return { name, reason: work.about, message: work.message };
-    if (work.block === undefined) return [];
+    // What only a decision can change is not blocked: it waits.
+    if (work.block === undefined || work.request !== undefined) return [];
     const { until: _, blob: __, ...block } = work.block;
     return { name, ...block };
   });

@@ -182,7 +182,12 @@ function advance(reader: HistoryReader): void {
 function currentState({ run, task, started }: HistoryReader): RunState | null {
   if (run.state !== undefined) return run.state;
   if (run.input === null || started === null || started.carried !== null) return null;
-  const state = firstState({ input: run.input, at: task.at, root: started.root });
+  const state = firstState({
+    input: run.input,
+    at: task.at,
+    root: started.root,
+    firstRunId: started.firstRunId,
+  });
   run.state = state;
   return state;
 }

@@ -61,12 +61,16 @@ function childInput(
 ): RunInput {
   const given = parseJson(call.arguments);
   const { contextBlob, depth = 0 } = state.config;
-  const { context } = input;
+  const { context, rules, unattended } = input;
+  const [by] = state.turn.by ?? [];
   return {
     agent: tool.calls?.agent ?? '',
     message: isObject(given) ? textField(given, 'message') : '',
     depth: depth + 1,
     budget: childBudget(state, Date.now()),
+    ...(rules && { rules }),
+    ...(unattended && { unattended }),
+    ...(by !== undefined && { by }),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
 }

@@ -20,6 +20,9 @@ const SIM_TOOLS: readonly ToolDefinition[] = [
     calls: { agent: 'expert', parentClose: 'request_cancel' },
   }),
   toolDefinition('screen', 'keyed', { repeat: 'allow' }),
+  toolDefinition('post', 'keyed', { repeat: 'allow', undoMs: 30_000 }),
+  toolDefinition('question', 'read', { kind: 'question', expiresMs: 20_000 }),
+  toolDefinition('browser', 'keyed', { kind: 'client' }),
 ];
 
 const LIMITS: readonly [Limits, ...Limits[]] = [
@@ -40,7 +43,7 @@ export function chooseConfig(dice: Dice): RunConfig {
   const definition: Partial<AgentDefinition> = {
     tools: SIM_TOOLS,
     toolCalls: dice.pick(['parallel', 'sequential', 'first']),
-    onLimit: dice.pick(['answer', 'compose', 'fail']),
+    onLimit: dice.pick(['answer', 'compose', 'fail', 'ask']),
     limits: dice.pick(LIMITS),
     settings: {
       ...(dice.chance(2) && { maxOutputTokens: 200 }),
@@ -58,5 +61,9 @@ export function chooseConfig(dice: Dice): RunConfig {
     window: dice.pick([100_000, 1_500, 900]),
     segment: { steps: dice.pick([100, 2, 1]), bytes: 1e9, events: dice.pick([4_000, 40]) },
     ...(dice.chance(4) && { depth: 1 }),
+    decisions: {
+      ...(dice.chance(3) && { mayDecide: true }),
+      ...(dice.chance(2) && { notify: true }),
+    },
   };
 }

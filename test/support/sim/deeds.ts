@@ -1,6 +1,12 @@
 import { askProblem, askRefusal } from '../../../src/core/ask.js';
+import { sha256Hex } from '../../../src/core/digest.js';
 import type { FactOf } from '../../../src/core/facts.js';
 import type { Ask } from '../../../src/core/inbox.js';
+import type { Decision, GrantAsked } from '../../../src/core/requests/decision.js';
+import { openRequests } from '../../../src/core/requests/open-requests.js';
+import { decisionProblem } from '../../../src/core/requests/refusal.js';
+import { OFFERED, type DecisionWord, type Request } from '../../../src/core/requests/request.js';
+import { undoProblem } from '../../../src/core/requests/undo.js';
 import type { RunState } from '../../../src/core/state.js';
 import { inTurn } from '../../../src/core/turn.js';
 import type { Dice } from './dice.js';
@@ -9,7 +15,15 @@ import type { Dice } from './dice.js';
 export type Deed =
   | Omit<FactOf<'update'>, 'at'>
   | Omit<FactOf<'signal'>, 'at'>
-  | Omit<FactOf<'cancel-requested'>, 'at'>;
+  | Omit<FactOf<'cancel-requested'>, 'at'>
+  | Omit<FactOf<'completed'>, 'at'>;
+
+interface Place {
+  /** The id of the update. */
+  readonly id: string;
+  /** Unix time in ms. */
+  readonly now: number;
+}
 
 const update = (name: string, id: string, input: unknown = {}): Deed => ({
   type: 'update',
@@ -22,9 +36,14 @@ const update = (name: string, id: string, input: unknown = {}): Deed => ({
  * Returns what people do next, null for nothing. Like the validators of the workflow, it does not let
  * through what the run refuses; signals have no validator. `serial` numbers the deeds.
  */
-export function chooseDeed(state: RunState, dice: Dice, serial: number): Deed | null {
+export function chooseDeed(
+  state: RunState,
+  dice: Dice,
+  { serial, now }: { readonly serial: number; readonly now: number },
+): Deed | null {
   const id = `u${dice.chance(8) ? serial - 1 : serial}`;
-  switch (dice.roll(12)) {
+  const place = { id, now };
+  switch (dice.roll(18)) {
     case 1:
     case 2:
     case 3:
@@ -40,7 +59,15 @@ export function chooseDeed(state: RunState, dice: Dice, serial: number): Deed | 
     case 8:
       return update('setLimits', id, dice.pick([{ steps: 9 }, { tokens: 9_000, by: 'ann' }]));
     case 9:
-      return chooseResolution(state, dice, id);
+    case 12:
+    case 13:
+      return chooseDecision(state, dice, place);
+    case 14:
+      return chooseUndo(state, dice, place);
+    case 15:
+      return chooseRevocation(state, dice, place);
+    case 16:
+      return noticeOf(state, dice);
     case 10:
       return state.open && dice.chance(3) ? update('close', id) : null;
     case 11:
@@ -50,6 +77,15 @@ export function chooseDeed(state: RunState, dice: Dice, serial: number): Deed | 
   }
 }
 
+/** Somebody was told about a request. */
+function noticeOf(state: RunState, dice: Dice): Deed | null {
+  const open = openRequests(state, 'run');
+  const request = open[dice.roll(open.length || 1)];
+  if (request === undefined || !state.config.decisions?.notify) return null;
+  const task = { activity: 'notifyRequest', input: { request } };
+  return { type: 'completed', task, result: null };
+}
+
 function chooseAsk(state: RunState, dice: Dice, id: string): Deed | null {
   const ask: Ask = {
     message: `text of ${id}`,
@@ -57,6 +93,7 @@ function chooseAsk(state: RunState, dice: Dice, id: string): Deed | null {
     ...(dice.chance(3) && { id: `own ${id}` }),
     ...(dice.chance(4) && { pin: true }),
     ...(dice.chance(6) && { refresh: true }),
+    ...(dice.chance(4) && { by: dice.pick(['bob', 'ann']) }),
     ...(dice.chance(4) && { attachments: [{ type: 'image', url: 'https://x.test/a.png' }] }),
   };
   const refusal = askProblem(ask) ?? askRefusal(state, ask, ask.id ?? id);
@@ -73,26 +110,83 @@ function chooseSignal(dice: Dice, serial: number): unknown {
   ]);
 }
 
-function chooseResolution(state: RunState, dice: Dice, id: string): Deed | null {
-  const asking = state.work.find(({ phase }) => phase === 'asking');
-  if (asking?.phase === 'asking') {
-    const as = dice.pick(['abandon', 'retry', 'happened']);
-    if (as === 'happened' && asking.about === 'safety_check') return null;
-    const result = dice.chance(2) && { result: { paid: 1 } };
-    return update('resolve', id, { call: asking.name, as, ...result });
-  }
-  const changed = state.work.find(({ block }) => block?.definition !== undefined);
-  const definition = changed?.block?.definition;
-  if (changed === undefined) return null;
-  return update('resolve', id, { call: changed.name, as: 'accept', definition });
+const NAMES = [undefined, 'ann', 'bob'] as const;
+
+/** Decides about requests: mostly as they offer, else in a way that the run has to refuse. */
+function chooseDecision(state: RunState, dice: Dice, { id, now }: Place): Deed | null {
+  const open = openRequests(state, 'run');
+  const [first] = open;
+  if (first === undefined) return null;
+  const by = dice.pick(NAMES);
+  const some = dice.chance(4) ? open : [dice.pick([first, ...open])];
+  const decisions = some.map((request) => decisionAbout(request, dice, by));
+  const input = decisions.length === 1 && !dice.chance(4) ? decisions[0] : decisions;
+  const refused = decisionProblem(state, input, { update: id, now });
+  return refused === null ? update('resolve', id, input) : null;
+}
+
+const WORDS = Object.values(OFFERED).flat();
+
+function decisionAbout(request: Request, dice: Dice, by: string | undefined): Decision {
+  const { id, digest, kind, limit, decisions } = request;
+  const [first = 'deny', ...more] = decisions;
+  const words: readonly [DecisionWord, ...DecisionWord[]] = dice.chance(10)
+    ? ['deny', ...WORDS]
+    : [first, ...more];
+  const as = dice.pick(words);
+  const raise = { [limit?.name ?? 'steps']: dice.pick([2, 100_000]) };
+  const where = { op: 'under', path: 'x', value: 2 } as const;
+  const grant = dice.pick<GrantAsked>([
+    { scope: 'same_call' },
+    { scope: 'tool' },
+    { scope: 'tool', where },
+  ]);
+  return {
+    request: dice.chance(12) ? 'r1' : id,
+    digest: dice.chance(12) ? sha256Hex(digest) : digest,
+    as,
+    ...(by !== undefined && { by }),
+    ...(as === 'edit' && { arguments: { x: dice.roll(3) } }),
+    ...(as === 'raise' && { arguments: raise }),
+    ...(as === 'answer' && { result: kind === 'question' ? 'so' : { a: 1 } }),
+    ...(as === 'happened' && dice.chance(2) && { result: { paid: 1 } }),
+    ...(as === 'approve' && dice.chance(3) && { grant }),
+    ...(as === 'deny' && dice.chance(2) && { note: 'not now' }),
+  };
+}
+
+function chooseUndo(state: RunState, dice: Dice, { id, now }: Place): Deed | null {
+  const kept = state.kept ?? [];
+  const call = dice.chance(3) ? kept[dice.roll(kept.length || 1)]?.call.id : undefined;
+  const given = call === undefined ? {} : { call };
+  return undoProblem(state, call, now) === null ? update('undo', id, given) : null;
+}
+
+function chooseRevocation({ grants = [] }: RunState, dice: Dice, { id }: Place): Deed | null {
+  const grant = grants[dice.roll(grants.length || 1)];
+  return grant === undefined ? null : update('revoke', id, { grant: grant.id });
 }
 
 /** Returns what ends the waiting of a run that nothing else moves on. */
-export function lastDeed(state: RunState, serial: number): Deed {
+export function lastDeed(state: RunState, serial: number, now: number): Deed {
   const id = `last ${serial}`;
-  const asking = state.work.find(({ phase }) => phase === 'asking');
   if (state.paused) return update('resume', id);
-  if (asking !== undefined) return update('resolve', id, { call: asking.name, as: 'abandon' });
+  const request = openRequests(state, 'run').find(({ checking }) => !checking);
+  if (request !== undefined) {
+    const input = lastWord(state, request);
+    if (decisionProblem(state, input, { update: id, now }) === null) {
+      return update('resolve', id, input);
+    }
+  }
   if (state.open && state.ending === null) return update('close', id);
   return { type: 'cancel-requested' };
 }
+
+function lastWord({ turn }: RunState, { id: request, digest, decisions }: Request): Decision {
+  const as = LAST_WORDS.find((word) => decisions.includes(word)) ?? 'deny';
+  // Somebody who has not asked, or else who has.
+  const by = ['ann', 'bob'].find((name) => !turn.by?.includes(name)) ?? 'ann';
+  return { request, digest, as, by };
+}
+
+const LAST_WORDS = ['deny', 'abandon', 'stop'] as const;

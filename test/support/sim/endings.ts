@@ -5,12 +5,13 @@ import {
   type BlockedReason,
 } from '../../../src/core/blocked.js';
 import type { Failure, FactOf, Task } from '../../../src/core/facts.js';
+import { sha256Hex } from '../../../src/core/digest.js';
 import { isObject } from '../../../src/core/json.js';
 import { FAIL_REASONS, type Outcome } from '../../../src/core/outcome.js';
 import type { RunConfig } from '../../../src/core/state.js';
 import { failure } from '../turn.js';
 import type { Dice } from './dice.js';
-import { chooseClosing, chooseReply, chooseSummary } from './replies.js';
+import { chooseClosing, chooseReply, chooseSummary, chooseVerdict } from './replies.js';
 
 /** How an activity ends, without its task and its time. */
 export type Ending =
@@ -63,7 +64,10 @@ export function chooseEnding(dice: Dice, task: Task, config: RunConfig): Ending 
     case 'runTool':
       return how > 2 && how < 6 ? blocked(dice, TOOL_BLOCKS) : done(chooseResult(dice, task));
     case 'runFunction':
+      if (input['function'] === 'undo') return done(chooseUndo(dice, input));
       return how === 3 ? blocked(dice, ['storage']) : done(chooseVerification(dice));
+    case 'checkDecision':
+      return done(chooseChecked(dice, input));
     case 'retrieveDocuments':
       if (how === 3) return blocked(dice, TOOL_BLOCKS);
       return done({ documents: how > 9 ? [] : [{ text: 'found', id: 'd' }] });
@@ -104,6 +108,33 @@ function chooseVerification(dice: Dice): unknown {
     { happened: 'unknown', message: 'no idea' },
     { happened: true, result: { ok: false, text: 'no' } },
   ]);
+}
+
+/** Returns what became of an undo: the rules may ask first, or deny it. */
+function chooseUndo(dice: Dice, { approved }: Record<string, unknown>): unknown {
+  const asks = { then: 'ask', why: 'a rule', ...(dice.chance(2) && { expires: 20_000 }) };
+  const verdict = dice.pick([asks, { then: 'deny', why: 'never' }]);
+  const undecided = { happened: 'undecided', verdict };
+  return dice.pick<unknown>([
+    { happened: true, result: { ok: true, text: 'undone' } },
+    approved === true ? { happened: false } : undecided,
+    { happened: false },
+    { happened: 'unknown', message: 'no idea' },
+  ]);
+}
+
+/** Returns what a worker found out about a decision: mostly that it counts. */
+function chooseChecked(dice: Dice, { decision, call }: Record<string, unknown>): unknown {
+  if (dice.chance(5)) return { ok: false, message: 'it does not fit' };
+  if (!isObject(decision)) return { ok: true };
+  if (decision['as'] === 'answer') {
+    return dice.chance(8) ? { ok: true } : { ok: true, result: { text: 'as a person says' } };
+  }
+  if (decision['as'] !== 'edit' || !isObject(call) || dice.chance(8)) return { ok: true };
+  const json = JSON.stringify(decision['arguments']);
+  const { name, safety } = call;
+  const edited = { name, arguments: json, digest: sha256Hex(json), ...chooseVerdict(dice) };
+  return { ok: true, call: { ...edited, ...(safety !== undefined && { safety }) } };
 }
 
 /** Returns the outcome of a called agent. */

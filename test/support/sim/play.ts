@@ -8,11 +8,19 @@ import { countOverflow } from '../../../src/core/segments/carry.js';
 import { readForm, SCHEMA } from '../../../src/core/segments/migrations.js';
 import type { EndedTurn, RunState } from '../../../src/core/state.js';
 import { chunkedLength } from '../../../src/core/transcript/transcript.js';
-import { findWork } from '../../../src/core/work/work.js';
+import { findWork, WORK } from '../../../src/core/work/work.js';
 import { chooseConfig } from './agent.js';
 import { createDice, type Dice } from './dice.js';
-import { tendAll, tended, tendedCall } from './tend.js';
-import { happen, mustLeave, note, segmentOf, type Entry, type World } from './world.js';
+import { checkProposal, tendAll, tended, tendedCall, undoBeside } from './tend.js';
+import {
+  countHappening,
+  happen,
+  mustLeave,
+  note,
+  segmentOf,
+  type Entry,
+  type World,
+} from './world.js';
 
 /** A simulated run, after its end. */
 export interface Played {
@@ -57,6 +65,7 @@ export async function play(numbers: readonly number[], watching: Watching = {}):
     now: first.startedAt,
     events: 0,
     happenings: 0,
+    beside: undoBeside,
     noted: (now, fact) => {
       noted(now, fact);
       if (isSaved) now.run.state = carry(now.run.state);
@@ -70,7 +79,7 @@ export async function play(numbers: readonly number[], watching: Watching = {}):
     perform: async (action) => perform(world, action, carried),
     changed: () => undefined,
     observe: ({ turn }, action) => {
-      world.happenings += 1;
+      countHappening(world);
       if (action.type === 'record-turn') turns.push({ turn: turn.number, outcome: action.outcome });
     },
   };
@@ -85,10 +94,13 @@ function chooseFirst(dice: Dice): RunState {
   const open = !dice.chance(3);
   const archive = dice.chance(2);
   const message = !open || !dice.chance(4) ? { message: 'go' } : {};
+  const by = dice.chance(3) ? { by: dice.pick(['ann', 'bob']) } : {};
+  const unattended = dice.chance(12) ? ({ unattended: 'deny' } as const) : {};
   return firstState({
-    input: { agent: 'test', open, archive, ...message },
+    input: { agent: 'test', open, archive, ...message, ...by, ...unattended },
     at: STARTED_AT,
     root: 'r',
+    firstRunId: 'first',
   });
 }
 
@@ -109,7 +121,7 @@ function perform(world: World, action: TimedAction, carried: RunState[]): void {
     case 'compact':
       return tendAll(world, [tended('model', 'callModel', { compact: action.cut })]);
     case 'run-calls':
-      return tendAll(world, action.calls.map(tendedCall), true);
+      return tendAll(world, action.calls.map(tendedCall), { areCalls: true });
     case 'retrieve':
       return tendAll(world, [tended('retrieve', 'retrieveDocuments', {})]);
     case 'archive': {
@@ -117,6 +129,8 @@ function perform(world: World, action: TimedAction, carried: RunState[]): void {
       const input = { archive: unarchived(run.state), chunk: null, cut, ...(must && { must }) };
       return tendAll(world, [tended('archive', 'archiveMessages', input)]);
     }
+    case 'check-decision':
+      return checkProposal(world, WORK.limit);
     case 'load':
     case 'refresh-agent':
       return loadAgent(world);

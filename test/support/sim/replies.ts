@@ -1,4 +1,6 @@
 import type { RecordedReply } from '../../../src/core/reply.js';
+import type { Deciders } from '../../../src/core/requests/deciders.js';
+import type { Verdict } from '../../../src/core/requests/rules.js';
 import type { AskedCall } from '../../../src/core/transcript/messages.js';
 import { asks, says } from '../scripts.js';
 import type { Dice } from './dice.js';
@@ -14,11 +16,15 @@ const NAMES = [
   'screen',
   'done',
   'nothing',
+  'post',
+  'question',
+  'browser',
 ] as const;
 
 function argumentsFor(name: string, dice: Dice): unknown {
   if (name === 'nap') return dice.pick([{ seconds: 5 }, { seconds: 90 }, { seconds: -1 }]);
   if (name === 'expert') return { message: 'help', n: dice.roll(2) };
+  if (name === 'question') return { question: 'how?', n: dice.roll(3) };
   return { x: dice.roll(3) };
 }
 
@@ -32,8 +38,25 @@ function chooseCall(dice: Dice): AskedCall | undefined {
       ...call,
       ...(dice.chance(12) && { problem }),
       ...(dice.chance(8) && { safety: checks }),
+      ...chooseVerdict(dice),
     }
   );
+}
+
+const DECIDERS: readonly [Deciders, ...Deciders[]] = [
+  'requester',
+  'not requester',
+  ['ann'],
+  ['ann', 'bob'],
+];
+
+/** Returns what the rules say about a call: nothing at first. */
+export function chooseVerdict(dice: Dice): { readonly verdict?: Verdict } {
+  if (dice.chance(12)) return { verdict: { then: 'deny', why: 'never' } };
+  if (!dice.chance(4)) return {};
+  const deciders = dice.chance(3) && { deciders: [dice.pick(DECIDERS)] };
+  const expires = dice.chance(2) && { expires: dice.pick([20_000, 90_000]) };
+  return { verdict: { then: 'ask', why: 'a rule', ...deciders, ...expires } };
 }
 
 /** Returns usage that varies, with cached and reasoning tokens, and sometimes estimated. */

@@ -2,8 +2,10 @@ import { findTool } from '../../../src/core/calls/batch.js';
 import type { Task } from '../../../src/core/facts.js';
 import { interruptionOf } from '../../../src/core/work/interruption.js';
 import type { ToolCall } from '../../../src/core/transcript/messages.js';
+import { NEVER_FULL, nextAction } from '../../../src/core/next-action.js';
+import { openRequests } from '../../../src/core/requests/open-requests.js';
 import { nextWorkStep, type WorkStep } from '../../../src/core/work/next-step.js';
-import { findWork, type Work } from '../../../src/core/work/work.js';
+import { callOfWork, findWork, isUndo, UNDO, type Work } from '../../../src/core/work/work.js';
 import { happen, mustLeave, start, type World } from './world.js';
 import { openCallById } from '../../../src/core/turn.js';
 
@@ -60,10 +62,15 @@ const FIRST: Start = { type: 'start', as: 'attempt' };
 const LANES = 5;
 
 /** Does pieces of work until they are over, as `tend` and `runCalls` of the workflow do. */
-export function tendAll(world: World, pieces: readonly Tended[], areCalls = false): void {
+export function tendAll(
+  world: World,
+  pieces: readonly Tended[],
+  { areCalls = false }: { readonly areCalls?: boolean } = {},
+): void {
   const waiting = [...pieces];
   let active: Active[] = [];
   for (;;) {
+    if (areCalls) waiting.push(...decidedCalls(world, [...waiting, ...active.map(piece)]));
     while (active.length < LANES && waiting.length > 0) {
       const next = waiting.shift();
       if (next === undefined || (areCalls && !mayBegin(world, next))) continue;
@@ -81,6 +88,60 @@ export function tendAll(world: World, pieces: readonly Tended[], areCalls = fals
   }
 }
 
+const piece = ({ tended: one }: Active): Tended => one;
+
+/** Returns the calls that a decision lets begin meanwhile. */
+function decidedCalls(world: World, known: readonly Tended[]): readonly Tended[] {
+  const { state } = world.run;
+  if (mustLeave(world)) return [];
+  const action = nextAction(state, NEVER_FULL, world.now);
+  if (action.type !== 'run-calls') return [];
+  const names = new Set(known.map(({ name }) => name));
+  const begun = action.calls.filter(({ id }) => !names.has(id) && findWork(state, id));
+  return begun.map(tendedCall);
+}
+
+/** Checks the decision that is proposed about this work, if there is one. */
+export function checkProposal(world: World, name: string): void {
+  startCheck(world, name);
+  while (world.flights.has(name)) happen(world, [null]);
+}
+
+/** Starts the check of the decision that is proposed about this work. Returns whether there is one. */
+function startCheck(world: World, name: string): boolean {
+  const { state } = world.run;
+  const { proposal, request: asked } = findWork(state, name) ?? {};
+  if (proposal === undefined || interruptionOf(state) !== null) return false;
+  const request = openRequests(state, 'run').find(({ id }) => id === asked?.id);
+  const call = callOfWork(state, name);
+  const { decision } = proposal;
+  const input = { work: name, request, decision, ...(call && { call }) };
+  start(world, name, { activity: 'checkDecision', input });
+  return true;
+}
+
+/** Undoes calls beside whatever the run does. Returns the times at which something can be done. */
+export function undoBeside(world: World): readonly (number | null)[] {
+  return world.run.state.work.filter(isUndo).map((work) => {
+    const { name } = work;
+    const active: Active = { tended: tendedUndo(world, name), isFirst: false, until: null };
+    advance(world, active);
+    return active.until;
+  });
+}
+
+function tendedUndo({ run }: World, name: string): Tended {
+  const kept = run.state.kept?.find(({ call }) => name === `${UNDO}${call.id}`);
+  const input = { function: 'undo', call: kept?.call, key: kept?.key };
+  return {
+    name,
+    activity: (_, work) => ({
+      activity: 'runFunction',
+      input: { ...input, ...(work?.approved && { approved: true }) },
+    }),
+  };
+}
+
 function mayBegin(world: World, { name }: Tended): boolean {
   const { state } = world.run;
   if (interruptionOf(state) !== null) return false;
@@ -90,14 +151,19 @@ function mayBegin(world: World, { name }: Tended): boolean {
 
 /** Takes the steps that can be taken now. Returns false when nothing more is to be done. */
 function advance(world: World, active: Active): boolean {
-  const { tended: piece } = active;
-  const { name } = piece;
+  const { tended: doing } = active;
+  const { name } = doing;
   active.until = null;
   for (;;) {
     if (world.flights.has(name)) return true;
     const { state } = world.run;
     const work = findWork(state, name);
     if (work === undefined && !active.isFirst) return false;
+    if (startCheck(world, name)) {
+      active.isFirst = false;
+      return true;
+    }
+    if (work?.phase === 'asking') return false;
     if (isAgentCall(world, name)) {
       active.isFirst = false;
       callAgent(world, name);
@@ -111,7 +177,7 @@ function advance(world: World, active: Active): boolean {
       active.until = step.until;
       return true;
     }
-    start(world, name, piece.activity(step, work));
+    start(world, name, doing.activity(step, work));
   }
 }
 

@@ -3,6 +3,7 @@ import { interruptionOf } from '../../../src/core/work/interruption.js';
 import { record, type Run } from '../../../src/core/loop.js';
 import { nextDeadline } from '../../../src/core/limits.js';
 import { nextAction } from '../../../src/core/next-action.js';
+import { askingWork } from '../../../src/core/requests/open-requests.js';
 import type { SegmentFacts } from '../../../src/core/segments/carry.js';
 import type { RunConfig } from '../../../src/core/state.js';
 import { isCancelable } from '../../../src/core/work/next-step.js';
@@ -34,6 +35,8 @@ export interface World {
   readonly existing: Set<string>;
   /** What has happened, by segment. */
   readonly log: Entry[][];
+  /** Goes on with the undoing of calls. Returns the times at which something can be done about it. */
+  readonly beside: (world: World) => readonly (number | null)[];
   /** Called after each fact. */
   readonly noted: (world: World, fact: Fact) => void;
   now: number;
@@ -77,20 +80,32 @@ export function start(world: World, name: string, task: Task): void {
   note(world, { type: 'scheduled', task });
 }
 
+/** Counts something that happened. Throws if it is so much that the run never ends. */
+export function countHappening(world: World): void {
+  world.happenings += 1;
+  if (world.happenings > MOST_HAPPENINGS) throw new Error('the run never ends');
+}
+
 /** Lets one thing happen: work ends, a person decides, or time passes until one of these times. */
 export function happen(world: World, times: readonly (number | null)[]): void {
   const { run, dice, flights } = world;
-  world.happenings += 1;
-  if (world.happenings > MOST_HAPPENINGS) throw new Error('the run never ends');
+  countHappening(world);
+  const later = [...times, ...world.beside(world), nextExpiry(world)];
   cancelUnwanted(world);
-  const deed = chooseDeed(run.state, dice, world.happenings);
+  const deed = chooseDeed(run.state, dice, { serial: world.happenings, now: world.now });
   if (deed !== null) return note(world, deed);
   const deadline = nextDeadline(run.state);
-  const next = Math.min(...times.map((time) => time ?? Infinity), deadline?.at ?? Infinity);
+  const next = Math.min(...later.map((time) => time ?? Infinity), deadline?.at ?? Infinity);
   if (flights.size > 0 && !dice.chance(6)) return land(world);
   if (next < Infinity) return pass(world, next);
   if (flights.size > 0) return land(world);
-  note(world, lastDeed(run.state, world.happenings));
+  note(world, lastDeed(run.state, world.happenings, world.now));
+}
+
+/** Returns when the next request expires, as the workflow's timer does; null if none does. */
+function nextExpiry({ run: { state } }: World): number | null {
+  const times = askingWork(state).flatMap(({ request }) => request.expiresAt ?? []);
+  return times.length === 0 ? null : Math.min(...times);
 }
 
 /** After `resume`, and at the end of a segment, a probe that has not begun to act is canceled. */

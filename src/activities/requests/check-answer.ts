@@ -1,0 +1,83 @@
+import type { z } from 'zod';
+import { Context } from '@temporalio/activity';
+import type { CheckDecisionResult } from '../../core/contract.js';
+import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { Json } from '../../core/json.js';
+import { show } from '../../core/text/format-value.js';
+import { toZodType } from '../../output/foreign-patterns.js';
+import { parseWithZod } from '../../output/parse-zod.js';
+import { redactMessage } from '../../secrets/redact.js';
+import { guarded } from '../../tools/guard.js';
+import { toPlain } from '../../tools/result/plain.js';
+import { describeIssues } from '../../validation/describe-issues.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
+import { contractSchema } from '../model/answer.js';
+import { recordResult, serializeResult } from '../tool/tool-result.js';
+import type { CheckedDecision } from './check-edit.js';
+import type { Judge } from './judge-call.js';
+
+/**
+ * Checks a result that a person or the caller gives in place of the tool, and records it as a result of the
+ * tool: it has to fit the tool's `output`, and the answer to a question has to be a text. The result of a
+ * tool with `ends` has to fit the output of the agent, too.
+ */
+export async function checkAnswer({
+  call,
+  decision,
+  kind,
+  judge,
+  blobs,
+}: CheckedDecision): Promise<CheckDecisionResult> {
+  const { result } = decision;
+  const { cancellationSignal: signal, log } = Context.current();
+  const tool = judge.pinned.definition.tools.find(({ name }) => name === call.name);
+  if (tool === undefined) return refused(`expected none: the agent has no tool ${show(call.name)}`);
+  if (result === undefined) return refused('expected the result of the call, got none; give it');
+  if (kind === 'question' || tool.kind === 'question') {
+    if (typeof result !== 'string' || result.trim() === '') {
+      return refused(`expected a text that answers the question, got ${show(result)}`);
+    }
+  }
+  const checked = await checkResult(result, tool, judge);
+  if (!checked.ok) return refused(checked.problem);
+  const warn = (message: string): void => log.warn(redactMessage(message));
+  const { name, effect } = tool;
+  const serialized = await serializeResult(checked.output, { name, effect, signal, warn });
+  return { ok: true, result: await recordResult(tool, serialized, blobs) };
+}
+
+type Checked =
+  | { readonly ok: true; readonly output: unknown }
+  | { readonly ok: false; readonly problem: string };
+
+/** Passes a result through the tool's `output`, then through that of the agent. Never rejects. */
+async function checkResult(result: Json, tool: ToolDefinition, judge: Judge): Promise<Checked> {
+  try {
+    const schema = outputOf(tool, judge);
+    const checked =
+      schema === null ? ({ ok: true, output: result } as const) : await parse(schema, result);
+    const contract = tool.ends ? contractSchema(judge.pinned) : null;
+    if (contract === null || !checked.ok) return checked;
+    return await parseWithZod(contract, toPlain(checked.output));
+  } catch (error) {
+    return { ok: false, problem: `it cannot be checked: ${normalizeError(error).message}` };
+  }
+}
+
+/** Returns this worker's form of the tool's output, else the pinned one; null if any value fits. */
+function outputOf(tool: ToolDefinition, { pinned }: Judge): z.ZodType | null {
+  const current = tool.mcp === undefined ? pinned.tools.get(tool.name)?.output : undefined;
+  return current ?? (tool.result === undefined ? null : toZodType(tool.result));
+}
+
+async function parse(schema: z.ZodType, value: Json): Promise<Checked> {
+  const checked = await guarded('the output schema of a tool', () => schema.safeParseAsync(value));
+  if (!checked.ok) return { ok: false, problem: `it cannot be checked: ${checked.message}` };
+  if (checked.value.success) return { ok: true, output: checked.value.data };
+  const lines = describeIssues(checked.value.error.issues, value, { root: 'the whole result' });
+  return { ok: false, problem: ['it does not fit the tool:', ...lines].join('\n') };
+}
+
+function refused(message: string): CheckDecisionResult {
+  return { ok: false, message: `result: ${message}` };
+}

@@ -1,0 +1,97 @@
+import { Context } from '@temporalio/activity';
+import type { Decider } from '../../agents/requests.js';
+import type { Json } from '../../core/json.js';
+import type { CheckDecisionInput, CheckDecisionResult } from '../../core/contract.js';
+import { printable } from '../../core/text/hidden.js';
+import { show } from '../../core/text/format-value.js';
+import { redactJson } from '../../secrets/redact-json.js';
+import { redactMessage } from '../../secrets/redact.js';
+import { guarded } from '../../tools/guard.js';
+import type { ActivityDependencies } from '../dependencies.js';
+import { withHeartbeat } from '../heartbeat.js';
+import { queryWorkflow } from '../query-workflow.js';
+import { readRunContext } from '../run-context.js';
+import { withStorageMapping } from '../storage-faults.js';
+import { toRunIds } from '../tool/user-function.js';
+import { checkAnswer } from './check-answer.js';
+import { checkEdit } from './check-edit.js';
+import { createJudge } from './judge-call.js';
+
+const MAX_MESSAGE_CHARACTERS = 4_000;
+
+/**
+ * Checks a decision before it counts: whether the worker's `mayDecide` allows it, and what only this worker
+ * can check of an edit and of an answer. Whatever the decision holds, it is refused with a message, and the
+ * activity does not fail.
+ */
+export async function checkDecision(
+  deps: ActivityDependencies,
+  input: CheckDecisionInput,
+): Promise<CheckDecisionResult> {
+  const context = Context.current();
+  return await withHeartbeat(context, async () => {
+    const result = redactJson(await check(deps, context, input));
+    if (result.ok) return result;
+    const message = printable(redactMessage(result.message));
+    return { ok: false, message: message.slice(0, MAX_MESSAGE_CHARACTERS) };
+  });
+}
+
+async function check(
+  deps: ActivityDependencies,
+  context: Context,
+  input: CheckDecisionInput,
+): Promise<CheckDecisionResult> {
+  const { decision, call } = input;
+  const { info } = context;
+  const userContext = await withStorageMapping({}, () => readRunContext(input, deps.blobs));
+  const problem = await deciderProblem(deps, {
+    ...input,
+    run: { ...toRunIds(info), turn: input.turn },
+    context: userContext,
+  });
+  if (problem !== null) return { ok: false, message: problem };
+  if (decision.as !== 'edit' && decision.as !== 'answer') return { ok: true };
+  if (call === undefined) {
+    const message = `as: expected a decision about a call, got ${show(decision.as)} for a limit; give raise or stop`;
+    return { ok: false, message };
+  }
+  const pinned = await deps.definitions.find(input.definition, () =>
+    queryWorkflow(context, deps).definition(),
+  );
+  const judge = createJudge({ ...deps, pinned, input, info, userContext });
+  const checked = { call, decision, kind: input.request.kind, judge, blobs: deps.blobs };
+  return await (decision.as === 'edit' ? checkEdit(checked) : checkAnswer(checked));
+}
+
+interface Decides {
+  readonly run: Decider['run'];
+  readonly context: Json;
+}
+
+/** Returns why the worker does not let this person decide, or null. */
+async function deciderProblem(
+  { requests }: ActivityDependencies,
+  {
+    request,
+    decision,
+    run,
+    context,
+    mayDecide: isNeeded,
+  }: Omit<CheckDecisionInput, 'context'> & Decides,
+): Promise<string | null> {
+  const { mayDecide } = requests;
+  const by = decision.by ?? null;
+  if (mayDecide === undefined) {
+    if (isNeeded !== true) return null;
+    return 'by: expected somebody whom `mayDecide` allows, but this worker has none; give it to all workers';
+  }
+  const allowed = await guarded<unknown>('mayDecide', () =>
+    mayDecide(request, { by, decision, run, context }),
+  );
+  if (allowed.ok && allowed.value === true) return null;
+  const asked = `by: expected somebody whom the worker's \`mayDecide\` allows, got ${show(by)}`;
+  if (!allowed.ok) return `${asked}; it failed: ${allowed.message}`;
+  if (allowed.value === false) return `${asked}; let somebody else decide`;
+  return `${asked}; it returned ${show(allowed.value)}, and neither true nor false`;
+}

@@ -1,0 +1,120 @@
+import type { Info } from '@temporalio/activity';
+import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { Json, JsonObject } from '../../core/json.js';
+import { ruleVerdict, strictest, type Rule, type Verdict } from '../../core/requests/rules.js';
+import { show } from '../../core/text/format-value.js';
+import { redactMessage } from '../../secrets/redact.js';
+import { guarded } from '../../tools/guard.js';
+import { toPlain } from '../../tools/result/plain.js';
+import type { ApprovalContext, ApprovalPredicate } from '../../tools/tool.js';
+import type { PinnedAgent } from '../definitions.js';
+import type { RequestDependencies } from '../dependencies.js';
+import { ifUnchanged } from '../tool/pinned-tool.js';
+import { toRunIds } from '../tool/user-function.js';
+
+/** A call whose arguments have been checked. */
+export interface JudgedCall {
+  /** The tool as the run has pinned it. */
+  readonly tool: ToolDefinition;
+  /** The arguments as they were written. */
+  readonly given: JsonObject;
+  /** The arguments as the tool's `input` parses them. */
+  readonly parsed: unknown;
+}
+
+/** All that calls of one run are judged by, beside the tools' own checks. */
+export interface Judge {
+  readonly pinned: PinnedAgent;
+  /** The rules of the worker, the agent, and the run. */
+  readonly rules: readonly Rule[];
+  readonly context: ApprovalContext;
+}
+
+interface JudgeSource {
+  readonly requests: Pick<RequestDependencies, 'rules'>;
+  readonly pinned: PinnedAgent;
+  readonly input: {
+    readonly turn: number;
+    readonly step: number;
+    readonly rules?: readonly Rule[];
+  };
+  readonly info: Info;
+  readonly userContext: Json;
+}
+
+export function createJudge({ requests, pinned, input, info, userContext }: JudgeSource): Judge {
+  const { turn, step, rules = [] } = input;
+  return {
+    pinned,
+    rules: [...requests.rules, ...(pinned.definition.rules ?? []), ...rules],
+    context: { run: { ...toRunIds(info), turn, step }, context: userContext },
+  };
+}
+
+/**
+ * Returns what the rules and the tool's `approval` say about a call; null if they allow it. Never rejects:
+ * a check that fails asks. `givenUp`: why the tool's check must not be run.
+ */
+export async function judgeCall(
+  call: JudgedCall,
+  judge: Judge,
+  { givenUp }: { readonly givenUp?: string } = {},
+): Promise<Verdict | null> {
+  // The run's state answers these calls; nothing happens outside.
+  if (call.tool.kind === 'artifacts') return null;
+  return strictest([judgeByRules(call, judge.rules), await judgeByTool(call, judge, givenUp)]);
+}
+
+/**
+ * Returns what rules say about a call. A rule applies if the arguments fit it as they were written or as
+ * the tool reads them: defaults and conversions of `input` may change what happens.
+ */
+export function judgeByRules(
+  { tool, given, parsed }: JudgedCall,
+  rules: readonly Rule[],
+): Verdict | null {
+  if (rules.length === 0) return null;
+  const { name, effect } = tool;
+  const values = [given, toPlain(parsed)];
+  return strictest(values.map((value) => ruleVerdict(rules, { tool: name, effect, value })));
+}
+
+async function judgeByTool(
+  { tool, parsed }: JudgedCall,
+  { pinned, context }: Judge,
+  givenUp: string | undefined,
+): Promise<Verdict | null> {
+  const current = tool.mcp === undefined ? pinned.tools.get(tool.name) : undefined;
+  const approval = current?.approval ?? 'never';
+  if (approval === 'never' && tool.approval === undefined) return null;
+  if (approval === 'always') return ask('the tool wants an approval of every call');
+  const isPinned = tool.approval !== undefined && ifUnchanged(tool, current) !== undefined;
+  if (!isPinned || approval === 'never') {
+    return ask(
+      current === undefined
+        ? 'the tool wants approvals, and its check is not on this worker'
+        : 'the tool or its approval check has changed since the run began',
+    );
+  }
+  if (givenUp !== undefined) return ask(`the approval check of the tool: ${givenUp}`);
+  return await runPredicate(tool.name, () => approval(parsed, context));
+}
+
+async function runPredicate(
+  name: string,
+  work: () => ReturnType<ApprovalPredicate<unknown>>,
+): Promise<Verdict | null> {
+  const result = await guarded<unknown>(`approval of tool "${name}"`, work);
+  if (!result.ok) return ask(`the approval check of the tool failed: ${result.message}`);
+  if (result.value === false) return null;
+  if (result.value === true) return ask('the tool wants an approval of this call');
+  return ask(
+    `the approval check of the tool returned ${show(result.value)}, and neither true nor false`,
+  );
+}
+
+const MAX_WHY_CHARACTERS = 300;
+
+function ask(why: string): Verdict {
+  return { then: 'ask', why: redactMessage(why).slice(0, MAX_WHY_CHARACTERS) };
+}

@@ -1,0 +1,123 @@
+import type { Context } from '@temporalio/activity';
+import type { RunFunctionInput, RunFunctionResult } from '../../core/contract.js';
+import { sha256Hex } from '../../core/digest.js';
+import { parseJson } from '../../core/json.js';
+import type { Verdict } from '../../core/requests/rules.js';
+import { readFor } from '../../storage/worker-store.js';
+import { normalizeError } from '../../tools/result/normalize-error.js';
+import type { Tool, UndoContext } from '../../tools/tool.js';
+import { assertCurrentAttempt } from '../current-attempt.js';
+import type { ActivityDependencies } from '../dependencies.js';
+import { interruptionCause, retryFailure } from '../failures.js';
+import { createJudge, judgeByRules, judgeCall, type Judge } from '../requests/judge-call.js';
+import { runBounded } from '../run-bounded.js';
+import { readRunContext } from '../run-context.js';
+import { withStorageMapping } from '../storage-faults.js';
+import type { PreparedCall } from './prepare-call.js';
+
+type Prepared = Extract<PreparedCall, { ok: true }>;
+
+/**
+ * Calls a tool's `undo` for a call that succeeded, if rules and the tool's `approval` allow it, or a person
+ * has. Throws while the tool's attempts allow another one; the `undo` of a `once` tool is called at most
+ * one time.
+ */
+export async function undoCall(
+  deps: ActivityDependencies,
+  context: Context,
+  { call, input }: { readonly call: Prepared; readonly input: RunFunctionInput },
+): Promise<RunFunctionResult> {
+  const { agent, tool, pinned, value } = call;
+  const { info } = context;
+  const { userContext, text } = await withStorageMapping({}, async () => ({
+    userContext: await readRunContext(input, deps.blobs),
+    text: await readResult(deps, input),
+  }));
+  const judge = createJudge({ ...deps, pinned: agent, input, info, userContext });
+  const verdict = await judgeUndo(deps, judge, { call, isApproved: input.approved === true });
+  if (verdict !== null) return { happened: 'undecided', verdict };
+  if (tool.undo === undefined) {
+    return unknown(`tool "${pinned.name}" has no \`undo\` on this worker; nothing was undone`);
+  }
+  if (pinned.effect === 'once') {
+    // A person can pause or reset an activity, which starts it again despite the retry policy.
+    if (info.attempt > 1) return unknown('an earlier attempt may have undone it');
+    await assertCurrentAttempt(context);
+  }
+  const { run } = judge.context;
+  const idempotencyKey = sha256Hex(`undo ${input.key}`);
+  return await runUndo(context, call, (signal) =>
+    tool.undo?.(value, recordedValue(tool, text), {
+      idempotencyKey,
+      signal,
+      run,
+      context: userContext,
+    }),
+  );
+}
+
+/** An undo is judged as the call is. If a person has approved it, only the worker's `deny` still counts. */
+async function judgeUndo(
+  { requests }: Pick<ActivityDependencies, 'requests'>,
+  judge: Judge,
+  { call, isApproved }: { readonly call: Prepared; readonly isApproved: boolean },
+): Promise<Verdict | null> {
+  const judged = { tool: call.pinned, given: call.given, parsed: call.value };
+  if (!isApproved) return await judgeCall(judged, judge);
+  const verdict = judgeByRules(judged, requests.rules);
+  return verdict?.then === 'deny' ? verdict : null;
+}
+
+async function readResult(
+  { blobs }: Pick<ActivityDependencies, 'blobs'>,
+  { result, call }: RunFunctionInput,
+): Promise<string> {
+  if (result?.blob === undefined) return result?.text ?? '';
+  return await readFor(`the result of ${call.name} (${call.id})`, result.blob, blobs);
+}
+
+/**
+ * Returns a recorded result as `execute` returned it, as far as JSON keeps it: the value of a text that is
+ * JSON, else the text. A JSON string was returned as that text, and so was all that a `z.string()` describes.
+ */
+export function recordedValue({ output }: Pick<Tool, 'output'>, text: string): unknown {
+  if (output?.type === 'string') return text;
+  const value = parseJson(text);
+  return value === undefined || typeof value === 'string' ? text : value;
+}
+
+async function runUndo(
+  context: Context,
+  { pinned }: Prepared,
+  undo: (signal: UndoContext['signal']) => unknown,
+): Promise<RunFunctionResult> {
+  const { name, timeoutMs, effect, attempts } = pinned;
+  const end = await runBounded(async (signal) => await undo(signal), {
+    name: `undo of tool "${name}"`,
+    timeoutMs,
+    cancelled: context.cancellationSignal,
+  });
+  const isLast = effect === 'once' || context.info.attempt >= attempts;
+  switch (end.type) {
+    case 'value':
+      return { happened: true, result: { ok: true, text: '' } };
+    case 'timeout':
+      return unknown(`undo of ${name} did not end within ${timeoutMs} ms`);
+    case 'thrown': {
+      const { type, message } = normalizeError(end.error);
+      if (isLast || type === 'ToolError') return unknown(`undo of ${name}: ${message}`);
+      throw retryFailure(`undo of ${name}: ${message}`);
+    }
+    case 'cancelled': {
+      const cause = interruptionCause(context);
+      if (cause === 'CANCELLED') throw context.cancellationSignal.reason;
+      const message = `undo of ${name}: broken off while it ran (${cause})`;
+      if (isLast) return unknown(message);
+      throw retryFailure(message);
+    }
+  }
+}
+
+function unknown(message: string): RunFunctionResult {
+  return { happened: 'unknown', message };
+}

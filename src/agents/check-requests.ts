@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { isObject } from '../core/json.js';
+import { rulesProblem } from '../core/requests/rules.js';
+import {
+  anyFunction,
+  checkOptions,
+  expectedHidden,
+  type OptionSchemas,
+} from '../validation/check-options.js';
+import type { NotifyTarget, RequestOptions } from './requests.js';
+
+const notifyTarget = z.strictObject({
+  url: expectedHidden('an address such as "https://hooks.example/perdure"', isHttpUrl),
+  secretEnv: expectedHidden(
+    'the name of an environment variable such as "PERDURE_WEBHOOK_SECRET", not its value',
+    (value) => typeof value === 'string' && /^[A-Za-z_]\w*$/.test(value),
+  ),
+} satisfies OptionSchemas<NotifyTarget>);
+
+/** Passes in place of a function, which needs no check. */
+const ANY_TARGET: NotifyTarget = { url: 'https://hooks.example', secretEnv: 'NAME' };
+
+/** The schemas of `RequestOptions`. `assertRules` checks the rules. */
+export const requestOptions = {
+  rules: z.unknown().optional(),
+  mayDecide: anyFunction.optional(),
+  notify: z
+    .preprocess((given) => (typeof given === 'function' ? ANY_TARGET : given), notifyTarget)
+    .optional(),
+} satisfies OptionSchemas<RequestOptions>;
+
+const requestSchema = z.strictObject(requestOptions);
+
+/** Throws an `Error` with a line for each fault. `subject` begins the message: what has the options. */
+export function assertRequestOptions(options: unknown, subject: string): void {
+  checkOptions(subject, { schema: requestSchema, options });
+  assertRules(isObject(options) ? options['rules'] : undefined, subject);
+}
+
+/** Throws an `Error` if these are not rules. `subject` begins the message: what has the option `rules`. */
+export function assertRules(rules: unknown, subject: string): void {
+  const problem = rulesProblem(rules);
+  if (problem !== null) throw new Error(`${subject}: ${problem}`);
+}
+
+function isHttpUrl(value: unknown): boolean {
+  if (typeof value !== 'string' || !URL.canParse(value)) return false;
+  return ['http:', 'https:'].includes(new URL(value).protocol);
+}

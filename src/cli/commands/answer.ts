@@ -1,0 +1,46 @@
+import type { Json } from '../../core/json.js';
+import type { Command } from '../command.js';
+import { UsageError } from '../exit-codes.js';
+import { parseJsonOption } from '../input/option-parsers.js';
+import { BY, DIGEST } from '../input/shared-options.js';
+import { decideRequest } from '../requests/decide.js';
+
+export interface AnswerOptions {
+  readonly id: string;
+  readonly request: string;
+  /** The words of the answer. */
+  readonly text: readonly string[];
+  readonly digest?: string;
+  /** Parsed JSON. */
+  readonly result?: Json;
+  readonly by?: string;
+}
+
+/** `answer ID REQUEST`: answers a question, or gives the result of a call. */
+export const answer: Command<AnswerOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<id>', 'the run')
+      .argument('<request>', 'the request, as inbox shows it')
+      .argument('[text...]', 'the answer in words')
+      .option(...DIGEST)
+      .option('--result <json>', 'the answer as JSON, instead of words', parseJsonOption)
+      .option(...BY),
+  async run(context, { text, result, ...given }) {
+    const what = { as: 'answer', command: 'answer', result: resultOf(text, result) } as const;
+    return await decideRequest(context, { ...given, ...what });
+  },
+};
+
+/** Returns the answer: words or JSON. Throws a `UsageError` unless exactly one of them is given. */
+export function resultOf(text: readonly string[], result: Json | undefined): Json {
+  const words = text.join(' ');
+  if (result !== undefined && text.length > 0) {
+    throw new UsageError(
+      '--result: expected either TEXT or --result JSON, got both; leave one out',
+    );
+  }
+  if (result !== undefined) return result;
+  if (words.trim() !== '') return words;
+  throw new UsageError('text: expected an answer, got none; give TEXT or --result JSON');
+}

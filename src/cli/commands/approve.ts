@@ -1,0 +1,62 @@
+import { Option } from 'commander';
+import type { GrantAsked } from '../../core/requests/decision.js';
+import type { Json } from '../../core/json.js';
+import { predicateProblem, type Predicate } from '../../core/requests/predicate.js';
+import type { Command } from '../command.js';
+import { UsageError } from '../exit-codes.js';
+import { parseJsonOption } from '../input/option-parsers.js';
+import { BY, DIGEST } from '../input/shared-options.js';
+import { decideRequest } from '../requests/decide.js';
+
+export interface ApproveOptions {
+  readonly id: string;
+  readonly request: string;
+  readonly digest?: string;
+  /** How far the approval reaches beyond this call. */
+  readonly grant?: 'same' | 'tool';
+  /** A predicate as JSON. */
+  readonly where?: Json;
+  readonly by?: string;
+}
+
+/** `approve ID REQUEST`: lets a run execute a call exactly as it was shown. */
+export const approve: Command<ApproveOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<id>', 'the run')
+      .argument('<request>', 'the request, as inbox shows it')
+      .option(...DIGEST)
+      .addOption(
+        new Option(
+          '--grant <scope>',
+          'also approve later calls of this run: the same call, or every call of the tool',
+        ).choices(['same', 'tool']),
+      )
+      .option(
+        '--where <json>',
+        'with --grant tool: only calls with such arguments, e.g. {"op":"under","path":"euros","value":50}',
+        parseJsonOption,
+      )
+      .option(...BY),
+  async run(context, { id, request, digest, by, ...asked }) {
+    const grant = grantOf(asked);
+    const what = { as: 'approve', command: 'approve', ...(grant && { grant }) } as const;
+    return await decideRequest(context, { id, request, digest, by, ...what });
+  },
+};
+
+/** Returns what the options grant; null for nothing. Throws a `UsageError` if they do not fit. */
+export function grantOf({
+  grant,
+  where,
+}: Pick<ApproveOptions, 'grant' | 'where'>): GrantAsked | null {
+  if (where !== undefined && grant !== 'tool') {
+    throw new UsageError('--where: expected --grant tool; add it, or leave --where out');
+  }
+  if (grant === undefined) return null;
+  if (where === undefined) return { scope: grant === 'same' ? 'same_call' : 'tool' };
+  const problem = predicateProblem(where, '--where');
+  if (problem !== null) throw new UsageError(problem);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked in the line above
+  return { scope: 'tool', where: where as unknown as Predicate };
+}

@@ -1,0 +1,90 @@
+import { listRequests } from '../../client/requests.js';
+import { toRunStatus } from '../../client/status.js';
+import type { OpenRequest } from '../../client/memo-requests.js';
+import type { Command } from '../command.js';
+import type { CliContext } from '../context.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { noteServer } from '../hosting/note-server.js';
+import { openLivingRun } from '../open-run.js';
+import { nextCommandOf } from '../reports/next-command.js';
+import { inboxLines } from '../requests/inbox-lines.js';
+import { openRequest } from '../requests/open-request.js';
+import { columnsOf, readable, shownRequest } from '../requests/show-request.js';
+
+export interface InboxOptions {
+  /** Show only this run's requests, each as a whole. */
+  readonly id?: string;
+  readonly request?: string;
+  readonly agent?: string;
+  /** Cut no arguments. */
+  readonly full?: boolean;
+}
+
+/** `inbox [ID [REQUEST]]`: lists what runs wait for, oldest first. Needs no worker. */
+export const inbox: Command<InboxOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('[id]', 'show the requests of this run as a whole; default: list those of all runs')
+      .argument('[request]', 'show only this request')
+      .option('--agent <name>', "list only requests of this agent's runs")
+      .option('--full', 'cut no arguments; with ID'),
+  async run(context, { id, request, agent, full = false }) {
+    if (id === undefined && full) {
+      throw new UsageError('--full: expected a run, got none; give its id, or leave --full out');
+    }
+    if (id !== undefined && agent !== undefined) {
+      throw new UsageError('--agent: expected no run beside it, got both; leave one of them out');
+    }
+    return id === undefined
+      ? await listAll(context, agent)
+      : await showRun(context, { id, request, full });
+  },
+};
+
+async function listAll(context: CliContext, agent: string | undefined): Promise<ExitCode> {
+  noteServer(context, await context.server());
+  const { requests, more } = await listRequests(await context.client(), { agent });
+  if (context.options.json) context.out(JSON.stringify(requests));
+  else if (requests.length === 0) context.note('No run waits for a decision.');
+  else {
+    const show = (one: OpenRequest) => nextCommandOf(context, ['inbox', one.run, one.id]);
+    const options = { width: columnsOf('stdout'), now: Date.now(), show };
+    for (const line of inboxLines(requests, options)) context.out(line);
+  }
+  if (more) context.note('There are more requests than these; decide some, or name an agent.');
+  return EXIT.completed;
+}
+
+async function showRun(
+  context: CliContext,
+  { id, request, full }: { id: string; request: string | undefined; full: boolean },
+): Promise<ExitCode> {
+  const { opened, requests } =
+    request === undefined
+      ? await allOf(context, id)
+      : await openRequest(context, id, request).then((one) => ({
+          opened: one.opened,
+          requests: [one.request],
+        }));
+  const { run } = opened;
+  if (context.options.json) {
+    const whole = requests.map(async (one) =>
+      full ? (await readable(context, one)).request : one,
+    );
+    const list = (await Promise.all(whole)).map((one) => ({ run: id, agent: run.agent, ...one }));
+    context.out(JSON.stringify(list));
+    return EXIT.completed;
+  }
+  if (requests.length === 0) context.note('The run waits for no decision.');
+  for (const [at, one] of requests.entries()) {
+    if (at > 0) context.out('');
+    const lines = await shownRequest(context, { run, request: one }, { to: 'stdout', full });
+    for (const line of lines) context.out(line);
+  }
+  return EXIT.completed;
+}
+
+async function allOf(context: CliContext, id: string) {
+  const opened = await openLivingRun(context, id);
+  return { opened, requests: toRunStatus(opened.run, Date.now()).pending };
+}

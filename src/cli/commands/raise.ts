@@ -1,0 +1,78 @@
+import type { LimitName } from '../../core/definition/definition.js';
+import type { Request } from '../../core/requests/request.js';
+import { LIMIT_NAMES } from '../../core/limits.js';
+import { visible } from '../../core/text/summaries.js';
+import type { Command } from '../command.js';
+import { UsageError } from '../exit-codes.js';
+import { parseNumber } from '../input/option-parsers.js';
+import { BY, DIGEST } from '../input/shared-options.js';
+import { decideRequest } from '../requests/decide.js';
+import { flagOf } from './limits.js';
+
+export interface RaiseOptions extends Readonly<Partial<Record<LimitName, number>>> {
+  readonly id: string;
+  readonly request: string;
+  readonly digest?: string;
+  readonly by?: string;
+}
+
+/** `raise ID REQUEST`: raises the limit that a run has reached, by a number. */
+export const raise: Command<RaiseOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<id>', 'the run')
+      .argument('<request>', 'the request, as inbox shows it')
+      .option(...DIGEST)
+      .option('--steps <n>', 'so many more model calls', parseNumber)
+      .option('--tool-calls <n>', 'so many more executed tool calls', parseNumber)
+      .option('--tokens <n>', 'so many more input and output tokens', parseNumber)
+      .option('--cost-usd <n>', 'so many more US dollars', parseNumber)
+      .option('--wall-ms <n>', 'so many more milliseconds', parseNumber)
+      .option('--depth <n>', 'so many more nested agent calls', parseNumber)
+      .option(...BY),
+  async run(context, { id, request, digest, by, ...given }) {
+    const added = addedBy(given);
+    const [name] = Object.keys(added);
+    const what = { as: 'raise', command: 'raise', arguments: added } as const;
+    return await decideRequest(context, {
+      id,
+      request,
+      digest,
+      by,
+      ...what,
+      check: ({ request: found }) => checkLimit(found, name ?? ''),
+    });
+  },
+};
+
+/** Returns by how much the options raise which limit. Throws a `UsageError` unless they name exactly one. */
+export function addedBy(
+  given: Readonly<Partial<Record<LimitName, number>>>,
+): Readonly<Record<string, number>> {
+  const named = LIMIT_NAMES.flatMap((name) => {
+    const value = given[name];
+    return value === undefined ? [] : [{ name, value }];
+  });
+  const [first] = named;
+  if (first === undefined || named.length > 1) {
+    const got = named.length === 0 ? 'none' : named.map(({ name }) => flagOf(name)).join(' and ');
+    throw new UsageError(`raise: expected one limit, got ${got}; give for example --steps 10`);
+  }
+  const { name, value } = first;
+  if (value > 0 && (name === 'costUsd' || Number.isInteger(value))) return { [name]: value };
+  const kind = name === 'costUsd' ? 'number' : 'whole number';
+  throw new UsageError(`${flagOf(name)}: expected a positive ${kind}, got ${value}`);
+}
+
+/** Throws a `UsageError` if the request is about another limit, or about none. */
+function checkLimit({ id, limit }: Request, name: string): void {
+  if (limit === undefined) {
+    throw new UsageError(
+      `raise: expected a request about a limit, got ${visible(id)}; see what it asks for with inbox`,
+    );
+  }
+  if (limit.name === name) return;
+  throw new UsageError(
+    `raise: expected ${flagOf(limit.name)}, the limit that the run has reached; got another one`,
+  );
+}

@@ -1,0 +1,37 @@
+import { visible } from '../../core/text/summaries.js';
+import { undoCall } from '../../updates/decide.js';
+import type { Command } from '../command.js';
+import { EXIT } from '../exit-codes.js';
+import { deciderName } from '../input/os-user.js';
+import { BY } from '../input/shared-options.js';
+import { openLivingRun, requireWorker } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
+
+export interface UndoOptions {
+  readonly id: string;
+  readonly call?: string;
+  readonly by?: string;
+}
+
+/** `undo ID [CALL]`: undoes a call by its tool's `undo`; without CALL, the last one that can be undone. */
+export const undo: Command<UndoOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('<id>', 'the run')
+      .argument('[call]', 'the call, as status shows it; default: the last that can be undone')
+      .option(...BY),
+  async run(context, { id, call, by }) {
+    const actor = deciderName(by);
+    const opened = await openLivingRun(context, id);
+    // The undo itself takes a worker, too, so a worker of this process would end before it.
+    await requireWorker(context, opened, 'undo');
+    const given = { by: actor, ...(call !== undefined && { call }) };
+    const undoing = await undoCall(opened.client, id, given);
+    const see = await nextCommandFor(context, opened.run, ['status', id]);
+    context.note(
+      `Call ${visible(undoing)} of run ${visible(id)} is being undone. See what came of it with: ${see}`,
+    );
+    if (context.options.json) context.out(JSON.stringify({ id, undoing }));
+    return EXIT.completed;
+  },
+};

@@ -1,0 +1,97 @@
+import type { McpServer } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { toRunStatus } from '../../client/status.js';
+import { isObject, type Json } from '../../core/json.js';
+import type { Decision } from '../../core/requests/decision.js';
+import { OFFERED, type DecisionWord, type Request } from '../../core/requests/request.js';
+import { describeRun, readRun } from '../../history/read-run.js';
+import { resolveRequests } from '../../updates/decide.js';
+import { clientFor, mcpClaim, runId, UPDATE_TIMEOUT, type RunsAccess } from './access.js';
+import { toolResult } from './answers.js';
+
+const WORDS = [...new Set<DecisionWord>(Object.values(OFFERED).flat())];
+
+/** The most that a model reads of the arguments of one request. */
+const MAX_ARGUMENTS = 20_000;
+
+/**
+ * Adds the tools that list requests and decide about them, for the runs that the server serves. Whoever
+ * controls the MCP client can then approve, so they exist only by option.
+ */
+export function addDecideTools(server: McpServer, access: RunsAccess): void {
+  server.registerTool(
+    'list_requests',
+    {
+      description:
+        'Returns what a run waits for, with every argument. Show a request to a person before you decide.',
+      inputSchema: z.strictObject({ id: runId }),
+      outputSchema: z.object({ id: z.string(), requests: z.array(z.looseObject({})) }),
+      annotations: { readOnlyHint: true },
+    },
+    async ({ id }) => {
+      const { pending } = toRunStatus(await readRun(await clientFor(access, id), id), Date.now());
+      return toolResult({ id, requests: pending.map(shownToModel) });
+    },
+  );
+  server.registerTool(
+    'decide',
+    {
+      description:
+        'Decides about a request of a run in the name of the person who uses you. The digest binds the ' +
+        'decision to exactly the call that list_requests has shown.',
+      inputSchema: z.strictObject({
+        id: runId,
+        request: z.string().min(1),
+        digest: z
+          .string()
+          .regex(/^[0-9a-f]{64}$/)
+          .describe('from list_requests'),
+        as: z.enum(WORDS).describe('one of the decisions that the request offers'),
+        arguments: z
+          .json()
+          .optional()
+          .describe('for edit: all new arguments; for raise: by how much'),
+        result: z.json().optional().describe('for answer and happened'),
+        note: z.string().max(2_000).optional().describe('the reason, for the agent'),
+      }),
+      outputSchema: z.object({ id: z.string(), request: z.string(), checking: z.boolean() }),
+      annotations: { destructiveHint: true },
+    },
+    async ({ id, ...given }) => {
+      const client = await clientFor(access, id);
+      await access.ensureWorker((await describeRun(client, id)).taskQueue);
+      const options = { by: mcpClaim(), ...UPDATE_TIMEOUT };
+      const [receipt] = await resolveRequests(client, id, decisionOf(given), options);
+      return toolResult({ id, request: given.request, checking: receipt?.checking === true });
+    },
+  );
+}
+
+interface Given {
+  readonly request: string;
+  readonly digest: string;
+  readonly as: DecisionWord;
+  readonly arguments?: Json | undefined;
+  readonly result?: Json | undefined;
+  readonly note?: string | undefined;
+}
+
+/** Throws if the arguments are no object. */
+function decisionOf({ arguments: given, result, note, ...rest }: Given): Decision {
+  if (given !== undefined && !isObject(given)) {
+    throw new Error('arguments: expected an object, such as {"euros": 20}');
+  }
+  return {
+    ...rest,
+    ...(given !== undefined && { arguments: given }),
+    ...(result !== undefined && { result }),
+    ...(note !== undefined && { note }),
+  };
+}
+
+function shownToModel(request: Request): Readonly<Record<string, unknown>> {
+  const { arguments: given = '' } = request;
+  if (given.length <= MAX_ARGUMENTS) return { ...request };
+  const note = `… ${given.length - MAX_ARGUMENTS} more characters; read them with: perdure inbox --full`;
+  return { ...request, arguments: given.slice(0, MAX_ARGUMENTS) + note };
+}

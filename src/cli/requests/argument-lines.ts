@@ -1,0 +1,73 @@
+import { isObject, parseJson } from '../../core/json.js';
+import { escapeJson, printable } from '../../core/text/hidden.js';
+import { formatBytes } from '../../core/text/summaries.js';
+import { formatCount } from '../format/format.js';
+import { wrapped } from './wrap.js';
+
+/** How much of the arguments is shown. */
+export interface ArgumentOptions {
+  /** Cut nothing. */
+  readonly full: boolean;
+  /** Columns of a line. */
+  readonly width: number;
+}
+
+/** The arguments of a call for people. */
+export interface ShownArguments {
+  readonly lines: readonly string[];
+  /** Whether something was cut; the lines state what. */
+  readonly cut: boolean;
+}
+
+/** UTF-16 units of one argument at its beginning and at its end. */
+const HEAD = 300;
+const TAIL = 100;
+const MAX_ARGUMENTS = 40;
+/** Other names are shown as JSON. */
+const PLAIN_NAME = /^[A-Za-z_][\w-]*$/;
+
+/**
+ * Returns the arguments of a call, each as JSON in a line of its own, exactly as they will be executed.
+ * Hidden characters are JSON escapes. What is cut is stated with its size.
+ */
+export function argumentLines(json: string, { full, width }: ArgumentOptions): ShownArguments {
+  const value = parseJson(json);
+  if (!isObject(value)) {
+    const { text, cut } = shorten(value === undefined ? printable(json) : escapeJson(json), full);
+    return { lines: wrapped(`  ${text.replaceAll('\n', '\\n')}`, width), cut };
+  }
+  const all = Object.entries(value);
+  if (all.length === 0) return { lines: ['  none'], cut: false };
+  const shown = full ? all : all.slice(0, MAX_ARGUMENTS);
+  const each = shown.map(([name, argument]) => oneArgument(name, argument, full));
+  const left = all.length - shown.length;
+  const rest = left > 0 ? [`… ${formatCount(left, 'more argument')}`] : [];
+  return {
+    lines: [...each.map(({ text }) => text), ...rest].flatMap((line) =>
+      wrapped(`  ${line}`, width),
+    ),
+    cut: left > 0 || each.some(({ cut }) => cut),
+  };
+}
+
+interface Shortened {
+  readonly text: string;
+  readonly cut: boolean;
+}
+
+function oneArgument(name: string, value: unknown, full: boolean): Shortened {
+  const { text, cut } = shorten(JSON.stringify(value), full);
+  const label = shorten(PLAIN_NAME.test(name) ? name : JSON.stringify(name), full);
+  return { text: `${label.text}: ${text}`, cut: cut || label.cut };
+}
+
+/** Keeps the head and the tail, and states the size of what is between them. */
+function shorten(json: string, full: boolean): Shortened {
+  if (full || json.length <= HEAD + TAIL) return { text: escapeJson(json), cut: false };
+  const head = json.slice(0, HEAD).replace(/[\ud800-\udbff]$/, '');
+  const tail = json.slice(-TAIL).replace(/^[\udc00-\udfff]/, '');
+  const left = json.length - head.length - tail.length;
+  const size = `${formatBytes(Buffer.byteLength(json))} in all`;
+  const note = `[… ${formatCount(left, 'character')} not shown, ${size} …]`;
+  return { text: `${escapeJson(head)} ${note} ${escapeJson(tail)}`, cut: true };
+}

@@ -1,0 +1,119 @@
+import { RefusedError } from '../../core/errors.js';
+import type { Decision, DecisionReceipt } from '../../core/requests/decision.js';
+import type { DecisionWord, Request } from '../../core/requests/request.js';
+import { visible } from '../../core/text/summaries.js';
+import { resolveRequests } from '../../updates/decide.js';
+import type { CliContext } from '../context.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { deciderName } from '../input/os-user.js';
+import { requireWorker } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
+import { openRequest, type OpenedRequest } from './open-request.js';
+import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
+import { decidingCommand } from './request-commands.js';
+import { shownRequest } from './show-request.js';
+
+/** What a person decides. */
+export interface Deciding extends Omit<Decision, 'request' | 'digest' | 'by'> {
+  /** The run. */
+  readonly id: string;
+  /** The request, or the call that it is about. */
+  readonly request: string;
+  /** The digest that the person has seen, or its beginning. */
+  readonly digest?: string | undefined;
+  readonly by?: string | undefined;
+  /** The name of the command, for messages. */
+  readonly command: string;
+  /** What else has to hold before the decision is sent. Throws if it does not. */
+  readonly check?: (opened: OpenedRequest) => void;
+}
+
+/** These execute a call as it was shown, so nobody decides so about a request that they have not seen. */
+const NEED_DIGEST: readonly DecisionWord[] = ['approve', 'edit'];
+
+/**
+ * Sends a decision, bound to the whole digest of the request that the person has seen. The first decision
+ * wins. Throws if the digest is that of another request, and if the run refuses the decision.
+ */
+export async function decideRequest(context: CliContext, given: Deciding): Promise<ExitCode> {
+  const { id, request: name, digest: seen, by, command, check, ...what } = given;
+  if (seen !== undefined) checkDigestForm(seen);
+  const found = await openRequest(context, id, name);
+  const { opened, request } = found;
+  if (seen !== undefined) checkDigest(seen, request);
+  else if (NEED_DIGEST.includes(what.as)) throw await unseen(context, found, what.as);
+  check?.(found);
+  await requireWorker(context, opened, command);
+  const decision = { ...what, request: request.id, digest: request.digest };
+  const receipts = await send(context, found, { ...decision, by: deciderName(by) });
+  const checking = receipts.some((receipt) => receipt.checking === true);
+  const follow = await nextCommandFor(context, opened.run, ['attach', id]);
+  const effect = checking
+    ? 'a worker checks the decision before it counts; status shows what came of it'
+    : 'the run resumes';
+  context.note(
+    `Request ${visible(request.id)} of run ${visible(id)} is decided as ${what.as}: ${effect}. Follow it with: ${follow}`,
+  );
+  if (context.options.json) {
+    const { id: requestId, call = null } = request;
+    const line = { id, request: requestId, call, as: what.as, resolved: true, checking };
+    context.out(JSON.stringify(line));
+  }
+  return EXIT.completed;
+}
+
+async function send(
+  context: CliContext,
+  { opened, request }: OpenedRequest,
+  decision: Decision,
+): Promise<readonly DecisionReceipt[]> {
+  const { client, run } = opened;
+  try {
+    return await resolveRequests(client, run.id, decision);
+  } catch (error) {
+    if (!RefusedError.isInstance(error) || error.reason === null) throw error;
+    const see = await nextCommandFor(context, run, ['inbox', run.id]);
+    throw new Error(
+      `the decision about request ${visible(request.id)} is refused (${error.reason}): ${error.message}. See: ${see}`,
+      { cause: error },
+    );
+  }
+}
+
+/** Shows the request, and returns the error that names the command which decides on it. */
+async function unseen(
+  context: CliContext,
+  { opened, request }: OpenedRequest,
+  as: DecisionWord,
+): Promise<UsageError> {
+  const { run } = opened;
+  for (const line of await shownRequest(context, { run, request }, { to: 'stderr' })) {
+    context.note(line);
+  }
+  const { words } = decidingCommand(run.id, request, as);
+  const command = await nextCommandFor(context, run, words);
+  return new UsageError(
+    `--digest: expected the digest of the request that you have read, got none; after reading it, run: ${command}`,
+  );
+}
+
+/**
+ * Throws a `UsageError` unless `given` is a digest or its beginning: hex digits, at least as many as are
+ * shown. Needs no server.
+ */
+export function checkDigestForm(given: string): void {
+  if (/^[0-9a-f]+$/i.test(given) && given.length >= SHOWN_DIGITS && given.length <= 64) return;
+  throw new UsageError(
+    `--digest: expected ${SHOWN_DIGITS} to 64 hex digits, as the request is shown with; got ${visible(given)}`,
+  );
+}
+
+/** Throws if the digest that a person has seen is not that of the request. */
+export function checkDigest(given: string, { id, digest }: Pick<Request, 'id' | 'digest'>): void {
+  checkDigestForm(given);
+  if (digest.startsWith(given.toLowerCase())) return;
+  throw new Error(
+    `--digest: expected ${digest.slice(0, SHOWN_DIGITS)}, got ${visible(given)}: request ${visible(id)} is not ` +
+      'what you have seen; look at it again before you decide',
+  );
+}

@@ -1,0 +1,87 @@
+import { isObject, parseJson, type Json } from '../../core/json.js';
+import type { Decision } from '../../core/requests/decision.js';
+import type { DecisionWord, Request } from '../../core/requests/request.js';
+
+/** What a person has typed at the prompt: a decision, `later`, or a wish to see the whole. */
+export type Choice = DecisionWord | 'later' | 'full';
+
+/** The content of a decision, without the request that it is about. */
+export type Decided = Omit<Decision, 'request' | 'digest' | 'by'>;
+
+/** What the prompt asks for after a choice; null if the choice says all. */
+export interface FollowUp {
+  readonly question: string;
+  /** Returns the decision, or what is wrong with the line. */
+  readonly read: (line: string) => Decided | string;
+}
+
+/** Returns the choices that the prompt offers for a request. */
+export function choicesOf({ decisions }: Pick<Request, 'decisions'>): readonly Choice[] {
+  return [...decisions, 'full', 'later'];
+}
+
+/** Returns the choice that a line names, by a word or its beginning; null if it names none or several. */
+export function readChoice(line: string, request: Pick<Request, 'decisions'>): Choice | null {
+  const word = line.trim().toLowerCase();
+  if (word === '') return null;
+  const choices = choicesOf(request);
+  const exact = choices.find((choice) => choice === word);
+  const [found, ...others] = choices.filter((choice) => choice.startsWith(word));
+  // One letter is typed too easily for what cannot be undone.
+  if (exact !== undefined) return exact;
+  return found === undefined || others.length > 0 || word.length < 2 ? null : found;
+}
+
+/** Returns what has to be asked before the decision can be sent. */
+export function followUp(as: DecisionWord, request: Request): FollowUp | null {
+  switch (as) {
+    case 'deny':
+    case 'abandon':
+      return {
+        question: 'Reason for the model (may be empty):',
+        read: (line) => ({ as, ...(line.trim() !== '' && { note: line.trim() }) }),
+      };
+    case 'edit':
+      return { question: 'All new arguments as JSON:', read: readArguments };
+    case 'answer':
+    case 'happened':
+      return request.kind === 'question'
+        ? { question: 'Your answer:', read: (line) => answered(as, line) }
+        : { question: 'The result of the call as JSON:', read: (line) => readResult(as, line) };
+    case 'raise':
+      return {
+        question: `Raise ${request.limit?.name ?? 'the limit'} by:`,
+        read: (line) => readRaise(line, request),
+      };
+    default:
+      return null;
+  }
+}
+
+function readArguments(line: string): Decided | string {
+  const value = parseJson(line);
+  if (!isObject(value)) return 'expected a JSON object with all arguments, such as {"euros": 20}';
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse returns JSON
+  return { as: 'edit', arguments: value as Readonly<Record<string, Json>> };
+}
+
+function answered(as: DecisionWord, line: string): Decided | string {
+  return line.trim() === '' ? 'expected an answer' : { as, result: line.trim() };
+}
+
+function readResult(as: DecisionWord, line: string): Decided | string {
+  // What happened may have left no result.
+  if (line.trim() === '' && as === 'happened') return { as };
+  const result = parseJson(line);
+  if (result === undefined) return 'expected JSON, such as "done" or {"receipt": 7}';
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse returns JSON
+  return { as, result: result as Json };
+}
+
+function readRaise(line: string, { limit }: Request): Decided | string {
+  const by = Number(line);
+  const fits = line.trim() !== '' && Number.isFinite(by) && by > 0;
+  const whole = limit?.name === 'costUsd' || Number.isInteger(by);
+  if (limit === undefined || !fits || !whole) return 'expected a positive number';
+  return { as: 'raise', arguments: { [limit.name]: by } };
+}

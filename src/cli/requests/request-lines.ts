@@ -1,0 +1,160 @@
+import { decidersText } from '../../core/requests/deciders.js';
+import type { Request } from '../../core/requests/request.js';
+import { printable } from '../../core/text/hidden.js';
+import { formatAgo, formatDateTime, formatSpan } from '../format/format-time.js';
+import { argumentLines } from './argument-lines.js';
+import { oneLine, pieces, wrapped, wrappedCommand } from './wrap.js';
+
+/** A request as people read it before they decide. */
+export interface RequestView {
+  /** The id of the run that asks. */
+  readonly run: string;
+  readonly request: Request;
+  /** Why the arguments cannot be shown, such as a blob store that is elsewhere; null if they can. */
+  readonly unreadable: string | null;
+  /** The commands that decide, as text. */
+  readonly commands: readonly { readonly command: string; readonly purpose: string }[];
+  /** The command that shows the arguments without cuts. */
+  readonly whole: string;
+}
+
+export interface RequestLineOptions {
+  /** Columns of a line. */
+  readonly width: number;
+  /** Cut nothing. */
+  readonly full: boolean;
+  /** Unix time in ms. */
+  readonly now: number;
+}
+
+const MAX_HEADLINE = 600;
+
+/**
+ * Returns a request for people. All of it is made by code from what the run will execute; words of the model
+ * and of its provider are apart, marked, and quoted. Hidden characters are visible.
+ */
+export function requestLines(view: RequestView, options: RequestLineOptions): readonly string[] {
+  const { run, request } = view;
+  const { width } = options;
+  const field = (name: string, text: string): readonly string[] =>
+    wrapped(`${name}: ${oneLine(text)}`, width);
+  return [
+    ...wrapped(`request ${oneLine(request.id)} of run ${oneLine(run)}`, width),
+    ...field(
+      'asks for',
+      `${KINDS[request.kind]}${request.checking ? ' (a decision is being checked)' : ''}`,
+    ),
+    ...field('what', headline(request)),
+    ...(request.tool === undefined ? [] : field('tool', request.tool)),
+    ...(request.effect === undefined ? [] : field('effect', EFFECTS[request.effect])),
+    ...argumentsOf(view, options),
+    ...whyLines(request, width),
+    ...limitOf(request).flatMap((text) => field('limit', text)),
+    ...keyOf(request).flatMap((text) => field('idempotency key', text)),
+    ...(request.definition === undefined ? [] : field('new form', request.definition)),
+    ...foreignWords(request, width),
+    ...field('asked by', request.requester === null ? 'unknown' : `${request.requester} (a claim)`),
+    ...field('may decide', decidersText(request.deciders)),
+    ...field(
+      'raised',
+      `${formatDateTime(request.raisedAt)}, ${formatAgo(request.raisedAt, options.now)}`,
+    ),
+    ...field('expires', expiry(request, options.now)),
+    ...field('digest', request.digest),
+    'decide with one of:',
+    ...view.commands.flatMap(({ command, purpose }) => [
+      ...wrapped(`# ${oneLine(purpose)}`, width),
+      ...wrappedCommand(oneLine(command), width),
+    ]),
+  ];
+}
+
+const KINDS: Readonly<Record<Request['kind'], string>> = {
+  approval: 'approval of a call',
+  question: 'an answer to a question of the model',
+  client_tool: 'the result of a call that you execute',
+  limit: 'a higher limit',
+  outcome_unknown: 'what became of a call',
+  safety_check: 'approval of a call that the provider of the model wants a person to check',
+  tool_changed: 'consent to a tool that its server has changed',
+};
+
+const EFFECTS: Readonly<Record<NonNullable<Request['effect']>, string>> = {
+  read: 'read: changes nothing',
+  keyed: 'keyed: has a side effect, once per idempotency key',
+  once: 'once: has a side effect that must not happen twice',
+};
+
+/** Returns what the run will do, from `describe` or the arguments: the first line of `shown`. */
+function headline({ shown, kind }: Request): string {
+  if (kind === 'question') return 'the model asks a person';
+  const [line = ''] = shown.split('\n');
+  if (line.length <= MAX_HEADLINE) return line;
+  return `${line.slice(0, MAX_HEADLINE).replace(/[\ud800-\udbff]$/, '')}… (cut; see the arguments)`;
+}
+
+function argumentsOf({ request, unreadable, whole }: RequestView, options: RequestLineOptions) {
+  const { width } = options;
+  // A question is quoted below.
+  if (request.kind === 'question' || request.tool === undefined) return [];
+  if (unreadable !== null) return wrapped(`arguments: NOT SHOWN: ${oneLine(unreadable)}`, width);
+  const { lines, cut } = argumentLines(request.arguments ?? '{}', options);
+  if (!cut) return ['arguments:', ...lines];
+  return [
+    ...wrapped('arguments (CUT; read the whole before you decide):', width),
+    ...lines,
+    ...wrapped('the whole:', width),
+    ...wrappedCommand(oneLine(whole), width),
+  ];
+}
+
+function limitOf({ limit }: Request): readonly string[] {
+  if (limit === undefined) return [];
+  return [`${limit.name}: ${limit.used} used of ${limit.limit ?? 'what the run as a whole has'}`];
+}
+
+function keyOf({ idempotencyKey = '' }: Request): readonly string[] {
+  return idempotencyKey === '' ? [] : [idempotencyKey];
+}
+
+/** Returns why the run asks. The difference of a changed tool has many lines, which its server has made. */
+function whyLines({ why }: Request, width: number): readonly string[] {
+  const [first = '', ...rest] = why.split('\n');
+  return [
+    ...wrapped(`why: ${oneLine(first)}`, width),
+    ...(rest.length === 0 ? [] : quoted('in full', rest, width)),
+  ];
+}
+
+/** Returns what others have written, quoted, so that it cannot be mistaken for our own lines. */
+function foreignWords(request: Request, width: number): readonly string[] {
+  const { question, options = [], checks = [] } = request;
+  return [
+    ...(question === undefined
+      ? []
+      : quoted('the model asks, in its own words', [question], width)),
+    ...(options.length === 0 ? [] : quoted('the model offers as answers', options, width)),
+    ...(checks.length === 0
+      ? []
+      : quoted(
+          'the provider says',
+          checks.map(({ code, message }) => `${code ?? 'check'}: ${message ?? 'no message'}`),
+          width,
+        )),
+  ];
+}
+
+function quoted(title: string, texts: readonly string[], width: number): readonly string[] {
+  const lines = texts.flatMap((text) => printable(text).replaceAll('\t', ' ').split('\n'));
+  return [
+    ...wrapped(`${title}:`, width),
+    ...lines.flatMap((line) => pieces(line, width - 2)).map((piece) => `> ${piece}`),
+  ];
+}
+
+function expiry({ expiresAt, onExpiry }: Request, now: number): string {
+  if (expiresAt === null) return 'never';
+  const then = onExpiry === 'deny' ? 'then it is denied' : 'then the run stops';
+  if (expiresAt <= now) return `${formatDateTime(expiresAt)}: it has expired; ${then}`;
+  return `${formatDateTime(expiresAt)}, in ${formatSpan(expiresAt - now)}; ${then}`;
+}

@@ -1,0 +1,63 @@
+import { join } from 'node:path';
+import { withArguments } from '../../client/read-request.js';
+import { BlobError } from '../../storage/blob-store.js';
+import type { Request } from '../../core/requests/request.js';
+import type { CliContext } from '../context.js';
+import { nextCommandFor } from '../reports/next-command.js';
+import { decidingCommands } from './request-commands.js';
+import { requestLines } from './request-lines.js';
+
+/** A run that asks, and the queue of its workers. */
+export interface AskingRun {
+  readonly id: string;
+  readonly taskQueue: string;
+}
+
+/** How a request is shown. */
+export interface ShowOptions {
+  /** The stream that the lines are for; its width counts. */
+  readonly to: 'stdout' | 'stderr';
+  /** Cut nothing. */
+  readonly full?: boolean;
+}
+
+/** Returns a request for people, with the commands that decide about it on this server and queue. */
+export async function shownRequest(
+  context: CliContext,
+  { run, request }: { readonly run: AskingRun; readonly request: Request },
+  { to, full = false }: ShowOptions,
+): Promise<readonly string[]> {
+  const read = await readable(context, request);
+  const command = (words: readonly string[]) => nextCommandFor(context, run, words);
+  const commands = await Promise.all(
+    decidingCommands(run.id, request).map(async ({ words, purpose }) => ({
+      command: await command(words),
+      purpose,
+    })),
+  );
+  const whole = await command(['inbox', run.id, request.id, '--full']);
+  const view = { run: run.id, ...read, commands, whole };
+  return requestLines(view, { width: columnsOf(to), full, now: Date.now() });
+}
+
+/** Reads arguments from the blob store, which may be elsewhere; then `unreadable` says why. */
+export async function readable(
+  { home }: CliContext,
+  request: Request,
+): Promise<{ readonly request: Request; readonly unreadable: string | null }> {
+  if (request.argumentsBlob === undefined) return { request, unreadable: null };
+  const { fileBlobStore } = await import('../../storage/file-blob-store.js');
+  try {
+    const blobs = fileBlobStore(join(home, 'blobs'));
+    return { request: await withArguments(request, blobs), unreadable: null };
+  } catch (error) {
+    if (!BlobError.isInstance(error)) throw error;
+    return { request, unreadable: `${error.message}; use the workers' PERDURE_HOME` };
+  }
+}
+
+/** Returns the width of a terminal. A program that reads our output gets whole lines. */
+export function columnsOf(stream: 'stdout' | 'stderr'): number {
+  const { isTTY, columns } = process[stream];
+  return isTTY ? columns || 80 : Infinity;
+}

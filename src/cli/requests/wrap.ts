@@ -1,0 +1,96 @@
+import stringWidth from 'string-width';
+import { printable } from '../../core/text/hidden.js';
+
+const PLAIN = /^[\u0020-\u007e]*$/;
+const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });
+const INDENT = '  ';
+/** A line holds at least so many columns, however deep it is indented. */
+const MIN_COLUMNS = 8;
+
+/** Returns a text as one line in which hidden characters, line breaks, and tabs are visible. */
+export function oneLine(text: string): string {
+  return printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+}
+
+/**
+ * Wraps a line to a width in columns. No character is lost: the pieces, joined, are the line. It breaks
+ * behind a space if there is one in the second half of the line.
+ */
+export function pieces(line: string, columns: number): readonly string[] {
+  const width = Math.max(MIN_COLUMNS, columns);
+  const cells = PLAIN.test(line) ? null : cellsOf(line);
+  const length = cells === null ? line.length : cells.length;
+  const result: string[] = [];
+  for (let from = 0; from < length;) {
+    const fit = cells === null ? Math.min(length, from + width) : fitting(cells, from, width);
+    const to = fit >= length ? length : breakPoint(cells ?? line, from, fit);
+    result.push(cells === null ? line.slice(from, to) : textOf(cells, from, to));
+    from = to;
+  }
+  return result.length === 0 ? [''] : result;
+}
+
+/** Wraps a line; all lines behind the first are indented. */
+export function wrapped(line: string, columns: number): readonly string[] {
+  const [first = ''] = pieces(line, columns);
+  const rest = line.slice(first.length);
+  if (rest === '') return [first];
+  return [first, ...pieces(rest, columns - INDENT.length).map((piece) => INDENT + piece)];
+}
+
+/**
+ * Wraps a command between its words, with a backslash at the end of each line, so that it can be copied as
+ * it stands. A word that is longer than a line stays whole.
+ */
+export function wrappedCommand(command: string, columns: number): readonly string[] {
+  const words = command.match(/(?:[^\s'\\]|\\.|'[^']*')+/gs) ?? [];
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    const longer = `${last ?? ''} ${word}`;
+    // Room for the backslash.
+    if (last === undefined) lines.push(word);
+    else if (stringWidth(longer) + 2 > columns) lines.push(`${INDENT}${word}`);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines.map((line, at) => (at === lines.length - 1 ? line : `${line} \\`));
+}
+
+interface Cell {
+  readonly text: string;
+  readonly width: number;
+}
+
+function cellsOf(line: string): readonly Cell[] {
+  return Array.from(GRAPHEMES.segment(line), ({ segment: text }) => ({
+    text,
+    width: PLAIN.test(text) ? text.length : stringWidth(text),
+  }));
+}
+
+/** Returns the end of the cells that fit into a line: at least one. */
+function fitting(cells: readonly Cell[], from: number, columns: number): number {
+  let used = 0;
+  let at = from;
+  for (; at < cells.length; at += 1) {
+    used += cells[at]?.width ?? 0;
+    if (used > columns && at > from) break;
+  }
+  return at;
+}
+
+function breakPoint(cells: readonly Cell[] | string, from: number, to: number): number {
+  const half = from + (to - from) / 2;
+  for (let at = to - 1; at >= half; at -= 1) {
+    const cell = cells[at];
+    if ((typeof cell === 'string' ? cell : cell?.text) === ' ') return at + 1;
+  }
+  return to;
+}
+
+function textOf(cells: readonly Cell[], from: number, to: number): string {
+  return cells
+    .slice(from, to)
+    .map(({ text }) => text)
+    .join('');
+}

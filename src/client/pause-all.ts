@@ -1,0 +1,102 @@
+import { WorkflowNotFoundError, type Client } from '@temporalio/client';
+import { InputError } from '../core/errors.js';
+import { show } from '../core/text/format-value.js';
+import { pauseSignal, type ActorClaim } from '../workflows/messages.js';
+import { claim } from '../updates/control.js';
+import { queryTerm, withoutAttributes } from './queries.js';
+import { readRunRow } from './run-row.js';
+
+/** Which runs are paused, and by whom. */
+export interface PauseAllOptions extends ActorClaim {
+  /** The agent's name. */
+  readonly agent: string;
+  /** Is called after each run. */
+  readonly onProgress?: (progress: PauseProgress) => void;
+  /** Ends it early. Runs that have the signal pause. */
+  readonly signal?: AbortSignal;
+}
+
+/** How many runs were asked to pause. */
+export interface PauseProgress {
+  /** Runs that have the signal; the server has recorded it. */
+  readonly signaled: number;
+  /** Runs that ended in the meantime. */
+  readonly ended: number;
+  /** Runs that the server could not signal; they go on. */
+  readonly failed: number;
+}
+
+/** How `pauseAll` ended. */
+export interface PausedAll extends PauseProgress {
+  /** The first error of a run that could not be signaled; null if there was none. */
+  readonly error: string | null;
+}
+
+const AT_ONCE = 20;
+
+/**
+ * Signals every running run of an agent to pause. The server records the signals also while no worker
+ * runs, and each run pauses when a worker takes it. A run that starts later is not paused.
+ * Rejects with an `InputError`, and if the server does not list the runs.
+ */
+export async function pauseAllRuns(
+  client: Client,
+  { agent, by, onProgress, signal }: PauseAllOptions,
+): Promise<PausedAll> {
+  if (typeof agent !== 'string' || agent === '') {
+    throw new InputError(`agent: expected the name of an agent, got ${show(agent)}`);
+  }
+  const actor = claim(by);
+  const count = { signaled: 0, ended: 0, failed: 0 };
+  let error: string | null = null;
+  const pauseOne = async (id: string): Promise<void> => {
+    try {
+      await client.workflow.getHandle(id).signal(pauseSignal, actor);
+      count.signaled += 1;
+    } catch (reason) {
+      if (reason instanceof WorkflowNotFoundError) count.ended += 1;
+      else {
+        count.failed += 1;
+        error ??= reason instanceof Error ? reason.message : String(reason);
+      }
+    }
+    onProgress?.({ ...count });
+  };
+  await forEachAtOnce(runningIds(client, agent), pauseOne, signal);
+  return { ...count, error };
+}
+
+/** Yields each run once: a run that continues in a new segment while they are listed may come twice. */
+async function* runningIds(client: Client, agent: string): AsyncGenerator<string, void, undefined> {
+  const running = `WorkflowType = 'agent' AND ExecutionStatus = 'Running'`;
+  const seen = new Set<string>();
+  const infos = withoutAttributes(client, {
+    // A run has no attributes before its agent is loaded; the switch is for those, too.
+    query: `${running} AND (${queryTerm('AgentName', agent)} OR AgentName IS NULL)`,
+    // Such a server knows no agents, so each run has to be read.
+    otherwise: running,
+  });
+  for await (const { info, byAttributes } of infos) {
+    if (seen.has(info.workflowId)) continue;
+    seen.add(info.workflowId);
+    const [named] = byAttributes ? (info.searchAttributes['AgentName'] ?? []) : [];
+    const found = named ?? (await readRunRow(client, info)).agent;
+    if (found === agent) yield info.workflowId;
+  }
+}
+
+/** Calls `work`, which never rejects, for each item, at most `AT_ONCE` at the same time. */
+async function forEachAtOnce<T>(
+  items: AsyncGenerator<T, void, undefined>,
+  work: (item: T) => Promise<void>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  // A generator queues concurrent calls of `next`, so the workers share it.
+  const worker = async (): Promise<void> => {
+    for await (const item of { [Symbol.asyncIterator]: () => ({ next: () => items.next() }) }) {
+      signal?.throwIfAborted();
+      await work(item);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}

@@ -1,0 +1,110 @@
+import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import { InputError, NoRunError } from '../core/errors.js';
+import { show } from '../core/text/format-value.js';
+import { readRun } from '../history/read-run.js';
+import { memoRequests, type MemoRequests, type OpenRequest } from './memo-requests.js';
+import { queryTerm, withoutAttributes, type FoundWorkflow } from './queries.js';
+import { toRunStatus } from './status.js';
+
+/** Which open requests to return; default: all of the namespace. */
+export interface RequestFilter {
+  /** Only requests of this agent's runs. */
+  readonly agent?: string | undefined;
+  /** Only requests of this run, and of all runs that agents have called below it. */
+  readonly root?: string | undefined;
+  /** Only requests of this run. */
+  readonly run?: string | undefined;
+}
+
+export interface RequestList {
+  /** Oldest first. */
+  readonly requests: readonly OpenRequest[];
+  /** Whether there are more open requests than these. */
+  readonly more: boolean;
+}
+
+const AGENT = defineSearchAttributeKey('AgentName', SearchAttributeType.KEYWORD);
+const STATUS = defineSearchAttributeKey('AgentStatus', SearchAttributeType.KEYWORD);
+const WAITING = 'waiting_decision';
+/** A run that is paused or blocked may have open requests, too. */
+const HELD = ['paused', 'blocked'];
+/** The maximum number of runs that are read. */
+const MAX_RUNS = 10_000;
+/** How many histories are read at the same time. */
+const AT_ONCE = 8;
+
+/** Returns the open requests, oldest first, from the memos of the runs. Needs no worker. */
+export async function listRequests(
+  client: Client,
+  filter: RequestFilter = {},
+): Promise<RequestList> {
+  const read: MemoRequests[] = [];
+  let unsure: WorkflowExecutionInfo[] = [];
+  let runs = 0;
+  for await (const found of withoutAttributes(client, queriesFor(filter))) {
+    runs += 1;
+    if (runs > MAX_RUNS) break;
+    const { info } = found;
+    const memo = memoOf(info);
+    if (memo.requests.length === 0) continue;
+    if (isCertain(found)) read.push(memo);
+    else unsure.push(info);
+    if (unsure.length < AT_ONCE) continue;
+    read.push(...(await Promise.all(unsure.map((each) => openIn(client, each)))));
+    unsure = [];
+  }
+  read.push(...(await Promise.all(unsure.map((each) => openIn(client, each)))));
+  const { agent } = filter;
+  return {
+    requests: read
+      .flatMap(({ requests }) => requests)
+      .filter((request) => agent === undefined || request.agent === agent)
+      .toSorted((one, other) => one.raisedAt - other.raisedAt),
+    more: runs > MAX_RUNS || read.some(({ more }) => more > 0),
+  };
+}
+
+function queriesFor({ agent, root, run }: RequestFilter): { query: string; otherwise: string } {
+  const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus = 'Running'`];
+  if (root !== undefined) conditions.push(queryTerm('RootWorkflowId', idIn('root', root)));
+  if (run !== undefined) conditions.push(queryTerm('WorkflowId', idIn('run', run)));
+  const otherwise = conditions.join(' AND ');
+  const statuses = [WAITING, ...HELD].map((status) => queryTerm('AgentStatus', status));
+  conditions.push(`(${statuses.join(' OR ')})`);
+  if (agent !== undefined) conditions.push(queryTerm('AgentName', idIn('agent', agent)));
+  return { query: conditions.join(' AND '), otherwise };
+}
+
+function idIn(field: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  throw new InputError(`${field}: expected a text, got ${show(value)}`);
+}
+
+function memoOf({ workflowId: run, memo, typedSearchAttributes }: WorkflowExecutionInfo) {
+  return memoRequests(memo, { run, agent: typedSearchAttributes.get(AGENT) ?? null });
+}
+
+/** Only a run that waits for decisions has no decided requests in its memo. */
+function isCertain({ info, byAttributes }: FoundWorkflow): boolean {
+  return byAttributes && info.typedSearchAttributes.get(STATUS) === WAITING;
+}
+
+/** Returns the requests of the memo that are open by the run's history. */
+async function openIn(client: Client, info: WorkflowExecutionInfo): Promise<MemoRequests> {
+  try {
+    const status = toRunStatus(await readRun(client, info.workflowId), Date.now());
+    const { requests, more } = memoOf(info);
+    const open = new Set(status.pending.map(({ digest }) => digest));
+    return {
+      requests: requests
+        .filter(({ digest }) => open.has(digest))
+        .map((request) => ({ ...request, agent: status.agent || null })),
+      more: open.size > requests.length ? more : 0,
+    };
+  } catch (error) {
+    // It ended, and the server deleted it in the meantime.
+    if (!(error instanceof NoRunError)) throw error;
+    return { requests: [], more: 0 };
+  }
+}

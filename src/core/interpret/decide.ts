@@ -1,0 +1,227 @@
+import { asksNoMore } from '../requests/rules.js';
+import { abandonedCall, confirmedCall, deniedCall, succeededCall } from '../calls/call-result.js';
+import { findTool } from '../calls/batch.js';
+import type { DecisionRecord } from '../decisions.js';
+import type { RunEvent } from '../events.js';
+import type { CheckDecisionResult } from '../guards/recorded.js';
+import { raisedLimits } from '../requests/limit-request.js';
+import type { Decision } from '../requests/decision.js';
+import { grantOf } from '../requests/grants.js';
+import { askingWork, type AskingWork } from '../requests/open-requests.js';
+import type { RunState } from '../state.js';
+import { callOfWork, isUndo, UNDO, type Work } from '../work/work.js';
+import { unblocked } from './block.js';
+import { finishCall } from './calls.js';
+
+/** What a worker found out about a decision that it checked. */
+type Checked = Extract<CheckDecisionResult, { ok: true }>;
+
+interface Made {
+  readonly decision: Decision;
+  /** The id of the update. */
+  readonly id: string;
+  /** Unix time in ms. */
+  readonly at: number;
+}
+
+/** Returns the events of decisions, which the run's validator has accepted. */
+export function decisionsMade(
+  state: RunState,
+  decisions: readonly Decision[],
+  { id, at }: Omit<Made, 'decision'>,
+): readonly RunEvent[] {
+  return decisions.flatMap((decision) => {
+    const work = askingWork(state).find(({ request }) => request.id === decision.request);
+    if (work === undefined || work.proposal !== undefined) return [];
+    // What is in flight may still end the work, so the decision waits for it.
+    if (work.phase === 'in-flight' || needsCheck(state, decision)) {
+      return [{ type: 'decision-proposed', work: work.name, proposal: { id, decision } }];
+    }
+    return decided(state, work, { decision, id, at });
+  });
+}
+
+/** What a person writes, and who may decide, is checked on a worker if only a worker can. */
+function needsCheck({ config }: RunState, { as }: Decision): boolean {
+  return as === 'edit' || as === 'answer' || config.decisions?.mayDecide === true;
+}
+
+/** Returns the events of a decision that counts. `checked`: what a worker found out about it. */
+export function decided(
+  state: RunState,
+  work: AskingWork,
+  made: Made & { readonly checked?: Checked },
+): readonly RunEvent[] {
+  return [...effects(state, work, made), recordOf(work, made)];
+}
+
+function effects(
+  state: RunState,
+  work: AskingWork,
+  { decision, at, checked }: Made & { readonly checked?: Checked },
+): readonly RunEvent[] {
+  const { request, name } = work;
+  const { as, note, result } = decision;
+  if (request.kind === 'limit') return limitDecided(state, work, decision, at);
+  const call = callOfWork(state, name);
+  const tool = call && findTool(state, call.name);
+  if (call === undefined || tool === undefined) return [{ type: 'work-ended', name }];
+  if (isUndo(work)) return undoDecided(work, decision);
+  switch (as) {
+    case 'approve': {
+      const grant = grantOf(decision, { call, at });
+      return [...(grant === null ? [] : [{ type: 'granted', grant } as const]), approved(work)];
+    }
+    case 'deny':
+      return finishCall(deniedCall(call, deniedText(note)), at);
+    case 'edit':
+      return checked?.call === undefined ? [] : edited(work, { call: checked.call, decision, at });
+    case 'answer': {
+      if (checked?.result === undefined) return [];
+      const isOwn = request.kind === 'approval';
+      const text = isOwn ? `${GIVEN}\n${checked.result.text}` : checked.result.text;
+      return finishCall(
+        { ...succeededCall(call, tool, { ...checked.result, text }), executed: !isOwn },
+        at,
+      );
+    }
+    case 'happened':
+      return finishCall(confirmedCall(call, tool, result), at);
+    case 'abandon':
+      return finishCall(abandonedCall(call), at);
+    case 'retry':
+      return [{ type: 'work-changed', work: { ...resumed(work), retried: true } }];
+    case 'accept': {
+      const { definition = '' } = request;
+      return [
+        { type: 'tool-accepted', tool: call.name, definition },
+        { type: 'work-changed', work: unblocked(work) },
+      ];
+    }
+    case 'raise':
+    case 'stop':
+      return [];
+  }
+}
+
+/** For the model: the tool did not run. */
+const GIVEN = '[a person gave this result; the tool was not executed]';
+
+function deniedText(note: string | undefined): string {
+  return note === undefined || note === '' ? 'a person denied it' : `a person denied it: ${note}`;
+}
+
+/** The work may begin now. What an earlier execution has left, such as its key, stays. */
+function resumed({ name, key, starts, approved: before }: Work): Work {
+  return {
+    name,
+    ...(key !== undefined && { key }),
+    ...(starts !== undefined && { starts }),
+    ...(before && { approved: true }),
+    phase: 'waiting',
+  };
+}
+
+function approved(work: Work): RunEvent {
+  return { type: 'work-changed', work: { ...resumed(work), approved: true } };
+}
+
+/**
+ * A person changed the arguments. The same word approves the call if the rules ask no more about it than
+ * before; else it asks again, of those whom the rules now name.
+ */
+function edited(
+  work: AskingWork,
+  { call, decision, at }: Pick<Made, 'decision' | 'at'> & { call: NonNullable<Checked['call']> },
+): readonly RunEvent[] {
+  const change: RunEvent = { type: 'call-edited', id: work.name, call };
+  const { verdict } = call;
+  if (asksNoMore(verdict ?? null, work.request.deciders ?? [])) return [change, approved(work)];
+  const { by = 'a person' } = decision;
+  const { expires, deciders, why = '' } = verdict ?? {};
+  const request = {
+    kind: 'approval',
+    why: `${why}; ${by} changed the arguments`,
+    raisedAt: at,
+    ...(expires !== undefined && { expiresAt: at + expires }),
+    ...(deciders && { deciders }),
+  } as const;
+  return [change, { type: 'request-raised', work: work.name, request }];
+}
+
+function limitDecided(
+  state: RunState,
+  { name, request }: AskingWork,
+  { as, arguments: given }: Decision,
+  at: number,
+): readonly RunEvent[] {
+  const over: RunEvent = { type: 'work-ended', name };
+  if (as !== 'raise' || request.limit === undefined) return [over, { type: 'limit-stands' }];
+  const limits = raisedLimits(state, given ?? {}, at);
+  return [over, { type: 'limits-set', limits }, { type: 'limit-lifted' }];
+}
+
+function undoDecided(work: AskingWork, { as, note }: Decision): readonly RunEvent[] {
+  if (as === 'approve') return [approved(work)];
+  const call = work.name.slice(UNDO.length);
+  return [
+    { type: 'work-ended', name: work.name },
+    { type: 'undo-changed', call, state: 'denied', message: deniedText(note) },
+  ];
+}
+
+function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): RunEvent {
+  const { as, by } = decision;
+  const call = request.kind === 'limit' ? {} : { call: name };
+  const record: DecisionRecord = {
+    what: 'resolve',
+    id,
+    at,
+    ...(by !== undefined && { by }),
+    request: request.id,
+    ...call,
+    as,
+  };
+  return { type: 'decided', decision: record };
+}
+
+interface CheckedWork {
+  readonly name: string;
+  /** The id of the request that the checked decision is about. */
+  readonly request: string;
+  readonly result: CheckDecisionResult;
+  /** Unix time in ms. */
+  readonly at: number;
+}
+
+/** A worker has checked a decision: it counts now, or the request stays open. */
+export function decisionChecked(
+  state: RunState,
+  { name, request, result, at }: CheckedWork,
+): readonly RunEvent[] {
+  const work = askingWork(state).find((one) => one.name === name);
+  // A check that took longer than its request was open says nothing about the next one.
+  if (work?.proposal === undefined || work.request.id !== request) return [];
+  const { proposal, ...open } = work;
+  const { id, decision } = proposal;
+  // What is blocked goes on trying.
+  const phase = open.block === undefined ? 'asking' : 'waiting';
+  const asking: AskingWork = { ...open, phase };
+  if (result.ok && isComplete(decision, result)) {
+    return decided(state, asking, { decision, id, at, checked: result });
+  }
+  const message = result.ok ? 'the check brought no result' : result.message;
+  const record = recordOf(asking, { decision, id, at });
+  return [
+    { type: 'work-changed', work: asking },
+    record.type === 'decided'
+      ? { ...record, decision: { ...record.decision, refused: message.slice(0, 500) } }
+      : record,
+  ];
+}
+
+/** Whether a check, which may have been completed by hand, brought what the decision needs. */
+function isComplete({ as }: Decision, { call, result }: Checked): boolean {
+  if (as === 'edit') return call !== undefined;
+  return as !== 'answer' || result !== undefined;
+}

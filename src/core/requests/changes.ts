@@ -1,0 +1,54 @@
+import { withTurn } from '../change.js';
+import { callSummary } from '../text/summaries.js';
+import type { AskedCall, ToolCall } from '../transcript/messages.js';
+import { batchOf } from '../turn.js';
+import type { RunEvent } from '../events.js';
+import type { RunState } from '../state.js';
+import { findWork, withWork, type Work } from '../work/work.js';
+import { withUndoState } from './undo.js';
+
+type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>;
+
+/** Opens a request about work, in place of the one before, and gives it the next id. */
+export function raiseRequest(
+  state: RunState,
+  { work: name, request }: EventOf<'request-raised'>,
+): RunState {
+  const number = (state.requests ?? 0) + 1;
+  const { proposal: _, ...before }: Partial<Work> = findWork(state, name) ?? {};
+  const raised = { ...request, id: `r${number}` };
+  // Work that is blocked goes on trying: what it waits for may come back by itself.
+  const isBlocked = before.block !== undefined || request.kind === 'tool_changed';
+  const phase = isBlocked ? 'waiting' : 'asking';
+  return { ...withWork(state, { ...before, name, request: raised, phase }), requests: number };
+}
+
+/** Remembers that somebody was told about a request. */
+export function notified(state: RunState, id: string): RunState {
+  const work = state.work.find(({ request }) => request?.id === id);
+  if (work?.request === undefined) return state;
+  return withWork(state, { ...work, request: { ...work.request, notified: true } });
+}
+
+/** Remembers what became of an undo. The model learns of it with the next message. */
+export function undoChanged(
+  state: RunState,
+  { call: id, state: undo, message }: EventOf<'undo-changed'>,
+): RunState {
+  const change = { state: undo, ...(message !== undefined && { message }) };
+  const kept = withUndoState(state.kept, id, change);
+  const call = kept.find((one) => one.call.id === id)?.call;
+  if (undo !== 'undone' || call === undefined) return { ...state, kept };
+  const note = `[a person has undone ${id}: ${callSummary(call)}]`;
+  return { ...state, kept, notes: [...(state.notes ?? []), note] };
+}
+
+/** Replaces the arguments of an open call by those that a person has given. */
+export function editCall(state: RunState, { id, call }: { id: string; call: AskedCall }): RunState {
+  const batch = batchOf(state);
+  if (batch === null) return state;
+  const calls = batch.calls.map((one): ToolCall =>
+    one.id === id ? { ...call, id, edited: true } : one,
+  );
+  return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
+}

@@ -1,0 +1,8 @@
+import type { RunState } from '../state.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { grantFor } from './grants.js';
+
+/** Whether a call may not begin before somebody approves it. */
+export function needsConsent(state: RunState, call: ToolCall): boolean {
+  return call.verdict?.then === 'ask' && grantFor(state, call) === undefined;
+}

@@ -1,0 +1,54 @@
+import { show } from '../text/format-value.js';
+
+/** Who may decide: the one who asked for the turn, anyone else, or one of these names. */
+export type Deciders = 'requester' | 'not requester' | readonly string[];
+
+const MAX_NAMES = 50;
+const MAX_NAME_CHARACTERS = 200;
+
+/** Returns why this person may not decide, or null. `requesters`: all who have sent messages for the turn. */
+export function deciderProblem(
+  deciders: readonly Deciders[],
+  { by, requesters }: { readonly by: string | undefined; readonly requesters: readonly string[] },
+): string | null {
+  if (deciders.length === 0) return null;
+  if (by === undefined) {
+    return `by: expected ${decidersText(deciders)}, got nobody; say who decides`;
+  }
+  const allowed = deciders.every((each) => {
+    if (each === 'requester') return requesters.includes(by);
+    // Nobody knows who a nameless requester is, so nobody can be told apart from them.
+    if (each === 'not requester') return requesters.length > 0 && !requesters.includes(by);
+    return each.includes(by);
+  });
+  if (allowed) return null;
+  const unknown = requesters.length === 0 && deciders.some((each) => typeof each === 'string');
+  const hint = unknown ? '; the run does not know who asked, because it began without `by`' : '';
+  return `by: expected ${decidersText(deciders)}, got ${show(by)}${hint}`;
+}
+
+/** Returns who may decide, in words. */
+export function decidersText(deciders: readonly Deciders[]): string {
+  if (deciders.length === 0) return 'anyone';
+  return deciders.map(oneText).join(', and also ');
+}
+
+function oneText(deciders: Deciders): string {
+  if (deciders === 'requester') return 'the requester';
+  if (deciders === 'not requester') return 'anyone but the requester';
+  return deciders.length === 1 ? JSON.stringify(deciders[0]) : `one of ${deciders.join(', ')}`;
+}
+
+/** Returns what is wrong with a set of deciders, or null. */
+export function decidersProblem(value: unknown, path: string): string | null {
+  if (value === undefined || value === 'requester' || value === 'not requester') return null;
+  const fits =
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.length <= MAX_NAMES &&
+    value.every(
+      (name) => typeof name === 'string' && name !== '' && name.length <= MAX_NAME_CHARACTERS,
+    );
+  if (fits) return null;
+  return `${path}: expected "requester", "not requester", or 1 to ${MAX_NAMES} names, got ${show(value)}`;
+}

@@ -1,0 +1,79 @@
+import type { Json, JsonObject } from '../json.js';
+import type { Predicate } from './predicate.js';
+import type { DecisionWord } from './request.js';
+
+/** How far an approval reaches beyond the call that it is about. */
+export interface GrantAsked {
+  /** `same_call`: the same tool with the same arguments. `tool`: the tool with arguments that fit `where`. */
+  readonly scope: 'same_call' | 'tool';
+  /** Only with scope `tool`; absent: any arguments. */
+  readonly where?: Predicate;
+}
+
+/**
+ * A decision about a request: the argument of the update `resolve`. The first decision wins, and it
+ * counts only for exactly what the digest covers.
+ */
+export interface Decision {
+  /** The request's id. */
+  readonly request: string;
+  /** The request's digest, as it was shown. */
+  readonly digest: string;
+  readonly as: DecisionWord;
+  /** For `edit`: all new arguments. For `raise`: by how much, such as `{"steps": 10}`. */
+  readonly arguments?: JsonObject;
+  /** For `answer` and `happened`: the result. */
+  readonly result?: Json;
+  /** For the model: the reason, at most 2,000 characters. */
+  readonly note?: string;
+  /** For `approve`: the approval also holds for later calls of this run. */
+  readonly grant?: GrantAsked;
+  /** Who decides: a claim of 1 to 200 characters, which is recorded and not verified. */
+  readonly by?: string;
+}
+
+/** Why a decision is refused. Nothing is recorded about it. */
+export type RefusalReason =
+  /** The decision has not the form of one. */
+  | 'malformed'
+  /** The run has no such request. */
+  | 'unknown_request'
+  /** Somebody else has decided already. */
+  | 'decided'
+  | 'expired'
+  /** The digest is not that of the request: the call or its arguments are others than were shown. */
+  | 'wrong_digest'
+  /** The request does not offer this decision. */
+  | 'not_offered'
+  /** The rules do not let this person decide. */
+  | 'not_a_decider'
+  /** Another decision is being checked on a worker. */
+  | 'checking'
+  | 'too_large';
+
+/** What the update `resolve` returns for each decision. */
+export interface DecisionReceipt {
+  readonly request: string;
+  readonly as: DecisionWord;
+  /** The decision is checked on a worker before it counts; the run's status shows what came of it. */
+  readonly checking?: true;
+}
+
+/** An approval that holds for later calls of the run, until it is revoked. */
+export interface Grant {
+  /** Names the grant in its run: `g1`, `g2`, … */
+  readonly id: string;
+  readonly tool: string;
+  readonly scope: GrantAsked['scope'];
+  /** For `same_call`: SHA-256 (hex) of the arguments. */
+  readonly digest?: string;
+  /** For `tool`. */
+  readonly where?: Predicate;
+  /** For people: what is granted. */
+  readonly shown: string;
+  /** The request with which it was given. */
+  readonly request: string;
+  /** Unix time in ms. */
+  readonly at: number;
+  readonly by?: string;
+}

@@ -1,0 +1,59 @@
+import type { RunState } from '../state.js';
+import { holds, predicateText } from './predicate.js';
+import { parseJson } from '../json.js';
+import type { ToolCall } from '../transcript/messages.js';
+import type { Decision, Grant } from './decision.js';
+import { deciderProblem } from './deciders.js';
+
+/** Grants that a run remembers; the oldest are dropped, so that their calls ask again. */
+const REMEMBERED_GRANTS = 100;
+
+/** Returns the grant under which a call needs no further yes; undefined if there is none. */
+export function grantFor(
+  { grants, turn }: Pick<RunState, 'grants' | 'turn'>,
+  call: Pick<ToolCall, 'name' | 'digest' | 'arguments' | 'blob' | 'verdict'>,
+): Grant | undefined {
+  const { verdict } = call;
+  if (grants === undefined || verdict?.then !== 'ask') return undefined;
+  const requesters = turn.by ?? [];
+  return grants.find((grant) => {
+    if (!covers(grant, call)) return false;
+    // Whoever gave the grant must be allowed to decide about this call, too.
+    return deciderProblem(verdict.deciders ?? [], { by: grant.by, requesters }) === null;
+  });
+}
+
+function covers(
+  { tool, scope, digest, where }: Grant,
+  call: Pick<ToolCall, 'name' | 'digest' | 'arguments' | 'blob'>,
+): boolean {
+  if (tool !== call.name) return false;
+  if (scope === 'same_call') return digest === call.digest;
+  if (where === undefined) return true;
+  // Arguments in the blob store cannot be read here, so nobody knows whether they fit.
+  return call.blob === undefined && holds(where, parseJson(call.arguments));
+}
+
+/** Returns the grants with the one of an approval, if it gives any. */
+export function withGrant(
+  grants: readonly Grant[] | undefined,
+  given: Omit<Grant, 'id'>,
+): readonly Grant[] {
+  const last = Number(grants?.at(-1)?.id.slice(1) ?? 0);
+  return [...(grants ?? []), { id: `g${last + 1}`, ...given }].slice(-REMEMBERED_GRANTS);
+}
+
+/** Returns what an approval grants for later calls; null if it is for this call alone. */
+export function grantOf(
+  { grant, request, by }: Decision,
+  { call, at }: { readonly call: ToolCall; readonly at: number },
+): Omit<Grant, 'id'> | null {
+  if (grant === undefined) return null;
+  const { scope, where } = grant;
+  const base = { tool: call.name, scope, request, at, ...(by !== undefined && { by }) };
+  if (scope === 'same_call') {
+    return { ...base, digest: call.digest, shown: `${call.name} with the same arguments` };
+  }
+  const pattern = where === undefined ? 'any arguments' : `arguments where ${predicateText(where)}`;
+  return { ...base, ...(where && { where }), shown: `${call.name} with ${pattern}` };
+}

@@ -1,0 +1,182 @@
+import { decidedBefore } from '../decisions.js';
+import { decisionShape } from '../guards/requests.js';
+import { guard } from '../guards/shape.js';
+import { isObject } from '../json.js';
+import { checkLimits } from '../input/input.js';
+import { show } from '../text/format-value.js';
+import type { RunState } from '../state.js';
+import { deciderProblem } from './deciders.js';
+import type { Decision, RefusalReason } from './decision.js';
+import { askingWork, openRequests } from './open-requests.js';
+import type { Request } from './request.js';
+
+/** What a person gives goes into history and prompt as it is, so its JSON is bounded. */
+const MAX_RESULT_CHARACTERS = 32_000;
+const MAX_ARGUMENT_CHARACTERS = 256_000;
+const MAX_NOTE_CHARACTERS = 2_000;
+/** Decisions in one update. */
+const MAX_DECISIONS = 200;
+
+/** A decision that the run refuses. */
+export interface Refused {
+  readonly reason: RefusalReason;
+  /** For people: the field, the value, and the fix. */
+  readonly message: string;
+}
+
+/** What a refusal depends on beside the state. */
+interface Arrival {
+  /** The id of the update. */
+  readonly update: string;
+  /** Unix time in ms. */
+  readonly now: number;
+}
+
+/**
+ * Returns why a run refuses a decision, or a list of them as a whole; null if it takes them. Only what the
+ * state and the pinned data show is looked at: the rest is checked on a worker, as a proposal.
+ */
+export function decisionProblem(state: RunState, given: unknown, arrival: Arrival): Refused | null {
+  if (decidedBefore(state.decisions, arrival.update) !== undefined) return null;
+  if (state.work.some(({ proposal }) => proposal?.id === arrival.update)) return null;
+  const decisions: readonly unknown[] = Array.isArray(given) ? given : [given];
+  if (decisions.length === 0 || decisions.length > MAX_DECISIONS) {
+    return malformed(`resolve: expected 1 to ${MAX_DECISIONS} decisions, got ${decisions.length}`);
+  }
+  const seen = new Set<string>();
+  for (const [index, decision] of decisions.entries()) {
+    const path = Array.isArray(given) ? `resolve[${index}]` : 'resolve';
+    const problem = oneProblem(state, decision, { ...arrival, path, seen });
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+function oneProblem(
+  state: RunState,
+  given: unknown,
+  { now, path, seen }: Arrival & { readonly path: string; readonly seen: Set<string> },
+): Refused | null {
+  const shape = isObject(given)
+    ? decisionShape(given, path)
+    : `${path}: ${EXPECTED}, got ${show(given)}`;
+  if (shape !== null || !isDecision(given)) return malformed(shape ?? `${path}: ${EXPECTED}`);
+  const decision = given;
+  const { request: id, as, by } = decision;
+  if (seen.has(id)) {
+    return malformed(`${path}.request: expected each request once, got "${id}" again`);
+  }
+  seen.add(id);
+  const work = askingWork(state).find(({ request }) => request.id === id);
+  const request = openRequests(state, 'RUN').find((open) => open.id === id);
+  if (work === undefined || request === undefined) return unknownProblem(state, id);
+  if (work.request.expiresAt !== undefined && work.request.expiresAt <= now) {
+    const agoMs = now - work.request.expiresAt;
+    const message = `request: ${id} expired ${Math.round(agoMs / 1_000)} s ago`;
+    return { reason: 'expired', message };
+  }
+  if (decision.digest !== request.digest) {
+    const message = `digest: expected that of ${id} as it is now, got ${show(decision.digest)}; look at the request again`;
+    return { reason: 'wrong_digest', message };
+  }
+  if (!request.decisions.includes(as)) {
+    const message = `as: expected one of ${request.decisions.join(', ')} for ${id}, got "${as}"`;
+    return { reason: 'not_offered', message };
+  }
+  const requesters = state.turn.by ?? [];
+  const notDecider = deciderProblem(request.deciders, { by, requesters });
+  if (notDecider !== null) return { reason: 'not_a_decider', message: notDecider };
+  if (work.proposal !== undefined) {
+    const message = `request: another decision about ${id} is being checked; try again when it is`;
+    return { reason: 'checking', message };
+  }
+  return contentProblem(decision, request);
+}
+
+const EXPECTED = 'expected {request, digest, as}';
+const isDecision = guard(decisionShape);
+
+function unknownProblem(state: RunState, id: string): Refused {
+  const number = /^r(\d+)$/.exec(id)?.[1];
+  if (number !== undefined && Number(number) >= 1 && Number(number) <= (state.requests ?? 0)) {
+    const made = state.decisions?.findLast(({ request }) => request === id);
+    // The run has forgotten the decision, or what the request was about went away by itself.
+    if (made?.as === undefined) {
+      return { reason: 'decided', message: `request: ${id} is no longer open` };
+    }
+    if (made.as === 'expired') return { reason: 'expired', message: `request: ${id} has expired` };
+    const by = made.by === undefined ? '' : `, by ${made.by}`;
+    return { reason: 'decided', message: `request: ${id} is decided already (${made.as}${by})` };
+  }
+  const open = askingWork(state).map(({ request }) => request.id);
+  const known = open.length === 0 ? 'nothing waits for a decision' : `open: ${open.join(', ')}`;
+  return { reason: 'unknown_request', message: `request: there is no ${show(id)}; ${known}` };
+}
+
+/** Fields that a decision needs, or that only some decisions take. */
+function contentProblem(decision: Decision, { id, kind, decisions }: Request): Refused | null {
+  const { as, arguments: given, result, note = '', grant } = decision;
+  if (note.length > MAX_NOTE_CHARACTERS) {
+    return tooLarge(`note: expected at most ${MAX_NOTE_CHARACTERS} characters, got ${note.length}`);
+  }
+  const size = result === undefined ? 0 : JSON.stringify(result).length;
+  if (size > MAX_RESULT_CHARACTERS) {
+    return tooLarge(
+      `result: expected at most ${MAX_RESULT_CHARACTERS} characters of JSON, got ${size}; give a summary`,
+    );
+  }
+  if (grant !== undefined && as !== 'approve') {
+    return malformed(`grant: expected only with "approve", got it with "${as}"`);
+  }
+  // An undo cannot be edited either: it is about a call that has been made.
+  if (grant !== undefined && !decisions.includes('edit')) {
+    return malformed(`grant: expected only for the approval of a call, got it for ${id} (${kind})`);
+  }
+  if (grant?.scope === 'same_call' && grant.where !== undefined) {
+    return malformed('grant.where: expected only with scope "tool"; remove it');
+  }
+  if (result !== undefined && as !== 'answer' && as !== 'happened') {
+    return malformed(`result: expected only with "answer" or "happened", got it with "${as}"`);
+  }
+  if (as === 'answer' && result === undefined)
+    return malformed('result: expected the answer, got none');
+  if (as === 'answer' && kind === 'question' && typeof result !== 'string') {
+    return malformed(`result: expected a text for a question, got ${show(result)}`);
+  }
+  if (as === 'raise') return raiseProblem(given);
+  if (as !== 'edit') {
+    return given === undefined
+      ? null
+      : malformed(`arguments: expected only with "edit" or "raise", got them with "${as}"`);
+  }
+  if (given === undefined)
+    return malformed('arguments: expected all arguments of the call, got none');
+  const length = JSON.stringify(given).length;
+  if (length <= MAX_ARGUMENT_CHARACTERS) return null;
+  return tooLarge(
+    `arguments: expected at most ${MAX_ARGUMENT_CHARACTERS} characters of JSON, got ${length}`,
+  );
+}
+
+function raiseProblem(given: Decision['arguments']): Refused | null {
+  const example = 'give for example {"steps": 10}';
+  if (given === undefined || Object.keys(given).length === 0) {
+    return malformed(`arguments: expected by how much to raise, got none; ${example}`);
+  }
+  const problem = checkLimits(given, 'arguments');
+  if (problem !== null) return malformed(problem);
+  const none = Object.entries(given).find(([name, by]) => by === null || name === 'run');
+  return none === undefined
+    ? null
+    : malformed(
+        `arguments.${none[0]}: expected by how much to raise, got ${show(none[1])}; ${example}`,
+      );
+}
+
+function malformed(message: string): Refused {
+  return { reason: 'malformed', message };
+}
+
+function tooLarge(message: string): Refused {
+  return { reason: 'too_large', message };
+}

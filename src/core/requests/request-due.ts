@@ -1,0 +1,55 @@
+import { findTool } from '../calls/batch.js';
+import { safetyWords } from '../calls/safety.js';
+import type { RunState } from '../state.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { findWork } from '../work/work.js';
+import { needsConsent } from './consent.js';
+import type { NewRequest } from './request.js';
+
+/**
+ * Returns the request that a call raises before anything is executed; null if it may begin. `at`: Unix
+ * time in ms.
+ */
+export function requestDue(state: RunState, call: ToolCall, at: number): NewRequest | null {
+  const work = findWork(state, call.id);
+  if (work === undefined) return consentDue(state, call, at) ?? answerDue(state, call, at);
+  // What a person has let pass may need an answer next.
+  return work.approved && work.phase === 'waiting' ? answerDue(state, call, at) : null;
+}
+
+/** Returns the request for an answer that only somebody outside can give. */
+function answerDue(state: RunState, { name }: ToolCall, at: number): NewRequest | null {
+  const tool = findTool(state, name);
+  const base = { raisedAt: at, ...expiry(at, tool?.expiresMs) };
+  if (tool?.kind === 'question') return { ...base, kind: 'question', why: 'the model asks' };
+  if (tool?.kind !== 'client') return null;
+  return { ...base, kind: 'client_tool', why: 'whoever uses the run executes this tool' };
+}
+
+function consentDue(state: RunState, call: ToolCall, at: number): NewRequest | null {
+  const { verdict, safety } = call;
+  if (verdict !== undefined && needsConsent(state, call)) {
+    const whys = [verdict.why, ...(safety ? [safetyWords(call)] : [])];
+    const { deciders, expires } = verdict;
+    return {
+      kind: 'approval',
+      raisedAt: at,
+      ...expiry(at, expires),
+      why: whys.join('; '),
+      ...(deciders && { deciders }),
+    };
+  }
+  return safety === undefined
+    ? null
+    : { kind: 'safety_check', raisedAt: at, why: safetyWords(call) };
+}
+
+function expiry(at: number, expiresMs: number | undefined): { readonly expiresAt?: number } {
+  return expiresMs === undefined ? {} : { expiresAt: at + expiresMs };
+}
+
+/** Whether a call waits for a decision, and nothing can be done about it meanwhile. */
+export function awaitsDecision(state: RunState, call: Pick<ToolCall, 'id'>): boolean {
+  const work = findWork(state, call.id);
+  return work?.phase === 'asking' && work.proposal === undefined;
+}

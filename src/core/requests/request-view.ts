@@ -1,0 +1,195 @@
+import type { ToolDefinition } from '../definition/definition.js';
+import { canonicalJson, isObject, parseJson, type Json } from '../json.js';
+import { escapeJson, printable } from '../text/hidden.js';
+import { formatBytes } from '../text/summaries.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { sha256Hex } from '../digest.js';
+import {
+  OFFERED,
+  type DecisionWord,
+  type LimitReached,
+  type Request,
+  type RequestKind,
+} from './request.js';
+import { findTool } from '../calls/batch.js';
+import type { RunState } from '../state.js';
+import { callOfWork, isUndo, type Work } from '../work/work.js';
+import type { AskingWork } from './open-requests.js';
+
+/** Hex digits of a digest in a command; the command compares them with the whole one. */
+export const SHOWN_DIGITS = 12;
+
+/** Returns a request as everybody sees it. `run`: the run's workflow id, for the commands. */
+export function toRequest(state: RunState, work: AskingWork, run: string): Request {
+  const { request } = work;
+  const call = callOfWork(state, work.name);
+  const tool = call && findTool(state, call.name);
+  const { id, kind, why, raisedAt, expiresAt = null, deciders = [], limit, definition } = request;
+  const undo = isUndo(work);
+  const about = { run: state.firstRunId ?? '', kind, call, tool, limit, definition, undo };
+  const digest = requestDigest(about);
+  const decisions = offered(kind, work);
+  return {
+    id,
+    kind,
+    ...(call && { call: call.id, tool: call.name, ...(tool && { effect: tool.effect }) }),
+    ...(call && (call.blob ? { argumentsBlob: call.blob } : { arguments: call.arguments })),
+    digest,
+    shown: shownRequest(work, call, tool),
+    why,
+    requester: state.turn.by?.[0] ?? null,
+    raisedAt,
+    expiresAt,
+    onExpiry: kind === 'limit' ? 'stop' : 'deny',
+    decisions,
+    deciders,
+    fix: fixFor({ run, id, kind, digest }),
+    ...(kind === 'question' && call && questionOf(call)),
+    ...(call?.safety && { checks: call.safety }),
+    ...(limit && { limit }),
+    ...(kind === 'outcome_unknown' && { idempotencyKey: work.key ?? '' }),
+    ...(definition !== undefined && { definition }),
+    ...(work.proposal && { checking: true }),
+  };
+}
+
+function offered(kind: Request['kind'], { name }: Work): readonly DecisionWord[] {
+  // What is undone is a call that has been made: its arguments stay as they are.
+  return isUndo({ name }) ? ['approve', 'deny'] : OFFERED[kind];
+}
+
+function shownRequest(
+  { name, request }: AskingWork,
+  call: ToolCall | undefined,
+  tool: ReturnType<typeof findTool>,
+): string {
+  const { limit } = request;
+  if (limit !== undefined) {
+    const most = limit.limit === null ? '' : ` of ${limit.limit}`;
+    return `limit ${limit.name}: ${limit.used}${most} used`;
+  }
+  if (call === undefined) return '';
+  return isUndo({ name }) ? `undo ${shownCall(call, tool)}` : shownCall(call, tool);
+}
+
+function questionOf(call: ToolCall): Pick<Request, 'question' | 'options'> {
+  const value = parseJson(call.arguments);
+  const { question, options } = isObject(value) ? value : {};
+  const choices = Array.isArray(options) ? options.filter((one) => typeof one === 'string') : [];
+  return {
+    question: typeof question === 'string' ? question : '',
+    ...(choices.length > 0 && { options: choices }),
+  };
+}
+
+/** Returns the command that decides. A choice is left to the person, between `|`. */
+function fixFor({
+  run,
+  id,
+  kind,
+  digest,
+}: Pick<Request, 'id' | 'kind' | 'digest'> & { run: string }): string {
+  const which = `${run} ${id} --digest ${digest.slice(0, SHOWN_DIGITS)}`;
+  switch (kind) {
+    case 'approval':
+    case 'safety_check':
+      return `perdure approve ${which}`;
+    case 'question':
+    case 'client_tool':
+      return `perdure answer ${which} TEXT`;
+    case 'limit':
+      return `perdure resolve ${which} --as raise|stop`;
+    case 'outcome_unknown':
+      return `perdure resolve ${which} --as happened|retry|abandon [--result JSON]`;
+    case 'tool_changed':
+      return `perdure resolve ${which} --as accept|deny`;
+  }
+}
+
+/** Characters of all arguments together. What is beyond has to be looked up. */
+const MAX_CHARACTERS = 8_000;
+
+/**
+ * Returns a call as people see it before they decide: the tool, its effect, its target, the author's
+ * description, and every argument exactly as it will be executed. Made by code from the recorded call;
+ * nothing of it is the model's prose. Hidden characters are escapes.
+ */
+function shownCall(call: ToolCall, tool: ToolDefinition | undefined): string {
+  return [titleOf(call, tool), ...describeLine(call), ...argumentLines(call)].join('\n');
+}
+
+function titleOf({ name }: ToolCall, tool: ToolDefinition | undefined): string {
+  const words = [name];
+  if (tool !== undefined) words.push(EFFECTS[tool.effect]);
+  if (tool?.mcp) words.push(`MCP server ${tool.mcp.server}`);
+  if (tool?.calls) words.push(`agent ${tool.calls.agent}`);
+  return printable(words.join(' · ')).replaceAll(/[\n\t]/g, ' ');
+}
+
+const EFFECTS = {
+  read: 'read: changes nothing',
+  keyed: 'keyed: changes something, at most once',
+  once: 'once: cannot be taken back or repeated',
+} as const;
+
+function describeLine({ summary }: ToolCall): readonly string[] {
+  return summary === undefined ? [] : [printable(summary).replaceAll(/[\n\t]/g, ' ')];
+}
+
+function argumentLines({ arguments: json, blob }: ToolCall): readonly string[] {
+  if (blob !== undefined) {
+    return [`[${formatBytes(blob.bytes)} of arguments, stored as blob ${blob.sha256}]`];
+  }
+  const value = parseJson(json);
+  if (!isObject(value)) return [escapeJson(json)];
+  let left = MAX_CHARACTERS;
+  const lines = Object.entries(value).map(([name, argument]) => {
+    const line = `${escapeJson(JSON.stringify(name)).slice(1, -1)}: ${escapeJson(JSON.stringify(argument))}`;
+    const shown = line.slice(0, Math.max(0, left)).replace(/[\ud800-\udbff]$/, '');
+    left -= line.length;
+    return shown.length === line.length
+      ? line
+      : `${shown}… [cut: ${line.length} characters; the request's \`arguments\` have them all]`;
+  });
+  return lines.length === 0 ? ['(no arguments)'] : lines;
+}
+
+/** What a decision is about, and nothing else. */
+interface Subject {
+  /** The run's first execution run id. */
+  readonly run: string;
+  readonly kind: RequestKind;
+  readonly call?: ToolCall | undefined;
+  /** The tool as the run has pinned it. */
+  readonly tool?: ToolDefinition | undefined;
+  readonly limit?: LimitReached | undefined;
+  /** For `tool_changed`: hash of the tool's current form. */
+  readonly definition?: string | undefined;
+  /** The call has been made, and is to be undone. */
+  readonly undo?: boolean;
+}
+
+/**
+ * Returns the digest that a decision has to name: SHA-256 (hex) over canonical JSON. It covers the run,
+ * the call, the tool's whole pinned definition, and the arguments, so that a decision can be used neither
+ * for another call nor for other arguments.
+ */
+function requestDigest(about: Subject): string {
+  const { run, kind, call, tool, limit, definition, undo } = about;
+  const subject: Json = {
+    run,
+    kind,
+    ...(call && { call: call.id, tool: call.name, arguments: call.digest }),
+    ...(tool && { definition: sha256Hex(canonicalJson(toJson(tool))) }),
+    ...(limit && { limit: toJson(limit) }),
+    ...(definition !== undefined && { form: definition }),
+    ...(undo && { undo }),
+  };
+  return sha256Hex(canonicalJson(subject));
+}
+
+/** Through JSON, because the history records the definition as JSON. */
+function toJson(value: object): Json {
+  const json: Json = JSON.parse(JSON.stringify(value));
+  return json;
+}

@@ -1,0 +1,134 @@
+import type { Effect, LimitName } from '../definition/definition.js';
+import type { BlobRef, SafetyCheck } from '../transcript/messages.js';
+import type { Deciders } from './deciders.js';
+
+/**
+ * What a run asks for from outside.
+ *
+ * | kind              | asked when                                                    | decisions                          |
+ * | ----------------- | ------------------------------------------------------------- | ---------------------------------- |
+ * | `approval`        | a rule or the tool wants a yes before the call                | `approve`, `deny`, `edit`, `answer` |
+ * | `question`        | the model asks a person                                       | `answer`, `deny`                   |
+ * | `client_tool`     | the tool has no `execute`: whoever uses the run executes it   | `answer`, `deny`                   |
+ * | `limit`           | a limit was reached, and the agent has `onLimit: 'ask'`       | `raise`, `stop`                    |
+ * | `outcome_unknown` | a call may have taken effect                                  | `happened`, `retry`, `abandon`     |
+ * | `safety_check`    | the model's provider wants a person to look                   | `approve`, `deny`                  |
+ * | `tool_changed`    | an MCP server has changed the tool since the run began        | `accept`, `deny`                   |
+ */
+export type RequestKind =
+  | 'approval'
+  | 'question'
+  | 'limit'
+  | 'outcome_unknown'
+  | 'safety_check'
+  | 'tool_changed'
+  | 'client_tool';
+
+/** What can be decided about a request; see `RequestKind`. */
+export type DecisionWord =
+  | 'approve'
+  | 'deny'
+  | 'edit'
+  | 'answer'
+  | 'happened'
+  | 'retry'
+  | 'abandon'
+  | 'accept'
+  | 'raise'
+  | 'stop';
+
+/** The decisions that a request of each kind offers. */
+export const OFFERED: { readonly [K in RequestKind]: readonly DecisionWord[] } = {
+  approval: ['approve', 'deny', 'edit', 'answer'],
+  question: ['answer', 'deny'],
+  client_tool: ['answer', 'deny'],
+  limit: ['raise', 'stop'],
+  outcome_unknown: ['happened', 'retry', 'abandon'],
+  safety_check: ['approve', 'deny'],
+  tool_changed: ['accept', 'deny'],
+};
+
+/** A limit that a run has reached, and asks to raise. */
+export interface LimitReached {
+  readonly name: LimitName;
+  /** What was used: a count, tokens, US dollars, or milliseconds. */
+  readonly used: number;
+  /** The limit in force; null if only the run as a whole, or a caller's budget, has one. */
+  readonly limit: number | null;
+}
+
+/**
+ * Something that a run needs from outside, and waits for without occupying a worker. Exactly one
+ * decision answers it. All texts are made by code from what the run will do; nothing in them is the
+ * model's prose, except the arguments and the `question`.
+ */
+export interface Request {
+  /** Names the request in its run: `r1`, `r2`, … */
+  readonly id: string;
+  readonly kind: RequestKind;
+  /** The id of the call that waits; absent for a limit. */
+  readonly call?: string;
+  readonly tool?: string;
+  readonly effect?: Effect;
+  /** The call's arguments as JSON, exactly as they will be executed. */
+  readonly arguments?: string;
+  /** The blob that has the arguments, if they are too large for the history. */
+  readonly argumentsBlob?: BlobRef;
+  /**
+   * SHA-256 (hex) that a decision has to name. It covers the run, the call, the tool, the tool's pinned
+   * definition, and the arguments.
+   */
+  readonly digest: string;
+  /** For people: the tool, its effect, its target, and every argument. Control characters are visible. */
+  readonly shown: string;
+  /** Why the run asks: the rule, the check, or the fault. */
+  readonly why: string;
+  /** Who began the turn, as claimed; null if nobody gave a name. */
+  readonly requester: string | null;
+  /** Unix time in ms. */
+  readonly raisedAt: number;
+  /** Unix time in ms at which the request answers itself; null: it waits for any length of time. */
+  readonly expiresAt: number | null;
+  /** What happens when it expires. */
+  readonly onExpiry: 'deny' | 'stop';
+  /** The decisions that are possible. */
+  readonly decisions: readonly DecisionWord[];
+  /** Who may decide; each entry has to allow it. Empty: anyone who may send updates to the run. */
+  readonly deciders: readonly Deciders[];
+  /** The command that decides. */
+  readonly fix: string;
+  /** For `question`: what the model asks, in its own words. */
+  readonly question?: string;
+  /** For `question`: answers to choose from; another text is possible, too. */
+  readonly options?: readonly string[];
+  /** For `safety_check`: the checks in the provider's words. */
+  readonly checks?: readonly SafetyCheck[];
+  /** For `limit`. */
+  readonly limit?: LimitReached;
+  /** For `outcome_unknown`: the key under which the destination may know the call. */
+  readonly idempotencyKey?: string;
+  /** For `tool_changed`: hash of the tool's current form. */
+  readonly definition?: string;
+  /** A decision was made and is being checked on a worker. */
+  readonly checking?: true;
+}
+
+/** What a run remembers of an open request; `Request` is made from it and the state. */
+export interface RaisedRequest {
+  readonly id: string;
+  readonly kind: RequestKind;
+  readonly why: string;
+  /** Unix time in ms. */
+  readonly raisedAt: number;
+  /** Unix time in ms; absent: never. */
+  readonly expiresAt?: number;
+  readonly deciders?: readonly Deciders[];
+  readonly limit?: LimitReached;
+  /** For `tool_changed`: hash of the tool's current form. */
+  readonly definition?: string;
+  /** The worker's `notify` was told. */
+  readonly notified?: true;
+}
+
+/** A request before the run has given it an id. */
+export type NewRequest = Omit<RaisedRequest, 'id'>;

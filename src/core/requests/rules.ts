@@ -1,0 +1,163 @@
+import type { Effect } from '../definition/definition.js';
+import { isObject } from '../json.js';
+import {
+  holds,
+  matchesGlob,
+  predicateProblem,
+  predicateText,
+  type Predicate,
+} from './predicate.js';
+import { show } from '../text/format-value.js';
+import { decidersProblem, type Deciders } from './deciders.js';
+
+/**
+ * A rule about tool calls, as data. Rules may stand in the configuration of a worker, in an agent, and in
+ * the input of a run. All of them apply: `deny` beats `ask`, and `ask` beats `allow`, in any order and at
+ * any level, so a lower level can only tighten what a higher one says.
+ *
+ * @example
+ * ```ts
+ * import type { Rule } from 'perdure';
+ *
+ * export const rules: readonly Rule[] = [
+ *   { tool: 'refund', where: { op: 'over', path: 'euros', value: 50 }, then: 'ask', deciders: 'not requester' },
+ *   { tool: 'delete_*', then: 'deny' },
+ * ];
+ * ```
+ */
+export interface Rule {
+  /** The tool's name, or a glob: `*` is any characters, `?` one. */
+  readonly tool: string;
+  /** Only calls of tools with this effect. */
+  readonly effect?: Effect;
+  /** Only calls with such arguments. */
+  readonly where?: Predicate;
+  readonly then: 'allow' | 'ask' | 'deny';
+  /** For `ask`: who may decide; default: anyone who may send updates to the run. */
+  readonly deciders?: Deciders;
+  /** For `ask`: milliseconds after which the request is denied; default: it never expires. */
+  readonly expires?: number;
+}
+
+/** What the rules say about one call. A call that they allow has none. */
+export interface Verdict {
+  readonly then: 'ask' | 'deny';
+  /** For people, and for the model: the rule in words. */
+  readonly why: string;
+  readonly deciders?: readonly Deciders[];
+  /** Milliseconds. */
+  readonly expires?: number;
+}
+
+const MAX_RULES = 200;
+const MAX_TOOL_CHARACTERS = 200;
+/** A hundred years, which is the longest timer of a server. */
+const MAX_EXPIRY_MS = 100 * 365 * 24 * 60 * 60_000;
+const MAX_WHY_CHARACTERS = 300;
+
+/** Returns the strictest of the rules that apply to a call; null if they allow it. */
+export function ruleVerdict(
+  rules: readonly Rule[],
+  call: { readonly tool: string; readonly effect: Effect; readonly value: unknown },
+): Verdict | null {
+  const verdicts = rules.flatMap((rule): readonly Verdict[] => {
+    const { then, deciders, expires } = rule;
+    if (then === 'allow' || !applies(rule, call)) return [];
+    const why = ruleText(rule).slice(0, MAX_WHY_CHARACTERS);
+    const limits = { ...(deciders && { deciders: [deciders] }), ...(expires && { expires }) };
+    return [{ then, why, ...(then === 'ask' && limits) }];
+  });
+  return strictest(verdicts);
+}
+
+function applies(
+  rule: Rule,
+  { tool, effect, value }: { tool: string; effect: Effect; value: unknown },
+): boolean {
+  if (!matchesGlob(tool, rule.tool)) return false;
+  if (rule.effect !== undefined && rule.effect !== effect) return false;
+  return rule.where === undefined || holds(rule.where, value);
+}
+
+/** Returns a verdict that is as strict as all of these together; null if there are none. */
+export function strictest(verdicts: readonly (Verdict | null)[]): Verdict | null {
+  const given = verdicts.filter((verdict) => verdict !== null);
+  const denied = given.find(({ then }) => then === 'deny');
+  if (denied !== undefined) return { then: 'deny', why: denied.why };
+  const [first] = given;
+  if (first === undefined) return null;
+  const expires = Math.min(...given.map((verdict) => verdict.expires ?? Infinity));
+  const all = given.flatMap(({ deciders = [] }) => deciders);
+  const deciders = all.filter(
+    (one, index) => all.findIndex((other) => sameDeciders(one, other)) === index,
+  );
+  const whys = [...new Set(given.map(({ why }) => why))];
+  return {
+    then: 'ask',
+    why: whys.join('; ').slice(0, MAX_WHY_CHARACTERS),
+    ...(deciders.length > 0 && { deciders }),
+    ...(expires !== Infinity && { expires }),
+  };
+}
+
+/** Whether a verdict asks for nothing that another one did not ask for already. */
+export function asksNoMore(verdict: Verdict | null, than: readonly Deciders[]): boolean {
+  if (verdict === null) return true;
+  if (verdict.then === 'deny') return false;
+  return (verdict.deciders ?? []).every((one) => than.some((other) => sameDeciders(one, other)));
+}
+
+function sameDeciders(one: Deciders, other: Deciders): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+function ruleText({ tool, effect, where, then }: Rule): string {
+  const kind = effect === undefined ? '' : ` with effect ${effect}`;
+  const when = where === undefined ? '' : ` where ${predicateText(where)}`;
+  return `rule: ${then} ${tool}${kind}${when}`;
+}
+
+const FIELDS = ['tool', 'effect', 'where', 'then', 'deciders', 'expires'];
+
+/** Returns what is wrong with a list of rules, or null. `path`: the field that holds the list. */
+export function rulesProblem(value: unknown, path = 'rules'): string | null {
+  if (value === undefined) return null;
+  if (!Array.isArray(value) || value.length > MAX_RULES) {
+    return `${path}: expected a list of at most ${MAX_RULES} rules, got ${show(value)}; ${EXAMPLE}`;
+  }
+  for (const [index, rule] of value.entries()) {
+    const problem = ruleProblem(rule, `${path}[${index}]`);
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+const EXAMPLE = 'give for example [{"tool": "refund", "then": "ask"}]';
+
+function ruleProblem(rule: unknown, at: string): string | null {
+  if (!isObject(rule)) return `${at}: expected a rule, got ${show(rule)}; ${EXAMPLE}`;
+  const unknown = Object.keys(rule).find((key) => !FIELDS.includes(key));
+  if (unknown !== undefined) return `${at}.${unknown}: expected one of ${FIELDS.join(', ')}`;
+  const { tool, effect, where, then, expires } = rule;
+  if (typeof tool !== 'string' || tool === '' || tool.length > MAX_TOOL_CHARACTERS) {
+    return `${at}.tool: expected a tool's name or a glob such as "delete_*", got ${show(tool)}`;
+  }
+  if (effect !== undefined && effect !== 'read' && effect !== 'keyed' && effect !== 'once') {
+    return `${at}.effect: expected read, keyed, or once, got ${show(effect)}`;
+  }
+  if (then !== 'allow' && then !== 'ask' && then !== 'deny') {
+    return `${at}.then: expected allow, ask, or deny, got ${show(then)}`;
+  }
+  const isTime = Number.isInteger(expires) && Number(expires) > 0;
+  if (expires !== undefined && !(isTime && Number(expires) <= MAX_EXPIRY_MS)) {
+    return `${at}.expires: expected a whole number of milliseconds, got ${show(expires)}`;
+  }
+  const unasked = rule['deciders'] !== undefined || expires !== undefined;
+  if (then !== 'ask' && unasked) {
+    return `${at}: expected \`deciders\` and \`expires\` only with then "ask"; remove them`;
+  }
+  return (
+    decidersProblem(rule['deciders'], `${at}.deciders`) ??
+    (where === undefined ? null : predicateProblem(where, `${at}.where`))
+  );
+}

@@ -1,0 +1,122 @@
+import type { ToolDefinition } from '../definition/definition.js';
+import { callSummary } from '../text/summaries.js';
+import type { BlobRef, ToolCall } from '../transcript/messages.js';
+
+/** A call that can be undone, or of which the undo was tried. */
+export interface Undoable {
+  /** The call's id. */
+  readonly call: string;
+  readonly tool: string;
+  /** For people. */
+  readonly shown: string;
+  /** Unix time in ms after which it can no longer be undone. */
+  readonly until: number;
+  /** Absent before anybody asked for it. */
+  readonly state?: UndoState;
+  /** For `failed` and `denied`: why. */
+  readonly message?: string;
+}
+
+export type UndoState = 'undoing' | 'undone' | 'failed' | 'denied';
+
+/** What a run keeps of a call so that it can be undone. */
+export interface KeptCall {
+  readonly call: ToolCall;
+  readonly turn: number;
+  readonly step: number;
+  /** The call's idempotency key. */
+  readonly key: string;
+  /** What the call returned. */
+  readonly text: string;
+  readonly blob?: BlobRef;
+  /** Unix time in ms. */
+  readonly until: number;
+  readonly state?: UndoState;
+  readonly message?: string;
+}
+
+/** The part of a run's state that has them. */
+interface Keeper {
+  readonly kept?: readonly KeptCall[];
+}
+
+/** The newest calls that can be undone are passed from segment to segment. */
+const KEPT_CALLS = 20;
+const KEPT_CHARACTERS = 128 * 1024;
+
+/** Returns the list with one more call; the oldest are dropped. */
+export function withKept(
+  kept: readonly KeptCall[] | undefined,
+  call: KeptCall,
+): readonly KeptCall[] {
+  const all = [...(kept ?? []), call].slice(-KEPT_CALLS);
+  let characters = 0;
+  const from = all.findLastIndex((one) => {
+    characters += JSON.stringify(one).length;
+    return characters > KEPT_CHARACTERS;
+  });
+  return all.slice(from + 1);
+}
+
+/** Returns what is kept of a call that succeeded; null if its tool cannot undo it. */
+export function keptOf(
+  tool: Pick<ToolDefinition, 'undoMs'>,
+  made: Omit<KeptCall, 'until'> & { readonly at: number },
+): KeptCall | null {
+  const { undoMs } = tool;
+  if (undoMs === undefined) return null;
+  const { at, ...kept } = made;
+  return { ...kept, until: at + undoMs };
+}
+
+/** Returns the list with what became of an undo. */
+export function withUndoState(
+  kept: readonly KeptCall[] | undefined,
+  id: string,
+  change: Pick<KeptCall, 'state' | 'message'>,
+): readonly KeptCall[] {
+  return (kept ?? []).map((one) => (one.call.id === id ? { ...one, ...change } : one));
+}
+
+/** Returns the calls for people, newest last. */
+export function undoableCalls({ kept = [] }: Keeper): readonly Undoable[] {
+  return kept.map(({ call, until, state, message }) => ({
+    call: call.id,
+    tool: call.name,
+    shown: callSummary(call),
+    until,
+    ...(state && { state }),
+    ...(message !== undefined && { message }),
+  }));
+}
+
+/** Returns the call that an update asks to undo: the one it names, or the last one that can be undone. */
+export function callToUndo(
+  { kept = [] }: Keeper,
+  id: string | undefined,
+  now: number,
+): KeptCall | undefined {
+  if (id !== undefined) return kept.find(({ call }) => call.id === id);
+  return kept.findLast(({ state, until }) => state === undefined && until > now);
+}
+
+/** Returns why a call cannot be undone, or null. `now`: Unix time in ms. */
+export function undoProblem(state: Keeper, id: unknown, now: number): string | null {
+  if (id !== undefined && typeof id !== 'string') return 'call: expected the id of a call';
+  const found = callToUndo(state, id, now);
+  if (found === undefined) {
+    const open = (state.kept ?? []).filter((one) => one.state === undefined && one.until > now);
+    const known =
+      open.length === 0
+        ? 'nothing can be undone'
+        : `undoable: ${open.map(({ call }) => call.id).join(', ')}`;
+    return `call: ${id === undefined ? 'there is no call to undo' : `${JSON.stringify(id)} cannot be undone`}; ${known}`;
+  }
+  if (found.state === 'undoing') return `call: ${found.call.id} is being undone`;
+  if (found.state === 'undone') return `call: ${found.call.id} is undone already`;
+  if (found.until <= now) {
+    const agoMs = now - found.until;
+    return `call: the time to undo ${found.call.id} ended ${Math.round(agoMs / 1_000)} s ago`;
+  }
+  return null;
+}

@@ -1,0 +1,153 @@
+import type { z } from 'zod';
+import type { CatalogEntry, Effect } from '../core/definition/definition.js';
+import type {
+  ApprovalPredicate,
+  ToolContext,
+  ToolReturn,
+  UndoContext,
+  Verification,
+  VerifyContext,
+} from './tool.js';
+
+/** What an author passes to `defineTool`. The types of both schemas reach the functions. */
+export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType> {
+  /** Letters, digits, `_` and `-`, at most 64 characters; unique in an agent. */
+  readonly name: string;
+  /** For the model: what the tool does and when to use it. */
+  readonly description: string;
+  /** The schema of the arguments. */
+  readonly input: Input;
+  /**
+   * The side effect: `read` changes nothing, `keyed` is idempotent (the destination honors the
+   * idempotency key), `once` must never happen twice.
+   */
+  readonly effect: Effect;
+  /** The schema of the result; default: any value. Without `execute`, the caller's result has to fit it. */
+  readonly output?: Output;
+  /**
+   * Whether a person has to approve a call before it is executed: `never` (default), `always`, or a
+   * function of the arguments. The worker evaluates it when the model has asked for the call.
+   *
+   * @example
+   * ```ts
+   * import { defineTool } from 'perdure';
+   * import { z } from 'zod';
+   *
+   * export const refund = defineTool({
+   *   name: 'refund',
+   *   description: 'Refunds an order.',
+   *   effect: 'keyed',
+   *   input: z.object({ order: z.string(), euros: z.number().positive() }),
+   *   approval: ({ euros }) => euros > 50,
+   *   execute: ({ order, euros }) => `refunded ${euros} € to ${order}`,
+   * });
+   * ```
+   */
+  readonly approval?: 'never' | 'always' | ApprovalPredicate<z.output<Input>>;
+  /** Milliseconds that one execution may take; default 120,000. */
+  readonly timeout?: number;
+  /** Milliseconds without a heartbeat after which a worker counts as dead; default 10,000. */
+  readonly heartbeat?: number;
+  /** Executions in all before the model reads an error that the tool throws; default 3, always 1 for `once`. */
+  readonly retry?: { readonly attempts?: number };
+  /** True: a success ends the turn, and its result is the answer. */
+  readonly ends?: boolean;
+  /** `allow`: an identical call that has already succeeded is executed again, not answered from memory. */
+  readonly repeat?: 'allow';
+  /** For agents with `toolExposure: 'catalog'`; default: the description's first sentence, category `other`. */
+  readonly catalog?: CatalogEntry;
+  /** Describes a call to people, such as "refund 40 € to order 17". */
+  describe?(input: z.output<Input>): string;
+  /**
+   * Only for `once`: resolves an unknown outcome without a person. After `{ happened: false }`, the tool is
+   * executed again under the same key.
+   *
+   * The worker that executed the call may be frozen, and act when it continues. So `verify` may answer
+   * `{ happened: false }` only after it has fenced: the destination refuses every execution under this key
+   * that was scheduled before `scheduledAt` of the verification. It looks the key up and sets the fence in
+   * one transaction. If the destination has no fence, return undefined instead, and a person decides. If it
+   * refuses a second effect under one key, make the tool `keyed`, which needs no `verify`.
+   *
+   * @example
+   * ```ts
+   * import { defineTool } from 'perdure';
+   * import { z } from 'zod';
+   *
+   * const BANK = 'https://bank.example/refunds';
+   *
+   * export const refund = defineTool({
+   *   name: 'refund',
+   *   description: 'Refunds an order.',
+   *   effect: 'once',
+   *   input: z.object({ order: z.string(), euros: z.number().positive() }),
+   *   // The bank refuses a refund that was issued before the fence of its reference.
+   *   execute: async (input, { idempotencyKey, call, signal }) => {
+   *     const body = JSON.stringify({ ...input, reference: idempotencyKey, issued: call.scheduledAt });
+   *     const response = await fetch(BANK, { method: 'POST', body, signal });
+   *     if (!response.ok) throw new Error(`the bank answered ${response.status}`);
+   *     return await response.text();
+   *   },
+   *   // The bank sets the fence and looks for the refund, in one transaction.
+   *   verify: async (reference, { scheduledAt, signal }) => {
+   *     const body = JSON.stringify({ reference, before: scheduledAt });
+   *     const response = await fetch(`${BANK}/fences`, { method: 'POST', body, signal });
+   *     if (!response.ok) return undefined;
+   *     const { refunded } = (await response.json()) as { refunded: boolean };
+   *     return refunded ? { happened: true } : { happened: false };
+   *   },
+   * });
+   * ```
+   */
+  verify?(idempotencyKey: string, context: VerifyContext): Verification | Promise<Verification>;
+  /**
+   * Reverts a call that succeeded, at most once, if a person asks for it. A call of a `read` changes
+   * nothing, so it has none.
+   *
+   * `result` is the result as the run has recorded it, without secrets: JSON if it is JSON, else a text.
+   * So a date is its ISO text, and an artifact is the text that the model has read of it. A text that
+   * looks like a number stays a text only if `output` is a `z.string()`.
+   *
+   * If it throws, it is called again as often as `retry` allows, under the same `idempotencyKey`.
+   *
+   * @example
+   * ```ts
+   * import { defineTool } from 'perdure';
+   * import { z } from 'zod';
+   *
+   * export const book = defineTool({
+   *   name: 'book_room',
+   *   description: 'Books a meeting room.',
+   *   effect: 'keyed',
+   *   input: z.object({ room: z.string(), at: z.iso.datetime() }),
+   *   output: z.object({ booking: z.string() }),
+   *   execute: ({ room, at }) => ({ booking: `${room} ${at}` }),
+   *   undo: async (_input, { booking }, { idempotencyKey, signal }) => {
+   *     const url = `https://rooms.example/bookings/${encodeURIComponent(booking)}`;
+   *     const headers = { 'idempotency-key': idempotencyKey };
+   *     const response = await fetch(url, { method: 'DELETE', headers, signal });
+   *     if (!response.ok) throw new Error(`the service answered ${response.status}`);
+   *   },
+   *   undoWithin: 60 * 60_000,
+   * });
+   * ```
+   */
+  undo?(
+    input: z.output<Input>,
+    result: z.output<Output>,
+    context: UndoContext,
+  ): void | Promise<void>;
+  /** Only with `undo`: milliseconds after a success within which it can be undone; default 24 hours. */
+  readonly undoWithin?: number;
+  /** Only without `execute`: milliseconds after which a call expires and is denied; default: never. */
+  readonly expires?: number;
+  /**
+   * Executes a call. The model reads the result as text or JSON, or the name of an `artifact(value)`.
+   *
+   * A tool without it is executed by whoever uses the run: each call waits, without occupying a worker,
+   * until the caller gives its result (`client.resolve`, decision `answer`).
+   */
+  execute?(
+    input: z.output<Input>,
+    context: ToolContext,
+  ): ToolReturn<z.input<Output>> | Promise<ToolReturn<z.input<Output>>>;
+}

@@ -1,0 +1,50 @@
+import { workflowInfo } from '@temporalio/workflow';
+import type { CheckDecisionInput } from '../core/contract.js';
+import { openRequests } from '../core/requests/open-requests.js';
+import { placeOf } from '../core/transcript/messages.js';
+import { callOfWork, findWork, type Proposal, type Work } from '../core/work/work.js';
+import { checkDecision } from './request-activities.js';
+import { failureFact } from './activity-result.js';
+import { inFlight, record, type RunContext } from './run-context.js';
+
+/**
+ * Checks the decision that is proposed about this work, on a worker. It then counts, or the request stays
+ * open. Does nothing if there is none. Never rejects because of a worker.
+ */
+export async function checkProposal(run: RunContext, name: string): Promise<void> {
+  const work = findWork(run.state, name);
+  if (work?.proposal === undefined) return;
+  const input = checkInput(run, work, work.proposal);
+  const task = { activity: 'checkDecision', input };
+  record(run, { type: 'scheduled', task });
+  try {
+    const result = await inFlight(run, () => checkDecision(input));
+    record(run, { type: 'completed', task, result });
+  } catch (error) {
+    record(run, failureFact(task, error));
+  }
+}
+
+function checkInput(
+  { state, input }: RunContext,
+  { name, request: asked }: Work,
+  { decision }: Proposal,
+): CheckDecisionInput {
+  const request = openRequests(state, workflowInfo().workflowId).find(({ id }) => id === asked?.id);
+  if (request === undefined) throw new Error(`no request about "${name}"`);
+  const { definition, contextBlob } = state.config;
+  const { context, rules } = input;
+  const call = callOfWork(state, name);
+  const place = call === undefined ? { turn: state.turn.number, step: 0 } : placeOf(call);
+  return {
+    definition: definition.hash,
+    ...place,
+    work: name,
+    request,
+    decision,
+    ...(state.config.decisions?.mayDecide && { mayDecide: true }),
+    ...(call && { call }),
+    ...(rules && { rules }),
+    ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+  };
+}

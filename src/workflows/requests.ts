@@ -1,0 +1,84 @@
+import { CancellationScope, sleep, upsertMemo, workflowInfo } from '@temporalio/workflow';
+import { askingWork, openRequests, type AskingWork } from '../core/requests/open-requests.js';
+import { requestMemo } from '../core/requests/memo.js';
+import { notifyRequest } from './request-activities.js';
+import { startDeadlineTimer } from './deadline-timer.js';
+import { record, type RunContext } from './run-context.js';
+
+/** A hundred years in ms: the server refuses a longer timer. */
+const MAX_TIMER_MS = 100 * 365 * 24 * 60 * 60_000;
+
+/**
+ * Publishes the open requests if they have changed: in the memo, which an inbox reads without a worker,
+ * by the timer for the next one that expires, and to whoever is told about requests.
+ */
+export function requestsChanged(run: RunContext): void {
+  const asking = askingWork(run.state);
+  const ids = asking.map(shownAs).join();
+  if (ids === run.shownRequests) return;
+  const before = new Set(run.shownRequests.split(','));
+  const wasAtLimit = before.size > asking.length && run.shownRequests.includes(LIMIT);
+  run.shownRequests = ids;
+  startExpiryTimer(run);
+  // Whoever raised a limit may have moved the deadline.
+  if (wasAtLimit) startDeadlineTimer(run);
+  // A run that waits for nothing is found by its status, so its memo may be old.
+  if (ids !== '') {
+    const requests = openRequests(run.state, workflowInfo().workflowId);
+    upsertMemo({ ...requestMemo(requests) });
+  }
+  for (const work of asking) if (!before.has(shownAs(work))) notify(run, work.request.id);
+  run.changed();
+}
+
+const LIMIT = '=limit';
+
+/** Names a request as the context of a segment remembers it. */
+export function shownAs({ request }: AskingWork): string {
+  return request.kind === 'limit' ? `${request.id}${LIMIT}` : request.id;
+}
+
+/** Continues what a new segment has received: the timer, and the notices that nobody has got yet. */
+export function continueRequests(run: RunContext): void {
+  run.shownRequests = askingWork(run.state).map(shownAs).join();
+  startExpiryTimer(run);
+  for (const { request } of askingWork(run.state)) {
+    if (!request.notified) notify(run, request.id);
+  }
+}
+
+/** Starts the timer for the next request that expires, in place of the one before. */
+function startExpiryTimer(run: RunContext): void {
+  const times = askingWork(run.state).flatMap(({ request }) => request.expiresAt ?? []);
+  const at = times.length === 0 ? null : Math.min(...times);
+  if (at === (run.expiryTimer?.at ?? null)) return;
+  run.expiryTimer?.scope.cancel();
+  run.expiryTimer = null;
+  if (at === null || !(at - Date.now() <= MAX_TIMER_MS)) return;
+  const scope = new CancellationScope();
+  run.expiryTimer = { at, scope };
+  scope
+    .run(async () => {
+      await sleep(Math.max(1, at - Date.now()), { summary: 'a request expires' });
+      record(run, { type: 'clock' });
+    })
+    .catch(() => undefined);
+}
+
+/**
+ * Tells the worker's `notify` about a request. The run does not wait for it: a notice that is lost with
+ * its segment is sent again by the next one, under the same id.
+ */
+function notify(run: RunContext, id: string): void {
+  const { config, turn } = run.state;
+  if (!config.decisions?.notify) return;
+  const request = openRequests(run.state, workflowInfo().workflowId).find((one) => one.id === id);
+  if (request === undefined) return;
+  const { arguments: _, argumentsBlob: __, ...shown } = request;
+  const input = { request: shown, agent: config.definition.name, turn: turn.number };
+  notifyRequest(input).then(
+    () =>
+      record(run, { type: 'completed', task: { activity: 'notifyRequest', input }, result: null }),
+    () => undefined,
+  );
+}

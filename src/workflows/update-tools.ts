@@ -1,0 +1,22 @@
+import { currentUpdateInfo } from '@temporalio/workflow';
+import { checkBy, type DecisionName } from '../core/decisions.js';
+import { isObject } from '../core/json.js';
+import { record, type RunContext } from './run-context.js';
+
+/** Returns the id of the update that is being handled. */
+export function updateId(): string {
+  return currentUpdateInfo()?.id ?? '';
+}
+
+/** Records a decision. The same update sent again has no second effect. */
+export function decide<T>(run: RunContext, name: DecisionName, input: unknown, answer: T): T {
+  const { paused } = run.state;
+  record(run, { type: 'update', name, id: updateId(), input });
+  if (run.state.paused !== paused) run.changed();
+  return answer;
+}
+
+/** Returns what is wrong with the claim in an update's argument, or null. */
+export function claimProblem(given: unknown): string | null {
+  return isObject(given) ? checkBy(given['by']) : null;
+}

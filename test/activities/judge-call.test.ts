@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { readCall } from '../../src/activities/model/read-call.js';
+import { recordReply } from '../../src/activities/model/record-reply.js';
+import { createJudge } from '../../src/activities/requests/judge-call.js';
+import type { AskedCall } from '../../src/core/transcript/messages.js';
+import type { Rule, Verdict } from '../../src/core/requests/rules.js';
+import { listArtifacts } from '../../src/tools/built-in/list-artifacts.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { toToolDefinition } from '../../src/tools/tool-definition.js';
+import type { Tool } from '../../src/tools/tool.js';
+import { activityContext, memoryBlobs, pinnedAgent } from '../support/activity.js';
+
+const input = z.object({ euros: z.coerce.number().default(100), note: z.string().optional() });
+const pay = (approval?: Tool['approval'], rest: object = {}): Tool =>
+  defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input,
+    effect: 'keyed',
+    execute: () => 'paid',
+    ...(approval !== undefined && { approval }),
+    ...rest,
+  });
+
+interface Asked {
+  readonly tools: readonly Tool[];
+  readonly pinned?: readonly Tool[];
+  readonly worker?: readonly Rule[];
+  readonly agent?: readonly Rule[];
+  readonly run?: readonly Rule[];
+  readonly args?: string;
+  readonly name?: string;
+  readonly isGivenUp?: boolean;
+  readonly catalog?: boolean;
+}
+
+/** Reads a call as the worker does where it records the reply. */
+async function read(asked: Asked): Promise<Omit<AskedCall, 'arguments' | 'blob'>> {
+  const { tools, worker = [], agent = [], args = '{"euros": 60}', name = 'pay' } = asked;
+  const catalog = { summary: '', category: 'other', actions: [] };
+  const pinned = pinnedAgent(tools, {
+    ...(asked.pinned && { pinned: asked.pinned.map((tool) => toToolDefinition(tool)) }),
+    definition: {
+      ...(agent.length > 0 && { rules: agent }),
+      ...(asked.catalog && {
+        toolExposure: 'catalog' as const,
+        tools: tools.map((tool) => ({ ...toToolDefinition(tool), catalog })),
+      }),
+    },
+  });
+  const judge = createJudge({
+    requests: { rules: worker },
+    pinned,
+    input: { turn: 2, step: 3, ...(asked.run && { rules: asked.run }) },
+    info: activityContext().info,
+    userContext: { user: 'ada' },
+  });
+  return await readCall({ name, arguments: args }, { isGivenUp: asked.isGivenUp ?? false, judge });
+}
+
+const verdictOf = async (asked: Asked): Promise<Verdict | undefined> => (await read(asked)).verdict;
+const over50 = { tool: 'pay', where: { op: 'over', path: 'euros', value: 50 } } as const;
+
+describe('an approval', () => {
+  test('that is not wanted leaves no trace', async () => {
+    expect(await read({ tools: [pay()] })).not.toHaveProperty('verdict');
+    expect(await read({ tools: [pay('never')] })).not.toHaveProperty('verdict');
+    expect(await read({ tools: [pay(() => false)] })).not.toHaveProperty('verdict');
+  });
+
+  test('that is wanted asks', async () => {
+    expect(await verdictOf({ tools: [pay('always')] })).toMatchObject({ then: 'ask' });
+    expect(await verdictOf({ tools: [pay(async () => true)] })).toEqual({
+      then: 'ask',
+      why: 'the tool wants an approval of this call',
+    });
+  });
+
+  test('reads the parsed arguments, the run, and its context', async () => {
+    const seen: unknown[] = [];
+    const approval: Tool['approval'] = (...given) => seen.push(given) < 0;
+    expect(await verdictOf({ tools: [pay(approval)], args: '{}' })).toBeUndefined();
+    const run = { id: 'run-1', runId: 'segment-1', turn: 2, step: 3 };
+    expect(seen).toEqual([[{ euros: 100 }, { run, context: { user: 'ada' } }]]);
+  });
+
+  test.each<[string, () => unknown, string]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no database');
+      },
+      'failed: no database',
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('sk-abcdefgh12345');
+      },
+      'failed: [redacted]',
+    ],
+    [
+      'throws nothing',
+      () => {
+        throw undefined;
+      },
+      'failed: it threw undefined',
+    ],
+    ['returns a text', () => 'no', 'returned "no", and neither true nor false'],
+    ['returns nothing', () => undefined, 'returned undefined, and neither'],
+    ['returns 0', () => 0, 'returned 0, and neither'],
+    ['returns a Boolean object', () => Object(false) as unknown, 'returned false, and neither'],
+    [
+      'returns what cannot be shown',
+      () => ({
+        toJSON() {
+          throw new Error('x');
+        },
+      }),
+      'returned object',
+    ],
+    ['resolves to a lie', async () => ({ approved: false }), 'returned {"approved":false}'],
+    ['returns a thenable that lies', () => ({ then: (ok: (v: string) => void) => ok('f') }), '"f"'],
+  ])('asks if the check %s', async (_how, check, why) => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a check that lies about its type
+    const verdict = await verdictOf({ tools: [pay(check as () => boolean)] });
+    expect(verdict).toMatchObject({ then: 'ask' });
+    expect(verdict?.why).toContain(why);
+  });
+
+  test('asks if the check hangs', async () => {
+    const verdict = await verdictOf({ tools: [pay(() => new Promise(() => undefined))] });
+    expect(verdict?.why).toContain('failed: it did not finish within 5 s');
+  });
+
+  test('asks without the check if that was given up', async () => {
+    const neverRun = (): never => {
+      throw new Error('it ran');
+    };
+    const fixed = { input: z.object({ euros: z.number() }) };
+    const tools = [pay(neverRun, fixed)];
+    const call = await read({ tools, isGivenUp: true });
+    expect(call.problem).toBeUndefined();
+    expect(call.verdict?.why).toContain('took too long and was given up');
+  });
+
+  const changed = pay(() => false, { input: z.object({ euros: z.number() }) });
+  test.each<[string, readonly Tool[], readonly Tool[]]>([
+    ['is not on the worker', [], [pay(() => false)]],
+    ['has changed its arguments', [changed], [pay(() => false)]],
+    ['has lost its check', [pay()], [pay(() => false)]],
+    ['has got a check', [pay(() => false)], [pay()]],
+    ['now wants approvals always', [pay('always')], [pay()]],
+  ])('asks if the tool %s since the run began', async (_how, tools, pinned) => {
+    expect(await verdictOf({ tools, pinned })).toMatchObject({ then: 'ask' });
+  });
+});
+
+describe('rules', () => {
+  test.each(['worker', 'agent', 'run'] as const)('of the %s apply', async (level) => {
+    const verdict = await verdictOf({ tools: [pay()], [level]: [{ ...over50, then: 'ask' }] });
+    expect(verdict).toEqual({ then: 'ask', why: 'rule: ask pay where euros over 50' });
+  });
+
+  test('of a lower level allow nothing that a higher one asks for', async () => {
+    const run = [{ tool: '*', then: 'allow' } as const];
+    const worker = [{ ...over50, then: 'deny' } as const];
+    const agent = [{ tool: 'pay', then: 'ask', deciders: ['ada'] } as const];
+    const asked = { tools: [pay(() => false)], worker, agent, run };
+    expect(await verdictOf(asked)).toMatchObject({ then: 'deny' });
+  });
+
+  test('see what the tool will get, and what the model wrote', async () => {
+    const worker = [{ ...over50, then: 'deny' } as const];
+    for (const args of ['{}', '{"euros": "60"}', '{"euros": 60}', '"{\\"euros\\": 60}"']) {
+      expect(await verdictOf({ tools: [pay()], worker, args })).toMatchObject({ then: 'deny' });
+    }
+    expect(await verdictOf({ tools: [pay()], worker, args: '{"euros": 50}' })).toBeUndefined();
+  });
+
+  test('judge large arguments whole', async () => {
+    const where = { op: 'matches', path: 'note', value: '*needle' } as const;
+    const worker = [{ tool: 'pay', where, then: 'deny' } as const];
+    const args = JSON.stringify({ note: `${'x'.repeat(2_000_000)}needle` });
+    expect(await verdictOf({ tools: [pay()], worker, args })).toMatchObject({ then: 'deny' });
+  });
+
+  test('judge a call by invoke_tool as one of the real tool', async () => {
+    const worker = [{ tool: 'pay', then: 'deny' } as const];
+    const args = '{"tool": "pay", "arguments": {"euros": 1}}';
+    const call = await read({ tools: [pay()], worker, args, name: 'invoke_tool', catalog: true });
+    expect(call).toMatchObject({ name: 'pay', via: 'catalog', verdict: { then: 'deny' } });
+  });
+
+  test('say nothing of calls with a problem, of artifacts, and of the catalog', async () => {
+    const worker = [{ tool: '*', then: 'deny' } as const];
+    const tools = [pay(), listArtifacts()];
+    expect(await read({ tools, worker, args: '{"euros": "many"}' })).not.toHaveProperty('verdict');
+    const listed = await read({ tools, worker, args: '{}', name: listArtifacts().name });
+    expect(listed.problem).toBeUndefined();
+    expect(listed).not.toHaveProperty('verdict');
+    const found = { tools, worker, args: '{}', name: 'discover_tools', catalog: true };
+    expect(await read(found)).not.toHaveProperty('verdict');
+  });
+});
+
+test('calls that a model wrote as text are judged as they are recorded', async () => {
+  const pinned = pinnedAgent([pay()]);
+  const rules = [{ ...over50, then: 'deny' } as const];
+  const { info } = activityContext();
+  const judge = createJudge({
+    requests: { rules },
+    pinned,
+    input: { turn: 1, step: 1 },
+    info,
+    userContext: null,
+  });
+  const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+  const record = async (euros: number) => {
+    const text = JSON.stringify({ name: 'pay', arguments: { euros } });
+    const source = { pinned, judge, blobs: memoryBlobs(), userContext: null, isGivenUp: false };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the parts that are not read here
+    const rest = { request: {}, input: {} } as Pick<
+      Parameters<typeof recordReply>[1],
+      'request' | 'input'
+    >;
+    return await recordReply({ text, calls: [], finish: 'stop', usage }, { ...source, ...rest });
+  };
+  expect((await record(60)).calls).toMatchObject([{ name: 'pay', verdict: { then: 'deny' } }]);
+  expect(Object.keys((await record(50)).calls?.[0] ?? {})).toEqual(['name', 'digest', 'arguments']);
+});

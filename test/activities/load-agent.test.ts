@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import type { ActivityDependencies } from '../../src/activities/dependencies.js';
+import { loadAgent } from '../../src/activities/load-agent.js';
+import { createAgentCatalog } from '../../src/agents/catalog.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { isRunConfig } from '../../src/core/guards/recorded.js';
+import type { RunConfig } from '../../src/core/state.js';
+import { inActivity, pinnedAgent, workerDeps } from '../support/activity.js';
+
+const clerk = defineAgent({
+  name: 'clerk',
+  instructions: 'x',
+  model: 'm',
+  rules: [{ tool: 'pay', then: 'ask' }],
+});
+
+/** Loads an agent on a worker that does this about requests. */
+async function load(requests: Partial<ActivityDependencies['requests']>): Promise<RunConfig> {
+  const deps = {
+    ...workerDeps(pinnedAgent([]), requests),
+    agents: createAgentCatalog([clerk], { defaultModel: '', builtIn: [] }),
+    models: { resolve: () => ({ price: null, window: null }) },
+    searchAttributes: async () => [],
+  };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the part that this activity uses
+  const given = deps as unknown as ActivityDependencies;
+  return await inActivity(() => loadAgent(given, { agent: 'clerk', limits: {} }));
+}
+
+test('a run pins what its worker does about requests, and its rules', async () => {
+  const config = await load({ mayDecide: () => true, notify: () => undefined });
+  expect(isRunConfig(config)).toBe(true);
+  expect(config.decisions).toEqual({ mayDecide: true, notify: true });
+  expect(config.definition.rules).toEqual(clerk.rules);
+  expect((await load({ notify: () => undefined })).decisions).toEqual({ notify: true });
+});
+
+test('a run pins nothing if its worker does nothing about requests', async () => {
+  expect(await load({})).not.toHaveProperty('decisions');
+});

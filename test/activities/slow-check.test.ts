@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { beginCheck, isSlowTool } from '../../src/activities/model/slow-check.js';
+import type { AttemptMemory } from '../../src/activities/model/attempt-memory.js';
+import type { CallModelInput } from '../../src/core/contract.js';
+import type { ModelReply } from '../../src/models/model.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { toToolDefinition } from '../../src/tools/tool-definition.js';
+import type { Tool } from '../../src/tools/tool.js';
+import { activityContext, memoryBlobs, pinnedAgent } from '../support/activity.js';
+
+const pay = (rest: object = {}): Tool =>
+  defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({ euros: z.number() }),
+    effect: 'keyed',
+    execute: () => 'paid',
+    ...rest,
+  });
+const reply: ModelReply = {
+  text: '',
+  calls: [{ name: 'pay', arguments: '{"euros": 1}' }],
+  finish: 'calls',
+};
+
+/** Returns whether the reply was kept before the author's code saw it. */
+async function isKept(tool: Tool): Promise<boolean> {
+  const memory: AttemptMemory = { reports: [], paid: null };
+  const on = {
+    pinned: pinnedAgent([tool]),
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the part that the check reads
+    input: {} as CallModelInput,
+    context: activityContext(),
+    blobs: memoryBlobs(),
+  };
+  expect(await beginCheck(reply, memory, on)).toBe(true);
+  return memory.paid !== null;
+}
+
+test('a reply is kept before an approval check can block the process', async () => {
+  expect(await isKept(pay())).toBe(false);
+  expect(await isKept(pay({ approval: 'always' }))).toBe(false);
+  expect(await isKept(pay({ approval: () => false }))).toBe(true);
+});
+
+test('the schema of a tool without `execute` may be slow, too', () => {
+  const tool = defineTool({
+    name: 'pick',
+    description: 'Picks.',
+    input: z.object({ word: z.string().refine(() => true) }),
+    effect: 'read',
+  });
+  expect(isSlowTool(toToolDefinition(tool), pinnedAgent([tool]))).toBe(true);
+});

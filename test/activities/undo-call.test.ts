@@ -1,0 +1,229 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { ActivityDependencies } from '../../src/activities/dependencies.js';
+import { runFunction } from '../../src/activities/tool/run-function.js';
+import { runTool } from '../../src/activities/tool/run-tool.js';
+import { recordedValue } from '../../src/activities/tool/undo-call.js';
+import type { RunFunctionInput, RunFunctionResult } from '../../src/core/contract.js';
+import { sha256Hex } from '../../src/core/digest.js';
+import { isFunctionResult } from '../../src/core/guards/recorded.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { ToolError } from '../../src/tools/tool-error.js';
+import type { Tool } from '../../src/tools/tool.js';
+import { inActivity, pinnedAgent, toolCall, workerDeps } from '../support/activity.js';
+
+let undone: unknown[] = [];
+const book = (rest: object = {}): Tool =>
+  defineTool({
+    name: 'book',
+    description: 'Books.',
+    input: z.object({ room: z.string() }),
+    effect: 'keyed',
+    retry: { attempts: 2 },
+    execute: () => ({ booking: 7 }),
+    undo: (...given) => void undone.push(given),
+    ...rest,
+  });
+const once = { effect: 'once', retry: undefined };
+
+interface Undone {
+  readonly tool?: Tool;
+  readonly requests?: Partial<ActivityDependencies['requests']>;
+  readonly input?: Partial<RunFunctionInput>;
+  readonly attempt?: number;
+  readonly blobs?: ActivityDependencies['blobs'];
+}
+
+const functionInput = (tool: Tool, rest: Partial<RunFunctionInput> = {}): RunFunctionInput => ({
+  function: 'undo',
+  definition: 'h',
+  turn: 1,
+  step: 1,
+  call: toolCall('book', { room: 'R1' }),
+  effect: tool.effect,
+  key: 'k',
+  result: { text: '{"booking":7}' },
+  ...rest,
+});
+
+async function undo({
+  tool = book(),
+  requests,
+  input,
+  attempt = 1,
+  blobs,
+}: Undone = {}): Promise<RunFunctionResult> {
+  undone = [];
+  const deps = { ...workerDeps(pinnedAgent([tool]), requests), ...(blobs && { blobs }) };
+  const run = () => runFunction(deps, functionInput(tool, input));
+  const result = await inActivity(run, { attempt });
+  expect(isFunctionResult(result)).toBe(true);
+  return result;
+}
+
+const DONE = { happened: true, result: { ok: true, text: '' } };
+const deny = { tool: 'book', then: 'deny' } as const;
+const ask = { tool: 'book', then: 'ask' } as const;
+
+describe('undo', () => {
+  test('receives the arguments, the result, and a key of its own', async () => {
+    expect(await undo({ input: { context: { user: 'ada' } } })).toEqual(DONE);
+    const run = { id: 'run-1', runId: 'segment-1', turn: 1, step: 1 };
+    const idempotencyKey = sha256Hex('undo k');
+    expect(undone).toEqual([
+      [
+        { room: 'R1' },
+        { booking: 7 },
+        { idempotencyKey, run, context: { user: 'ada' }, signal: expect.any(AbortSignal) },
+      ],
+    ]);
+  });
+
+  test('receives the whole result from the blob store', async () => {
+    const agent = pinnedAgent([book()]);
+    const { blobs } = workerDeps(agent);
+    const blob = await blobs.put('{"booking":8}');
+    await undo({ input: { result: { text: '{"boo…', blob } }, blobs });
+    expect(undone).toMatchObject([[{}, { booking: 8 }, {}]]);
+  });
+
+  test.each([
+    ['the worker', { requests: { rules: [ask] } }],
+    ['the run', { input: { rules: [ask] } }],
+    ['the tool', { tool: book({ approval: () => true }) }],
+    [
+      'a tool whose check fails',
+      {
+        tool: book({
+          approval: () => {
+            throw new Error('x');
+          },
+        }),
+      },
+    ],
+  ])('waits for a yes if %s asks', async (_who, given) => {
+    expect(await undo(given)).toMatchObject({ happened: 'undecided', verdict: { then: 'ask' } });
+    expect(undone).toEqual([]);
+    const approved = {
+      ...given,
+      input: { ...('input' in given && given.input), approved: true },
+    } as const;
+    expect(await undo(approved)).toEqual(DONE);
+    expect(undone).toHaveLength(1);
+  });
+
+  test('is denied by a rule, even if a person has approved it meanwhile', async () => {
+    const denied = { happened: 'undecided', verdict: { then: 'deny', why: 'rule: deny book' } };
+    expect(await undo({ requests: { rules: [deny] } })).toEqual(denied);
+    expect(await undo({ requests: { rules: [deny] }, input: { approved: true } })).toEqual(denied);
+    expect(undone).toEqual([]);
+  });
+
+  const failing = (error: Error, rest: object = {}) =>
+    book({
+      undo: () => {
+        throw error;
+      },
+      ...rest,
+    });
+
+  test('that throws is tried again, as often as the tool allows', async () => {
+    const tool = failing(new Error('https://user:geheim@rooms.example is down'));
+    await expect(undo({ tool, attempt: 1 })).rejects.toThrow('undo of book: https://[redacted]@');
+    expect(await undo({ tool, attempt: 2 })).toEqual({
+      happened: 'unknown',
+      message: 'undo of book: https://[redacted]@rooms.example is down',
+    });
+  });
+
+  test('that throws a ToolError is not tried again', async () => {
+    const tool = failing(new ToolError('too late'));
+    expect(await undo({ tool })).toEqual({
+      happened: 'unknown',
+      message: 'undo of book: too late',
+    });
+  });
+
+  test('of a once tool is called at most one time', async () => {
+    expect(await undo({ tool: failing(new Error('down'), once) })).toMatchObject({
+      happened: 'unknown',
+    });
+    expect(await undo({ tool: book(once) })).toEqual(DONE);
+    expect(await undo({ tool: book(once), attempt: 2 })).toMatchObject({ happened: 'unknown' });
+    expect(undone).toEqual([]);
+  });
+
+  test('that takes too long is unknown', async () => {
+    const tool = book({ timeout: 10, undo: () => new Promise(() => undefined) });
+    expect(await undo({ tool })).toEqual({
+      happened: 'unknown',
+      message: 'undo of book did not end within 10 ms',
+    });
+  });
+
+  test('that the worker does not have undoes nothing', async () => {
+    const rest = Object.entries(book()).filter(([key]) => key !== 'undo');
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the tool without one part
+    const tool = Object.fromEntries(rest) as unknown as Tool;
+    expect(await undo({ tool })).toMatchObject({
+      happened: 'unknown',
+      message: expect.stringContaining('nothing was undone'),
+    });
+  });
+});
+
+describe('a recorded result', () => {
+  test.each([
+    ['{"a":1}', { a: 1 }],
+    ['[1]', [1]],
+    ['42', 42],
+    ['null', null],
+    ['"quoted"', '"quoted"'],
+    ['plain text', 'plain text'],
+    ['', ''],
+  ])('%j is read as %j', (text, value) => {
+    expect(recordedValue({}, text)).toEqual(value);
+    expect(recordedValue({ output: z.unknown() }, text)).toEqual(value);
+    expect(recordedValue({ output: z.string() }, text)).toBe(text);
+  });
+});
+
+describe('a rule that denies, right before the execution', () => {
+  let executed = 0;
+  const counting = (rest: object = {}): Tool => book({ execute: () => (executed += 1), ...rest });
+  const run = async (tool: Tool, rules: readonly object[], rest: object = {}, attempt = 1) => {
+    executed = 0;
+    const { function: _, result: __, ...input } = functionInput(tool);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- rules of a test
+    const deps = workerDeps(pinnedAgent([tool]), { rules: rules as never });
+    return await inActivity(() => runTool(deps, { ...input, ...rest }), { attempt });
+  };
+
+  test('keeps the tool from being executed', async () => {
+    for (const tool of [counting(), counting(once)]) {
+      const result = await run(tool, [deny]);
+      expect(result).toEqual({
+        ok: false,
+        text: '{"error":{"type":"denied","message":"book was not executed: rule: deny book"}}',
+      });
+      expect(executed).toBe(0);
+    }
+  });
+
+  test('counts alone: a rule that asks has been answered', async () => {
+    expect(await run(counting(), [ask])).toMatchObject({ ok: true });
+    expect(executed).toBe(1);
+  });
+
+  test('does not claim that nothing happened if an earlier attempt may have acted', async () => {
+    expect(await run(counting(once), [deny], {}, 2)).toMatchObject({ ok: 'unknown' });
+    expect(await run(counting(once), [deny], { again: true })).toMatchObject({ ok: 'unknown' });
+    const { text = '' } = (await run(counting(), [deny], {}, 2)) as { text?: string };
+    expect(text).toContain('an earlier attempt may have taken effect');
+    expect(executed).toBe(0);
+  });
+
+  test('does not concern a probe', async () => {
+    expect(await run(counting(), [deny], { find: true })).toMatchObject({ ok: 'not_started' });
+  });
+});

@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { answer } from '../../src/cli/commands/answer.js';
+import { approve } from '../../src/cli/commands/approve.js';
+import { deny } from '../../src/cli/commands/deny.js';
+import { edit } from '../../src/cli/commands/edit.js';
+import { inbox } from '../../src/cli/commands/inbox.js';
+import { list } from '../../src/cli/commands/list.js';
+import type { Command } from '../../src/cli/command.js';
+import { UsageError } from '../../src/cli/exit-codes.js';
+import type { RunStatus } from '../../src/core/status.js';
+import type { Model } from '../../src/models/model.js';
+import { replyCall, replyText } from '../../src/models/scripted.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const AGENT = `inbox-${randomUUID()}`;
+let rig: Rig;
+
+const pay = defineTool({
+  name: 'pay',
+  description: 'pays',
+  input: z.object({ to: z.string() }),
+  effect: 'keyed',
+  approval: 'always',
+  execute: async ({ to }) => `paid ${to}`,
+});
+const model: Model = {
+  async call({ messages }) {
+    const last = messages.at(-1);
+    if (last?.role === 'tool') return replyText(`read: ${last.text}`);
+    return replyCall('pay', { to: messages[0]?.text ?? '' });
+  },
+};
+
+beforeAll(async () => {
+  rig = await createRig();
+  const agent = defineAgent({ name: AGENT, instructions: 'x', model: 'm', tools: [pay] });
+  await rig.worker([agent], { models: { m: model } });
+});
+afterAll(async () => await rig.close());
+
+async function perdure<Options>(
+  command: Command<Options>,
+  options: Options,
+  how: { readonly json?: boolean } = {},
+): Promise<CommandOutput> {
+  const place = { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue };
+  return await runInProcess(command, options, { ...place, ...how });
+}
+
+/** Starts a run, and returns it with its request's digest when it waits. */
+async function waiting(message: string) {
+  const handle = await rig.start({ agent: AGENT, message });
+  const digest = await vi.waitFor(
+    async () => {
+      const { status, pending } = await handle.query<RunStatus>('status');
+      expect(status).toBe('waiting_decision');
+      return pending[0]?.digest ?? '';
+    },
+    { timeout: 20_000, interval: 50 },
+  );
+  return { handle, id: handle.workflowId, digest };
+}
+
+/** Visibility lags behind the history. */
+const WITHIN = { timeout: 20_000, interval: 100 };
+
+describe('the inbox', () => {
+  test('lists requests for people, and as one array for programs', async () => {
+    const { handle, id, digest } = await waiting('x\u202ey');
+    await vi.waitFor(async () => {
+      const { stdout } = await perdure(inbox, { agent: AGENT }, { json: true });
+      const found = JSON.parse(stdout) as readonly { run: string }[];
+      expect(found.find(({ run }) => run === id)).toMatchObject({
+        run: id,
+        agent: AGENT,
+        id: 'r1',
+        kind: 'approval',
+        tool: 'pay',
+        digest,
+      });
+    }, WITHIN);
+    const { stdout, code } = await perdure(inbox, { agent: AGENT });
+    expect(stdout).toContain(`r1 of run ${id}`);
+    expect(stdout).toContain(`inbox ${id} r1`);
+    expect(code).toBe(0);
+    const { stdout: whole } = await perdure(inbox, { id, request: 'r1' });
+    expect(whole).toContain('  to: "x\\u202ey"');
+    expect(whole).toContain(`approve ${id} r1 --digest ${digest.slice(0, 12)}`);
+    const { stdout: rows } = await perdure(list, { agent: AGENT, limit: 50 });
+    expect(rows).toMatch(new RegExp(`${id} +${AGENT} +waiting_decision +approval`));
+    await handle.cancel();
+  });
+
+  test('is empty for an agent without requests', async () => {
+    const { stdout, stderr } = await perdure(inbox, { agent: `none-${randomUUID()}` });
+    expect({ stdout, stderr }).toMatchObject({ stdout: '' });
+    expect(stderr).toContain('No run waits for a decision.');
+  });
+});
+
+describe('a decision', () => {
+  test('approves exactly what was shown, and records the OS user', async () => {
+    const { handle, id, digest } = await waiting('Rome');
+    const given = { id, request: 'r1', digest: digest.slice(0, 12) };
+    const { stdout } = await perdure(approve, given, { json: true });
+    expect(JSON.parse(stdout)).toMatchObject({ id, request: 'r1', as: 'approve', resolved: true });
+    const { outcome, projection } = await rig.end(handle);
+    expect(outcome.answer).toBe('read: paid Rome');
+    expect(projection.state?.decisions?.at(-1)?.by).toMatch(/^unverified:os-user:/);
+  });
+
+  test('without a digest shows the request and the command, and decides nothing', async () => {
+    const { handle, id, digest } = await waiting('Oslo');
+    const bare = perdure(approve, { id, request: 'r1' });
+    await expect(bare).rejects.toThrow(UsageError);
+    await expect(bare).rejects.toThrow(`approve ${id} r1 --digest ${digest.slice(0, 12)}`);
+    const edited = perdure(edit, { id, request: 'r1', arguments: { to: 'Bergen' } });
+    await expect(edited).rejects.toThrow('--digest: expected the digest');
+    const wrong = perdure(approve, { id, request: 'r1', digest: 'f'.repeat(12) });
+    await expect(wrong).rejects.toThrow('is not what you have seen');
+    expect(await handle.query<RunStatus>('status')).toMatchObject({ status: 'waiting_decision' });
+    await handle.cancel();
+  });
+
+  test('denies with a note for the model', async () => {
+    const { handle, id, digest } = await waiting('Lima');
+    await perdure(deny, { id, request: 'call_1_1_0', digest, note: 'too far', by: 'ann' });
+    expect((await rig.end(handle)).outcome.answer).toContain('too far');
+  });
+
+  test('edits all arguments, and answers in place of the tool', async () => {
+    const one = await waiting('Kyiv');
+    const { id, digest } = one;
+    await perdure(edit, { id, request: 'r1', digest, arguments: { to: 'Lviv' } });
+    expect((await rig.end(one.handle)).outcome.answer).toMatch(
+      /changed the arguments.*\n?paid Lviv/s,
+    );
+    const two = await waiting('Bonn');
+    const given = { id: two.id, request: 'r1', digest: two.digest, text: ['paid', 'by', 'hand'] };
+    await perdure(answer, given);
+    expect((await rig.end(two.handle)).outcome.answer).toContain('paid by hand');
+  });
+
+  test('is refused with the reason of the run', async () => {
+    const { handle, id, digest } = await waiting('Cairo');
+    const refused = perdure(approve, { id, request: 'r1', digest, grant: 'same', by: 'x' });
+    await refused;
+    await expect(perdure(deny, { id, request: 'r1', digest })).rejects.toThrow(
+      /has ended|no open request|decided/,
+    );
+    await rig.end(handle);
+  });
+});

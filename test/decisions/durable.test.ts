@@ -1,0 +1,271 @@
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineConfig } from '../../src/config.js';
+import type { Decision } from '../../src/core/requests/decision.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { clientOf } from '../support/clerk.js';
+import { portOf } from '../support/port-of.js';
+import { createDesk, type Desk } from '../support/requests.js';
+
+let desk: Desk;
+
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays.',
+  effect: 'once',
+  input: z.object({ euros: z.number(), text: z.string().optional() }),
+  execute: ({ euros }) => {
+    desk.did(`pay ${euros}`);
+    return `paid ${euros}`;
+  },
+});
+
+const options = { instructions: 'Pay.', model: 'script', tools: [pay] };
+const payer = defineAgent({
+  ...options,
+  name: 'payer',
+  description: 'Pays.',
+  rules: [{ tool: 'pay', then: 'ask' }],
+});
+const brief = defineAgent({
+  ...options,
+  name: 'brief',
+  rules: [{ tool: 'pay', then: 'ask', expires: 700 }],
+});
+const tiered = defineAgent({
+  ...options,
+  name: 'tiered',
+  rules: [
+    { tool: 'pay', then: 'ask' },
+    {
+      tool: 'pay',
+      where: { op: 'over', path: 'euros', value: 100 },
+      then: 'ask',
+      deciders: ['boss'],
+    },
+  ],
+});
+const head = defineAgent({ name: 'head', instructions: 'Lead.', model: 'script', agents: [payer] });
+const agents = [payer, brief, tiered, head];
+
+beforeAll(async () => {
+  desk = await createDesk();
+});
+beforeEach(async () => {
+  desk.reset();
+  await desk.rig.stopWorkers();
+});
+afterAll(async () => await desk.close());
+
+describe('a request', () => {
+  test('outlives its worker, and is decided when another one is there', async () => {
+    await desk.work(agents);
+    desk.script([{ pay: { euros: 7 } }, 'Paid.']);
+    const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
+    await desk.rig.stopWorkers();
+    const description = await handle.describe();
+    expect(description.searchAttributes).toMatchObject({ AgentStatus: ['waiting_decision'] });
+    const [{ id, digest, fix } = { id: '', digest: '', fix: '' }] = requests;
+    expect(description.memo?.['requests']).toMatchObject([{ id, digest, kind: 'approval', fix }]);
+    // Nothing is held by a worker: no activity, no workflow task.
+    expect(description.raw.pendingActivities).toEqual([]);
+    await desk.work(agents);
+    await desk.decide(handle, { as: 'approve' });
+    expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Paid.' });
+    expect(desk.done).toEqual(['pay 7']);
+  });
+
+  test('goes with its run into a new segment, under the same id and digest', async () => {
+    await desk.work(agents, { segment: { steps: 1, bytes: 1_000_000 } });
+    desk.script([{ pay: { euros: 1 } }, { pay: { euros: 2 } }, 'Paid.']);
+    const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
+    const later = await desk.statusWhere(handle, ({ segments }) => segments > 1);
+    expect(later.pending).toEqual(requests);
+    await desk.decide(handle, { as: 'approve' });
+    await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === 'r2');
+    await desk.decide(handle, { as: 'edit', arguments: { euros: 3 } });
+    const { outcome } = await desk.end(desk.rig.client.workflow.getHandle(handle.workflowId));
+    expect(outcome).toMatchObject({ answer: 'Paid.' });
+    expect(desk.done).toEqual(['pay 1', 'pay 3']);
+  });
+
+  test.each([0, 1, 2, 3, 4])('decided by two at once is decided by one (%i)', async (seed) => {
+    await desk.work(agents);
+    desk.script([{ pay: { euros: 7 } }, 'Over.']);
+    const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
+    const [{ id, digest } = { id: '', digest: '' }] = requests;
+    const words = seed % 2 === 0 ? (['approve', 'deny'] as const) : (['deny', 'approve'] as const);
+    const made = await Promise.allSettled(
+      words.map((as) => desk.decideAll(handle, [{ request: id, digest, as }])),
+    );
+    const winners = made.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+    expect(winners).toHaveLength(1);
+    await desk.end(handle);
+    expect(desk.done).toEqual(winners[0]?.as === 'approve' ? ['pay 7'] : []);
+  });
+
+  test.each([650, 690, 700, 710, 750])(
+    'approved %i ms after it was raised, and with 700 ms to live, is approved or expired, never both',
+    async (delayMs) => {
+      await desk.work(agents);
+      desk.script([{ pay: { euros: 7 } }, 'Over.']);
+      const { handle, requests } = await desk.asked({ agent: 'brief', message: 'pay' });
+      const [{ id, digest, raisedAt } = { id: '', digest: '', raisedAt: 0 }] = requests;
+      await vi.waitUntil(() => Date.now() >= raisedAt + delayMs, { interval: 1 });
+      const approved = await desk.decideAll(handle, [{ request: id, digest, as: 'approve' }]).then(
+        () => true,
+        (error: unknown) => {
+          expect(error).toMatchObject({ cause: expect.objectContaining({ details: ['expired'] }) });
+          return false;
+        },
+      );
+      await desk.end(handle);
+      expect(desk.done).toEqual(approved ? ['pay 7'] : []);
+    },
+  );
+
+  test.each([0, 1, 2])('approved while its run is canceled is made at most once (%i)', async () => {
+    await desk.work(agents);
+    desk.script([{ pay: { euros: 7 } }, 'Over.']);
+    const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
+    const [{ id, digest } = { id: '', digest: '' }] = requests;
+    const [approved] = await Promise.allSettled([
+      desk.decideAll(handle, [{ request: id, digest, as: 'approve' }]),
+      handle.cancel(),
+    ]);
+    const { outcome } = await desk.end(handle);
+    expect(outcome.status).toBe('cancelled');
+    if (approved.status === 'rejected') expect(desk.done).toEqual([]);
+    expect(desk.done.length).toBeLessThanOrEqual(1);
+  });
+
+  test('about arguments that are then raised over what one person may approve asks again', async () => {
+    await desk.work(agents);
+    desk.script([{ pay: { euros: 50 } }, 'Paid.']);
+    const { handle } = await desk.asked({ agent: 'tiered', message: 'pay' });
+    await desk.decide(handle, { as: 'edit', arguments: { euros: 500 }, by: 'ann' });
+    const again = await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === 'r2');
+    expect(again.pending).toMatchObject([
+      {
+        arguments: '{"euros":500}',
+        deciders: [['boss']],
+        why: expect.stringContaining('ann changed'),
+      },
+    ]);
+    expect(desk.done).toEqual([]);
+    await desk.decide(handle, { as: 'approve', by: 'boss' });
+    await desk.end(handle);
+    expect(desk.done).toEqual(['pay 500']);
+  });
+
+  test('with arguments of 2 MB names them by their blob', async () => {
+    await desk.work(agents);
+    desk.script([{ pay: { euros: 7, text: 'x'.repeat(2_000_000) } }, 'Paid.']);
+    const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
+    expect(requests).toMatchObject([{ argumentsBlob: { bytes: expect.any(Number) } }]);
+    expect(requests[0]?.arguments).toBeUndefined();
+    expect(requests[0]?.shown).toContain('2.0 MB of arguments');
+    await desk.decide(handle, { as: 'approve' });
+    expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Paid.' });
+    expect(desk.done).toEqual(['pay 7']);
+  });
+});
+
+test('a request of a called agent is listed under its root, and decided on its own run', async () => {
+  await desk.work(agents);
+  desk.script([{ payer: { message: 'pay 7' } }, { pay: { euros: 7 } }, 'Paid.', 'All paid.']);
+  const handle = await desk.rig.start({ agent: 'head', message: 'go', by: 'ann' });
+  const client = await clientOf(desk.rig);
+  const below = await vi.waitFor(
+    async () => {
+      const { requests } = await client.requests({ root: handle.workflowId });
+      expect(requests).toHaveLength(1);
+      return requests;
+    },
+    { timeout: 20_000, interval: 100 },
+  );
+  const [{ run, id, digest } = { run: '', id: '', digest: '' }] = below;
+  expect(run).not.toBe(handle.workflowId);
+  expect(await client.request(run, id)).toMatchObject({
+    requester: 'ann',
+    arguments: '{"euros":7}',
+  });
+  await client.resolve(run, { request: id, digest, as: 'approve', by: 'bob' });
+  expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'All paid.' });
+  expect(desk.done).toEqual(['pay 7']);
+  await client.disconnect();
+});
+
+describe('the worker', () => {
+  const decided = (as: Decision['as'], by: string) => ({ as, by });
+
+  test('has the last word on who may decide', async () => {
+    await desk.work(agents, { mayDecide: (_, { by }) => by === 'ann' });
+    desk.script([{ pay: { euros: 7 } }, 'Paid.']);
+    const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
+    expect(await desk.decide(handle, decided('approve', 'eve'))).toMatchObject([
+      { checking: true },
+    ]);
+    const refused = await desk.statusWhere(handle, ({ decisions }) => decisions?.length === 1);
+    expect(refused.decisions).toMatchObject([{ by: 'eve', refused: expect.any(String) }]);
+    expect(refused.pending).toMatchObject([{ id: 'r1' }]);
+    expect(desk.done).toEqual([]);
+    await desk.decide(handle, decided('approve', 'ann'));
+    expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Paid.' });
+    expect(desk.done).toEqual(['pay 7']);
+  });
+
+  test('tells a webhook about each request, signed, again after a failure', async () => {
+    const secret = Buffer.from('0123456789abcdef0123456789abcdef');
+    const posts: { headers: IncomingHttpHeaders; body: string }[] = [];
+    const server = createServer((request, response) => {
+      let body = '';
+      request.on('data', (part: Buffer) => (body += part.toString()));
+      request.on('end', () => {
+        posts.push({ headers: request.headers, body });
+        response.writeHead(posts.length === 1 ? 503 : 204).end();
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const port = portOf(server);
+    try {
+      await desk.work(agents, {
+        notify: { url: `http://127.0.0.1:${port}/hook`, secretEnv: 'HOOK_SECRET' },
+        env: { PERDURE_HOME: desk.rig.home, HOOK_SECRET: `whsec_${secret.toString('base64')}` },
+      });
+      desk.script([{ pay: { euros: 7 } }, 'Paid.']);
+      const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
+      await vi.waitFor(() => expect(posts).toHaveLength(2), { timeout: 20_000, interval: 50 });
+      const [first, second] = posts;
+      expect(first?.headers['webhook-id']).toBe(second?.headers['webhook-id']);
+      const { body = '', headers = {} } = second ?? {};
+      const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`;
+      const signature = createHmac('sha256', secret).update(signed).digest('base64');
+      expect(headers['webhook-signature']).toBe(`v1,${signature}`);
+      expect(JSON.parse(body)).toMatchObject({
+        type: 'perdure.request',
+        data: { run: handle.workflowId, request: { id: 'r1', digest: requests[0]?.digest } },
+      });
+      await desk.decide(handle, { as: 'deny' });
+      await desk.end(handle);
+    } finally {
+      server.close();
+    }
+  });
+});
+
+test('the configuration of a worker may have rules, too', async () => {
+  expect(() => defineConfig({ agents, rules: [{ tool: '', then: 'ask' }] })).toThrow(
+    'rules[0].tool',
+  );
+  await desk.work(agents, { rules: [{ tool: 'pay', then: 'deny' }] });
+  desk.script([{ pay: { euros: 7 } }, 'Not paid.']);
+  const { outcome } = await desk.run({ agent: 'payer', message: 'pay' });
+  expect(outcome).toMatchObject({ answer: 'Not paid.' });
+  expect(desk.done).toEqual([]);
+});

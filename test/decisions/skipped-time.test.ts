@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { RunInput } from '../../src/core/input/input.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { createDesk, type Desk } from '../support/requests.js';
+import { testServer, type TestServer } from '../support/temporal-server.js';
+
+const DAY_SECONDS = 86_400;
+let server: TestServer;
+let desk: Desk;
+
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays.',
+  effect: 'once',
+  input: z.object({ euros: z.number() }),
+  execute: ({ euros }) => {
+    desk.did(`pay ${euros}`);
+    return 'paid';
+  },
+});
+const options = { instructions: 'Pay.', model: 'script', tools: [pay] };
+const patient = defineAgent({ ...options, name: 'patient', rules: [{ tool: 'pay', then: 'ask' }] });
+const yearly = defineAgent({
+  ...options,
+  name: 'yearly',
+  rules: [{ tool: 'pay', then: 'ask', expires: 90 * DAY_SECONDS * 1_000 }],
+});
+
+beforeAll(async () => {
+  server = await testServer(['frontend.WorkflowTimeSkippingEnabled=true']);
+  desk = await createDesk(server.address);
+  await desk.work([patient, yearly]);
+});
+beforeEach(() => desk.reset());
+afterAll(async () => {
+  await desk.close();
+  await server.stop();
+});
+
+/** Starts a run for which so many seconds pass as soon as it waits. */
+async function startSkipping(input: RunInput, seconds: number): Promise<WorkflowHandle> {
+  const { client, taskQueue } = desk.rig;
+  const workflowId = `run-${randomUUID()}`;
+  await client.workflowService.startWorkflowExecution({
+    namespace: 'default',
+    workflowId,
+    workflowType: { name: 'agent' },
+    taskQueue: { name: taskQueue },
+    requestId: randomUUID(),
+    input: { payloads: [defaultPayloadConverter.toPayload(input)] },
+    timeSkippingConfig: {
+      enabled: true,
+      fastForwardConfig: { id: 'f-1', duration: { seconds } as never },
+    },
+  });
+  return client.workflow.getHandle(workflowId);
+}
+
+/** How long the request has been open, by the server's clock. */
+async function daysOpen(handle: WorkflowHandle): Promise<number> {
+  const { events } = await handle.fetchHistory();
+  const at = Number(events?.at(-1)?.eventTime?.seconds ?? 0);
+  const from = Number(events?.at(0)?.eventTime?.seconds ?? 0);
+  return Math.round((at - from) / DAY_SECONDS);
+}
+
+test.each([
+  ['eleven minutes', 11 * 60, 0],
+  ['180 days', 180 * DAY_SECONDS, 180],
+])('a request is approved after %s', async (_, seconds, days) => {
+  desk.script([{ pay: { euros: 7 } }, 'Paid.']);
+  const handle = await startSkipping({ agent: 'patient', message: 'pay' }, seconds);
+  await desk.statusWhere(handle, ({ pending }) => pending.length === 1);
+  await desk.decide(handle, { as: 'approve' });
+  expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed', answer: 'Paid.' });
+  expect(await daysOpen(handle)).toBe(days);
+  expect(desk.done).toEqual(['pay 7']);
+});
+
+test('a request that waits for 90 days at most is denied then', async () => {
+  desk.script([{ pay: { euros: 7 } }, 'Nobody came.']);
+  const handle = await startSkipping({ agent: 'yearly', message: 'pay' }, 180 * DAY_SECONDS);
+  expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Nobody came.' });
+  expect(await daysOpen(handle)).toBe(90);
+  expect(desk.done).toEqual([]);
+  expect(desk.lastResults()).toEqual([expect.stringContaining(`within ${90 * DAY_SECONDS} s`)]);
+});

@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest';
+import { resultOf } from '../../src/cli/commands/answer.js';
+import { grantOf } from '../../src/cli/commands/approve.js';
+import { noteOf } from '../../src/cli/commands/deny.js';
+import { addedBy } from '../../src/cli/commands/raise.js';
+import { UsageError } from '../../src/cli/exit-codes.js';
+import { deciderName, osUser } from '../../src/cli/input/os-user.js';
+import { checkDigest } from '../../src/cli/requests/decide.js';
+import { requestNamed } from '../../src/cli/requests/open-request.js';
+import { followUp, readChoice } from '../../src/cli/requests/read-decision.js';
+import { approval, DIGEST } from './samples.js';
+
+describe('the digest that a person has seen', () => {
+  const request = approval();
+
+  test.each([12, 13, 40, 64])('is taken with its first %i digits', (digits) => {
+    expect(() => checkDigest(DIGEST.slice(0, digits), request)).not.toThrow();
+    expect(() => checkDigest(DIGEST.slice(0, digits).toUpperCase(), request)).not.toThrow();
+  });
+
+  test.each(['', 'ab12cd34ef5', 'ab12cd34ef5g', ' ab12cd34ef56', `${DIGEST}0`, '*'.repeat(12)])(
+    'is refused as %j',
+    (given) => {
+      expect(() => checkDigest(given, request)).toThrow(UsageError);
+    },
+  );
+
+  test('is refused if it is of another request', () => {
+    expect(() => checkDigest('ab12cd34ef57', request)).toThrow(
+      '--digest: expected ab12cd34ef56, got ab12cd34ef57: request r1 is not what you have seen',
+    );
+    expect(() => checkDigest(DIGEST.replace(/0$/, '1'), request)).toThrow('is not what you have');
+  });
+});
+
+describe('the options of decisions', () => {
+  test('a grant is a scope, with a predicate only for a tool', () => {
+    const where = { op: 'under', path: 'euros', value: 50 };
+    expect(grantOf({})).toBeNull();
+    expect(grantOf({ grant: 'same' })).toEqual({ scope: 'same_call' });
+    expect(grantOf({ grant: 'tool' })).toEqual({ scope: 'tool' });
+    expect(grantOf({ grant: 'tool', where })).toEqual({ scope: 'tool', where });
+    expect(() => grantOf({ where })).toThrow('--where: expected --grant tool');
+    expect(() => grantOf({ grant: 'same', where })).toThrow('--where: expected --grant tool');
+    expect(() => grantOf({ grant: 'tool', where: { op: 'over', path: 'a', value: 'x' } })).toThrow(
+      '--where.value: expected a number',
+    );
+    expect(() => grantOf({ grant: 'tool', where: 7 })).toThrow('--where: expected a predicate');
+  });
+
+  test('an answer is words or JSON, and never both', () => {
+    expect(resultOf(['to', 'Rome'], undefined)).toBe('to Rome');
+    expect(resultOf([], null)).toBeNull();
+    expect(() => resultOf([], undefined)).toThrow('text: expected an answer, got none');
+    expect(() => resultOf(['  '], undefined)).toThrow('text: expected an answer, got none');
+    expect(() => resultOf(['a'], 1)).toThrow('--result: expected either TEXT or --result JSON');
+  });
+
+  test('one limit is raised, by a positive number', () => {
+    expect(addedBy({ steps: 10 })).toEqual({ steps: 10 });
+    expect(addedBy({ costUsd: 0.5 })).toEqual({ costUsd: 0.5 });
+    expect(() => addedBy({})).toThrow('raise: expected one limit, got none');
+    expect(() => addedBy({ steps: 1, toolCalls: 1 })).toThrow('got --steps and --tool-calls');
+    for (const steps of [0, -1, 1.5]) {
+      expect(() => addedBy({ steps })).toThrow(`--steps: expected a positive whole number`);
+    }
+  });
+
+  test('a note is at most 2,000 characters', () => {
+    expect(noteOf('n'.repeat(2_000)).note).toHaveLength(2_000);
+    expect(() => noteOf('n'.repeat(2_001))).toThrow('--note: expected at most 2000');
+  });
+
+  test('who decides is the OS user, marked as unverified, unless --by names somebody', () => {
+    expect(osUser()).toMatch(/^unverified:os-user:.+/);
+    expect(deciderName(undefined)).toBe(osUser());
+    expect(deciderName('ann')).toBe('ann');
+    for (const by of ['', ' ', 'x'.repeat(201)]) expect(() => deciderName(by)).toThrow('--by: ');
+  });
+
+  test('a request is named by its id, or by the id of its call', () => {
+    const other = approval({ id: 'call_1_1_0', call: 'call_9_9_9' });
+    expect(requestNamed([approval(), other], 'r1')?.id).toBe('r1');
+    expect(requestNamed([approval()], 'call_1_1_0')?.id).toBe('r1');
+    // An id goes before a call.
+    expect(requestNamed([approval(), other], 'call_1_1_0')?.call).toBe('call_9_9_9');
+    expect(requestNamed([approval()], 'r2')).toBeUndefined();
+  });
+});
+
+describe('the prompt', () => {
+  const request = approval();
+
+  test.each([
+    ['approve', 'approve'],
+    [' APPROVE ', 'approve'],
+    ['app', 'approve'],
+    ['later', 'later'],
+    ['full', 'full'],
+    ['a', null],
+    ['d', null],
+    ['', null],
+    ['yes', null],
+    ['raise', null],
+  ])('reads %j as %j', (line, choice) => {
+    expect(readChoice(line, request)).toBe(choice);
+  });
+
+  test('asks for what a decision needs, and refuses the rest', () => {
+    expect(followUp('approve', request)).toBeNull();
+    expect(followUp('deny', request)?.read(' no ')).toEqual({ as: 'deny', note: 'no' });
+    expect(followUp('deny', request)?.read('')).toEqual({ as: 'deny' });
+    const edit = followUp('edit', request);
+    expect(edit?.read('{"euros":20}')).toEqual({ as: 'edit', arguments: { euros: 20 } });
+    for (const line of ['', '7', '[1]', '{"euros":']) expect(edit?.read(line)).toMatch('expected');
+    const result = followUp('answer', request);
+    expect(result?.read('"done"')).toEqual({ as: 'answer', result: 'done' });
+    expect(result?.read('done')).toMatch('expected JSON');
+    const question = followUp('answer', approval({ kind: 'question' }));
+    expect(question?.read('to Rome')).toEqual({ as: 'answer', result: 'to Rome' });
+    expect(question?.read(' ')).toMatch('expected an answer');
+    const limit = { name: 'steps', used: 5, limit: 5 } as const;
+    const raise = followUp('raise', approval({ kind: 'limit', limit }));
+    expect(raise?.read('10')).toEqual({ as: 'raise', arguments: { steps: 10 } });
+    for (const line of ['', '0', '-1', 'ten', '1.5']) expect(raise?.read(line)).toMatch('expected');
+  });
+});

@@ -1,0 +1,107 @@
+import { ApplicationFailure, WorkflowUpdateFailedError } from '@temporalio/client';
+import { describe, expect, test } from 'vitest';
+import { memoRequests } from '../../src/client/memo-requests.js';
+import { queryTerm } from '../../src/client/queries.js';
+import { RefusedError } from '../../src/core/errors.js';
+import { refusalReason } from '../../src/updates/refusal-reason.js';
+import { DIGEST } from './samples.js';
+
+const of = { run: 'desk-1', agent: 'desk' };
+const entry = {
+  id: 'r1',
+  kind: 'approval',
+  tool: 'refund',
+  digest: DIGEST,
+  expiresAt: null,
+  shown: 'refund 60 €',
+  raisedAt: 5,
+  fix: 'perdure approve desk-1 r1',
+};
+
+describe('the requests in a memo', () => {
+  test('are read with the run and its agent', () => {
+    const memo = { requests: [entry, { ...entry, id: 'r2', expiresAt: 9 }], requestsTotal: 25 };
+    expect(memoRequests(memo, of)).toEqual({
+      requests: [
+        { ...of, ...entry },
+        { ...of, ...entry, id: 'r2', expiresAt: 9 },
+      ],
+      more: 23,
+    });
+  });
+
+  test.each([
+    undefined,
+    {},
+    { requests: null },
+    { requests: 'r1' },
+    { requests: { 0: entry } },
+    { requests: [null, 7, 'x', [], {}] },
+    { requests: [{ ...entry, id: '' }] },
+    { requests: [{ ...entry, id: 1 }] },
+    { requests: [{ ...entry, kind: 'toString' }] },
+    { requests: [{ ...entry, kind: ['approval'] }] },
+    { requests: [{ ...entry, digest: 'short' }] },
+    { requests: [{ ...entry, raisedAt: '5' }] },
+    { requests: [{ ...entry, raisedAt: Number.NaN }] },
+    { requests: [{ ...entry, expiresAt: 'never' }] },
+    { requests: [], requestsTotal: 'many' },
+    { requests: [], requestsTotal: -4 },
+  ])('are none in %j', (memo) => {
+    expect(memoRequests(memo, of)).toEqual({ requests: [], more: 0 });
+  });
+
+  test('are read beside rubbish, and without texts that are no texts', () => {
+    const odd = { ...entry, tool: 7, shown: null, fix: undefined, extra: 1 };
+    const [request, ...others] = memoRequests({ requests: [null, odd, {}] }, of).requests;
+    expect(others).toEqual([]);
+    expect(request).toEqual({
+      ...of,
+      id: 'r1',
+      kind: 'approval',
+      digest: DIGEST,
+      expiresAt: null,
+      raisedAt: 5,
+      shown: '',
+      fix: '',
+    });
+  });
+});
+
+describe('the reason of a refusal', () => {
+  const failed = (type: string, ...details: unknown[]): WorkflowUpdateFailedError => {
+    const cause = ApplicationFailure.create({ message: 'no', type, details });
+    return new WorkflowUpdateFailedError('Workflow Update failed', cause);
+  };
+
+  test.each(['malformed', 'decided', 'expired', 'wrong_digest', 'checking', 'too_large'])(
+    'is %s if the run says so',
+    (reason) => {
+      expect(refusalReason(failed('Refused', reason))).toBe(reason);
+    },
+  );
+
+  test.each([
+    failed('Refused'),
+    failed('Refused', 'of a newer version'),
+    failed('Refused', 'toString'),
+    failed('Refused', ['decided']),
+    failed('Other', 'decided'),
+    new Error('decided'),
+    null,
+  ])('is unknown in any other error', (error) => {
+    expect(refusalReason(error)).toBeNull();
+  });
+
+  test('is null for what is not about a request', () => {
+    expect(new RefusedError('no').reason).toBeNull();
+    const cause = new Error('x');
+    const error = new RefusedError('no', { reason: 'decided', cause });
+    expect(error).toMatchObject({ reason: 'decided', cause, message: 'no', code: 'refused' });
+  });
+});
+
+test('a value in a query cannot end its quotes', () => {
+  expect(queryTerm('AgentName', `a' OR 'b`)).toBe(`AgentName = 'a'' OR ''b'`);
+  expect(queryTerm('AgentName', `a\\' OR 1=1`)).toBe(`AgentName = 'a\\\\'' OR 1=1'`);
+});

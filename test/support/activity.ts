@@ -1,0 +1,82 @@
+import { asyncLocalStorage, type Context } from '@temporalio/activity';
+import type { ActivityDependencies } from '../../src/activities/dependencies.js';
+import type { PinnedAgent } from '../../src/activities/definitions.js';
+import type { AgentDefinition, ToolDefinition } from '../../src/core/definition/definition.js';
+import { sha256Hex } from '../../src/core/digest.js';
+import { canonicalJson, type JsonObject } from '../../src/core/json.js';
+import type { ToolCall } from '../../src/core/transcript/messages.js';
+import type { BlobStore } from '../../src/storage/blob-store.js';
+import { createToolRegistry } from '../../src/tools/registry.js';
+import { toToolDefinition } from '../../src/tools/tool-definition.js';
+import type { Tool } from '../../src/tools/tool.js';
+import { config } from './scripts.js';
+
+interface FakeInfo {
+  readonly attempt?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Returns a context of an activity that no server has scheduled. */
+export function activityContext({ attempt = 1, signal }: FakeInfo = {}): Context {
+  const log = { info: () => undefined, warn: () => undefined };
+  const info = {
+    attempt,
+    namespace: 'default',
+    workflowExecution: { workflowId: 'run-1', runId: 'segment-1' },
+    currentAttemptScheduledTimestampMs: Date.now(),
+  };
+  const cancellationSignal = signal ?? new AbortController().signal;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the part that activities use
+  return { info, log, cancellationSignal, heartbeat: () => undefined } as unknown as Context;
+}
+
+/** Runs an activity without a server. */
+export async function inActivity<T>(work: () => Promise<T>, info: FakeInfo = {}): Promise<T> {
+  return await asyncLocalStorage.run(activityContext(info), work);
+}
+
+export function memoryBlobs(): BlobStore {
+  const texts = new Map<string, string>();
+  return {
+    async put(text) {
+      const sha256 = sha256Hex(text);
+      texts.set(sha256, text);
+      return { sha256, bytes: Buffer.byteLength(text) };
+    },
+    get: async ({ sha256 }) => texts.get(sha256) ?? '',
+  };
+}
+
+interface FakeAgent {
+  /** The tools that the run has pinned; default: those of the worker. */
+  readonly pinned?: readonly ToolDefinition[];
+  readonly definition?: Partial<AgentDefinition>;
+}
+
+/** Returns an agent of a run, on a worker that has these tools. */
+export function pinnedAgent(tools: readonly Tool[], given: FakeAgent = {}): PinnedAgent {
+  const { pinned = tools.map((tool) => toToolDefinition(tool)) } = given;
+  const { definition } = config({ tools: pinned, ...given.definition });
+  const isCurrent = given.pinned === undefined;
+  return { definition, tools: createToolRegistry(tools), agent: undefined, current: isCurrent };
+}
+
+/** Returns what a worker provides to activities about decisions and calls. */
+export function workerDeps(
+  agent: PinnedAgent,
+  requests: Partial<ActivityDependencies['requests']> = {},
+): ActivityDependencies {
+  const deps = {
+    definitions: { find: async () => agent, add: () => undefined },
+    transcripts: { noteResult: () => undefined },
+    blobs: memoryBlobs(),
+    requests: { rules: [], ...requests },
+  };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the part that these activities use
+  return deps as unknown as ActivityDependencies;
+}
+
+export function toolCall(name: string, value: JsonObject, rest: Partial<ToolCall> = {}): ToolCall {
+  const text = canonicalJson(value);
+  return { id: 'call_1_1_0', name, arguments: text, digest: sha256Hex(text), ...rest };
+}

@@ -1,0 +1,135 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import { expect, vi } from 'vitest';
+import type { Agent } from '../../src/agents/agent.js';
+import type { RunInput } from '../../src/core/input/input.js';
+import type { Decision, DecisionReceipt } from '../../src/core/requests/decision.js';
+import type { Request } from '../../src/core/requests/request.js';
+import type { RunStatus } from '../../src/core/status.js';
+import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
+import { replyText } from '../../src/models/scripted.js';
+import { statusQuery } from '../../src/workflows/messages.js';
+import { resolveUpdate } from '../../src/workflows/request-messages.js';
+import type { RunningWorker } from '../../src/worker.js';
+import { createRig, type Ended, type Rig } from './rig.js';
+
+/** One reply of the scripted model: a text, a call as `{ tool: arguments }`, or several calls. */
+export type Line =
+  string | Readonly<Record<string, object>> | readonly Readonly<Record<string, object>>[];
+
+type WorkerRest = Parameters<Rig['worker']>[1];
+
+/** A rig for runs that wait for people. */
+export interface Desk {
+  readonly rig: Rig;
+  /** What the tools have done, in order. */
+  readonly done: readonly string[];
+  /** Notes what a tool has done. */
+  did(effect: string): void;
+  /** Waits until a tool has done it. */
+  untilDone(effect: string): Promise<void>;
+  reset(): void;
+  /** Sets the replies of the next run. The model is `script`. */
+  script(lines: readonly Line[]): void;
+  work(agents: readonly Agent[], rest?: WorkerRest): Promise<RunningWorker>;
+  run(input: RunInput): Promise<Ended>;
+  /** Starts a run, and waits until it asks for something. */
+  asked(input: RunInput): Promise<{ handle: WorkflowHandle; requests: readonly Request[] }>;
+  statusWhere(handle: WorkflowHandle, fits: (status: RunStatus) => boolean): Promise<RunStatus>;
+  /** Decides about the oldest request. */
+  decide(
+    handle: WorkflowHandle,
+    decision: Omit<Decision, 'request' | 'digest'>,
+    updateId?: string,
+  ): Promise<readonly DecisionReceipt[]>;
+  decideAll(
+    handle: WorkflowHandle,
+    decisions: readonly Decision[],
+  ): Promise<readonly DecisionReceipt[]>;
+  end(handle: WorkflowHandle): Promise<Ended>;
+  /** The results that the model has read last. */
+  lastResults(): readonly string[];
+  close(): Promise<void>;
+}
+
+export async function createDesk(address?: string): Promise<Desk> {
+  const rig = await createRig(address);
+  let lines: Line[] = [];
+  let done: string[] = [];
+  let last: ModelRequest | null = null;
+  const script: Model = {
+    call: (request) => {
+      last = request;
+      return Promise.resolve(toReply(lines.shift() ?? 'The script is over.'));
+    },
+  };
+  const statusOf = async (handle: WorkflowHandle): Promise<RunStatus> =>
+    await handle.query(statusQuery);
+  const desk: Desk = {
+    rig,
+    get done() {
+      return done;
+    },
+    did: (effect) => void done.push(effect),
+    untilDone: async (effect) =>
+      await vi.waitFor(() => expect(done).toContain(effect), { timeout: 20_000, interval: 20 }),
+    reset() {
+      done = [];
+      lines = [];
+    },
+    script: (given) => (lines = [...given]),
+    work: async (agents, rest) =>
+      await rig.worker(agents, { ...rest, models: { script, ...rest?.models } }),
+    run: async (input) => await rig.run(input),
+    async asked(input) {
+      const handle = await rig.start(input);
+      const { pending } = await desk.statusWhere(
+        handle,
+        ({ status }) => status === 'waiting_decision',
+      );
+      return { handle, requests: pending };
+    },
+    async statusWhere(handle, fits) {
+      return await vi.waitFor(
+        async () => {
+          const status = await statusOf(handle);
+          if (!fits(status)) throw new Error(`the status is ${JSON.stringify(status)}`);
+          return status;
+        },
+        { timeout: 20_000, interval: 50 },
+      );
+    },
+    async decide(handle, decision, updateId) {
+      const [request] = (await statusOf(handle)).pending;
+      if (request === undefined) throw new Error('nothing is asked');
+      const { id, digest } = request;
+      const args: [Decision] = [{ request: id, digest, ...decision }];
+      const options = updateId === undefined ? { args } : { args, updateId };
+      return (await handle.executeUpdate(resolveUpdate, options)).resolved;
+    },
+    async decideAll(handle, decisions) {
+      return (await handle.executeUpdate(resolveUpdate, { args: [decisions] })).resolved;
+    },
+    end: async (handle) => await rig.end(handle),
+    lastResults() {
+      const messages = last?.messages ?? [];
+      const from = messages.findLastIndex(({ role }) => role === 'assistant');
+      return messages.slice(from).flatMap((one) => (one.role === 'tool' ? [one.text] : []));
+    },
+    close: async () => await rig.close(),
+  };
+  return desk;
+}
+
+function toReply(line: Line): ModelReply {
+  if (typeof line === 'string') return replyText(line);
+  const calls = (Array.isArray(line) ? line : [line]) as readonly Readonly<
+    Record<string, object>
+  >[];
+  return {
+    ...replyText(''),
+    finish: 'calls',
+    calls: calls.flatMap((call) =>
+      Object.entries(call).map(([name, args]) => ({ name, arguments: JSON.stringify(args) })),
+    ),
+  };
+}
