@@ -14,7 +14,12 @@ import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { screenshot } from '../../src/tools/built-in/screenshot.js';
-import { cancelTurnUpdate, closeUpdate, pauseUpdate, resumeUpdate } from '../../src/workflows/messages.js';
+import {
+  cancelTurnUpdate,
+  closeUpdate,
+  pauseUpdate,
+  resumeUpdate,
+} from '../../src/workflows/messages.js';
 import { resolveUpdate } from '../../src/workflows/request-messages.js';
 import { ask, decide, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { runInProcess } from '../support/in-process.js';
