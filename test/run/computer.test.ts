@@ -296,7 +296,7 @@ test('an action that a person decides against is not done, and the model is told
 test.each<[Partial<Decision>, string]>([
   [{ as: 'happened', result: 'x' }, 'expected one of approve, deny for r1, got "happened"'],
   [{ as: 'edit', arguments: {} }, 'expected one of approve, deny for r1, got "edit"'],
-  [{ as: 'approve', grant: { scope: 'tool' } }, 'expected only for an approval'],
+  [{ as: 'approve', grant: { scope: 'tool' } }, 'expected only for the approval'],
   [{ as: 'approve', digest: 'f'.repeat(64) }, 'digest: expected that of r1'],
   [{ as: 'approve', request: 'r9' }, 'there is no "r9"'],
 ])('no other word decides about it: %j', async (given, words) => {

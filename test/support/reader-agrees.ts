@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import {
   QueryNotRegisteredError,
@@ -64,6 +65,10 @@ async function wholeTranscript(handle: WorkflowHandle): Promise<TranscriptPage> 
   }
 }
 
+/** How often, and how long after each other, a history is read until it has what the run has said. */
+const HISTORY_TRIES = 20;
+const HISTORY_PAUSE_MS = 100;
+
 /**
  * Returns in which ways a reader differs from a run at this moment, and at the ends of its earlier
  * segments. Rejects with a `NoAnswerError` if the run cannot answer within `answerMs`. `compared`: moments
@@ -79,8 +84,15 @@ export async function readerDifferences(
     .catch(rethrowNoAnswer);
   const isNew = (moment: string): boolean => !compared.has(moment) && compared.add(moment).size > 0;
   if (!isNew(`${status.runId} ${status.historyLength}`)) return [];
-  const history = await client.getHandle(workflowId, status.runId).fetchHistory();
+  const answered = client.getHandle(workflowId, status.runId);
+  let history = await answered.fetchHistory();
   const found = [...presentDifferences({ status, page }, history)];
+  // The run may have answered in a task that the server has not recorded yet.
+  for (let tries = 0; found.length > 0 && tries < HISTORY_TRIES; tries += 1) {
+    await pause(HISTORY_PAUSE_MS);
+    history = await answered.fetchHistory();
+    found.splice(0, found.length, ...presentDifferences({ status, page }, history));
+  }
   for (let runId = previousRunId(history); runId !== '' && isNew(runId);) {
     const earlier = await client.getHandle(workflowId, runId).fetchHistory().catch(unlessGone);
     // The server keeps a segment for a while only, and a test may delete one.
