@@ -183,6 +183,20 @@ describe('a message with several calls', () => {
   });
 });
 
+test('a call that a person makes the same as another of its message is executed as well', async () => {
+  desk.script([
+    [{ refund: { order: '1', euros: 60 } }, { refund: { order: '2', euros: 70 } }],
+    'Refunded twice.',
+  ]);
+  const { handle, requests } = await desk.asked({ agent: 'clerk', message: 'go' });
+  const [first, second] = requests.map(({ id: request, digest }) => ({ request, digest }));
+  if (first === undefined || second === undefined) throw new Error('two requests are expected');
+  const edit = { ...first, as: 'edit', arguments: { order: '2', euros: 70 } } as const;
+  await desk.decideAll(handle, [edit, { ...second, as: 'approve' }]);
+  expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Refunded twice.' });
+  expect(desk.done).toEqual(['refund 2 70', 'refund 2 70']);
+});
+
 describe('denials', () => {
   test('three in a row end the turn with an answer; the same call is not asked for again', async () => {
     desk.script([

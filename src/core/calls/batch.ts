@@ -135,7 +135,8 @@ export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
   const seen = new Set<string>();
   return batch.calls.filter((call, index) => {
     const tool = findTool(state, call.name);
-    const guarded = tool !== undefined && guardsRepeats(tool) && !call.problem;
+    // A call that a person has changed is what they want done, whatever else is in the message.
+    const guarded = tool !== undefined && guardsRepeats(tool) && !call.problem && !call.edited;
     const twin = guarded && seen.has(signature(call));
     if (guarded) seen.add(signature(call));
     return !twin && batch.results[index] === null;

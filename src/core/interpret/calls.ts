@@ -52,6 +52,15 @@ export function openCallOf(
   return { call, tool, work, key };
 }
 
+/** A call that has its result already is over, whatever becomes of work that was done about it. */
+function overAlready(
+  state: RunState,
+  { task }: Pick<FactOf<'completed'>, 'task'>,
+): readonly RunEvent[] {
+  const name = workOf(task)?.name ?? '';
+  return findWork(state, name) === undefined ? [] : [{ type: 'work-ended', name }];
+}
+
 /** Returns the events of a call that has its result. */
 export function finishCall(result: CallResult, at: number): readonly RunEvent[] {
   return [
@@ -63,7 +72,8 @@ export function finishCall(result: CallResult, at: number): readonly RunEvent[] 
 /** A tool's activity completed, with any result. */
 export function callReturned(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
-  if (open === null || !isToolResult(fact.result)) return [];
+  if (open === null) return overAlready(state, fact);
+  if (!isToolResult(fact.result)) return [];
   const { work } = open;
   if (work.phase === 'in-flight' && work.as === 'find') {
     return [{ type: 'work-changed', work: { ...work, found: true, phase: 'waiting' } }];
@@ -148,7 +158,7 @@ export function succeeded(
 /** A tool's activity failed permanently, or its worker was lost. */
 export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
-  if (open === null) return [];
+  if (open === null) return overAlready(state, fact);
   const problem = interruptionOf(state) === null ? blockingProblem(fact, TOOL_BLOCKS) : null;
   if (problem !== null) return blockWork(state, fact, problem);
   const { call, tool } = open;
@@ -170,7 +180,7 @@ function underGrant({ work }: Pick<OpenCall, 'work'>, result: CallResult): CallR
 /** A tool's activity was canceled: by an interruption, by `resume`, or by the end of the segment. */
 export function callCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
-  if (open === null) return [];
+  if (open === null) return overAlready(state, fact);
   const { call, tool, work } = open;
   if (interruptionOf(state) !== null) return finishCall(cancelledCall(call, tool), fact.at);
   const mayHaveActed = work.phase === 'in-flight' && work.as !== 'find';
