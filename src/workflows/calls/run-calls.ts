@@ -1,14 +1,15 @@
 import { condition } from '@temporalio/workflow';
-import { findTool } from '../../core/calls/batch.js';
-import { NEVER_FULL, nextAction } from '../../core/next-action.js';
-import { askingWork } from '../../core/requests/open-requests.js';
+import { findTool, openCalls } from '../../core/calls/batch.js';
+import { apply, eventsOf } from '../../core/loop.js';
+import { nextAction, type Action } from '../../core/next-action.js';
+import { requestDue } from '../../core/requests/request-due.js';
 import { interruptionOf } from '../../core/work/interruption.js';
-import { openCallById } from '../../core/turn.js';
+import { batchOf, openCallById } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
 import { checkProposal } from '../check-decision.js';
 import type { RunContext } from '../run-context.js';
-import { mustLeave } from '../segment-facts.js';
+import { mustLeave, segmentFacts } from '../segment-facts.js';
 import { executeAgentCall } from './execute-agent-call.js';
 import { executeToolCall } from './execute-tool-call.js';
 
@@ -25,16 +26,27 @@ export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Pro
   const lane = async (): Promise<void> => {
     for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
       if (interruptionOf(run.state) !== null) return;
-      const isNew = findWork(run.state, call.id) === undefined;
-      if (isNew && (run.state.paused || mustLeave(run))) continue;
-      await runCall(run, call);
+      if (mayBegin(run, call)) await runCall(run, call);
       // If it asks for a decision now, it may begin again.
       taken.delete(call.id);
     }
   };
-  // A call that is alone has nothing beside it that a decision could let begin.
-  if (calls.length === 1 && askingWork(run.state).length === 0) await lane();
+  if (isAlone(run)) await lane();
   else await runWithDecided(run, { waiting, taken, lane });
+}
+
+/** Whether there is nothing beside the call that a decision, or a revoked grant, could change. */
+function isAlone({ state }: RunContext): boolean {
+  const batch = batchOf(state);
+  const isSequential = state.config.definition.toolCalls === 'sequential';
+  return batch === null || isSequential || openCalls(state, batch).length === 1;
+}
+
+/** A call that waited for a lane may not begin any more: a grant was revoked, or the run was paused. */
+function mayBegin(run: RunContext, call: ToolCall): boolean {
+  const { state } = run;
+  if (requestDue(state, call, Date.now()) !== null) return false;
+  return findWork(state, call.id) !== undefined || !(state.paused || mustLeave(run));
 }
 
 interface Lanes {
@@ -51,11 +63,12 @@ async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes):
   const faults: unknown[] = [];
   const decided = (): readonly ToolCall[] => {
     if (mustLeave(run)) return [];
-    const action = nextAction(run.state, NEVER_FULL, Date.now());
+    const action = nextBatchAction(run);
     if (action.type !== 'run-calls') return [];
     return action.calls.filter(({ id }) => !taken.has(id) && findWork(run.state, id) !== undefined);
   };
   for (;;) {
+    raiseRequests(run);
     for (const call of decided()) {
       taken.add(call.id);
       waiting.push(call);
@@ -68,9 +81,22 @@ async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes):
     }
     if (busy === 0) break;
     const before = busy;
-    await condition(() => busy < before || decided().length > 0);
+    const asks = (): boolean => nextBatchAction(run).type === 'raise-requests';
+    await condition(() => busy < before || asks() || decided().length > 0);
   }
   if (faults.length > 0) throw faults[0];
+}
+
+function nextBatchAction({ state }: RunContext): Action {
+  return nextAction(state, segmentFacts(), Date.now());
+}
+
+/** Raises the requests that have become due while calls run, as the loop does between its actions. */
+function raiseRequests(run: RunContext): void {
+  const action = nextBatchAction(run);
+  if (action.type !== 'raise-requests') return;
+  for (const event of eventsOf(action, Date.now())) apply(run, event);
+  run.requestsChanged();
 }
 
 async function runDecidedCall(run: RunContext, call: ToolCall): Promise<void> {

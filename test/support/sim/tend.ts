@@ -6,7 +6,9 @@ import { NEVER_FULL, nextAction } from '../../../src/core/next-action.js';
 import { openRequests } from '../../../src/core/requests/open-requests.js';
 import { nextWorkStep, type WorkStep } from '../../../src/core/work/next-step.js';
 import { callOfWork, findWork, isUndo, UNDO, type Work } from '../../../src/core/work/work.js';
-import { happen, mustLeave, start, type World } from './world.js';
+import { apply, eventsOf } from '../../../src/core/loop.js';
+import { requestDue } from '../../../src/core/requests/request-due.js';
+import { happen, mustLeave, segmentOf, start, type World } from './world.js';
 import { openCallById } from '../../../src/core/turn.js';
 
 type Start = Extract<WorkStep, { type: 'start' }>;
@@ -70,6 +72,7 @@ export function tendAll(
   const waiting = [...pieces];
   let active: Active[] = [];
   for (;;) {
+    if (areCalls) raiseRequests(world);
     if (areCalls) waiting.push(...decidedCalls(world, [...waiting, ...active.map(piece)]));
     while (active.length < LANES && waiting.length > 0) {
       const next = waiting.shift();
@@ -89,6 +92,14 @@ export function tendAll(
 }
 
 const piece = ({ tended: one }: Active): Tended => one;
+
+/** Raises the requests that have become due while calls run. */
+function raiseRequests(world: World): void {
+  const { run, now } = world;
+  const action = nextAction(run.state, segmentOf(world), now);
+  if (action.type !== 'raise-requests') return;
+  for (const event of eventsOf(action, now)) apply(run, event);
+}
 
 /** Returns the calls that a decision lets begin meanwhile. */
 function decidedCalls(world: World, known: readonly Tended[]): readonly Tended[] {
@@ -145,6 +156,8 @@ function tendedUndo({ run }: World, name: string): Tended {
 function mayBegin(world: World, { name }: Tended): boolean {
   const { state } = world.run;
   if (interruptionOf(state) !== null) return false;
+  const call = openCallById(state, name);
+  if (call !== undefined && requestDue(state, call, world.now) !== null) return false;
   const isNew = findWork(state, name) === undefined;
   return !isNew || (!state.paused && !mustLeave(world));
 }
