@@ -74,6 +74,7 @@ const WORK: readonly Work[] = [
       notified: true,
     },
     proposal: {
+      at: 1,
       id: 'u',
       decision: { request: 'r2', digest: 'd', as: 'edit', arguments: { x: 1 }, note: 'less' },
     },
@@ -89,6 +90,7 @@ const WORK: readonly Work[] = [
       limit: { name: 'steps', used: 3, limit: 3 },
     },
     proposal: {
+      at: 1,
       id: 'u',
       decision: {
         request: 'r3',

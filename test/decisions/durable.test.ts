@@ -8,6 +8,8 @@ import { defineConfig } from '../../src/config.js';
 import type { Decision } from '../../src/core/requests/decision.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
+import { gate } from '../support/gate.js';
+import { revokeUpdate } from '../../src/workflows/request-messages.js';
 import { portOf } from '../support/port-of.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
@@ -198,6 +200,40 @@ test('a request of a called agent is listed under its root, and decided on its o
   expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'All paid.' });
   expect(desk.done).toEqual(['pay 7']);
   await client.disconnect();
+});
+
+test('a grant that is revoked ends before the calls that still wait for their turn', async () => {
+  const held = gate();
+  const slow = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    effect: 'keyed',
+    repeat: 'allow',
+    input: z.object({ euros: z.number() }),
+    execute: async ({ euros }) => {
+      if (euros > 0) await held.wait();
+      desk.did(`pay ${euros}`);
+      return 'paid';
+    },
+  });
+  const rules = [{ tool: 'pay', then: 'ask' }] as const;
+  await desk.work([defineAgent({ ...options, name: 'granted', tools: [slow], rules })]);
+  const many = [1, 2, 3, 4, 5, 6, 7].map((euros) => ({ pay: { euros } }));
+  desk.script([{ pay: { euros: 0 } }, many, 'Over.']);
+  const { handle } = await desk.asked({ agent: 'granted', message: 'pay' });
+  await desk.decide(handle, { as: 'approve', grant: { scope: 'tool' } });
+  // Five run at once; the others wait for them.
+  await held.reached;
+  await handle.executeUpdate(revokeUpdate, { args: [{ grant: 'g1' }] });
+  const { pending } = await desk.statusWhere(handle, (one) => one.pending.length > 0);
+  expect(pending.map(({ call }) => call)).toEqual(['call_1_2_5', 'call_1_2_6']);
+  held.release();
+  await desk.decideAll(
+    handle,
+    pending.map(({ id: request, digest }) => ({ request, digest, as: 'deny' })),
+  );
+  await desk.end(handle);
+  expect(desk.done.toSorted()).toEqual([0, 1, 2, 3, 4, 5].map((euros) => `pay ${euros}`));
 });
 
 describe('the worker', () => {

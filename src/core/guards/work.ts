@@ -40,7 +40,7 @@ const common: Omit<Fields<WorkIn<'waiting'>>, 'phase'> = {
   unknown: optional(text),
   key: optional(text),
   request: optional(raisedShape),
-  proposal: optional(fields<Proposal>({ id: text, decision: decisionShape })),
+  proposal: optional(fields<Proposal>({ id: text, decision: decisionShape, at: amount })),
   approved: optional(yes),
   grant: optional(text),
   retried: optional(yes),

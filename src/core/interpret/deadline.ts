@@ -28,19 +28,24 @@ function passedLimit(state: RunState, now: number): readonly RunEvent[] {
 
 /** Returns the events of the requests whose time is over at `at` (Unix time in ms). */
 function expired(state: RunState, at: number): readonly RunEvent[] {
-  return askingWork(state).flatMap((work) => {
-    const { request, name } = work;
-    if (request.expiresAt === undefined || request.expiresAt > at) return [];
-    const decision: DecisionRecord = {
-      what: 'resolve',
-      id: '',
-      at,
-      request: request.id,
-      ...(request.kind !== 'limit' && { call: name }),
-      as: 'expired',
-    };
-    return [...afterExpiry(state, work, at), { type: 'decided', decision }];
-  });
+  // A decision that came in time, and is being checked, still counts.
+  const waiting = askingWork(state).filter(({ proposal }) => proposal === undefined);
+  return waiting.flatMap((work) => expireIfDue(state, work, at));
+}
+
+/** Returns the events of a request whose time is over at `at` (Unix time in ms); none if it is not. */
+export function expireIfDue(state: RunState, work: AskingWork, at: number): readonly RunEvent[] {
+  const { request, name } = work;
+  if (request.expiresAt === undefined || request.expiresAt > at) return [];
+  const decision: DecisionRecord = {
+    what: 'resolve',
+    id: '',
+    at,
+    request: request.id,
+    ...(request.kind !== 'limit' && { call: name }),
+    as: 'expired',
+  };
+  return [...afterExpiry(state, work, at), { type: 'decided', decision }];
 }
 
 function afterExpiry(state: RunState, work: AskingWork, at: number): readonly RunEvent[] {

@@ -10,8 +10,10 @@ import { grantOf } from '../requests/grants.js';
 import { askingWork, type AskingWork } from '../requests/open-requests.js';
 import type { RunState } from '../state.js';
 import { callOfWork, isUndo, UNDO, type Work } from '../work/work.js';
+import { interruptionOf } from '../work/interruption.js';
 import { unblocked } from './block.js';
 import { finishCall } from './calls.js';
+import { expireIfDue } from './deadline.js';
 
 /** What a worker found out about a decision that it checked. */
 type Checked = Extract<CheckDecisionResult, { ok: true }>;
@@ -35,7 +37,7 @@ export function decisionsMade(
     if (work === undefined || work.proposal !== undefined) return [];
     // What is in flight may still end the work, so the decision waits for it.
     if (work.phase === 'in-flight' || needsCheck(state, decision)) {
-      return [{ type: 'decision-proposed', work: work.name, proposal: { id, decision } }];
+      return [{ type: 'decision-proposed', work: work.name, proposal: { id, decision, at } }];
     }
     return decided(state, work, { decision, id, at });
   });
@@ -50,9 +52,10 @@ function needsCheck({ config }: RunState, { as }: Decision): boolean {
 export function decided(
   state: RunState,
   work: AskingWork,
-  made: Made & { readonly checked?: Checked },
+  made: Made & { readonly checked?: Checked; readonly madeAt?: number },
 ): readonly RunEvent[] {
-  return [...effects(state, work, made), recordOf(work, made)];
+  const { at, madeAt = at } = made;
+  return [...effects(state, work, made), recordOf(work, { ...made, at: madeAt })];
 }
 
 function effects(
@@ -203,20 +206,22 @@ export function decisionChecked(
   // A check that took longer than its request was open says nothing about the next one.
   if (work?.proposal === undefined || work.request.id !== request) return [];
   const { proposal, ...open } = work;
-  const { id, decision } = proposal;
+  const { id, decision, at: madeAt } = proposal;
   // What is blocked goes on trying.
   const phase = open.block === undefined ? 'asking' : 'waiting';
   const asking: AskingWork = { ...open, phase };
   if (result.ok && isComplete(decision, result)) {
-    return decided(state, asking, { decision, id, at, checked: result });
+    return decided(state, asking, { decision, id, at, madeAt, checked: result });
   }
   const message = result.ok ? 'the check brought no result' : result.message;
-  const record = recordOf(asking, { decision, id, at });
+  const record = recordOf(asking, { decision, id, at: madeAt });
   return [
     { type: 'work-changed', work: asking },
     record.type === 'decided'
       ? { ...record, decision: { ...record.decision, refused: message.slice(0, 500) } }
       : record,
+    // Its time may have ended meanwhile.
+    ...(interruptionOf(state) === null ? expireIfDue(state, asking, at) : []),
   ];
 }
 

@@ -36,6 +36,8 @@ export interface Proposal {
   /** The id of the update. */
   readonly id: string;
   readonly decision: Decision;
+  /** When it was made, Unix time in ms: the time that counts. */
+  readonly at: number;
 }
 
 /** Names of work that is not a tool call. */
