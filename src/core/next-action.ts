@@ -228,6 +228,8 @@ function betweenTurns(state: RunState, { segment, now }: Now): Action {
   const { turn, open, ending, inbox } = state;
   const outcome = outcomeOf(state);
   const [first] = inbox.waiting;
+  // A decision may end the turn while its messages are archived.
+  if (findWork(state, WORK.archive)) return { type: 'await-work' };
   if (turn.phase.type === 'over') return { type: 'record-turn', outcome: turn.phase.outcome };
   if (anyInFlight(state)) return { type: 'await-work' };
   if (outcome !== null && !open) return { type: 'finish', outcome };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { askingWork } from '../../src/core/requests/open-requests.js';
 import type { Fact } from '../../src/core/facts.js';
 import type { RunState } from '../../src/core/state.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
@@ -14,8 +15,8 @@ function watchRequests() {
   const approved = new Set<string>();
   let newest = 0;
   const look = (state: RunState, fact: Fact): void => {
-    for (const { request } of state.work) {
-      if (request === undefined || raised.has(request.id)) continue;
+    for (const { request } of askingWork(state)) {
+      if (raised.has(request.id)) continue;
       const number = Number(request.id.slice(1));
       if (!(number > newest)) faults.push(`${request.id} comes after r${newest}`);
       newest = Math.max(newest, number);
