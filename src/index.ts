@@ -101,12 +101,11 @@ export type { LiveLimits } from './live/live-limits.js';
 export type {
   AskOptions,
   ClientOptions,
-  OpenRequestFilter,
   PerdureClient,
-  RunHandle,
-  RunLike,
   StartOptions,
 } from './client/client-types.js';
+export type { DecisionMethods, OpenRequestFilter } from './client/decision-methods.js';
+export type { RunHandle, RunLike } from './client/run-handle.js';
 export type { AgentLike, RunSettings } from './updates/run-input.js';
 export type { AttachOptions } from './client/attach.js';
 export type { ForkOptions } from './client/fork-run.js';

@@ -3,9 +3,9 @@ import type { Decision } from '../core/requests/decision.js';
 import type { DecisionWord, Request } from '../core/requests/request.js';
 import type { Rule } from '../core/requests/rules.js';
 
-/** Who wants to decide what, as `mayDecide` receives it. */
+/** The decision that `mayDecide` is asked about, and where it comes from. */
 export interface Decider {
-  /** Who decides, as claimed; null if nobody gave a name. */
+  /** The name that the decider claims; null if none was given. */
   readonly by: string | null;
   readonly decision: Decision;
   readonly run: {
@@ -20,8 +20,8 @@ export interface Decider {
 }
 
 /**
- * Returns whether somebody may make a decision. It has 5 s. Only true allows the decision: if the function
- * throws, takes longer, or returns anything else, the decision is refused, and the request stays open.
+ * Returns whether somebody may make a decision. Only `true` allows it: if the function throws, returns
+ * anything else, or takes longer than 5 seconds, the decision is refused, and the request stays open.
  */
 export type MayDecide = (request: Request, decider: Decider) => boolean | Promise<boolean>;
 

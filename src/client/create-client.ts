@@ -17,7 +17,8 @@ import { attach } from './attach.js';
 import { claimAttachments } from './claim-attachments.js';
 import { askOrStart } from '../updates/ask-or-start.js';
 import { createBatch } from './batch.js';
-import type { AskOptions, ClientOptions, PerdureClient, RunLike } from './client-types.js';
+import type { AskOptions, ClientOptions, PerdureClient } from './client-types.js';
+import type { RunLike } from './run-handle.js';
 import type { SentMessage } from '../updates/deliver-or-record.js';
 import { askRun, withId } from '../updates/ask-run.js';
 import {

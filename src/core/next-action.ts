@@ -1,5 +1,5 @@
 import { hasWakingMessage, openCalls, openWaits } from './calls/batch.js';
-import { segmentFull, type SegmentFacts } from './segments/carry.js';
+import { fitsInput, segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
 import { CLOSING_INSTRUCTION } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
@@ -75,9 +75,6 @@ export type TimedAction =
   /** The agent, or the messages of another run, have to be loaded before anything else. */
   | { readonly type: 'load' }
   | { readonly type: 'continue-as-new' };
-
-/** Characters of JSON that the results of an open batch may have to be passed to a new segment. */
-const MAX_CARRIED_RESULTS = 512 * 1024;
 
 /** An open run without a message ends after this time: the message that started it may be refused. */
 export const FIRST_MESSAGE_MS = 60 * 60_000;
@@ -195,7 +192,7 @@ function withinBatch(
   const due = unchecked === undefined ? next : [unchecked];
   const waits = openWaits(state, batch, due);
   const isIdle = turnWork(state).length === 0;
-  const canLeave = isFull && isSmall(batch) && allPassedOn(state);
+  const canLeave = isFull && fitsInput(batch) && allPassedOn(state);
   if (waits.length < due.length) {
     if (canLeave && (state.paused || !isIdle)) return { type: 'continue-as-new' };
     if (state.paused && isIdle) return { type: 'await-resume' };
@@ -217,11 +214,6 @@ function withinBatch(
   const until = Math.min(...waits.map((wait) => wait.until));
   if (until <= now || hasWakingMessage(state)) return { type: 'pass-time' };
   return { type: 'await-time', until };
-}
-
-/** Results are passed by value until their batch is complete, so they have to be small. */
-function isSmall({ results }: Batch): boolean {
-  return JSON.stringify(results).length <= MAX_CARRIED_RESULTS;
 }
 
 function betweenTurns(state: RunState, { segment, now }: Now): Action {

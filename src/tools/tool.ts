@@ -65,8 +65,8 @@ export interface CallArtifacts {
 export type ApprovalContext = Pick<ToolContext, 'run' | 'context'>;
 
 /**
- * Returns whether a person has to approve a call: true asks, false does not. It has 5 s. One that throws,
- * takes longer, or returns anything else asks.
+ * Returns whether a person has to approve a call: `false` executes it without asking, and `true` asks. A
+ * predicate that throws, returns anything else, or takes longer than 5 seconds asks, too.
  *
  * Declared as a method, so that a predicate of one tool's input is assignable to that of any tool.
  */

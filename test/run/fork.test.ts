@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { PerdureClient, RunHandle } from '../../src/client/client-types.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import type { RunHandle } from '../../src/client/run-handle.js';
 import { messageTokens, toPromptMessage } from '../../src/core/transcript/transcript.js';
 import type { Ask } from '../../src/core/inbox.js';
 import type { Message } from '../../src/core/transcript/messages.js';

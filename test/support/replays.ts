@@ -39,8 +39,9 @@ export async function replayFaults(
   try {
     // The worker replays one history at a time, in their order.
     for await (const { error } of Worker.runReplayHistories(options, [...histories])) {
-      const name = histories[index]?.name;
-      if (error && name !== undefined) faults.set(name, error.message);
+      const replayed = histories[index];
+      if (error && replayed)
+        faults.set(replayed.name, `${error.message}\n${eventsOf(replayed.history)}`);
       index += 1;
     }
   } finally {
@@ -48,4 +49,14 @@ export async function replayFaults(
     globalHandlers.uninstall();
   }
   return faults;
+}
+
+/** The events of a history in one line: without them, a divergence that comes rarely explains nothing. */
+function eventsOf({ events }: History): string {
+  const described = (events ?? []).map((event) => {
+    const accepted = event.workflowExecutionUpdateAcceptedEventAttributes;
+    const after = accepted ? ` after ${String(accepted.acceptedRequestSequencingEventId)}` : '';
+    return `${String(event.eventId)} ${String(event.eventType)}${after}`;
+  });
+  return described.join(', ').replaceAll('EVENT_TYPE_', '');
 }

@@ -106,7 +106,7 @@ const PASSING = [408, 425, 429];
 /**
  * Posts a message, signed as Standard Webhooks says: HMAC-SHA-256 over id, time, and body. Only a status
  * from 200 to 299 is a success. Redirects are not followed, because the body is meant for this address.
- * Throws a `WebhookRefusal` for a status after which a retry is in vain.
+ * Throws a `WebhookRefusal` for a status that a retry would not change.
  */
 async function postWebhook(
   { url, key }: Webhook,

@@ -28,7 +28,7 @@ export interface Deciding extends Omit<Decision, 'request' | 'digest' | 'by'> {
   readonly check?: (opened: OpenedRequest) => void;
 }
 
-/** These execute a call as it was shown, so nobody decides so about a request that they have not seen. */
+/** Decisions that execute a call as it was shown, so the person has to name the digest they saw. */
 const NEED_DIGEST: readonly DecisionWord[] = ['approve', 'edit'];
 
 /**

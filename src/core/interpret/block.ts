@@ -46,10 +46,10 @@ export function blockWork(
     phase: 'waiting',
   };
   const { definition } = problem;
-  // Only about a call can a person decide.
+  // A person can decide only about a call.
   if (definition === undefined || openCallById(state, name) === undefined)
     return [{ type: 'work-changed', work: changed }];
-  // A person may accept the tool's current form. The same form is asked for once.
+  // A person may accept the tool's current form. They are asked about each form once.
   if (request?.definition === definition) {
     const asked = { ...changed, request, ...(proposal && { proposal }) };
     return [{ type: 'work-changed', work: asked }];

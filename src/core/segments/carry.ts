@@ -3,7 +3,7 @@ import type { Message } from '../transcript/messages.js';
 import type { BlobRef } from '../transcript/messages.js';
 import { isKeptVerbatim } from '../compaction.js';
 import { SEGMENT, type RunState } from '../state.js';
-import { batchOf } from '../turn.js';
+import { batchOf, type Batch } from '../turn.js';
 
 /** Bytes of JSON of the newest messages that are passed by value. Older ones go to the blob store. */
 const INLINE_BYTES = 32 * 1024;
@@ -115,4 +115,12 @@ export function keepSegment(state: RunState, at: number): RunState {
 /** Returns the bytes of a message in JSON. */
 export function messageBytes(message: Message): number {
   return utf8ToBytes(JSON.stringify(message)).length;
+}
+
+/** Characters of JSON that the results of an open batch may have to be passed to a new segment. */
+const MAX_CARRIED_RESULTS = 512 * 1024;
+
+/** Results are passed by value until their batch is complete, so they have to be small. */
+export function fitsInput({ results }: Batch): boolean {
+  return JSON.stringify(results).length <= MAX_CARRIED_RESULTS;
 }

@@ -120,7 +120,7 @@ const blockedWorkShape = fields<BlockedWork>({
 function toWork(blocked: BlockedWork, number: number): Work {
   const { name, reason, message, probeMs, asked, pending, resolution: _, ...rest } = blocked;
   const { reports, definition, blob } = rest;
-  // A decision that came at the last moment is asked for again: executing a call twice is worse.
+  // Ask again for a decision that came at the last moment: executing a call twice is worse.
   if (reason === 'outcome_unknown' || reason === 'safety_check') {
     const key = pending?.idempotencyKey;
     const request = { id: `r${number}`, kind: reason, why: message, raisedAt: 0 };

@@ -1,0 +1,12 @@
+import type { Typed } from '../core/definition/output-type.js';
+import type { Json } from '../core/json.js';
+
+/** A run that was started, with the type of its agent's output. */
+export interface RunHandle<Output = Json> extends Typed<Output> {
+  readonly id: string;
+  /** Run id of the first segment. */
+  readonly runId: string;
+}
+
+/** A run: the result of `start`, or its id. */
+export type RunLike<Output = Json> = string | (Typed<Output> & { readonly id: string });
