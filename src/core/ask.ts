@@ -10,12 +10,14 @@ import {
   type Ask,
   type AskReceipt,
 } from './inbox.js';
+import { checkInput } from './input/check-object.js';
 import { checkFlag, checkText, show } from './input/input.js';
+import { isLoaded } from './definition/initial-config.js';
 import { isObject } from './json.js';
 import { type RunState } from './state.js';
 import { closingReason, inTurn, outcomeOf } from './turn.js';
 
-const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh', 'attachments', 'by'];
+const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh', 'attachments', 'by', 'input'];
 const MAX_ID_CHARACTERS = 200;
 /** Limit on a message, because the history records it. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
@@ -32,7 +34,7 @@ export function askProblem(value: unknown): string | null {
     return `ask.${unknown}: expected one of ${FIELDS.join(', ')}; remove this field`;
   }
   return (
-    checkText(value['message']) ??
+    checkMessageOrInput(value) ??
     checkId(value['id']) ??
     checkMode(value['mode']) ??
     checkFlag('pin', value['pin']) ??
@@ -46,10 +48,12 @@ export function askProblem(value: unknown): string | null {
 /** Returns why this run refuses a message now, or null. A message that it has already is accepted. */
 export function askRefusal(
   state: RunState,
-  ask: Pick<Ask, 'message' | 'mode' | 'refresh' | 'pin' | 'attachments'>,
+  ask: Pick<Ask, 'message' | 'mode' | 'refresh' | 'pin' | 'attachments' | 'input'>,
   id: string,
 ): string | null {
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
+  const misfit = inputMisfit(state, ask);
+  if (misfit !== null) return misfit;
   const steer = ask.mode === 'steer';
   if (state.ending !== null) return `the run accepts no more messages: it is ${state.ending}`;
   if (!state.open && (outcomeOf(state) !== null || closingReason(state) !== null)) {
@@ -67,6 +71,7 @@ export function askRefusal(
   return inboxProblem(state.inbox, {
     text: ask.message,
     ...(ask.attachments && { attachments: ask.attachments }),
+    ...(ask.input && { input: ask.input }),
   });
 }
 
@@ -86,6 +91,7 @@ export function acceptMessage(
     text: ask.message,
     turn,
     ...(ask.attachments && { attachments: ask.attachments }),
+    ...(ask.input && { input: ask.input }),
     ...(ask.pin && { pinned: true as const }),
     ...(ask.refresh && { refresh: true as const }),
     ...(ask.by !== undefined && { by: ask.by }),
@@ -129,6 +135,26 @@ function pinnedBytes({ transcript, inbox }: RunState): number {
   const pinned = messages.filter((message) => message.role === 'user' && message.pinned);
   const waiting = inbox.waiting.filter((message) => message.pinned);
   return [...pinned, ...waiting].reduce((sum, message) => sum + carriedBytes(message), 0);
+}
+
+/** A message that has an input for a graph needs no text. */
+function checkMessageOrInput({ message, input }: Record<string, unknown>): string | null {
+  if (input === undefined) return checkText(message);
+  const problem = checkInput(input);
+  return problem ?? (message === '' || message === undefined ? null : checkText(message));
+}
+
+/** Only a graph has a state that an input can change. */
+function inputMisfit(state: RunState, { input }: Pick<Ask, 'input'>): string | null {
+  const { graph, name } = state.config.definition;
+  // An input that comes before the graph is loaded is checked when its turn begins.
+  if (input === undefined || !isLoaded(state)) return null;
+  if (graph === undefined) {
+    return `input: "${name}" is an agent, which takes none; send a message`;
+  }
+  const unknown = Object.keys(input).find((field) => !graph.fields.includes(field));
+  if (unknown === undefined) return null;
+  return `input.${unknown}: the state of graph "${name}" has no such field; its fields are ${graph.fields.join(', ')}`;
 }
 
 function checkId(value: unknown): string | null {

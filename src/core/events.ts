@@ -25,6 +25,8 @@ export type RunEvent = TurnEvent | PersonEvent | SegmentEvent;
 /** Events of the work in a turn. */
 export type TurnEvent =
   | { readonly type: 'turn-begun'; readonly at: number }
+  /** The current node of the graph begins its work. */
+  | { readonly type: 'node-begun'; readonly at: number }
   /** Messages for the turn under way become part of its prompt. */
   | { readonly type: 'messages-joined'; readonly at: number }
   /** Documents were retrieved for the turn, before its first model call. */

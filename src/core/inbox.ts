@@ -1,4 +1,5 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
+import type { JsonObject } from './json.js';
 import type { Attachment } from './transcript/messages.js';
 
 /** A message that waits in the inbox, with the turn that it belongs to. */
@@ -13,6 +14,8 @@ export interface Incoming {
   readonly refresh?: true;
   /** Who sent it: a claim of the sender, recorded and not verified. */
   readonly by?: string;
+  /** For a graph: a patch of its state. The text may then be empty. */
+  readonly input?: JsonObject;
 }
 
 /** A message that came by signal and was refused: the server records a signal before it is checked. */
@@ -58,6 +61,8 @@ export interface Ask {
   readonly refresh?: boolean;
   /** Who sends the message: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
+  /** For a run of a graph: a patch of the state with which the turn begins. */
+  readonly input?: JsonObject;
 }
 
 /** The answer of the update `ask`. */
@@ -130,7 +135,7 @@ export function hasMessagesFor(inbox: Inbox, turn: number): boolean {
 /** Returns why the inbox does not accept a further message now, or null. */
 export function inboxProblem(
   inbox: Inbox,
-  coming: Pick<Incoming, 'text' | 'attachments'>,
+  coming: Pick<Incoming, 'text' | 'attachments' | 'input'>,
 ): string | null {
   const { waiting } = inbox;
   if (waiting.length === 0) return null;
@@ -156,9 +161,11 @@ function waitingBytes(message: Incoming): number {
 export function carriedBytes({
   text,
   attachments,
-}: Pick<Incoming, 'text' | 'attachments'>): number {
-  const attached = attachments === undefined ? 0 : byteLength(JSON.stringify(attachments));
-  return jsonLength(text) + attached;
+  input,
+}: Pick<Incoming, 'text' | 'attachments' | 'input'>): number {
+  const parts = [attachments, input].filter((part) => part !== undefined);
+  const rest = parts.reduce((sum, part) => sum + byteLength(JSON.stringify(part)), 0);
+  return jsonLength(text) + rest;
 }
 
 /** Returns the bytes of a text in JSON, without quotes: a control character has six. */

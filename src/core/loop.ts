@@ -80,6 +80,7 @@ const AT_ONCE: readonly Action['type'][] = [
   'pass-time',
   'record-turn',
   'begin-turn',
+  'begin-node',
   'close-unused',
 ] satisfies readonly AtOnceAction['type'][];
 
@@ -113,6 +114,8 @@ export function eventsOf(action: AtOnceAction, at: number): readonly RunEvent[] 
       return [{ type: 'turn-recorded', at }];
     case 'begin-turn':
       return [{ type: 'turn-begun', at }];
+    case 'begin-node':
+      return [{ type: 'node-begun', at }];
     case 'close-unused':
       return [{ type: 'ending', by: 'closed' }];
   }

@@ -5,6 +5,7 @@ import { CLOSING_INSTRUCTION } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
 import { askedMessages, retrievalDue } from './documents.js';
 import type { Interruption } from './events.js';
+import { hasModel, nodeDue } from './graph/node-tool.js';
 import { limitRequest } from './requests/limit-request.js';
 import { awaitsDecision, requestDue } from './requests/request-due.js';
 import type { NewRequest } from './requests/request.js';
@@ -43,6 +44,8 @@ export type AtOnceAction =
   | { readonly type: 'pass-time' }
   | { readonly type: 'record-turn'; readonly outcome: Outcome }
   | { readonly type: 'begin-turn' }
+  /** The current node of the graph begins its work. */
+  | { readonly type: 'begin-node' }
   /** The open run never received a message. */
   | { readonly type: 'close-unused' };
 
@@ -128,6 +131,7 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   if (turnWork(state).length > 0) return underWay(state);
   if (state.paused) return { type: 'await-resume' };
   if (hasMessagesFor(state.inbox, turn.number)) return { type: 'join-messages' };
+  if (nodeDue(state)) return { type: 'begin-node' };
   const { maxOutputTokens, refusedBy } = reserve(state);
   const closing = closingReason(state);
   if (closing !== null) {
@@ -148,7 +152,7 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   if (asked !== null) return { type: 'ask-limit', request: asked };
   const affordable = reserve(state, estimateTokens(CLOSING_INSTRUCTION)).refusedBy === null;
   const { onLimit } = state.config.definition;
-  if ((onLimit === 'answer' || onLimit === 'ask') && affordable)
+  if (hasModel(state) && (onLimit === 'answer' || onLimit === 'ask') && affordable)
     return { type: 'begin-closing', reason };
   return { type: 'end-at-limit', reason };
 }

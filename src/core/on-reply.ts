@@ -6,6 +6,8 @@ import { hasMessagesFor } from './inbox.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './transcript/messages.js';
 import { toAssistantMessage, type ParsedAnswer, type RecordedReply } from './reply.js';
+import { followDecision } from './graph/follow-decision.js';
+import { currentNode } from './graph/node-tool.js';
 import { completeBatch } from './calls/complete-batch.js';
 import { addReply } from './spend.js';
 import type { RunState } from './state.js';
@@ -44,12 +46,18 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
       phase: { type: 'acting', batch },
       ...limitHit(next, refused),
     });
-    return completeBatch(opened, event.at);
+    return completeBatch(followDecision(opened, event), event.at);
   }
   if (clippedBy !== null) return next;
   // A message has joined the turn meanwhile, so the turn ends when that is answered too.
   if (reply.finish === 'stop' && hasMessagesFor(next.inbox, next.turn.number)) return next;
+  if (reply.finish === 'stop' && inGraph(next)) return followDecision(next, event);
   return endTurn(next, answerEnd(next, reply));
+}
+
+/** A text is an exit of the node, not the end of the turn. */
+function inGraph(state: RunState): boolean {
+  return currentNode(state) !== undefined;
 }
 
 /** The turn keeps the first limit that it hits. */

@@ -21,17 +21,11 @@ import { onClosingReply, onReply } from './on-reply.js';
 import { completeBatch, closeBatch } from './calls/complete-batch.js';
 import { addSpent, countCalls } from './spend.js';
 import { RECENT_CHARACTERS, RECENT_TURNS, type EndedTurn, type RunState } from './state.js';
-import {
-  batchOf,
-  closingReason,
-  freshTurn,
-  inTurn,
-  isRepairing,
-  outcomeOf,
-  type Batch,
-} from './turn.js';
-import { takeMessages, type Incoming } from './inbox.js';
+import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
+import { beginTurn, joinMessages } from './transcript/join-messages.js';
 import type { ToolCall } from './transcript/messages.js';
+import { nodeBatch } from './graph/node-calls.js';
+import { currentNode, nodeOfCall } from './graph/node-tool.js';
 import { editCall } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
 import { findWork, isUndo, withoutWork, type Work } from './work/work.js';
@@ -41,6 +35,8 @@ export function reduce(state: RunState, event: RunEvent): RunState {
   switch (event.type) {
     case 'turn-begun':
       return beginTurn(state, event.at);
+    case 'node-begun':
+      return beginNode(state, event.at);
     case 'messages-joined':
       return joinMessages(state, event.at);
     case 'documents-retrieved':
@@ -88,11 +84,6 @@ export function reduce(state: RunState, event: RunEvent): RunState {
   }
 }
 
-function beginTurn(state: RunState, at: number): RunState {
-  const number = state.inbox.waiting[0]?.turn ?? state.turn.number + 1;
-  return joinMessages({ ...state, turn: freshTurn(number, state.config.price, at) }, at);
-}
-
 /** Messages that joined after the last model call are not lost: the next turn reads them. */
 function recordTurn(state: RunState, at: number): RunState {
   const { interruption: _, ...ended } = state.turn;
@@ -102,6 +93,7 @@ function recordTurn(state: RunState, at: number): RunState {
   const over = {
     ...state,
     turn: { ...ended, phase: { type: 'idle', outcome } as const },
+    ...(state.graph && { graph: { ...state.graph, at: null } }),
     work: state.work.filter(isUndo),
   };
   const joined = joinMessages(over, at);
@@ -153,12 +145,26 @@ function takeResult(state: RunState, result: CallResult): RunState {
   const batch = batchOf(state);
   if (batch === null || !isOpen(batch, result.id)) return state;
   const counted = addSpent(
-    countCalls(withoutWork(state, result.id), result.executed ? 1 : 0),
+    countCalls(withoutWork(state, result.id), countsAsCall(batch, result) ? 1 : 0),
     result,
   );
   return nameArtifacts(
     withTurn(counted, { phase: { type: 'acting', batch: fillBatch(batch, result) } }),
   );
+}
+
+/** The own work of a graph's node is no tool call. */
+function countsAsCall({ calls }: Batch, { id, executed }: CallResult): boolean {
+  const call = calls.find((one) => one.id === id);
+  return executed && (call === undefined || nodeOfCall(call) === null);
+}
+
+function beginNode(state: RunState, at: number): RunState {
+  const node = currentNode(state);
+  const { graph } = state;
+  if (node === undefined || graph === undefined) return state;
+  const batch = nodeBatch(state, { node, graph, at });
+  return completeBatch(withTurn(state, { phase: { type: 'acting', batch } }), at);
 }
 
 function isOpen({ calls, results }: Batch, id: string): boolean {
@@ -212,34 +218,4 @@ function limitEnded(state: RunState, reason: StopReason): RunState {
   }
   const message = `${reason}: the limit was reached, and this agent has onLimit "fail"`;
   return endTurn(state, { ...failed(state, { reason: 'limit', message }), limit: reason });
-}
-
-/** Moves the messages for the turn under way into the transcript, in the order of their arrival. */
-function joinMessages(state: RunState, at: number): RunState {
-  const { taken, inbox } = takeMessages(state.inbox, state.turn.number);
-  if (taken.length === 0) return state;
-  const { notes = [], ...before } = withRequesters(dropRepairBranch(state), taken);
-  const noted = notes.reduce<RunState>(
-    (next, text) => appendMessage(next, at, { role: 'user', text, origin: 'perdure' }),
-    before,
-  );
-  return taken.reduce<RunState>(
-    (next, { id, text, pinned, attachments, by }) =>
-      appendMessage(next, at, {
-        role: 'user',
-        text,
-        ...(attachments && { attachments }),
-        id,
-        ...(pinned && { pinned }),
-        ...(by !== undefined && { by }),
-      }),
-    { ...noted, inbox },
-  );
-}
-
-/** Remembers who asks in this turn: rules may say that others have to decide. */
-function withRequesters(state: RunState, taken: readonly Incoming[]): RunState {
-  const names = taken.flatMap(({ by }) => (by === undefined ? [] : [by]));
-  if (names.length === 0) return state;
-  return withTurn(state, { by: [...new Set([...(state.turn.by ?? []), ...names])] });
 }

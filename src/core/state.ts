@@ -1,6 +1,7 @@
 import type { AgentDefinition, LimitSet, Limits, ModelPrice } from './definition/definition.js';
 import type { DecisionRecord } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
+import type { GraphState } from './graph/graph-state.js';
 import type { Grant } from './requests/decision.js';
 import type { KeptCall } from './requests/undo.js';
 import type { Artifact, ContextRef } from './transcript/messages.js';
@@ -86,7 +87,12 @@ export interface RunState {
   /** Number of segments so far, including this one. */
   readonly segments: number;
   /** The run's steps and messages when this segment began. */
-  readonly segmentFrom: { readonly steps: number; readonly message: number };
+  readonly segmentFrom: {
+    readonly steps: number;
+    readonly message: number;
+    /** Visits of the graph's nodes; absent for a run of an agent. */
+    readonly visits?: number;
+  };
   /** Number of the first message that is not in the archive. */
   readonly archived: number;
   readonly compaction: CompactionState;
@@ -122,6 +128,8 @@ export interface RunState {
   readonly unattended?: 'deny';
   /** What the model learns with the next message, such as that a call was undone; absent if nothing. */
   readonly notes?: readonly string[];
+  /** Where the run stands in its graph; absent for a run of an agent. */
+  readonly graph?: GraphState;
 }
 
 /** A person's limits for a run whose agent is not loaded yet. */

@@ -9,6 +9,7 @@ import type { Message, ToolCall } from '../transcript/messages.js';
 import { computerHandler } from '../definition/native-tools.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
+import { nodeTool } from '../graph/node-tool.js';
 import { needsConsent } from '../requests/consent.js';
 import { findWork } from '../work/work.js';
 import { waitedText, waitUntil } from './wait.js';
@@ -136,7 +137,7 @@ export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
   return batch.calls.filter((call, index) => {
     const tool = findTool(state, call.name);
     // A call that a person has changed is what they want done, whatever else is in the message.
-    const guarded = tool !== undefined && guardsRepeats(tool) && !call.problem && !call.edited;
+    const guarded = tool && guardsRepeats(tool) && !call.problem && !call.edited && !call.node;
     const twin = guarded && seen.has(signature(call));
     if (guarded) seen.add(signature(call));
     return !twin && batch.results[index] === null;
@@ -198,11 +199,12 @@ export function notExecuted(call: ToolCall, reason: string): CallResult {
 
 /** Returns the pinned definition of a tool; undefined if the agent has none of that name. */
 export function findTool(state: RunState, name: string): ToolDefinition | undefined {
-  return state.config.definition.tools.find((tool) => tool.name === name);
+  const { tools, graph } = state.config.definition;
+  return tools.find((tool) => tool.name === name) ?? (graph && nodeTool(graph, name));
 }
 
 /** Whether the call would start an agent below the maximum depth. */
-function tooDeep(state: RunState, call: ToolCall): boolean {
+export function tooDeep(state: RunState, call: ToolCall): boolean {
   const { limits, depth = 0 } = state.config;
   if (findTool(state, call.name)?.kind !== 'agent') return false;
   const { turn, run } = limits;

@@ -10,7 +10,7 @@ export interface CallResult {
   /** What the model reads. */
   readonly text: string;
   readonly blob?: BlobRef;
-  /** The tool's value if it is not plain text; only for a tool with `ends`. */
+  /** The tool's value; only for a tool with `ends` and for the tools of a graph. */
   readonly output?: Json;
   /** The value as an artifact. `text` is its beginning until the artifact has a name (`takeArtifacts`). */
   readonly artifact?: ArtifactMade;
@@ -20,6 +20,8 @@ export interface CallResult {
   readonly acknowledged?: true;
   /** A person, a rule, or the end of a request's time has denied the call. */
   readonly denied?: true;
+  /** Nobody decided about the call in time. */
+  readonly expired?: true;
   /** The grant under which the call was made without asking again. */
   readonly grant?: string;
   /** The tool was executed, or may have been; false for a result that the engine gives itself. */
@@ -76,7 +78,7 @@ export function succeededCall(
     ok: true,
     text,
     ...(blob && { blob }),
-    ...(tool.ends && { output: output ?? text }),
+    ...((tool.ends || tool.value) && { output: output ?? text }),
     ...(artifact && { artifact }),
     ...(attachments && { attachments }),
     ...(call.safety && { acknowledged: true }),

@@ -3,6 +3,7 @@ import { nextDeadline } from '../limits.js';
 import type { LimitSet } from '../definition/definition.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Outcome } from '../outcome.js';
+import { nodeOfCall } from '../graph/node-tool.js';
 import { findTool } from './batch.js';
 import type { RunState } from '../state.js';
 import { batchOf } from '../turn.js';
@@ -53,7 +54,14 @@ export function childResult(call: ToolCall, { outcome, message }: ChildEnd): Cal
     return { id: call.id, ok: false, text: failure(message), executed: true };
   }
   const { status, reason, answer, usage, blob } = outcome;
-  const spent = { id: call.id, executed: true, usage };
+  const { output: value, error = null } = outcome;
+  const output = { status, reason, answer, value, error };
+  const spent = {
+    id: call.id,
+    executed: true,
+    usage,
+    ...(nodeOfCall(call) !== null && { output }),
+  };
   switch (status) {
     case 'completed':
       return { ...spent, ok: true, text: resultText(outcome), ...(blob && { blob }) };

@@ -5,6 +5,8 @@ import { shortSignature, signature } from './idempotency.js';
 import type { CallResult } from './call-result.js';
 import { appendMessage, endTurn, withTurn } from '../change.js';
 import { sha256Hex } from '../digest.js';
+import { finishDecided, finishNode } from '../graph/finish-node.js';
+import { isNodeBatch } from '../graph/node-tool.js';
 import { completed } from '../make-outcome.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
@@ -17,12 +19,15 @@ const REMEMBERED_CALLS = 1_000;
 export function completeBatch(state: RunState, at: number): RunState {
   const batch = batchOf(state);
   if (batch === null) return state;
+  if (isNodeBatch(state))
+    return openCalls(state, batch).length > 0 ? state : finishNode(state, batch, at);
   const ended = endingCall(state, batch);
   if (ended === null && openCalls(state, batch).length > 0) return state;
   // The calls that a sequential batch has left are dropped when its ending call succeeds.
   const parallel = state.config.definition.toolCalls === 'parallel';
   if (ended !== null && parallel && openCalls(state, batch).length > 0) return state;
   const closed = closeBatch(state, at, (call) => notExecuted(call, 'the turn ended before it'));
+  if (state.graph !== undefined) return finishDecided(closed, batch, at);
   if (ended === null) return closed;
   return endTurn(
     closed,
@@ -51,6 +56,8 @@ export function closeBatch(
   at: number,
   missing: (call: ToolCall) => CallResult,
 ): RunState {
+  // What a node of a graph has done is in the graph's state, not in the transcript.
+  if (isNodeBatch(state)) return withTurn(state, { phase: { type: 'deciding' } });
   const named = nameArtifacts(state, batchOf(state)?.calls.length);
   const batch = batchOf(named);
   if (batch === null) return state;

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../json.js';
+import type { GraphDefinition } from '../graph/definition.js';
 import type { Rule } from '../requests/rules.js';
 
 /** A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent. */
@@ -30,6 +31,8 @@ export interface ToolDefinition {
   readonly effect: Effect;
   /** A successful call ends the turn, with the tool's value as its answer. */
   readonly ends?: true;
+  /** What it returns is recorded as a value, too, because a graph saves it. */
+  readonly value?: true;
   /** A repeated call in a turn is executed again. */
   readonly repeat?: 'allow';
   /**
@@ -200,6 +203,8 @@ export interface AgentDefinition {
   readonly rules?: readonly Rule[];
   /** The template of the instructions. */
   readonly template?: TemplateUsed;
+  /** The graph that decides what the run does; absent for an agent, whose model decides. */
+  readonly graph?: GraphDefinition;
   /** SHA-256 (hex) of all fields above as canonical JSON. */
   readonly hash: string;
 }

@@ -15,6 +15,7 @@ import type {
   TemplateUsed,
   ToolDefinition,
 } from '../definition/definition.js';
+import { graphShape } from './graph.js';
 import { rulesShape } from './requests.js';
 import {
   amount,
@@ -62,6 +63,7 @@ const toolShape = fields<ToolDefinition>({
   parameters: jsonObject,
   effect,
   ends: optional(yes),
+  value: optional(yes),
   repeat: optional(oneOf('allow')),
   kind: optional(oneOf('wait', 'agent', 'artifacts', 'question', 'client')),
   calls: optional(
@@ -145,6 +147,7 @@ export const definitionShape = fields<AgentDefinition>({
   mcp: optional(mcpShape),
   forkFrom: optional(list(text)),
   rules: optional(rulesShape),
+  graph: optional(graphShape),
   template: optional(fields<TemplateUsed>({ hash: text, unfilled: text })),
   hash: text,
 });

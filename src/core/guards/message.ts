@@ -64,7 +64,12 @@ const asked = {
   via: optional(oneOf('catalog')),
 };
 export const askedCallShape = fields<AskedCall>(asked);
-export const callShape = fields<ToolCall>({ ...asked, id: text, edited: optional(yes) });
+export const callShape = fields<ToolCall>({
+  ...asked,
+  id: text,
+  edited: optional(yes),
+  node: optional(text),
+});
 
 export const providerShape = fields<ProviderItems>({
   from: text,

@@ -13,6 +13,7 @@ import {
   messageShape,
 } from './message.js';
 import { outcomeShape, reportShape, stopReasonShape, usageShape } from './outcome.js';
+import { graphStateShape } from './graph.js';
 import { grantShape } from './requests.js';
 import type { KeptCall } from '../requests/undo.js';
 import {
@@ -22,6 +23,7 @@ import {
   flag,
   hex,
   json,
+  jsonObject,
   list,
   nullable,
   oneOf,
@@ -58,6 +60,7 @@ const result = fields<CallResult>({
   attachments: optional(list(attachmentShape)),
   acknowledged: optional(yes),
   denied: optional(yes),
+  expired: optional(yes),
   grant: optional(text),
   executed: flag,
   usage: optional(usageShape),
@@ -164,6 +167,7 @@ const inbox = fields<Inbox>({
       pinned: optional(yes),
       refresh: optional(yes),
       by: optional(text),
+      input: optional(jsonObject),
     }),
   ),
   seen: list(seen),
@@ -210,7 +214,11 @@ export const stateShape = fields<RunState>({
   ending: oneOf('closed', 'cancelled', 'wallMs', null),
   paused: flag,
   segments: count,
-  segmentFrom: fields<RunState['segmentFrom']>({ steps: count, message: count }),
+  segmentFrom: fields<RunState['segmentFrom']>({
+    steps: count,
+    message: count,
+    visits: optional(count),
+  }),
   archived: count,
   compaction: fields<CompactionState>({ promptTokens: amount, wanted: flag, notBelow: amount }),
   dropped: optional(list(text)),
@@ -229,4 +237,5 @@ export const stateShape = fields<RunState>({
   kept: optional(list(kept)),
   unattended: optional(oneOf('deny')),
   notes: optional(list(text)),
+  graph: optional(graphStateShape),
 });

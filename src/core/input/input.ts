@@ -7,6 +7,7 @@ import { checkAttachments } from './attachments.js';
 import { blobShape } from '../guards/message.js';
 import { checkBy } from '../decisions.js';
 import { rulesProblem, type Rule } from '../requests/rules.js';
+import { checkArgs, checkInput, tooLong } from './check-object.js';
 import { checkFork } from './check-fork.js';
 import { checkTags } from './tags.js';
 import { checkUnattended } from './unattended.js';
@@ -34,6 +35,8 @@ export interface RunInput {
   readonly archive?: boolean;
   /** Number of agents above this run, for the limit `depth`. Only an agent that calls another sets it. */
   readonly depth?: number;
+  /** For a graph: a patch of the state with which the first turn begins. */
+  readonly input?: JsonObject;
   /** Arguments of an agent whose instructions are a template. */
   readonly args?: JsonObject;
   /** What a calling agent has left. Each value lowers the agent's limit if that is higher. */
@@ -66,9 +69,6 @@ export interface InputProblem {
   readonly problem: string;
 }
 
-/** Maximum UTF-16 code units of a message, a context, or arguments. Larger data belongs in a file. */
-export const MAX_TEXT_CHARACTERS = 256 * 1024;
-
 const MAX_NAME_CHARACTERS = 1_000;
 
 const EXAMPLE = 'give for example {"agent": "name", "message": "text"}';
@@ -92,6 +92,7 @@ const FIELDS = [
   'depth',
   'budget',
   'args',
+  'input',
   'fork',
   'called',
   'by',
@@ -121,7 +122,10 @@ export function parseRunInput(
   const found =
     checkAgent(value['agent']) ??
     checkFlag('open', value['open']) ??
-    checkMessage(value['message'], continued || value['open'] === true) ??
+    checkMessage(
+      value['message'],
+      continued || value['open'] === true || value['input'] !== undefined,
+    ) ??
     checkAttached(value) ??
     checkLimits(value['limits'], 'limits') ??
     checkContext(value['context']) ??
@@ -131,6 +135,7 @@ export function parseRunInput(
     checkDepth(value['depth']) ??
     checkLimits(value['budget'], 'budget') ??
     checkArgs(value['args']) ??
+    checkInput(value['input']) ??
     checkFork(value['fork']) ??
     checkCalled(value['called']) ??
     checkBy(value['by']) ??
@@ -225,23 +230,6 @@ function checkBlob(value: unknown): string | null {
   if (value === undefined) return null;
   if (blobShape(value, 'contextBlob') === null) return null;
   return `contextBlob: expected a blob reference, got ${show(value)}; give the context itself`;
-}
-
-function checkArgs(value: unknown): string | null {
-  if (value === undefined) return null;
-  if (!isObject(value)) {
-    return `args: expected an object, got ${show(value)}; give for example {"city": "Rome"}`;
-  }
-  const text = jsonText(value);
-  return text === undefined ? 'args: expected JSON' : tooLong('args', text.length);
-}
-
-function tooLong(field: string, characters: number): string | null {
-  if (characters <= MAX_TEXT_CHARACTERS) return null;
-  return (
-    `${field}: expected at most ${MAX_TEXT_CHARACTERS} characters, got ${characters}; ` +
-    'put the text into a file and name the file'
-  );
 }
 
 function problem(text: string): InputProblem {

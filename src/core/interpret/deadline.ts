@@ -59,5 +59,5 @@ function afterExpiry(state: RunState, work: AskingWork, at: number): readonly Ru
     return [over, { type: 'undo-changed', call, state: 'denied', message: why }];
   }
   const call = callOfWork(state, name);
-  return call === undefined ? [over] : finishCall(deniedCall(call, why), at);
+  return call === undefined ? [over] : finishCall({ ...deniedCall(call, why), expired: true }, at);
 }

@@ -16,7 +16,8 @@ export interface Beginning {
 
 /** Returns the state of a new run: its agent is not loaded; its first message, if any, is received. */
 export function firstState({ input, at, root, firstRunId }: Beginning): RunState {
-  const { open = false, message: text, attachments, contextBlob, fork, archive = open } = input;
+  const { open = false, attachments, contextBlob, fork, archive = open } = input;
+  const text = input.message ?? (input.input === undefined ? undefined : '');
   const config = unloadedConfig(input.agent);
   const context = contextBlob && { contextBlob: { ...contextBlob, root } };
   const state: RunState = {
@@ -34,6 +35,7 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     turn: 1,
     ...(attachments && { attachments }),
     ...(by !== undefined && { by }),
+    ...(input.input && { input: input.input }),
   };
   return reduce(state, { type: 'message-received', message });
 }

@@ -2,6 +2,7 @@ import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Message } from '../transcript/messages.js';
 import type { BlobRef } from '../transcript/messages.js';
 import { isKeptVerbatim } from '../compaction.js';
+import { visitsOf } from '../graph/node-tool.js';
 import { SEGMENT, type RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
 
@@ -35,8 +36,10 @@ export function segmentFull(state: RunState, facts: SegmentFacts, now: number): 
   if (stayUntil !== undefined && total.steps < stayUntil.step && now < stayUntil.at) return false;
   const { steps, bytes, events = MAX_EVENTS } = state.config.segment ?? SEGMENT;
   if (facts.historyEvents >= events) return true;
-  if (transcript.next === segmentFrom.message) return false;
-  return facts.suggested || total.steps - segmentFrom.steps >= steps || facts.historyBytes >= bytes;
+  const visits = visitsOf(state.graph) - (segmentFrom.visits ?? 0);
+  if (transcript.next === segmentFrom.message && visits === 0) return false;
+  const taken = total.steps - segmentFrom.steps + visits;
+  return facts.suggested || taken >= steps || facts.historyBytes >= bytes;
 }
 
 /**
@@ -97,7 +100,11 @@ export function beginSegment(state: RunState): RunState {
     ...rest,
     transcript,
     segments: state.segments + 1,
-    segmentFrom: { steps: state.total.steps, message: state.transcript.next },
+    segmentFrom: {
+      steps: state.total.steps,
+      message: state.transcript.next,
+      ...(state.graph && { visits: visitsOf(state.graph) }),
+    },
   };
 }
 

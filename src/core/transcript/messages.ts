@@ -110,6 +110,8 @@ export interface ToolCall extends AskedCall {
    * provider's id, which may repeat or be missing.
    */
   readonly id: string;
+  /** The node of the graph that makes the call; absent for a call of a model. */
+  readonly node?: string;
 }
 
 interface Placed {

@@ -4,7 +4,7 @@ import { childBudget } from '../../core/calls/child.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { sha256Hex } from '../../core/digest.js';
 import type { RunInput } from '../../core/input/input.js';
-import { isObject, parseJson, textField } from '../../core/json.js';
+import { isObject, parseJson, textField, type JsonObject } from '../../core/json.js';
 import { workflowSummary } from '../../core/text/markdown.js';
 import { callSummary } from '../../core/text/summaries.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
@@ -65,7 +65,7 @@ function childInput(
   const [by] = state.turn.by ?? [];
   return {
     agent: tool.calls?.agent ?? '',
-    message: isObject(given) ? textField(given, 'message') : '',
+    ...messageOrInput(given),
     depth: depth + 1,
     budget: childBudget(state, Date.now()),
     ...(rules && { rules }),
@@ -73,6 +73,15 @@ function childInput(
     ...(by !== undefined && { by }),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
+}
+
+/** A graph is called with an input, an agent with a message. */
+function messageOrInput(given: unknown): Pick<RunInput, 'message' | 'input'> {
+  if (!isObject(given)) return { message: '' };
+  const { input } = given;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
+  if (isObject(input)) return { input: input as JsonObject };
+  return { message: textField(given, 'message') };
 }
 
 const CLOSE = {

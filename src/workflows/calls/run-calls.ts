@@ -1,5 +1,6 @@
 import { condition } from '@temporalio/workflow';
 import { findTool, openCalls } from '../../core/calls/batch.js';
+import { callsAtOnce } from '../../core/graph/node-tool.js';
 import { apply, eventsOf } from '../../core/loop.js';
 import { nextAction, type Action } from '../../core/next-action.js';
 import { requestDue } from '../../core/requests/request-due.js';
@@ -13,11 +14,8 @@ import { mustLeave, segmentFacts } from '../segment-facts.js';
 import { executeAgentCall } from './execute-agent-call.js';
 import { executeToolCall } from './execute-tool-call.js';
 
-/** Calls that are executed at the same time. */
-const MAX_PARALLEL_CALLS = 5;
-
 /**
- * Executes calls of the open batch: the first five are scheduled in one workflow task, and each further
+ * Executes calls of the open batch: the first ones (`callsAtOnce`) are scheduled in one workflow task, and each further
  * one when a call ends. No call begins after an interruption or a pause, or when the segment is full.
  */
 export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Promise<void> {
@@ -73,7 +71,7 @@ async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes):
       taken.add(call.id);
       waiting.push(call);
     }
-    for (let free = Math.min(MAX_PARALLEL_CALLS - busy, waiting.length); free > 0; free -= 1) {
+    for (let free = Math.min(callsAtOnce(run.state) - busy, waiting.length); free > 0; free -= 1) {
       busy += 1;
       void lane()
         .catch((error: unknown) => faults.push(error))

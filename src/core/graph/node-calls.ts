@@ -1,0 +1,104 @@
+import { callsLeft } from '../limits.js';
+import { notExecuted, tooDeep } from '../calls/batch.js';
+import { sha256Hex } from '../digest.js';
+import { canonicalJson, type Json, type JsonObject } from '../json.js';
+import type { RunState } from '../state.js';
+import type { ToolCall } from '../transcript/messages.js';
+import type { Batch } from '../turn.js';
+import type { EachBody, GraphNode } from './definition.js';
+import type { GraphState } from './graph-state.js';
+import { nodeCallName, visitsOf } from './node-tool.js';
+import { evaluate, evaluateText, type Scope } from './values.js';
+
+/** Items of one `each`: their calls and results are passed from segment to segment. */
+export const MAX_ITEMS = 1_000;
+
+/** What a call of a node does: a tool's name or the node's own, and the arguments. */
+interface Planned {
+  readonly name: string;
+  readonly arguments: JsonObject;
+}
+
+/** Returns the calls with which a visit of a node begins, as a batch. `at`: Unix time in ms. */
+export function nodeBatch(
+  state: RunState,
+  {
+    node,
+    graph,
+    at,
+  }: { readonly node: GraphNode; readonly graph: GraphState; readonly at: number },
+): Batch {
+  // Each visit gives its calls another place, and so other idempotency keys.
+  const step = state.turn.spent.steps + visitsOf(graph);
+  const calls = planned(node, graph.values).map(({ name, arguments: given }, index): ToolCall => {
+    const json = canonicalJson(given);
+    const place = `${node.name}_${graph.at?.visit ?? 1}_${index}`;
+    return { id: `node_${place}`, name, arguments: json, digest: sha256Hex(json), node: node.name };
+  });
+  let left = callsLeft(state);
+  const results = calls.map((call) => {
+    if (tooDeep(state, call))
+      return notExecuted(call, 'agents may not call each other any deeper than this');
+    if (call.name === nodeCallName(node.name)) return null;
+    left -= 1;
+    return left < 0 ? notExecuted(call, 'the limit of tool calls is used up') : null;
+  });
+  return { step, at, calls, results };
+}
+
+/** Returns the list that an `each` goes over; null if the value is no list, or too long. */
+export function itemsOf(over: Json, values: JsonObject): readonly Json[] | null {
+  const list = evaluate(over, { state: values });
+  return Array.isArray(list) && list.length <= MAX_ITEMS ? list : null;
+}
+
+function planned(node: GraphNode, values: JsonObject): readonly Planned[] {
+  const scope = { state: values };
+  switch (node.kind) {
+    case 'run':
+    case 'route':
+      return [{ name: nodeCallName(node.name), arguments: { state: values } }];
+    case 'agent':
+    case 'graph':
+      return [toCall(node.name, node, scope)];
+    case 'confirm': {
+      const question = evaluateText(node.show, scope);
+      return [{ name: nodeCallName(node.name), arguments: { question, options: ['yes', 'no'] } }];
+    }
+    case 'tool':
+      return [{ name: node.tool, arguments: toObject(evaluate(node.arguments ?? {}, scope)) }];
+    case 'each': {
+      const { body, name } = node;
+      const items = itemsOf(node.over, values) ?? [];
+      return items.map((item) => toCall(name, body, { ...scope, item }));
+    }
+    case 'choose':
+    case 'decide':
+      return [];
+  }
+}
+
+function toCall(
+  node: string,
+  body: EachBody | Extract<GraphNode, { kind: 'agent' | 'graph' }>,
+  scope: Scope,
+): Planned {
+  const name = nodeCallName(node);
+  switch (body.kind) {
+    case 'run':
+      return { name, arguments: { state: scope.state, item: scope.item ?? null } };
+    case 'agent':
+      return { name, arguments: { message: evaluateText(body.message, scope) } };
+    case 'graph':
+      return { name, arguments: { input: evaluate(body.input, scope) } };
+    case 'tool':
+      return { name: body.tool, arguments: toObject(evaluate(body.arguments, scope)) };
+  }
+}
+
+/** Arguments that are no object are shown to the tool, which refuses them. */
+function toObject(value: Json): JsonObject {
+  const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the only other object is a list
+  return isRecord ? (value as JsonObject) : { value };
+}

@@ -1,0 +1,115 @@
+import type { ToolDefinition } from '../definition/definition.js';
+import { HEARTBEAT_MS, type RunState } from '../state.js';
+import { batchOf } from '../turn.js';
+import type { GraphDefinition, GraphNode } from './definition.js';
+
+/** A node's own work is a call with this before the node's name. No tool can be called so. */
+const PREFIX = 'node:';
+
+/** Returns the name of the calls with which a node does its work. */
+export function nodeCallName(node: string): string {
+  return `${PREFIX}${node}`;
+}
+
+/** Returns the name of the node whose work a call is; null for a call of a tool. */
+export function nodeOfCall({ name }: { readonly name: string }): string | null {
+  return name.startsWith(PREFIX) ? name.slice(PREFIX.length) : null;
+}
+
+/** Returns the node with this name; undefined if there is none. */
+export function findNode(graph: GraphDefinition, name: string): GraphNode | undefined {
+  return graph.nodes.find((node) => node.name === name);
+}
+
+/** A called agent has its own limits, and a person takes as long as it takes. */
+const UNTIMED = { timeoutMs: 0, attempts: 1 };
+
+/**
+ * Returns how the work of a node is executed, in the form of a tool. So the engine treats a node as it
+ * treats a call: it is retried, blocked, canceled, paused, and passed to a new segment in the same way.
+ */
+export function nodeTool(graph: GraphDefinition, callName: string): ToolDefinition | undefined {
+  const node = findNode(graph, nodeOfCall({ name: callName }) ?? '');
+  if (node === undefined) return undefined;
+  const work = node.kind === 'each' ? node.body : node;
+  const base = {
+    name: callName,
+    description: '',
+    parameters: {},
+    effect: 'keyed',
+    repeat: 'allow',
+    value: true,
+    heartbeatMs: HEARTBEAT_MS,
+    ...UNTIMED,
+  } as const;
+  const called = { parentClose: 'request_cancel' } as const;
+  switch (work.kind) {
+    case 'run':
+    case 'route':
+      return { ...base, timeoutMs: work.timeoutMs, attempts: work.attempts };
+    case 'agent':
+      return { ...base, kind: 'agent', calls: { agent: work.agent, ...called } };
+    case 'graph':
+      return { ...base, kind: 'agent', calls: { agent: work.graph, ...called } };
+    case 'confirm': {
+      const { expiresMs } = work;
+      return { ...base, kind: 'question', ...(expiresMs !== undefined && { expiresMs }) };
+    }
+    case 'tool':
+    case 'decide':
+    case 'choose':
+      return undefined;
+  }
+}
+
+/** Returns the graph that a run has pinned; undefined for a run of an agent. */
+export function graphOf({ config }: Pick<RunState, 'config'>): GraphDefinition | undefined {
+  return config.definition.graph;
+}
+
+/** Returns the node that the run is at; undefined between turns, and for a run of an agent. */
+export function currentNode(state: RunState): GraphNode | undefined {
+  const graph = graphOf(state);
+  return graph && state.graph?.at ? findNode(graph, state.graph.at.node) : undefined;
+}
+
+/** Whether the next thing to do is the work of the current node. A `decide` needs a model call instead. */
+export function nodeDue(state: RunState): boolean {
+  const node = currentNode(state);
+  const { phase, limit } = state.turn;
+  return (
+    node !== undefined && node.kind !== 'decide' && phase.type === 'deciding' && limit === null
+  );
+}
+
+/** Whether the calls of the open batch were made by the current node, not by a model. */
+export function isNodeBatch(state: RunState): boolean {
+  const node = currentNode(state);
+  if (node === undefined || node.kind === 'decide') return false;
+  return batchOf(state)?.calls.every((call) => call.node !== undefined) ?? false;
+}
+
+/** Whether a node executes the call of the `decide` before it. */
+export function isOfDecide(node: GraphNode): boolean {
+  return node.kind === 'tool' && node.arguments === undefined;
+}
+
+/** Whether the run has a model of its own: a graph without `decide` has none. */
+export function hasModel(state: RunState): boolean {
+  const graph = graphOf(state);
+  return graph === undefined || graph.nodes.some(({ kind }) => kind === 'decide');
+}
+
+/** Returns the number of all visits of a run's nodes; 0 for a run of an agent. */
+export function visitsOf(graph: RunState['graph']): number {
+  return (graph?.visited ?? []).reduce((sum, { total }) => sum + total, 0);
+}
+
+/** Calls of a model's message that are executed at the same time. */
+const MODEL_CALLS_AT_ONCE = 5;
+
+/** Returns how many calls of the open batch are executed at the same time. */
+export function callsAtOnce(state: RunState): number {
+  const node = currentNode(state);
+  return node?.kind === 'each' ? node.atOnce : MODEL_CALLS_AT_ONCE;
+}

@@ -1,0 +1,50 @@
+import { isObject, type Json, type JsonObject } from '../json.js';
+
+/** What a computed value may refer to. `item` is undefined outside of `each`. */
+export interface Scope {
+  readonly state: JsonObject;
+  readonly item?: Json | undefined;
+}
+
+/**
+ * Returns the value that a `GraphValue` stands for. A place that does not exist is null, as a part of a
+ * text it is empty. Never throws for JSON.
+ */
+export function evaluate(value: Json, scope: Scope): Json {
+  if (Array.isArray(value)) return value.map((each: Json) => evaluate(each, scope));
+  if (!isObject(value)) return value;
+  const reference = referenceIn(value, scope);
+  if (reference !== undefined) return reference;
+  const entries = Object.entries(value).map(([key, each]) => [key, evaluate(each ?? null, scope)]);
+  return Object.fromEntries(entries);
+}
+
+/** Returns the text that a `GraphValue` stands for; anything that is not a text becomes JSON. */
+export function evaluateText(value: Json, scope: Scope): string {
+  return toText(evaluate(value, scope));
+}
+
+/** Returns what a reference stands for; undefined for an object that is none. */
+function referenceIn(value: JsonObject, { state, item }: Scope): Json | undefined {
+  const keys = Object.keys(value);
+  if (keys.length !== 1) return undefined;
+  const { $path, $item, $text } = value;
+  if (typeof $path === 'string') return at(state, $path) ?? null;
+  if (typeof $item === 'string') return at(item, $item) ?? null;
+  if (!Array.isArray($text)) return undefined;
+  return $text.map((part: Json) => toText(evaluate(part, { state, item }))).join('');
+}
+
+function toText(value: Json): string {
+  if (value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Returns the value at a place such as `items.0.price`; an empty path is the value itself. */
+function at(value: Json | undefined, path: string): Json | undefined {
+  if (path === '') return value;
+  return path.split('.').reduce<Json | undefined>((inner, key) => {
+    if (Array.isArray(inner)) return /^\d+$/.test(key) ? inner[Number(key)] : undefined;
+    return isObject(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined;
+  }, value);
+}

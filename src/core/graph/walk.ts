@@ -1,0 +1,154 @@
+import { endTurn } from '../change.js';
+import type { JsonObject } from '../json.js';
+import { completed, failed } from '../make-outcome.js';
+import { holds } from '../requests/predicate.js';
+import type { RunState } from '../state.js';
+import type { Incoming } from '../inbox.js';
+import { END, type GraphDefinition, type GraphNode } from './definition.js';
+import type { GraphState, NodeVisits } from './graph-state.js';
+import { findNode, graphOf } from './node-tool.js';
+
+/** Nodes that take no time, passed in a row. Only a graph without an exit needs more. */
+const MAX_PASSED = 1_000;
+
+/** Returns the state of a graph before a run's first turn. */
+export function initialGraph(graph: GraphDefinition): GraphState {
+  return { values: graph.initial, at: null, visited: [] };
+}
+
+/** Begins the pass of a turn: its messages and their input become a part of the state. */
+export function beginPass(
+  state: RunState,
+  { taken, at }: { readonly taken: readonly Incoming[]; readonly at: number },
+): RunState {
+  const graph = graphOf(state);
+  if (graph === undefined) return state;
+  const before = state.graph ?? initialGraph(graph);
+  const values = Object.fromEntries([
+    ...Object.entries(before.values).filter(([name]) => !graph.perTurn.includes(name)),
+    ...Object.entries(graph.initial).filter(([name]) => graph.perTurn.includes(name)),
+    ...historyEntry(state, graph, taken.length),
+    ...(graph.messageTo === undefined
+      ? []
+      : [[graph.messageTo, taken.map(({ text }) => text).join('\n\n')] as const]),
+    ...taken.flatMap(({ input }) => Object.entries(input ?? {})),
+  ]);
+  const visited = before.visited.map((visits) => ({ ...visits, inTurn: 0 }));
+  const unknown = Object.keys(values).find((name) => !graph.fields.includes(name));
+  const begun = { ...state, graph: { values, at: null, visited } };
+  if (unknown !== undefined) {
+    const message = `input.${unknown}: the state of graph "${state.config.definition.name}" has no such field; its fields are ${graph.fields.join(', ')}`;
+    return endTurn(begun, failed(begun, { reason: 'input', message }));
+  }
+  return enter(begun, graph.start, at);
+}
+
+function historyEntry(
+  { transcript }: RunState,
+  { historyTo }: GraphDefinition,
+  taken: number,
+): readonly (readonly [string, readonly JsonObject[]])[] {
+  if (historyTo === undefined) return [];
+  const { messages } = transcript;
+  const said = messages
+    .slice(0, messages.length - taken)
+    .flatMap(({ role, text }) => (role === 'tool' || text === '' ? [] : [{ role, text }]));
+  return [[historyTo.field, said.slice(-historyTo.last)]];
+}
+
+/**
+ * Leaves the current node by an exit, with a patch of the state, and enters the next node. Nodes that
+ * take no time are passed at once. `at`: Unix time in ms.
+ */
+export function leave(
+  state: RunState,
+  {
+    exit,
+    patch = {},
+    at,
+  }: { readonly exit: string; readonly patch?: JsonObject; readonly at: number },
+): RunState {
+  const graph = graphOf(state);
+  const place = state.graph?.at;
+  const node = graph && place && findNode(graph, place.node);
+  if (!state.graph || !node || !place) return state;
+  const values = { ...state.graph.values, ...patch };
+  const visited = state.graph.visited.map((visits) =>
+    visits.node === node.name ? withExit(visits, exit, at - place.since) : visits,
+  );
+  const left = { ...state, graph: { values, at: null, visited } };
+  const target = node.exits.find(({ name }) => name === exit)?.to;
+  return target === undefined ? withoutExit(left, node, exit) : enter(left, target, at);
+}
+
+/** A node that fails and has no exit for it ends the turn. */
+function withoutExit(state: RunState, node: GraphNode, exit: string): RunState {
+  const message = `node "${node.name}" has no exit "${exit}"`;
+  return endTurn(state, failed(state, { reason: 'error', message }));
+}
+
+function withExit(visits: NodeVisits, exit: string, ms: number): NodeVisits {
+  const known = visits.taken.some((one) => one.exit === exit);
+  const taken = known
+    ? visits.taken.map((one) => (one.exit === exit ? { ...one, count: one.count + 1 } : one))
+    : [...visits.taken, { exit, count: 1 }];
+  return { ...visits, ms: visits.ms + Math.max(0, ms), taken };
+}
+
+/** Enters a node, or ends the turn. */
+function enter(state: RunState, target: string, at: number, passed = 0): RunState {
+  if (target === END) return endPass(state);
+  const graph = graphOf(state);
+  const node = graph && findNode(graph, target);
+  if (!state.graph || node === undefined || passed > MAX_PASSED) {
+    const message = `the graph cannot enter node "${target}"`;
+    return endTurn(state, failed(state, { reason: 'error', message }));
+  }
+  const known = state.graph.visited.find((visits) => visits.node === target);
+  const before = known ?? { node: target, inTurn: 0, total: 0, ms: 0, taken: [] };
+  const isCapped = node.maxVisits !== undefined && before.inTurn >= node.maxVisits;
+  const visits = isCapped
+    ? before
+    : { ...before, inTurn: before.inTurn + 1, total: before.total + 1 };
+  const visited = known
+    ? state.graph.visited.map((one) => (one.node === target ? visits : one))
+    : [...state.graph.visited, visits];
+  const place = { node: target, visit: visits.total, since: at };
+  const entered = { ...state, graph: { ...state.graph, at: place, visited } };
+  const exit = isCapped ? 'capped' : chosenExit(node, entered.graph);
+  return exit === null ? entered : passThrough(entered, { node, exit, at, passed });
+}
+
+/** A node that is left as it is entered. */
+function passThrough(
+  state: RunState,
+  { node, exit, at, passed }: { node: GraphNode; exit: string; at: number; passed: number },
+): RunState {
+  if (!state.graph) return state;
+  const visited = state.graph.visited.map((visits) =>
+    visits.node === node.name ? withExit(visits, exit, 0) : visits,
+  );
+  const left = { ...state, graph: { ...state.graph, at: null, visited } };
+  const target = node.exits.find(({ name }) => name === exit)?.to;
+  if (target === undefined) return withoutExit(left, node, exit);
+  return enter(left, target, at, passed + 1);
+}
+
+/** Returns the exit of a `choose` node; null for any other node. */
+function chosenExit(node: GraphNode, { values }: GraphState): string | null {
+  if (node.kind !== 'choose') return null;
+  return node.cases.find(({ when }) => holds(when, values))?.exit ?? 'else';
+}
+
+/** The pass has reached the end: the turn is completed, with the state as its output. */
+function endPass(state: RunState): RunState {
+  const graph = graphOf(state);
+  const values = state.graph?.values ?? {};
+  const field = graph?.answerFrom;
+  const found =
+    field === undefined
+      ? values
+      : (Object.entries(values).find(([name]) => name === field)?.[1] ?? '');
+  const answer = typeof found === 'string' ? found : JSON.stringify(found);
+  return endTurn(state, completed(state, { reason: 'answer', answer, output: values }));
+}
