@@ -41,17 +41,20 @@ export function toAgentDefinition(
     ...(agent.forkFrom.length > 0 && { forkFrom: agent.forkFrom }),
     ...(agent.rules.length > 0 && { rules: agent.rules }),
     ...(agent.mcp.length > 0 && { mcp: { servers: agent.mcp.map(policyOf) } }),
+    ...(agent.graph && { graph: agent.graph.definition }),
   };
   return withHash(content);
 }
 
 /** Returns a tool as data. A catalog lists the agent's own tools, not those that the engine adds. */
-function pinned(tool: Tool, { toolExposure, tools, settings }: Agent): ToolDefinition {
+function pinned(tool: Tool, { toolExposure, tools, settings, graph }: Agent): ToolDefinition {
   const isScreen = tool.name === computerHandler(settings);
   const definition: ToolDefinition = {
     ...toToolDefinition(tool),
     // Two equal clicks are two actions.
     ...(isScreen && { repeat: 'allow' }),
+    // A graph saves what its tools return.
+    ...(graph && { value: true }),
   };
   const isListed = toolExposure === 'catalog' && tools.get(tool.name) === tool;
   return isListed ? { ...definition, catalog: catalogEntryOf(tool) } : definition;

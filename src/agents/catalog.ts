@@ -40,8 +40,7 @@ export function createAgentCatalog(
     const own = agent.tools.tools;
     const none = own.length === 0 && agent.mcp.length === 0;
     const tools = none ? agent.tools : createToolRegistry([...own, ...options.builtIn]);
-    const model =
-      agent.model ?? (typeof agent.decide === 'function' ? 'none' : options.defaultModel);
+    const model = agent.model ?? (needsModel(agent) ? options.defaultModel : 'none');
     const definition = toAgentDefinition(agent, { model, tools: tools.tools });
     refuseLarge(definition);
     byName.set(agent.name, { definition, tools, agent });
@@ -52,6 +51,11 @@ export function createAgentCatalog(
     hashed: (hash) => byHash.get(hash),
     names: [...byName.keys()].toSorted(),
   };
+}
+
+function needsModel({ decide, graph }: Agent): boolean {
+  if (typeof decide === 'function') return false;
+  return graph === undefined || graph.definition.nodes.some(({ kind }) => kind === 'decide');
 }
 
 /** Returns the agents and those that they call, each one once. */

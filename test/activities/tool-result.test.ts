@@ -37,7 +37,7 @@ describe('a result', () => {
   test('that is an artifact is stored at any size, and the model reads its beginning', async () => {
     const blobs = memory();
     const serialized = await serializeResult(artifact([1], { summary: 's' }), tool('read'));
-    const recorded = await recordResult({}, serialized, blobs);
+    const recorded = await recordResult({ name: 't' }, serialized, blobs);
     expect(recorded).toEqual({
       text: '[1]',
       artifact: {
@@ -51,7 +51,7 @@ describe('a result', () => {
 
   test('of a tool that ends the turn is the answer, and an artifact beside it', async () => {
     const serialized = await serializeResult(artifact({ n: 1 }), tool('read'));
-    const recorded = await recordResult({ ends: true }, serialized, memory());
+    const recorded = await recordResult({ name: 't', ends: true }, serialized, memory());
     expect(recorded).toMatchObject({
       text: '{"n":1}',
       output: { n: 1 },
@@ -76,7 +76,7 @@ describe('a result', () => {
       put: () => Promise.reject(new BlobError('unwritable', 'disk full')),
     };
     const recorded = await recordResult(
-      {},
+      { name: 't' },
       await serializeResult(artifact([1]), tool('once')),
       down,
     );

@@ -2,6 +2,8 @@ import type { z } from 'zod';
 import { Context } from '@temporalio/activity';
 import type { CheckDecisionResult } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
+import { readConfirmation } from '../../core/graph/confirm.js';
+import { definedTool, nodeOfCall } from '../../core/graph/node-tool.js';
 import type { Json } from '../../core/json.js';
 import { show } from '../../core/text/format-value.js';
 import { toZodType } from '../../output/foreign-patterns.js';
@@ -30,12 +32,15 @@ export async function checkAnswer({
 }: CheckedDecision): Promise<CheckDecisionResult> {
   const { result } = decision;
   const { cancellationSignal: signal, log } = Context.current();
-  const tool = judge.pinned.definition.tools.find(({ name }) => name === call.name);
+  const tool = definedTool(judge.pinned.definition, call.name);
   if (tool === undefined) return refused(`expected none: the agent has no tool ${show(call.name)}`);
   if (result === undefined) return refused('expected the result of the call, got none; give it');
   if (kind === 'question' || tool.kind === 'question') {
     if (typeof result !== 'string' || result.trim() === '') {
       return refused(`expected a text that answers the question, got ${show(result)}`);
+    }
+    if (nodeOfCall(call) !== null && readConfirmation(result) === null) {
+      return refused(`expected "yes" or "no", got ${show(result)}`);
     }
   }
   const checked = await checkResult(result, tool, judge);

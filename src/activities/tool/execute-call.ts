@@ -23,6 +23,7 @@ import { runBounded } from '../run-bounded.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { createToolContext } from './tool-context.js';
 import {
+  nodeResultProblem,
   recordResult,
   serializeResult,
   validateResult,
@@ -103,6 +104,8 @@ async function execute(
     case 'value': {
       const { value } = end;
       if ('error' in value) return failed('tool_error', normalizeError(value.error).message);
+      const tooLarge = nodeResultProblem(pinned, value);
+      if (tooLarge !== null) return failed('tool_error', tooLarge);
       return { ok: true, ...(await recordResult(pinned, value, deps.blobs)) };
     }
     case 'thrown': {

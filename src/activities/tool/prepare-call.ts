@@ -2,6 +2,7 @@ import type { Context } from '@temporalio/activity';
 import { readFor } from '../../storage/worker-store.js';
 import { errorText } from '../../core/calls/call-result.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
+import { definedTool, nodeOfCall } from '../../core/graph/node-tool.js';
 import type { JsonObject } from '../../core/json.js';
 import { parseArguments } from '../../tools/arguments/arguments.js';
 import { checkArguments } from '../../tools/arguments/check-arguments.js';
@@ -11,6 +12,7 @@ import type { PinnedAgent } from '../definitions.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { blockedToolFailure } from '../failures.js';
 import { queryWorkflow } from '../query-workflow.js';
+import { findNodeFunction } from './node-function.js';
 import { findMcpTool } from './mcp-tool.js';
 import { effectChangedMessage, ifUnchanged, START_NEW_RUN, toPinnedInput } from './pinned-tool.js';
 
@@ -68,16 +70,26 @@ async function findTool(
 ): Promise<{ readonly pinned: ToolDefinition; readonly tool: Tool }> {
   const { accepted, call } = input;
   const { id, name } = call;
-  const pinned = agent.definition.tools.find((tool) => tool.name === name);
+  const pinned = definedTool(agent.definition, name);
   const resolve = `perdure resolve ${context.info.workflowExecution?.workflowId ?? 'RUN'} ${id}`;
   const remote = pinned?.mcp && (await findMcpTool(deps, agent, { pinned, accepted, resolve }));
   if (remote?.ok === false) throw blockedToolFailure(context, input, remote);
-  const tool = remote?.tool ?? agent.tools.get(name);
+  const own = agent.tools.get(name) ?? (pinned && findNodeFunction(agent, pinned));
+  const tool = remote?.tool ?? own;
   if (pinned !== undefined && tool !== undefined) return { pinned, tool };
   throw blockedToolFailure(context, input, {
     reason: 'tool_missing',
-    message: `tool "${name}" of agent "${agent.definition.name}" is not on this worker; deploy it again, or cancel the run`,
+    message: missingMessage(agent, name),
   });
+}
+
+function missingMessage({ definition }: PinnedAgent, name: string): string {
+  const node = nodeOfCall({ name });
+  const what =
+    node === null
+      ? `tool "${name}" of agent "${definition.name}"`
+      : `the function of node "${node}" of graph "${definition.name}"`;
+  return `${what} is not on this worker; deploy it again, or cancel the run`;
 }
 
 /**

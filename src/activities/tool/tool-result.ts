@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { BlobStore } from '../../storage/blob-store.js';
 import type { ToolSuccess } from '../../core/calls/call-result.js';
 import type { Effect, ToolDefinition } from '../../core/definition/definition.js';
+import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { screenshotText } from '../../core/text/screenshot-text.js';
 import { parseJson, type Json } from '../../core/json.js';
 import type { ArtifactMade } from '../../core/transcript/messages.js';
@@ -21,6 +22,9 @@ import { offloadText, retryStore } from '../offload-text.js';
 
 /** The largest inline output; a larger result is text by reference, and not typed. */
 const OUTPUT_BYTES = 64 * 1024;
+
+/** Characters of JSON that a node may return: the state of its graph has to hold them. */
+const NODE_CHARACTERS = 1_000_000;
 
 type Warn = (message: string) => void;
 
@@ -136,12 +140,14 @@ export async function serializeResult(
  * Never throws a `BlobError`: the tool has run, so the result then says what could not be stored.
  */
 export async function recordResult(
-  { ends }: Pick<ToolDefinition, 'ends'>,
+  { name, ends, value }: Pick<ToolDefinition, 'name' | 'ends' | 'value'>,
   { content, isText, artifact: made, picture }: SerializedResult,
   blobs: BlobStore,
 ): Promise<ToolSuccess> {
   if (picture !== undefined) return await recordScreenshot(content, { picture, blobs });
-  if (made === undefined) return await recordText(content, { typed: ends && !isText, blobs });
+  if (nodeOfCall({ name }) !== null && !isText) return recordNode(content);
+  const typed = (ends || value) && !isText;
+  if (made === undefined) return await recordText(content, { typed, blobs });
   const { head, ...facts } = made;
   const stored = await retryStore(() => blobs.put(content));
   if ('fault' in stored) {
@@ -151,6 +157,21 @@ export async function recordResult(
   // The result that ends a turn is its answer, and remains an artifact for the next turn.
   const shown = ends ? await recordText(content, { typed: !isText, blobs }) : { text: head };
   return { ...shown, artifact };
+}
+
+/** Returns why a node's result cannot become a part of its graph's state; null if it can. */
+export function nodeResultProblem(
+  { name }: Pick<ToolDefinition, 'name'>,
+  { content }: SerializedResult,
+): string | null {
+  if (nodeOfCall({ name }) === null || content.length <= NODE_CHARACTERS) return null;
+  return `it returned ${content.length} characters of JSON, at most ${NODE_CHARACTERS} fit; keep large values elsewhere`;
+}
+
+/** A node's result is a part of the graph's state, so it is recorded as a value, whatever its size. */
+function recordNode(content: string): ToolSuccess {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse gives JSON
+  return { text: '', output: parseJson(content) as Json };
 }
 
 async function recordText(

@@ -9,7 +9,7 @@ import type { Message, ToolCall } from '../transcript/messages.js';
 import { computerHandler } from '../definition/native-tools.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
-import { nodeTool } from '../graph/node-tool.js';
+import { definedTool } from '../graph/node-tool.js';
 import { needsConsent } from '../requests/consent.js';
 import { findWork } from '../work/work.js';
 import { waitedText, waitUntil } from './wait.js';
@@ -199,8 +199,7 @@ export function notExecuted(call: ToolCall, reason: string): CallResult {
 
 /** Returns the pinned definition of a tool; undefined if the agent has none of that name. */
 export function findTool(state: RunState, name: string): ToolDefinition | undefined {
-  const { tools, graph } = state.config.definition;
-  return tools.find((tool) => tool.name === name) ?? (graph && nodeTool(graph, name));
+  return definedTool(state.config.definition, name);
 }
 
 /** Whether the call would start an agent below the maximum depth. */

@@ -4,6 +4,7 @@ import { failed } from '../make-outcome.js';
 import { isObject, parseJson, textField, type Json, type JsonObject } from '../json.js';
 import type { RunState } from '../state.js';
 import type { Batch } from '../turn.js';
+import { readConfirmation } from './confirm.js';
 import type { GraphNode } from './definition.js';
 import { itemsOf } from './node-calls.js';
 import { currentNode, findNode, graphOf, nodeOfCall } from './node-tool.js';
@@ -140,13 +141,9 @@ function toText(error: unknown): string {
 }
 
 function confirmEnd(node: GraphNode, result: CallResult | undefined): NodeEnd {
-  if (result?.ok) return { exit: isYes(result.text) ? 'yes' : 'no' };
+  if (result?.ok) return { exit: readConfirmation(result.text) ?? 'no' };
   const expired = node.exits.some(({ name }) => name === 'expired');
   return { exit: expired && result?.expired ? 'expired' : 'no' };
-}
-
-function isYes(text: string): boolean {
-  return ['yes', 'y', 'ok', 'true', 'approve'].includes(text.trim().toLowerCase());
 }
 
 /** Every item has a result, also those whose call was the same as an earlier one. */

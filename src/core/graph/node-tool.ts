@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../definition/definition.js';
+import type { AgentDefinition, ToolDefinition } from '../definition/definition.js';
 import { HEARTBEAT_MS, type RunState } from '../state.js';
 import { batchOf } from '../turn.js';
 import type { GraphDefinition, GraphNode } from './definition.js';
@@ -28,7 +28,7 @@ const UNTIMED = { timeoutMs: 0, attempts: 1 };
  * Returns how the work of a node is executed, in the form of a tool. So the engine treats a node as it
  * treats a call: it is retried, blocked, canceled, paused, and passed to a new segment in the same way.
  */
-export function nodeTool(graph: GraphDefinition, callName: string): ToolDefinition | undefined {
+function nodeTool(graph: GraphDefinition, callName: string): ToolDefinition | undefined {
   const node = findNode(graph, nodeOfCall({ name: callName }) ?? '');
   if (node === undefined) return undefined;
   const work = node.kind === 'each' ? node.body : node;
@@ -60,6 +60,14 @@ export function nodeTool(graph: GraphDefinition, callName: string): ToolDefiniti
     case 'choose':
       return undefined;
   }
+}
+
+/** Returns a tool of a definition, or the work of a node of its graph, by the name of its calls. */
+export function definedTool(
+  { tools, graph }: Pick<AgentDefinition, 'tools' | 'graph'>,
+  name: string,
+): ToolDefinition | undefined {
+  return tools.find((tool) => tool.name === name) ?? (graph && nodeTool(graph, name));
 }
 
 /** Returns the graph that a run has pinned; undefined for a run of an agent. */

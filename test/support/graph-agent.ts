@@ -1,0 +1,33 @@
+import type { Agent, AgentOptions } from '../../src/agents/agent.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { NodeFunction } from '../../src/agents/graph-parts.js';
+import type { GraphDefinition, GraphNode, NodeKind } from '../../src/core/graph/definition.js';
+
+/** Makes a node of its exits, as a table from the exit's name to its target. */
+export function node(
+  name: string,
+  kind: NodeKind & { readonly maxVisits?: number },
+  exits: Readonly<Record<string, string>>,
+): GraphNode {
+  return { name, ...kind, exits: Object.entries(exits).map(([exit, to]) => ({ name: exit, to })) };
+}
+
+/** How the functions of these tests are executed. */
+export const RUN = { kind: 'run', timeoutMs: 10_000, attempts: 2 } as const;
+export const ROUTE = { kind: 'route', timeoutMs: 10_000, attempts: 2 } as const;
+
+/** Makes a graph from its data, without the checks of `defineGraph`: the engine has to bear anything. */
+export function graphAgent(
+  definition: Partial<GraphDefinition> & Pick<GraphDefinition, 'start' | 'nodes'>,
+  functions: Readonly<Record<string, NodeFunction>> = {},
+  options: Partial<AgentOptions> = {},
+): Agent {
+  const fields = ['text', 'answer', 'list', 'results', 'n', 'error', 'history'];
+  return {
+    ...defineAgent({ name: 'mail', instructions: 'x', toolCalls: 'first', ...options }),
+    graph: {
+      definition: { fields, initial: {}, perTurn: [], ...definition },
+      functions: new Map(Object.entries(functions)),
+    },
+  };
+}
