@@ -2,6 +2,7 @@ import type { RetrievedDocument } from './documents.js';
 import type { Forked } from './input/fork.js';
 import type { Grant } from './requests/decision.js';
 import type { NewRequest } from './requests/request.js';
+import type { Verdict } from './requests/rules.js';
 import type { KeptCall, UndoState } from './requests/undo.js';
 import type { AskedCall, BlobRef } from './transcript/messages.js';
 import type { CallResult } from './calls/call-result.js';
@@ -57,6 +58,8 @@ export type TurnEvent =
   | { readonly type: 'turn-recorded'; readonly at: number }
   /** A person changed the arguments of an open call. */
   | { readonly type: 'call-edited'; readonly id: string; readonly call: AskedCall }
+  /** The rules say something about a call of a graph's node, which no model's reply has recorded. */
+  | { readonly type: 'call-judged'; readonly id: string; readonly verdict: Verdict }
   /** A person has not raised the limit that the turn has reached. */
   | { readonly type: 'limit-stands' }
   /** A person has raised it, so the turn goes on. */

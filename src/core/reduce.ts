@@ -26,7 +26,7 @@ import { beginTurn, joinMessages } from './transcript/join-messages.js';
 import type { ToolCall } from './transcript/messages.js';
 import { nodeBatch } from './graph/node-calls.js';
 import { currentNode, nodeOfCall } from './graph/node-tool.js';
-import { editCall } from './requests/changes.js';
+import { editCall, judgeCall } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
 import { findWork, isUndo, withoutWork, type Work } from './work/work.js';
 
@@ -73,6 +73,8 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return recordTurn(state, event.at);
     case 'call-edited':
       return editCall(state, event);
+    case 'call-judged':
+      return judgeCall(state, event);
     case 'limit-stands':
       return withTurn(state, { limitStands: true });
     case 'limit-lifted':

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Json } from '../../src/core/json.js';
@@ -8,14 +8,15 @@ import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;
-beforeAll(async () => {
+beforeEach(async () => {
   desk = await createDesk();
 });
-beforeEach(() => desk.reset());
-afterAll(async () => {
-  await desk.close();
-  await expectKeptReplays();
-});
+afterEach(async () => await desk.close());
+afterAll(async () => await expectKeptReplays());
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
 
 const clerk = defineAgent({
   name: 'clerk',
@@ -56,11 +57,11 @@ test('functions change the state, a route and a case choose the way, and the sta
       },
       {
         load: async ({ state }) => {
-          const text = String(state['text']).trim();
+          const text = textOf(state['text']).trim();
           return { patch: { text, n: text.length } };
         },
         pick: async () => ({ exit: 'left', patch: { answer: 'picked' } }),
-        done: async ({ state }) => ({ patch: { answer: `${String(state['answer'])} and done` } }),
+        done: async ({ state }) => ({ patch: { answer: `${textOf(state['answer'])} and done` } }),
       },
     ),
   ]);
@@ -75,7 +76,6 @@ test('functions change the state, a route and a case choose the way, and the sta
   });
   const short = await desk.run({ agent: 'mail', input: { text: 'ab' } });
   expect(short.outcome).toMatchObject({ answer: '', output: { text: 'ab', n: 2 } });
-  await desk.rig.stopWorkers();
 });
 
 test('a run node costs six events, and a choose none', async () => {
@@ -91,7 +91,6 @@ test('a run node costs six events, and a choose none', async () => {
   const two = await desk.run({ agent: 'mail', input: {} });
   const count = (ended: typeof two): number => ended.history.events?.length ?? 0;
   expect(count(three) - count(two)).toBeLessThanOrEqual(6);
-  await desk.rig.stopWorkers();
 });
 
 describe('a node that fails', () => {
@@ -118,7 +117,6 @@ describe('a node that fails', () => {
     expect(outcome.output).toMatchObject({
       error: { node: 'work', type: 'tool_error', message: 'no such order' },
     });
-    await desk.rig.stopWorkers();
   });
 
   test('ends the run, which names the node, if it has none', async () => {
@@ -131,7 +129,6 @@ describe('a node that fails', () => {
       reason: 'error',
       error: 'node "work": tool_error: no such order',
     });
-    await desk.rig.stopWorkers();
   });
 });
 
@@ -147,7 +144,6 @@ test('a loop ends at the cap of its node', async () => {
   ]);
   const { outcome } = await desk.run({ agent: 'mail', input: {} });
   expect(outcome.output).toEqual({ n: 3 });
-  await desk.rig.stopWorkers();
 });
 
 test('agents, tools, and lists: the values are saved in the order of the items', async () => {
@@ -189,7 +185,7 @@ test('agents, tools, and lists: the values are saved in the order of the items',
       {
         all: async ({ item }) => {
           if (item === 'bad') throw new Error('bad item');
-          return { value: `${String(item)}!` as Json };
+          return { value: `${textOf(item)}!` };
         },
       },
       { tools: [pay] },
@@ -210,7 +206,6 @@ test('agents, tools, and lists: the values are saved in the order of the items',
   });
   expect(desk.done).toEqual(['pay x']);
   expect(outcome).toMatchObject({ toolCalls: 1 });
-  await desk.rig.stopWorkers();
 });
 
 test('a model decides, and its tools are nodes', async () => {
@@ -239,7 +234,6 @@ test('a model decides, and its tools are nodes', async () => {
     toolCalls: 1,
   });
   expect(desk.lastResults()).toEqual(['{"paid":"ann"}']);
-  await desk.rig.stopWorkers();
 });
 
 describe('a node that asks a person', () => {
@@ -266,6 +260,43 @@ describe('a node that asks a person', () => {
     });
     await desk.decide(handle, { as: 'answer', result: says });
     expect((await desk.end(handle)).outcome.output).toEqual(output);
-    await desk.rig.stopWorkers();
+  });
+});
+
+describe('a rule about a tool', () => {
+  const graph = graphAgent(
+    {
+      start: 'pay',
+      nodes: [
+        node(
+          'pay',
+          { kind: 'tool', tool: 'pay', arguments: { to: { $path: 'text' } }, save: 'n' },
+          { done: 'end', failed: 'end' },
+        ),
+      ],
+    },
+    {},
+    { tools: [pay], rules: [{ tool: 'pay', then: 'ask' }] },
+  );
+
+  test('holds for the call of a node: nothing happens before a person approves it', async () => {
+    await desk.work([graph]);
+    const { handle, requests } = await desk.asked({ agent: 'mail', input: { text: 'ann' } });
+    expect(requests[0]).toMatchObject({ kind: 'approval', tool: 'pay', arguments: '{"to":"ann"}' });
+    expect(desk.done).toEqual([]);
+    await desk.decide(handle, { as: 'approve' });
+    const { outcome } = await desk.end(handle);
+    expect(outcome.output).toEqual({ text: 'ann', n: { paid: 'ann' } });
+    expect(desk.done).toEqual(['pay ann']);
+  });
+
+  test('takes the exit for failures if it is denied, and if nobody is there to decide', async () => {
+    await desk.work([graph]);
+    const { handle } = await desk.asked({ agent: 'mail', input: { text: 'ann' } });
+    await desk.decide(handle, { as: 'deny' });
+    expect((await desk.end(handle)).outcome.output).toEqual({ text: 'ann' });
+    const input = { agent: 'mail', input: { text: 'bob' }, unattended: 'deny' } as const;
+    expect((await desk.run(input)).outcome.output).toEqual({ text: 'bob' });
+    expect(desk.done).toEqual([]);
   });
 });

@@ -10,6 +10,7 @@ import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { withHeartbeat } from '../heartbeat.js';
 import { runKey } from '../model/rebuild-prompt.js';
+import { createJudge, judgeCall } from '../requests/judge-call.js';
 import { readRunContext } from '../run-context.js';
 import { withStorageMapping } from '../storage-faults.js';
 import { executeCall, type Execution } from './execute-call.js';
@@ -33,10 +34,24 @@ export async function runTool(
     const prepared = await prepareOrReport(deps, context, input);
     if (input.find) return { ok: 'not_started', message: 'this worker can execute it' };
     if (!prepared.ok) return prepared.result;
+    const undecided = await judgeFirst(deps, context, prepared.execution);
+    if (undecided !== null) return undecided;
     const result = await executeCall(deps, context, prepared.execution);
     cacheResult(deps, context, { ...prepared.execution, result });
     return result;
   });
+}
+
+/** Returns what keeps a call from being made if no model's reply has recorded it yet; null if nothing does. */
+async function judgeFirst(
+  { requests }: ActivityDependencies,
+  { info }: Context,
+  { agent, pinned, given, value, input, userContext }: Execution,
+): Promise<RunToolResult | null> {
+  if (input.judge !== true) return null;
+  const judge = createJudge({ requests, pinned: agent, input, info, userContext });
+  const verdict = await judgeCall({ tool: pinned, given, parsed: value }, judge);
+  return verdict === null ? null : { ok: 'undecided', verdict };
 }
 
 /**

@@ -41,12 +41,14 @@ import type { PromptChunk } from '../transcript/transcript.js';
 
 /**
  * The result of `runTool`. `unknown`: the worker cannot tell whether the tool took effect.
- * `not_started`: nothing has happened, so the call may be scheduled again.
+ * `not_started`: nothing has happened, so the call may be scheduled again. `undecided`: nothing has happened,
+ * because the rules do not let the call be made, or ask a person first.
  */
 export type RunToolResult =
   | ({ readonly ok: true } & ToolSuccess)
   | { readonly ok: false; readonly text: string }
-  | { readonly ok: 'unknown' | 'not_started'; readonly message: string };
+  | { readonly ok: 'unknown' | 'not_started'; readonly message: string }
+  | { readonly ok: 'undecided'; readonly verdict: Verdict };
 
 /**
  * The result of `checkDecision`. `call`: for `edit`, the call with the new arguments, checked, and with what
@@ -144,9 +146,13 @@ const successShape = fields<ToolSuccess>(success);
 const toolResult = either(
   fields<Extract<RunToolResult, { ok: true }>>({ ok: yes, ...success }),
   fields<Extract<RunToolResult, { ok: false }>>({ ok: oneOf(false), text }),
-  fields<Exclude<RunToolResult, { ok: boolean }>>({
+  fields<Extract<RunToolResult, { message: string }>>({
     ok: oneOf('unknown', 'not_started'),
     message: text,
+  }),
+  fields<Extract<RunToolResult, { ok: 'undecided' }>>({
+    ok: oneOf('undecided'),
+    verdict: verdictShape,
   }),
 );
 

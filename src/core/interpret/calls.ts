@@ -2,6 +2,7 @@ import { TOOL_BLOCKS } from '../blocked.js';
 import { findTool, notExecuted } from '../calls/batch.js';
 import {
   cancelledCall,
+  deniedCall,
   failedCall,
   lostCall,
   lostMessage,
@@ -18,6 +19,7 @@ import { interruptionOf } from '../work/interruption.js';
 import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
+import type { Verdict } from '../requests/rules.js';
 import { keptOf } from '../requests/undo.js';
 import { placeOf, type ToolCall } from '../transcript/messages.js';
 import { findWork, type Work } from '../work/work.js';
@@ -78,11 +80,15 @@ export function callReturned(state: RunState, fact: FactOf<'completed'>): readon
   if (work.phase === 'in-flight' && work.as === 'find') {
     return [{ type: 'work-changed', work: { ...work, found: true, phase: 'waiting' } }];
   }
-  return toolResult(open, fact.result, fact.at);
+  return toolResult(state, open, { result: fact.result, at: fact.at });
 }
 
 /** Returns the events of what a tool returned. */
-export function toolResult(open: OpenCall, result: RunToolResult, at: number): readonly RunEvent[] {
+export function toolResult(
+  state: RunState,
+  open: OpenCall,
+  { result, at }: { readonly result: RunToolResult; readonly at: number },
+): readonly RunEvent[] {
   const { call } = open;
   switch (result.ok) {
     case true:
@@ -91,9 +97,26 @@ export function toolResult(open: OpenCall, result: RunToolResult, at: number): r
       return finishCall(underGrant(open, toolErrorCall(call, result.text)), at);
     case 'unknown':
       return unknownOutcome(open, result.message, at);
+    case 'undecided':
+      return undecided(state, open, result.verdict, at);
     case 'not_started':
       return notStarted(open, result.message, at);
   }
+}
+
+/** A call of a graph's node asks like one of a model, as soon as its worker has judged it. */
+function undecided(
+  state: RunState,
+  { call }: OpenCall,
+  verdict: Verdict,
+  at: number,
+): readonly RunEvent[] {
+  const isDenied = verdict.then === 'deny' || state.unattended === 'deny';
+  if (isDenied) return finishCall(deniedCall(call, verdict.why), at);
+  return [
+    { type: 'work-ended', name: call.id },
+    { type: 'call-judged', id: call.id, verdict },
+  ];
 }
 
 function notStarted({ call, work }: OpenCall, message: string, at: number): readonly RunEvent[] {

@@ -1,3 +1,4 @@
+import type { Verdict } from './rules.js';
 import { withTurn } from '../change.js';
 import { callSummary } from '../text/summaries.js';
 import type { AskedCall, ToolCall } from '../transcript/messages.js';
@@ -43,12 +44,23 @@ export function undoChanged(
   return { ...state, kept, notes: [...(state.notes ?? []), note] };
 }
 
+/** Adds what the rules say about an open call of a graph's node. */
+export function judgeCall(
+  state: RunState,
+  { id, verdict }: { id: string; verdict: Verdict },
+): RunState {
+  const batch = batchOf(state);
+  if (batch === null) return state;
+  const calls = batch.calls.map((one) => (one.id === id ? { ...one, verdict } : one));
+  return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
+}
+
 /** Replaces the arguments of an open call by those that a person has given. */
 export function editCall(state: RunState, { id, call }: { id: string; call: AskedCall }): RunState {
   const batch = batchOf(state);
   if (batch === null) return state;
   const calls = batch.calls.map((one): ToolCall =>
-    one.id === id ? { ...call, id, edited: true } : one,
+    one.id === id ? { ...call, id, edited: true, ...(one.node && { node: one.node }) } : one,
   );
   return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
 }

@@ -2,6 +2,7 @@ import { callArtifacts } from '../../core/artifacts/named-artifacts.js';
 import { TOOL_BLOCKS } from '../../core/blocked.js';
 import type { RunToolInput } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
+import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { callSummary } from '../../core/text/summaries.js';
 import { batchOf } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
@@ -72,7 +73,13 @@ function currentInput(
   const form = Object.hasOwn(accepted, name) ? accepted[name] : undefined;
   const { again, ...rest } = input;
   const once = again && !work?.retried && { again };
-  return { ...rest, ...once, ...(form !== undefined && { accepted: form }) };
+  const judged = isUnjudged(input.call) && !work?.approved && { judge: true as const };
+  return { ...rest, ...once, ...judged, ...(form !== undefined && { accepted: form }) };
+}
+
+/** A node of a graph makes the call, and no worker has said yet what the rules say about it. */
+function isUnjudged(call: ToolCall): boolean {
+  return call.node !== undefined && nodeOfCall(call) === null && call.verdict === undefined;
 }
 
 function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
@@ -89,6 +96,7 @@ function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
     key: callKey(run.input, state, call),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
     ...(artifacts && { artifacts }),
+    ...(isUnjudged(call) && run.input.rules && { rules: run.input.rules }),
     ...(run.input.called?.again && tool.effect === 'once' && { again: true as const }),
   };
 }

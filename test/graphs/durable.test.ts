@@ -1,0 +1,126 @@
+import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { statusQuery, askUpdate, closeUpdate } from '../../src/workflows/messages.js';
+import { blocked } from '../support/conversation.js';
+import { graphAgent, node, ROUTE, RUN } from '../support/graph-agent.js';
+import { expectKeptReplays } from '../support/replays.js';
+import { createDesk, type Desk } from '../support/requests.js';
+import { segmentsOf } from '../support/segments.js';
+
+let desk: Desk;
+beforeEach(async () => {
+  desk = await createDesk();
+});
+afterEach(async () => await desk.close());
+afterAll(async () => await expectKeptReplays());
+
+/** Counts its visits, one function after another, through every kind that needs no model. */
+const counting = graphAgent(
+  {
+    start: 'first',
+    perTurn: ['results'],
+    messageTo: 'text',
+    nodes: [
+      node('first', RUN, { done: 'pick' }),
+      node('pick', ROUTE, { on: 'all', off: 'end' }),
+      node(
+        'all',
+        { kind: 'each', over: [1, 2, 3], atOnce: 2, body: RUN, save: 'results' },
+        { done: 'below' },
+      ),
+      node(
+        'below',
+        { kind: 'graph', graph: 'inner', input: { n: { $path: 'n' } }, save: 'answer' },
+        { done: 'last', stopped: 'end', failed: 'end' },
+      ),
+      node('last', RUN, { done: 'end' }),
+    ],
+  },
+  {
+    first: async ({ state }) => ({ patch: { n: Number(state['n'] ?? 0) + 1 } }),
+    pick: async () => ({ exit: 'on' }),
+    all: async ({ item }) => ({ value: Number(item) * 10 }),
+    last: async ({ state }) => ({ patch: { list: [state['answer'] ?? null] } }),
+  },
+);
+const inner = graphAgent(
+  { start: 'double', nodes: [node('double', RUN, { done: 'end' })] },
+  { double: async ({ state }) => ({ patch: { n: Number(state['n']) * 2 } }) },
+  { name: 'inner' },
+);
+
+const results = [10, 20, 30].map((value) => ({ ok: true, value }));
+
+test('a run continues as new at every node, with its place and its state', async () => {
+  await desk.work([counting, inner], { segment: { steps: 1, bytes: 1e6 } });
+  const { outcome, handle } = await desk.run({ agent: 'mail', input: {} });
+  expect(outcome.output).toMatchObject({ n: 1, results, answer: { n: 2 }, list: [{ n: 2 }] });
+  const segments = await segmentsOf(desk.rig.client, handle.workflowId);
+  expect(segments.length).toBeGreaterThan(3);
+});
+
+test('an open run makes one pass per message; what is per turn does not leak into the next', async () => {
+  await desk.work([counting, inner]);
+  const handle = await desk.rig.start({ agent: 'mail', open: true, message: 'one' });
+  await vi.waitFor(async () => {
+    expect((await handle.query(statusQuery)).status).toBe('waiting_message');
+  });
+  await handle.executeUpdate(askUpdate, { args: [{ message: '', input: { n: 5 } }] });
+  await expect(
+    handle.executeUpdate(askUpdate, { args: [{ message: '', input: { nn: 5 } }] }),
+  ).rejects.toMatchObject({
+    cause: {
+      message: expect.stringContaining('input.nn: the state of graph "mail" has no such field'),
+    },
+  });
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
+  const { outcome } = await desk.end(handle);
+  expect(outcome).toMatchObject({ status: 'completed', reason: 'closed' });
+  expect(outcome.output).toMatchObject({ n: 6, text: '', answer: { n: 12 } });
+});
+
+test('a worker without the function of a node blocks the run by its name, until one has it', async () => {
+  const work = { start: 'work', nodes: [node('work', RUN, { done: 'end' })] };
+  const worker = await desk.work([graphAgent(work)]);
+  const handle = await desk.rig.start({ agent: 'mail', input: {} });
+  expect(await blocked(handle)).toMatchObject({
+    message: expect.stringContaining('the function of node "work" of graph "mail"'),
+  });
+  await worker.shutdown();
+  await desk.work([graphAgent(work, { work: async () => ({ patch: { n: 1 } }) })]);
+  expect((await desk.end(handle)).outcome.output).toEqual({ n: 1 });
+});
+
+test('a cancel ends the function of a node, and the run', async () => {
+  await desk.work([
+    graphAgent(
+      { start: 'work', nodes: [node('work', RUN, { done: 'end' })] },
+      {
+        work: async (_, { signal }) => {
+          desk.did('begun');
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          desk.did('canceled');
+          return {};
+        },
+      },
+    ),
+  ]);
+  const handle = await desk.rig.start({ agent: 'mail', input: {} });
+  await desk.untilDone('begun');
+  await handle.cancel();
+  expect((await desk.end(handle)).outcome).toMatchObject({ status: 'cancelled' });
+  await desk.untilDone('canceled');
+});
+
+test.each([
+  [
+    'an unknown field',
+    { input: { typo: 1 } },
+    'input.typo: the state of graph "mail" has no such field',
+  ],
+  ['no object', { input: ['x'] }, 'input: expected an object'],
+])('an input with %s is refused with its name', async (_, given, message) => {
+  await desk.work([counting, inner]);
+  const { outcome } = await desk.end(await desk.rig.start({ agent: 'mail', ...given }));
+  expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+  expect(outcome.error).toContain(message);
+});
