@@ -5,7 +5,7 @@ import type { BlobStore } from '../storage/blob-store.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import type { Limits } from '../core/definition/definition.js';
 import type { Ask } from '../core/inbox.js';
-import type { Json } from '../core/json.js';
+import type { Json, JsonObject } from '../core/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { EffectiveLimits } from '../core/state.js';
@@ -49,8 +49,10 @@ export interface ClientOptions extends ConnectionSettings {
 }
 
 export interface StartOptions extends RunSettings {
-  /** Required, except for an open run that gets its first message later. */
+  /** Required, except for an open run that gets its first message later, and for a graph with `input`. */
   readonly message?: string;
+  /** For a graph: fields of its state, with which the first turn begins. */
+  readonly input?: JsonObject;
   /** Attachments of the message: images by URL, and results of `attach`. */
   readonly attachments?: readonly Attachment[];
   /** The permanent id of the run; default: the agent's name, the date, and random characters. */

@@ -103,9 +103,8 @@ export interface RunToolInput {
   readonly blocked?: ToolBlock;
   /** For a `once` tool: an earlier run for the same call may have executed it. */
   readonly again?: true;
-  /** No reply of a model has recorded what the rules say about the call, so its worker asks them first. */
+  /** No model's reply has judged the call, so its worker does, also by `rules` of the run's own input. */
   readonly judge?: true;
-  /** With `judge`: the rules of the run's own input. */
   readonly rules?: readonly Rule[];
   /** The activity only checks whether its worker could execute the call. */
   readonly find?: true;

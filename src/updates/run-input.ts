@@ -41,6 +41,7 @@ export function createRunInput(
     readonly open?: boolean;
     readonly attachments?: readonly Attachment[];
     readonly fork?: ForkInput;
+    readonly input?: JsonObject;
   },
 ): RunInput {
   const set = Object.entries(given).filter(([, value]) => value !== undefined);

@@ -32,6 +32,8 @@ export interface RunOptions extends FollowOptions {
   readonly context?: unknown;
   /** Arguments of the agent's template. */
   readonly arg?: JsonObject;
+  /** For a graph: fields of its state. */
+  readonly input?: unknown;
   /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
 }
@@ -41,7 +43,7 @@ export const run: Command<RunOptions> = {
   declare: (entry) =>
     entry
       .argument('<agent>', 'name of the agent')
-      .argument('<message...>', 'the task')
+      .argument('[message...]', 'the task; a graph may take --input instead')
       .option(...ID)
       .option(...OPEN)
       .option('--detach', 'start the run, print its id, and exit; a running worker executes it')
@@ -53,6 +55,7 @@ export const run: Command<RunOptions> = {
         "an argument of the agent's template, or name:=json; may be repeated",
         collectArguments,
       )
+      .option('--input <json>', "for a graph: fields of its state, as JSON", parseJsonOption)
       .option(...ATTACH)
       .option(...UI),
   async run(context, options) {
@@ -125,17 +128,18 @@ async function start(
 
 /** Throws a `UsageError` before anything is started if the workflow would refuse the input. */
 function inputOf(
-  { agent, message, open, maxSteps, context, arg }: RunOptions,
+  { agent, message, open, maxSteps, context, arg, input: fields }: RunOptions,
   attachments: readonly Attachment[],
 ): RunInput {
   const input = parseRunInput({
     agent,
-    message: message.join(' '),
+    ...((message.length > 0 || fields === undefined) && { message: message.join(' ') }),
     by: osUser(),
     ...(open && { open }),
     ...(maxSteps !== undefined && { limits: { steps: maxSteps } }),
     ...(context !== undefined && { context }),
     ...(arg !== undefined && { args: arg }),
+    ...(fields !== undefined && { input: fields }),
     ...(attachments.length > 0 && { attachments }),
   });
   if (!isProblem(input)) return input;
@@ -147,5 +151,6 @@ function inFlags(problem: string): string {
   return problem
     .replace('limits.steps', '--max-steps')
     .replace(/^attachments/, '--attach')
+    .replace(/^input/, '--input')
     .replace(/^args/, '--arg');
 }

@@ -36,13 +36,11 @@ import { show } from '../text/format-value.js';
 import { chunkShape, configShape } from './state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 
-// The recorded results of activities and called agents. An activity can be completed by hand with any
-// value, so the workflow and the projection check each result with these guards before they use it.
+// An activity can be completed by hand with any value, so each recorded result is checked before its use.
 
 /**
- * The result of `runTool`. `unknown`: the worker cannot tell whether the tool took effect.
- * `not_started`: nothing has happened, so the call may be scheduled again. `undecided`: nothing has happened,
- * because the rules do not let the call be made, or ask a person first.
+ * The result of `runTool`. `unknown`: the worker cannot tell whether the tool took effect. The others mean
+ * that nothing has happened: `not_started` may be scheduled again, `undecided` waits for a decision.
  */
 export type RunToolResult =
   | ({ readonly ok: true } & ToolSuccess)
