@@ -55,7 +55,7 @@ export function createAgentCatalog(
 }
 
 /** Returns the agents and those that they call, each one once. */
-function withCalled(agents: readonly Agent[]): readonly Agent[] {
+export function withCalled(agents: readonly Agent[]): readonly Agent[] {
   const all = new Set<Agent>();
   const add = (agent: Agent): void => {
     if (all.has(agent)) return;
