@@ -2,6 +2,7 @@ import { toAgentDefinition } from '../../agents/agent-definition.js';
 import type { Agent } from '../../agents/agent.js';
 import { withCalled } from '../../agents/catalog.js';
 import { toRunStatus } from '../../client/status.js';
+import { isLoaded } from '../../core/definition/initial-config.js';
 import type { GraphDefinition } from '../../core/graph/definition.js';
 import { drawGraph } from '../../core/graph/draw.js';
 import { drawLoop } from '../../core/graph/draw-loop.js';
@@ -10,12 +11,12 @@ import type { Drawing } from '../../core/graph/drawing.js';
 import type { GraphState } from '../../core/graph/graph-state.js';
 import { toMermaid } from '../../core/graph/mermaid.js';
 import type { RunStatusName } from '../../core/status.js';
-import { visibleJson } from '../../core/text/hidden.js';
 import { visible } from '../../core/text/summaries.js';
 import { nearestFirst } from '../../validation/nearest.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
 import { openRun } from '../open-run.js';
 
 export interface GraphOptions {
@@ -60,7 +61,7 @@ export const graph: Command<GraphOptions> = {
 
 function print(context: CliContext, output: GraphOutput): ExitCode {
   const text = toMermaid(output.drawing);
-  context.out(context.options.json ? visibleJson({ ...output, mermaid: text }) : text);
+  context.out(context.options.json ? JSON.stringify({ ...output, mermaid: text }) : text);
   return EXIT.completed;
 }
 
@@ -99,9 +100,10 @@ function unknownName(name: string, agents: readonly Agent[]): UsageError {
 }
 
 async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput> {
-  const { run } = await openRun(context, id);
+  const { client, run } = await openRun(context, id);
+  noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
   const { state } = run.view;
-  if (state === null) {
+  if (state === null || !isLoaded(state)) {
     throw new Error(`run ${visible(id)} has no graph yet: no worker has loaded its agent`);
   }
   const { status } = toRunStatus(run, Date.now());

@@ -80,7 +80,7 @@ function visitText({ visits, ms }: DrawnNode): string {
 function edgeLine({ from, to, exit, taken }: DrawnEdge): string {
   // The start is taken in every turn, so its count would say nothing.
   const count = taken === undefined || taken === 0 || from === START_ID ? [] : [`${taken}×`];
-  const texts = [...(exit === null ? [] : [mermaidText(exit)]), ...count];
+  const texts = [mermaidText(exit ?? ''), ...count].filter((text) => text !== '');
   const label = texts.length === 0 ? '' : `|"${texts.join(' ')}"|`;
   const arrow = taken === undefined ? '-->' : taken > 0 ? '==>' : '-.->';
   return `${from} ${arrow}${label} ${to}`;

@@ -119,6 +119,7 @@ describe('the text for Mermaid', () => {
     ['a lone surrogate', 'a\ud800b'],
     ['a backslash', '\\"]'],
     ['a pipe', '|x| n0'],
+    ['nothing', ' '],
     ['much', '"'.repeat(10_000)],
   ])('lets a label with %s add nothing', (_, hostile) => {
     const nodes = [
