@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { graph, type GraphOptions } from '../../src/cli/commands/graph.js';
 import { UsageError } from '../../src/cli/exit-codes.js';
+import { createContext } from '../../src/cli/main.js';
 import { scriptedModel, replyCall, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { graphQuery } from '../../src/workflows/messages.js';
@@ -128,20 +129,30 @@ describe('graph --run ID', () => {
     const run = handle.workflowId;
     expect(await handle.query(graphQuery)).toBe(null);
     await rig.stopWorkers();
-    const { code, stdout, stderr } = await draw({ run });
+    const { code, stdout } = await draw({ run });
     expect(code).toBe(0);
-    expect(stderr).toContain('No worker');
     expect(stdout).toMatch(/n\d+\["look<br\/>tool"\]/);
     const json = JSON.parse((await draw({ run }, true)).stdout);
     expect(json).toMatchObject({ agent: 'a', run, definition: null, state: null, mermaid: stdout });
   });
 
   test('says so if no worker has loaded the agent, or if there is no such run', async () => {
-    const { workflowId } = await rig.start({ agent: 'a', message: 'go' });
-    await expect(draw({ run: workflowId })).rejects.toThrow(
-      `run ${workflowId} has no graph yet: no worker has loaded its agent`,
-    );
+    const handle = await rig.client.workflow.start('agent', {
+      // A queue that no worker has ever polled.
+      taskQueue: `none-${randomUUID()}`,
+      workflowId: `graph-${randomUUID()}`,
+      args: [{ agent: 'a', message: 'go' }],
+    });
+    const run = handle.workflowId;
+    const notes: string[] = [];
+    const options = { config, address: inject('temporalAddress') };
+    const context = createContext(options, { PERDURE_HOME: rig.home });
+    await expect(
+      graph.run({ ...context, note: (line) => notes.push(line) }, { run }),
+    ).rejects.toThrow(`run ${run} has no graph yet: no worker has loaded its agent`);
+    await context.close();
+    expect(notes.join('\n')).toContain('No worker is running on task queue "none-');
     await expect(draw({ run: randomUUID() })).rejects.toThrow('list runs with:');
-    await rig.client.workflow.getHandle(workflowId).terminate();
+    await handle.terminate();
   });
 });

@@ -89,6 +89,7 @@ describe('the drawing of the built-in loop', () => {
   test('says what decides', () => {
     expect(shown({ decide: 'schema' })[1]).toBe('n0{{"decide<br/>model m, by schema"}}');
     expect(shown({ decide: 'function' })[1]).toBe('n0{{"decide<br/>own function"}}');
+    expect(shown({ model: '', decide: 'schema' })[1]).toBe('n0{{"decide<br/>model, by schema"}}');
     expect(shown({ model: '' })[1]).toBe('n0{{"decide<br/>model"}}');
   });
 });

@@ -148,9 +148,22 @@ describe('the text for Mermaid', () => {
     ).toHaveLength(5 + missing);
   });
 
-  test('keeps letters of all scripts, and hyphens and underscores inside a word', () => {
-    const graph = graphOfNodes('a', [runNode('a', 'end', 'größe read_file e-mail 読む, -x')]);
-    expect(toMermaid(drawGraph(graph))).toContain('"größe read_file e-mail 読む, #45;x<br/>run"');
+  test.each([
+    ['größe read_file e-mail 読む, -x x-', 'größe read_file e-mail 読む, #45;x x#45;'],
+    ['_a b_', '#95;a b#95;'],
+    ['ﬂ', '#64258;'],
+    ['a"b', 'a#34;b'],
+    ['a\u202eb', 'a#92;u202eb'],
+    ['a\n b', 'a b'],
+    ['a'.repeat(200), `${'a'.repeat(159)}#8230;`],
+  ])('writes %j as %j', (label, written) => {
+    const graph = graphOfNodes('a', [runNode('a', 'end', label)]);
+    expect(toMermaid(drawGraph(graph))).toContain(`n0["${written}<br/>run"]`);
+  });
+
+  test('says once what a node does if that is its name', () => {
+    const graph = graphOfNodes('run', [runNode('run', 'end')]);
+    expect(toMermaid(drawGraph(graph))).toContain('n0["run"]');
   });
 
   test.each(['end', 'graph', 'subgraph', 'class', 'style', 'click', 'constructor', 'toString'])(
