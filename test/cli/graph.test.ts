@@ -10,7 +10,7 @@ import { UsageError } from '../../src/cli/exit-codes.js';
 import { createContext } from '../../src/cli/main.js';
 import { scriptedModel, replyCall, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { graphQuery } from '../../src/workflows/messages.js';
+import { graphQuery, statusQuery } from '../../src/workflows/messages.js';
 import { mail } from '../core/graph/fixture.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -128,6 +128,11 @@ describe('graph --run ID', () => {
     const { handle } = await rig.run({ agent: 'a', message: 'go' });
     const run = handle.workflowId;
     expect(await handle.query(graphQuery)).toBe(null);
+    // The worker has begun this run, and it looks for its agent.
+    const lost = await rig.start({ agent: 'nowhere', message: 'go' });
+    await lost.query(statusQuery);
+    await expect(draw({ run: lost.workflowId })).rejects.toThrow('has no graph yet');
+    await lost.terminate();
     await rig.stopWorkers();
     const { code, stdout } = await draw({ run });
     expect(code).toBe(0);
