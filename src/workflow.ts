@@ -7,6 +7,7 @@ export {
   cancelTurnUpdate,
   closeUpdate,
   definitionQuery,
+  graphQuery,
   outcomeUpdate,
   pauseSignal,
   pauseUpdate,
@@ -20,6 +21,9 @@ export {
   type TurnOutcome,
 } from './workflows/messages.js';
 export { resolveUpdate, revokeUpdate, undoUpdate } from './workflows/request-messages.js';
+export type { RunGraph } from './core/graph/draw-run.js';
+export type { GraphDefinition } from './core/graph/definition.js';
+export type { GraphState } from './core/graph/graph-state.js';
 export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';

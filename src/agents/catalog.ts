@@ -59,7 +59,7 @@ function needsModel({ decide, graph }: Agent): boolean {
 }
 
 /** Returns the agents and those that they call, each one once. */
-function withCalled(agents: readonly Agent[]): readonly Agent[] {
+export function withCalled(agents: readonly Agent[]): readonly Agent[] {
   const all = new Set<Agent>();
   const add = (agent: Agent): void => {
     if (all.has(agent)) return;

@@ -109,6 +109,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
       summary: 'print the messages of a run, across all segments',
       load: async () => (await import('./commands/transcript.js')).transcript,
     },
+    graph: {
+      summary: 'print the graph of an agent or a run as Mermaid',
+      load: async () => (await import('./commands/graph.js')).graph,
+    },
     export: {
       summary: 'export the history of a run as JSON',
       load: async () => (await import('./commands/export.js')).exportRun,

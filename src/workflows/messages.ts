@@ -1,5 +1,6 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentDefinition, Limits } from '../core/definition/definition.js';
+import type { RunGraph } from '../core/graph/draw-run.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
 import type { Request } from '../core/requests/request.js';
@@ -73,6 +74,21 @@ export const pendingQuery = defineQuery<readonly Request[]>('pending');
  * ```
  */
 export const definitionQuery = defineQuery<AgentDefinition>('definition');
+/**
+ * Returns the graph that the run has pinned, and where the run stands in it; null for a run of an agent
+ * without a graph.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { graphQuery } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('mail-1');
+ * const graph = await handle.query(graphQuery);
+ * console.log(graph?.state.at?.node);
+ * ```
+ */
+export const graphQuery = defineQuery<RunGraph | null>('graph');
 
 /** Who decides: a claim of 1 to 200 characters that perdure records and does not verify. */
 export interface ActorClaim {

@@ -1,4 +1,5 @@
 import { setHandler, workflowInfo } from '@temporalio/workflow';
+import { graphOf } from '../core/graph/draw-run.js';
 import { runStatus } from '../core/run-status.js';
 import type { RunStatus } from '../core/status.js';
 import { openRequests } from '../core/requests/open-requests.js';
@@ -6,6 +7,7 @@ import { blocks } from '../core/work/work.js';
 import { promptPage, rangeProblem, transcriptPage } from '../core/transcript/pages.js';
 import {
   definitionQuery,
+  graphQuery,
   pendingQuery,
   promptQuery,
   statusQuery,
@@ -27,6 +29,7 @@ export function handleQueries(run: RunContext): void {
   });
   setHandler(pendingQuery, () => openRequests(run.state, workflowInfo().workflowId));
   setHandler(definitionQuery, () => run.state.config.definition);
+  setHandler(graphQuery, () => graphOf(run.state));
 }
 
 /** Returns the run's status as queries and search attributes show it. */

@@ -153,6 +153,10 @@ const COMMANDS: readonly (() => readonly string[])[] = [
   () => ['dev', '--live-port', HOSTILE],
   () => ['mcp', '--config', HOSTILE],
   () => ['live-token', id],
+  () => ['graph', 'h'],
+  () => ['graph', HOSTILE],
+  () => ['graph', '--run', id],
+  () => ['graph', '--run', HOSTILE],
   () => [HOSTILE],
   () => ['list', `--${HOSTILE}`],
 ];

@@ -1,0 +1,135 @@
+import { toAgentDefinition } from '../../agents/agent-definition.js';
+import type { Agent } from '../../agents/agent.js';
+import { withCalled } from '../../agents/catalog.js';
+import { toRunStatus } from '../../client/status.js';
+import { isLoaded } from '../../core/definition/initial-config.js';
+import type { GraphDefinition } from '../../core/graph/definition.js';
+import { drawGraph } from '../../core/graph/draw.js';
+import { drawLoop } from '../../core/graph/draw-loop.js';
+import { drawRun, graphOf } from '../../core/graph/draw-run.js';
+import type { Drawing } from '../../core/graph/drawing.js';
+import type { GraphState } from '../../core/graph/graph-state.js';
+import { toMermaid } from '../../core/graph/mermaid.js';
+import type { RunStatusName } from '../../core/status.js';
+import { visible } from '../../core/text/summaries.js';
+import { nearestFirst } from '../../validation/nearest.js';
+import type { Command } from '../command.js';
+import type { CliContext } from '../context.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
+import { openRun } from '../open-run.js';
+
+export interface GraphOptions {
+  /** An agent of the configuration. */
+  readonly name?: string;
+  readonly run?: string;
+}
+
+/** What the command prints with `--json`. */
+interface GraphOutput {
+  /** The agent's name. */
+  readonly agent: string;
+  /** The run's id; null for an agent of the configuration. */
+  readonly run: string | null;
+  /** Null for the built-in loop. */
+  readonly definition: GraphDefinition | null;
+  /** Null without a run, or before its first turn. */
+  readonly state: GraphState | null;
+  readonly drawing: Drawing;
+}
+
+/** How many agents an error names. */
+const NEAREST = 5;
+
+/** `graph NAME`, `graph --run ID`: prints the graph of an agent or of a run as Mermaid. Needs no worker. */
+export const graph: Command<GraphOptions> = {
+  declare: (entry) =>
+    entry
+      .argument('[name]', 'an agent or a graph of the configuration')
+      .option('--run <id>', 'the graph of this run, with what the run has done'),
+  async run(context, { name, run }) {
+    if (name !== undefined && run !== undefined) {
+      throw new UsageError('--run: expected no name beside it, got both; leave one of them out');
+    }
+    if (run !== undefined) return print(context, await graphOfRun(context, run));
+    if (name !== undefined) return print(context, await graphOfAgent(context, name));
+    throw new UsageError(
+      'name: expected the name of an agent or a graph, got none; give it, or a run with --run ID',
+    );
+  },
+};
+
+function print(context: CliContext, output: GraphOutput): ExitCode {
+  const text = toMermaid(output.drawing);
+  context.out(context.options.json ? JSON.stringify({ ...output, mermaid: text }) : text);
+  return EXIT.completed;
+}
+
+async function graphOfAgent(context: CliContext, name: string): Promise<GraphOutput> {
+  const agents = withCalled((await context.config()).agents);
+  const agent = agents.find((one) => one.name === name);
+  if (agent === undefined) throw unknownName(name, agents);
+  const definition = graphDefinition(agent);
+  const found = { agent: name, run: null, definition, state: null };
+  if (definition !== null) return { ...found, drawing: drawGraph(definition) };
+  if (agent.mcp.length > 0) {
+    context.note('The tools of MCP servers are not shown: a run lists them when it starts.');
+  }
+  const model = agent.model ?? '';
+  return {
+    ...found,
+    drawing: drawLoop(toAgentDefinition(agent, { model, tools: agent.tools.tools })),
+  };
+}
+
+/** Returns the graph of an agent; null for the built-in loop. */
+function graphDefinition(agent: AgentWithGraph): GraphDefinition | null {
+  return agent.graph?.definition ?? null;
+}
+
+/** An agent, as `defineGraph` makes it too. */
+type AgentWithGraph = Agent & { readonly graph?: { readonly definition: GraphDefinition } };
+
+function unknownName(name: string, agents: readonly Agent[]): UsageError {
+  const names = agents.map((agent) => agent.name);
+  const nearest = nearestFirst(name, names).slice(0, NEAREST);
+  return new UsageError(
+    `name: expected an agent or a graph of the configuration, got ${JSON.stringify(visible(name))}; ` +
+      `use one of: ${nearest.join(', ')}${names.length > nearest.length ? ', …' : ''}`,
+  );
+}
+
+async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput> {
+  const { client, run } = await openRun(context, id);
+  noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
+  const { state } = run.view;
+  if (state === null || !isLoaded(state)) {
+    throw new Error(`run ${visible(id)} has no graph yet: no worker has loaded its agent`);
+  }
+  const { status } = toRunStatus(run, Date.now());
+  return {
+    agent: run.agent,
+    run: id,
+    definition: state.config.definition.graph ?? null,
+    state: graphOf(state)?.state ?? null,
+    drawing: drawRun(state, hereText(status)),
+  };
+}
+
+/** Returns what the drawing says about the node that the run is at. */
+function hereText(status: RunStatusName): string {
+  switch (status) {
+    case 'waiting_message':
+    case 'waiting_decision':
+    case 'waiting_time':
+      return 'waits here';
+    case 'blocked':
+      return 'is blocked here';
+    case 'paused':
+      return 'is paused here';
+    case 'working':
+      return 'works here';
+    case 'done':
+      return 'ended here';
+  }
+}

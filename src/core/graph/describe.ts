@@ -1,0 +1,49 @@
+import { formatDuration } from '../text/duration.js';
+import { visible } from '../text/summaries.js';
+import type { RunGraph } from './draw-run.js';
+import type { GraphPlace, NodeVisits } from './graph-state.js';
+
+/** How many nodes the line of visited nodes names. */
+const MAX_NODES = 8;
+
+/**
+ * Returns up to two lines for people about where a run stands in its graph: the node that it is at, and
+ * the nodes that it has visited in this turn, or in the last one between turns. `now`: Unix time in ms.
+ *
+ * @example
+ * ```ts
+ * describeGraph({ definition, state }, now); // ['node ask, visit 2, for 3.0 s', 'done: load, sort']
+ * ```
+ */
+export function describeGraph({ definition, state }: RunGraph, now: number): readonly string[] {
+  const labels = new Map(definition.nodes.map(({ name, label }) => [name, label]));
+  const named = (name: string): string => {
+    const label = labels.get(name);
+    return visible(label === undefined ? name : `${name} (${label})`);
+  };
+  const done = state.visited.flatMap((visited) => {
+    const times = timesLeft(visited, state.at);
+    if (times === 0) return [];
+    return [times === 1 ? visible(visited.node) : `${visible(visited.node)} ${times}×`];
+  });
+  const left = done.length - MAX_NODES;
+  const shown = left > 0 ? [`${left} more`, ...done.slice(-MAX_NODES)] : done;
+  return [
+    ...(state.at === null ? [] : [placeText(state.at, named, now)]),
+    ...(shown.length === 0 ? [] : [`done: ${shown.join(', ')}`]),
+  ];
+}
+
+function placeText(
+  { node, visit, since }: GraphPlace,
+  named: (name: string) => string,
+  now: number,
+): string {
+  const again = visit > 1 ? `, visit ${visit}` : '';
+  return `node ${named(node)}${again}, for ${formatDuration(now - since)}`;
+}
+
+/** Returns how many visits of a node have ended in the turn. */
+function timesLeft({ node, inTurn }: NodeVisits, at: GraphPlace | null): number {
+  return Math.max(0, at?.node === node ? inTurn - 1 : inTurn);
+}
