@@ -25,6 +25,10 @@ export type DurableStep =
   /** The run continues in a new segment; `segment` is its number, from 1. */
   | { readonly type: 'segment-begun'; readonly segment: number; readonly runId: string }
   | { readonly type: 'turn-begun'; readonly turn: number }
+  /** A node of the run's graph has begun; `visit` counts its visits in the run, from 1. */
+  | { readonly type: 'node-begun'; readonly node: string; readonly visit: number }
+  /** The run has left a node by an exit. A node that takes no time, such as a `choose`, only ends. */
+  | { readonly type: 'node-ended'; readonly node: string; readonly exit: string }
   /** A message of a person or of the engine, or a retrieved document (see `origin`). */
   | { readonly type: 'message-said'; readonly message: UserMessage }
   /** A step: the text of the model's reply, and the calls that it requests. */

@@ -1,3 +1,5 @@
+import type { GraphState } from '../core/graph/graph-state.js';
+import { nodeOfCall } from '../core/graph/node-tool.js';
 import { nextAction } from '../core/next-action.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import type { RunState } from '../core/state.js';
@@ -5,6 +7,7 @@ import { callOfWork, WORK, withoutWork } from '../core/work/work.js';
 import type { HistoryEvent } from './decode-event.js';
 import type { DurableStep } from './durable-events.js';
 import { endOfRun } from './end-of-run.js';
+import { nodeSteps } from './node-steps.js';
 import { messageSteps, type MessageProgress } from './message-steps.js';
 import { createProjector, type BlockedSince, type Projection } from './projection.js';
 import { carriedState } from './reader/end.js';
@@ -19,6 +22,8 @@ interface Emitted extends MessageProgress {
   readonly requests: readonly string[];
   readonly paused: boolean;
   readonly wait: WaitBegun | null;
+  /** Where the run stood in its graph; undefined for a run of an agent. */
+  readonly graph: GraphState | undefined;
 }
 
 type WaitBegun = Extract<DurableStep, { type: 'wait-begun' }>;
@@ -31,6 +36,7 @@ const NOTHING: Emitted = {
   requests: [],
   paused: false,
   wait: null,
+  graph: undefined,
 };
 
 /**
@@ -58,6 +64,7 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...unblockedSteps(before, emitted, view),
       ...closedSteps(before.requests, view.state),
       ...messages.steps,
+      ...nodeSteps(before.graph, (view.state ?? carriedIn)?.graph),
       ...callSteps(event, view, begunCalls),
       ...raisedSteps(before.requests, view.ended === null ? view.state : null),
       ...changeSteps(before, emitted, view),
@@ -76,7 +83,7 @@ function emittedIn(state: RunState): Emitted {
   const { transcript, turn, paused } = state;
   const progress = { next: transcript.next, turn: turn.number, ended: 0 };
   const requests = requestIds(state);
-  return { ...NOTHING, ...progress, requests, paused, wait: waitIn(state) };
+  return { ...NOTHING, ...progress, requests, paused, wait: waitIn(state), graph: state.graph };
 }
 
 function waitIn(state: RunState): WaitBegun | null {
@@ -108,6 +115,8 @@ function callSteps(
 ): readonly DurableStep[] {
   const work = inFlight.get(event.id);
   if (!work?.call || NO_EXECUTION.includes(work.activity)) return [];
+  // The work of a node is a step of its own.
+  if (nodeOfCall(work.call) !== null) return [];
   if (begunCalls.has(work.call.id)) return [];
   begunCalls.add(work.call.id);
   return [{ type: 'call-begun', turn: state?.turn.number ?? 0, call: work.call }];

@@ -6,7 +6,7 @@ import { isLoaded } from '../../core/definition/initial-config.js';
 import type { GraphDefinition } from '../../core/graph/definition.js';
 import { drawGraph } from '../../core/graph/draw.js';
 import { drawLoop } from '../../core/graph/draw-loop.js';
-import { drawRun, graphOf } from '../../core/graph/draw-run.js';
+import { drawRun, runGraph } from '../../core/graph/draw-run.js';
 import type { Drawing } from '../../core/graph/drawing.js';
 import type { GraphState } from '../../core/graph/graph-state.js';
 import { toMermaid } from '../../core/graph/mermaid.js';
@@ -69,7 +69,7 @@ async function graphOfAgent(context: CliContext, name: string): Promise<GraphOut
   const agents = withCalled((await context.config()).agents);
   const agent = agents.find((one) => one.name === name);
   if (agent === undefined) throw unknownName(name, agents);
-  const definition = graphDefinition(agent);
+  const definition = agent.graph?.definition ?? null;
   const found = { agent: name, run: null, definition, state: null };
   if (definition !== null) return { ...found, drawing: drawGraph(definition) };
   if (agent.mcp.length > 0) {
@@ -81,14 +81,6 @@ async function graphOfAgent(context: CliContext, name: string): Promise<GraphOut
     drawing: drawLoop(toAgentDefinition(agent, { model, tools: agent.tools.tools })),
   };
 }
-
-/** Returns the graph of an agent; null for the built-in loop. */
-function graphDefinition(agent: AgentWithGraph): GraphDefinition | null {
-  return agent.graph?.definition ?? null;
-}
-
-/** An agent, as `defineGraph` makes it too. */
-type AgentWithGraph = Agent & { readonly graph?: { readonly definition: GraphDefinition } };
 
 function unknownName(name: string, agents: readonly Agent[]): UsageError {
   const names = agents.map((agent) => agent.name);
@@ -111,7 +103,7 @@ async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput>
     agent: run.agent,
     run: id,
     definition: state.config.definition.graph ?? null,
-    state: graphOf(state)?.state ?? null,
+    state: runGraph(state)?.state ?? null,
     drawing: drawRun(state, hereText(status)),
   };
 }

@@ -55,7 +55,7 @@ export const run: Command<RunOptions> = {
         "an argument of the agent's template, or name:=json; may be repeated",
         collectArguments,
       )
-      .option('--input <json>', "for a graph: fields of its state, as JSON", parseJsonOption)
+      .option('--input <json>', 'for a graph: fields of its state, as JSON', parseJsonOption)
       .option(...ATTACH)
       .option(...UI),
   async run(context, options) {

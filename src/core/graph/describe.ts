@@ -8,14 +8,18 @@ const MAX_NODES = 8;
 
 /**
  * Returns up to two lines for people about where a run stands in its graph: the node that it is at, and
- * the nodes that it has visited in this turn, or in the last one between turns. `now`: Unix time in ms.
+ * the nodes that it has visited in this turn, or in the last one between turns. `now`: Unix time in ms;
+ * null: without times.
  *
  * @example
  * ```ts
  * describeGraph({ definition, state }, now); // ['node ask, visit 2, for 3.0 s', 'done: load, sort']
  * ```
  */
-export function describeGraph({ definition, state }: RunGraph, now: number): readonly string[] {
+export function describeGraph(
+  { definition, state }: RunGraph,
+  now: number | null,
+): readonly string[] {
   const labels = new Map(definition.nodes.map(({ name, label }) => [name, label]));
   const named = (name: string): string => {
     const label = labels.get(name);
@@ -37,10 +41,11 @@ export function describeGraph({ definition, state }: RunGraph, now: number): rea
 function placeText(
   { node, visit, since }: GraphPlace,
   named: (name: string) => string,
-  now: number,
+  now: number | null,
 ): string {
   const again = visit > 1 ? `, visit ${visit}` : '';
-  return `node ${named(node)}${again}, for ${formatDuration(now - since)}`;
+  const time = now === null ? '' : `, for ${formatDuration(now - since)}`;
+  return `node ${named(node)}${again}${time}`;
 }
 
 /** Returns how many visits of a node have ended in the turn. */

@@ -12,7 +12,7 @@ export interface RunGraph {
 }
 
 /** Returns the graph of a run; null if its agent has none, or if no worker has loaded it yet. */
-export function graphOf({ config, graph }: RunState): RunGraph | null {
+export function runGraph({ config, graph }: RunState): RunGraph | null {
   const { graph: definition } = config.definition;
   if (definition === undefined || graph === undefined) return null;
   return { definition, state: graph };
@@ -23,7 +23,7 @@ export function graphOf({ config, graph }: RunState): RunGraph | null {
  * `here`: what to write at the node that the run is at.
  */
 export function drawRun(state: RunState, here: string): Drawing {
-  const graph = graphOf(state);
+  const graph = runGraph(state);
   if (graph !== null) return drawGraph(graph.definition, { state: graph.state, here });
   const { definition } = state.config;
   // The run has not begun its first turn.

@@ -1,3 +1,5 @@
+import { describeGraph } from '../graph/describe.js';
+import { runGraph } from '../graph/draw-run.js';
 import { escapeMarkdown } from './markdown.js';
 import type { RunState } from '../state.js';
 import type { RunStatus } from '../status.js';
@@ -19,6 +21,7 @@ export function currentDetails(state: RunState, status: RunStatus): string {
     ['Tool calls', `${state.turn.spent.toolCalls}`],
     ['Tokens', `${usage.inputTokens} in (${usage.cachedTokens} cached), ${usage.outputTokens} out`],
     ['Cost', cost],
+    ...graphRows(state),
     ...(status.doing === null ? [] : [['Doing', status.doing]]),
     ...(status.message === null ? [] : [['To do', status.message]]),
   ];
@@ -28,6 +31,13 @@ export function currentDetails(state: RunState, status: RunStatus): string {
     ...rows.map(([name, value]) => `| **${name}**${GAP} | ${cell(value)} |`),
   ];
   return [...head, '', ...lastCalls(state)].join('\n');
+}
+
+/** Where the run stands in its graph, without times: the text may be read much later. */
+function graphRows(state: RunState): readonly (readonly [string, string])[] {
+  const graph = runGraph(state);
+  if (graph === null) return [];
+  return describeGraph(graph, null).map((line) => ['Graph', line]);
 }
 
 function lastCalls(state: RunState): readonly string[] {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { unloadedConfig } from '../../../src/core/definition/initial-config.js';
 import { drawGraph } from '../../../src/core/graph/draw.js';
 import { drawLoop } from '../../../src/core/graph/draw-loop.js';
-import { drawRun, graphOf } from '../../../src/core/graph/draw-run.js';
+import { drawRun, runGraph } from '../../../src/core/graph/draw-run.js';
 import { initialState, type RunState } from '../../../src/core/state.js';
 import { asking, mail } from './fixture.js';
 
@@ -15,18 +15,18 @@ const pinned: RunState = {
 
 test('a run in a graph is drawn with what it has done', () => {
   const state = { ...pinned, graph: asking };
-  expect(graphOf(state)).toEqual({ definition: mail, state: asking });
+  expect(runGraph(state)).toEqual({ definition: mail, state: asking });
   expect(drawRun(state, 'waits here')).toEqual(
     drawGraph(mail, { state: asking, here: 'waits here' }),
   );
 });
 
 test('a run before its first turn is drawn without marks', () => {
-  expect(graphOf(pinned)).toBe(null);
+  expect(runGraph(pinned)).toBe(null);
   expect(drawRun(pinned, 'x')).toEqual(drawGraph(mail));
 });
 
 test('a run of an agent has no graph and is drawn as its loop', () => {
-  expect(graphOf(plain)).toBe(null);
+  expect(runGraph(plain)).toBe(null);
   expect(drawRun(plain, 'x')).toEqual(drawLoop(definition));
 });
