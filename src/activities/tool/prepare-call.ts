@@ -1,4 +1,6 @@
+import { z } from 'zod';
 import type { Context } from '@temporalio/activity';
+import type { NodeFunction } from '../../agents/graph-parts.js';
 import { readFor } from '../../storage/worker-store.js';
 import { errorText } from '../../core/calls/call-result.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
@@ -12,7 +14,6 @@ import type { PinnedAgent } from '../definitions.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { blockedToolFailure } from '../failures.js';
 import { queryWorkflow } from '../query-workflow.js';
-import { findNodeFunction } from './node-function.js';
 import { findMcpTool } from './mcp-tool.js';
 import { effectChangedMessage, ifUnchanged, START_NEW_RUN, toPinnedInput } from './pinned-tool.js';
 
@@ -111,4 +112,43 @@ async function findChange(
 
 function refuse(problem: Parameters<typeof errorText>[0]): PreparedCall {
   return { ok: false, result: { ok: false, text: errorText(problem) } };
+}
+
+/** What the workflow gives to a node's function. The function's own schema checks the state. */
+const nodeInput = z.object({
+  state: z.record(z.string(), z.json()),
+  item: z.json().optional(),
+});
+
+/**
+ * Returns the function of a graph's node in the form of a tool, so that it is executed as one: with a
+ * time limit, attempts, cancellation, and redaction. Undefined if this worker does not have it.
+ */
+function findNodeFunction(
+  { agent }: Pick<PinnedAgent, 'agent'>,
+  pinned: ToolDefinition,
+): Tool | undefined {
+  const node = nodeOfCall(pinned);
+  const run = node === null ? undefined : agent?.graph?.functions.get(node);
+  return run && toTool(pinned, run);
+}
+
+function toTool(pinned: ToolDefinition, run: NodeFunction): Tool {
+  const { name, description, parameters, effect, timeoutMs, heartbeatMs, attempts } = pinned;
+  const execute: Tool['execute'] = async (input, context) => {
+    const { state, item } = nodeInput.parse(input);
+    return await run({ state, ...(item !== undefined && { item }) }, context);
+  };
+  return {
+    name,
+    description,
+    parameters,
+    effect,
+    timeoutMs,
+    heartbeatMs,
+    attempts,
+    input: nodeInput,
+    execute,
+    executeParsed: execute,
+  };
 }

@@ -6,8 +6,8 @@ import type { RunState } from '../state.js';
 import type { Batch } from '../turn.js';
 import { readConfirmation } from './confirm.js';
 import type { GraphNode } from './definition.js';
-import { itemsOf } from './node-calls.js';
 import { currentNode, findNode, graphOf, nodeOfCall } from './node-tool.js';
+import { itemsOf } from './values.js';
 import { leave } from './walk.js';
 
 /** Bytes of JSON that a state may have: it is passed to the nodes and from segment to segment. */

@@ -8,10 +8,7 @@ import type { Batch } from '../turn.js';
 import type { EachBody, GraphNode } from './definition.js';
 import type { GraphState } from './graph-state.js';
 import { nodeCallName, visitsOf } from './node-tool.js';
-import { evaluate, evaluateText, type Scope } from './values.js';
-
-/** Items of one `each`: their calls and results are passed from segment to segment. */
-export const MAX_ITEMS = 1_000;
+import { evaluate, evaluateText, itemsOf, type Scope } from './values.js';
 
 /** What a call of a node does: a tool's name or the node's own, and the arguments. */
 interface Planned {
@@ -44,12 +41,6 @@ export function nodeBatch(
     return left < 0 ? notExecuted(call, 'the limit of tool calls is used up') : null;
   });
   return { step, at, calls, results };
-}
-
-/** Returns the list that an `each` goes over; null if the value is no list, or too long. */
-export function itemsOf(over: Json, values: JsonObject): readonly Json[] | null {
-  const list = evaluate(over, { state: values });
-  return Array.isArray(list) && list.length <= MAX_ITEMS ? list : null;
 }
 
 function planned(node: GraphNode, values: JsonObject): readonly Planned[] {

@@ -48,3 +48,12 @@ function at(value: Json | undefined, path: string): Json | undefined {
     return isObject(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined;
   }, value);
 }
+
+/** Items of one `each`: their calls and results are passed from segment to segment. */
+const MAX_ITEMS = 1_000;
+
+/** Returns the list that an `each` goes over; null if the value is no list, or too long. */
+export function itemsOf(over: Json, values: JsonObject): readonly Json[] | null {
+  const list = evaluate(over, { state: values });
+  return Array.isArray(list) && list.length <= MAX_ITEMS ? list : null;
+}

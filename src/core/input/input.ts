@@ -10,7 +10,6 @@ import { rulesProblem, type Rule } from '../requests/rules.js';
 import { checkArgs, checkInput, tooLong } from './check-object.js';
 import { checkFork } from './check-fork.js';
 import { checkTags } from './tags.js';
-import { checkUnattended } from './unattended.js';
 import { jsonText, show } from '../text/format-value.js';
 
 export { show } from '../text/format-value.js';
@@ -217,6 +216,11 @@ function isLimit(name: keyof LimitSet, value: unknown): boolean {
   if (value === null) return true;
   if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return false;
   return name === 'costUsd' || Number.isInteger(value);
+}
+
+function checkUnattended(value: unknown): string | null {
+  if (value === undefined || value === 'deny') return null;
+  return `unattended: expected "deny", got ${show(value)}; leave it out if people can decide`;
 }
 
 function checkContext(value: unknown): string | null {
