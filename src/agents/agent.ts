@@ -17,6 +17,7 @@ import type { ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
 import type { AgentOutput, AnswerContract } from './agent-output.js';
 import type { DecideFunction } from './decide-function.js';
+import type { GraphParts } from './graph-parts.js';
 import type { RetrieveFunction, RetrieveOptions, Retriever } from './retriever.js';
 
 /** What an author passes to `defineAgent`. */
@@ -129,4 +130,6 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   /** The agents that it calls; a worker that serves this agent serves them too. */
   readonly agents: readonly Agent[];
   readonly rules: readonly Rule[];
+  /** Present if the agent is a graph, made by `defineGraph`. */
+  readonly graph?: GraphParts;
 }

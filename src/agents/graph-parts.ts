@@ -1,0 +1,26 @@
+import type { GraphDefinition } from '../core/graph/definition.js';
+import type { Json, JsonObject } from '../core/json.js';
+import type { ToolContext } from '../tools/tool.js';
+
+/** What makes an agent a graph: the data that a run pins, and the code that stays on the worker. */
+export interface GraphParts {
+  readonly definition: GraphDefinition;
+  /** The functions of `run`, `route`, and `each` nodes, by node. */
+  readonly functions: ReadonlyMap<string, NodeFunction>;
+}
+
+/**
+ * What the worker calls at a node. It receives the state as recorded, and in an `each` the item. It
+ * returns what the run records.
+ */
+export type NodeFunction = (
+  given: { readonly state: JsonObject; readonly item?: Json },
+  context: ToolContext,
+) => Promise<NodeResult>;
+
+/** What a node's function returned, checked: an exit of a `route`, a patch, or the value of an `each`. */
+export interface NodeResult {
+  readonly exit?: string;
+  readonly patch?: JsonObject;
+  readonly value?: Json;
+}
