@@ -4,7 +4,7 @@ import LongestFirst from './test/support/longest-first.js';
 
 /** Folders whose tests need no Temporal: they share processes, and take half the time so. */
 const PURE = [
-  'activities,agents,core,mcp,models,output,prompts,requests,secrets,storage,testing,tools',
+  'activities,agents,core,graphs,mcp,models,output,prompts,requests,secrets,storage,testing,tools',
 ].map((folders) => `test/{${folders}}/**/*.test.ts`);
 
 /** Returns the source of an entry point: `dist` may be older. */

@@ -5,6 +5,7 @@ import type { RunningWorker, WorkerOptions } from './worker.js';
 // Agents
 export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
 export { defineAgent } from './agents/define-agent.js';
+export type { GraphParts, NodeFunction, NodeResult } from './agents/graph-parts.js';
 export type * from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
 export type { DecideFunction, DecideInput, ModelDecision } from './agents/decide-function.js';
@@ -30,6 +31,15 @@ export type {
   ToolCalls,
   ToolChoice,
 } from './core/definition/definition.js';
+
+// Graphs
+export { cases } from './graphs/cases.js';
+export { defineGraph, type UnwiredGraph } from './graphs/define-graph.js';
+export type { Graph, GraphInput, GraphOf, GraphOptions } from './graphs/graph-options.js';
+export type * from './graphs/node-spec.js';
+export type * from './graphs/path.js';
+export { text } from './graphs/path.js';
+export type { GraphDefinition, GraphExit, GraphNode } from './core/graph/definition.js';
 
 // Tools
 export { defineTool } from './tools/define-tool.js';

@@ -131,6 +131,12 @@ export const WALLS: readonly Wall[] = [
     why: 'Definitions are data, made from tools, models, and output contracts.',
   },
   {
+    room: 'graphs',
+    rooms: ['core', 'validation', 'tools', 'mcp', 'agents'],
+    packages: ['zod'],
+    why: 'A graph is an agent with a table of nodes; it is made from agents and tools.',
+  },
+  {
     room: 'config.ts',
     rooms: ['secrets', 'validation', 'agents', 'models'],
     packages: ['zod'],

@@ -130,6 +130,6 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   /** The agents that it calls; a worker that serves this agent serves them too. */
   readonly agents: readonly Agent[];
   readonly rules: readonly Rule[];
-  /** The graph, if it is one made by `defineGraph`. */
+  /** Present if the agent is a graph, made by `defineGraph`. */
   readonly graph?: GraphParts;
 }

@@ -2,25 +2,25 @@ import type { GraphDefinition } from '../core/graph/definition.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { ToolContext } from '../tools/tool.js';
 
-/** What a graph adds to an agent: the data to pin, and the code of its nodes. */
+/** What makes an agent a graph: the data that a run pins, and the code that stays on the worker. */
 export interface GraphParts {
   readonly definition: GraphDefinition;
-  /** The functions of `run`, `route`, and `each` nodes, by the node's name. */
+  /** The functions of `run`, `route`, and `each` nodes, by node. */
   readonly functions: ReadonlyMap<string, NodeFunction>;
 }
 
-/** What a node's function receives: the state as recorded, and in an `each` the item. */
-export interface NodeInput {
-  readonly state: JsonObject;
-  readonly item?: Json;
-}
+/**
+ * What the worker calls at a node. It receives the state as recorded, and in an `each` the item. It
+ * returns what the run records.
+ */
+export type NodeFunction = (
+  given: { readonly state: JsonObject; readonly item?: Json },
+  context: ToolContext,
+) => Promise<NodeResult>;
 
-/** What the run records of a node: the exit of a `route`, a patch of the state, the value for one item. */
+/** What a node's function returned, checked: an exit of a `route`, a patch, or the value of an `each`. */
 export interface NodeResult {
   readonly exit?: string;
   readonly patch?: JsonObject;
   readonly value?: Json;
 }
-
-/** The function of a node. Throws a `ToolError` for a fault that another attempt cannot change. */
-export type NodeFunction = (given: NodeInput, context: ToolContext) => Promise<NodeResult>;

@@ -1,0 +1,110 @@
+import type { McpServer } from '../mcp/mcp-server.js';
+import { isObject } from '../core/json.js';
+import { show } from '../core/text/format-value.js';
+import type { Tool } from '../tools/tool.js';
+import { buildNode, type BuiltNode } from './build-node.js';
+import type { GraphOptions } from './graph-options.js';
+import { specOf } from './kinds.js';
+import type { Fields } from './state-schema.js';
+import { checkName } from './wire-nodes.js';
+
+const MAX_NODES = 200;
+
+interface Given extends Pick<GraphOptions, 'name' | 'decide' | 'instructions'> {
+  readonly tools?: readonly Tool[];
+  readonly mcp?: readonly McpServer[];
+  readonly fields: Fields;
+  /** What the author's `nodes` returned. */
+  readonly specs: unknown;
+}
+
+/** Returns the nodes by name. Throws an `Error` for the first that cannot work. */
+export function buildNodes(given: Given): ReadonlyMap<string, BuiltNode> {
+  const { name: graph, specs, fields } = given;
+  if (!isObject(specs)) {
+    throw new Error(`graph "${graph}": nodes: expected { name: node }, got ${show(specs)}`);
+  }
+  const entries = Object.entries(specs);
+  if (entries.length === 0 || entries.length > MAX_NODES) {
+    throw new Error(
+      `graph "${graph}": nodes: expected 1 to ${MAX_NODES} nodes, got ${entries.length}; ` +
+        'move some of them to a graph of their own',
+    );
+  }
+  const nodes = entries.map(([name, spec]): [string, BuiltNode] => {
+    checkName(`graph "${graph}": nodes`, name);
+    const where = `graph "${graph}": node "${name}"`;
+    const { kind, options } = specOf(where, spec);
+    const node = buildNode(kind, options, { where, fields });
+    if (kind === 'route' || kind === 'choose') checkExitNames(where, node);
+    return [name, kind === 'decide' ? withTools(where, given, node) : node];
+  });
+  checkTools(graph, given, new Map(nodes));
+  return new Map(nodes);
+}
+
+/** Throws an `Error` for exits that share a name, or that are named as one that the kind has itself. */
+function checkExitNames(where: string, { exits, optional }: BuiltNode): void {
+  const names = exits ?? [];
+  for (const [index, exit] of names.entries()) {
+    checkName(`${where}: exits`, exit);
+    if (names.indexOf(exit) !== index) {
+      throw new Error(`${where}: expected different exits, got ${show(exit)} twice; rename one`);
+    }
+    if (optional.includes(exit)) {
+      throw new Error(`${where}: exit ${show(exit)} is one that every such node has; rename it`);
+    }
+  }
+}
+
+/** Returns a `decide` node with its exits: one for each of the graph's tools, and `text`. */
+function withTools(where: string, given: Given, node: BuiltNode): BuiltNode {
+  const { tools = [], mcp = [], instructions, decide } = given;
+  if (tools.length === 0 && mcp.length === 0) {
+    throw new Error(
+      `${where}: expected \`tools\` of the graph, got none; add the tools to choose from`,
+    );
+  }
+  const isOwn = typeof decide === 'function';
+  if (!isOwn && (instructions === undefined || instructions === '')) {
+    throw new Error(
+      `${where}: expected \`instructions\` of the graph, got none; say what to decide`,
+    );
+  }
+  const names = tools.map((tool) => tool.name);
+  const { named = names } = node;
+  const missing = names.find((name) => !named.includes(name));
+  if (missing !== undefined) {
+    throw new Error(`${where}: tools: the graph has the tool "${missing}", too; add it`);
+  }
+  const stray = named.find((name) => !names.includes(name));
+  if (stray !== undefined && mcp.length === 0) throw new Error(unknownTool(where, stray, names));
+  const reserved = named.find((name) => name === 'text' || name === 'capped');
+  if (reserved !== undefined) {
+    throw new Error(
+      `${where}: exit "${reserved}" is one that every decide node has; rename the tool`,
+    );
+  }
+  return { ...node, exits: [...new Set(named), 'text'] };
+}
+
+/** Throws an `Error` for a node that calls a tool which the graph does not have. */
+function checkTools(
+  graph: string,
+  { tools = [], mcp = [] }: Given,
+  nodes: ReadonlyMap<string, BuiltNode>,
+): void {
+  if (mcp.length > 0) return;
+  const own = [...nodes.values()].flatMap((node) => node.tools);
+  const names = [...new Set([...tools, ...own].map((tool) => tool.name))];
+  for (const [name, { kind }] of nodes) {
+    const called = kind.kind === 'each' ? kind.body : kind;
+    if (called.kind !== 'tool' || names.includes(called.tool)) continue;
+    throw new Error(unknownTool(`graph "${graph}": node "${name}"`, called.tool, names));
+  }
+}
+
+function unknownTool(where: string, name: string, known: readonly string[]): string {
+  const list = known.length === 0 ? 'it has none' : `its tools are ${known.join(', ')}`;
+  return `${where}: the graph has no tool ${show(name)}; ${list}`;
+}

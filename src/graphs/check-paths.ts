@@ -1,0 +1,28 @@
+import { isObject } from '../core/json.js';
+import { unknownField, type Fields } from './state-schema.js';
+
+/** Where paths stand: in conditions as `path`, in computed values as `$path`. */
+interface PathKey {
+  readonly fields: Fields;
+  readonly key: 'path' | '$path';
+}
+
+/**
+ * Throws an `Error` if a condition or a computed value names a field that the state does not have. The
+ * compiler says the same of a typed state.
+ */
+export function checkPaths(where: string, paths: PathKey, value: unknown): void {
+  if (Array.isArray(value)) {
+    for (const item of value) checkPaths(where, paths, item);
+    return;
+  }
+  if (!isObject(value)) return;
+  const path = Object.hasOwn(value, paths.key) ? value[paths.key] : undefined;
+  if (typeof path !== 'string') {
+    for (const inner of Object.values(value)) checkPaths(where, paths, inner);
+    return;
+  }
+  const [field = ''] = path.split('.');
+  if (path === '' || paths.fields.has(field)) return;
+  throw new Error(unknownField(`${where} reads`, paths.fields, field));
+}

@@ -1,0 +1,160 @@
+import type { z } from 'zod';
+import type { Agent } from '../agents/agent.js';
+import { defineAgent } from '../agents/define-agent.js';
+import type { NodeFunction } from '../agents/graph-parts.js';
+import type { GraphDefinition } from '../core/graph/definition.js';
+import { show } from '../core/text/format-value.js';
+import type { Tool } from '../tools/tool.js';
+import type { BuiltNode } from './build-node.js';
+import { buildNodes } from './build-nodes.js';
+import { checkGraph } from './check-graph.js';
+import { assertGraphOptions, type GraphOf, type GraphOptions } from './graph-options.js';
+import { kindsOf } from './kinds.js';
+import type { NodeSpec, Wiring } from './node-spec.js';
+import { fieldsOf, initialValues, unknownField, type Fields } from './state-schema.js';
+import { unknownNode, wireNodes } from './wire-nodes.js';
+
+/** A graph whose exits do not lead anywhere yet. */
+export interface UnwiredGraph<Shape extends z.ZodObject, Nodes> {
+  /** Leads each exit to a node or to `end`. Throws an `Error` for the first fault of the graph. */
+  wire(wiring: Wiring<Nodes>): GraphOf<Shape>;
+}
+
+/**
+ * Makes a graph in two steps: the nodes here, and where their exits lead in `wire`. Throws an `Error` if
+ * the definition cannot work; it names the graph, the node, and the fix.
+ *
+ * @example
+ * ```ts
+ * import { cases, defineGraph, text } from 'perdure';
+ * import { z } from 'zod';
+ *
+ * export const mail = defineGraph({
+ *   name: 'mail',
+ *   state: z.object({ text: z.string(), answer: z.string().optional(), urgent: z.boolean().default(false) }),
+ *   nodes: ({ run, agent, choose, confirm }) => ({
+ *     load: run({ run: async (s) => ({ text: s.text.trim() }) }),
+ *     sort: choose({ on: (s) => cases({ urgent: s.urgent.is(true) }) }),
+ *     ask: agent({ agent: 'desk', message: (s) => text`Answer: ${s.text}`, save: 'answer' }),
+ *     send: confirm({ show: (s) => text`Send ${s.answer}?`, expires: '2 days' }),
+ *   }),
+ * }).wire({
+ *   start: 'load',
+ *   edges: {
+ *     load: 'sort',
+ *     sort: { urgent: 'end', else: 'ask' },
+ *     ask: { done: 'send', stopped: 'end', failed: 'end' },
+ *     send: { yes: 'end', no: 'ask', expired: 'end' },
+ *   },
+ * });
+ * ```
+ */
+export function defineGraph<
+  Shape extends z.ZodObject,
+  Nodes extends Readonly<Record<string, NodeSpec>>,
+>(options: GraphOptions<Shape, Nodes>): UnwiredGraph<Shape, Nodes> {
+  assertGraphOptions(options);
+  const { name } = options;
+  const fields = fieldsOf(name, options.state);
+  checkFields(options, fields);
+  const nodes = buildNodes({ ...options, fields, specs: options.nodes(kindsOf<Shape>()) });
+  return Object.freeze({
+    wire: ({ start, edges }: Wiring<Nodes>): GraphOf<Shape> => {
+      const wired = wireNodes(name, nodes, edges);
+      if (!nodes.has(start)) {
+        const names = [...nodes.keys()];
+        throw new Error(`graph "${name}": start: ${unknownNode(String(start), { names })}`);
+      }
+      checkGraph(name, start, wired);
+      const definition: GraphDefinition = {
+        start,
+        nodes: wired,
+        fields: [...fields.keys()],
+        initial: initialValues(name, fields),
+        perTurn: options.perTurn ?? [],
+        ...named(options),
+      };
+      return Object.freeze({
+        ...agentOf(options, nodes),
+        graph: Object.freeze({ definition: frozen(definition), functions: functionsOf(nodes) }),
+      });
+    },
+  });
+}
+
+/** Returns the options that name fields, without those that are absent. */
+function named(
+  options: Pick<GraphOptions, 'messageTo' | 'historyTo' | 'answerFrom' | 'errorTo'>,
+): Partial<GraphDefinition> {
+  const { messageTo, historyTo, answerFrom, errorTo } = options;
+  return {
+    ...(messageTo !== undefined && { messageTo }),
+    ...(historyTo !== undefined && { historyTo: { ...historyTo } }),
+    ...(answerFrom !== undefined && { answerFrom }),
+    ...(errorTo !== undefined && { errorTo }),
+  };
+}
+
+/** Throws an `Error` if an option names a field that the state does not have. */
+function checkFields(
+  options: Pick<
+    GraphOptions,
+    'name' | 'messageTo' | 'historyTo' | 'answerFrom' | 'errorTo' | 'perTurn'
+  >,
+  fields: Fields,
+): void {
+  const { messageTo, historyTo, answerFrom, errorTo, perTurn = [] } = options;
+  const given = [
+    ...Object.entries({ messageTo, 'historyTo.field': historyTo?.field, answerFrom, errorTo }),
+    ...perTurn.map((field) => ['perTurn', field] as const),
+  ];
+  for (const [option, field] of given) {
+    if (field === undefined || fields.has(field)) continue;
+    throw new Error(unknownField(`graph "${options.name}": ${option} names`, fields, field));
+  }
+}
+
+/** Returns the agent that the graph is: it has the tools of the nodes, and serves their agents. */
+function agentOf(
+  options: Omit<GraphOptions, 'nodes' | 'state'>,
+  nodes: ReadonlyMap<string, BuiltNode>,
+): Agent<never> {
+  const { name, instructions = '', decide, description, limits } = options;
+  const { mcp, model, onLimit, rules, settings, tools = [] } = options;
+  const used = [...nodes.values()].flatMap((node): readonly Tool[] => node.tools);
+  const agent = defineAgent<never>({
+    name,
+    instructions,
+    tools: [...new Set([...tools, ...used])],
+    ...(decide !== undefined && { decide }),
+    ...(description !== undefined && { description }),
+    ...(limits !== undefined && { limits }),
+    ...(mcp !== undefined && { mcp }),
+    ...(model !== undefined && { model }),
+    ...(onLimit !== undefined && { onLimit }),
+    ...(rules !== undefined && { rules }),
+    ...(settings !== undefined && { settings }),
+  });
+  return { ...agent, agents: servedAgents(name, nodes) };
+}
+
+/** Returns the agents that nodes name as objects. Throws an `Error` if two share a name. */
+function servedAgents(name: string, nodes: ReadonlyMap<string, BuiltNode>): readonly Agent[] {
+  const agents = [...new Set([...nodes.values()].flatMap((node) => node.agents))];
+  const twice = agents.find(
+    (agent, index) => agents.findIndex((one) => one.name === agent.name) < index,
+  );
+  if (twice === undefined) return agents;
+  throw new Error(`graph "${name}": two agents are named ${show(twice.name)}; rename one of them`);
+}
+
+function functionsOf(nodes: ReadonlyMap<string, BuiltNode>): ReadonlyMap<string, NodeFunction> {
+  return new Map([...nodes].flatMap(([name, { run }]) => (run === undefined ? [] : [[name, run]])));
+}
+
+/** Returns data that can no longer change, with all within it. */
+function frozen<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  for (const inner of Object.values(value)) frozen(inner);
+  return Object.freeze(value);
+}

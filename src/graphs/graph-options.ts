@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import type { Agent, AgentOptions } from '../agents/agent.js';
+import type { GraphParts } from '../agents/graph-parts.js';
+import {
+  checkOptions,
+  expected,
+  anyFunction,
+  type OptionSchemas,
+} from '../validation/check-options.js';
+import type { FieldOf, Kinds, NodeSpec, PatchOf, StateOf } from './node-spec.js';
+
+/** The options that a graph hands on to the agent that it is. Only `decide` nodes use most of them. */
+type FromAgent = Pick<
+  AgentOptions,
+  'decide' | 'description' | 'limits' | 'mcp' | 'model' | 'onLimit' | 'rules' | 'settings' | 'tools'
+>;
+
+/** What an author passes to `defineGraph`. */
+export interface GraphOptions<
+  Shape extends z.ZodObject = z.ZodObject,
+  Nodes extends Readonly<Record<string, NodeSpec>> = Readonly<Record<string, NodeSpec>>,
+> extends FromAgent {
+  /** As for agents, with which graphs share one namespace. */
+  readonly name: string;
+  /** The state. A field with a default starts with it; every other field starts without a value. */
+  readonly state: Shape;
+  nodes(kinds: Kinds<Shape>): Nodes;
+  /** The system message of the `decide` nodes. */
+  readonly instructions?: AgentOptions['instructions'];
+  /** The field that receives the text of the turn's messages. */
+  readonly messageTo?: FieldOf<Shape>;
+  /** The field that receives the last messages before the turn, as `{ role, text }`, oldest first. */
+  readonly historyTo?: { readonly field: FieldOf<Shape>; readonly last: number };
+  /** The field that is the outcome's `answer`; default: the state as JSON. */
+  readonly answerFrom?: FieldOf<Shape>;
+  /** The field that receives `{ node, type, message }` when a node leaves by `failed`. */
+  readonly errorTo?: FieldOf<Shape>;
+  /** The fields that each turn starts afresh; the others keep their values. */
+  readonly perTurn?: readonly FieldOf<Shape>[];
+}
+
+declare const INPUT: unique symbol;
+
+/** A graph made by `defineGraph`. It is an agent, and can be used wherever an agent can. */
+export interface Graph<
+  State = Readonly<Record<string, unknown>>,
+  Input = unknown,
+> extends Agent<State> {
+  readonly graph: GraphParts;
+  readonly [INPUT]?: Input;
+}
+
+/** The type of a graph's `input`: any of the state's fields. */
+export type GraphInput<Given extends Graph> =
+  Given extends Graph<unknown, infer Input> ? Input : never;
+
+/** The graph of a state. */
+export type GraphOf<Shape extends z.ZodObject> = Graph<Partial<StateOf<Shape>>, PatchOf<Shape>>;
+
+const MAX_HISTORY = 1_000;
+
+const graphOptions = z.strictObject({
+  name: z.string().regex(/^[\w.-]{1,64}$/, 'expected 1 to 64 letters, digits, "_", "-" or "."'),
+  state: expected('a state such as z.object({…})', (value) => value instanceof z.ZodObject),
+  nodes: anyFunction,
+  instructions: z.unknown().optional(),
+  messageTo: z.string().optional(),
+  historyTo: z
+    .strictObject({ field: z.string(), last: z.int().min(1).max(MAX_HISTORY) })
+    .optional(),
+  answerFrom: z.string().optional(),
+  errorTo: z.string().optional(),
+  perTurn: z.array(z.string()).optional(),
+  // `defineAgent` checks these.
+  decide: z.unknown().optional(),
+  description: z.unknown().optional(),
+  limits: z.unknown().optional(),
+  mcp: z.unknown().optional(),
+  model: z.unknown().optional(),
+  onLimit: z.unknown().optional(),
+  rules: z.unknown().optional(),
+  settings: z.unknown().optional(),
+  tools: z.unknown().optional(),
+} satisfies OptionSchemas<GraphOptions>);
+
+/** Throws an `Error` with a line for each fault of a graph's options. */
+export function assertGraphOptions(options: object): void {
+  checkOptions('graph', { schema: graphOptions, options });
+}

@@ -1,0 +1,55 @@
+import type { Json } from '../core/json.js';
+import { show } from '../core/text/format-value.js';
+
+const MAX_DEPTH = 100;
+
+/** Returns what stands in place of a value, or undefined if the value itself is to be read. */
+type Replace = (value: unknown, where: string) => Json | undefined;
+
+/**
+ * Returns a copy of a value as JSON; a field that is undefined is left out. Throws an `Error` that names
+ * the place for anything that JSON cannot hold: functions, dates, big integers, cycles.
+ */
+export function jsonOf(value: unknown, where: string, replace?: Replace): Json {
+  return copy(value, { where, replace, above: [] });
+}
+
+interface At {
+  readonly where: string;
+  readonly replace: Replace | undefined;
+  readonly above: readonly object[];
+}
+
+function copy(value: unknown, at: At): Json {
+  const replaced = at.replace?.(value, at.where);
+  if (replaced !== undefined) return replaced;
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  if (typeof value !== 'object') throw notJson(at.where, named(value));
+  if (at.above.includes(value)) throw notJson(at.where, 'a value that contains itself');
+  if (at.above.length >= MAX_DEPTH) throw notJson(at.where, `more than ${MAX_DEPTH} levels`);
+  const within = (inner: unknown, where: string): Json =>
+    copy(inner, { ...at, where, above: [...at.above, value] });
+  if (Array.isArray(value)) {
+    return value.map((item: unknown, index) => within(item, `${at.where}[${index}]`));
+  }
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) throw notJson(at.where, named(value));
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, inner]) => inner !== undefined)
+      .map(([key, inner]): [string, Json] => [key, within(inner, `${at.where}.${key}`)]),
+  );
+}
+
+/** Returns a value in words: its type where its text would say little. */
+function named(value: unknown): string {
+  if (typeof value === 'function') return 'a function';
+  if (typeof value === 'bigint') return `the big integer ${value}`;
+  if (typeof value === 'object' && value !== null) return 'an object of a class';
+  return typeof value === 'number' || value === undefined ? String(value) : show(value);
+}
+
+function notJson(where: string, got: string): Error {
+  return new Error(`${where}: expected JSON, got ${got}; convert it first`);
+}

@@ -1,0 +1,54 @@
+import { show } from '../core/text/format-value.js';
+import { isObject } from '../core/json.js';
+import type { KindName } from './build-node.js';
+import { NODE_OPTIONS } from './node-options.js';
+import type { Kinds, NodeSpec } from './node-spec.js';
+import type { z } from 'zod';
+
+const made = new WeakSet<object>();
+
+/** Returns the function that makes nodes of one kind. Their options are checked when they have a name. */
+function kindOf(kind: KindName): (options: object) => NodeSpec<never, never> {
+  return (options) => {
+    const spec = Object.freeze({ kind, options });
+    made.add(spec);
+    return spec;
+  };
+}
+
+const KINDS = Object.freeze({
+  run: kindOf('run'),
+  route: kindOf('route'),
+  choose: kindOf('choose'),
+  agent: kindOf('agent'),
+  graph: kindOf('graph'),
+  decide: kindOf('decide'),
+  tool: kindOf('tool'),
+  each: kindOf('each'),
+  confirm: kindOf('confirm'),
+});
+
+/** Returns the kinds that `nodes` receives. All graphs have the same; only the type knows the state. */
+export function kindsOf<Shape extends z.ZodObject>(): Kinds<Shape> {
+  return KINDS;
+}
+
+/** Returns a node's kind and options. Throws an `Error` if the value was made by no kind. */
+export function specOf(
+  where: string,
+  spec: unknown,
+): { readonly kind: KindName; readonly options: object } {
+  if (isObject(spec) && made.has(spec)) {
+    const { kind, options } = spec;
+    if (isKind(kind) && isObject(options)) return { kind, options };
+    throw new Error(
+      `${where}: expected ${String(kind)}({…}), got ${String(kind)}(${show(options)})`,
+    );
+  }
+  const kinds = Object.keys(NODE_OPTIONS).join(', ');
+  throw new Error(`${where}: expected a node made by one of ${kinds}, got ${show(spec)}`);
+}
+
+function isKind(kind: unknown): kind is KindName {
+  return typeof kind === 'string' && Object.hasOwn(NODE_OPTIONS, kind);
+}

@@ -1,0 +1,58 @@
+import type { NodeFunction, NodeResult } from '../agents/graph-parts.js';
+import type { Json } from '../core/json.js';
+import { isObject } from '../core/json.js';
+import { show } from '../core/text/format-value.js';
+import type { ToolContext } from '../tools/tool.js';
+import { jsonOf } from './json-value.js';
+import { checkedPatch, parsedState, type Fields } from './state-schema.js';
+
+/** What an author's function is called with; types of its own are checked where it is written. */
+export type AuthorFunction = (...given: readonly unknown[]) => unknown;
+
+/** Returns the function of a `run` node. */
+export function runFunction(where: string, fields: Fields, run: AuthorFunction): NodeFunction {
+  return async ({ state }, context): Promise<NodeResult> => {
+    const returned = await run(await parsedState(where, fields, state), context);
+    return { patch: await checkedPatch(where, fields, returned) };
+  };
+}
+
+/** Returns the function of a `route` node. */
+export function routeFunction(
+  where: string,
+  { fields, exits }: { readonly fields: Fields; readonly exits: readonly string[] },
+  run: AuthorFunction,
+): NodeFunction {
+  return async ({ state }, context): Promise<NodeResult> => {
+    const chosen = new Set<unknown>();
+    const exit = (name: unknown, patch: unknown): unknown => {
+      const choice = Object.freeze({ exit: name, patch });
+      chosen.add(choice);
+      return choice;
+    };
+    const returned = await run(await parsedState(where, fields, state), contextWith(context, exit));
+    if (!isObject(returned) || !chosen.has(returned)) {
+      throw new Error(
+        `${where}: expected \`return exit('${exits[0] ?? ''}')\`, got ${show(returned)}`,
+      );
+    }
+    const name = returned['exit'];
+    if (typeof name !== 'string' || !exits.includes(name)) {
+      throw new Error(`${where} left by ${show(name)}; its exits are ${exits.join(', ')}`);
+    }
+    return { exit: name, patch: await checkedPatch(where, fields, returned['patch']) };
+  };
+}
+
+function contextWith(context: ToolContext, exit: unknown): object {
+  return { ...context, exit };
+}
+
+/** Returns the function of an `each` node: its value for one item. */
+export function eachFunction(where: string, fields: Fields, run: AuthorFunction): NodeFunction {
+  return async ({ state, item }, context): Promise<NodeResult> => {
+    const returned = await run(await parsedState(where, fields, state), item, context);
+    const value: Json = returned === undefined ? null : jsonOf(returned, `${where} returned`);
+    return { value };
+  };
+}

@@ -1,0 +1,184 @@
+import type { Agent } from '../agents/agent.js';
+import type { Predicate } from '../core/requests/predicate.js';
+import type { Tool, ToolContext } from '../tools/tool.js';
+import type { z } from 'zod';
+import type { GraphText, Path, PathOf, Template } from './path.js';
+
+declare const EXITS: unique symbol;
+
+/** A node before its edges are known. `Exits` have to lead somewhere; `Optional` ones may. */
+export interface NodeSpec<Exits extends string = string, Optional extends string = string> {
+  readonly [EXITS]?: { readonly exits: Exits; readonly optional: Optional };
+  readonly kind: string;
+  readonly options: object;
+}
+
+/** The state that a node's function reads. A required field without a value throws when it is read. */
+export type StateOf<Shape extends z.ZodObject> = Readonly<z.output<Shape>>;
+
+/** What a node's function may change: fields in the form in which the schema takes them. */
+export type PatchOf<Shape extends z.ZodObject> = Partial<z.input<Shape>>;
+
+/** The names of the state's fields. */
+export type FieldOf<Shape extends z.ZodObject> = Extract<keyof z.output<Shape>, string>;
+
+/** Refuses fields that the state does not have. */
+export type Exact<Given, Allowed> = Given & {
+  readonly [Key in Exclude<keyof Given, keyof Allowed>]: never;
+};
+
+/** A duration in ms, or in words. */
+export type Duration =
+  number | `${number} ${'second' | 'minute' | 'hour' | 'day' | 'week'}${'' | 's'}`;
+
+/** What every node may have. */
+export interface NodeOptions {
+  /** One line for people; default: the name. */
+  readonly label?: string;
+  /** The node runs at most so often in a turn; the next visit leaves by `capped`, which must be wired. */
+  readonly maxVisits?: number;
+}
+
+/** How a worker executes a node's function. */
+export interface FunctionOptions {
+  /** Executions before the node has failed; default 3. */
+  readonly attempts?: number;
+  /** Maximum duration of one execution in ms; default two minutes. */
+  readonly timeoutMs?: number;
+}
+
+/** A field that receives what the node makes. */
+export interface SaveOptions<Shape extends z.ZodObject> {
+  readonly save?: FieldOf<Shape>;
+}
+
+declare const EXIT: unique symbol;
+
+/** How a `route` leaves, made by `exit(name, patch?)`. */
+export interface ExitChoice<Exits extends string = string> {
+  readonly [EXIT]?: Exits;
+  readonly exit: Exits;
+  readonly patch?: object;
+}
+
+/** What the function of a `route` receives: the context of a tool, and `exit`. */
+export interface RouteContext<Shape extends z.ZodObject, Exits extends string> extends ToolContext {
+  exit<Name extends Exits>(name: Name, patch?: PatchOf<Shape>): ExitChoice<Name>;
+}
+
+/** The cases of a `choose` node, made by `cases`. */
+export interface Cases<Names extends string = string> {
+  readonly names: readonly Names[];
+  readonly when: readonly Predicate[];
+}
+
+type Message = string | GraphText | PathOf<unknown>;
+type Place<Shape extends z.ZodObject> = Path<StateOf<Shape>>;
+
+/** What an `each` node does with one item: a function, an agent, a graph, or a tool. */
+export type EachAction<Shape extends z.ZodObject, Item> =
+  | ({
+      run(state: StateOf<Shape>, item: Item, context: ToolContext): unknown;
+    } & FunctionOptions)
+  | { readonly agent: string | Agent; message(state: Place<Shape>, item: Path<Item>): Message }
+  | { readonly graph: string | Agent; input(state: Place<Shape>, item: Path<Item>): Template }
+  | { readonly tool: string | Tool; arguments(state: Place<Shape>, item: Path<Item>): Template };
+
+type Capped = 'failed' | 'capped';
+
+/** The kinds of nodes, as `nodes` of `defineGraph` receives them. */
+export interface Kinds<Shape extends z.ZodObject> {
+  /** A function on the worker that returns a patch of the state. */
+  run<Patch extends PatchOf<Shape>>(
+    options: {
+      run(
+        state: StateOf<Shape>,
+        context: ToolContext,
+      ): Promise<Exact<Patch, PatchOf<Shape>>> | Exact<Patch, PatchOf<Shape>>;
+    } & FunctionOptions &
+      NodeOptions,
+  ): NodeSpec<'done', Capped>;
+  /** A function on the worker that chooses one of the exits. */
+  route<const Exits extends readonly string[]>(
+    options: {
+      readonly exits: Exits;
+      run(
+        state: StateOf<Shape>,
+        context: RouteContext<Shape, Exits[number]>,
+      ): Promise<ExitChoice<Exits[number]>> | ExitChoice<Exits[number]>;
+    } & FunctionOptions &
+      NodeOptions,
+  ): NodeSpec<Exits[number], Capped>;
+  /** The first case that holds, as data; the exit is `else` if none does. */
+  choose<Names extends string>(
+    options: { on(state: Place<Shape>): Cases<Names> } & NodeOptions,
+  ): NodeSpec<Names | 'else', 'capped'>;
+  /** A run of an agent. */
+  agent(
+    options: {
+      readonly agent: string | Agent;
+      message(state: Place<Shape>): Message;
+      /** Each visit continues the conversation of the visit before. */
+      readonly continues?: boolean;
+    } & SaveOptions<Shape> &
+      NodeOptions,
+  ): NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
+  /** A run of another graph. */
+  graph(
+    options: {
+      readonly graph: string | Agent;
+      input(state: Place<Shape>): Template;
+    } & SaveOptions<Shape> &
+      NodeOptions,
+  ): NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
+  /** One call of the graph's model. Name the graph's tools in `tools`, so that the edges are typed. */
+  decide<const Names extends readonly string[] = readonly string[]>(
+    options: { readonly tools?: Names } & SaveOptions<Shape> & NodeOptions,
+  ): NodeSpec<Names[number] | 'text', 'capped'>;
+  /** One tool call: of the `decide` before it, or with `arguments`. */
+  tool(
+    options: {
+      readonly tool: string | Tool;
+      arguments?(state: Place<Shape>): Template;
+    } & SaveOptions<Shape> &
+      NodeOptions,
+  ): NodeSpec<'done', Capped>;
+  /** The same for each item of a list. */
+  each<Item>(
+    options: {
+      over(state: Place<Shape>): PathOf<readonly Item[] | undefined>;
+      /** Items at the same time, 1 to 50; default 5. */
+      readonly atOnce?: number;
+    } & EachAction<Shape, Item> &
+      SaveOptions<Shape> &
+      NodeOptions,
+  ): NodeSpec<'done', Capped>;
+  /** A person says yes or no. */
+  confirm(
+    options: { show(state: Place<Shape>): Message; readonly expires?: Duration } & NodeOptions,
+  ): NodeSpec<'yes' | 'no', 'expired' | 'capped'>;
+}
+
+type IsSingle<Names extends string> = string extends Names
+  ? false
+  : { [Name in Names]: [Exclude<Names, Name>] extends [never] ? true : false }[Names];
+
+type Table<Exits extends string, Optional extends string, Target> = {
+  readonly [Name in Exits]: Target;
+} & { readonly [Name in Optional]?: Target };
+
+/** Where a node's exits lead: the target itself if there is one exit, else a table. */
+export type EdgesOf<Spec, Target> =
+  Spec extends NodeSpec<infer Exits, infer Optional>
+    ? IsSingle<Exits> extends true
+      ? Target | Table<Exits, Optional, Target>
+      : Table<Exits, Optional, Target>
+    : never;
+
+/** The second step of a graph: where it starts, and where each exit leads. */
+export interface Wiring<Nodes> {
+  readonly start: Extract<keyof Nodes, string>;
+  readonly edges: {
+    readonly [Name in keyof Nodes]: EdgesOf<Nodes[Name], Extract<keyof Nodes, string> | 'end'>;
+  };
+}

@@ -1,0 +1,168 @@
+import type { Json } from '../core/json.js';
+import { isObject } from '../core/json.js';
+import type { Predicate, PredicateOperator } from '../core/requests/predicate.js';
+import { show } from '../core/text/format-value.js';
+import { jsonOf } from './json-value.js';
+
+declare const AT: unique symbol;
+
+/** A place in a graph's state, or in the item of an `each`: it stands for a value of this type. */
+export interface PathOf<Value> {
+  readonly [AT]: Value;
+}
+
+/** The conditions that a place can have. */
+export interface PathConditions<Value> {
+  is(value: Value & Json): Predicate;
+  isNot(value: Value & Json): Predicate;
+  over(limit: number): Predicate;
+  under(limit: number): Predicate;
+  in(values: readonly (Value & Json)[]): Predicate;
+  exists(): Predicate;
+  /** Compares with a glob: `*` stands for any characters and `?` for one. */
+  matches(glob: string): Predicate;
+}
+
+/** A place, with the places within it and the conditions about it. */
+export type Path<Value> = PathOf<Value> &
+  PathConditions<NonNullable<Value>> &
+  Within<NonNullable<Value>>;
+
+type Within<Value> = Value extends readonly (infer Item)[]
+  ? { readonly [index: number]: Path<Item> }
+  : Value extends object
+    ? { readonly [Key in keyof Value]-?: Path<Value[Key]> }
+    : unknown;
+
+/** A text with places in it, made by the tag `text`. */
+export interface GraphText {
+  readonly $text: readonly Json[];
+}
+
+/** A value that a node computes from the state: JSON, with places and texts anywhere in it. */
+export type Template =
+  Json | PathOf<unknown> | GraphText | readonly Template[] | { readonly [key: string]: Template };
+
+interface Place {
+  readonly kind: '$path' | '$item';
+  readonly steps: readonly string[];
+}
+
+const places = new WeakMap<object, Place>();
+
+const OPERATORS: ReadonlyMap<string, PredicateOperator> = new Map([
+  ['is', 'eq'],
+  ['isNot', 'ne'],
+  ['over', 'over'],
+  ['under', 'under'],
+  ['in', 'in'],
+  ['exists', 'exists'],
+  ['matches', 'matches'],
+]);
+
+/** Returns the place of a whole state or item. Every name leads to a place within it. */
+export function pathTo(kind: Place['kind'], steps: readonly string[] = []): unknown {
+  const path: unknown = new Proxy(() => undefined, {
+    get: (_, key) => {
+      if (typeof key === 'string') return pathTo(kind, [...steps, checkedStep(key)]);
+      if (key === Symbol.toPrimitive) return refuseText(steps);
+      return undefined;
+    },
+    apply: (_, __, given: readonly unknown[]) => condition(kind, steps, given),
+    set: () => false,
+  });
+  if (typeof path === 'function') places.set(path, { kind, steps });
+  return path;
+}
+
+function checkedStep(key: string): string {
+  if (key !== '' && !key.includes('.')) return key;
+  throw new Error(`path: expected a name without ".", got ${show(key)}; rename the field`);
+}
+
+/** Throws: JavaScript made a text of a place, as an ordinary template literal does. */
+function refuseText(steps: readonly string[]): () => never {
+  return () => {
+    const name = steps.join('.');
+    throw new Error(
+      `path "${name}": expected a place, got a conversion to a text or number; ` +
+        `write text\`… \${s.${name}} …\` with the tag \`text\``,
+    );
+  };
+}
+
+/** Returns the condition that a call such as `s.urgent.is(true)` stands for. */
+function condition(
+  kind: Place['kind'],
+  steps: readonly string[],
+  [value]: readonly unknown[],
+): Predicate {
+  const name = steps.at(-1) ?? '';
+  const path = steps.slice(0, -1).join('.');
+  const op = OPERATORS.get(name);
+  if (op === undefined) {
+    const known = [...OPERATORS.keys()].join(', ');
+    throw new Error(`path "${path}": expected one of ${known}, got a call of "${name}"`);
+  }
+  if (kind === '$item') {
+    throw new Error(
+      `item "${path}": expected no condition; write it in \`run\` or before the node`,
+    );
+  }
+  if (op === 'exists') return { op, path };
+  return { op, path, value: jsonOf(value, `path "${path}": ${name}`) };
+}
+
+/**
+ * Makes a text with places of the state in it. It is the tag of a template literal.
+ *
+ * @example
+ * ```ts
+ * import { defineGraph, text } from 'perdure';
+ * import { z } from 'zod';
+ *
+ * export const ask = defineGraph({
+ *   name: 'ask',
+ *   state: z.object({ question: z.string(), answer: z.string().optional() }),
+ *   answerFrom: 'answer',
+ *   nodes: ({ agent }) => ({
+ *     ask: agent({ agent: 'desk', message: (s) => text`Answer: ${s.question}`, save: 'answer' }),
+ *   }),
+ * }).wire({ start: 'ask', edges: { ask: { done: 'end', stopped: 'end', failed: 'end' } } });
+ * ```
+ */
+export function text(
+  strings: readonly string[],
+  ...values: readonly (PathOf<unknown> | string | number)[]
+): GraphText {
+  const parts = strings.flatMap((string, index): readonly Json[] => {
+    if (index >= values.length) return string === '' ? [] : [string];
+    const value = values[index];
+    const written = typeof value === 'number' ? String(value) : templateOf(value, 'text');
+    return string === '' ? [written] : [string, written];
+  });
+  return Object.freeze({ $text: Object.freeze(parts) });
+}
+
+/** Returns a value with its places as JSON. Throws an `Error` for what JSON cannot hold. */
+export function templateOf(value: unknown, where: string): Json {
+  return jsonOf(value, where, (inner, at) => {
+    if (typeof inner === 'function') {
+      const place = places.get(inner);
+      return place && { [place.kind]: place.steps.join('.') };
+    }
+    if (isObject(inner)) refuseMarks(inner, at);
+    return undefined;
+  });
+}
+
+/** Refuses objects that look like a place or a text and are none. */
+function refuseMarks(value: Readonly<Record<string, unknown>>, where: string): void {
+  for (const mark of ['$path', '$item', '$text']) {
+    if (!Object.hasOwn(value, mark)) continue;
+    const inner = value[mark];
+    const fits = mark === '$text' ? Array.isArray(inner) : typeof inner === 'string';
+    if (fits && Object.keys(value).length === 1) continue;
+    throw new Error(`${where}: expected no key "${mark}", which stands for a place; rename it`);
+  }
+}

@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import { isObject, type Json, type JsonObject } from '../core/json.js';
+import { show } from '../core/text/format-value.js';
+import { describeIssues } from '../validation/describe-issues.js';
+import { likelyMeant } from '../validation/nearest.js';
+import { jsonOf } from './json-value.js';
+
+const FIELD = /^(?!__proto__$)[^.]{1,100}$/s;
+
+/** The schemas of a state's fields, by name. */
+export type Fields = ReadonlyMap<string, z.core.$ZodType>;
+
+/** Returns the fields of a state. Throws an `Error` for a name that a path could not hold. */
+export function fieldsOf(graph: string, schema: z.ZodObject): Fields {
+  const fields = new Map(Object.entries(schema.shape));
+  for (const name of fields.keys()) {
+    if (FIELD.test(name)) continue;
+    throw new Error(
+      `graph "${graph}": state: expected names of 1 to 100 characters without ".", got ${show(name)}; ` +
+        'rename the field',
+    );
+  }
+  return fields;
+}
+
+/** Returns the values of the fields that have a default, as JSON. */
+export function initialValues(graph: string, fields: Fields): JsonObject {
+  const values = [...fields].flatMap(([name, schema]): [string, Json][] => {
+    const where = `graph "${graph}": state.${name}: default`;
+    const { success, data } = parsedNow(schema, undefined, where);
+    if (!success || data === undefined) return [];
+    const value = jsonOf(data, where);
+    if (!parsedNow(schema, value, where).success) {
+      throw new Error(`${where}: expected a value that the field takes, got ${show(value)}`);
+    }
+    return [[name, value]];
+  });
+  return Object.fromEntries(values);
+}
+
+function parsedNow(
+  schema: z.core.$ZodType,
+  value: unknown,
+  where: string,
+): { readonly success: boolean; readonly data?: unknown } {
+  try {
+    return z.safeParse(schema, value);
+  } catch (error) {
+    // A field that can only be parsed asynchronously has no default that is known in advance.
+    if (error instanceof z.core.$ZodAsyncError) return { success: false };
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`${where}: the schema threw: ${reason}`, { cause: error });
+  }
+}
+
+/**
+ * Returns the state as a function of the author reads it. A required field without a value is no
+ * property that can be listed; reading it throws an `Error` that names the node and the field.
+ */
+export async function parsedState(
+  where: string,
+  fields: Fields,
+  recorded: JsonObject,
+): Promise<Readonly<Record<string, unknown>>> {
+  const state: Record<string, unknown> = {};
+  for (const [name, schema] of fields) {
+    const value = Object.hasOwn(recorded, name) ? recorded[name] : undefined;
+    const { success, data, error } = await z.safeParseAsync(schema, value);
+    if (success) {
+      if (data !== undefined) define(state, name, data);
+    } else if (value === undefined) {
+      Object.defineProperty(state, name, { get: () => missing(where, name) });
+    } else {
+      throw new Error(faults(`${where}: state.${name}`, error, value));
+    }
+  }
+  return Object.freeze(state);
+}
+
+function define(state: object, name: string, value: unknown): void {
+  Object.defineProperty(state, name, { value, enumerable: true });
+}
+
+function missing(where: string, name: string): never {
+  throw new Error(
+    `${where}: field "${name}" has no value yet; fill it in a node before this one or in the input, ` +
+      'or make it optional',
+  );
+}
+
+/**
+ * Returns a patch as JSON, in the form in which the author gave it. Throws an `Error` that names the
+ * node and the field for an unknown field, and for a value that the schema refuses.
+ */
+export async function checkedPatch(
+  where: string,
+  fields: Fields,
+  patch: unknown,
+): Promise<JsonObject> {
+  if (patch === undefined) return {};
+  if (!isObject(patch)) {
+    throw new Error(`${where}: expected a patch such as { field: value }, got ${show(patch)}`);
+  }
+  const values = Object.entries(patch).filter(([, value]) => value !== undefined);
+  for (const [name, value] of values) {
+    const schema = fields.get(name);
+    if (schema === undefined) throw new Error(unknownField(`${where} returned`, fields, name));
+    const { error } = await z.safeParseAsync(schema, value);
+    if (error !== undefined)
+      throw new Error(faults(`${where} returned field "${name}"`, error, value));
+  }
+  return Object.fromEntries(
+    values.map(([name, value]): [string, Json] => [
+      name,
+      jsonOf(value, `${where} returned field "${name}"`),
+    ]),
+  );
+}
+
+/** Returns the sentence about a field that the state does not have, with the likely one. */
+export function unknownField(where: string, fields: Fields, name: string): string {
+  const known = [...fields.keys()];
+  const meant = likelyMeant(name, known);
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+  return (
+    `${where} field ${show(name)}, which the state does not have; its fields are ` +
+    `${known.join(', ')}${hint}`
+  );
+}
+
+function faults(where: string, error: z.core.$ZodError, value: unknown): string {
+  const lines = describeIssues(error.issues, value, {}).map((line) => line.slice(2));
+  return `${where}: ${lines.join('; ')}, got ${show(value)}`;
+}

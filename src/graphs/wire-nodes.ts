@@ -1,0 +1,123 @@
+import { END, type GraphExit, type GraphNode } from '../core/graph/definition.js';
+import { isObject } from '../core/json.js';
+import { show } from '../core/text/format-value.js';
+import { likelyMeant } from '../validation/nearest.js';
+import type { BuiltNode } from './build-node.js';
+
+const NAME = /^[a-zA-Z][\w-]{0,39}$/;
+
+/** Throws an `Error` unless a text can name a node or an exit. */
+export function checkName(where: string, name: string): void {
+  if (NAME.test(name) && name !== END) return;
+  throw new Error(
+    `${where}: expected a name of letters, digits, "_", and "-" that begins with a letter, has at most ` +
+      `40 characters, and is not "${END}", got ${show(name)}`,
+  );
+}
+
+/** What edges may lead to and come from. */
+interface Table {
+  readonly graph: string;
+  readonly names: readonly string[];
+}
+
+/** Returns the nodes with their targets. Throws an `Error` for each exit that is missing or unknown. */
+export function wireNodes(
+  graph: string,
+  nodes: ReadonlyMap<string, BuiltNode>,
+  edges: unknown,
+): readonly GraphNode[] {
+  const table = { graph, names: [...nodes.keys()] };
+  if (!isObject(edges)) {
+    throw new Error(`graph "${graph}": edges: expected { node: target }, got ${show(edges)}`);
+  }
+  const stray = Object.keys(edges).find((name) => !nodes.has(name));
+  if (stray !== undefined) {
+    throw new Error(`graph "${graph}": edges: ${unknownNode(stray, table)}`);
+  }
+  return [...nodes].map(([name, node]): GraphNode => {
+    const given = Object.hasOwn(edges, name) ? edges[name] : undefined;
+    const exits = exitsOf(table, { name, node, given });
+    return { name, exits, ...node.common, ...node.kind };
+  });
+}
+
+interface Given {
+  readonly name: string;
+  readonly node: BuiltNode;
+  readonly given: unknown;
+}
+
+function exitsOf(table: Table, { name, node, given }: Given): readonly GraphExit[] {
+  const where = `graph "${table.graph}": node "${name}"`;
+  const required = node.exits ?? [];
+  const targets = targetsOf(where, required, given);
+  checkExits(where, [...targets.keys()], node);
+  return [...required, ...node.optional].flatMap((exit): GraphExit[] => {
+    const to = targets.get(exit);
+    if (to !== undefined)
+      return [{ name: exit, to: target(table, `${where}: exit "${exit}"`, to) }];
+    if (!required.includes(exit)) return [];
+    throw new Error(`${where}: exit "${exit}" leads nowhere; wire it to a node or to "${END}"`);
+  });
+}
+
+/** Returns the targets by exit. One exit takes its target itself. */
+function targetsOf(
+  where: string,
+  required: readonly string[],
+  given: unknown,
+): ReadonlyMap<string, unknown> {
+  const [only = '', ...others] = required;
+  if (given === undefined) return new Map();
+  if (typeof given === 'string') {
+    if (others.length === 0) return new Map([[only, given]]);
+    throw new Error(
+      `${where}: expected a target for each of the exits ${required.join(', ')}, got ${show(given)}; ` +
+        `write { ${only}: ${show(given)}, … }`,
+    );
+  }
+  if (!isObject(given)) {
+    throw new Error(`${where}: edges: expected a target or { exit: target }, got ${show(given)}`);
+  }
+  return new Map(Object.entries(given).filter(([, to]) => to !== undefined));
+}
+
+function checkExits(where: string, given: readonly string[], node: BuiltNode): void {
+  const known = [...(node.exits ?? []), ...node.optional];
+  const stray = given.find((exit) => !known.includes(exit));
+  if (stray !== undefined) {
+    throw new Error(
+      `${where}: there is no exit ${show(stray)}${hint(stray, known)}; its exits are ${known.join(', ')}`,
+    );
+  }
+  const { maxVisits } = node.common;
+  if (given.includes('capped') && maxVisits === undefined) {
+    throw new Error(
+      `${where}: exit "capped" is never taken; give the node \`maxVisits\` or remove it`,
+    );
+  }
+  if (!given.includes('capped') && maxVisits !== undefined) {
+    throw new Error(
+      `${where}: maxVisits is ${maxVisits}, but exit "capped" leads nowhere; wire it to a node or to "${END}"`,
+    );
+  }
+}
+
+function target(table: Table, where: string, to: unknown): string {
+  if (typeof to !== 'string') {
+    throw new Error(`${where}: expected the name of a node or "${END}", got ${show(to)}`);
+  }
+  if (to === END || table.names.includes(to)) return to;
+  throw new Error(`${where}: ${unknownNode(to, table)}`);
+}
+
+/** Returns the sentence about a node that does not exist. */
+export function unknownNode(name: string, { names }: Pick<Table, 'names'>): string {
+  return `there is no node ${show(name)}${hint(name, names)}; the nodes are ${names.join(', ')}`;
+}
+
+function hint(name: string, known: readonly string[]): string {
+  const meant = likelyMeant(name, known);
+  return meant === undefined ? '' : `, did you mean "${meant}"?`;
+}

@@ -1,0 +1,123 @@
+import { expect, expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import { cases, defineGraph, text, type GraphInput } from '../../src/index.js';
+
+// The compiler checks this file: each line below `@ts-expect-error` has to be an error.
+const state = z.object({
+  text: z.string(),
+  answer: z.string().optional(),
+  count: z.number().default(1),
+  docs: z.array(z.object({ id: z.string() })).default([]),
+});
+
+const unwired = defineGraph({
+  name: 'typed',
+  state,
+  nodes: ({ run, route, choose, each, decide }) => ({
+    load: run({
+      run: async (s) => {
+        expectTypeOf(s.text).toEqualTypeOf<string>();
+        expectTypeOf(s.answer).toEqualTypeOf<string | undefined>();
+        expectTypeOf(s.count).toEqualTypeOf<number>();
+        return { text: s.text, docs: [{ id: 'a' }] };
+      },
+    }),
+    page: route({
+      exits: ['paged', 'none'],
+      run: async (_, { exit }) => exit('paged', { count: 2 }),
+    }),
+    sort: choose({ on: (s) => cases({ large: s.count.over(5) }) }),
+    all: each({
+      over: (s) => s.docs,
+      run: async (_, item: { readonly id: string }) => item.id,
+    }),
+    constructor: run({ run: async () => ({}) }),
+    think: decide({ tools: ['search'] }),
+  }),
+});
+
+/** Compiled and never called. */
+export function wirings(): void {
+  const edges = {
+    load: 'page',
+    page: { paged: 'sort', none: 'end' },
+    sort: { large: 'all', else: 'end' },
+    all: { done: 'constructor', failed: 'end' },
+    constructor: 'think',
+    think: { search: 'end', text: 'end' },
+  } as const;
+  unwired.wire({ start: 'load', edges });
+  // @ts-expect-error -- unknown start
+  unwired.wire({ start: 'lod', edges });
+  // @ts-expect-error -- unknown target
+  unwired.wire({ start: 'load', edges: { ...edges, load: 'lod' } });
+  // @ts-expect-error -- unknown target in a table
+  unwired.wire({ start: 'load', edges: { ...edges, page: { paged: 'srt', none: 'end' } } });
+  // @ts-expect-error -- forgotten exit
+  unwired.wire({ start: 'load', edges: { ...edges, page: { paged: 'end' } } });
+  // @ts-expect-error -- an exit that does not exist
+  unwired.wire({
+    start: 'load',
+    edges: { ...edges, page: { paged: 'end', none: 'end', x: 'end' } },
+  });
+  // @ts-expect-error -- several exits need a table
+  unwired.wire({ start: 'load', edges: { ...edges, sort: 'end' } });
+  // @ts-expect-error -- the tool's exit is forgotten
+  unwired.wire({ start: 'load', edges: { ...edges, think: { text: 'end' } } });
+  // @ts-expect-error -- a node that does not exist
+  unwired.wire({ start: 'load', edges: { ...edges, lod: 'end' } });
+  const { constructor: _, ...without } = edges;
+  // @ts-expect-error -- forgotten node with the name of a prototype's property
+  unwired.wire({ start: 'load', edges: without });
+
+  defineGraph({
+    name: 'faults',
+    state,
+    // @ts-expect-error -- unknown field
+    messageTo: 'txet',
+    // @ts-expect-error -- unknown field
+    errorTo: 'err',
+    // @ts-expect-error -- unknown field
+    perTurn: ['cuont'],
+    nodes: ({ run, route, agent, choose, each }) => ({
+      // @ts-expect-error -- wrong type in a patch
+      wrong: run({ run: async () => ({ text: 7 }) }),
+      // @ts-expect-error -- unknown field in a patch
+      unknown: run({ run: async () => ({ text: 'a', txet: 'b' }) }),
+      // @ts-expect-error -- unknown field only
+      alone: run({ run: async () => ({ txet: 'b' }) }),
+      // @ts-expect-error -- the state has no such field
+      reads: run({ run: async (s) => ({ text: s.txet }) }),
+      // @ts-expect-error -- an exit that is not declared
+      exit: route({ exits: ['a'], run: async (__, { exit }) => exit('b') }),
+      // @ts-expect-error -- wrong patch of an exit
+      patch: route({ exits: ['a'], run: async (__, { exit }) => exit('a', { text: 7 }) }),
+      // @ts-expect-error -- unknown field in `save`
+      save: agent({ agent: 'desk', message: (s) => text`${s.text}`, save: 'anwser' }),
+      // @ts-expect-error -- unknown field in a path
+      path: agent({ agent: 'desk', message: (s) => text`${s.txet}` }),
+      // @ts-expect-error -- a value of another type
+      is: choose({ on: (s) => cases({ a: s.count.is('one') }) }),
+      // @ts-expect-error -- not a list
+      over: each({ over: (s) => s.text, run: async () => 1 }),
+    }),
+  });
+}
+
+test('the types of a graph are those of its state', () => {
+  const graph = defineGraph({
+    name: 'one',
+    state,
+    nodes: ({ run }) => ({ toString: run({ run: async () => ({ docs: [{ id: 'a' }] }) }) }),
+  }).wire({ start: 'toString', edges: { toString: 'end' } });
+  expectTypeOf<GraphInput<typeof graph>>().toEqualTypeOf<Partial<z.input<typeof state>>>();
+  expect(graph.graph.definition.nodes).toEqual([
+    {
+      name: 'toString',
+      exits: [{ name: 'done', to: 'end' }],
+      kind: 'run',
+      timeoutMs: 120_000,
+      attempts: 3,
+    },
+  ]);
+});
