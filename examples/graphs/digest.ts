@@ -1,0 +1,42 @@
+import { defineAgent, defineGraph, text } from 'perdure';
+import { z } from 'zod';
+
+export const summarizer = defineAgent({
+  name: 'summarizer',
+  description: 'Summarizes a text.',
+  instructions: 'Summarize the text in one sentence.',
+});
+
+const result = z.object({ ok: z.boolean(), value: z.string().optional() });
+
+/** Map and reduce: a summary of each document, three at a time, then one of all summaries. */
+export const digest = defineGraph({
+  name: 'digest',
+  state: z.object({
+    documents: z.array(z.string()),
+    parts: z.array(result).default([]),
+    all: z.string().default(''),
+    answer: z.string().default(''),
+  }),
+  answerFrom: 'answer',
+  nodes: ({ each, run, agent }) => ({
+    map: each({
+      over: (s) => s.documents,
+      agent: summarizer,
+      message: (_, document) => text`${document}`,
+      atOnce: 3,
+      save: 'parts',
+    }),
+    collect: run({
+      run: async (s) => ({ all: s.parts.flatMap(({ value }) => value ?? []).join('\n') }),
+    }),
+    reduce: agent({ agent: summarizer, message: (s) => text`${s.all}`, save: 'answer' }),
+  }),
+}).wire({
+  start: 'map',
+  edges: {
+    map: 'collect',
+    collect: 'reduce',
+    reduce: { done: 'end', stopped: 'end', failed: 'end' },
+  },
+});

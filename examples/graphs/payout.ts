@@ -1,0 +1,36 @@
+import { defineGraph, defineTool, text } from 'perdure';
+import { z } from 'zod';
+
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays an amount out.',
+  input: z.object({ to: z.string(), euros: z.number().positive() }),
+  // Your bank has to refuse a second payment under the same key.
+  effect: 'keyed',
+  describe: ({ to, euros }) => `pay ${euros} € to ${to}`,
+  execute: async ({ to, euros }, { idempotencyKey }) =>
+    `paid ${euros} € to ${to} (${idempotencyKey.slice(0, 8)})`,
+});
+
+/** Two people: whoever asks confirms the amount, and somebody else approves the payment. */
+export const payout = defineGraph({
+  name: 'payout',
+  tools: [pay],
+  rules: [{ tool: 'pay', then: 'ask', deciders: 'not requester' }],
+  state: z.object({
+    to: z.string(),
+    euros: z.number(),
+    receipt: z.string().default('nothing was paid'),
+  }),
+  answerFrom: 'receipt',
+  nodes: ({ confirm, tool }) => ({
+    check: confirm({ show: (s) => text`Pay ${s.euros} € to ${s.to}?`, expires: '2 days' }),
+    pay: tool({ tool: pay, arguments: (s) => ({ to: s.to, euros: s.euros }), save: 'receipt' }),
+  }),
+}).wire({
+  start: 'check',
+  edges: {
+    check: { yes: 'pay', no: 'end', expired: 'end' },
+    pay: { done: 'end', failed: 'end' },
+  },
+});
