@@ -25,7 +25,8 @@ export function toAgentDefinition(
     model: resolved.model,
     tools: resolved.tools.map((tool) => pinned(tool, agent)),
     toolChoice: agent.toolChoice,
-    toolCalls: agent.toolCalls,
+    // A graph has one way out of a decision.
+    toolCalls: agent.graph === undefined ? agent.toolCalls : ('first' as const),
     onLimit: agent.onLimit,
     limits: agent.limits,
     settings: agent.settings,

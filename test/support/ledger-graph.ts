@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import type { Agent } from '../../src/agents/agent.js';
+import type { NodeFunction } from '../../src/agents/graph-parts.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { graphAgent, node, ROUTE, RUN } from './graph-agent.js';
+
+/** Two graphs whose nodes, one of every kind that executes something, tell the ledger. */
+export function ledgerGraphs(url: string): readonly Agent[] {
+  const tell = async (tool: string, key: string): Promise<void> => {
+    await fetch(url, { method: 'POST', body: JSON.stringify({ tool, key, input: {} }) });
+  };
+  const note: NodeFunction = async ({ item }, { idempotencyKey }) => {
+    await tell('node', idempotencyKey);
+    return { patch: {}, value: item ?? null };
+  };
+  const pay = defineTool({
+    name: 'pay',
+    description: 'pays',
+    input: z.object({}),
+    effect: 'keyed',
+    execute: async (_, { idempotencyKey }) => await tell('pay', idempotencyKey),
+  });
+  const walker = graphAgent(
+    {
+      start: 'first',
+      nodes: [
+        node('first', RUN, { done: 'pick' }),
+        node('pick', ROUTE, { on: 'all' }),
+        node(
+          'all',
+          { kind: 'each', over: [1, 2, 3], atOnce: 2, body: RUN, save: 'results' },
+          { done: 'below' },
+        ),
+        node(
+          'below',
+          { kind: 'graph', graph: 'below', input: {}, save: 'n' },
+          { done: 'pay', stopped: 'end', failed: 'end' },
+        ),
+        node('pay', { kind: 'tool', tool: 'pay', arguments: {} }, { done: 'last' }),
+        node('last', RUN, { done: 'end' }),
+      ],
+    },
+    {
+      first: note,
+      pick: async (given, context) => ({ ...(await note(given, context)), exit: 'on' }),
+      all: note,
+      last: note,
+    },
+    { name: 'walker', tools: [pay] },
+  );
+  const below = graphAgent(
+    { start: 'inner', nodes: [node('inner', RUN, { done: 'end' })] },
+    { inner: note },
+    { name: 'below' },
+  );
+  return [walker, below];
+}
