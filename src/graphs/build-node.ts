@@ -129,17 +129,10 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
 };
 
 /** Checks the options of a node and builds it. Throws an `Error` that names graph, node, and option. */
-export function buildNode<Kind extends KindName>(
-  kind: Kind,
-  options: object,
-  site: Site,
-): BuiltNode {
-  const schema: (typeof NODE_OPTIONS)[Kind] = NODE_OPTIONS[kind];
-  checkOptions(site.where, { schema, options });
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema of this very kind
-  const checked = schema.parse(options) as OptionsOf<Kind>;
-  const { label, maxVisits }: CommonOptions = checked;
-  const parts = BUILDERS[kind](checked, site);
+export function buildNode(kind: KindName, options: object, site: Site): BuiltNode {
+  checkOptions(site.where, { schema: NODE_OPTIONS[kind], options });
+  const { parts, common } = partsOf(kind, options, site);
+  const { label, maxVisits } = common;
   return {
     agents: [],
     tools: [],
@@ -149,6 +142,20 @@ export function buildNode<Kind extends KindName>(
       ...(maxVisits !== undefined && { maxVisits }),
     },
   };
+}
+
+/** Builds a node of one kind; the parameter ties the schema to the builder. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- without it, they are unions
+function partsOf<Kind extends KindName>(
+  kind: Kind,
+  options: object,
+  site: Site,
+): { readonly parts: Parts; readonly common: CommonOptions } {
+  const schema: (typeof NODE_OPTIONS)[Kind] = NODE_OPTIONS[kind];
+  const build: (typeof BUILDERS)[Kind] = BUILDERS[kind];
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema of this very kind
+  const checked = schema.parse(options) as OptionsOf<Kind>;
+  return { parts: build(checked, site), common: checked };
 }
 
 function eachBody(options: OptionsOf<'each'>, site: Site): EachBody {

@@ -63,7 +63,7 @@ export function defineGraph<
       const wired = wireNodes(name, nodes, edges);
       if (!nodes.has(start)) {
         const names = [...nodes.keys()];
-        throw new Error(`graph "${name}": start: ${unknownNode(String(start), { names })}`);
+        throw new Error(`graph "${name}": start: ${unknownNode(start, { names })}`);
       }
       checkGraph(name, start, wired);
       const definition: GraphDefinition = {

@@ -24,7 +24,8 @@ export type FieldOf<Shape extends z.ZodObject> = Extract<keyof z.output<Shape>, 
 
 /** Refuses fields that the state does not have. */
 export type Exact<Given, Allowed> = Given & {
-  readonly [Key in Exclude<keyof Given, keyof Allowed>]: never;
+  // Over all fields, because an empty object would switch off the check for weak types.
+  readonly [Key in keyof Given]: Key extends keyof Allowed ? unknown : never;
 };
 
 /** A duration in ms, or in words. */
@@ -63,7 +64,7 @@ export interface ExitChoice<Exits extends string = string> {
 
 /** What the function of a `route` receives: the context of a tool, and `exit`. */
 export interface RouteContext<Shape extends z.ZodObject, Exits extends string> extends ToolContext {
-  exit<Name extends Exits>(name: Name, patch?: PatchOf<Shape>): ExitChoice<Name>;
+  readonly exit: <Name extends Exits>(name: Name, patch?: PatchOf<Shape>) => ExitChoice<Name>;
 }
 
 /** The cases of a `choose` node, made by `cases`. */
@@ -89,17 +90,14 @@ type Capped = 'failed' | 'capped';
 /** The kinds of nodes, as `nodes` of `defineGraph` receives them. */
 export interface Kinds<Shape extends z.ZodObject> {
   /** A function on the worker that returns a patch of the state. */
-  run<Patch extends PatchOf<Shape>>(
+  readonly run: <Patch extends PatchOf<Shape>>(
     options: {
-      run(
-        state: StateOf<Shape>,
-        context: ToolContext,
-      ): Promise<Exact<Patch, PatchOf<Shape>>> | Exact<Patch, PatchOf<Shape>>;
+      run(state: StateOf<Shape>, context: ToolContext): Promise<Exact<Patch, PatchOf<Shape>>>;
     } & FunctionOptions &
       NodeOptions,
-  ): NodeSpec<'done', Capped>;
+  ) => NodeSpec<'done', Capped>;
   /** A function on the worker that chooses one of the exits. */
-  route<const Exits extends readonly string[]>(
+  readonly route: <const Exits extends readonly string[]>(
     options: {
       readonly exits: Exits;
       run(
@@ -108,13 +106,13 @@ export interface Kinds<Shape extends z.ZodObject> {
       ): Promise<ExitChoice<Exits[number]>> | ExitChoice<Exits[number]>;
     } & FunctionOptions &
       NodeOptions,
-  ): NodeSpec<Exits[number], Capped>;
+  ) => NodeSpec<Exits[number], Capped>;
   /** The first case that holds, as data; the exit is `else` if none does. */
-  choose<Names extends string>(
+  readonly choose: <Names extends string>(
     options: { on(state: Place<Shape>): Cases<Names> } & NodeOptions,
-  ): NodeSpec<Names | 'else', 'capped'>;
+  ) => NodeSpec<Names | 'else', 'capped'>;
   /** A run of an agent. */
-  agent(
+  readonly agent: (
     options: {
       readonly agent: string | Agent;
       message(state: Place<Shape>): Message;
@@ -122,29 +120,29 @@ export interface Kinds<Shape extends z.ZodObject> {
       readonly continues?: boolean;
     } & SaveOptions<Shape> &
       NodeOptions,
-  ): NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
+  ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
   /** A run of another graph. */
-  graph(
+  readonly graph: (
     options: {
       readonly graph: string | Agent;
       input(state: Place<Shape>): Template;
     } & SaveOptions<Shape> &
       NodeOptions,
-  ): NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
+  ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
   /** One call of the graph's model. Name the graph's tools in `tools`, so that the edges are typed. */
-  decide<const Names extends readonly string[] = readonly string[]>(
+  readonly decide: <const Names extends readonly string[] = readonly string[]>(
     options: { readonly tools?: Names } & SaveOptions<Shape> & NodeOptions,
-  ): NodeSpec<Names[number] | 'text', 'capped'>;
+  ) => NodeSpec<Names[number] | 'text', 'capped'>;
   /** One tool call: of the `decide` before it, or with `arguments`. */
-  tool(
+  readonly tool: (
     options: {
       readonly tool: string | Tool;
       arguments?(state: Place<Shape>): Template;
     } & SaveOptions<Shape> &
       NodeOptions,
-  ): NodeSpec<'done', Capped>;
+  ) => NodeSpec<'done', Capped>;
   /** The same for each item of a list. */
-  each<Item>(
+  readonly each: <Item>(
     options: {
       over(state: Place<Shape>): PathOf<readonly Item[] | undefined>;
       /** Items at the same time, 1 to 50; default 5. */
@@ -152,11 +150,11 @@ export interface Kinds<Shape extends z.ZodObject> {
     } & EachAction<Shape, Item> &
       SaveOptions<Shape> &
       NodeOptions,
-  ): NodeSpec<'done', Capped>;
+  ) => NodeSpec<'done', Capped>;
   /** A person says yes or no. */
-  confirm(
+  readonly confirm: (
     options: { show(state: Place<Shape>): Message; readonly expires?: Duration } & NodeOptions,
-  ): NodeSpec<'yes' | 'no', 'expired' | 'capped'>;
+  ) => NodeSpec<'yes' | 'no', 'expired' | 'capped'>;
 }
 
 type IsSingle<Names extends string> = string extends Names

@@ -113,11 +113,11 @@ function target(table: Table, where: string, to: unknown): string {
 }
 
 /** Returns the sentence about a node that does not exist. */
-export function unknownNode(name: string, { names }: Pick<Table, 'names'>): string {
+export function unknownNode(name: unknown, { names }: Pick<Table, 'names'>): string {
   return `there is no node ${show(name)}${hint(name, names)}; the nodes are ${names.join(', ')}`;
 }
 
-function hint(name: string, known: readonly string[]): string {
-  const meant = likelyMeant(name, known);
+function hint(name: unknown, known: readonly string[]): string {
+  const meant = typeof name === 'string' ? likelyMeant(name, known) : undefined;
   return meant === undefined ? '' : `, did you mean "${meant}"?`;
 }

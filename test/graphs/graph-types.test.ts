@@ -1,6 +1,6 @@
 import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { cases, defineGraph, text, type GraphInput } from '../../src/index.js';
+import { cases, defineGraph, defineTool, text, type GraphInput } from '../../src/index.js';
 
 // The compiler checks this file: each line below `@ts-expect-error` has to be an error.
 const state = z.object({
@@ -10,9 +10,19 @@ const state = z.object({
   docs: z.array(z.object({ id: z.string() })).default([]),
 });
 
+const search = defineTool({
+  name: 'search',
+  description: 'Searches.',
+  effect: 'read',
+  input: z.object({}),
+  execute: async () => 'found',
+});
+
 const unwired = defineGraph({
   name: 'typed',
   state,
+  instructions: 'Decide.',
+  tools: [search],
   nodes: ({ run, route, choose, each, decide }) => ({
     load: run({
       run: async (s) => {
@@ -55,9 +65,9 @@ export function wirings(): void {
   unwired.wire({ start: 'load', edges: { ...edges, page: { paged: 'srt', none: 'end' } } });
   // @ts-expect-error -- forgotten exit
   unwired.wire({ start: 'load', edges: { ...edges, page: { paged: 'end' } } });
-  // @ts-expect-error -- an exit that does not exist
   unwired.wire({
     start: 'load',
+    // @ts-expect-error -- an exit that does not exist
     edges: { ...edges, page: { paged: 'end', none: 'end', x: 'end' } },
   });
   // @ts-expect-error -- several exits need a table
