@@ -23,7 +23,7 @@ import { firstState } from '../core/segments/begin.js';
 import { inputProblem, startProblem } from './begin.js';
 import { readCarried } from './continue-as-new.js';
 import { startDeadlineTimer } from './deadline-timer.js';
-import { effects } from './effects.js';
+import { effects, updatesHandled } from './effects.js';
 import { inputFailure, rootRun } from './load-agent.js';
 import { handleQueries } from './queries.js';
 import { continueRequests, requestsChanged } from './requests.js';
@@ -71,10 +71,6 @@ async function runSegment(
   const start = { input, at: Date.now(), root: rootRun(), firstRunId };
   const state = before?.state ?? firstState(start);
   const run = createRunContext(input, { state, shown: before?.shown ?? '' });
-  // Before anything is awaited: the start may deliver a message.
-  handleSignals(run);
-  handleQueries(run);
-  handleUpdates(run);
   root.cancelRequested.catch(() => record(run, { type: 'cancel-requested' }));
   if (root.consideredCancelled) record(run, { type: 'cancel-requested' });
   if (interruptionOf(run.state) !== null) run.scope.cancel();
@@ -83,6 +79,11 @@ async function runSegment(
   startDeadlineTimer(run);
   continueRequests(run);
   continueUndoing(run);
+  // Before anything is awaited, and after all that a handler needs: the start may deliver messages.
+  handleSignals(run);
+  handleQueries(run);
+  handleUpdates(run);
+  if (before !== null) await updatesHandled();
   const outcome = await runToEnd(run);
   await finish(run, outcome);
   return conclude(outcome);

@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { closeUpdate, statusQuery } from '../../src/workflows/messages.js';
+import { ask } from '../support/conversation.js';
+import { expectKeptReplays } from '../support/replays.js';
+import { createDesk, type Desk } from '../support/requests.js';
+import { segmentsOf } from '../support/segments.js';
+
+// A worker that does not have the run in its cache gets a workflow task without commands together with the
+// next one. If that one accepts an update, a later replay gets them one by one.
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await createDesk();
+});
+afterAll(async () => {
+  await desk.close();
+  await expectKeptReplays();
+});
+
+test('a decision that reaches a new worker with the empty begin of a segment replays', async () => {
+  const pay = defineTool({
+    name: 'pay',
+    description: 'pays',
+    input: z.object({}),
+    effect: 'keyed',
+    approval: 'always',
+    execute: async () => 'paid',
+  });
+  const agent = defineAgent({ name: 'payer', instructions: 'x', model: 'script', tools: [pay] });
+  const work = async () =>
+    await desk.work([agent], { segment: { steps: 100, bytes: 1e6, events: 20 } });
+  await work();
+  desk.script([{ pay: {} }]);
+  const { handle, requests } = await desk.asked({ agent: 'payer', open: true, message: 'go' });
+  // Messages fill the segment while the run waits, so that nothing is new when the next one begins.
+  for (let n = 0; (await handle.query(statusQuery)).segments < 3; n += 1) {
+    await ask(handle, { message: `m${n}`, id: `m${n}` });
+  }
+  await vi.waitFor(async () => {
+    const { events } = await handle.fetchHistory();
+    expect(events?.map(({ eventId }) => Number(eventId))).toEqual([1, 2, 3, 4]);
+  });
+  await desk.rig.stopWorkers();
+  const { id = '', digest = '' } = requests[0] ?? {};
+  const decided = desk.decideAll(handle, [{ request: id, digest, as: 'approve' }]);
+  await work();
+  expect(await decided).toMatchObject([{ request: id, as: 'approve' }]);
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
+  await handle.result();
+  expect((await segmentsOf(desk.rig.client, handle.workflowId)).length).toBeGreaterThan(2);
+});
