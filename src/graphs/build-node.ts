@@ -63,13 +63,12 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       optional: ['capped'],
     };
   },
-  agent: ({ agent, message, continues, save }, site) => ({
+  agent: ({ agent, message, save }, site) => ({
     kind: {
       kind: 'agent',
       agent: nameOf(agent),
       message: computed(site, 'message', message),
       ...saved(site, save),
-      ...(continues === true && { continues }),
     },
     exits: ['done', 'stopped', 'failed'],
     optional: ['capped'],

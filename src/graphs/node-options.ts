@@ -73,7 +73,6 @@ export const NODE_OPTIONS = {
   agent: z.strictObject({
     agent: agentName,
     message: authorFunction,
-    continues: z.boolean().optional(),
     ...save,
     ...common,
   }),

@@ -116,8 +116,6 @@ export interface Kinds<Shape extends z.ZodObject> {
     options: {
       readonly agent: string | Agent;
       message(state: Place<Shape>): Message;
-      /** Each visit continues the conversation of the visit before. */
-      readonly continues?: boolean;
     } & SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;

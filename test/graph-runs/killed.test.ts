@@ -75,7 +75,7 @@ test.concurrent.each(PLACES)(
       ({ key }, index) => ledger.attempts.findIndex((one) => one.key === key) < index,
     );
     const inFlight = new Set(
-      ledger.attempts.slice(killedAt - 2, killedAt + 1).map(({ key }) => key),
+      ledger.attempts.slice(Math.max(0, killedAt - 2), killedAt + 1).map(({ key }) => key),
     );
     for (const { key } of repeated) expect(inFlight).toContain(key);
   },

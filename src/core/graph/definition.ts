@@ -60,8 +60,6 @@ export type NodeKind =
       readonly agent: string;
       readonly message: GraphValue;
       readonly save?: string;
-      /** Each visit continues the conversation of the visit before. */
-      readonly continues?: true;
     }
   /** A run of another graph, whose input this is. `done`, `stopped`, `failed`, `capped?`. */
   | {

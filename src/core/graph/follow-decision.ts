@@ -29,8 +29,9 @@ export function followDecision(
   }
   const [call] = batch.calls;
   const exit = node.exits.find(({ name }) => name === call?.name);
-  // The model reads that there is no such tool, and decides again.
-  if (exit === undefined) return state;
+  // The model reads that, or that there is no such tool, and decides again.
+  if (exit === undefined)
+    return closeBatch(state, at, (one) => notExecuted(one, 'the graph has no exit for this tool'));
   const left = leave(state, { exit: exit.name, at });
   const next = currentNode(left);
   if (next?.kind === 'tool' && isOfDecide(next) && next.tool === call?.name) return left;

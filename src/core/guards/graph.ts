@@ -19,7 +19,6 @@ import {
   optional,
   tagged,
   text,
-  yes,
 } from './shape.js';
 
 type NodeOf<K extends GraphNode['kind']> = Extract<GraphNode, { kind: K }>;
@@ -54,7 +53,6 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     agent: text,
     message: json,
     save: optional(text),
-    continues: optional(yes),
   }),
   graph: fields<NodeOf<'graph'>>({
     ...node,

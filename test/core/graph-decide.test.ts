@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import type { GraphNode } from '../../src/core/graph/definition.js';
+import { reduce } from '../../src/core/reduce.js';
+import { initialState, type RunState } from '../../src/core/state.js';
+import type { RecordedReply } from '../../src/core/reply.js';
+import { outcomeOf } from '../../src/core/turn.js';
+import { node } from '../support/graph-agent.js';
+import { asks, config, says } from '../support/scripts.js';
+import { runTurn } from '../support/turn.js';
+
+/** Runs a graph whose model replies by a script; returns its last state and the tools that were executed. */
+async function run(
+  nodes: readonly GraphNode[],
+  script: readonly RecordedReply[],
+): Promise<{ state: RunState; executed: readonly string[] }> {
+  const rest = [...script];
+  const executed: string[] = [];
+  const [{ name: start } = { name: '' }] = nodes;
+  const graph = { start, nodes, fields: ['answer'], initial: {}, perTurn: [] };
+  const message = { id: '', text: 'go', turn: 1 };
+  const from = initialState(config({ graph, toolCalls: 'first' }));
+  const state = await runTurn(reduce(from, { type: 'message-received', message }), {
+    callModel: async () => {
+      const reply = rest.shift();
+      if (reply === undefined) throw new Error('the script is used up');
+      return { type: 'replied', reply };
+    },
+    runCalls: async (_, calls, finished) => {
+      for (const { id, name } of calls) {
+        executed.push(name);
+        finished(id, { ok: true, text: `${name} done` });
+      }
+      return null;
+    },
+  });
+  return { state, executed };
+}
+
+const toolTexts = (state: RunState): readonly string[] =>
+  state.transcript.messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
+
+test('a decision is executed by the node of its tool', async () => {
+  const { state, executed } = await run(
+    [
+      node('decide', { kind: 'decide', save: 'answer' }, { look: 'look', text: 'end' }),
+      node('look', { kind: 'tool', tool: 'look' }, { done: 'decide', failed: 'decide' }),
+    ],
+    [asks(['look'], ['put']), says('found')],
+  );
+  expect(executed).toEqual(['look']);
+  expect(toolTexts(state)[1]).toContain('only the first call of a message is executed');
+  expect(outcomeOf(state)).toMatchObject({ output: { answer: 'found' } });
+});
+
+test('a tool without an exit is not executed, although another node has it', async () => {
+  const { state, executed } = await run(
+    [
+      node('decide', { kind: 'decide' }, { look: 'put', text: 'end' }),
+      node('put', { kind: 'tool', tool: 'put', arguments: {} }, { done: 'end', failed: 'end' }),
+    ],
+    [asks(['put']), says('never mind')],
+  );
+  expect(executed).toEqual([]);
+  expect(toolTexts(state)).toEqual([
+    expect.stringContaining('the graph has no exit for this tool'),
+  ]);
+});
+
+test('a decision that leads to another node is not executed, and its call has a result', async () => {
+  const { state, executed } = await run(
+    [
+      node('decide', { kind: 'decide' }, { look: 'put', text: 'end' }),
+      node('put', { kind: 'tool', tool: 'put', arguments: {}, save: 'answer' }, { done: 'end' }),
+    ],
+    [asks(['look'])],
+  );
+  expect(executed).toEqual(['put']);
+  expect(toolTexts(state)).toEqual([expect.stringContaining('the graph went on without it')]);
+  expect(outcomeOf(state)).toMatchObject({ status: 'completed', output: { answer: 'put done' } });
+});
+
+test('an unknown tool leaves the model to decide again', async () => {
+  const { state } = await run(
+    [node('decide', { kind: 'decide' }, { look: 'end', text: 'end' })],
+    [asks(['nothing']), says('well')],
+  );
+  expect(toolTexts(state)).toEqual([expect.stringContaining('unknown_tool')]);
+  expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
+});
