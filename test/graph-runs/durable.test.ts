@@ -124,3 +124,39 @@ test.each([
   expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
   expect(outcome.error).toContain(message);
 });
+
+test('a state of almost a megabyte is passed on, also to new segments; a larger one is refused', async () => {
+  await desk.work(
+    [
+      graphAgent(
+        {
+          start: 'grow',
+          errorTo: 'error',
+          nodes: [
+            node('grow', RUN, { done: 'look' }),
+            node('look', RUN, { done: 'burst' }),
+            node('burst', { ...RUN, attempts: 1 }, { done: 'end', failed: 'shrink' }),
+            node('shrink', RUN, { done: 'end' }),
+          ],
+        },
+        {
+          grow: async () => ({ patch: { text: 'ä'.repeat(450_000) } }),
+          look: async ({ state }) => ({ patch: { n: JSON.stringify(state).length } }),
+          burst: async () => ({ patch: { answer: 'ö'.repeat(60_000) } }),
+          shrink: async () => ({ patch: { text: '' } }),
+        },
+      ),
+    ],
+    { segment: { steps: 1, bytes: 1e7 } },
+  );
+  const { outcome } = await desk.run({ agent: 'mail', input: {} });
+  expect(outcome.output).toEqual({
+    text: '',
+    n: 450_011,
+    error: {
+      node: 'burst',
+      type: 'too_large',
+      message: expect.stringContaining('at most 1000000 fit'),
+    },
+  });
+});

@@ -23,8 +23,8 @@ import { offloadText, retryStore } from '../offload-text.js';
 /** The largest inline output; a larger result is text by reference, and not typed. */
 const OUTPUT_BYTES = 64 * 1024;
 
-/** Characters of JSON that a node may return: the state of its graph has to hold them. */
-const NODE_CHARACTERS = 1_000_000;
+/** Bytes of JSON that a node may return: the state of its graph has to hold them. */
+const NODE_BYTES = 1_000_000;
 
 type Warn = (message: string) => void;
 
@@ -164,8 +164,9 @@ export function nodeResultProblem(
   { name }: Pick<ToolDefinition, 'name'>,
   { content }: SerializedResult,
 ): string | null {
-  if (nodeOfCall({ name }) === null || content.length <= NODE_CHARACTERS) return null;
-  return `it returned ${content.length} characters of JSON, at most ${NODE_CHARACTERS} fit; keep large values elsewhere`;
+  const bytes = nodeOfCall({ name }) === null ? 0 : Buffer.byteLength(content);
+  if (bytes <= NODE_BYTES) return null;
+  return `it returned ${bytes} bytes of JSON, at most ${NODE_BYTES} fit; keep large values elsewhere`;
 }
 
 /** A node's result is a part of the graph's state, so it is recorded as a value, whatever its size. */

@@ -93,8 +93,13 @@ export interface CallPlace extends KeyOrigin {
  * neither the run id, which changes with each segment and reset, nor the provider's call id, which may
  * repeat.
  */
-export function idempotencyKey(place: CallPlace, call: Pick<ToolCall, 'name' | 'digest'>): string {
+export function idempotencyKey(
+  place: CallPlace,
+  call: Pick<ToolCall, 'name' | 'digest'> & Partial<Pick<ToolCall, 'id' | 'node'>>,
+): string {
   const { namespace, workflowId, firstRunId, turn, step, index } = place;
-  const parts = [namespace, workflowId, firstRunId, turn, step, index, call.name, call.digest];
+  const own = [namespace, workflowId, firstRunId, turn, step, index, call.name, call.digest];
+  // A node of a graph has places of its own, which its calls are named after.
+  const parts = call.node === undefined ? own : [...own, call.id];
   return sha256Hex(JSON.stringify(parts));
 }

@@ -1,4 +1,5 @@
 import { endTurn, withTurn } from '../change.js';
+import { byteLength } from '../inbox.js';
 import type { CallResult } from '../calls/call-result.js';
 import { failed } from '../make-outcome.js';
 import { isObject, parseJson, textField, type Json, type JsonObject } from '../json.js';
@@ -11,7 +12,7 @@ import { itemsOf } from './values.js';
 import { leave } from './walk.js';
 
 /** Bytes of JSON that a state may have: it is passed to the nodes and from segment to segment. */
-const MAX_STATE_CHARACTERS = 1_100_000;
+const MAX_STATE_BYTES = 1_000_000;
 
 /** How a node has ended. `error` is for an exit `failed`. */
 interface NodeEnd {
@@ -48,9 +49,9 @@ export function leaveWith(
   { exit, patch, error, at }: NodeEnd & { readonly at: number },
 ): RunState {
   const graph = graphOf(state);
-  const size = JSON.stringify({ ...state.graph?.values, ...patch }).length;
-  if (size > MAX_STATE_CHARACTERS) {
-    const message = `the state would have ${size} characters, at most ${MAX_STATE_CHARACTERS} fit; keep large values in artifacts`;
+  const bytes = byteLength(JSON.stringify({ ...state.graph?.values, ...patch }));
+  if (patch !== undefined && bytes > MAX_STATE_BYTES) {
+    const message = `the state would have ${bytes} bytes of JSON, at most ${MAX_STATE_BYTES} fit; keep large values elsewhere`;
     return leaveWith(state, node, { exit: 'failed', error: { type: 'too_large', message }, at });
   }
   const hasExit = node.exits.some(({ name }) => name === exit);

@@ -1,7 +1,7 @@
 import { callsLeft } from '../limits.js';
 import { notExecuted, tooDeep } from '../calls/batch.js';
 import { sha256Hex } from '../digest.js';
-import { canonicalJson, type Json, type JsonObject } from '../json.js';
+import { canonicalJson, isObject, textField, type Json, type JsonObject } from '../json.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
@@ -9,6 +9,9 @@ import type { EachBody, GraphNode } from './definition.js';
 import type { GraphState } from './graph-state.js';
 import { nodeCallName, visitsOf } from './node-tool.js';
 import { evaluate, evaluateText, itemsOf, type Scope } from './values.js';
+
+/** Characters of arguments that the calls of one visit may have: a new segment receives them. */
+const MAX_BATCH_CHARACTERS = 1_000_000;
 
 /** What a call of a node does: a tool's name or the node's own, and the arguments. */
 interface Planned {
@@ -32,8 +35,15 @@ export function nodeBatch(
     const place = `${node.name}_${graph.at?.visit ?? 1}_${index}`;
     return { id: `node_${place}`, name, arguments: json, digest: sha256Hex(json), node: node.name };
   });
+  const bytes = calls.reduce((sum, call) => sum + call.arguments.length, 0);
   let left = callsLeft(state);
   const results = calls.map((call) => {
+    if (calls.length > 1 && bytes > MAX_BATCH_CHARACTERS) {
+      return notExecuted(
+        call,
+        `all items together have ${bytes} characters, at most ${MAX_BATCH_CHARACTERS} fit`,
+      );
+    }
     if (tooDeep(state, call))
       return notExecuted(call, 'agents may not call each other any deeper than this');
     if (call.name === nodeCallName(node.name)) return null;
@@ -61,12 +71,20 @@ function planned(node: GraphNode, values: JsonObject): readonly Planned[] {
     case 'each': {
       const { body, name } = node;
       const items = itemsOf(node.over, values) ?? [];
-      return items.map((item) => toCall(name, body, { ...scope, item }));
+      const state = body.kind === 'run' ? withoutList(values, node.over) : values;
+      return items.map((item) => toCall(name, body, { state, item }));
     }
     case 'choose':
     case 'decide':
       return [];
   }
+}
+
+/** Each item's function gets the state without the list, which would be recorded once for each item. */
+function withoutList(values: JsonObject, over: Json): JsonObject {
+  const path = isObject(over) ? textField(over, '$path') : '';
+  const [field] = path.split('.');
+  return Object.fromEntries(Object.entries(values).filter(([name]) => name !== field));
 }
 
 function toCall(

@@ -8,6 +8,9 @@ import { END, type GraphDefinition, type GraphNode } from './definition.js';
 import type { GraphState, NodeVisits } from './graph-state.js';
 import { findNode, graphOf } from './node-tool.js';
 
+/** Characters of an answer. The outcome has the whole state as its output. */
+const MAX_ANSWER = 64 * 1024;
+
 /** Nodes that take no time, passed in a row. Only a graph without an exit needs more. */
 const MAX_PASSED = 1_000;
 
@@ -149,6 +152,7 @@ function endPass(state: RunState): RunState {
     field === undefined
       ? values
       : (Object.entries(values).find(([name]) => name === field)?.[1] ?? '');
-  const answer = typeof found === 'string' ? found : JSON.stringify(found);
+  const text = typeof found === 'string' ? found : JSON.stringify(found);
+  const answer = text.length > MAX_ANSWER ? `${text.slice(0, MAX_ANSWER)}…` : text;
   return endTurn(state, completed(state, { reason: 'answer', answer, output: values }));
 }
