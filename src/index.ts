@@ -39,7 +39,7 @@ export type { Graph, GraphInput, GraphOf, GraphOptions } from './graphs/graph-op
 export type * from './graphs/node-spec.js';
 export type * from './graphs/path.js';
 export { text } from './graphs/path.js';
-export type { GraphDefinition, GraphExit, GraphNode } from './core/graph/definition.js';
+export type * from './core/graph/definition.js';
 
 // Tools
 export { defineTool } from './tools/define-tool.js';

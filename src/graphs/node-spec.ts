@@ -2,7 +2,7 @@ import type { Agent } from '../agents/agent.js';
 import type { Predicate } from '../core/requests/predicate.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
 import type { z } from 'zod';
-import type { GraphText, Path, PathOf, Template } from './path.js';
+import type { GraphText, Path, PathOf, GraphTemplate } from './path.js';
 
 declare const EXITS: unique symbol;
 
@@ -82,8 +82,11 @@ export type EachAction<Shape extends z.ZodObject, Item> =
       run(state: StateOf<Shape>, item: Item, context: ToolContext): unknown;
     } & FunctionOptions)
   | { readonly agent: string | Agent; message(state: Place<Shape>, item: Path<Item>): Message }
-  | { readonly graph: string | Agent; input(state: Place<Shape>, item: Path<Item>): Template }
-  | { readonly tool: string | Tool; arguments(state: Place<Shape>, item: Path<Item>): Template };
+  | { readonly graph: string | Agent; input(state: Place<Shape>, item: Path<Item>): GraphTemplate }
+  | {
+      readonly tool: string | Tool;
+      arguments(state: Place<Shape>, item: Path<Item>): GraphTemplate;
+    };
 
 type Capped = 'failed' | 'capped';
 
@@ -123,7 +126,7 @@ export interface Kinds<Shape extends z.ZodObject> {
   readonly graph: (
     options: {
       readonly graph: string | Agent;
-      input(state: Place<Shape>): Template;
+      input(state: Place<Shape>): GraphTemplate;
     } & SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
@@ -135,7 +138,7 @@ export interface Kinds<Shape extends z.ZodObject> {
   readonly tool: (
     options: {
       readonly tool: string | Tool;
-      arguments?(state: Place<Shape>): Template;
+      arguments?(state: Place<Shape>): GraphTemplate;
     } & SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done', Capped>;

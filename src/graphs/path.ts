@@ -40,8 +40,12 @@ export interface GraphText {
 }
 
 /** A value that a node computes from the state: JSON, with places and texts anywhere in it. */
-export type Template =
-  Json | PathOf<unknown> | GraphText | readonly Template[] | { readonly [key: string]: Template };
+export type GraphTemplate =
+  | Json
+  | PathOf<unknown>
+  | GraphText
+  | readonly GraphTemplate[]
+  | { readonly [key: string]: GraphTemplate };
 
 interface Place {
   readonly kind: '$path' | '$item';

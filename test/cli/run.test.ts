@@ -158,7 +158,7 @@ describe('an invalid command line', () => {
     ['run files hello --max-steps many', 'Expected a number'],
     ['run files hello --context {', 'Expected JSON'],
     ['run files hello --opened', 'Did you mean --open'],
-    ['run files', "missing required argument 'message'"],
+    ['run files', 'message: expected text, got an empty string'],
     ['nothing', "unknown command 'nothing'"],
     ['run files hello --config gone.ts', '--config: expected an existing file, got gone.ts'],
   ])('%s: ends with 2 and the reason', async (line, why) => {

@@ -9,12 +9,7 @@ const MAX_NODES = 8;
 /**
  * Returns up to two lines for people about where a run stands in its graph: the node that it is at, and
  * the nodes that it has visited in this turn, or in the last one between turns. `now`: Unix time in ms;
- * null: without times.
- *
- * @example
- * ```ts
- * describeGraph({ definition, state }, now); // ['node ask, visit 2, for 3.0 s', 'done: load, sort']
- * ```
+ * null: without times. For example: `node ask, visit 2, for 3.0 s` and `done: load, sort`.
  */
 export function describeGraph(
   { definition, state }: RunGraph,
