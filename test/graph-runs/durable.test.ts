@@ -13,6 +13,8 @@ beforeEach(async () => {
 afterEach(async () => await desk.close());
 afterAll(async () => await expectKeptReplays());
 
+const WITHIN = { timeout: 20_000, interval: 50 };
+
 /** Counts its visits, one function after another, through every kind that needs no model. */
 const counting = graphAgent(
   {
@@ -63,7 +65,7 @@ test('an open run makes one pass per message; what is per turn does not leak int
   const handle = await desk.rig.start({ agent: 'mail', open: true, message: 'one' });
   await vi.waitFor(async () => {
     expect((await handle.query(statusQuery)).status).toBe('waiting_message');
-  });
+  }, WITHIN);
   await handle.executeUpdate(askUpdate, { args: [{ message: '', input: { n: 5 } }] });
   await expect(
     handle.executeUpdate(askUpdate, { args: [{ message: '', input: { nn: 5 } }] }),

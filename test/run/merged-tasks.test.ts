@@ -11,6 +11,8 @@ import { segmentsOf } from '../support/segments.js';
 // A worker that does not have the run in its cache gets a workflow task without commands together with the
 // next one. If that one accepts an update, a later replay gets them one by one.
 
+const WITHIN = { timeout: 20_000, interval: 50 };
+
 let desk: Desk;
 beforeAll(async () => {
   desk = await createDesk();
@@ -42,7 +44,7 @@ test('a decision that reaches a new worker with the empty begin of a segment rep
   await vi.waitFor(async () => {
     const { events } = await handle.fetchHistory();
     expect(events?.map(({ eventId }) => Number(eventId))).toEqual([1, 2, 3, 4]);
-  });
+  }, WITHIN);
   await desk.rig.stopWorkers();
   const { id = '', digest = '' } = requests[0] ?? {};
   const decided = desk.decideAll(handle, [{ request: id, digest, as: 'approve' }]);
