@@ -12,7 +12,7 @@ const pay = defineTool({
     `paid ${euros} € to ${to} (${idempotencyKey.slice(0, 8)})`,
 });
 
-/** Two people: whoever asks confirms the amount, and somebody else approves the payment. */
+/** Two people: the requester confirms the amount, and another person approves the payment. */
 export const payout = defineGraph({
   name: 'payout',
   tools: [pay],

@@ -20,7 +20,7 @@ export interface Decider {
 }
 
 /**
- * Returns whether somebody may make a decision. Only `true` allows it: if the function throws, returns
+ * Returns whether a person may make a decision. Only `true` allows it: if the function throws, returns
  * anything else, or takes longer than 5 seconds, the decision is refused, and the request stays open.
  */
 export type MayDecide = (request: Request, decider: Decider) => boolean | Promise<boolean>;

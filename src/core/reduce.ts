@@ -155,7 +155,7 @@ function takeResult(state: RunState, result: CallResult): RunState {
   );
 }
 
-/** The own work of a graph's node is no tool call. */
+/** The work of a graph's node itself does not count as a tool call. */
 function countsAsCall({ calls }: Batch, { id, executed }: CallResult): boolean {
   const call = calls.find((one) => one.id === id);
   return executed && (call === undefined || nodeOfCall(call) === null);

@@ -27,7 +27,7 @@ export type ReadCall = Omit<AskedCall, 'arguments' | 'blob'> & { readonly canoni
 interface ReadOptions {
   /**
    * Tools whose check may block are no longer checked: each of their calls has a problem. An approval that
-   * is a function is no longer evaluated: each of its tool's calls asks for approval.
+   * is a function is no longer evaluated: every call of its tool needs approval.
    */
   readonly isGivenUp: boolean;
   readonly judge: Judge;

@@ -20,7 +20,7 @@ export interface CallResult {
   readonly acknowledged?: true;
   /** A person, a rule, or the end of a request's time has denied the call. */
   readonly denied?: true;
-  /** Nobody decided about the call in time. */
+  /** The request for a decision expired. */
   readonly expired?: true;
   /** The grant under which the call was made without asking again. */
   readonly grant?: string;

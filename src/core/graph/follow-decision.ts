@@ -29,7 +29,7 @@ export function followDecision(
   }
   const [call] = batch.calls;
   const exit = node.exits.find(({ name }) => name === call?.name);
-  // The model reads that, or that there is no such tool, and decides again.
+  // The model reads the reason as the call's result, and decides again.
   if (exit === undefined)
     return closeBatch(state, at, (one) => notExecuted(one, 'the graph has no exit for this tool'));
   const left = leave(state, { exit: exit.name, at });

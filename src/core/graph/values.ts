@@ -52,7 +52,7 @@ function at(value: Json | undefined, path: string): Json | undefined {
 /** Items of one `each`: their calls and results are passed from segment to segment. */
 const MAX_ITEMS = 1_000;
 
-/** Returns the list that an `each` goes over; null if the value is no list, or too long. */
+/** Returns the list that an `each` goes over; null if the value is not a list or is too long. */
 export function itemsOf(over: Json, values: JsonObject): readonly Json[] | null {
   const list = evaluate(over, { state: values });
   return Array.isArray(list) && list.length <= MAX_ITEMS ? list : null;
