@@ -39,6 +39,13 @@ export type { Graph, GraphInput, GraphOf, GraphOptions } from './graphs/graph-op
 export type * from './graphs/node-spec.js';
 export type * from './graphs/path.js';
 export { text } from './graphs/path.js';
+export {
+  planAndExecute,
+  type BeforePlan,
+  type PlanAndExecute,
+  type PlanAndExecuteOptions,
+} from './graphs/plan-and-execute.js';
+export { planType, resultsType } from './graphs/plan-types.js';
 export type * from './core/graph/definition.js';
 
 // Tools

@@ -2,6 +2,9 @@ import { LRUCache } from 'lru-cache';
 import type { AgentCatalog } from '../agents/catalog.js';
 import type { Agent } from '../agents/agent.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
+import type { PlanNode } from '../core/graph/definition.js';
+import { definitionAt } from '../core/graph/node-definition.js';
+import { findNode } from '../core/graph/node-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 
 /** A pinned definition with the code that this worker has for it. */
@@ -12,6 +15,27 @@ export interface PinnedAgent {
   readonly agent: Agent | undefined;
   /** Whether the worker's agent is the pinned one; if not, tools may be missing or changed. */
   readonly current: boolean;
+  /** The node of the graph that asks the model in its own way. */
+  readonly node?: string;
+}
+
+/** Returns the agent as a node of its graph asks the model: with the output that the node wants. */
+export function pinnedAt(pinned: PinnedAgent, node: string | undefined): PinnedAgent {
+  if (node === undefined) return pinned;
+  const { agent } = pinned;
+  const answer = agent?.graph?.outputs.get(node);
+  return {
+    ...pinned,
+    definition: definitionAt(pinned.definition, node),
+    agent: agent && { ...agent, answer: answer ?? null },
+    node,
+  };
+}
+
+/** Returns the node that makes a plan in one reply; undefined for any other. */
+export function planNode({ definition: { graph }, node }: PinnedAgent): PlanNode | undefined {
+  const found = graph && node !== undefined ? findNode(graph, node) : undefined;
+  return found?.kind === 'plan' ? found : undefined;
 }
 
 export interface DefinitionCache {

@@ -1,4 +1,5 @@
 import type { AgentDefinition } from '../core/definition/definition.js';
+import { asksModel } from '../core/graph/node-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
 import { toAgentDefinition } from './agent-definition.js';
@@ -55,7 +56,7 @@ export function createAgentCatalog(
 
 function needsModel({ decide, graph }: Agent): boolean {
   if (typeof decide === 'function') return false;
-  return graph === undefined || graph.definition.nodes.some(({ kind }) => kind === 'decide');
+  return graph === undefined || graph.definition.nodes.some(asksModel);
 }
 
 /** Returns the agents and those that they call, each one once. */

@@ -1,3 +1,4 @@
+import type { AnswerContract } from './agent-output.js';
 import type { GraphDefinition } from '../core/graph/definition.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { ToolContext } from '../tools/tool.js';
@@ -7,6 +8,8 @@ export interface GraphParts {
   readonly definition: GraphDefinition;
   /** The functions of `run`, `route`, and `each` nodes, by node. */
   readonly functions: ReadonlyMap<string, NodeFunction>;
+  /** What the replies of `decide` nodes with an `output` are parsed by, by node. */
+  readonly outputs: ReadonlyMap<string, AnswerContract>;
 }
 
 /**

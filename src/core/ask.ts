@@ -13,6 +13,7 @@ import {
 import { checkInput } from './input/check-object.js';
 import { checkFlag, checkText, show } from './input/input.js';
 import { isLoaded } from './definition/initial-config.js';
+import { inputProblem } from './graph/walk.js';
 import { isObject } from './json.js';
 import { type RunState } from './state.js';
 import { closingReason, inTurn, outcomeOf } from './turn.js';
@@ -152,9 +153,7 @@ function inputMisfit(state: RunState, { input }: Pick<Ask, 'input'>): string | n
   if (graph === undefined) {
     return `input: "${name}" is an agent, which takes none; send a message`;
   }
-  const unknown = Object.keys(input).find((field) => !graph.fields.includes(field));
-  if (unknown === undefined) return null;
-  return `input.${unknown}: the state of graph "${name}" has no such field; its fields are ${graph.fields.join(', ')}`;
+  return inputProblem({ name, graph }, input);
 }
 
 function checkId(value: unknown): string | null {

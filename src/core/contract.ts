@@ -62,6 +62,8 @@ export interface CallModelInput {
   readonly step: number;
   /** The turn is at a limit: the model has to answer without calls. */
   readonly closing?: true;
+  /** The node of the graph that asks the model in its own way; absent for any other call. */
+  readonly node?: string;
   /** Place in the prompt: the messages before it are summarized. The call is then not a step. */
   readonly compact?: number;
   /** For a summary: how many tokens the model reads at most; absent if unknown. */

@@ -1,4 +1,4 @@
-import { hasWakingMessage, openCalls, openWaits } from './calls/batch.js';
+import { hasWakingMessage, openWaits, readyCalls } from './calls/batch.js';
 import { fitsInput, segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
 import { CLOSING_INSTRUCTION } from './compose.js';
@@ -188,7 +188,7 @@ function withinBatch(
   state: RunState,
   { batch, isFull, now }: { batch: Batch; isFull: boolean; now: number },
 ): Action {
-  const open = openCalls(state, batch);
+  const open = readyCalls(state, batch);
   const sequential = state.config.definition.toolCalls === 'sequential';
   // A call that a person has to check runs alone: no other call is executed meanwhile.
   const unchecked = open.find(({ safety }) => safety !== undefined);

@@ -6,7 +6,8 @@ import { hasMessagesFor } from './inbox.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './transcript/messages.js';
 import { toAssistantMessage, type ParsedAnswer, type RecordedReply } from './reply.js';
-import { followDecision } from './graph/follow-decision.js';
+import { followDecision, followOutput } from './graph/follow-decision.js';
+import { currentDefinition } from './graph/node-definition.js';
 import { currentNode } from './graph/node-tool.js';
 import { completeBatch } from './calls/complete-batch.js';
 import { addReply } from './spend.js';
@@ -139,7 +140,7 @@ function validateAnswer(
   state: RunState,
   { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
 ): RunState {
-  const { attempts = DEFAULT_ATTEMPTS } = state.config.definition;
+  const { attempts = DEFAULT_ATTEMPTS } = currentDefinition(state);
   const refused = (state.turn.refusedAnswers ?? 0) + (parsed.ok ? 0 : 1);
   const counted = withTurn(state, { refusedAnswers: refused });
   if (parsed.ok || refused >= attempts) return accept(counted, { reply, parsed, at });
@@ -165,6 +166,8 @@ function accept(
 ): RunState {
   const { text, blob } = reply;
   const next = appendMessage(dropRepairBranch(state), at, toAssistantMessage(reply));
+  // The next node that asks for an answer has all its attempts.
+  if (inGraph(next)) return followOutput(withTurn(next, { refusedAnswers: 0 }), { parsed, at });
   const answer = { reason: 'answer', answer: text, blob } as const;
   if (parsed.ok) return endTurn(next, completed(next, { ...answer, output: parsed.output }));
   if (state.config.definition.onInvalid === 'best_effort') {

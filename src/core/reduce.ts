@@ -26,6 +26,7 @@ import { beginTurn, joinMessages } from './transcript/join-messages.js';
 import type { ToolCall } from './transcript/messages.js';
 import { nodeBatch } from './graph/node-calls.js';
 import { currentNode, nodeOfCall } from './graph/node-tool.js';
+import { advancePlan } from './plan/plan-batch.js';
 import { editCall, judgeCall } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
 import { findWork, isUndo, withoutWork, type Work } from './work/work.js';
@@ -150,9 +151,19 @@ function takeResult(state: RunState, result: CallResult): RunState {
     countCalls(withoutWork(state, result.id), countsAsCall(batch, result) ? 1 : 0),
     result,
   );
-  return nameArtifacts(
-    withTurn(counted, { phase: { type: 'acting', batch: fillBatch(batch, result) } }),
-  );
+  const filled = withTurn(counted, { phase: { type: 'acting', batch: fillBatch(batch, result) } });
+  return nameArtifacts(settlePlan(filled));
+}
+
+/** Lets the actions of a plan begin that have waited for this one, or gives them results. */
+function settlePlan(state: RunState): RunState {
+  const node = currentNode(state);
+  const batch = batchOf(state);
+  if (node?.kind !== 'execute' || batch === null) return state;
+  const hasBegun = ({ id }: ToolCall): boolean => findWork(state, id) !== undefined;
+  const { onFailedDependency: onFailed } = node;
+  const settled = advancePlan(batch, { onFailed, hasBegun });
+  return withTurn(state, { phase: { type: 'acting', batch: settled } });
 }
 
 /** The work of a graph's node itself does not count as a tool call. */
@@ -166,7 +177,7 @@ function beginNode(state: RunState, at: number): RunState {
   const { graph } = state;
   if (node === undefined || graph === undefined) return state;
   const batch = nodeBatch(state, { node, graph, at });
-  return completeBatch(withTurn(state, { phase: { type: 'acting', batch } }), at);
+  return completeBatch(settlePlan(withTurn(state, { phase: { type: 'acting', batch } })), at);
 }
 
 function isOpen({ calls, results }: Batch, id: string): boolean {

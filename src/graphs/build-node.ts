@@ -1,42 +1,25 @@
-import type { Agent } from '../agents/agent.js';
-import type { NodeFunction } from '../agents/graph-parts.js';
-import type { EachBody, NodeKind, WorkerNode } from '../core/graph/definition.js';
-import type { Json } from '../core/json.js';
-import type { Tool } from '../tools/tool.js';
+import type { EachBody } from '../core/graph/definition.js';
 import { checkOptions } from '../validation/check-options.js';
 import { caseList } from './cases.js';
-import { eachFunction, routeFunction, runFunction, type AuthorFunction } from './node-function.js';
-import { NODE_OPTIONS, type OptionsOf } from './node-options.js';
-import { pathTo, templateOf } from './path.js';
 import { checkPaths } from './check-paths.js';
-import { unknownField, type Fields } from './state-schema.js';
-
-/** A node of which only the targets of its exits are missing. */
-export interface BuiltNode {
-  readonly kind: NodeKind;
-  /** The exits that have to lead somewhere; null: those of a `decide`, which the graph's tools name. */
-  readonly exits: readonly string[] | null;
-  /** The exits that may be missing. */
-  readonly optional: readonly string[];
-  readonly common: { readonly label?: string; readonly maxVisits?: number };
-  readonly run?: NodeFunction;
-  /** The tools that a `decide` names, if it names them. */
-  readonly named?: readonly string[];
-  readonly agents: readonly Agent[];
-  readonly tools: readonly Tool[];
-}
-
-/** Where a node is built. */
-interface Site {
-  /** Begins each message: `graph "mail": node "ask"`. */
-  readonly where: string;
-  readonly fields: Fields;
-}
+import { eachFunction, routeFunction, runFunction } from './node-function.js';
+import { NODE_OPTIONS, type OptionsOf } from './node-options.js';
+import {
+  computed,
+  inOwnWords,
+  nameOf,
+  objectOf,
+  saved,
+  workerNode,
+  type BuiltNode,
+  type Parts,
+  type Site,
+} from './node-parts.js';
+import { pathTo } from './path.js';
+import { answerParts, confirmParts, decideParts, executeParts, planParts } from './plan-nodes.js';
 
 /** The kinds of nodes. */
 export type KindName = keyof typeof NODE_OPTIONS;
-
-type Parts = Pick<BuiltNode, 'kind' | 'exits' | 'optional'> & Partial<BuiltNode>;
 
 const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: Site) => Parts } = {
   run: (options, { where, fields }) => ({
@@ -63,12 +46,13 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       optional: ['capped'],
     };
   },
-  agent: ({ agent, message, save }, site) => ({
+  agent: ({ agent, message, save, continues }, site) => ({
     kind: {
       kind: 'agent',
       agent: nameOf(agent),
       message: computed(site, 'message', message),
       ...saved(site, save),
+      ...(continues && { continues }),
     },
     exits: ['done', 'stopped', 'failed'],
     optional: ['capped'],
@@ -85,12 +69,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
     optional: ['capped'],
     agents: objectOf(graph),
   }),
-  decide: ({ tools, save }, site) => ({
-    kind: { kind: 'decide', ...saved(site, save) },
-    exits: null,
-    optional: ['capped'],
-    ...(tools !== undefined && { named: tools }),
-  }),
+  decide: decideParts,
   tool: ({ tool, arguments: given, save }, site) => ({
     kind: {
       kind: 'tool',
@@ -116,15 +95,10 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
     agents: [...objectOf(options.agent), ...objectOf(options.graph)],
     tools: objectOf(options.tool),
   }),
-  confirm: ({ show, expires }, site) => ({
-    kind: {
-      kind: 'confirm',
-      show: computed(site, 'show', show),
-      ...(expires !== undefined && { expiresMs: expires }),
-    },
-    exits: ['yes', 'no', ...(expires === undefined ? [] : ['expired'])],
-    optional: ['capped'],
-  }),
+  confirm: confirmParts,
+  plan: planParts,
+  execute: executeParts,
+  answer: answerParts,
 };
 
 /** Checks the options of a node and builds it. Throws an `Error` that names graph, node, and option. */
@@ -187,56 +161,4 @@ function eachBody(options: OptionsOf<'each'>, site: Site): EachBody {
 interface CommonOptions {
   readonly label?: string | undefined;
   readonly maxVisits?: number | undefined;
-}
-
-/** Returns `save`. Throws an `Error` if the state has no such field. */
-function saved({ where, fields }: Site, save: string | undefined): { readonly save?: string } {
-  if (save === undefined) return {};
-  if (!fields.has(save)) throw new Error(unknownField(`${where}: save names`, fields, save));
-  return { save };
-}
-
-function workerNode({
-  attempts = 3,
-  timeoutMs = 120_000,
-}: {
-  readonly attempts?: number | undefined;
-  readonly timeoutMs?: number | undefined;
-}): WorkerNode {
-  return { timeoutMs, attempts };
-}
-
-/** Returns what an option computes, as JSON: it is called once, with places in place of values. */
-function computed(
-  { where, fields }: Site,
-  option: string,
-  compute: AuthorFunction | undefined,
-  withItem = false,
-): Json {
-  if (compute === undefined) throw new Error(`${where}: ${option}: expected a function, got none`);
-  const given = withItem ? [pathTo('$path'), pathTo('$item')] : [pathTo('$path')];
-  const value = templateOf(
-    inOwnWords(where, option, () => compute(...given)),
-    `${where}: ${option}`,
-  );
-  checkPaths(`${where}: ${option}`, { fields, key: '$path' }, value);
-  return value;
-}
-
-/** Calls a function; what it throws names the node and the option. */
-function inOwnWords(where: string, option: string, call: () => unknown): unknown {
-  try {
-    return call();
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`${where}: ${option}: ${reason}`, { cause: error });
-  }
-}
-
-function nameOf(given: string | { readonly name: string }): string {
-  return typeof given === 'string' ? given : given.name;
-}
-
-function objectOf<Given extends object>(given: string | Given | undefined): readonly Given[] {
-  return given === undefined || typeof given === 'string' ? [] : [given];
 }

@@ -2,10 +2,12 @@ import type { McpServer } from '../mcp/mcp-server.js';
 import { isObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
 import type { Tool } from '../tools/tool.js';
-import { buildNode, type BuiltNode } from './build-node.js';
+import { buildNode } from './build-node.js';
+import type { BuiltNode } from './node-parts.js';
 import type { GraphOptions } from './graph-options.js';
 import { specOf } from './kinds.js';
 import type { Fields } from './state-schema.js';
+import { asksModel } from '../core/graph/node-tool.js';
 import { checkName } from './wire-nodes.js';
 
 const MAX_NODES = 200;
@@ -37,9 +39,10 @@ export function buildNodes(given: Given): ReadonlyMap<string, BuiltNode> {
     const { kind, options } = specOf(where, spec);
     const node = buildNode(kind, options, { where, fields });
     if (kind === 'route' || kind === 'choose') checkExitNames(where, node);
-    return [name, kind === 'decide' ? withTools(where, given, node) : node];
+    return [name, withModel(where, given, node)];
   });
   checkTools(graph, given, new Map(nodes));
+  checkPlans(graph, new Map(nodes));
   return new Map(nodes);
 }
 
@@ -57,20 +60,34 @@ function checkExitNames(where: string, { exits, optional }: BuiltNode): void {
   }
 }
 
-/** Returns a `decide` node with its exits: one for each of the graph's tools, and `text`. */
-function withTools(where: string, given: Given, node: BuiltNode): BuiltNode {
-  const { tools = [], mcp = [], instructions, decide } = given;
-  if (tools.length === 0 && mcp.length === 0) {
-    throw new Error(
-      `${where}: expected \`tools\` of the graph, got none; add the tools to choose from`,
-    );
-  }
+/** Returns a node that asks the model, checked, and with the exits that the graph's tools give it. */
+function withModel(where: string, given: Given, node: BuiltNode): BuiltNode {
+  const { kind } = node;
+  if (!asksModel(kind)) return node;
+  checkInstructions(where, given);
+  const choosesTools = node.exits === null;
+  if (choosesTools || kind.kind === 'plan') checkHasTools(where, given);
+  return choosesTools ? withTools(where, given, node) : node;
+}
+
+function checkHasTools(where: string, { tools = [], mcp = [] }: Given): void {
+  if (tools.length > 0 || mcp.length > 0) return;
+  throw new Error(
+    `${where}: expected \`tools\` of the graph, got none; add the tools to choose from`,
+  );
+}
+
+function checkInstructions(where: string, { instructions, decide }: Given): void {
   const isOwn = typeof decide === 'function';
   if (!isOwn && (instructions === undefined || instructions === '')) {
     throw new Error(
       `${where}: expected \`instructions\` of the graph, got none; say what to decide`,
     );
   }
+}
+
+/** Returns a `decide` node with its exits: one for each of the graph's tools, and `text`. */
+function withTools(where: string, { tools = [], mcp = [] }: Given, node: BuiltNode): BuiltNode {
   const names = tools.map((tool) => tool.name);
   const { named = names } = node;
   const missing = names.find((name) => !named.includes(name));
@@ -101,6 +118,26 @@ function checkTools(
     const called = kind.kind === 'each' ? kind.body : kind;
     if (called.kind !== 'tool' || names.includes(called.tool)) continue;
     throw new Error(unknownTool(`graph "${graph}": node "${name}"`, called.tool, names));
+  }
+}
+
+/** Throws an `Error` for plans that no node makes, and for nodes that would overwrite one. */
+function checkPlans(graph: string, nodes: ReadonlyMap<string, BuiltNode>): void {
+  const planned = [...nodes.values()].flatMap(({ kind }) =>
+    kind.kind === 'plan' ? [kind.save] : [],
+  );
+  for (const [name, { kind }] of nodes) {
+    const where = `graph "${graph}": node "${name}"`;
+    const reads = 'plan' in kind ? kind.plan : undefined;
+    if (reads !== undefined && !planned.includes(reads)) {
+      const known = planned.length === 0 ? 'there is none' : `these are ${planned.join(', ')}`;
+      throw new Error(
+        `${where}: plan: expected a field that a plan node saves, got ${show(reads)}; ${known}`,
+      );
+    }
+    const saves = 'save' in kind ? kind.save : undefined;
+    if (saves === undefined || kind.kind === 'plan' || !planned.includes(saves)) continue;
+    throw new Error(`${where}: save: only a plan node may fill ${show(saves)}; take another field`);
   }
 }
 

@@ -18,8 +18,8 @@ export function checkGraph(graph: string, start: string, nodes: readonly GraphNo
 
 /** Whether an exit may be taken any number of times in a turn without a limit or a person. */
 function isUnbounded(node: GraphNode, exit: GraphExit): boolean {
-  if (node.maxVisits !== undefined || node.kind === 'decide') return false;
-  return node.kind !== 'confirm' || (exit.name !== 'yes' && exit.name !== 'no');
+  if (node.maxVisits !== undefined || node.kind === 'decide' || node.kind === 'plan') return false;
+  return node.kind !== 'confirm' || exit.name === 'expired';
 }
 
 /** Throws an `Error` for a cycle that nothing bounds: no `maxVisits`, no step limit, and no person. */

@@ -1,15 +1,17 @@
 import type { z } from 'zod';
-import type { Agent } from '../agents/agent.js';
+import type { Agent, AgentOptions } from '../agents/agent.js';
 import { defineAgent } from '../agents/define-agent.js';
+import type { AnswerContract } from '../agents/agent-output.js';
 import type { NodeFunction } from '../agents/graph-parts.js';
-import type { GraphDefinition } from '../core/graph/definition.js';
+import type { GraphDefinition, PlanNode } from '../core/graph/definition.js';
 import { show } from '../core/text/format-value.js';
 import type { Tool } from '../tools/tool.js';
-import type { BuiltNode } from './build-node.js';
+import type { BuiltNode } from './node-parts.js';
 import { buildNodes } from './build-nodes.js';
 import { checkGraph } from './check-graph.js';
 import { assertGraphOptions, type GraphOf, type GraphOptions } from './graph-options.js';
 import { kindsOf } from './kinds.js';
+import { planInstructions } from './plan-instructions.js';
 import type { NodeSpec, Wiring } from './node-spec.js';
 import { fieldsOf, initialValues, unknownField, type Fields } from './state-schema.js';
 import { unknownNode, wireNodes } from './wire-nodes.js';
@@ -76,7 +78,11 @@ export function defineGraph<
       };
       return Object.freeze({
         ...agentOf(options, nodes),
-        graph: Object.freeze({ definition: frozen(definition), functions: functionsOf(nodes) }),
+        graph: Object.freeze({
+          definition: frozen(definition),
+          functions: functionsOf(nodes),
+          outputs: outputsOf(nodes),
+        }),
       });
     },
   });
@@ -119,13 +125,16 @@ function agentOf(
   options: Omit<GraphOptions, 'nodes' | 'state'>,
   nodes: ReadonlyMap<string, BuiltNode>,
 ): Agent<never> {
-  const { name, instructions = '', decide, description, limits } = options;
+  const { name, decide, description, limits } = options;
+  const planning = planningOf(nodes);
+  const instructions = withPlanning(options.instructions ?? '', planning);
   const { mcp, model, onLimit, rules, settings, tools = [] } = options;
   const used = [...nodes.values()].flatMap((node): readonly Tool[] => node.tools);
   const agent = defineAgent<never>({
     name,
     instructions,
     tools: [...new Set([...tools, ...used])],
+    ...(planning === 'catalog' && { toolExposure: 'catalog' as const }),
     ...(decide !== undefined && { decide }),
     ...(description !== undefined && { description }),
     ...(limits !== undefined && { limits }),
@@ -136,6 +145,21 @@ function agentOf(
     ...(settings !== undefined && { settings }),
   });
   return { ...agent, agents: servedAgents(name, nodes) };
+}
+
+/** Returns how the graph plans; undefined if it does not. All its plan nodes share one prompt. */
+function planningOf(nodes: ReadonlyMap<string, BuiltNode>): PlanNode['planning'] | undefined {
+  const kinds = [...nodes.values()].flatMap(({ kind }) => (kind.kind === 'plan' ? [kind] : []));
+  return kinds[0]?.planning;
+}
+
+/** A template gets the instructions for planning as they are. */
+function withPlanning(
+  given: AgentOptions['instructions'],
+  planning: PlanNode['planning'] | undefined,
+): AgentOptions['instructions'] {
+  const added = planInstructions(planning);
+  return typeof given === 'string' && added !== '' ? `${given}\n\n${added}` : given;
 }
 
 /** Returns the agents that nodes name as objects. Throws an `Error` if two share a name. */
@@ -150,6 +174,12 @@ function servedAgents(name: string, nodes: ReadonlyMap<string, BuiltNode>): read
 
 function functionsOf(nodes: ReadonlyMap<string, BuiltNode>): ReadonlyMap<string, NodeFunction> {
   return new Map([...nodes].flatMap(([name, { run }]) => (run === undefined ? [] : [[name, run]])));
+}
+
+function outputsOf(nodes: ReadonlyMap<string, BuiltNode>): ReadonlyMap<string, AnswerContract> {
+  return new Map(
+    [...nodes].flatMap(([name, { output }]) => (output === undefined ? [] : [[name, output]])),
+  );
 }
 
 /** Returns data that can no longer change, with all within it. */

@@ -26,6 +26,9 @@ const KINDS = Object.freeze({
   tool: kindOf('tool'),
   each: kindOf('each'),
   confirm: kindOf('confirm'),
+  plan: kindOf('plan'),
+  execute: kindOf('execute'),
+  answer: kindOf('answer'),
 });
 
 /** Returns the kinds that `nodes` receives. All graphs have the same; only the type knows the state. */

@@ -11,6 +11,7 @@ const MAX_ATTEMPTS = 100;
 const MAX_VISITS = 10_000;
 const MAX_LABEL_CHARACTERS = 200;
 const MAX_AT_ONCE = 50;
+const MAX_ACTIONS = 500;
 
 const UNITS: ReadonlyMap<string, number> = new Map([
   ['second', 1_000],
@@ -31,6 +32,11 @@ const agentName = expected<string | Agent>(
 const toolName = expected<string | Tool>(
   'the name of a tool or a tool; make it with defineTool({…})',
   (value) => isTool(value) || (typeof value === 'string' && value !== ''),
+);
+
+const outputType = expected<z.ZodType>(
+  'a zod type of the reply, such as z.object({…})',
+  (value) => value instanceof z.ZodType,
 );
 
 const common = {
@@ -73,11 +79,40 @@ export const NODE_OPTIONS = {
   agent: z.strictObject({
     agent: agentName,
     message: authorFunction,
+    continues: z.literal(true).optional(),
     ...save,
     ...common,
   }),
   graph: z.strictObject({ graph: agentName, input: authorFunction, ...save, ...common }),
-  decide: z.strictObject({ tools: z.array(z.string()).optional(), ...save, ...common }),
+  decide: z.strictObject({
+    tools: z.array(z.string()).optional(),
+    output: outputType.optional(),
+    attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
+    ...save,
+    ...common,
+  }),
+  plan: z.strictObject({
+    save: z.string(),
+    answer: z.string().optional(),
+    planning: z.enum(['schema', 'catalog']).optional(),
+    maxActions: z.int().min(1).max(MAX_ACTIONS).optional(),
+    attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
+    ...common,
+  }),
+  execute: z.strictObject({
+    plan: z.string(),
+    save: z.string(),
+    atOnce: z.int().min(1).max(MAX_AT_ONCE).optional(),
+    timeoutMs: milliseconds.optional(),
+    onFailedDependency: z.enum(['skip', 'fail', 'null']).optional(),
+    ...common,
+  }),
+  answer: z.strictObject({
+    save: z.string(),
+    plan: z.string().optional(),
+    results: z.string().optional(),
+    ...common,
+  }),
   tool: z.strictObject({
     tool: toolName,
     arguments: authorFunction.optional(),
@@ -98,7 +133,12 @@ export const NODE_OPTIONS = {
     ...save,
     ...common,
   }),
-  confirm: z.strictObject({ show: authorFunction, expires, ...common }),
+  confirm: z.strictObject({
+    show: authorFunction.optional(),
+    plan: z.string().optional(),
+    expires,
+    ...common,
+  }),
 };
 
 /** The checked options of one kind of node. */

@@ -119,6 +119,8 @@ export interface Kinds<Shape extends z.ZodObject> {
     options: {
       readonly agent: string | Agent;
       message(state: Place<Shape>): Message;
+      /** Each visit goes on with the conversation of the visit before it in the same run. */
+      readonly continues?: true;
     } & SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
@@ -130,10 +132,7 @@ export interface Kinds<Shape extends z.ZodObject> {
     } & SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
-  /** One call of the graph's model. Name the graph's tools in `tools`, so that the edges are typed. */
-  readonly decide: <const Names extends readonly string[] = readonly string[]>(
-    options: { readonly tools?: Names } & SaveOptions<Shape> & NodeOptions,
-  ) => NodeSpec<Names[number] | 'text', 'capped'>;
+  readonly decide: DecideKind<Shape>;
   /** One tool call: of the `decide` before it, or with `arguments`. */
   readonly tool: (
     options: {
@@ -152,10 +151,99 @@ export interface Kinds<Shape extends z.ZodObject> {
       SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done', Capped>;
+  readonly confirm: ConfirmKind<Shape>;
+  /** The graph's model plans calls of the graph's tools. Nothing of it is executed but reads. */
+  readonly plan: (
+    options: PlanOptions<Shape> & NodeOptions,
+  ) => NodeSpec<'planned' | 'answered', 'failed' | 'capped'>;
+  /** The actions of a plan, each as soon as those that it needs have ended. */
+  readonly execute: (
+    options: ExecuteOptions<Shape> & NodeOptions,
+  ) => NodeSpec<'done' | 'some_failed', 'capped'>;
+  /** The graph's model answers from what was done. A field that has a text already is kept. */
+  readonly answer: (
+    options: {
+      readonly save: FieldOf<Shape>;
+      /** The field that has the plan. */
+      readonly plan?: FieldOf<Shape>;
+      /** The field that has the results of the plan's actions. */
+      readonly results?: FieldOf<Shape>;
+    } & NodeOptions,
+  ) => NodeSpec<'done', 'capped'>;
+}
+
+/** What a `plan` node is told. */
+export interface PlanOptions<Shape extends z.ZodObject> {
+  /** The field that receives the plan; only this node may fill it. Its type is `planType`. */
+  readonly save: FieldOf<Shape>;
+  /** The field that receives the model's text if there is nothing to do. */
+  readonly answer?: FieldOf<Shape>;
+  /**
+   * `schema` (default): the whole plan in one reply, with all tools in the prompt. `catalog`: the model
+   * looks tools up, and its calls are noted one by one; reads are executed.
+   */
+  readonly planning?: 'schema' | 'catalog';
+  /** Default 100, at most 500. */
+  readonly maxActions?: number;
+  /** Plans that the model may give before the node has failed; default 5. */
+  readonly attempts?: number;
+}
+
+/** How an `execute` node works through a plan. */
+export interface ExecuteOptions<Shape extends z.ZodObject> {
+  /** The field that has the plan. */
+  readonly plan: FieldOf<Shape>;
+  /** The field that receives the results by the actions' ids. Its type is `resultsType`. */
+  readonly save: FieldOf<Shape>;
+  /** Actions at the same time, 1 to 50; default 5. */
+  readonly atOnce?: number;
+  /** Maximum duration of one action in ms; default 30 s. */
+  readonly timeoutMs?: number;
+  /**
+   * What happens to an action if one that it needs has failed: it is left out with a reason (`skip`,
+   * default), nothing further of the plan begins (`fail`), or it gets null as that result (`null`). What
+   * needs a yes is never done behind a failure.
+   */
+  readonly onFailedDependency?: 'skip' | 'fail' | 'null';
+}
+
+/** The two forms of a `decide` node. */
+export interface DecideKind<Shape extends z.ZodObject> {
+  /** One call of the graph's model whose reply is JSON under a schema, saved in the state. */
+  (
+    options: {
+      readonly output: z.ZodType;
+      /** Replies that the node may take before it has failed; default 5. */
+      readonly attempts?: number;
+    } & SaveOptions<Shape> &
+      NodeOptions,
+  ): NodeSpec<'done', Capped>;
+  /** One call of the graph's model. Name the graph's tools in `tools`, so that the edges are typed. */
+  <const Names extends readonly string[] = readonly string[]>(
+    options: { readonly tools?: Names; readonly output?: never } & SaveOptions<Shape> & NodeOptions,
+  ): NodeSpec<Names[number] | 'text', 'capped'>;
+}
+
+/** The two forms of a `confirm` node. */
+export interface ConfirmKind<Shape extends z.ZodObject> {
+  /** A person says yes to a whole plan, to a part of it, or wants another one. */
+  (
+    options: {
+      /** The field that has the plan. */
+      readonly plan: FieldOf<Shape>;
+      /** A text before the plan. */
+      show?(state: Place<Shape>): Message;
+      readonly expires?: Duration;
+    } & NodeOptions,
+  ): NodeSpec<'yes' | 'no' | 'some' | 'edit', 'expired' | 'capped'>;
   /** A person says yes or no. */
-  readonly confirm: (
-    options: { show(state: Place<Shape>): Message; readonly expires?: Duration } & NodeOptions,
-  ) => NodeSpec<'yes' | 'no', 'expired' | 'capped'>;
+  (
+    options: {
+      show(state: Place<Shape>): Message;
+      readonly plan?: never;
+      readonly expires?: Duration;
+    } & NodeOptions,
+  ): NodeSpec<'yes' | 'no', 'expired' | 'capped'>;
 }
 
 type IsSingle<Names extends string> = string extends Names

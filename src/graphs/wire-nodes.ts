@@ -2,7 +2,7 @@ import { END, type GraphExit, type GraphNode } from '../core/graph/definition.js
 import { isObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
 import { likelyMeant } from '../validation/nearest.js';
-import type { BuiltNode } from './build-node.js';
+import type { BuiltNode } from './node-parts.js';
 
 const NAME = /^[a-zA-Z][\w-]{0,39}$/;
 

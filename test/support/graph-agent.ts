@@ -28,6 +28,7 @@ export function graphAgent(
     graph: {
       definition: { fields, initial: {}, perTurn: [], ...definition },
       functions: new Map(Object.entries(functions)),
+      outputs: new Map(),
     },
   };
 }

@@ -13,10 +13,11 @@ import type { AskedCall, CallProblem } from '../../core/transcript/messages.js';
 import type { ModelReply } from '../../models/model.js';
 import { parseArguments, unknownTool } from '../../tools/arguments/arguments.js';
 import { checkArguments } from '../../tools/arguments/check-arguments.js';
+import { checkPlannedArguments } from '../../tools/arguments/planned-arguments.js';
 import { describeCall } from '../../tools/describe-call.js';
 import { readInvokedCall } from '../../tools/arguments/invoked-call.js';
 import { wellFormed } from '../../tools/utf8.js';
-import type { PinnedAgent } from '../definitions.js';
+import { planNode, type PinnedAgent } from '../definitions.js';
 import { judgeCall, type Judge } from '../requests/judge-call.js';
 import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
@@ -102,11 +103,16 @@ export async function checkCall(
     return { problem: { type: 'invalid_arguments', message } };
   }
   const tool = ifUnchanged(known, tools.get(name));
-  const checked = await checkArguments(tool ?? { name, input: toPinnedInput(known) }, value);
+  const input = tool ?? { name, input: toPinnedInput(known) };
+  // A planner may refer to results that do not exist yet.
+  const checked =
+    planNode(pinned) === undefined
+      ? await checkArguments(input, value)
+      : await checkPlannedArguments(input, value);
   if (!checked.ok) return { problem: checked.problem };
   const call = { tool: known, given: value, parsed: checked.value };
   const [summary, verdict] = await Promise.all([
-    tool && describeCall(tool, checked.value),
+    tool && describeCall(tool, 'described' in checked ? checked.described : checked.value),
     judgeCall(call, judge, isGivenUp ? { givenUp: CHECK_GIVEN_UP } : {}),
   ]);
   return { ...(summary !== undefined && { summary }), ...(verdict && { verdict }) };

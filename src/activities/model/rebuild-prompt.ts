@@ -2,7 +2,7 @@ import type { Context, Info } from '@temporalio/activity';
 import type { CallModelInput } from '../../core/contract.js';
 import type { Json } from '../../core/json.js';
 import type { PromptMessage } from '../../core/transcript/messages.js';
-import type { PinnedAgent } from '../definitions.js';
+import { pinnedAt, type PinnedAgent } from '../definitions.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { queryWorkflow } from '../query-workflow.js';
 import { readRunContext } from '../run-context.js';
@@ -26,10 +26,11 @@ export interface Prompt {
 export async function rebuildPrompt(
   deps: ActivityDependencies,
   context: Context,
-  input: Pick<CallModelInput, 'definition' | 'upTo' | 'head' | 'context' | 'contextBlob'>,
+  input: Pick<CallModelInput, 'definition' | 'node' | 'upTo' | 'head' | 'context' | 'contextBlob'>,
 ): Promise<Prompt> {
   const queries = queryWorkflow(context, deps);
-  const pinned = await deps.definitions.find(input.definition, () => queries.definition());
+  const found = await deps.definitions.find(input.definition, () => queries.definition());
+  const pinned = pinnedAt(found, input.node);
   const name = { run: runKey(context.info), upTo: input.upTo, head: input.head };
   const messages = await deps.transcripts.prompt(name, (from, to) => queries.prompt(from, to));
   // It is read before the model is paid, so that it cannot be missing when the reply is read.

@@ -7,13 +7,14 @@ import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../../core/reply.j
 import { parseCallsInContent } from '../../models/calls-in-content.js';
 import { estimateUsage } from '../../models/usage-estimate.js';
 import type { ModelReply, ModelRequest } from '../../models/model.js';
-import type { PinnedAgent } from '../definitions.js';
+import { planNode, type PinnedAgent } from '../definitions.js';
 import type { Judge } from '../requests/judge-call.js';
 import { offloadText, retryStore } from '../offload-text.js';
 import { checkAnswer } from './answer.js';
 import { parseClass } from './classification.js';
 import { readCall, type ReadCall } from './read-call.js';
 import { recordCalls, recordSafety } from './record-calls.js';
+import { readPlan } from './read-plan.js';
 import { readDecision } from './schema-decision.js';
 import { CHECK_GIVEN_UP, isSlowAnswer } from './slow-check.js';
 
@@ -94,12 +95,14 @@ function readSpecialForm(
 /** Checks a reply that would end the turn by the agent's contract; undefined for any other reply. */
 async function readAnswer(
   { text, calls, finish }: ModelReply,
-  { pinned, input, userContext, isGivenUp }: ReplySource,
+  { pinned, input, userContext, isGivenUp, judge }: ReplySource,
 ): Promise<ParsedAnswer | undefined> {
   if (finish !== 'stop' || calls.length > 0 || input.compact !== undefined) return undefined;
   if (isGivenUp && isSlowAnswer(pinned)) {
     return { ok: false, problem: `The answer could not be checked: ${CHECK_GIVEN_UP}.` };
   }
+  const node = planNode(pinned);
+  if (node?.planning === 'schema') return await readPlan(text, { node, judge, isGivenUp });
   return await checkAnswer(pinned, text, userContext);
 }
 

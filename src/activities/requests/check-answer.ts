@@ -2,9 +2,9 @@ import type { z } from 'zod';
 import { Context } from '@temporalio/activity';
 import type { CheckDecisionResult } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
-import { readConfirmation } from '../../core/graph/confirm.js';
+import { PLAN_WORDS, readPlanAnswer, readYesOrNo } from '../../core/plan/confirm-plan.js';
 import { definedTool, nodeOfCall } from '../../core/graph/node-tool.js';
-import type { Json } from '../../core/json.js';
+import { isObject, parseJson, type Json } from '../../core/json.js';
 import { show } from '../../core/text/format-value.js';
 import { toZodType } from '../../output/foreign-patterns.js';
 import { parseWithZod } from '../../output/parse-zod.js';
@@ -39,9 +39,8 @@ export async function checkAnswer({
     if (typeof result !== 'string' || result.trim() === '') {
       return refused(`expected a text that answers the question, got ${show(result)}`);
     }
-    if (nodeOfCall(call) !== null && readConfirmation(result) === null) {
-      return refused(`expected "yes" or "no", got ${show(result)}`);
-    }
+    const unclear = nodeOfCall(call) === null ? null : unclearAnswer(call, result);
+    if (unclear !== null) return refused(unclear);
   }
   const checked = await checkResult(result, tool, judge);
   if (!checked.ok) return refused(checked.problem);
@@ -49,6 +48,18 @@ export async function checkAnswer({
   const { name, effect } = tool;
   const serialized = await serializeResult(checked.output, { name, effect, signal, warn });
   return { ok: true, result: await recordResult(tool, serialized, blobs) };
+}
+
+/** Returns what a `confirm` node expects if the answer is something else; null if it is clear. */
+function unclearAnswer({ arguments: json }: CheckedDecision['call'], text: string): string | null {
+  const given = parseJson(json);
+  const actions = isObject(given) ? given['actions'] : undefined;
+  if (!Array.isArray(actions)) {
+    return readYesOrNo(text) === null ? `expected "yes" or "no", got ${show(text)}` : null;
+  }
+  const ids = actions.filter(isObject).map(({ id }) => String(id));
+  if (readPlanAnswer(text, ids) !== null) return null;
+  return `${PLAN_WORDS}, got ${show(text)}; the actions are ${ids.join(', ')}`;
 }
 
 type Checked =

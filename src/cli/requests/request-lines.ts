@@ -72,6 +72,7 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
 const KINDS: Readonly<Record<Request['kind'], string>> = {
   approval: 'approval of a call',
   question: 'an answer to a question of the model',
+  plan: 'consent to a plan',
   client_tool: 'the result of a call that you execute',
   limit: 'a higher limit',
   outcome_unknown: 'what became of a call',
@@ -93,9 +94,15 @@ function headline({ shown, kind }: Request): string {
   return `${line.slice(0, MAX_HEADLINE).replace(/[\ud800-\udbff]$/, '')}… (cut; see the arguments)`;
 }
 
+/** A plan is made by code, line by line. */
+function planLines({ shown }: Request, width: number): readonly string[] {
+  return shown.split('\n').flatMap((line) => wrapped(line, width));
+}
+
 function argumentsOf({ request, unreadable, whole }: RequestView, options: RequestLineOptions) {
   const { width } = options;
   // A question is quoted below.
+  if (request.kind === 'plan') return planLines(request, options.width);
   if (request.kind === 'question' || request.tool === undefined) return [];
   if (unreadable !== null) return wrapped(`arguments: NOT SHOWN: ${oneLine(unreadable)}`, width);
   const { lines, cut } = argumentLines(request.arguments ?? '{}', options);

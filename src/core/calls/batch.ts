@@ -9,6 +9,7 @@ import type { Message, ToolCall } from '../transcript/messages.js';
 import { computerHandler } from '../definition/native-tools.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
+import { currentDefinition } from '../graph/node-definition.js';
 import { definedTool } from '../graph/node-tool.js';
 import { needsConsent } from '../requests/consent.js';
 import { findWork } from '../work/work.js';
@@ -78,7 +79,7 @@ interface PlannedCall {
 function planCall(state: RunState, planned: PlannedCall): Plan {
   const { call, index, seen, listed } = planned;
   const { definition } = state.config;
-  const policy: ToolCalls = definition.toolCalls;
+  const policy: ToolCalls = currentDefinition(state).toolCalls;
   if (policy === 'first' && index > 0) {
     return answer(notExecuted(call, 'only the first call of a message is executed'));
   }
@@ -112,7 +113,7 @@ function planCall(state: RunState, planned: PlannedCall): Plan {
 }
 
 /** Returns why a call is denied without asking anybody; null if it is not. */
-function denial(state: RunState, call: ToolCall): string | null {
+export function denial(state: RunState, call: ToolCall): string | null {
   const { verdict } = call;
   if (verdict?.then === 'deny') return verdict.why;
   if (state.turn.denied?.includes(shortSignature(call))) {
@@ -129,6 +130,11 @@ function denial(state: RunState, call: ToolCall): string | null {
 function earlierCall({ turn }: RunState, call: ToolCall): string | null {
   const begin = `${shortSignature(call)} `;
   return turn.succeeded.findLast((done) => done.startsWith(begin))?.slice(begin.length) ?? null;
+}
+
+/** Returns the calls that can be executed now: the others wait for calls of the same plan. */
+export function readyCalls(state: RunState, batch: Batch): readonly ToolCall[] {
+  return openCalls(state, batch).filter(({ after }) => after === undefined);
 }
 
 /** Returns the calls still to be executed, in order, without repeats of a call in the same batch. */

@@ -60,6 +60,8 @@ export type NodeKind =
       readonly agent: string;
       readonly message: GraphValue;
       readonly save?: string;
+      /** Each visit continues the conversation of the visit before it in this run. */
+      readonly continues?: true;
     }
   /** A run of another graph, whose input this is. `done`, `stopped`, `failed`, `capped?`. */
   | {
@@ -71,9 +73,29 @@ export type NodeKind =
     }
   /**
    * One call of the graph's model over the run's transcript. The exits are the names of the graph's
-   * tools, by the first call of the reply, and `text`; `capped?`.
+   * tools, by the first call of the reply, and `text`; `capped?`. With an `output`, the reply is JSON
+   * under its schema: `done`, `failed?` (no reply has fitted), `capped?`.
    */
-  | { readonly kind: 'decide'; readonly save?: string }
+  | {
+      readonly kind: 'decide';
+      readonly save?: string;
+      readonly output?: NodeOutput;
+    }
+  /**
+   * The graph's model makes a plan: calls of tools that are executed later. `planned`, `answered`
+   * (nothing to do), `failed?` (no plan was without faults), `capped?`.
+   */
+  | ({ readonly kind: 'plan' } & PlanNode)
+  /** The actions of a plan are executed. `done`, `some_failed`, `capped?`. */
+  | ({ readonly kind: 'execute' } & ExecuteNode)
+  /** The model answers from what was done, unless the field has a text already. `done`. */
+  | {
+      readonly kind: 'answer';
+      readonly save: string;
+      /** The fields that have the plan and the results of its actions. */
+      readonly plan?: string;
+      readonly results?: string;
+    }
   /**
    * One tool call: of a `decide` before it if `arguments` is absent, else with these arguments.
    * `done`, `failed?`, `capped?`.
@@ -96,13 +118,55 @@ export type NodeKind =
       readonly body: EachBody;
       readonly save?: string;
     }
-  /** A person says yes or no. `yes`, `no`, `expired?`, `capped?`. */
+  /**
+   * A person says yes or no. `yes`, `no`, `expired?`, `capped?`. With a `plan`, which is shown whole, also
+   * `some` (only named actions) and `edit` (a wish for another plan).
+   */
   | {
       readonly kind: 'confirm';
       readonly show: GraphValue;
       /** In ms; absent: the request never expires. */
       readonly expiresMs?: number;
+      /** The field that has the plan. */
+      readonly plan?: string;
     };
+
+/** What the reply of a `decide` node has to be. */
+export interface NodeOutput {
+  readonly name: string;
+  /** JSON schema. */
+  readonly schema: JsonObject;
+  /** Number of replies that the node may take. */
+  readonly attempts: number;
+}
+
+/** How a plan is made. */
+export interface PlanNode {
+  /** `schema`: the whole plan in one reply. `catalog`: tools are looked up, and calls are noted one by one. */
+  readonly planning: 'schema' | 'catalog';
+  /** The field that receives the plan. Nothing else may fill it. */
+  readonly save: string;
+  /** The field that receives the model's text if there is nothing to do. */
+  readonly answer?: string;
+  readonly maxActions: number;
+  /** Number of plans that the model may give before the node has failed; only for `schema`. */
+  readonly attempts: number;
+}
+
+/** What happens to an action if one that it needs has failed. */
+export type FailedDependency = 'skip' | 'fail' | 'null';
+
+/** How a plan is executed. */
+export interface ExecuteNode {
+  /** The field that has the plan. */
+  readonly plan: string;
+  /** The field that receives the results, by the actions' ids. */
+  readonly save: string;
+  readonly atOnce: number;
+  /** Maximum duration of one action in ms. */
+  readonly timeoutMs: number;
+  readonly onFailedDependency: FailedDependency;
+}
 
 /** How a worker executes a node's function. */
 export interface WorkerNode {

@@ -1,11 +1,16 @@
-import { endTurn, withTurn } from '../change.js';
+import { appendMessage, endTurn, withTurn } from '../change.js';
 import { byteLength } from '../inbox.js';
 import type { CallResult } from '../calls/call-result.js';
 import { failed } from '../make-outcome.js';
 import { isObject, parseJson, textField, type Json, type JsonObject } from '../json.js';
 import type { RunState } from '../state.js';
 import type { Batch } from '../turn.js';
-import { readConfirmation } from './confirm.js';
+import { planEnd } from '../plan/confirmation.js';
+import { readYesOrNo } from '../plan/confirm-plan.js';
+import { noteReads } from '../plan/note-actions.js';
+import { planIn, planValue } from '../plan/plan.js';
+import { actionOf } from '../plan/plan-batch.js';
+import type { ConfirmedPlan } from './graph-state.js';
 import type { GraphNode } from './definition.js';
 import { currentNode, findNode, graphOf, nodeOfCall } from './node-tool.js';
 import { itemsOf } from './values.js';
@@ -19,6 +24,10 @@ interface NodeEnd {
   readonly exit: string;
   readonly patch?: JsonObject;
   readonly error?: { readonly type: string; readonly message: string };
+  /** What a person has confirmed. */
+  readonly confirmed?: ConfirmedPlan;
+  /** What a person wants instead: the model reads it as a message. */
+  readonly wish?: string;
 }
 
 /** Leaves the current node with the results of its calls. Does nothing while one is missing. */
@@ -28,18 +37,35 @@ export function finishNode(state: RunState, batch: Batch, at: number): RunState 
   if (node === undefined || batch.results.includes(null)) return state;
   const deciding = withTurn(state, { phase: { type: 'deciding' } });
   const results = batch.results.flatMap((result) => result ?? []);
-  return leaveWith(deciding, node, { ...endOf(deciding, node, { batch, results }), at });
+  const end = endOf(deciding, node, { batch, results });
+  return leaveWith(withAnswer(deciding, end, at), node, { ...end, at });
+}
+
+/** What a person has said about a plan is a part of the run's state. */
+function withAnswer(state: RunState, { confirmed, wish }: NodeEnd, at: number): RunState {
+  const { graph } = state;
+  const known = graph && confirmed ? { ...state, graph: { ...graph, confirmed } } : state;
+  return wish === undefined ? known : appendMessage(known, at, { role: 'user', text: wish });
 }
 
 /**
  * Leaves a `tool` node that has executed the call of the `decide` before it. Its result is in the
  * transcript already.
  */
-export function finishDecided(state: RunState, { results }: Batch, at: number): RunState {
+export function finishDecided(state: RunState, batch: Batch, at: number): RunState {
   const node = currentNode(state);
+  if (node?.kind === 'plan') return withReads(state, node, batch);
   if (node?.kind !== 'tool') return state;
-  const [result] = results;
+  const [result] = batch.results;
   return leaveWith(state, node, { ...toolEnd(node, result ?? undefined), at });
+}
+
+/** The planner goes on with what its reads have brought. */
+function withReads(state: RunState, { save }: { readonly save: string }, batch: Batch): RunState {
+  const { graph } = state;
+  if (graph === undefined) return state;
+  const plan = noteReads(planIn(graph.values, save), batch);
+  return { ...state, graph: { ...graph, values: { ...graph.values, [save]: planValue(plan) } } };
 }
 
 /** Leaves a node of a graph as it has ended. A failure without an exit ends the turn. */
@@ -78,13 +104,17 @@ function endOf(
     case 'graph':
       return result?.output === undefined ? failedEnd(result) : calledEnd(node, result.output);
     case 'confirm':
-      return confirmEnd(node, result);
+      return confirmEnd(state, node, result);
     case 'tool':
       return toolEnd(node, result);
     case 'each':
       return eachEnd(state, node, { batch, results });
+    case 'execute':
+      return executeEnd(state, node, results);
     case 'choose':
     case 'decide':
+    case 'plan':
+    case 'answer':
       return { exit: 'failed' };
   }
 }
@@ -141,10 +171,34 @@ function toText(error: unknown): string {
   return typeof error === 'string' ? error : 'it left no outcome';
 }
 
-function confirmEnd(node: GraphNode, result: CallResult | undefined): NodeEnd {
-  if (result?.ok) return { exit: readConfirmation(result.text) ?? 'no' };
-  const expired = node.exits.some(({ name }) => name === 'expired');
-  return { exit: expired && result?.expired ? 'expired' : 'no' };
+function confirmEnd(
+  state: RunState,
+  node: Extract<GraphNode, { kind: 'confirm' }>,
+  result: CallResult | undefined,
+): NodeEnd {
+  const expired = node.exits.some(({ name }) => name === 'expired') && result?.expired === true;
+  const text = result?.ok ? result.text : 'no';
+  if (node.plan !== undefined) {
+    return planEnd(state.graph?.values ?? {}, node.plan, { text, expired });
+  }
+  return { exit: expired ? 'expired' : (readYesOrNo(text) ?? 'no') };
+}
+
+/** Each action's result is saved under its id, beside those of earlier visits. */
+function executeEnd(
+  state: RunState,
+  { save }: Extract<GraphNode, { kind: 'execute' }>,
+  results: readonly CallResult[],
+): NodeEnd {
+  const before = Object.entries(state.graph?.values ?? {}).find(([name]) => name === save)?.[1];
+  const ended = results.map((result): [string, Json] => {
+    const { ok, output, text } = result;
+    const value = ok ? { ok, value: output ?? text } : { ok, error: errorIn(text) };
+    return [actionOf(result), value];
+  });
+  const saved = Object.fromEntries([...(isObject(before) ? Object.entries(before) : []), ...ended]);
+  const isDone = results.every(({ ok }) => ok);
+  return { exit: isDone ? 'done' : 'some_failed', patch: { [save]: saved } };
 }
 
 /** Every item has a result, also those whose call was the same as an earlier one. */

@@ -8,6 +8,25 @@ export interface GraphState {
   readonly at: GraphPlace | null;
   /** The nodes that the run has visited, in the order of their first visits. */
   readonly visited: readonly NodeVisits[];
+  /** The plan that a person has confirmed in this turn. Only a `confirm` node can write this. */
+  readonly confirmed?: ConfirmedPlan;
+  /** The newest run of each `agent` node that continues its conversation. */
+  readonly talks?: readonly Talk[];
+}
+
+/** What a person has said yes to. */
+export interface ConfirmedPlan {
+  /** SHA-256 (hex) of the actions as canonical JSON. */
+  readonly digest: string;
+  /** The actions whose arguments were complete when they were shown. */
+  readonly actions: readonly string[];
+}
+
+/** The run of a called agent. */
+export interface Talk {
+  readonly node: string;
+  /** Workflow id. */
+  readonly run: string;
 }
 
 /** A visit of a node. */

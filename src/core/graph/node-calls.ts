@@ -1,5 +1,6 @@
 import { callsLeft } from '../limits.js';
-import { notExecuted, tooDeep } from '../calls/batch.js';
+import { denial, notExecuted, tooDeep } from '../calls/batch.js';
+import { deniedCall } from '../calls/call-result.js';
 import { sha256Hex } from '../digest.js';
 import { canonicalJson, isObject, textField, type Json, type JsonObject } from '../json.js';
 import type { RunState } from '../state.js';
@@ -7,6 +8,9 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
 import type { EachBody, GraphNode } from './definition.js';
 import type { GraphState } from './graph-state.js';
+import { planIn, planValue } from '../plan/plan.js';
+import { planCalls } from '../plan/plan-batch.js';
+import { showPlan } from '../plan/show-plan.js';
 import { nodeCallName, visitsOf } from './node-tool.js';
 import { evaluate, evaluateText, itemsOf, type Scope } from './values.js';
 
@@ -30,11 +34,7 @@ export function nodeBatch(
 ): Batch {
   // Each visit gives its calls another place, and so other idempotency keys.
   const step = state.turn.spent.steps + visitsOf(graph);
-  const calls = planned(node, graph.values).map(({ name, arguments: given }, index): ToolCall => {
-    const json = canonicalJson(given);
-    const place = `${node.name}_${graph.at?.visit ?? 1}_${index}`;
-    return { id: `node_${place}`, name, arguments: json, digest: sha256Hex(json), node: node.name };
-  });
+  const calls = node.kind === 'execute' ? planCalls(node, graph) : visitCalls(node, graph);
   const bytes = calls.reduce((sum, call) => sum + call.arguments.length, 0);
   let left = callsLeft(state);
   const results = calls.map((call) => {
@@ -46,11 +46,21 @@ export function nodeBatch(
     }
     if (tooDeep(state, call))
       return notExecuted(call, 'agents may not call each other any deeper than this');
+    const denied = denial(state, call);
+    if (denied !== null) return deniedCall(call, denied);
     if (call.name === nodeCallName(node.name)) return null;
     left -= 1;
     return left < 0 ? notExecuted(call, 'the limit of tool calls is used up') : null;
   });
   return { step, at, calls, results };
+}
+
+function visitCalls(node: GraphNode, { values, at }: GraphState): readonly ToolCall[] {
+  return planned(node, values).map(({ name, arguments: given }, index): ToolCall => {
+    const json = canonicalJson(given);
+    const place = `${node.name}_${at?.visit ?? 1}_${index}`;
+    return { id: `node_${place}`, name, arguments: json, digest: sha256Hex(json), node: node.name };
+  });
 }
 
 function planned(node: GraphNode, values: JsonObject): readonly Planned[] {
@@ -62,10 +72,8 @@ function planned(node: GraphNode, values: JsonObject): readonly Planned[] {
     case 'agent':
     case 'graph':
       return [toCall(node.name, node, scope)];
-    case 'confirm': {
-      const question = evaluateText(node.show, scope);
-      return [{ name: nodeCallName(node.name), arguments: { question, options: ['yes', 'no'] } }];
-    }
+    case 'confirm':
+      return [{ name: nodeCallName(node.name), arguments: questionOf(node, values) }];
     case 'tool':
       return [{ name: node.tool, arguments: toObject(evaluate(node.arguments ?? {}, scope)) }];
     case 'each': {
@@ -76,8 +84,23 @@ function planned(node: GraphNode, values: JsonObject): readonly Planned[] {
     }
     case 'choose':
     case 'decide':
+    case 'plan':
+    case 'execute':
+    case 'answer':
       return [];
   }
+}
+
+/** Returns what a person is asked. A plan is a part of it, so the decision is bound to every action. */
+function questionOf(
+  { show, plan: field }: Extract<GraphNode, { kind: 'confirm' }>,
+  values: JsonObject,
+): JsonObject {
+  const said = evaluateText(show, { state: values });
+  if (field === undefined) return { question: said, options: ['yes', 'no'] };
+  const plan = planIn(values, field);
+  const question = [...(said === '' ? [] : [said, '']), showPlan(plan)].join('\n');
+  return { question, options: ['yes', 'no', 'nothing'], actions: planValue(plan)['actions'] };
 }
 
 /** Each item's function gets the state without the list, which would be recorded once for each item. */

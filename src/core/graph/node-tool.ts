@@ -57,6 +57,9 @@ function nodeTool(graph: GraphDefinition, callName: string): ToolDefinition | un
     }
     case 'tool':
     case 'decide':
+    case 'plan':
+    case 'execute':
+    case 'answer':
     case 'choose':
       return undefined;
   }
@@ -81,19 +84,22 @@ export function currentNode(state: RunState): GraphNode | undefined {
   return graph && state.graph?.at ? findNode(graph, state.graph.at.node) : undefined;
 }
 
-/** Whether the next thing to do is the work of the current node. A `decide` needs a model call instead. */
+/** Whether the work of a node is a call of the graph's model. */
+export function asksModel({ kind }: Pick<GraphNode, 'kind'>): boolean {
+  return kind === 'decide' || kind === 'plan' || kind === 'answer';
+}
+
+/** Whether the next thing to do is the work of the current node. Some need a model call instead. */
 export function nodeDue(state: RunState): boolean {
   const node = currentNode(state);
   const { phase, limit } = state.turn;
-  return (
-    node !== undefined && node.kind !== 'decide' && phase.type === 'deciding' && limit === null
-  );
+  return node !== undefined && !asksModel(node) && phase.type === 'deciding' && limit === null;
 }
 
 /** Whether the calls of the open batch were made by the current node, not by a model. */
 export function isNodeBatch(state: RunState): boolean {
   const node = currentNode(state);
-  if (node === undefined || node.kind === 'decide') return false;
+  if (node === undefined || asksModel(node)) return false;
   return batchOf(state)?.calls.every((call) => call.node !== undefined) ?? false;
 }
 
@@ -105,7 +111,7 @@ export function isOfDecide(node: GraphNode): boolean {
 /** Whether the run has a model of its own: a graph without `decide` has none. */
 export function hasModel(state: RunState): boolean {
   const graph = graphOf(state);
-  return graph === undefined || graph.nodes.some(({ kind }) => kind === 'decide');
+  return graph === undefined || graph.nodes.some(asksModel);
 }
 
 /** Returns the number of all visits of a run's nodes; 0 for a run of an agent. */
@@ -119,5 +125,5 @@ const MODEL_CALLS_AT_ONCE = 5;
 /** Returns how many calls of the open batch are executed at the same time. */
 export function callsAtOnce(state: RunState): number {
   const node = currentNode(state);
-  return node?.kind === 'each' ? node.atOnce : MODEL_CALLS_AT_ONCE;
+  return node?.kind === 'each' || node?.kind === 'execute' ? node.atOnce : MODEL_CALLS_AT_ONCE;
 }

@@ -29,8 +29,8 @@ function referenceIn(value: JsonObject, { state, item }: Scope): Json | undefine
   const keys = Object.keys(value);
   if (keys.length !== 1) return undefined;
   const { $path, $item, $text } = value;
-  if (typeof $path === 'string') return at(state, $path) ?? null;
-  if (typeof $item === 'string') return at(item, $item) ?? null;
+  if (typeof $path === 'string') return valueAt(state, $path) ?? null;
+  if (typeof $item === 'string') return valueAt(item, $item) ?? null;
   if (!Array.isArray($text)) return undefined;
   return $text.map((part: Json) => toText(evaluate(part, { state, item }))).join('');
 }
@@ -41,7 +41,7 @@ function toText(value: Json): string {
 }
 
 /** Returns the value at a place such as `items.0.price`; an empty path is the value itself. */
-function at(value: Json | undefined, path: string): Json | undefined {
+export function valueAt(value: Json | undefined, path: string): Json | undefined {
   if (path === '') return value;
   return path.split('.').reduce<Json | undefined>((inner, key) => {
     if (Array.isArray(inner)) return /^\d+$/.test(key) ? inner[Number(key)] : undefined;

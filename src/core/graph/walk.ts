@@ -1,4 +1,5 @@
-import { endTurn } from '../change.js';
+import { appendMessage, endTurn } from '../change.js';
+import type { AgentDefinition } from '../definition/definition.js';
 import type { JsonObject } from '../json.js';
 import { completed, failed } from '../make-outcome.js';
 import { holds } from '../requests/predicate.js';
@@ -6,7 +7,10 @@ import type { RunState } from '../state.js';
 import type { Incoming } from '../inbox.js';
 import { END, type GraphDefinition, type GraphNode } from './definition.js';
 import type { GraphState, NodeVisits } from './graph-state.js';
+import { EMPTY_PLAN, planValue } from '../plan/plan.js';
+import { reportText } from '../plan/report.js';
 import { findNode, graphOf } from './node-tool.js';
+import { valueAt } from './values.js';
 
 /** Characters of an answer. The outcome has the whole state as its output. */
 const MAX_ANSWER = 64 * 1024;
@@ -37,13 +41,29 @@ export function beginPass(
     ...taken.flatMap(({ input }) => Object.entries(input ?? {})),
   ]);
   const visited = before.visited.map((visits) => ({ ...visits, inTurn: 0 }));
-  const unknown = Object.keys(values).find((name) => !graph.fields.includes(name));
-  const begun = { ...state, graph: { values, at: null, visited } };
-  if (unknown !== undefined) {
-    const message = `input.${unknown}: the state of graph "${state.config.definition.name}" has no such field; its fields are ${graph.fields.join(', ')}`;
-    return endTurn(begun, failed(begun, { reason: 'input', message }));
-  }
+  const { talks } = before;
+  const begun = { ...state, graph: { values, at: null, visited, ...(talks && { talks }) } };
+  const problems = taken.map(({ input = {} }) => inputProblem(state.config.definition, input));
+  const message = problems.find((problem) => problem !== null);
+  if (message) return endTurn(begun, failed(begun, { reason: 'input', message }));
   return enter(begun, graph.start, at);
+}
+
+/** Returns what is wrong with an input for a graph; null if it fits, or if the agent is no graph. */
+export function inputProblem(
+  { name, graph }: Pick<AgentDefinition, 'name' | 'graph'>,
+  input: JsonObject,
+): string | null {
+  if (graph === undefined) return null;
+  const fields = Object.keys(input);
+  const unknown = fields.find((field) => !graph.fields.includes(field));
+  if (unknown !== undefined) {
+    return `input.${unknown}: the state of graph "${name}" has no such field; its fields are ${graph.fields.join(', ')}`;
+  }
+  // A plan from outside would be executed as if the planner had made it.
+  const own = graph.nodes.find((node) => node.kind === 'plan' && fields.includes(node.save));
+  if (own?.kind !== 'plan') return null;
+  return `input.${own.save}: only the node "${own.name}" of graph "${name}" fills this field; leave it out`;
 }
 
 function historyEntry(
@@ -79,7 +99,7 @@ export function leave(
   const visited = state.graph.visited.map((visits) =>
     visits.node === node.name ? withExit(visits, exit, at - place.since) : visits,
   );
-  const left = { ...state, graph: { values, at: null, visited } };
+  const left = { ...state, graph: { ...state.graph, values, at: null, visited } };
   const target = node.exits.find(({ name }) => name === exit)?.to;
   return target === undefined ? withoutExit(left, node, exit) : enter(left, target, at);
 }
@@ -118,8 +138,34 @@ function enter(state: RunState, target: string, at: number, passed = 0): RunStat
     : [...state.graph.visited, visits];
   const place = { node: target, visit: visits.total, since: at };
   const entered = { ...state, graph: { ...state.graph, at: place, visited } };
-  const exit = isCapped ? 'capped' : chosenExit(node, entered.graph);
-  return exit === null ? entered : passThrough(entered, { node, exit, at, passed });
+  const exit = isCapped ? 'capped' : exitAtOnce(node, entered.graph);
+  if (exit !== null) return passThrough(entered, { node, exit, at, passed });
+  return begun(entered, node, at);
+}
+
+/** What a node that asks the model changes before it does. */
+function begun(
+  state: RunState & { readonly graph: GraphState },
+  node: GraphNode,
+  at: number,
+): RunState {
+  const { graph } = state;
+  if (node.kind === 'plan') {
+    // Each visit makes another plan.
+    const { confirmed: _, ...rest } = graph;
+    // The ids of another plan's actions may be the same, so its results are forgotten, too.
+    const fresh = (graphOf(state)?.nodes ?? []).flatMap((other): [string, JsonObject][] =>
+      other.kind === 'execute' && other.plan === node.save ? [[other.save, {}]] : [],
+    );
+    const own = { [node.save]: planValue(EMPTY_PLAN), ...Object.fromEntries(fresh) };
+    return { ...state, graph: { ...rest, values: { ...graph.values, ...own } } };
+  }
+  if (node.kind !== 'answer') return state;
+  const error = graphOf(state)?.errorTo;
+  const text = reportText({ ...node, values: graph.values, error });
+  return text === null
+    ? state
+    : appendMessage(state, at, { role: 'user', text, origin: 'perdure' });
 }
 
 /** A node that is left as it is entered. */
@@ -137,10 +183,17 @@ function passThrough(
   return enter(left, target, at, passed + 1);
 }
 
-/** Returns the exit of a `choose` node; null for any other node. */
-function chosenExit(node: GraphNode, { values }: GraphState): string | null {
-  if (node.kind !== 'choose') return null;
-  return node.cases.find(({ when }) => holds(when, values))?.exit ?? 'else';
+/** Returns the exit of a node that is left as it is entered; null for any other. */
+function exitAtOnce(node: GraphNode, { values }: GraphState): string | null {
+  switch (node.kind) {
+    case 'choose':
+      return node.cases.find(({ when }) => holds(when, values))?.exit ?? 'else';
+    // What an earlier node has answered is kept.
+    case 'answer':
+      return valueAt(values, node.save) ? 'done' : null;
+    default:
+      return null;
+  }
 }
 
 /** The pass has reached the end: the turn is completed, with the state as its output. */

@@ -4,8 +4,9 @@ import type {
   GraphDefinition,
   GraphExit,
   GraphNode,
+  NodeOutput,
 } from '../graph/definition.js';
-import type { GraphPlace, GraphState, NodeVisits } from '../graph/graph-state.js';
+import type { ConfirmedPlan, GraphPlace, GraphState, NodeVisits, Talk } from '../graph/graph-state.js';
 import { predicateShape } from './requests.js';
 import {
   amount,
@@ -19,6 +20,7 @@ import {
   optional,
   tagged,
   text,
+  yes,
 } from './shape.js';
 
 type NodeOf<K extends GraphNode['kind']> = Extract<GraphNode, { kind: K }>;
@@ -53,6 +55,7 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     agent: text,
     message: json,
     save: optional(text),
+    continues: optional(yes),
   }),
   graph: fields<NodeOf<'graph'>>({
     ...node,
@@ -61,7 +64,37 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     input: json,
     save: optional(text),
   }),
-  decide: fields<NodeOf<'decide'>>({ ...node, kind: oneOf('decide'), save: optional(text) }),
+  decide: fields<NodeOf<'decide'>>({
+    ...node,
+    kind: oneOf('decide'),
+    save: optional(text),
+    output: optional(fields<NodeOutput>({ name: text, schema: jsonObject, attempts: count })),
+  }),
+  plan: fields<NodeOf<'plan'>>({
+    ...node,
+    kind: oneOf('plan'),
+    planning: oneOf('schema', 'catalog'),
+    save: text,
+    answer: optional(text),
+    maxActions: count,
+    attempts: count,
+  }),
+  execute: fields<NodeOf<'execute'>>({
+    ...node,
+    kind: oneOf('execute'),
+    plan: text,
+    save: text,
+    atOnce: count,
+    timeoutMs: amount,
+    onFailedDependency: oneOf('skip', 'fail', 'null'),
+  }),
+  answer: fields<NodeOf<'answer'>>({
+    ...node,
+    kind: oneOf('answer'),
+    save: text,
+    plan: optional(text),
+    results: optional(text),
+  }),
   tool: fields<NodeOf<'tool'>>({
     ...node,
     kind: oneOf('tool'),
@@ -82,6 +115,7 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     kind: oneOf('confirm'),
     show: json,
     expiresMs: optional(amount),
+    plan: optional(text),
   }),
 });
 
@@ -111,4 +145,6 @@ export const graphStateShape = fields<GraphState>({
       taken: list(fields<NodeVisits['taken'][number]>({ exit: text, count })),
     }),
   ),
+  confirmed: optional(fields<ConfirmedPlan>({ digest: text, actions: list(text) })),
+  talks: optional(list(fields<Talk>({ node: text, run: text }))),
 });

@@ -69,6 +69,8 @@ export const callShape = fields<ToolCall>({
   id: text,
   edited: optional(yes),
   node: optional(text),
+  after: optional(list(text)),
+  confirmed: optional(yes),
 });
 
 export const providerShape = fields<ProviderItems>({

@@ -42,6 +42,7 @@ export const raisedShape = fields<RaisedRequest>({
   kind: oneOf(
     'approval',
     'question',
+    'plan',
     'limit',
     'outcome_unknown',
     'safety_check',

@@ -4,5 +4,6 @@ import { grantFor } from './grants.js';
 
 /** Whether a call may not begin before somebody approves it. */
 export function needsConsent(state: RunState, call: ToolCall): boolean {
+  if (call.confirmed) return false;
   return call.verdict?.then === 'ask' && grantFor(state, call) === undefined;
 }

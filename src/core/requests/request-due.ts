@@ -1,5 +1,6 @@
 import { findTool } from '../calls/batch.js';
 import { safetyWords } from '../calls/safety.js';
+import { currentNode } from '../graph/node-tool.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { findWork } from '../work/work.js';
@@ -21,7 +22,12 @@ export function requestDue(state: RunState, call: ToolCall, at: number): NewRequ
 function answerDue(state: RunState, { name }: ToolCall, at: number): NewRequest | null {
   const tool = findTool(state, name);
   const base = { raisedAt: at, ...expiry(at, tool?.expiresMs) };
-  if (tool?.kind === 'question') return { ...base, kind: 'question', why: 'the model asks' };
+  if (tool?.kind === 'question') {
+    const node = currentNode(state);
+    if (node?.kind !== 'confirm') return { ...base, kind: 'question', why: 'the model asks' };
+    const kind = node.plan === undefined ? 'question' : 'plan';
+    return { ...base, kind, why: `the graph asks at "${node.name}"` };
+  }
   if (tool?.kind !== 'client') return null;
   return { ...base, kind: 'client_tool', why: 'whoever uses the run executes this tool' };
 }

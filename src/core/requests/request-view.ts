@@ -44,7 +44,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     decisions,
     deciders,
     fix: fixFor({ run, id, kind, digest }),
-    ...(kind === 'question' && call && questionOf(call)),
+    ...((kind === 'question' || kind === 'plan') && call && questionOf(call)),
     ...(call?.safety && { checks: call.safety }),
     ...(limit && { limit }),
     ...(kind === 'outcome_unknown' && { idempotencyKey: work.key ?? '' }),
@@ -69,6 +69,8 @@ function shownRequest(
     return `limit ${limit.name}: ${limit.used}${most} used`;
   }
   if (call === undefined) return '';
+  // Code has made the text from the plan's actions.
+  if (request.kind === 'plan') return questionOf(call).question ?? '';
   return isUndo({ name }) ? `undo ${shownCall(call, tool)}` : shownCall(call, tool);
 }
 
@@ -92,6 +94,7 @@ function fixFor({
   const which = `${run} ${id} --digest ${digest.slice(0, SHOWN_DIGITS)}`;
   switch (kind) {
     case 'approval':
+    case 'plan':
     case 'safety_check':
       return `perdure approve ${which}`;
     case 'question':

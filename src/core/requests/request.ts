@@ -8,7 +8,8 @@ import type { Deciders } from './deciders.js';
  * | kind              | asked when                                                    | decisions                          |
  * | ----------------- | ------------------------------------------------------------- | ---------------------------------- |
  * | `approval`        | a rule or the tool wants a yes before the call                | `approve`, `deny`, `edit`, `answer` |
- * | `question`        | the model asks a person                                       | `answer`, `deny`                   |
+ * | `question`        | the model, or a graph, asks a person                          | `answer`, `deny`                   |
+ * | `plan`            | a graph shows a whole plan before it is executed              | `approve`, `deny`, `answer`        |
  * | `client_tool`     | the tool has no `execute`: whoever uses the run executes it   | `answer`, `deny`                   |
  * | `limit`           | a limit was reached, and the agent has `onLimit: 'ask'`       | `raise`, `stop`                    |
  * | `outcome_unknown` | a call may have taken effect                                  | `happened`, `retry`, `abandon`     |
@@ -18,6 +19,7 @@ import type { Deciders } from './deciders.js';
 export type RequestKind =
   | 'approval'
   | 'question'
+  | 'plan'
   | 'limit'
   | 'outcome_unknown'
   | 'safety_check'
@@ -41,6 +43,7 @@ export type DecisionWord =
 export const OFFERED: { readonly [K in RequestKind]: readonly DecisionWord[] } = {
   approval: ['approve', 'deny', 'edit', 'answer'],
   question: ['answer', 'deny'],
+  plan: ['approve', 'deny', 'answer'],
   client_tool: ['answer', 'deny'],
   limit: ['raise', 'stop'],
   outcome_unknown: ['happened', 'retry', 'abandon'],

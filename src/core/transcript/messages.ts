@@ -112,6 +112,10 @@ export interface ToolCall extends AskedCall {
   readonly id: string;
   /** The node of the graph that makes the call; absent for a call of a model. */
   readonly node?: string;
+  /** Ids of the calls of the same batch that have to end first; absent if nothing is left to wait for. */
+  readonly after?: readonly string[];
+  /** A person has confirmed the plan that the call is a part of, with these very arguments. */
+  readonly confirmed?: true;
 }
 
 interface Placed {

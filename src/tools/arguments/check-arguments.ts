@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { CallProblem } from '../../core/transcript/messages.js';
 import { describeIssues } from '../../validation/describe-issues.js';
 import { guarded } from '../guard.js';
@@ -5,6 +6,9 @@ import type { Tool } from '../tool.js';
 import { headBytes } from '../utf8.js';
 
 const MAX_MESSAGE_BYTES = 4_000;
+
+/** The keys that lead to a value. */
+type Place = readonly (string | number)[];
 
 /** The parsed arguments, or the problem that the model reads. */
 export type CheckedArguments =
@@ -15,12 +19,13 @@ export type CheckedArguments =
  * Checks arguments against the tool's `input` and returns the value for `executeParsed`.
  *
  * Never rejects, and waits at most `limitMs` (5 s by default): a refinement that throws or hangs is
- * reported as a problem.
+ * reported as a problem. What the schema says at the places `unknownAt` is ignored; the value is then the
+ * given one.
  */
 export async function checkArguments(
   tool: Pick<Tool, 'name' | 'input'>,
   value: unknown,
-  options: { readonly limitMs?: number } = {},
+  options: { readonly limitMs?: number; readonly unknownAt?: readonly Place[] } = {},
 ): Promise<CheckedArguments> {
   const result = await guarded(
     `input schema of tool "${tool.name}"`,
@@ -30,7 +35,10 @@ export async function checkArguments(
   if (!result.ok)
     return invalid(`The arguments of ${tool.name} could not be checked: ${result.message}`);
   if (result.value.success) return { ok: true, value: result.value.data };
-  const lines = describeIssues(result.value.error.issues, value, {
+  const { unknownAt = [] } = options;
+  const issues = result.value.error.issues.filter((issue) => !isAbout(issue, unknownAt));
+  if (issues.length === 0) return { ok: true, value };
+  const lines = describeIssues(issues, value, {
     keys: {
       known: Object.keys(tool.input.shape),
       unrecognized: (keys, nearest) =>
@@ -40,6 +48,13 @@ export async function checkArguments(
     },
   });
   return invalid([`The arguments of ${tool.name} are not valid:`, ...lines].join('\n'));
+}
+
+/** Whether an issue may be due to a value that is not known yet. */
+function isAbout({ path, code }: z.core.$ZodIssue, unknownAt: readonly Place[]): boolean {
+  const begins = (long: readonly PropertyKey[], short: readonly PropertyKey[]): boolean =>
+    short.every((key, index) => key === long[index]);
+  return unknownAt.some((at) => begins(path, at) || (code === 'invalid_union' && begins(at, path)));
 }
 
 function invalid(message: string): CheckedArguments {

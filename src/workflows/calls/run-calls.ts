@@ -63,7 +63,10 @@ async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes):
     if (mustLeave(run)) return [];
     const action = nextBatchAction(run);
     if (action.type !== 'run-calls') return [];
-    return action.calls.filter(({ id }) => !taken.has(id) && findWork(run.state, id) !== undefined);
+    // The calls of a plan become ready one after another.
+    return action.calls.filter(
+      ({ id, node }) => !taken.has(id) && (node ?? findWork(run.state, id)) !== undefined,
+    );
   };
   for (;;) {
     raiseRequests(run);

@@ -1,0 +1,82 @@
+import type { PlanNode } from '../../core/graph/definition.js';
+import { isObject, type Json, type JsonObject } from '../../core/json.js';
+import { planProblem, planValue, type PlannedAction } from '../../core/plan/plan.js';
+import type { ParsedAnswer } from '../../core/reply.js';
+import { extractJson } from '../../output/extract-json.js';
+import type { Judge } from '../requests/judge-call.js';
+import { checkCall } from './read-call.js';
+
+interface PlanSource {
+  readonly node: PlanNode;
+  readonly judge: Judge;
+  /** The author's code is no longer called, because it has frozen a worker. */
+  readonly isGivenUp: boolean;
+}
+
+/** Faults that one answer to the planner names. */
+const MAX_FAULTS = 10;
+
+/**
+ * Reads a whole plan from a model's reply, and checks it before anything happens: its form, the arguments
+ * of each action against the tool's schema, and what the rules say. Never rejects: the reply is paid for.
+ */
+export async function readPlan(
+  text: string,
+  { node, judge, isGivenUp }: PlanSource,
+): Promise<ParsedAnswer> {
+  const extracted = extractJson(text);
+  if (!extracted.ok) return extracted;
+  const { value } = extracted;
+  const tools = judge.pinned.definition.tools.map(({ name }) => name);
+  const problem = planProblem(value, { tools, maxActions: node.maxActions });
+  if (problem !== null) return { ok: false, problem };
+  const { actions, answer } = readFields(value);
+  const checked = await Promise.all(
+    actions.map((action) => checkAction(action, { judge, isGivenUp })),
+  );
+  const faults = checked.flatMap((one) => (typeof one === 'string' ? [one] : []));
+  if (faults.length > 0) return { ok: false, problem: faults.slice(0, MAX_FAULTS).join('\n') };
+  const planned = checked.flatMap((one) => (typeof one === 'string' ? [] : [one]));
+  const plan = {
+    actions: planned,
+    done: [],
+    asks: planned.some(({ asks }) => asks !== undefined),
+    ...(answer !== undefined && { answer }),
+  };
+  return { ok: true, output: planValue(plan) };
+}
+
+/** Returns the fields of a plan whose form has been checked, and nothing else of it. */
+function readFields(value: Json): {
+  readonly actions: readonly PlannedAction[];
+  readonly answer?: string;
+} {
+  const { actions, answer } = isObject(value) ? value : {};
+  const list: readonly unknown[] = Array.isArray(actions) ? actions : [];
+  return {
+    actions: list.filter(isObject).map(({ id, tool, arguments: given, after }) => ({
+      id: String(id),
+      tool: String(tool),
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `planProblem` has checked it
+      arguments: given as JsonObject,
+      ...(Array.isArray(after) && after.length > 0 && { after: after.map(String) }),
+    })),
+    ...(typeof answer === 'string' && answer !== '' && { answer }),
+  };
+}
+
+/** Returns the action with what people and the rules say about it, or what is wrong with it. */
+async function checkAction(
+  action: PlannedAction,
+  options: Pick<PlanSource, 'judge' | 'isGivenUp'>,
+): Promise<PlannedAction | string> {
+  const { id, tool, arguments: given } = action;
+  const { problem, summary, verdict } = await checkCall(tool, given, options);
+  if (problem !== undefined) return `action ${id}: ${problem.message}`;
+  if (verdict?.then === 'deny') return `action ${id}: it is not allowed: ${verdict.why}`;
+  return {
+    ...action,
+    ...(summary !== undefined && { shown: summary }),
+    ...(verdict && { asks: verdict }),
+  };
+}

@@ -1,0 +1,50 @@
+import type { AgentDefinition } from '../definition/definition.js';
+import type { RunState } from '../state.js';
+import { PLAN_SCHEMA } from '../plan/plan-schema.js';
+import type { GraphNode } from './definition.js';
+import { currentNode, findNode } from './node-tool.js';
+
+/** Whether the node asks the model in another way than the graph's definition says. */
+function asksAnew(node: GraphNode): boolean {
+  return node.kind === 'plan' || node.kind === 'answer' || isTyped(node);
+}
+
+function isTyped(node: GraphNode): boolean {
+  return node.kind === 'decide' && node.output !== undefined;
+}
+
+/** Returns the name of the current node if it asks the model in its own way; else undefined. */
+export function askingNode(state: RunState): string | undefined {
+  const node = currentNode(state);
+  return node && asksAnew(node) ? node.name : undefined;
+}
+
+/** Returns a definition as a node asks the model by it. The prompt's instructions are the same at each. */
+export function definitionAt(
+  definition: AgentDefinition,
+  name: string | undefined,
+): AgentDefinition {
+  const { graph } = definition;
+  const node = name === undefined || graph === undefined ? undefined : findNode(graph, name);
+  switch (node?.kind) {
+    case 'decide': {
+      if (node.output === undefined) return definition;
+      const { attempts, ...output } = node.output;
+      return { ...definition, output: { type: 'json', ...output }, toolChoice: 'none', attempts };
+    }
+    case 'plan': {
+      if (node.planning === 'catalog') return { ...definition, toolCalls: 'parallel' };
+      const output = { type: 'json', name: 'plan', schema: PLAN_SCHEMA } as const;
+      return { ...definition, output, toolChoice: 'none', attempts: node.attempts };
+    }
+    case 'answer':
+      return { ...definition, toolChoice: 'none' };
+    default:
+      return definition;
+  }
+}
+
+/** Returns the definition by which the run asks its model now. */
+export function currentDefinition(state: RunState): AgentDefinition {
+  return definitionAt(state.config.definition, askingNode(state));
+}

@@ -1,0 +1,71 @@
+import type { Plan } from './plan.js';
+import { withoutActions } from './plan.js';
+
+/** How a person answers a plan. */
+export type PlanAnswer =
+  | { readonly as: 'yes' }
+  /** Without what the rules ask about, and what needs it. */
+  | { readonly as: 'no' }
+  /** Only these actions. */
+  | { readonly as: 'some'; readonly ids: readonly string[] }
+  /** Nothing of the plan. */
+  | { readonly as: 'nothing' }
+  /** Another plan, by a wish. */
+  | { readonly as: 'edit'; readonly wish: string };
+
+const YES: readonly string[] = ['yes', 'y', 'confirm', 'ok', 'proceed', 'approve'];
+const NO: readonly string[] = ['no', 'n', 'cancel', 'abort'];
+const NOTHING: readonly string[] = ['nothing', 'none', 'stop'];
+
+/** What `readPlanAnswer` understands, for an error. */
+export const PLAN_WORDS = 'expected "yes", "no", "some a1 a3", "nothing", or "edit …" with a wish';
+
+/** Reads yes or no; null for a text that is neither. Blanks, case, and a last dot do not matter. */
+export function readYesOrNo(text: string): 'yes' | 'no' | null {
+  const word = wordOf(text);
+  if (YES.includes(word)) return 'yes';
+  return NO.includes(word) ? 'no' : null;
+}
+
+/**
+ * Reads the answer to a plan; null if it is unclear, and the person has to be asked again. Actions are
+ * named as in `some a1 a3`, `only a1, a3`, `all but a2`, or by their ids alone. `ids`: those of the plan.
+ */
+export function readPlanAnswer(text: string, ids: readonly string[]): PlanAnswer | null {
+  const yesOrNo = readYesOrNo(text);
+  if (yesOrNo !== null) return { as: yesOrNo };
+  if (NOTHING.includes(wordOf(text))) return { as: 'nothing' };
+  const wish = /^\s*(?:edit|change)\b\s*:?\s*(\S[\s\S]*)$/i.exec(text)?.[1];
+  if (wish !== undefined) return { as: 'edit', wish: wish.trim() };
+  const [, allBut, list = ''] =
+    /^\s*(?:(all but|without|except)|some|only|yes,?(?: to)?(?: only)?)?\s*:?\s*(.+?)\s*\.?\s*$/is.exec(
+      text,
+    ) ?? [];
+  const named = list.split(/(?:\s*,\s*|\s+)(?:and\s+)?/i).filter((id) => id !== '');
+  if (named.length === 0 || !named.every((id) => ids.includes(id))) return null;
+  const chosen = ids.filter((id) => named.includes(id) !== (allBut !== undefined));
+  return { as: 'some', ids: chosen };
+}
+
+function wordOf(text: string): string {
+  return text.trim().toLowerCase().replace(/[.!]$/, '');
+}
+
+/** Returns what is left of a plan after an answer; null for a wish, which needs another plan. */
+export function planAfter(plan: Plan, answer: PlanAnswer): Plan | null {
+  const ids = plan.actions.map(({ id }) => id);
+  switch (answer.as) {
+    case 'yes':
+      return plan;
+    case 'no': {
+      const asking = plan.actions.filter(({ asks }) => asks !== undefined).map(({ id }) => id);
+      return withoutActions(plan, new Set(asking));
+    }
+    case 'some':
+      return withoutActions(plan, new Set(ids.filter((id) => !answer.ids.includes(id))));
+    case 'nothing':
+      return withoutActions(plan, new Set(ids));
+    case 'edit':
+      return null;
+  }
+}

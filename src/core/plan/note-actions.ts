@@ -1,0 +1,89 @@
+import { findTool, notExecuted } from '../calls/batch.js';
+import type { CallResult } from '../calls/call-result.js';
+import type { PlanNode } from '../graph/definition.js';
+import { isObject, parseJson, type JsonObject } from '../json.js';
+import type { RunState } from '../state.js';
+import type { ToolCall } from '../transcript/messages.js';
+import type { Batch } from '../turn.js';
+import { planIn, planProblem, type Plan, type PlannedAction } from './plan.js';
+import { refsIn } from './references.js';
+
+/**
+ * Takes the calls of a planner's message as actions: they are noted, and not executed. Reads that the
+ * rules allow are executed at once, because the planner needs what they return.
+ */
+export function noteActions(
+  state: RunState,
+  node: PlanNode,
+  batch: Batch,
+): { readonly plan: Plan; readonly batch: Batch } {
+  let plan = planIn(state.graph?.values ?? {}, node.save);
+  const results = batch.calls.map((call, index): CallResult | null => {
+    const known = batch.results[index] ?? null;
+    if (known !== null || isRead(state, call)) return known;
+    const given = argumentsOf(call);
+    if (given === null) return notExecuted(call, 'its arguments are too long for a plan');
+    const action: PlannedAction = {
+      id: nextId(plan),
+      tool: call.name,
+      arguments: given,
+      ...(call.summary !== undefined && { shown: call.summary }),
+      ...(call.verdict && { asks: call.verdict }),
+    };
+    const actions = [...plan.actions, action];
+    const { maxActions } = node;
+    const problem = planProblem(
+      { actions },
+      { tools: [...toolNames(plan), call.name], maxActions },
+    );
+    if (problem !== null) return notExecuted(call, problem.replace(/^actions\[\d+\]:? ?/, ''));
+    plan = { ...plan, actions, asks: plan.asks || action.asks !== undefined };
+    return { id: call.id, ok: true, text: notedText(action), executed: false };
+  });
+  return { plan, batch: { ...batch, results } };
+}
+
+/** Adds the reads of a message to the plan, as actions that were executed while it was made. */
+export function noteReads(plan: Plan, { calls, results }: Batch): Plan {
+  const reads = calls.flatMap((call, index) => {
+    const result = results[index];
+    const given = argumentsOf(call);
+    if (!result?.executed || !result.ok || given === null) return [];
+    const value = result.output ?? result.text;
+    return [{ tool: call.name, arguments: given, result: { ok: true, value } as const }];
+  });
+  const done = [...plan.done];
+  for (const read of reads) done.push({ id: `r${done.length + 1}`, ...read });
+  return { ...plan, done };
+}
+
+/** A question to a person is a way to find something out, too. */
+function isRead(state: RunState, call: ToolCall): boolean {
+  const tool = findTool(state, call.name);
+  const asks = call.verdict !== undefined;
+  const finds = tool?.effect === 'read' || tool?.kind === 'question' || tool?.kind === 'artifacts';
+  return finds && !asks && refsIn(argumentsOf(call)).length === 0;
+}
+
+/** Returns the arguments of a call; null if they are in a blob. */
+function argumentsOf({ blob, arguments: json }: ToolCall): JsonObject | null {
+  const value = blob === undefined ? parseJson(json) : undefined;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
+  return isObject(value) ? (value as JsonObject) : null;
+}
+
+function nextId({ actions }: Plan): string {
+  return `a${actions.length + 1}`;
+}
+
+function toolNames({ actions }: Plan): readonly string[] {
+  return actions.map(({ tool }) => tool);
+}
+
+function notedText({ id, asks }: PlannedAction): string {
+  const consent = asks === undefined ? '' : ' It needs a yes of the user, who will be asked.';
+  return (
+    `Noted as action ${id} of the plan. It has NOT been executed and has no result yet.${consent} ` +
+    `A later call can refer to its result: {"$ref":"${id}","path":"…"}.`
+  );
+}

@@ -1,0 +1,157 @@
+import { notExecuted } from '../calls/batch.js';
+import { refusal, type CallResult } from '../calls/call-result.js';
+import { sha256Hex } from '../digest.js';
+import type { ExecuteNode, FailedDependency } from '../graph/definition.js';
+import type { GraphState } from '../graph/graph-state.js';
+import { canonicalJson, isObject, parseJson, type Json, type JsonObject } from '../json.js';
+import type { ToolCall } from '../transcript/messages.js';
+import type { Batch } from '../turn.js';
+import { needsOf, planDigest, planIn, type ActionResult, type PlannedAction } from './plan.js';
+import { refsIn, resolve } from './references.js';
+
+/** Separates the visit from the action in the id of a call. No action's id has it. */
+const SEPARATOR = '.';
+
+/** Returns the id of the action that a call executes. */
+export function actionOf({ id }: Pick<ToolCall, 'id'>): string {
+  return id.slice(id.indexOf(SEPARATOR) + 1);
+}
+
+/**
+ * Returns the calls of a plan's actions that have no result yet. A call that has to wait for others names
+ * them in `after`, and has its arguments as the plan has them.
+ */
+export function planCalls(
+  node: ExecuteNode & { readonly name: string },
+  { values, confirmed, at }: GraphState,
+): readonly ToolCall[] {
+  const plan = planIn(values, node.plan);
+  const before = resultsIn(values, node);
+  const isConfirmed = confirmed?.digest === planDigest(plan);
+  const place = `node_${node.name}_${at?.visit ?? 1}${SEPARATOR}`;
+  return plan.actions.flatMap((action): readonly ToolCall[] => {
+    if (before.has(action.id)) return [];
+    const after = needsOf(action).filter((id) => !before.has(id));
+    const resolved = resolve(action.arguments, valuesOf(before));
+    const given = resolved.ok ? resolved.value : action.arguments;
+    const call = withArguments({ id: `${place}${action.id}`, name: action.tool }, given);
+    const failed = needsOf(action).find((id) => before.get(id)?.ok === false);
+    const fault = resolved.ok ? failedBefore(failed) : resolved.problem;
+    return [
+      {
+        ...call,
+        node: node.name,
+        ...(action.shown !== undefined && { summary: action.shown }),
+        ...(fault !== null && { problem: { type: 'invalid_arguments', message: fault } }),
+        ...(after.length > 0 && { after: after.map((id) => `${place}${id}`) }),
+        ...consentOf(action, { isConfirmed, shown: confirmed?.actions ?? [] }),
+      },
+    ];
+  });
+}
+
+function failedBefore(id: string | undefined): string | null {
+  return id === undefined ? null : `not executed: it needs ${id}, which has failed`;
+}
+
+/**
+ * What a person has confirmed is not asked again. A call whose arguments were not complete then is judged
+ * by its worker once they are.
+ */
+function consentOf(
+  { id, asks, arguments: given }: PlannedAction,
+  { isConfirmed, shown }: { readonly isConfirmed: boolean; readonly shown: readonly string[] },
+): Pick<ToolCall, 'verdict' | 'confirmed'> {
+  if (asks === undefined) return {};
+  if (isConfirmed && shown.includes(id)) return { verdict: asks, confirmed: true };
+  return refsIn(given).length > 0 ? {} : { verdict: asks };
+}
+
+/** Returns the results that an execute node has saved before, and those of the reads of its plan. */
+function resultsIn(values: JsonObject, node: ExecuteNode): ReadonlyMap<string, ActionResult> {
+  const saved = Object.hasOwn(values, node.save) ? values[node.save] : undefined;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as the node has saved them
+  const ended = isObject(saved) ? (Object.entries(saved) as [string, ActionResult][]) : [];
+  const reads = planIn(values, node.plan).done.map(({ id, result }) => [id, result] as const);
+  return new Map([...reads, ...ended]);
+}
+
+function valuesOf(results: ReadonlyMap<string, ActionResult>): ReadonlyMap<string, Json> {
+  return new Map(
+    [...results].map(([id, result]): [string, Json] => [id, result.ok ? result.value : null]),
+  );
+}
+
+function withArguments<Call extends object>(
+  call: Call,
+  given: JsonObject,
+): Call & Pick<ToolCall, 'arguments' | 'digest'> {
+  const json = canonicalJson(given);
+  return { ...call, arguments: json, digest: sha256Hex(json) };
+}
+
+/** What happens behind a failure, and whether a call is beyond stopping. */
+interface Policy {
+  readonly onFailed: FailedDependency;
+  readonly hasBegun: (call: ToolCall) => boolean;
+}
+
+/** Characters of one call's arguments after its references have been filled in. */
+const MAX_ARGUMENTS = 256 * 1024;
+
+/**
+ * Lets the calls begin whose dependencies have ended, with their results in the arguments, and gives a
+ * result to those that cannot be made any more. Since a plan refers only backwards, one pass suffices.
+ */
+export function advancePlan(batch: Batch, { onFailed, hasBegun }: Policy): Batch {
+  const calls = [...batch.calls];
+  const results = [...batch.results];
+  const index = new Map(calls.map(({ id }, place) => [id, place]));
+  for (const [place, call] of calls.entries()) {
+    if (results[place] !== null) continue;
+    const stopped = onFailed === 'fail' && results.some((result) => result?.ok === false);
+    if (stopped && !hasBegun(call)) {
+      results[place] = notExecuted(call, 'an action of the plan has failed');
+      continue;
+    }
+    if (call.problem !== undefined) results[place] = refusal(call.id, call.problem);
+    if (call.after === undefined || results[place] !== null) continue;
+    const needed = call.after.map((id) => results[index.get(id) ?? -1] ?? null);
+    if (needed.includes(null)) continue;
+    const ended = needed.flatMap((result) => result ?? []);
+    const next = afterResults(call, ended, onFailed);
+    if ('ok' in next) results[place] = next;
+    else calls[place] = next;
+  }
+  return { ...batch, calls, results };
+}
+
+/** Returns the call with complete arguments, or its result if it cannot be made. */
+function afterResults(
+  call: ToolCall,
+  ended: readonly CallResult[],
+  onFailed: FailedDependency,
+): ToolCall | CallResult {
+  const failed = ended.find(({ ok }) => !ok);
+  // What needs a yes is never done behind something that has failed.
+  if (failed !== undefined && (onFailed !== 'null' || call.verdict !== undefined)) {
+    return notExecuted(call, `it needs ${actionOf(failed)}, which has failed`);
+  }
+  const { after: _, ...ready } = call;
+  const given = parseJson(call.arguments);
+  const values = new Map(
+    ended.map((result): [string, Json] => [
+      actionOf(result),
+      result.ok ? (result.output ?? result.text) : null,
+    ]),
+  );
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the plan's own arguments
+  const resolved = resolve((isObject(given) ? given : {}) as JsonObject, values);
+  if (!resolved.ok) {
+    return refusal(call.id, { type: 'invalid_arguments', message: resolved.problem });
+  }
+  const complete = withArguments(ready, resolved.value);
+  const { length } = complete.arguments;
+  if (length <= MAX_ARGUMENTS) return complete;
+  return notExecuted(call, `its arguments have ${length} characters, at most ${MAX_ARGUMENTS} fit`);
+}

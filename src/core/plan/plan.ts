@@ -1,0 +1,153 @@
+import { sha256Hex } from '../digest.js';
+import { canonicalJson, isObject, type Json, type JsonObject } from '../json.js';
+import type { Verdict } from '../requests/rules.js';
+import { refsIn } from './references.js';
+
+/** A call that a plan wants to be made. Nothing of it has happened. */
+export interface PlannedAction {
+  /** Unique in the plan: letters, digits, `_`, and `-`, at most 40 characters. */
+  readonly id: string;
+  readonly tool: string;
+  /** References such as `{"$ref":"a1","path":"data.id"}` stand for results of earlier actions. */
+  readonly arguments: JsonObject;
+  /** Actions that have to end first, beside those that the arguments refer to. */
+  readonly after?: readonly string[];
+  /** What the tool says about the call, for people. */
+  readonly shown?: string;
+  /** What the rules ask for before the call; absent if they allow it. */
+  readonly asks?: Verdict;
+}
+
+/** A read that was executed while the plan was made. */
+export interface PlannedRead {
+  readonly id: string;
+  readonly tool: string;
+  readonly arguments: JsonObject;
+  readonly result: ActionResult;
+}
+
+/** How an action has ended. */
+export type ActionResult =
+  | { readonly ok: true; readonly value: Json }
+  | { readonly ok: false; readonly error: { readonly type: string; readonly message: string } };
+
+/** What a `plan` node saves. */
+export interface Plan {
+  readonly actions: readonly PlannedAction[];
+  readonly done: readonly PlannedRead[];
+  /** The rules ask for a yes to at least one action. */
+  readonly asks: boolean;
+  /** What the planner has said beside its actions. */
+  readonly answer?: string;
+  /** Actions that a person has left out. */
+  readonly dropped?: readonly string[];
+}
+
+/** A plan without actions. */
+export const EMPTY_PLAN: Plan = { actions: [], done: [], asks: false };
+
+const ID = /^[a-zA-Z][\w-]{0,39}$/;
+
+/** Characters of all arguments of a plan together. */
+const MAX_CHARACTERS = 96 * 1024;
+
+/**
+ * Returns what is wrong with a plan as a model wrote it, for the model; null if it can be checked further.
+ * Since an action may only need earlier ones, a plan has no cycles.
+ */
+export function planProblem(
+  value: unknown,
+  { tools, maxActions }: { readonly tools: readonly string[]; readonly maxActions: number },
+): string | null {
+  const actions = isObject(value) ? value['actions'] : undefined;
+  if (!Array.isArray(actions)) return 'actions: expected a list of actions';
+  if (actions.length > maxActions) {
+    return `actions: expected at most ${maxActions}, got ${actions.length}; plan less at once`;
+  }
+  const characters = JSON.stringify(actions).length;
+  if (characters > MAX_CHARACTERS) {
+    return `actions: expected at most ${MAX_CHARACTERS} characters, got ${characters}; shorten the arguments`;
+  }
+  const earlier: string[] = [];
+  for (const [index, action] of actions.entries()) {
+    const problem = actionProblem(action, { earlier, tools });
+    if (problem !== null) return `actions[${index}]${problem}`;
+    if (isObject(action)) earlier.push(String(action['id']));
+  }
+  return null;
+}
+
+function actionProblem(
+  action: unknown,
+  { earlier, tools }: { readonly earlier: readonly string[]; readonly tools: readonly string[] },
+): string | null {
+  if (!isObject(action)) return ': expected an object { id, tool, arguments }';
+  const { id, tool, arguments: given, after = [] } = action;
+  if (typeof id !== 'string' || !ID.test(id)) {
+    return `.id: expected letters, digits, "_", and "-", such as "a1", got ${shown(id)}`;
+  }
+  if (earlier.includes(id)) return `.id: "${id}" is the id of an earlier action; take another`;
+  if (typeof tool !== 'string' || !tools.includes(tool)) {
+    return `.tool: there is no tool ${shown(tool)}; the tools are ${tools.slice(0, 40).join(', ')}`;
+  }
+  if (!isObject(given)) return `.arguments: expected an object, got ${shown(given)}`;
+  if (!Array.isArray(after)) return `.after: expected a list of ids, got ${shown(after)}`;
+  const needs: readonly unknown[] = [...after, ...refsIn(given).map(({ ref }) => ref)];
+  const unknown = needs.find((one) => typeof one !== 'string' || !earlier.includes(one));
+  if (unknown === undefined) return null;
+  if (unknown === id) return `: "${id}" needs itself; refer only to earlier actions`;
+  const known = earlier.length === 0 ? 'there is none' : `these are ${earlier.join(', ')}`;
+  return `: it needs ${shown(unknown)}, which is no earlier action; ${known}`;
+}
+
+function shown(value: unknown): string {
+  return value === undefined ? 'nothing' : JSON.stringify(value).slice(0, 64);
+}
+
+/** Returns the ids of the actions that have to end before this one begins. */
+export function needsOf({
+  arguments: given,
+  after = [],
+}: Pick<PlannedAction, 'arguments' | 'after'>): readonly string[] {
+  return [...new Set([...after, ...refsIn(given).map(({ ref }) => ref)])];
+}
+
+/** Returns the digest of a plan's actions, which a confirmation is bound to. */
+export function planDigest({ actions }: Pick<Plan, 'actions'>): string {
+  const json = actions.map(({ id, tool, arguments: given, after = [] }): Json => {
+    return { id, tool, arguments: given, after };
+  });
+  return sha256Hex(canonicalJson(json));
+}
+
+/** Returns the plan without some actions, and without those that need one of them. */
+export function withoutActions(plan: Plan, ids: ReadonlySet<string>): Plan {
+  const dropped = new Set(ids);
+  const actions = plan.actions.filter((action) => {
+    if (needsOf(action).some((id) => dropped.has(id))) dropped.add(action.id);
+    return !dropped.has(action.id);
+  });
+  const gone = plan.actions.filter(({ id }) => dropped.has(id)).map(({ id }) => id);
+  return {
+    ...plan,
+    actions,
+    asks: actions.some(({ asks }) => asks !== undefined),
+    ...(gone.length > 0 && { dropped: [...(plan.dropped ?? []), ...gone] }),
+  };
+}
+
+/** Reads the plan that a `plan` node has saved; an empty one if the field has none. */
+export function planIn(values: JsonObject, field: string): Plan {
+  const value = Object.hasOwn(values, field) ? values[field] : undefined;
+  if (!isObject(value) || !Array.isArray(value['actions']) || !Array.isArray(value['done'])) {
+    return EMPTY_PLAN;
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only a `plan` node fills the field
+  return value as unknown as Plan;
+}
+
+/** Returns a plan as the value of a field. */
+export function planValue(plan: Plan): JsonObject {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a plan is JSON
+  return plan as unknown as JsonObject;
+}

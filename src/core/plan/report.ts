@@ -1,0 +1,73 @@
+import { isObject, type Json, type JsonObject } from '../json.js';
+import { planIn, type Plan } from './plan.js';
+
+/** Characters of one result, and of all results together. */
+const MAX_RESULT = 4_000;
+const MAX_RESULTS = 24_000;
+
+/** What a report is made from. */
+export interface ReportSource {
+  readonly values: JsonObject;
+  readonly plan?: string | undefined;
+  readonly results?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+/**
+ * Returns what the model is told before it answers: what was left out, what has failed, and what each
+ * action has brought. Null if nothing was planned or done, so that the conversation says it all.
+ */
+export function reportText({ values, plan: field, results, error }: ReportSource): string | null {
+  const plan = field === undefined ? null : planIn(values, field);
+  const fault = fieldOf(values, error);
+  const parts = [
+    ...(isObject(fault) ? [`Planning failed: ${textOf(fault['message'])}`] : []),
+    ...(plan?.dropped ? [`Left out by a person, and not done: ${plan.dropped.join(', ')}.`] : []),
+    ...resultLines(plan, fieldOf(values, results)),
+    ...openLines(plan, fieldOf(values, results)),
+  ];
+  if (parts.length === 0) return null;
+  return [
+    '[What was done. The user does not see this.]',
+    ...parts,
+    'Answer the user in one to three sentences: what was done with names, times, and ids, what was not ' +
+      'done and why, and what could be tried instead. Lists as bullets. Claim nothing that is not above.',
+  ].join('\n');
+}
+
+function fieldOf(values: JsonObject, field: string | undefined): Json | undefined {
+  return field !== undefined && Object.hasOwn(values, field) ? values[field] : undefined;
+}
+
+function resultLines(plan: Plan | null, results: Json | undefined): readonly string[] {
+  const ended = isObject(results) ? Object.entries(results) : [];
+  const tools = new Map(plan?.actions.map(({ id, tool }) => [id, tool]));
+  let left = MAX_RESULTS;
+  const reads = (plan?.done ?? []).map(({ id, tool, result }) => line(id, tool, result));
+  const lines = [...reads, ...ended.map(([id, result]) => line(id, tools.get(id) ?? '', result))];
+  return lines.map((text) => {
+    const room = Math.max(80, Math.min(MAX_RESULT, left));
+    left -= Math.min(text.length, room);
+    if (text.length <= room) return text;
+    return `${text.slice(0, room).replace(/[\ud800-\udbff]$/, '')}… [cut: ${text.length} characters]`;
+  });
+}
+
+/** The actions that were neither left out nor executed, as when nobody has confirmed them. */
+function openLines(plan: Plan | null, results: Json | undefined): readonly string[] {
+  const ended = isObject(results) ? results : {};
+  const open = (plan?.actions ?? []).filter(({ id }) => !Object.hasOwn(ended, id));
+  return open.length === 0
+    ? []
+    : [`Not done: ${open.map(({ id, tool }) => `${id} ${tool}`).join(', ')}.`];
+}
+
+function line(id: string, tool: string, result: unknown): string {
+  const { ok, value, error } = isObject(result) ? result : {};
+  const what = ok === true ? `done: ${textOf(value)}` : `failed: ${textOf(error)}`;
+  return `- ${id} ${tool} ${what}`;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}

@@ -1,0 +1,228 @@
+import { z } from 'zod';
+import type { AgentOptions } from '../agents/agent.js';
+import type { Tool } from '../tools/tool.js';
+import { anyFunction, checkOptions, type OptionSchemas } from '../validation/check-options.js';
+import { cases } from './cases.js';
+import { defineGraph } from './define-graph.js';
+import type { GraphOf } from './graph-options.js';
+import type {
+  Duration,
+  ExecuteOptions,
+  Kinds,
+  PatchOf,
+  PlanOptions,
+  StateOf,
+} from './node-spec.js';
+import { planType, resultsType } from './plan-types.js';
+
+/** The state of the graph that `planAndExecute` makes. */
+const planState = z.object({
+  /** What the user has written. */
+  message: z.string().default(''),
+  plan: planType.optional(),
+  results: resultsType.default({}),
+  /** A node before the plan may fill it: then nothing is planned. */
+  answer: z.string().optional(),
+  error: z.object({ node: z.string(), type: z.string(), message: z.string() }).optional(),
+});
+
+type PlanShape = typeof planState;
+
+/** A node before the plan: it may answer at once, or change the message that is planned for. */
+export type BeforePlan = (
+  state: StateOf<PlanShape>,
+) => Promise<PatchOf<PlanShape>> | PatchOf<PlanShape>;
+
+/** What `planAndExecute` is told. */
+export interface PlanAndExecuteOptions extends Pick<
+  AgentOptions,
+  'description' | 'limits' | 'model' | 'onLimit' | 'rules' | 'settings'
+> {
+  /** As for agents, with which graphs share one namespace. */
+  readonly name: string;
+  readonly instructions: string;
+  readonly tools: readonly Tool[];
+  /** Default: `schema` for up to 12 tools, else `catalog`. */
+  readonly planning?: PlanOptions<PlanShape>['planning'];
+  /**
+   * When the user is asked for a yes to the whole plan: if the rules ask about one of its actions
+   * (`when_asked`, default), or for every plan (`always`). `expires`: how long the user has.
+   */
+  readonly confirm?: { readonly when?: 'when_asked' | 'always'; readonly expires?: Duration };
+  /** Actions at the same time, 1 to 50; default 5. */
+  readonly atOnce?: number;
+  /** Maximum duration of one action in ms; default 30 s. */
+  readonly timeoutMs?: number;
+  readonly onFailedDependency?: ExecuteOptions<PlanShape>['onFailedDependency'];
+}
+
+/** An agent that plans, asks, and executes. It is a graph, which can be changed before it is used. */
+export interface PlanAndExecute extends GraphOf<PlanShape> {
+  /**
+   * Returns the same graph with a node before the plan. If it fills `answer`, that is the answer, and
+   * nothing is planned.
+   */
+  with(change: { readonly before: { readonly plan: BeforePlan } }): PlanAndExecute;
+}
+
+const planAndExecuteOptions = z.strictObject({
+  name: z.unknown(),
+  instructions: z.unknown(),
+  tools: z.unknown(),
+  planning: z.enum(['schema', 'catalog']).optional(),
+  confirm: z
+    .strictObject({
+      when: z.enum(['when_asked', 'always']).optional(),
+      expires: z.unknown().optional(),
+    })
+    .optional(),
+  // `defineGraph` and the nodes check these.
+  atOnce: z.unknown().optional(),
+  timeoutMs: z.unknown().optional(),
+  onFailedDependency: z.unknown().optional(),
+  description: z.unknown().optional(),
+  limits: z.unknown().optional(),
+  model: z.unknown().optional(),
+  onLimit: z.unknown().optional(),
+  rules: z.unknown().optional(),
+  settings: z.unknown().optional(),
+} satisfies OptionSchemas<PlanAndExecuteOptions>);
+
+const changeOptions = z.strictObject({ before: z.strictObject({ plan: anyFunction }) });
+
+/** Up to so many tools, all their schemas are in the prompt. */
+const MAX_SHOWN_TOOLS = 12;
+
+/** Questions about one plan and the plans after it. */
+const MAX_QUESTIONS = 10;
+
+/**
+ * Makes an agent that plans before it acts: the model writes a plan of tool calls, the plan is checked,
+ * a person says yes to all or a part of it where the rules ask, what can run at the same time does, and
+ * the model reports. Every step is durable, and exactly the calls that were shown are made.
+ *
+ * Throws an `Error` that names the graph and the option if the definition cannot work.
+ *
+ * @example
+ * ```ts
+ * import { defineTool, planAndExecute } from 'perdure';
+ * import { z } from 'zod';
+ *
+ * const createTask = defineTool({
+ *   name: 'create_task',
+ *   description: 'Creates a task.',
+ *   input: z.object({ title: z.string() }),
+ *   effect: 'once',
+ *   execute: async ({ title }) => ({ id: 't1', title }),
+ * });
+ *
+ * export const assistant = planAndExecute({
+ *   name: 'assistant',
+ *   instructions: 'You manage the tasks of the user.',
+ *   model: 'gpt-5-mini',
+ *   tools: [createTask],
+ *   rules: [{ tool: 'delete_*', then: 'ask' }],
+ * });
+ * ```
+ */
+export function planAndExecute(options: PlanAndExecuteOptions): PlanAndExecute {
+  checkOptions(`planAndExecute "${options.name}"`, { schema: planAndExecuteOptions, options });
+  return withBefore(options, null);
+}
+
+function withBefore(options: PlanAndExecuteOptions, before: BeforePlan | null): PlanAndExecute {
+  return Object.freeze({
+    ...build(options, before),
+    with: (change: { readonly before: { readonly plan: BeforePlan } }): PlanAndExecute => {
+      const where = `planAndExecute "${options.name}": with`;
+      checkOptions(where, { schema: changeOptions, options: change });
+      return withBefore(options, change.before.plan);
+    },
+  });
+}
+
+/** Returns the nodes that every such graph has, as the kinds make them. */
+function planNodes(kinds: Kinds<PlanShape>, options: PlanAndExecuteOptions) {
+  const { tools, planning, confirm: asked = {}, atOnce, timeoutMs, onFailedDependency } = options;
+  const { when = 'when_asked', expires = '7 days' } = asked;
+  const isMany = Array.isArray(tools) && tools.length > MAX_SHOWN_TOOLS;
+  const { choose, plan, confirm, execute, answer } = kinds;
+  return {
+    plan: plan({
+      save: 'plan',
+      answer: 'answer',
+      planning: planning ?? (isMany ? 'catalog' : 'schema'),
+    }),
+    asks: choose({
+      on: (s) => cases({ asks: when === 'always' ? s.plan.exists() : ASKS }),
+    }),
+    confirm: confirm({ plan: 'plan', expires, maxVisits: MAX_QUESTIONS }),
+    execute: execute({
+      plan: 'plan',
+      save: 'results',
+      ...(atOnce !== undefined && { atOnce }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      ...(onFailedDependency !== undefined && { onFailedDependency }),
+    }),
+    answer: answer({ save: 'answer', plan: 'plan', results: 'results' }),
+  };
+}
+
+/** The rules ask about an action of the plan. */
+const ASKS = { op: 'eq', path: 'plan.asks', value: true } as const;
+
+const EDGES = {
+  plan: { planned: 'asks', answered: 'answer', failed: 'answer' },
+  asks: { asks: 'confirm', else: 'execute' },
+  confirm: {
+    yes: 'execute',
+    no: 'execute',
+    some: 'execute',
+    edit: 'plan',
+    expired: 'answer',
+    capped: 'answer',
+  },
+  execute: { done: 'answer', some_failed: 'answer' },
+  answer: 'end',
+} as const;
+
+function build(options: PlanAndExecuteOptions, before: BeforePlan | null): GraphOf<PlanShape> {
+  const { name, instructions, tools, description, limits, model, onLimit, rules, settings } =
+    options;
+  const base = {
+    name,
+    instructions,
+    tools,
+    ...(description !== undefined && { description }),
+    ...(limits !== undefined && { limits }),
+    ...(model !== undefined && { model }),
+    ...(onLimit !== undefined && { onLimit }),
+    ...(rules !== undefined && { rules }),
+    ...(settings !== undefined && { settings }),
+    state: planState,
+    messageTo: 'message',
+    answerFrom: 'answer',
+    errorTo: 'error',
+    perTurn: ['message', 'plan', 'results', 'answer', 'error'],
+  } as const;
+  if (before === null) {
+    const graph = defineGraph({ ...base, nodes: (kinds) => planNodes(kinds, options) });
+    return graph.wire({ start: 'plan', edges: EDGES });
+  }
+  const graph = defineGraph({
+    ...base,
+    nodes: (kinds) => ({
+      before: kinds.run({ run: async (state) => await before(state) }),
+      answered: kinds.choose({ on: (s) => cases({ answered: s.answer.exists() }) }),
+      ...planNodes(kinds, options),
+    }),
+  });
+  return graph.wire({
+    start: 'before',
+    edges: {
+      before: { done: 'answered', failed: 'answer' },
+      answered: { answered: 'answer', else: 'plan' },
+      ...EDGES,
+    },
+  });
+}

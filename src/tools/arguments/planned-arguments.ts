@@ -1,0 +1,49 @@
+import type { JsonObject } from '../../core/json.js';
+import { refsIn } from '../../core/plan/references.js';
+import type { Tool } from '../tool.js';
+import { checkArguments, type CheckedArguments } from './check-arguments.js';
+
+/** Arguments whose references are not known yet, checked as far as they can be. */
+export type PlannedArguments = CheckedArguments & {
+  /** For people: the arguments with a text such as `‹a1: data.id›` in place of each reference. */
+  readonly described: unknown;
+};
+
+/**
+ * Checks the arguments of a planned action against the tool's `input`. A reference may stand wherever a
+ * value stands: what the schema says about its place is checked when the value is known. Never rejects.
+ */
+export async function checkPlannedArguments(
+  tool: Pick<Tool, 'name' | 'input'>,
+  value: JsonObject,
+): Promise<PlannedArguments> {
+  const refs = refsIn(value);
+  if (refs.length === 0) {
+    const checked = await checkArguments(tool, value);
+    return { ...checked, described: checked.ok ? checked.value : value };
+  }
+  const places = refs.map(({ at }) => at);
+  const described = refs.reduce<unknown>(
+    (before, { ref, path, at }) =>
+      withValueAt(before, at, `‹${path === '' ? ref : `${ref}: ${path}`}›`),
+    value,
+  );
+  return { ...(await checkArguments(tool, value, { unknownAt: places })), described };
+}
+
+function withValueAt(value: unknown, at: readonly (string | number)[], inner: unknown): unknown {
+  const [key, ...rest] = at;
+  if (key === undefined) return inner;
+  if (Array.isArray(value)) {
+    return value.map((one: unknown, index) =>
+      index === key ? withValueAt(one, rest, inner) : one,
+    );
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]: [string, unknown]) => [
+      name,
+      name === key ? withValueAt(one, rest, inner) : one,
+    ]),
+  );
+}

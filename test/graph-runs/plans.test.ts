@@ -1,0 +1,279 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { planAndExecute, type PlanAndExecuteOptions } from '../../src/graphs/plan-and-execute.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { expectKeptReplays } from '../support/replays.js';
+import { createDesk, type Desk } from '../support/requests.js';
+
+let desk: Desk;
+beforeEach(async () => {
+  desk = await createDesk();
+});
+afterEach(async () => await desk.close());
+afterAll(async () => await expectKeptReplays());
+
+const addEvent = defineTool({
+  name: 'add_event',
+  description: 'Adds an event.',
+  input: z.object({ title: z.string(), room: z.string().optional() }),
+  effect: 'keyed',
+  describe: ({ title }) => `add "${title}"`,
+  execute: async ({ title, room }) => {
+    desk.did(`add ${title}${room === undefined ? '' : ` in ${room}`}`);
+    if (title === 'full') return { success: false, error: 'the day is full' };
+    return { data: { id: `e-${title}`, room: 'blue' } };
+  },
+});
+const deleteEvent = defineTool({
+  name: 'delete_event',
+  description: 'Deletes an event.',
+  input: z.object({ id: z.string() }),
+  effect: 'keyed',
+  describe: ({ id }) => `delete event ${id}`,
+  execute: async ({ id }) => {
+    desk.did(`delete ${id}`);
+    return { deleted: id };
+  },
+});
+const listEvents = defineTool({
+  name: 'list_events',
+  description: 'Lists events.',
+  input: z.object({}),
+  effect: 'read',
+  execute: async () => {
+    desk.did('list');
+    return [{ id: 'e1' }];
+  },
+});
+
+function assistant(options: Partial<PlanAndExecuteOptions> = {}) {
+  return planAndExecute({
+    name: 'assistant',
+    instructions: 'You keep a calendar.',
+    model: 'script',
+    tools: [addEvent, deleteEvent, listEvents],
+    rules: [{ tool: 'delete_*', then: 'ask' }],
+    ...options,
+  });
+}
+
+const ref = (id: string, path: string) => ({ $ref: id, path });
+
+describe('a plan in one reply', () => {
+  test('is executed in the order of its references, and reported', async () => {
+    await desk.work([assistant()]);
+    const plan = {
+      actions: [
+        { id: 'a1', tool: 'add_event', arguments: { title: 'one' } },
+        {
+          id: 'a2',
+          tool: 'add_event',
+          arguments: { title: ref('a1', 'data.id'), room: ref('a1', 'data.room') },
+        },
+      ],
+    };
+    desk.script([JSON.stringify(plan), 'Both are in.']);
+    const { outcome } = await desk.run({ agent: 'assistant', message: 'add two' });
+    expect(desk.done).toEqual(['add one', 'add e-one in blue']);
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      answer: 'Both are in.',
+      output: {
+        results: {
+          a1: { ok: true, value: { data: { id: 'e-one', room: 'blue' } } },
+          a2: { ok: true },
+        },
+      },
+      steps: 2,
+      toolCalls: 2,
+    });
+  });
+
+  test('with nothing to do is the answer, without a second model call', async () => {
+    await desk.work([assistant()]);
+    desk.script([JSON.stringify({ actions: [], answer: 'You are free.' })]);
+    const { outcome } = await desk.run({ agent: 'assistant', message: 'am I free?' });
+    expect(outcome).toMatchObject({ answer: 'You are free.', steps: 1, toolCalls: 0 });
+  });
+
+  test('with a fault goes back to the planner with its reason', async () => {
+    await desk.work([assistant()]);
+    const wrong = { actions: [{ id: 'a1', tool: 'add_evnt', arguments: {} }] };
+    const typed = { actions: [{ id: 'a1', tool: 'add_event', arguments: { title: 5 } }] };
+    const right = { actions: [{ id: 'a1', tool: 'add_event', arguments: { title: 'x' } }] };
+    desk.script([...[wrong, typed, right].map((one) => JSON.stringify(one)), 'Done.']);
+    const { outcome, projection } = await desk.run({ agent: 'assistant', message: 'add x' });
+    expect(outcome.answer).toBe('Done.');
+    expect(desk.done).toEqual(['add x']);
+    const side = JSON.stringify(projection);
+    expect(side).toContain('there is no tool \\\\\\"add_evnt\\\\\\"');
+  });
+});
+
+describe('a plan that deletes', () => {
+  const plan = JSON.stringify({
+    actions: [
+      { id: 'a1', tool: 'add_event', arguments: { title: 'new' } },
+      { id: 'a2', tool: 'delete_event', arguments: { id: 'e1' } },
+      { id: 'a3', tool: 'add_event', arguments: { title: 'after' }, after: ['a2'] },
+    ],
+  });
+
+  test('is shown whole, and only the shown calls are made after a yes', async () => {
+    await desk.work([assistant()]);
+    desk.script([plan, 'All done.']);
+    const { handle, requests } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    const [request] = requests;
+    expect(request).toMatchObject({ kind: 'plan', decisions: ['approve', 'deny', 'answer'] });
+    for (const words of ['add "new"', 'delete event e1', '! a2', 'add "after"', 'after a2']) {
+      expect(request?.shown).toContain(words);
+    }
+    expect(desk.done).toEqual([]);
+    await desk.decide(handle, { as: 'approve' });
+    const { outcome } = await desk.end(handle);
+    expect(outcome.answer).toBe('All done.');
+    expect([...desk.done].toSorted()).toEqual(['add after', 'add new', 'delete e1']);
+  });
+
+  test.each([
+    { says: 'no', done: ['add new'] },
+    { says: 'some a1', done: ['add new'] },
+    { says: 'all but a1', done: ['add after', 'delete e1'] },
+    { says: 'nothing', done: [] },
+  ])('does what is left after "$says"', async ({ says, done }) => {
+    await desk.work([assistant()]);
+    desk.script([plan, 'As you like.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    await desk.decide(handle, { as: 'answer', result: says });
+    const { outcome } = await desk.end(handle);
+    expect(outcome.answer).toBe('As you like.');
+    expect([...desk.done].toSorted()).toEqual(done);
+  });
+
+  test('is planned again by a wish, and asked again', async () => {
+    await desk.work([assistant()]);
+    const other = JSON.stringify({
+      actions: [{ id: 'a1', tool: 'delete_event', arguments: { id: 'e9' } }],
+    });
+    desk.script([plan, other, 'Deleted e9.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    await desk.decide(handle, { as: 'answer', result: 'edit: only delete e9' });
+    const again = await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === 'r2');
+    expect(again.pending[0]?.shown).toContain('delete event e9');
+    await desk.decide(handle, { as: 'answer', result: ' YES. ' });
+    expect((await desk.end(handle)).outcome.answer).toBe('Deleted e9.');
+    expect(desk.done).toEqual(['delete e9']);
+  });
+
+  test('refuses an unclear answer, and stays open', async () => {
+    await desk.work([assistant()]);
+    desk.script([plan, 'Done.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    await desk.decide(handle, { as: 'answer', result: 'perhaps' });
+    const status = await desk.statusWhere(handle, ({ decisions }) =>
+      JSON.stringify(decisions).includes('expected'),
+    );
+    expect(status.pending).toHaveLength(1);
+    await desk.decide(handle, { as: 'deny' });
+    await desk.end(handle);
+    expect(desk.done).toEqual(['add new']);
+  });
+
+  test('asks about a call whose arguments were not known when the plan was confirmed', async () => {
+    await desk.work([assistant()]);
+    const late = JSON.stringify({
+      actions: [
+        { id: 'a1', tool: 'add_event', arguments: { title: 'new' } },
+        { id: 'a2', tool: 'delete_event', arguments: { id: ref('a1', 'data.id') } },
+      ],
+    });
+    desk.script([late, 'Done.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'replace' });
+    await desk.decide(handle, { as: 'approve' });
+    const status = await desk.statusWhere(handle, ({ pending }) => pending[0]?.kind === 'approval');
+    expect(status.pending[0]).toMatchObject({ tool: 'delete_event', arguments: '{"id":"e-new"}' });
+    expect(desk.done).toEqual(['add new']);
+    await desk.decide(handle, { as: 'approve' });
+    await desk.end(handle);
+    expect(desk.done).toEqual(['add new', 'delete e-new']);
+  });
+});
+
+describe('a failure in a plan', () => {
+  const plan = JSON.stringify({
+    actions: [
+      { id: 'a1', tool: 'add_event', arguments: { title: 'full' } },
+      { id: 'a2', tool: 'add_event', arguments: { title: 'behind' }, after: ['a1'] },
+      { id: 'a3', tool: 'add_event', arguments: { title: ref('a1', 'data.id') } },
+      { id: 'a4', tool: 'add_event', arguments: { title: 'beside' } },
+    ],
+  });
+
+  test.each([
+    { onFailedDependency: 'skip' as const, done: ['add beside', 'add full'] },
+    { onFailedDependency: 'null' as const, done: ['add behind', 'add beside', 'add full'] },
+  ])('with "$onFailedDependency"', async ({ onFailedDependency, done }) => {
+    await desk.work([assistant({ onFailedDependency })]);
+    desk.script([plan, 'The day is full.']);
+    const { outcome } = await desk.run({ agent: 'assistant', message: 'add' });
+    expect([...desk.done].toSorted()).toEqual(done);
+    expect(outcome.output).toMatchObject({
+      results: { a1: { ok: false }, a3: { ok: false }, a4: { ok: true } },
+    });
+  });
+});
+
+describe('planning by catalog', () => {
+  test('executes reads and notes all else', async () => {
+    await desk.work([assistant({ planning: 'catalog' })]);
+    desk.script([
+      { discover_tools: {} },
+      { invoke_tool: { tool: 'list_events', arguments: {} } },
+      [
+        { invoke_tool: { tool: 'add_event', arguments: { title: 'one' } } },
+        { invoke_tool: { tool: 'delete_event', arguments: { id: 'e1' } } },
+        { invoke_tool: { tool: 'add_event', arguments: { title: ref('a1', 'data.id') } } },
+        { invoke_tool: { tool: 'add_event', arguments: { title: ref('a7', 'data.id') } } },
+      ],
+      'I will add two and delete one.',
+      'Done.',
+    ]);
+    const { handle, requests } = await desk.asked({ agent: 'assistant', message: 'go' });
+    expect(desk.done).toEqual(['list']);
+    expect(requests[0]?.shown).toContain('The plan has 3 actions');
+    await desk.decide(handle, { as: 'approve' });
+    const { outcome } = await desk.end(handle);
+    expect(outcome.answer).toBe('Done.');
+    expect([...desk.done].toSorted()).toEqual(['add e-one', 'add one', 'delete e1', 'list']);
+    expect(outcome.output).toMatchObject({ plan: { done: [{ id: 'r1', tool: 'list_events' }] } });
+  });
+
+  test('takes the answer of a planner that has only read', async () => {
+    await desk.work([assistant({ planning: 'catalog' })]);
+    desk.script([{ invoke_tool: { tool: 'list_events', arguments: {} } }, 'You have one event.']);
+    const { outcome } = await desk.run({ agent: 'assistant', message: 'what is on?' });
+    expect(outcome).toMatchObject({ answer: 'You have one event.', steps: 2 });
+  });
+});
+
+test('a node before the plan may answer, so that nothing is planned', async () => {
+  await desk.work([
+    assistant().with({
+      before: {
+        plan: ({ message }) => (message.trim() === '' ? { answer: 'What shall I do?' } : {}),
+      },
+    }),
+  ]);
+  const { outcome } = await desk.run({ agent: 'assistant', input: { message: ' ' } });
+  expect(outcome).toMatchObject({ answer: 'What shall I do?', steps: 0 });
+});
+
+test('a plan from outside is refused', async () => {
+  await desk.work([assistant()]);
+  const { outcome } = await desk.run({
+    agent: 'assistant',
+    input: { plan: { actions: [], done: [], asks: false } },
+  });
+  expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+  expect(outcome.error).toContain('only the node "plan"');
+});
