@@ -48,11 +48,12 @@ export interface ClientOptions extends ConnectionSettings {
   readonly by?: string;
 }
 
-export interface StartOptions extends RunSettings {
+/** What a run starts with. `Input`: of a graph, any of its state's fields; an agent has none. */
+export interface StartOptions<Input = unknown> extends RunSettings {
   /** Required, except for an open run that gets its first message later, and for a graph with `input`. */
   readonly message?: string;
-  /** For a graph: fields of its state, with which the first turn begins. */
-  readonly input?: JsonObject;
+  /** For a graph: fields of its state as JSON, with which the first turn begins. */
+  readonly input?: unknown extends Input ? JsonObject : Input;
   /** Attachments of the message: images by URL, and results of `attach`. */
   readonly attachments?: readonly Attachment[];
   /** The permanent id of the run; default: the agent's name, the date, and random characters. */
@@ -85,7 +86,10 @@ export interface PerdureClient extends DecisionMethods {
    * console.log(run.id);
    * ```
    */
-  start<Output = Json>(agent: AgentLike<Output>, options: StartOptions): Promise<RunHandle<Output>>;
+  start<Output = Json, Input = unknown>(
+    agent: AgentLike<Output, Input>,
+    options: StartOptions<NoInfer<Input>>,
+  ): Promise<RunHandle<Output>>;
   /**
    * Stores bytes for the workers, for the `attachments` of a message.
    *

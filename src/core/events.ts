@@ -28,6 +28,8 @@ export type TurnEvent =
   | { readonly type: 'turn-begun'; readonly at: number }
   /** The current node of the graph begins its work. */
   | { readonly type: 'node-begun'; readonly at: number }
+  /** The run of an agent has ended with which the node's next visit goes on. `run`: its workflow id. */
+  | { readonly type: 'talked'; readonly run: string }
   /** Messages for the turn under way become part of its prompt. */
   | { readonly type: 'messages-joined'; readonly at: number }
   /** Documents were retrieved for the turn, before its first model call. */

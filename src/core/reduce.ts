@@ -26,6 +26,7 @@ import { beginTurn, joinMessages } from './transcript/join-messages.js';
 import type { ToolCall } from './transcript/messages.js';
 import { nodeBatch } from './graph/node-calls.js';
 import { currentNode, nodeOfCall } from './graph/node-tool.js';
+import { withTalk } from './graph/talks.js';
 import { advancePlan } from './plan/plan-batch.js';
 import { editCall, judgeCall } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
@@ -38,6 +39,8 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return beginTurn(state, event.at);
     case 'node-begun':
       return beginNode(state, event.at);
+    case 'talked':
+      return withTalk(state, event.run);
     case 'messages-joined':
       return joinMessages(state, event.at);
     case 'documents-retrieved':

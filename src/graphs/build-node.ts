@@ -7,6 +7,7 @@ import { NODE_OPTIONS, type OptionsOf } from './node-options.js';
 import {
   computed,
   inOwnWords,
+  limitsOf,
   nameOf,
   objectOf,
   saved,
@@ -46,36 +47,39 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       optional: ['capped'],
     };
   },
-  agent: ({ agent, message, save, continues }, site) => ({
+  agent: ({ agent, message, save, continues, timeoutMs }, site) => ({
     kind: {
       kind: 'agent',
       agent: nameOf(agent),
       message: computed(site, 'message', message),
       ...saved(site, save),
       ...(continues && { continues }),
+      ...limitsOf({ timeoutMs }),
     },
     exits: ['done', 'stopped', 'failed'],
     optional: ['capped'],
     agents: objectOf(agent),
   }),
-  graph: ({ graph, input, save }, site) => ({
+  graph: ({ graph, input, save, timeoutMs }, site) => ({
     kind: {
       kind: 'graph',
       graph: nameOf(graph),
       input: computed(site, 'input', input),
       ...saved(site, save),
+      ...limitsOf({ timeoutMs }),
     },
     exits: ['done', 'stopped', 'failed'],
     optional: ['capped'],
     agents: objectOf(graph),
   }),
   decide: decideParts,
-  tool: ({ tool, arguments: given, save }, site) => ({
+  tool: ({ tool, arguments: given, save, timeoutMs, attempts }, site) => ({
     kind: {
       kind: 'tool',
       tool: nameOf(tool),
       ...(given !== undefined && { arguments: computed(site, 'arguments', given) }),
       ...saved(site, save),
+      ...limitsOf({ timeoutMs, attempts }),
     },
     exits: ['done'],
     optional: ['failed', 'capped'],
@@ -132,7 +136,7 @@ function partsOf<Kind extends KindName>(
 }
 
 function eachBody(options: OptionsOf<'each'>, site: Site): EachBody {
-  const { run, agent, graph, tool } = options;
+  const { run, agent, graph, tool, timeoutMs } = options;
   const bodies = Object.entries({ run, agent, graph, tool }).filter(
     ([, body]) => body !== undefined,
   );
@@ -142,18 +146,19 @@ function eachBody(options: OptionsOf<'each'>, site: Site): EachBody {
   }
   if (agent !== undefined) {
     const message = computed(site, 'message', options.message, true);
-    return { kind: 'agent', agent: nameOf(agent), message };
+    return { kind: 'agent', agent: nameOf(agent), message, ...limitsOf({ timeoutMs }) };
   }
   if (graph !== undefined) {
     return {
       kind: 'graph',
       graph: nameOf(graph),
       input: computed(site, 'input', options.input, true),
+      ...limitsOf({ timeoutMs }),
     };
   }
   if (tool !== undefined) {
     const given = computed(site, 'arguments', options.arguments, true);
-    return { kind: 'tool', tool: nameOf(tool), arguments: given };
+    return { kind: 'tool', tool: nameOf(tool), arguments: given, ...limitsOf(options) };
   }
   return { kind: 'run', ...workerNode(options) };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Agent, AgentOptions } from '../agents/agent.js';
+import type { TypedInput } from '../core/definition/output-type.js';
 import type { GraphParts } from '../agents/graph-parts.js';
 import {
   checkOptions,
@@ -39,15 +40,10 @@ export interface GraphOptions<
   readonly perTurn?: readonly FieldOf<Shape>[];
 }
 
-declare const INPUT: unique symbol;
-
 /** A graph made by `defineGraph`. It is an agent, and can be used wherever an agent can. */
-export interface Graph<
-  State = Readonly<Record<string, unknown>>,
-  Input = unknown,
-> extends Agent<State> {
+export interface Graph<State = Readonly<Record<string, unknown>>, Input = unknown>
+  extends Agent<State>, TypedInput<Input> {
   readonly graph: GraphParts;
-  readonly [INPUT]?: Input;
 }
 
 /** The type of a graph's `input`: any of the state's fields. */

@@ -80,10 +80,17 @@ export const NODE_OPTIONS = {
     agent: agentName,
     message: authorFunction,
     continues: z.literal(true).optional(),
+    timeoutMs: milliseconds.optional(),
     ...save,
     ...common,
   }),
-  graph: z.strictObject({ graph: agentName, input: authorFunction, ...save, ...common }),
+  graph: z.strictObject({
+    graph: agentName,
+    input: authorFunction,
+    timeoutMs: milliseconds.optional(),
+    ...save,
+    ...common,
+  }),
   decide: z.strictObject({
     tools: z.array(z.string()).optional(),
     output: outputType.optional(),
@@ -116,6 +123,7 @@ export const NODE_OPTIONS = {
   tool: z.strictObject({
     tool: toolName,
     arguments: authorFunction.optional(),
+    ...worker,
     ...save,
     ...common,
   }),

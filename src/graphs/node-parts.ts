@@ -98,3 +98,17 @@ export function fieldOf({ where, fields }: Site, option: string, name: string): 
   if (!fields.has(name)) throw new Error(unknownField(`${where}: ${option} names`, fields, name));
   return name;
 }
+
+/** Returns the limits of a node that differ from those of what it calls. */
+export function limitsOf({
+  timeoutMs,
+  attempts,
+}: {
+  readonly timeoutMs?: number | undefined;
+  readonly attempts?: number | undefined;
+}): Partial<WorkerNode> {
+  return {
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(attempts !== undefined && { attempts }),
+  };
+}

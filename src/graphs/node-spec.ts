@@ -1,4 +1,5 @@
 import type { Agent } from '../agents/agent.js';
+import type { TypedInput } from '../core/definition/output-type.js';
 import type { Predicate } from '../core/requests/predicate.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
 import type { z } from 'zod';
@@ -76,17 +77,30 @@ export interface Cases<Names extends string = string> {
 type Message = string | GraphText | PathOf<unknown>;
 type Place<Shape extends z.ZodObject> = Path<StateOf<Shape>>;
 
+/** What another graph is called with: any of its state's fields. */
+export type InputTemplate<Input> = unknown extends Input
+  ? GraphTemplate
+  : { readonly [Field in keyof Input]?: GraphTemplate };
+
 /** What an `each` node does with one item: a function, an agent, a graph, or a tool. */
 export type EachAction<Shape extends z.ZodObject, Item> =
   | ({
       run(state: StateOf<Shape>, item: Item, context: ToolContext): unknown;
     } & FunctionOptions)
-  | { readonly agent: string | Agent; message(state: Place<Shape>, item: Path<Item>): Message }
-  | { readonly graph: string | Agent; input(state: Place<Shape>, item: Path<Item>): GraphTemplate }
   | {
+      readonly agent: string | Agent;
+      message(state: Place<Shape>, item: Path<Item>): Message;
+      readonly timeoutMs?: number;
+    }
+  | {
+      readonly graph: string | Agent;
+      input(state: Place<Shape>, item: Path<Item>): GraphTemplate;
+      readonly timeoutMs?: number;
+    }
+  | ({
       readonly tool: string | Tool;
       arguments(state: Place<Shape>, item: Path<Item>): GraphTemplate;
-    };
+    } & FunctionOptions);
 
 type Capped = 'failed' | 'capped';
 
@@ -121,14 +135,18 @@ export interface Kinds<Shape extends z.ZodObject> {
       message(state: Place<Shape>): Message;
       /** Each visit goes on with the conversation of the visit before it in the same run. */
       readonly continues?: true;
+      /** Maximum duration of the run in ms; then it stops, with its best answer. */
+      readonly timeoutMs?: number;
     } & SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
   /** A run of another graph. */
-  readonly graph: (
+  readonly graph: <Input = unknown>(
     options: {
-      readonly graph: string | Agent;
-      input(state: Place<Shape>): GraphTemplate;
+      readonly graph: string | (Agent & TypedInput<Input>);
+      input(state: Place<Shape>): InputTemplate<NoInfer<Input>>;
+      /** Maximum duration of the run in ms; then it stops. */
+      readonly timeoutMs?: number;
     } & SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
@@ -138,7 +156,8 @@ export interface Kinds<Shape extends z.ZodObject> {
     options: {
       readonly tool: string | Tool;
       arguments?(state: Place<Shape>): GraphTemplate;
-    } & SaveOptions<Shape> &
+    } & FunctionOptions &
+      SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done', Capped>;
   /** The same for each item of a list. */

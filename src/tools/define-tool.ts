@@ -103,6 +103,7 @@ function optionalParts<Input extends z.ZodObject, Output extends z.ZodType>(
     ...(catalog && { catalog }),
     ...(options.describe && { describe: options.describe.bind(options) }),
     ...(options.verify && { verify: options.verify.bind(options) }),
+    ...(options.failed && { failed: options.failed.bind(options) }),
     ...(options.undo && {
       undo: options.undo.bind(options),
       undoMs: options.undoWithin ?? DEFAULT_UNDO_MS,

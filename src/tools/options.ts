@@ -100,6 +100,13 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
    */
   verify?(idempotencyKey: string, context: VerifyContext): Verification | Promise<Verification>;
   /**
+   * Whether a result is a failure: the model, the repeat guard, and what depends on the call then treat
+   * the call as failed, and it is not tried again. Without it, an `Error`, `{ error, code? }`, and
+   * `{ success: false, … }` are failures, unless the tool has an `output`. If it throws, the call has
+   * failed.
+   */
+  failed?(result: unknown): boolean;
+  /**
    * Reverts a call that succeeded, at most once, if a person asks for it. A call of a `read` changes
    * nothing, so it has none.
    *

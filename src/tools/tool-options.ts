@@ -55,6 +55,7 @@ const toolOptions = z
       .optional(),
     describe: anyFunction.optional(),
     verify: anyFunction.optional(),
+    failed: anyFunction.optional(),
     undo: anyFunction.optional(),
     undoWithin: durableMilliseconds.optional(),
     expires: durableMilliseconds.optional(),

@@ -135,6 +135,7 @@ export interface Tool {
   readonly catalog?: CatalogEntry;
   describe?(input: unknown): string;
   verify?(idempotencyKey: string, context: VerifyContext): Verification | Promise<Verification>;
+  failed?(result: unknown): boolean;
   undo?(input: unknown, result: unknown, context: UndoContext): void | Promise<void>;
   /**
    * Validates the input as a model would have sent it, and executes the tool. Rejects with an

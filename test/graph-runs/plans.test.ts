@@ -105,8 +105,11 @@ describe('a plan in one reply', () => {
     const { outcome, projection } = await desk.run({ agent: 'assistant', message: 'add x' });
     expect(outcome.answer).toBe('Done.');
     expect(desk.done).toEqual(['add x']);
-    const side = JSON.stringify(projection);
-    expect(side).toContain('there is no tool \\\\\\"add_evnt\\\\\\"');
+    const reasons = projection.messages.flatMap((one) =>
+      one.role === 'user' && one.origin === 'perdure' ? [one.text] : [],
+    );
+    expect(reasons[0]).toContain('there is no tool "add_evnt"');
+    expect(reasons[1]).toContain('action a1');
   });
 });
 

@@ -132,6 +132,9 @@ describe('an error that a tool returns', () => {
     [{ error: new Error('inner'), code: null }, 'inner'],
     [new TypeError('x is no number'), 'x is no number'],
     [{ error: true }, 'true'],
+    [{ success: false, error: 'the day is full', message: 'No.' }, 'the day is full'],
+    [{ success: false, message: 'No.', rows: [] }, 'No.'],
+    [{ success: false, rows: [] }, '{"success":false,"rows":[]}'],
   ])('is recognized: %o', (value, message) => {
     expect(returnedError(value)).toBe(message);
   });
@@ -140,6 +143,7 @@ describe('an error that a tool returns', () => {
     { error: null },
     { error: '', code: 0 },
     { error: 'x', rows: [] },
+    { success: true, error: 'x' },
     {},
     [],
     'error',

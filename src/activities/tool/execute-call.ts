@@ -9,7 +9,7 @@ import { redactMessage } from '../../secrets/redact.js';
 import { BlobError } from '../../storage/blob-store.js';
 import { CallFault } from '../../tools/arguments/call-fault.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
-import { returnedError } from '../../tools/result/returned-error.js';
+import { failureText, returnedError } from '../../tools/result/returned-error.js';
 import { StrayError } from '../../tools/stray-errors.js';
 import { ToolError } from '../../tools/tool-error.js';
 import type { CallArtifacts, Tool } from '../../tools/tool.js';
@@ -121,6 +121,12 @@ async function execute(
   }
 }
 
+/** Returns the message of a result that is a failure; null for any other result. */
+function failureOf(tool: Tool, returned: unknown): string | null {
+  if (tool.failed !== undefined) return tool.failed(returned) ? failureText(returned) : null;
+  return tool.output === undefined ? returnedError(returned) : null;
+}
+
 /** Calls the tool's function within its time limit, which includes reading a returned stream. */
 async function callFunction(
   context: Context,
@@ -129,7 +135,7 @@ async function callFunction(
 ): Promise<SerializedResult | { readonly error: unknown }> {
   const { tool, pinned, agent, value } = execution;
   const returned = await tool.executeParsed(value, createToolContext(context, execution, signal));
-  const error = tool.output === undefined ? returnedError(returned) : null;
+  const error = failureOf(tool, returned);
   if (error !== null) return { error };
   const warn = (message: string): void => context.log.warn(redactMessage(message));
   const contract = pinned.ends ? contractSchema(agent) : null;

@@ -4,7 +4,7 @@ import type { NodeFunction } from '../../agents/graph-parts.js';
 import { readFor } from '../../storage/worker-store.js';
 import { errorText } from '../../core/calls/call-result.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
-import { definedTool, nodeOfCall } from '../../core/graph/node-tool.js';
+import { definedTool, nodeOfCall, toolAt } from '../../core/graph/node-tool.js';
 import type { JsonObject } from '../../core/json.js';
 import { parseArguments } from '../../tools/arguments/arguments.js';
 import { checkArguments } from '../../tools/arguments/check-arguments.js';
@@ -71,7 +71,8 @@ async function findTool(
 ): Promise<{ readonly pinned: ToolDefinition; readonly tool: Tool }> {
   const { accepted, call } = input;
   const { id, name } = call;
-  const pinned = definedTool(agent.definition, name);
+  const known = definedTool(agent.definition, name);
+  const pinned = known && toolAt(agent.definition, known, call);
   const resolve = `perdure resolve ${context.info.workflowExecution?.workflowId ?? 'RUN'} ${id}`;
   const remote = pinned?.mcp && (await findMcpTool(deps, agent, { pinned, accepted, resolve }));
   if (remote?.ok === false) throw blockedToolFailure(context, input, remote);

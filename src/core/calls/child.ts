@@ -3,7 +3,7 @@ import { nextDeadline } from '../limits.js';
 import type { LimitSet } from '../definition/definition.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Outcome } from '../outcome.js';
-import { nodeOfCall } from '../graph/node-tool.js';
+import { calledMs, nodeOfCall } from '../graph/node-tool.js';
 import { findTool } from './batch.js';
 import type { RunState } from '../state.js';
 import { batchOf } from '../turn.js';
@@ -39,12 +39,14 @@ export function childBudget(state: RunState, now: number): LimitSet {
   const own = state.transcript.tokens + OWN_TOKENS;
   const ownCost = ((config.price?.input ?? 0) * own) / 1e6;
   const deadline = nextDeadline(state);
+  const wallMs = least([
+    deadline === null ? null : Math.max(1, Math.floor((deadline.at - now) * (1 - OWN_TIME))),
+    calledMs(state),
+  ]);
   return {
     ...(tokens !== null && { tokens: Math.max(1, Math.floor((tokens - own) / among)) }),
     ...(money !== null && { costUsd: Math.max(1e-9, (money - ownCost) / among) }),
-    ...(deadline !== null && {
-      wallMs: Math.max(1, Math.floor((deadline.at - now) * (1 - OWN_TIME))),
-    }),
+    ...(wallMs !== null && { wallMs }),
   };
 }
 

@@ -4,3 +4,10 @@ declare const OUTPUT: unique symbol;
 export interface Typed<Output> {
   readonly [OUTPUT]?: Output;
 }
+
+declare const INPUT: unique symbol;
+
+/** Has a type and no value: the type of the `input` with which a graph begins. */
+export interface TypedInput<Input> {
+  readonly [INPUT]?: Input;
+}

@@ -62,6 +62,7 @@ export type NodeKind =
       readonly save?: string;
       /** Each visit continues the conversation of the visit before it in this run. */
       readonly continues?: true;
+      readonly timeoutMs?: number;
     }
   /** A run of another graph, whose input this is. `done`, `stopped`, `failed`, `capped?`. */
   | {
@@ -70,6 +71,7 @@ export type NodeKind =
       readonly input: GraphValue;
       /** The field that receives the final state of that graph. */
       readonly save?: string;
+      readonly timeoutMs?: number;
     }
   /**
    * One call of the graph's model over the run's transcript. The exits are the names of the graph's
@@ -100,12 +102,12 @@ export type NodeKind =
    * One tool call: of a `decide` before it if `arguments` is absent, else with these arguments.
    * `done`, `failed?`, `capped?`.
    */
-  | {
+  | ({
       readonly kind: 'tool';
       readonly tool: string;
       readonly arguments?: GraphValue;
       readonly save?: string;
-    }
+    } & Partial<WorkerNode>)
   /**
    * The same for each item of a list, at most `atOnce` at the same time. Saves a list in the order of the
    * items: `{ ok: true, value }` or `{ ok: false, error }`. `done`, `failed?` (the value is not a list, or
@@ -185,9 +187,23 @@ export interface GraphCase {
 /** What `each` does with one item. */
 export type EachBody =
   | ({ readonly kind: 'run' } & WorkerNode)
-  | { readonly kind: 'agent'; readonly agent: string; readonly message: GraphValue }
-  | { readonly kind: 'graph'; readonly graph: string; readonly input: GraphValue }
-  | { readonly kind: 'tool'; readonly tool: string; readonly arguments: GraphValue };
+  | {
+      readonly kind: 'agent';
+      readonly agent: string;
+      readonly message: GraphValue;
+      readonly timeoutMs?: number;
+    }
+  | {
+      readonly kind: 'graph';
+      readonly graph: string;
+      readonly input: GraphValue;
+      readonly timeoutMs?: number;
+    }
+  | ({
+      readonly kind: 'tool';
+      readonly tool: string;
+      readonly arguments: GraphValue;
+    } & Partial<WorkerNode>);
 
 /**
  * A value that is computed from the state. Everywhere in it, `{ "$path": "a.b" }` stands for the value

@@ -13,11 +13,15 @@ import { actionOf } from '../plan/plan-batch.js';
 import type { ConfirmedPlan } from './graph-state.js';
 import type { GraphNode } from './definition.js';
 import { currentNode, findNode, graphOf, nodeOfCall } from './node-tool.js';
+import { sizeFault } from './node-calls.js';
 import { itemsOf } from './values.js';
 import { leave } from './walk.js';
 
 /** Bytes of JSON that a state may have: it is passed to the nodes and from segment to segment. */
 const MAX_STATE_BYTES = 1_000_000;
+
+/** Characters of an error's message in the state. */
+const MAX_ERROR = 4_000;
 
 /** How a node has ended. `error` is for an exit `failed`. */
 interface NodeEnd {
@@ -75,7 +79,12 @@ export function leaveWith(
   { exit, patch, error, at }: NodeEnd & { readonly at: number },
 ): RunState {
   const graph = graphOf(state);
-  const bytes = byteLength(JSON.stringify({ ...state.graph?.values, ...patch }));
+  const field = error === undefined ? undefined : graph?.errorTo;
+  const noted =
+    error === undefined || field === undefined
+      ? {}
+      : { [field]: { node: node.name, ...error, message: error.message.slice(0, MAX_ERROR) } };
+  const bytes = byteLength(JSON.stringify({ ...state.graph?.values, ...patch, ...noted }));
   if (patch !== undefined && bytes > MAX_STATE_BYTES) {
     const message = `the state would have ${bytes} bytes of JSON, at most ${MAX_STATE_BYTES} fit; keep large values elsewhere`;
     return leaveWith(state, node, { exit: 'failed', error: { type: 'too_large', message }, at });
@@ -85,8 +94,6 @@ export function leaveWith(
     const message = `node "${node.name}": ${error.type}: ${error.message}`;
     return endTurn(state, failed(state, { reason: 'error', message }));
   }
-  const field = error === undefined ? undefined : graph?.errorTo;
-  const noted = field === undefined ? {} : { [field]: { node: node.name, ...error } };
   return leave(state, { exit, patch: { ...patch, ...noted }, at });
 }
 
@@ -211,6 +218,8 @@ function eachEnd(
     const message = 'the value to go over is not a list, or has more than 1,000 items';
     return { exit: 'failed', error: { type: 'no_list', message } };
   }
+  const fault = sizeFault(batch.calls);
+  if (fault !== null) return { exit: 'failed', error: { type: 'too_large', message: fault } };
   const values = results.map((result, index): Json => {
     const isOwn = nodeOfCall(batch.calls[index] ?? { name: '' }) !== null;
     const end = isOwn && node.body.kind !== 'run' ? calledEnd(node, result.output ?? null) : null;

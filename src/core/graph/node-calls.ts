@@ -23,6 +23,13 @@ interface Planned {
   readonly arguments: JsonObject;
 }
 
+/** Returns why the calls of one visit are too large to be made; null if they are not. */
+export function sizeFault(calls: readonly Pick<ToolCall, 'arguments'>[]): string | null {
+  const characters = calls.reduce((sum, call) => sum + call.arguments.length, 0);
+  if (calls.length < 2 || characters <= MAX_BATCH_CHARACTERS) return null;
+  return `all items together have ${characters} characters of arguments, at most ${MAX_BATCH_CHARACTERS} fit`;
+}
+
 /** Returns the calls with which a visit of a node begins, as a batch. `at`: Unix time in ms. */
 export function nodeBatch(
   state: RunState,
@@ -35,15 +42,10 @@ export function nodeBatch(
   // Each visit gives its calls another place, and so other idempotency keys.
   const step = state.turn.spent.steps + visitsOf(graph);
   const calls = node.kind === 'execute' ? planCalls(node, graph) : visitCalls(node, graph);
-  const bytes = calls.reduce((sum, call) => sum + call.arguments.length, 0);
+  const fault = sizeFault(calls);
   let left = callsLeft(state);
   const results = calls.map((call) => {
-    if (calls.length > 1 && bytes > MAX_BATCH_CHARACTERS) {
-      return notExecuted(
-        call,
-        `all items together have ${bytes} characters, at most ${MAX_BATCH_CHARACTERS} fit`,
-      );
-    }
+    if (fault !== null) return notExecuted(call, fault);
     if (tooDeep(state, call))
       return notExecuted(call, 'agents may not call each other any deeper than this');
     const denied = denial(state, call);
@@ -106,8 +108,18 @@ function questionOf(
 /** Each item's function gets the state without the list, which would be recorded once for each item. */
 function withoutList(values: JsonObject, over: Json): JsonObject {
   const path = isObject(over) ? textField(over, '$path') : '';
-  const [field] = path.split('.');
-  return Object.fromEntries(Object.entries(values).filter(([name]) => name !== field));
+  return path === '' ? values : without(values, path.split('.'));
+}
+
+function without(values: JsonObject, [field = '', ...inner]: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]): [string, Json][] => {
+      if (name !== field) return [[name, value ?? null]];
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a part of a JSON value
+      if (inner.length > 0 && isObject(value)) return [[name, without(value as JsonObject, inner)]];
+      return [];
+    }),
+  );
 }
 
 function toCall(

@@ -73,6 +73,34 @@ export function definedTool(
   return tools.find((tool) => tool.name === name) ?? (graph && nodeTool(graph, name));
 }
 
+/**
+ * Returns how a call of a node is executed: the node may give it less time, and fewer or more attempts, than
+ * the tool has. A `once` call is never tried again.
+ */
+export function toolAt(
+  { graph }: Pick<AgentDefinition, 'graph'>,
+  tool: ToolDefinition,
+  { node: name }: { readonly node?: string },
+): ToolDefinition {
+  const node = graph && name !== undefined ? findNode(graph, name) : undefined;
+  const work = node?.kind === 'each' ? node.body : node;
+  const timeoutMs = work && 'timeoutMs' in work ? work.timeoutMs : undefined;
+  const attempts = work && 'attempts' in work && work.kind === 'tool' ? work.attempts : undefined;
+  return {
+    ...tool,
+    ...(timeoutMs !== undefined &&
+      tool.timeoutMs > 0 && { timeoutMs: Math.min(timeoutMs, tool.timeoutMs) }),
+    ...(attempts !== undefined && tool.effect !== 'once' && { attempts }),
+  };
+}
+
+/** Returns the most time that a called agent has at a node, in ms; null if the node says nothing. */
+export function calledMs(state: RunState): number | null {
+  const node = currentNode(state);
+  const work = node?.kind === 'each' ? node.body : node;
+  return work?.kind === 'agent' || work?.kind === 'graph' ? (work.timeoutMs ?? null) : null;
+}
+
 /** Returns the graph that a run has pinned; undefined for a run of an agent. */
 export function graphOf({ config }: Pick<RunState, 'config'>): GraphDefinition | undefined {
   return config.definition.graph;

@@ -6,7 +6,13 @@ import type {
   GraphNode,
   NodeOutput,
 } from '../graph/definition.js';
-import type { ConfirmedPlan, GraphPlace, GraphState, NodeVisits, Talk } from '../graph/graph-state.js';
+import type {
+  ConfirmedPlan,
+  GraphPlace,
+  GraphState,
+  NodeVisits,
+  Talk,
+} from '../graph/graph-state.js';
 import { predicateShape } from './requests.js';
 import {
   amount,
@@ -33,12 +39,14 @@ const node = {
   maxVisits: optional(count),
 };
 const worker = { timeoutMs: amount, attempts: count };
+const timed = { timeoutMs: optional(amount) };
+const bounded = { ...timed, attempts: optional(count) };
 
 const body = tagged<EachBody, 'kind'>('kind', {
   run: fields<BodyOf<'run'>>({ kind: oneOf('run'), ...worker }),
-  agent: fields<BodyOf<'agent'>>({ kind: oneOf('agent'), agent: text, message: json }),
-  graph: fields<BodyOf<'graph'>>({ kind: oneOf('graph'), graph: text, input: json }),
-  tool: fields<BodyOf<'tool'>>({ kind: oneOf('tool'), tool: text, arguments: json }),
+  agent: fields<BodyOf<'agent'>>({ kind: oneOf('agent'), agent: text, message: json, ...timed }),
+  graph: fields<BodyOf<'graph'>>({ kind: oneOf('graph'), graph: text, input: json, ...timed }),
+  tool: fields<BodyOf<'tool'>>({ kind: oneOf('tool'), tool: text, arguments: json, ...bounded }),
 });
 
 const nodeShape = tagged<GraphNode, 'kind'>('kind', {
@@ -56,6 +64,7 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     message: json,
     save: optional(text),
     continues: optional(yes),
+    ...timed,
   }),
   graph: fields<NodeOf<'graph'>>({
     ...node,
@@ -63,6 +72,7 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     graph: text,
     input: json,
     save: optional(text),
+    ...timed,
   }),
   decide: fields<NodeOf<'decide'>>({
     ...node,
@@ -101,6 +111,7 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     tool: text,
     arguments: optional(json),
     save: optional(text),
+    ...bounded,
   }),
   each: fields<NodeOf<'each'>>({
     ...node,

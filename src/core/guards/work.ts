@@ -45,6 +45,7 @@ const common: Omit<Fields<WorkIn<'waiting'>>, 'phase'> = {
   grant: optional(text),
   retried: optional(yes),
   again: optional(yes),
+  child: optional(text),
   missing: optional(text),
   slow: optional(yes),
   cut: optional(count),

@@ -1,6 +1,7 @@
 import type { RunEvent } from '../events.js';
-import { workOf, type FactOf } from '../facts.js';
-import { isObject } from '../json.js';
+import { workOf, type FactOf, type Task } from '../facts.js';
+import { currentNode } from '../graph/node-tool.js';
+import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
 import { grantFor } from '../requests/grants.js';
 import { callOfWork, findWork, type Work } from '../work/work.js';
@@ -21,8 +22,16 @@ export function begin(state: RunState, { task }: FactOf<'scheduled'>): readonly 
     ...(as !== 'attempt' && block && { block }),
     ...(typeof cut === 'number' && { cut }),
     ...(grant && { grant: grant.id }),
+    ...childOf(state, task),
     phase: 'in-flight',
     as,
   };
   return [{ type: 'work-changed', work }];
+}
+
+/** The next visit of a node that goes on with its conversation needs the run of this one. */
+function childOf(state: RunState, { activity, input }: Task): Pick<Work, 'child'> {
+  const node = currentNode(state);
+  if (activity !== 'agent' || node?.kind !== 'agent' || !node.continues) return {};
+  return { child: isObject(input) ? textField(input, 'run') : '' };
 }

@@ -7,7 +7,7 @@ import { isFollowResult } from '../guards/recorded.js';
 import { interruptionOf } from '../work/interruption.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
-import { findWork } from '../work/work.js';
+import { findWork, type Work } from '../work/work.js';
 import { finishCall } from './calls.js';
 
 /** The run of a called agent has ended. */
@@ -69,12 +69,18 @@ function agentCallEnded(
 ): readonly RunEvent[] {
   const call = openCallById(state, id);
   const tool = call && findTool(state, call.name);
-  if (!call || !tool || findWork(state, id) === undefined) return [];
+  const work = findWork(state, id);
+  if (!call || !tool || work === undefined) return [];
   const result = childResult(call, end);
   const status = end.outcome?.status;
   const counts = interruptionOf(state) === null || status === 'completed' || status === 'stopped';
-  if (counts) return finishCall(result, at);
+  if (counts) return [...talked(work, end), ...finishCall(result, at)];
   const { usage } = result;
   const canceled: CallResult = { ...cancelledCall(call, tool), ...(usage && { usage }) };
   return finishCall(canceled, at);
+}
+
+/** The conversation that the node's next visit goes on with. */
+function talked({ child }: Work, { outcome }: ChildEnd): readonly RunEvent[] {
+  return child === undefined || outcome === null ? [] : [{ type: 'talked', run: child }];
 }

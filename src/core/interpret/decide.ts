@@ -72,7 +72,8 @@ function effects(
   if (isUndo(work)) return undoDecided(work, decision);
   switch (as) {
     case 'approve': {
-      if (request.kind === 'plan') return finishCall(succeededCall(call, tool, { text: 'yes' }), at);
+      if (request.kind === 'plan')
+        return finishCall(succeededCall(call, tool, { text: 'yes' }), at);
       const grant = grantOf(decision, { call, at });
       return [...(grant === null ? [] : [{ type: 'granted', grant } as const]), approved(work)];
     }

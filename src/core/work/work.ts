@@ -87,6 +87,8 @@ export type Work = {
   readonly grant?: string;
   /** The call is executed again although an earlier execution may have begun. */
   readonly retried?: true;
+  /** Workflow id of the called agent's run, if the next visit of its node goes on with it. */
+  readonly child?: string;
   /** A called agent ended without an outcome and runs again. */
   readonly again?: true;
   /** Why the worker of the first workflow task could not load the agent. */

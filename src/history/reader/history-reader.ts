@@ -197,7 +197,7 @@ function begun(run: ReadRun, event: EventOf<'scheduled'> | EventOf<'child-starte
   if (event.type === 'child-started') {
     const call = (run.state && openCallById(run.state, event.call)) ?? null;
     const child = { activity: 'agent', activityId: '', summary: event.child, call, at };
-    run.inFlight.set(id, { ...child, input: { call: event.call } });
+    run.inFlight.set(id, { ...child, input: { call: event.call, run: event.child } });
     return;
   }
   const { activity, activityId, summary } = event;

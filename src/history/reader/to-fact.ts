@@ -1,5 +1,6 @@
 import type { Fact, Task } from '../../core/facts.js';
 import { isOutcome } from '../../core/guards/recorded.js';
+import type { JsonObject } from '../../core/json.js';
 import type { HistoryEvent } from '../decode-event.js';
 import type { ReadRun } from './run-view.js';
 
@@ -50,7 +51,7 @@ export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | nu
       return task && NOT_AWAITED.includes(task.activity) ? { type: 'canceled', task, at } : null;
     }
     case 'child-started':
-      return { type: 'scheduled', task: { activity: 'agent', input: { call: event.call } }, at };
+      return { type: 'scheduled', task: { activity: 'agent', input: childInput(event) }, at };
     case 'child-existed':
       return { type: 'child-existed', call: event.call, at };
     case 'child-ended': {
@@ -61,4 +62,8 @@ export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | nu
     default:
       return null;
   }
+}
+
+function childInput({ call, child }: { readonly call: string; readonly child: string }): JsonObject {
+  return { call, run: child };
 }

@@ -4,11 +4,13 @@ import { toPlain } from './plain.js';
 const KEYS = ['error', 'code'];
 
 /**
- * Returns the message of an error that a tool returns instead of throwing: an `Error`, or an object with
- * only `error` and perhaps `code`. Null for all other values, which are data even if they have an `error`.
+ * Returns the message of an error that a tool returns instead of throwing: an `Error`, an object with only
+ * `error` and perhaps `code`, or one with `success: false`. Null for all other values, which are data even
+ * if they have an `error`.
  */
 export function returnedError(value: unknown): string | null {
   if (value instanceof Error) return value.message || value.name;
+  if (isObject(value) && value['success'] === false) return failureText(value);
   if (!isObject(value) || !Object.keys(value).every((key) => KEYS.includes(key))) return null;
   const { error, code } = value;
   if (error === undefined || error === null || error === '' || error === false) return null;
@@ -16,6 +18,13 @@ export function returnedError(value: unknown): string | null {
   const suffix = code === undefined || code === null ? '' : messageOf(code);
   if (suffix === '') return message;
   return suffix.includes('\n') ? `${message}\ncode:\n${suffix}` : `${message} (code ${suffix})`;
+}
+
+/** Returns what a result says about its failure: `error`, else `message`, else all of it. */
+export function failureText(value: unknown): string {
+  const { error, message } = isObject(value) ? value : {};
+  const said = [error, message].find((one) => one !== undefined && one !== null && one !== '');
+  return messageOf(said ?? value);
 }
 
 function messageOf(value: unknown): string {

@@ -3,6 +3,8 @@ import { calledId } from '../../core/calls/idempotency.js';
 import { childBudget } from '../../core/calls/child.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
 import { sha256Hex } from '../../core/digest.js';
+import { currentNode } from '../../core/graph/node-tool.js';
+import { talkOf } from '../../core/graph/talks.js';
 import type { RunInput } from '../../core/input/input.js';
 import { isObject, parseJson, textField, type JsonObject } from '../../core/json.js';
 import { workflowSummary } from '../../core/text/markdown.js';
@@ -66,6 +68,7 @@ function childInput(
   return {
     agent: tool.calls?.agent ?? '',
     ...messageOrInput(given),
+    ...conversationOf(state),
     depth: depth + 1,
     budget: childBudget(state, Date.now()),
     ...(rules && { rules }),
@@ -73,6 +76,14 @@ function childInput(
     ...(by !== undefined && { by }),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
+}
+
+/** A node that goes on with its conversation calls its agent as a fork of the run before. */
+function conversationOf(state: RunContext['state']): Pick<RunInput, 'fork'> {
+  const node = currentNode(state);
+  if (node?.kind !== 'agent' || !node.continues) return {};
+  const run = talkOf(state, node.name);
+  return run === undefined ? {} : { fork: { run } };
 }
 
 /** A graph is called with an input, an agent with a message. */

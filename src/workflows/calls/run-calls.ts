@@ -1,6 +1,6 @@
 import { condition } from '@temporalio/workflow';
 import { findTool, openCalls } from '../../core/calls/batch.js';
-import { callsAtOnce } from '../../core/graph/node-tool.js';
+import { callsAtOnce, toolAt } from '../../core/graph/node-tool.js';
 import { apply, eventsOf } from '../../core/loop.js';
 import { nextAction, type Action } from '../../core/next-action.js';
 import { requestDue } from '../../core/requests/request-due.js';
@@ -116,7 +116,8 @@ function executeCall(run: RunContext, { id }: ToolCall): Promise<unknown> {
   // As it is now: a person may have changed the arguments while it waited.
   const call = openCallById(run.state, id);
   if (call === undefined) return Promise.resolve();
-  const tool = findTool(run.state, call.name);
+  const known = findTool(run.state, call.name);
+  const tool = known && toolAt(run.state.config.definition, known, call);
   // A call of an unknown tool has its result when the batch opens.
   if (tool === undefined) throw new Error(`no tool "${call.name}"`);
   return tool.kind === 'agent'

@@ -58,7 +58,8 @@ export async function runChildOnce(
   let workflowIdReusePolicy: NonNullable<ChildWorkflowOptions['workflowIdReusePolicy']> =
     'REJECT_DUPLICATE';
   for (;;) {
-    observe({ type: 'scheduled', task: { activity: 'agent', input: { call } } });
+    const { workflowId: started } = options;
+    observe({ type: 'scheduled', task: { activity: 'agent', input: { call, run: started } } });
     try {
       const outcome = await executeChild<typeof agent>('agent', {
         cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,

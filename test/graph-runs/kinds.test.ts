@@ -1,0 +1,162 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
+import { text } from '../../src/graphs/path.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { expectKeptReplays } from '../support/replays.js';
+import { createDesk, type Desk } from '../support/requests.js';
+
+let desk: Desk;
+beforeEach(async () => {
+  desk = await createDesk();
+});
+afterEach(async () => await desk.close());
+afterAll(async () => await expectKeptReplays());
+
+const clerk = defineAgent({ name: 'clerk', instructions: 'x', model: 'script', description: 'x' });
+
+test('an agent node costs its caller at most twelve events', async () => {
+  const graphOf = (name: string, visits: 0 | 1) =>
+    defineGraph({
+      name,
+      state: z.object({ answer: z.string().optional() }),
+      answerFrom: 'answer',
+      nodes: ({ agent, run }) => ({
+        first: run({ run: async () => ({}) }),
+        ...(visits === 1 && {
+          ask: agent({ agent: clerk, message: () => 'Hello', save: 'answer' }),
+        }),
+      }),
+    });
+  const one = graphOf('one', 1).wire({
+    start: 'first',
+    edges: { first: 'ask', ask: { done: 'end', stopped: 'end', failed: 'end' } },
+  });
+  const none = graphOf('none', 0).wire({ start: 'first', edges: { first: 'end' } });
+  await desk.work([one, none, clerk]);
+  desk.script(['Hello.']);
+  const called = await desk.run({ agent: 'one', input: {} });
+  const plain = await desk.run({ agent: 'none', input: {} });
+  expect(called.outcome.answer).toBe('Hello.');
+  const events = ({ history }: typeof called): number => history.events?.length ?? 0;
+  expect(events(called) - events(plain)).toBeLessThanOrEqual(12);
+});
+
+test('an agent node with `continues` goes on with the conversation of its visit before', async () => {
+  const prompts: string[] = [];
+  const graph = defineGraph({
+    name: 'talk',
+    state: z.object({ n: z.number().default(0), answer: z.string().optional() }),
+    answerFrom: 'answer',
+    nodes: ({ agent, run }) => ({
+      ask: agent({
+        agent: clerk,
+        message: (s) => text`Question ${s.n}`,
+        save: 'answer',
+        continues: true,
+        maxVisits: 3,
+      }),
+      next: run({ run: async ({ n }) => ({ n: n + 1 }) }),
+    }),
+  }).wire({
+    start: 'ask',
+    edges: { ask: { done: 'next', stopped: 'end', failed: 'end', capped: 'end' }, next: 'ask' },
+  });
+  await desk.work([graph, clerk], {
+    models: {
+      script: {
+        call: async ({ messages }) => {
+          prompts.push(messages.map(({ role, text: said }) => `${role}: ${said}`).join('\n'));
+          return {
+            text: `Answer ${prompts.length}`,
+            calls: [],
+            finish: 'stop',
+            usage: { inputTokens: 1, outputTokens: 1, cachedTokens: 0 },
+          };
+        },
+      },
+    },
+  });
+  const { outcome } = await desk.run({ agent: 'talk', input: {} });
+  expect(outcome.answer).toBe('Answer 3');
+  expect(prompts).toEqual([
+    'user: Question 0',
+    'user: Question 0\nassistant: Answer 1\nuser: Question 1',
+    'user: Question 0\nassistant: Answer 1\nuser: Question 1\nassistant: Answer 2\nuser: Question 2',
+  ]);
+});
+
+describe('a decide node with an output', () => {
+  const sort = (attempts: number) =>
+    defineGraph({
+      name: 'sort',
+      instructions: 'Sort the mail.',
+      model: 'script',
+      state: z.object({
+        kind: z.object({ urgent: z.boolean() }).optional(),
+        error: z.object({ type: z.string() }).optional(),
+      }),
+      errorTo: 'error',
+      nodes: ({ decide }) => ({
+        sort: decide({ output: z.object({ urgent: z.boolean() }), save: 'kind', attempts }),
+      }),
+    }).wire({ start: 'sort', edges: { sort: { done: 'end', failed: 'end' } } });
+
+  test('saves the reply that fits, after a repair', async () => {
+    await desk.work([sort(3)]);
+    desk.script(['{"urgent":"very"}', '{"urgent":true}']);
+    const { outcome, projection } = await desk.run({ agent: 'sort', message: 'help!' });
+    expect(outcome.output).toEqual({ kind: { urgent: true } });
+    expect(projection.messages.at(-1)?.text).toBe('{"urgent":true}');
+  });
+
+  test('leaves by `failed` when no reply fits', async () => {
+    await desk.work([sort(2)]);
+    desk.script(['no', 'never']);
+    const { outcome } = await desk.run({ agent: 'sort', message: 'help!' });
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      output: { error: { node: 'sort', type: 'invalid_output' } },
+    });
+  });
+});
+
+test('a node gives a tool less time than the tool has', async () => {
+  const wait = defineTool({
+    name: 'wait_long',
+    description: 'x',
+    input: z.object({}),
+    effect: 'read',
+    execute: async (_, { signal }) =>
+      await new Promise<string>((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('aborted')));
+      }),
+  });
+  const graph = defineGraph({
+    name: 'hasty',
+    state: z.object({ error: z.object({ type: z.string() }).optional() }),
+    errorTo: 'error',
+    tools: [wait],
+    nodes: ({ tool }) => ({
+      wait: tool({ tool: wait, arguments: () => ({}), timeoutMs: 200 }),
+    }),
+  }).wire({ start: 'wait', edges: { wait: { done: 'end', failed: 'end' } } });
+  await desk.work([graph]);
+  const { outcome } = await desk.run({ agent: 'hasty', input: {} });
+  expect(outcome.output).toMatchObject({ error: { node: 'wait', type: 'timeout' } });
+});
+
+test('a confirm node in an unattended run is a no, and nobody is asked', async () => {
+  const graph = defineGraph({
+    name: 'careful',
+    state: z.object({ sent: z.boolean().default(false) }),
+    nodes: ({ confirm, run }) => ({
+      ask: confirm({ show: () => 'Send it?' }),
+      send: run({ run: async () => ({ sent: true }) }),
+    }),
+  }).wire({ start: 'ask', edges: { ask: { yes: 'send', no: 'end' }, send: 'end' } });
+  await desk.work([graph]);
+  const { outcome } = await desk.run({ agent: 'careful', input: {}, unattended: 'deny' });
+  expect(outcome.output).toEqual({ sent: false });
+});
