@@ -15,6 +15,7 @@ import { checkFlag, checkText, show } from './input/input.js';
 import { isLoaded } from './definition/initial-config.js';
 import { inputProblem } from './graph/walk.js';
 import { isObject } from './json.js';
+import { answeredBy, unclearProblem } from './requests/answer-by-message.js';
 import { type RunState } from './state.js';
 import { closingReason, inTurn, outcomeOf } from './turn.js';
 
@@ -60,7 +61,8 @@ export function askRefusal(
   if (!state.open && (outcomeOf(state) !== null || closingReason(state) !== null)) {
     return 'the run is ending: its turn is over';
   }
-  if (!state.open && !steer) {
+  const answers = answeredBy(state, ask.message) !== undefined;
+  if (!state.open && !steer && !answers) {
     return 'this run ends with its turn; send with mode "steer" to join it, or start one with "open": true';
   }
   if (steer && ask.refresh === true && inTurn(state)) {
@@ -69,6 +71,8 @@ export function askRefusal(
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_TOTAL_BYTES) {
     return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay pinned; send it without`;
   }
+  const unclear = steer ? null : unclearProblem(state, ask.message);
+  if (unclear !== null) return unclear;
   return inboxProblem(state.inbox, {
     text: ask.message,
     ...(ask.attachments && { attachments: ask.attachments }),
@@ -86,7 +90,9 @@ export function acceptMessage(
   if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null };
   // A turn takes no messages once it closes: they begin the next one.
   const current = inTurn(state) && closingReason(state) === null ? state.turn.number : 0;
-  const turn = assignTurn(state.inbox, current, ask.mode ?? 'queue');
+  // The answer to a question of the turn is a part of it.
+  const mode = answeredBy(state, ask.message) === undefined ? ask.mode : 'steer';
+  const turn = assignTurn(state.inbox, current, mode ?? 'queue');
   const message = {
     id,
     text: ask.message,

@@ -6,7 +6,7 @@ import { agentCanceled, agentFailed, agentLoaded } from './interpret/agent.js';
 import { callCanceled, callFailed, callReturned } from './interpret/calls.js';
 import { childEnded, childExisted, followed, followFailed } from './interpret/children.js';
 import { modelCanceled, modelFailed, modelReplied } from './interpret/model.js';
-import { decided, paused } from './interpret/people.js';
+import { answeredByMessage, decided, paused } from './interpret/people.js';
 import { retrievalCanceled, retrievalFailed, retrieved } from './interpret/retrieval.js';
 import { begin } from './interpret/begin.js';
 import {
@@ -45,7 +45,7 @@ export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
     case 'signal': {
       if (fact.name === 'pause') return paused(state, fact);
       const event = fact.name === 'message' ? acceptSignal(state, fact.input, fact.at) : null;
-      return event === null ? [] : [event];
+      return event === null ? [] : [event, ...answeredByMessage(state, event, fact.at)];
     }
     case 'scheduled':
       return begin(state, fact);

@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { WorkflowHandle } from '@temporalio/client';
 import { z } from 'zod';
 import { planAndExecute, type PlanAndExecuteOptions } from '../../src/graphs/plan-and-execute.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { expectKeptReplays } from '../support/replays.js';
+import { askUpdate, closeUpdate } from '../../src/workflows/messages.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;
@@ -199,6 +201,46 @@ describe('a plan that deletes', () => {
     await desk.decide(handle, { as: 'approve' });
     await desk.end(handle);
     expect(desk.done).toEqual(['add new', 'delete e-new']);
+  });
+});
+
+describe('a message', () => {
+  const plan = JSON.stringify({
+    actions: [
+      { id: 'a1', tool: 'add_event', arguments: { title: 'new' } },
+      { id: 'a2', tool: 'delete_event', arguments: { id: 'e1' } },
+    ],
+  });
+  const send = async (handle: WorkflowHandle, message: string) =>
+    await handle.executeUpdate(askUpdate, { args: [{ message }] });
+
+  test('answers a plan, and is a part of the turn', async () => {
+    await desk.work([assistant()]);
+    desk.script([plan, 'Done.', JSON.stringify({ actions: [], answer: 'Bye.' })]);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'go', open: true });
+    await expect(send(handle, 'what is on tomorrow?')).rejects.toThrow();
+    expect(await send(handle, ' Yes! ')).toEqual({ turn: 1 });
+    await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
+    expect([...desk.done].toSorted()).toEqual(['add new', 'delete e1']);
+    expect(await send(handle, 'yes')).toEqual({ turn: 2 });
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
+    const { projection } = await desk.end(handle);
+    const said = projection.messages.flatMap((one) =>
+      one.role === 'user' && one.origin === undefined ? [`${one.turn}: ${one.text}`] : [],
+    );
+    expect(said).toEqual(['1: go', '1:  Yes! ', '2: yes']);
+  });
+
+  test('with a wish plans again', async () => {
+    await desk.work([assistant()]);
+    const other = JSON.stringify({
+      actions: [{ id: 'a1', tool: 'add_event', arguments: { title: 'only' } }],
+    });
+    desk.script([plan, other, 'Added.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'go' });
+    await send(handle, 'edit: delete nothing');
+    expect((await desk.end(handle)).outcome.answer).toBe('Added.');
+    expect(desk.done).toEqual(['add only']);
   });
 });
 

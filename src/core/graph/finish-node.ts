@@ -1,5 +1,5 @@
 import { appendMessage, endTurn, withTurn } from '../change.js';
-import { byteLength } from '../inbox.js';
+import { byteLength, hasMessagesFor } from '../inbox.js';
 import type { CallResult } from '../calls/call-result.js';
 import { failed } from '../make-outcome.js';
 import { isObject, parseJson, textField, type Json, type JsonObject } from '../json.js';
@@ -49,7 +49,10 @@ export function finishNode(state: RunState, batch: Batch, at: number): RunState 
 function withAnswer(state: RunState, { confirmed, wish }: NodeEnd, at: number): RunState {
   const { graph } = state;
   const known = graph && confirmed ? { ...state, graph: { ...graph, confirmed } } : state;
-  return wish === undefined ? known : appendMessage(known, at, { role: 'user', text: wish });
+  // A wish that came as a message joins the turn as that message.
+  const isMessage = hasMessagesFor(state.inbox, state.turn.number);
+  if (wish === undefined || isMessage) return known;
+  return appendMessage(known, at, { role: 'user', text: wish });
 }
 
 /**

@@ -9,9 +9,10 @@ import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
 import type { Decision } from '../requests/decision.js';
 import { callToUndo } from '../requests/undo.js';
+import { answeredBy } from '../requests/answer-by-message.js';
 import { UNDO } from '../work/work.js';
 import { resumedWork } from './block.js';
-import { decisionsMade } from './decide.js';
+import { decided as answered, decisionsMade } from './decide.js';
 
 type Update = FactOf<'update'>;
 
@@ -123,12 +124,32 @@ function undoBegun(state: RunState, { input, at }: Update): readonly RunEvent[] 
   ];
 }
 
-function asked(state: RunState, { input, id }: Update): readonly RunEvent[] {
+function asked(state: RunState, { input, id, at }: Update): readonly RunEvent[] {
   if (!isObject(input)) return [];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
   const ask = input as unknown as Ask;
   const { event } = acceptMessage(state, ask, ask.id ?? id);
-  return event === null ? [] : [event];
+  return event === null ? [] : [event, ...answeredByMessage(state, event, at)];
+}
+
+/** Returns what a message decides: it may be the answer to a question of the graph. */
+export function answeredByMessage(
+  state: RunState,
+  event: RunEvent,
+  at: number,
+): readonly RunEvent[] {
+  if (event.type !== 'message-received') return [];
+  const { id, text, by } = event.message;
+  const work = answeredBy(state, text);
+  if (work === undefined) return [];
+  const decision: Decision = {
+    request: work.request.id,
+    digest: '',
+    as: 'answer',
+    result: text,
+    ...(by !== undefined && { by }),
+  };
+  return answered(state, work, { decision, id, at, checked: { ok: true, result: { text } } });
 }
 
 /** Somebody pauses the run by signal, which has no answer: a malformed one pauses it, too. */
