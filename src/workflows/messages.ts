@@ -1,6 +1,6 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentDefinition, Limits } from '../core/definition/definition.js';
-import type { RunGraph } from '../core/graph/draw-run.js';
+import type { GraphView } from '../core/plan/progress.js';
 import type { Ask, AskReceipt } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
 import type { Request } from '../core/requests/request.js';
@@ -88,7 +88,7 @@ export const definitionQuery = defineQuery<AgentDefinition>('definition');
  * console.log(graph?.state.at?.node);
  * ```
  */
-export const graphQuery = defineQuery<RunGraph | null>('graph');
+export const graphQuery = defineQuery<GraphView | null>('graph');
 
 /** Who decides: a claim of 1 to 200 characters that perdure records and does not verify. */
 export interface ActorClaim {

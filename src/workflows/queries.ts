@@ -1,5 +1,5 @@
 import { setHandler, workflowInfo } from '@temporalio/workflow';
-import { runGraph } from '../core/graph/draw-run.js';
+import { graphView } from '../core/plan/progress.js';
 import { runStatus } from '../core/run-status.js';
 import type { RunStatus } from '../core/status.js';
 import { openRequests } from '../core/requests/open-requests.js';
@@ -29,7 +29,7 @@ export function handleQueries(run: RunContext): void {
   });
   setHandler(pendingQuery, () => openRequests(run.state, workflowInfo().workflowId));
   setHandler(definitionQuery, () => run.state.config.definition);
-  setHandler(graphQuery, () => runGraph(run.state));
+  setHandler(graphQuery, () => graphView(run.state));
 }
 
 /** Returns the run's status as queries and search attributes show it. */

@@ -7,6 +7,8 @@ import type { GraphDefinition } from '../../core/graph/definition.js';
 import { drawGraph } from '../../core/graph/draw.js';
 import { drawLoop } from '../../core/graph/draw-loop.js';
 import { drawRun, runGraph } from '../../core/graph/draw-run.js';
+import { currentNode } from '../../core/graph/node-tool.js';
+import { planProgress, type PlanProgress } from '../../core/plan/progress.js';
 import type { Drawing } from '../../core/graph/drawing.js';
 import type { GraphState } from '../../core/graph/graph-state.js';
 import { toMermaid } from '../../core/graph/mermaid.js';
@@ -35,6 +37,8 @@ interface GraphOutput {
   readonly definition: GraphDefinition | null;
   /** Null without a run, or before its first turn. */
   readonly state: GraphState | null;
+  /** What has become of the actions of the run's plan; null without a plan. */
+  readonly plan: PlanProgress | null;
   readonly drawing: Drawing;
 }
 
@@ -70,7 +74,7 @@ async function graphOfAgent(context: CliContext, name: string): Promise<GraphOut
   const agent = agents.find((one) => one.name === name);
   if (agent === undefined) throw unknownName(name, agents);
   const definition = agent.graph?.definition ?? null;
-  const found = { agent: name, run: null, definition, state: null };
+  const found = { agent: name, run: null, definition, state: null, plan: null };
   if (definition !== null) return { ...found, drawing: drawGraph(definition) };
   if (agent.mcp.length > 0) {
     context.note('The tools of MCP servers are not shown: a run lists them when it starts.');
@@ -99,12 +103,16 @@ async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput>
     throw new Error(`run ${visible(id)} has no graph yet: no worker has loaded its agent`);
   }
   const { status } = toRunStatus(run, Date.now());
+  const plan = planProgress(state);
+  const isExecuting = currentNode(state)?.kind === 'execute' && plan !== null;
+  const count = isExecuting ? `, ${plan.done} of ${plan.actions.length} done` : '';
   return {
     agent: run.agent,
     run: id,
     definition: state.config.definition.graph ?? null,
     state: runGraph(state)?.state ?? null,
-    drawing: drawRun(state, hereText(status)),
+    plan,
+    drawing: drawRun(state, `${hereText(status)}${count}`),
   };
 }
 

@@ -5,7 +5,7 @@ import { drawLoop } from './draw-loop.js';
 import type { Drawing } from './drawing.js';
 import type { GraphState } from './graph-state.js';
 
-/** The graph that a run has pinned, and where the run stands in it. The answer to the query `graph`. */
+/** The graph that a run has pinned, and where the run stands in it. */
 export interface RunGraph {
   readonly definition: GraphDefinition;
   readonly state: GraphState;

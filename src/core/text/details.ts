@@ -1,5 +1,6 @@
 import { describeGraph } from '../graph/describe.js';
 import { runGraph } from '../graph/draw-run.js';
+import { planLine } from '../plan/progress.js';
 import { escapeMarkdown } from './markdown.js';
 import type { RunState } from '../state.js';
 import type { RunStatus } from '../status.js';
@@ -37,7 +38,11 @@ export function currentDetails(state: RunState, status: RunStatus): string {
 function graphRows(state: RunState): readonly (readonly [string, string])[] {
   const graph = runGraph(state);
   if (graph === null) return [];
-  return describeGraph(graph, null).map((line) => ['Graph', line]);
+  const plan = planLine(state);
+  return [
+    ...describeGraph(graph, null).map((line) => ['Graph', line] as const),
+    ...(plan === null ? [] : [['Plan', plan] as const]),
+  ];
 }
 
 function lastCalls(state: RunState): readonly string[] {

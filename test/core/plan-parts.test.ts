@@ -1,0 +1,186 @@
+import { describe, expect, test } from 'vitest';
+import { PLAN_WORDS, planAfter, readPlanAnswer } from '../../src/core/plan/confirm-plan.js';
+import { EMPTY_PLAN, planProblem, planValue, type Plan } from '../../src/core/plan/plan.js';
+import { refsIn, resolve } from '../../src/core/plan/references.js';
+import { reportText } from '../../src/core/plan/report.js';
+import { showPlan } from '../../src/core/plan/show-plan.js';
+
+const action = (id: string, rest: object = {}) => ({ id, tool: 'add', arguments: {}, ...rest });
+const needs = (ref: string) => ({ arguments: { x: { $ref: ref } } });
+
+describe('the fault of a plan', () => {
+  const long = 'x'.repeat(100_000);
+  test.each<[string, unknown, string]>([
+    ['no object', 'plan', 'actions: expected a list'],
+    ['no list', { actions: {} }, 'actions: expected a list'],
+    ['an unknown tool', { actions: [action('a1', { tool: 'ad' })] }, 'no tool "ad"'],
+    ['a prototype as a tool', { actions: [action('a1', { tool: '__proto__' })] }, '"__proto__"'],
+    ['no tool', { actions: [action('a1', { tool: undefined })] }, 'no tool nothing'],
+    ['an id with a dot', { actions: [action('a.1')] }, '.id: expected letters'],
+    ['a prototype as an id', { actions: [action('__proto__')] }, '.id: expected letters'],
+    ['an id twice', { actions: [action('a1'), action('a1')] }, 'actions[1].id: "a1" is the id'],
+    ['a reference to itself', { actions: [action('a1', needs('a1'))] }, '"a1" needs itself'],
+    ['a later action', { actions: [action('a1', needs('a2')), action('a2')] }, 'no earlier action'],
+    ['an unknown action', { actions: [action('a1', { after: ['a9'] })] }, '"a9"'],
+    [
+      'a cycle',
+      { actions: [action('a1', needs('a2')), action('a2', needs('a1'))] },
+      'no earlier action',
+    ],
+    ['a reference to a secret', { actions: [action('a1', needs('env.KEY'))] }, '"env.KEY"'],
+    ['a reference to another run', { actions: [action('a1', needs('run-7/a1'))] }, '"run-7/a1"'],
+    ['arguments as a text', { actions: [action('a1', { arguments: '{}' })] }, '.arguments'],
+    ['`after` as a text', { actions: [action('a1', { after: 'a0' })] }, '.after'],
+    ['2 MB of arguments', { actions: [action('a1', { arguments: { long } })] }, 'at most 98304'],
+    [
+      'too many actions',
+      { actions: [action('a1'), action('a2'), action('a3'), action('a4')] },
+      'expected at most 3, got 4',
+    ],
+  ])('is named: %s', (_, plan, problem) => {
+    expect(planProblem(plan, { tools: ['add'], maxActions: 3 })).toContain(problem);
+  });
+
+  test('is null for references at any depth to earlier actions', () => {
+    const deep = { list: [{ inner: { $ref: 'a1', path: 'data.id' } }] };
+    const plan = { actions: [action('a1'), action('a2', { arguments: deep, after: ['a1'] })] };
+    expect(planProblem(plan, { tools: ['add'], maxActions: 9 })).toBeNull();
+  });
+});
+
+describe('a reference', () => {
+  const results = new Map([['a1', { data: { id: 'e1', list: [1, { x: null }] } }]]);
+
+  test.each([
+    [{ id: { $ref: 'a1', path: 'data.id' } }, { id: 'e1' }],
+    [{ all: { $ref: 'a1', path: 'data.list' } }, { all: [1, { x: null }] }],
+    [{ deep: [{ in: { $ref: 'a1', path: 'data.list.1.x' } }] }, { deep: [{ in: null }] }],
+    [{ id: 'a1' }, { id: 'a1' }],
+    [
+      { id: { $ref: 'a1', path: 'data.id', more: 1 } },
+      { id: { $ref: 'a1', path: 'data.id', more: 1 } },
+    ],
+    [{ later: { $ref: 'a2' } }, { later: { $ref: 'a2' } }],
+  ])('in %j becomes %j', (value, expected) => {
+    expect(resolve(value, results)).toEqual({ ok: true, value: expected });
+  });
+
+  test('to a place that does not exist names it and what there is', () => {
+    const resolved = resolve({ id: { $ref: 'a1', path: 'data.ID' } }, results);
+    expect(resolved).toEqual({
+      ok: false,
+      problem: 'the result of a1 has nothing at "data.ID"; it has data',
+    });
+    expect(resolve({ x: { $ref: 'a1', path: 'constructor' } }, results).ok).toBe(false);
+  });
+
+  test('in a result is text, so that no tool can name another result', () => {
+    const hostile = new Map([
+      ['a1', { $ref: 'a0', path: 'key' }],
+      ['a0', { key: 'secret' }],
+    ]);
+    const resolved = resolve({ x: { $ref: 'a1' } }, hostile);
+    expect(resolved).toEqual({ ok: true, value: { x: { $ref: 'a0', path: 'key' } } });
+  });
+
+  test('is found with its place', () => {
+    expect(refsIn({ a: [0, { $ref: 'a1' }] })).toEqual([{ ref: 'a1', path: '', at: ['a', 1] }]);
+  });
+});
+
+describe('the answer to a plan', () => {
+  const ids = ['a1', 'a2', 'a3'];
+
+  test.each(['yes', 'y', 'confirm', 'ok', 'proceed', 'approve', ' YES ', 'Ok.', 'yes!'])(
+    '"%s" is a yes',
+    (text) => expect(readPlanAnswer(text, ids)).toEqual({ as: 'yes' }),
+  );
+  test.each(['no', 'n', 'cancel', 'abort', ' No. '])('"%s" is a no', (text) =>
+    expect(readPlanAnswer(text, ids)).toEqual({ as: 'no' }),
+  );
+  test.each([
+    ['some a1 a3', ['a1', 'a3']],
+    ['only a3, a1', ['a1', 'a3']],
+    ['a2', ['a2']],
+    ['yes, only a1 and a2', ['a1', 'a2']],
+    ['all but a2', ['a1', 'a3']],
+    ['without a1, a3.', ['a2']],
+  ])('"%s" names actions', (text, chosen) =>
+    expect(readPlanAnswer(text, ids)).toEqual({ as: 'some', ids: chosen }),
+  );
+  test.each(['nothing', 'None', 'stop'])('"%s" is nothing', (text) =>
+    expect(readPlanAnswer(text, ids)).toEqual({ as: 'nothing' }),
+  );
+  test.each([
+    ['edit: on Tuesday', 'on Tuesday'],
+    ['Edit make it two\nrooms', 'make it two\nrooms'],
+    ['change the title', 'the title'],
+  ])('"%s" is a wish', (text, wish) =>
+    expect(readPlanAnswer(text, ids)).toEqual({ as: 'edit', wish }),
+  );
+  test.each(['', ' ', 'perhaps', 'yes please do a9', 'some', 'edit', 'a1 or not', 'yesterday'])(
+    '"%s" is unclear',
+    (text) => expect(readPlanAnswer(text, ids)).toBeNull(),
+  );
+
+  test('leaves what does not need what was left out', () => {
+    const plan: Plan = {
+      ...EMPTY_PLAN,
+      asks: true,
+      actions: [
+        action('a1'),
+        { ...action('a2'), asks: { then: 'ask', why: 'a rule' } },
+        action('a3', { after: ['a2'] }),
+        action('a4', needs('a3')),
+      ],
+    };
+    expect(planAfter(plan, { as: 'no' })).toMatchObject({
+      actions: [{ id: 'a1' }],
+      dropped: ['a2', 'a3', 'a4'],
+      asks: false,
+    });
+    expect(planAfter(plan, { as: 'nothing' })?.actions).toEqual([]);
+    const shown = showPlan(plan);
+    expect(shown).toContain('no       leaves out a2, a3, a4 and does the rest');
+    expect(shown).toContain('! a2  add');
+    expect(PLAN_WORDS).toContain('yes');
+  });
+});
+
+test('a plan is shown with hidden characters as escapes, and cuts are stated', () => {
+  const shown = showPlan({
+    ...EMPTY_PLAN,
+    actions: [
+      { ...action('a1'), shown: 'safe\u202eevil', arguments: { x: 'a\u200bb' } },
+      action('a2', { arguments: { long: 'y'.repeat(2_000) } }),
+    ],
+  });
+  expect(shown).not.toMatch(/[\u202e\u200b]/u);
+  expect(shown).toContain('[cut: ');
+});
+
+describe('the report to the model', () => {
+  const plan = { ...EMPTY_PLAN, actions: [action('a1'), action('a2')], dropped: ['a3'] };
+
+  test('is missing when nothing was planned or done', () => {
+    expect(reportText({ values: {}, plan: 'plan', results: 'results' })).toBeNull();
+  });
+
+  test('names results, failures, what was left out, and what was not done', () => {
+    const text = reportText({
+      values: {
+        plan: planValue(plan),
+        results: { a1: { ok: true, value: 'z'.repeat(9_000) } },
+        error: { message: 'no plan fits' },
+      },
+      plan: 'plan',
+      results: 'results',
+      error: 'error',
+    });
+    expect(text).toContain('Planning failed: no plan fits');
+    expect(text).toContain('Left out by a person, and not done: a3.');
+    expect(text).toMatch(/- a1 add done: z+… \[cut: 9\d{3} characters\]/);
+    expect(text).toContain('Not done: a2 add.');
+    expect(text?.length).toBeLessThan(5_000);
+  });
+});
