@@ -202,7 +202,7 @@ export interface PlanOptions<Shape extends z.ZodObject> {
    * looks tools up, and its calls are noted one by one; reads are executed.
    */
   readonly planning?: 'schema' | 'catalog';
-  /** Default 100, at most 500. */
+  /** Default 200, at most 500. */
   readonly maxActions?: number;
   /** Plans that the model may give before the node has failed; default 5. */
   readonly attempts?: number;

@@ -3,7 +3,7 @@ import type { OptionsOf } from './node-options.js';
 import { computed, fieldOf, inOwnWords, saved, type Parts, type Site } from './node-parts.js';
 
 const ATTEMPTS = 5;
-const MAX_ACTIONS = 100;
+const MAX_ACTIONS = 200;
 const ACTION_MS = 30_000;
 
 /** Builds a `decide` node: free to choose a tool, or with a reply under a schema. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import type { NodeFunction } from '../../src/agents/graph-parts.js';
+import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { graphAgent, node, ROUTE, RUN } from './graph-agent.js';
 
@@ -53,5 +54,27 @@ export function ledgerGraphs(url: string): readonly Agent[] {
     { inner: note },
     { name: 'below' },
   );
-  return [walker, below];
+  return [walker, below, planner(tell)];
+}
+
+/** Plans calls that tell the ledger; `wipe` needs a yes. */
+function planner(tell: (tool: string, key: string) => Promise<void>): Agent {
+  const tool = (name: string) =>
+    defineTool({
+      name,
+      description: name,
+      input: z.object({ what: z.string() }),
+      effect: 'keyed',
+      execute: async ({ what }, { idempotencyKey }) => {
+        await tell(`${name} ${what}`, idempotencyKey);
+        return { id: what };
+      },
+    });
+  return planAndExecute({
+    name: 'planner',
+    instructions: 'Plan.',
+    model: 'stub',
+    tools: [tool('note'), tool('wipe')],
+    rules: [{ tool: 'wipe', then: 'ask' }],
+  });
 }
