@@ -67,7 +67,8 @@ async function ask(query: Query): Promise<RunAnswer> {
 function hookEvictions(): void {
   if (isHooked) return;
   isHooked = true;
-  const dispose = ReusableVMWorkflow.prototype.dispose;
+  // oxlint-disable-next-line typescript/unbound-method -- called with its `this` below
+  const { dispose } = ReusableVMWorkflow.prototype;
   ReusableVMWorkflow.prototype.dispose = async function (this: ReusableVMWorkflow) {
     await onEvicted?.(async (name, args) => await queryWorkflow(this, name, args));
     await dispose.call(this);

@@ -88,7 +88,9 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
     async stopWorkers() {
       await Promise.allSettled(workers.splice(0).map((worker) => worker.shutdown()));
     },
-    exempt: runs.exempt,
+    exempt(why, id) {
+      runs.exempt(why, id);
+    },
     async close() {
       try {
         await runs.close();
