@@ -54,7 +54,8 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
  * its store is down. Null for a run that goes on.
  */
 export function finalOutcome(state: RunState): Outcome | null {
-  const action = nextAction(state);
+  const work = state.work.filter(({ last }) => last === undefined);
+  const action = nextAction({ ...state, work });
   return action.type === 'finish' ? action.outcome : null;
 }
 
