@@ -1,5 +1,5 @@
 import type { RunStatus } from '../core/status.js';
-import { runStatus, type StateStatus } from '../core/run-status.js';
+import { finalOutcome, runStatus, type StateStatus } from '../core/run-status.js';
 import { nothingSpent } from '../core/turn.js';
 import { currentActivity } from '../history/current-activity.js';
 import { endOfRun } from '../history/end-of-run.js';
@@ -17,7 +17,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
   const status: StateStatus =
     view.state === null
       ? notBegun(run)
-      : runStatus(view.state, { ended: end?.outcome ?? null, run: id });
+      : runStatus(view.state, { ended: end?.outcome ?? finalOutcome(view.state), run: id });
   const work = pendingWork(description);
   const isCancelling = view.cancelRequested && end === null;
   const isHeld = description.status.name === 'PAUSED' && end === null;

@@ -49,6 +49,16 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
   };
 }
 
+/**
+ * Returns the outcome of a run that only has to end: it archives its messages first, which takes time if
+ * its store is down. Null for a run that goes on.
+ */
+export function finalOutcome(state: RunState): Outcome | null {
+  const work = state.work.filter(({ last }) => last === undefined);
+  const action = nextAction({ ...state, work });
+  return action.type === 'finish' ? action.outcome : null;
+}
+
 /** Returns a request as the reason and the message of a status. */
 function asMessage({ kind, why, fix }: Request): { reason: string; message: string } {
   return { reason: kind, message: `${why}; decide: ${fix}` };

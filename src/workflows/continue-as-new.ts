@@ -5,11 +5,11 @@ import {
   upsertMemo,
   workflowInfo,
 } from '@temporalio/workflow';
-import { hasOwnHash } from '../core/definition/initial-config.js';
 import { byteLength } from '../core/inbox.js';
 import { isProblem, type RunInput } from '../core/input/input.js';
 import { reduce } from '../core/reduce.js';
-import { readForm, SCHEMA, type Carried } from '../core/segments/migrations.js';
+import { SCHEMA, type Carried } from '../core/segments/migrations.js';
+import { readPassedOn } from '../core/segments/passed-on.js';
 import type { RunState } from '../core/state.js';
 import type { agent } from './agent.js';
 import { archiveForNextSegment } from './archive-messages.js';
@@ -39,11 +39,8 @@ export function readCarried(value: unknown): Carried | null {
       'carried: expected no second argument; only the run itself passes its state',
     );
   }
-  const read = readForm(value);
+  const read = readPassedOn(value);
   if (isProblem(read)) throw inputFailure(read.problem);
-  if (!hasOwnHash(read.form.state)) {
-    throw inputFailure('carried.state.config.definition.hash: expected that of the definition');
-  }
   return read.form;
 }
 

@@ -60,6 +60,9 @@ beforeAll(async () => {
       args: [...args],
     });
   await start('agent', 'own-new', `nobody-${taskQueue}`, { agent: 'a', message: 'go' });
+  for (const rest of ['changed', 'changed-again']) {
+    rig.exempt('its workflow code is not that of the sources', `${prefix}-${rest}`);
+  }
   await start('agent', 'changed', other.taskQueue, {});
   await start('agent', 'changed-again', other.taskQueue, { continues: true });
   await (await start('greet', 'changed-greeting', other.taskQueue)).result();

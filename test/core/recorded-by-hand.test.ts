@@ -3,11 +3,12 @@ import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decodeEvent, type HistoryEvent } from '../../src/history/decode-event.js';
-import { createProjector } from '../../src/history/projection.js';
+import { createProjector, project } from '../../src/history/projection.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Activities } from '../../src/core/contract.js';
 import { fitsActivity, isReply } from '../../src/core/guards/recorded.js';
+import { isObject } from '../../src/core/json.js';
 import { reduce } from '../../src/core/reduce.js';
 import { asks, begun, config } from '../support/scripts.js';
 
@@ -31,6 +32,12 @@ function damaged(value: unknown, path: readonly number[], by: unknown): unknown 
     ? [...value]
     : { ...value };
   return Object.assign(copy, { [key]: damaged(Reflect.get(value, key), rest, by) });
+}
+
+/** The value with the part at a path replaced. */
+function replaced(value: unknown, [key, ...rest]: readonly string[], by: unknown): unknown {
+  if (key === undefined) return by;
+  return isObject(value) ? { ...value, [key]: replaced(value[key], rest, by) } : value;
 }
 
 const harm = fc.record({
@@ -92,6 +99,17 @@ describe('a history with a result that was recorded by hand', () => {
       }),
       { numRuns: 150 },
     );
+  });
+
+  test('gives a run no state if the definition that was passed on has another hash', () => {
+    const events = HISTORIES[NAMES.indexOf('long-turn-last-segment.json')] ?? [];
+    const path = ['state', 'config', 'definition', 'hash'];
+    const forged = events.map((event): HistoryEvent =>
+      event.type === 'started' ? { ...event, carried: replaced(event.carried, path, 'x') } : event,
+    );
+    expect(project(events).state).not.toBeNull();
+    // The workflow refuses such a state as well, and fails before it has one.
+    expect(project(forged).state).toBeNull();
   });
 
   test.each(Object.entries(WRONG))('shows that %s did not record it', (activity, wrong) => {

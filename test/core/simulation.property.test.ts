@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { apply, eventsOf, isAtOnce, nextActionAt, record, type Run } from '../../src/core/loop.js';
 import type { RunState } from '../../src/core/state.js';
@@ -6,10 +7,18 @@ import { carry, play, type Played } from '../support/sim/play.js';
 
 const json = (state: RunState): unknown => JSON.parse(JSON.stringify(state));
 
+interface Read {
+  readonly last: RunState;
+  readonly carried: readonly RunState[];
+  /** The state after each fact, before the actions that follow it. */
+  readonly states: readonly RunState[];
+}
+
 /** Reads a run from its facts alone: it takes the actions that need no time after each fact. */
-function read({ first, log }: Played): { last: RunState; carried: readonly RunState[] } {
+function readRun({ first, log }: Played): Read {
   const run: Run = { state: first };
   const carried: RunState[] = [];
+  const states: RunState[] = [];
   log.forEach((entries, index) => {
     if (index > 0) {
       carried.push(run.state);
@@ -18,6 +27,7 @@ function read({ first, log }: Played): { last: RunState; carried: readonly RunSt
     }
     for (const { fact, segment } of entries) {
       record(run, fact);
+      states.push(run.state);
       for (;;) {
         const action = nextActionAt(run, segment, fact.at);
         if (!isAtOnce(action)) break;
@@ -25,16 +35,27 @@ function read({ first, log }: Played): { last: RunState; carried: readonly RunSt
       }
     }
   });
-  return { last: run.state, carried };
+  return { last: run.state, carried, states };
 }
 
 describe('a run in a world of chance', () => {
   test('is read from its facts alone, in each segment', async () => {
     await checkChoices(async (given) => {
       const played = await play(given);
-      const { last, carried } = read(played);
+      const { last, carried } = readRun(played);
       expect(carried.map(json)).toEqual(played.carried.map(json));
       expect(json(last)).toEqual(json(played.last));
+    });
+  });
+
+  test('is read from its facts alone at every moment', async () => {
+    await checkChoices(async (given) => {
+      const states: RunState[] = [];
+      const played = await play(given, { noted: ({ run }) => states.push(run.state) });
+      const { states: read } = readRun(played);
+      expect(read).toHaveLength(states.length);
+      const differs = states.findIndex((state, index) => !isDeepStrictEqual(state, read[index]));
+      expect(json(read[differs] ?? played.last)).toEqual(json(states[differs] ?? played.last));
     });
   });
 

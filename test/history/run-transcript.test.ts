@@ -106,6 +106,7 @@ describe('a transcript', () => {
   test('reads deleted segments from the archive, and reports what is missing without one', async () => {
     const id = await talk(12, (turn) => `message ${turn} ${LONG.repeat(12)}`);
     const whole = await client.transcript(id);
+    rig.exempt('the test deletes its earlier segments', id);
     await forgetEarlier(id);
     const { messages, completeFrom, total } = await client.transcript(id);
     expect(messages.map(({ n, text }) => [n, text])).toEqual(

@@ -78,6 +78,24 @@ export function readerBefore(history: History, historyLength: number): ReaderSta
   return before.events.length === started - 1 ? before : null;
 }
 
+/**
+ * Returns what a reader knows before the end of a run that was terminated or timed out at event
+ * `historyLength`. A run that is asked after such an end is replayed up to the end, with what no complete
+ * task has processed. Null for another event.
+ */
+export function readerBeforeEnd(history: History, historyLength: number): ReaderState | null {
+  const all = (history.events ?? []).map(decodeEvent);
+  const end = all.findIndex(({ id }) => id === historyLength);
+  const ended = all[end];
+  if (ended?.type !== 'ended' || isMadeByTask(ended)) return null;
+  return readerOf(all.slice(0, end));
+}
+
+/** Returns how many events a history has until its last complete workflow task, with those that the task made. */
+export function endOfLastTask(history: History): number {
+  return readerAt(history, Number.MAX_SAFE_INTEGER).events.length;
+}
+
 function stopAfter(all: readonly HistoryEvent[], historyLength: number): ReaderState {
   const started = all.findLastIndex(
     (event, index) =>
@@ -86,7 +104,10 @@ function stopAfter(all: readonly HistoryEvent[], historyLength: number): ReaderS
       all[index + 1]?.type === 'task-completed',
   );
   const behind = all.findIndex((event, index) => index > started + 1 && !isMadeByTask(event));
-  const events = started < 0 ? [] : all.slice(0, behind < 0 ? all.length : behind);
+  return readerOf(started < 0 ? [] : all.slice(0, behind < 0 ? all.length : behind));
+}
+
+function readerOf(events: readonly HistoryEvent[]): ReaderState {
   const projector = createProjector();
   for (const event of events) projector.push(event);
   // All of these events are processed, so the reader may look at those that it holds back.

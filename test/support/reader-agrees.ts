@@ -1,68 +1,47 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import {
-  QueryNotRegisteredError,
-  WorkflowNotFoundError,
-  type WorkflowHandle,
-} from '@temporalio/client';
-import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
-import type { Message } from '../../src/core/transcript/messages.js';
+import { WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client';
 import type { History } from '../../src/history/decode-event.js';
 import { statusQuery, transcriptQuery } from '../../src/workflows/messages.js';
-import { carriedDifferences, compare, readerAt, readerBefore } from './oracle.js';
+import { answerByReplay } from './answer-by-replay.js';
+import {
+  carriedDifferences,
+  compare,
+  endOfLastTask,
+  readerAt,
+  readerBefore,
+  readerBeforeEnd,
+} from './oracle.js';
+import { wholeTranscript, type RunAnswer } from './run-answer.js';
 
-/** What a run says about itself at one moment. */
-interface RunAnswer {
-  readonly status: RunStatus;
-  /** The messages that the run holds in memory, side branches included. */
-  readonly page: TranscriptPage;
-}
-
-/** Thrown if the run cannot answer, so there is nothing to compare. */
-export class NoAnswerError extends Error {
-  override name = 'NoAnswerError';
-}
-
-/** Thrown if the run ended before it could answer, because its input was refused or no task was started. */
-export class NoStateError extends NoAnswerError {
-  override name = 'NoStateError';
+/** What came of comparing a run with a reader of its history. */
+export interface Comparison {
+  readonly differences: readonly string[];
+  /** What could not be compared, and why. */
+  readonly unchecked: readonly string[];
 }
 
 interface ComparisonOptions {
+  /** Moments that are left out because they were compared before. */
   readonly compared?: Set<string>;
+  /** How long a worker may take to answer. After that, or with 0 at once, the history is replayed. */
   readonly answerMs?: number;
 }
 
 /** Long enough for the replay of a long history on a busy machine. */
 const ANSWER_MS = 30_000;
-/** The server's words about a run that ended before a worker took its first task. */
-const NEVER_STARTED = 'closed before WorkflowTaskStarted';
 /** A run that works may take a workflow task between two queries. */
 const TRIES = 20;
 
-/**
- * Asks the run for its status and its messages at one moment. Throws a `NoAnswerError` if no worker
- * answers, or if the run ended before it had a state.
- */
-async function ask(handle: WorkflowHandle): Promise<RunAnswer> {
+/** Asks the workers of a run for its status and its messages at one moment. Null if there is no answer. */
+async function ask(handle: WorkflowHandle): Promise<RunAnswer | null> {
   for (let left = TRIES; left > 0; left -= 1) {
     const before = await handle.query(statusQuery);
-    const page = await wholeTranscript(handle);
+    const page = await wholeTranscript(async (range) => await handle.query(transcriptQuery, range));
     const status = await handle.query(statusQuery);
     if (isDeepStrictEqual(before, status)) return { status, page };
   }
-  throw new NoAnswerError('the run changed between all queries');
-}
-
-async function wholeTranscript(handle: WorkflowHandle): Promise<TranscriptPage> {
-  const messages: Message[] = [];
-  for (;;) {
-    const from = (messages.at(-1)?.n ?? -1) + 1;
-    const page = await handle.query(transcriptQuery, { from, side: true });
-    messages.push(...page.messages);
-    const isWhole = page.messages.length === 0 || messages.at(-1)?.n === page.total - 1;
-    if (isWhole) return { messages, total: page.total };
-  }
+  return null;
 }
 
 /** How often, and how long after each other, a history is read until it has what the run has said. */
@@ -70,38 +49,76 @@ const HISTORY_TRIES = 20;
 const HISTORY_PAUSE_MS = 100;
 
 /**
- * Returns in which ways a reader differs from a run at this moment, and at the ends of its earlier
- * segments. Rejects with a `NoAnswerError` if the run cannot answer within `answerMs`. `compared`: moments
- * that are left out because they were compared before.
+ * Compares a run with a reader of its history at this moment, and at the ends of its earlier segments.
+ * If no worker answers for the run, its history is replayed, and the replayed run is asked.
  */
-export async function readerDifferences(
+export async function compareWithReader(
   handle: WorkflowHandle,
   { compared = new Set(), answerMs = ANSWER_MS }: ComparisonOptions = {},
-): Promise<readonly string[]> {
+): Promise<Comparison> {
   const { client, workflowId } = handle;
-  const { status, page } = await client
-    .withDeadline(Date.now() + answerMs, async () => await ask(handle))
-    .catch(rethrowNoAnswer);
   const isNew = (moment: string): boolean => !compared.has(moment) && compared.add(moment).size > 0;
-  if (!isNew(`${status.runId} ${status.historyLength}`)) return [];
-  const answered = client.getHandle(workflowId, status.runId);
+  const answer =
+    answerMs === 0
+      ? null
+      : await client
+          .withDeadline(Date.now() + answerMs, async () => await ask(handle))
+          .catch(() => null);
+  const runId = answer?.status.runId ?? (await handle.describe()).runId;
+  const answered = client.getHandle(workflowId, runId);
   let history = await answered.fetchHistory();
-  const found = [...presentDifferences({ status, page }, history)];
-  // The run may have answered in a task that the server has not recorded yet.
-  for (let tries = 0; found.length > 0 && tries < HISTORY_TRIES; tries += 1) {
-    await pause(HISTORY_PAUSE_MS);
-    history = await answered.fetchHistory();
-    found.splice(0, found.length, ...presentDifferences({ status, page }, history));
+  const found: string[] = [];
+  const unchecked: string[] = [];
+  if (answer === null) {
+    const { differences, unchecked: why } = await compareReplayed(history, workflowId);
+    found.push(...differences);
+    unchecked.push(...why);
+  } else {
+    if (!isNew(`${runId} ${answer.status.historyLength}`)) return { differences: [], unchecked };
+    found.push(...presentDifferences(answer, history));
+    // The run may have answered in a task that the server has not recorded yet.
+    for (let tries = 0; found.length > 0 && tries < HISTORY_TRIES; tries += 1) {
+      await pause(HISTORY_PAUSE_MS);
+      history = await answered.fetchHistory();
+      found.splice(0, found.length, ...presentDifferences(answer, history));
+    }
   }
-  for (let runId = previousRunId(history); runId !== '' && isNew(runId);) {
-    const earlier = await client.getHandle(workflowId, runId).fetchHistory().catch(unlessGone);
-    // The server keeps a segment for a while only, and a test may delete one.
-    if (earlier === null) break;
-    const lines = carriedDifferences(earlier);
-    found.push(...lines.map((line) => `at the end of segment ${runId}: ${line}`));
-    runId = previousRunId(earlier);
+  for (let id = previousRunId(history); id !== '' && isNew(id);) {
+    const earlier = await client.getHandle(workflowId, id).fetchHistory().catch(unlessGone);
+    if (earlier === null) {
+      unchecked.push(`the server has deleted segment ${id}`);
+      break;
+    }
+    // A workflow of another type may have continued as new into the run.
+    if (typeOf(earlier) !== 'agent') break;
+    found.push(
+      ...carriedDifferences(earlier).map((line) => `at the end of segment ${id}: ${line}`),
+    );
+    id = previousRunId(earlier);
   }
-  return found;
+  return { differences: found, unchecked };
+}
+
+/** The words of the SDK about a run that has ended before it could answer: its input was refused. */
+const ANSWERS_NOTHING = 'register a handler';
+
+/** Compares a reader of a history with the run as it is after a replay of the history. */
+async function compareReplayed(history: History, workflowId: string): Promise<Comparison> {
+  const events = (history.events ?? []).slice(0, endOfLastTask(history));
+  // Before its first task, a run has no state.
+  if (events.length === 0) return { differences: [], unchecked: [] };
+  const answer = await answerByReplay({ events }, workflowId);
+  if (!('problem' in answer)) {
+    return { differences: presentDifferences(answer, history), unchecked: [] };
+  }
+  if (!answer.problem.includes(ANSWERS_NOTHING)) {
+    return { differences: [], unchecked: [`no worker answers, and ${answer.problem}`] };
+  }
+  const { state } = readerAt(history, Number.MAX_SAFE_INTEGER).view;
+  return {
+    differences: state === null ? [] : ['the run has no state, the reader has one'],
+    unchecked: [],
+  };
 }
 
 function unlessGone(error: unknown): null {
@@ -109,21 +126,13 @@ function unlessGone(error: unknown): null {
   throw error;
 }
 
-function rethrowNoAnswer(error: unknown): never {
-  if (error instanceof NoAnswerError) throw error;
-  const reason = error instanceof Error ? (error.cause ?? error) : error;
-  const why = reason instanceof Error ? reason.message : 'unknown error';
-  if (error instanceof QueryNotRegisteredError || why.includes(NEVER_STARTED)) {
-    throw new NoStateError('the run ended before it had a state', { cause: error });
-  }
-  throw new NoAnswerError(`no worker answers: ${why}`, { cause: error });
-}
-
 function presentDifferences({ status, page }: RunAnswer, history: History): readonly string[] {
   const found = compare(status, page, readerAt(history, status.historyLength));
   if (found.length === 0) return found;
-  const before = readerBefore(history, status.historyLength);
-  if (before !== null && compare(status, page, before).length === 0) return [];
+  const others = [readerBefore, readerBeforeEnd].map((reader) =>
+    reader(history, status.historyLength),
+  );
+  if (others.some((other) => other && compare(status, page, other).length === 0)) return [];
   // On a busy worker that replays a run for a query, the SDK has named an earlier task than the one that
   // the run was in. A reader that stops after a later task has to agree then.
   const later = (history.events ?? [])
@@ -132,20 +141,19 @@ function presentDifferences({ status, page }: RunAnswer, history: History): read
   return later.some((id) => compare(status, page, readerAt(history, id)).length === 0) ? [] : found;
 }
 
+function typeOf({ events }: History): string {
+  return events?.[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name ?? '';
+}
+
 function previousRunId({ events }: History): string {
   return events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? '';
 }
 
 /** Throws if a reader of the run's history differs from the run itself at this moment. */
 export async function expectReaderAgrees(handle: WorkflowHandle): Promise<void> {
-  const found = await readerDifferences(handle);
-  if (found.length > 0) report(differenceMessage(handle.workflowId, found));
-}
-
-/** Prints, and throws with PERDURE_ORACLE=strict. `where`: the test, for what is printed. */
-export function report(differences: string, where = ''): void {
-  if (process.env['PERDURE_ORACLE'] === 'strict') throw new Error(differences);
-  process.stderr.write(`[oracle] ${where}${differences}\n`);
+  const { differences, unchecked } = await compareWithReader(handle);
+  const found = [...differences, ...unchecked];
+  if (found.length > 0) throw new Error(differenceMessage(handle.workflowId, found));
 }
 
 export function differenceMessage(id: string, found: readonly string[]): string {

@@ -1,16 +1,6 @@
-import {
-  isGrpcServiceError,
-  type Client,
-  type WorkflowClientInterceptor,
-} from '@temporalio/client';
+import type { Client, WorkflowClientInterceptor } from '@temporalio/client';
 import { expect } from 'vitest';
-import {
-  differenceMessage,
-  NoAnswerError,
-  NoStateError,
-  readerDifferences,
-  report,
-} from './reader-agrees.js';
+import { compareWithReader, differenceMessage, type Comparison } from './reader-agrees.js';
 
 /** The runs of one task queue, each to be compared with a reader of its history. */
 export interface WatchedRuns {
@@ -18,6 +8,11 @@ export interface WatchedRuns {
   check(id: string): Promise<void>;
   /** Compares all runs that have started, also those that are still open. */
   checkAll(): Promise<void>;
+  /**
+   * Lets a run, or without `id` all runs, be left uncompared if it cannot be compared. `why` is printed.
+   * Where a run can be compared, it still has to agree.
+   */
+  exempt(why: string, id?: string): void;
   /** Compares them for the last time. */
   close(): Promise<void>;
 }
@@ -39,58 +34,46 @@ interface Watched {
   readonly hasWorker: () => boolean;
 }
 
-/** How long a worker that the rig does not know may take to answer. */
-const OTHER_WORKER_MS = 5_000;
-
-/** gRPC code of a server that does not answer: a test has stopped its own. */
-const UNAVAILABLE = 14;
-
-function unlessServerGone(error: unknown): null {
-  const cause = error instanceof Error && isGrpcServiceError(error.cause) ? error.cause : error;
-  const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
-  if (code === UNAVAILABLE) return null;
-  throw error;
-}
+/** How long a worker that the rig does not know may take to answer, before the history is replayed. */
+const OTHER_WORKER_MS = 2_000;
 
 /** Watches the runs of a task queue. */
 export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): WatchedRuns {
   /** Moments of runs that were compared. */
   const compared = new Set<string>();
-  /** Run ids that were compared after their end, or for which no worker answers. */
-  const over = new Set<string>();
-  /** Run ids that had no worker. A worker that starts later may answer. */
-  const silent = new Set<string>();
+  /** How long the histories of runs were when they were compared, by run id. */
+  const lengths = new Map<string, number>();
+  /** Reasons why runs may be left uncompared, by workflow id; under '' that for all runs. */
+  const exempted = new Map<string, string>();
 
-  async function differencesOf(id: string): Promise<readonly string[]> {
-    try {
-      return await compareNow(id);
-    } catch (error) {
-      if (process.env['PERDURE_ORACLE'] === 'strict') throw error;
-      // A test may close its connection or its server while its runs are compared.
-      process.stderr.write(`[oracle] ${where()}${id} is not compared: ${String(error)}\n`);
-      return [];
+  async function faultsOf(id: string): Promise<readonly string[]> {
+    const { differences, unchecked } = await compareNow(id).catch((error: unknown) => ({
+      differences: [],
+      unchecked: [String(error)],
+    }));
+    const reason = exempted.get(id) ?? exempted.get('');
+    if (unchecked.length > 0 && reason !== undefined) {
+      const found = unchecked.join('; ');
+      process.stderr.write(`[oracle] ${where()}${id} is not compared: ${reason} (${found})\n`);
     }
+    const missing = reason === undefined ? unchecked.map((why) => `not compared: ${why}`) : [];
+    const faults = [...differences, ...missing];
+    return faults.length === 0 ? [] : [differenceMessage(id, faults)];
   }
 
-  async function compareNow(id: string): Promise<readonly string[]> {
+  async function compareNow(id: string): Promise<Comparison> {
     const handle = client.workflow.getHandle(id);
-    const description = await handle.describe().catch(unlessServerGone);
-    if (description === null) return [];
-    const { status, runId } = description;
-    if (over.has(runId) || (silent.has(runId) && !hasWorker())) return [];
-    try {
-      const answerMs = hasWorker() ? {} : { answerMs: OTHER_WORKER_MS };
-      const found = await readerDifferences(handle, { compared, ...answerMs });
-      if (status.name !== 'RUNNING') over.add(runId);
-      return found.length === 0 ? [] : [differenceMessage(id, found)];
-    } catch (error) {
-      if (!(error instanceof NoAnswerError)) throw error;
-      const hasEnded = error instanceof NoStateError && status.name !== 'RUNNING';
-      (hasEnded || hasWorker() ? over : silent).add(runId);
-      if (hasEnded) return [];
-      process.stderr.write(`[oracle] ${where()}${id} is not compared: ${error.message}\n`);
-      return [];
-    }
+    const description = await handle.describe();
+    const { runId, historyLength } = description;
+    if (lengths.get(runId) === historyLength) return { differences: [], unchecked: [] };
+    const isOwn = hasWorker() && description.taskQueue === taskQueue;
+    const comparison = await compareWithReader(handle, {
+      compared,
+      ...(!isOwn && { answerMs: OTHER_WORKER_MS }),
+    });
+    const isExempt = exempted.has(id) || exempted.has('');
+    if (comparison.unchecked.length === 0 || isExempt) lengths.set(runId, historyLength);
+    return comparison;
   }
 
   async function ids(): Promise<ReadonlySet<string>> {
@@ -99,20 +82,32 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
     try {
       for await (const { workflowId } of client.workflow.list({ query })) found.add(workflowId);
     } catch (error) {
-      if (process.env['PERDURE_ORACLE'] === 'strict') unlessServerGone(error);
+      if (!exempted.has('')) throw error;
     }
     return found;
   }
 
+  /** Tests run at the same time: each waits for what the others compare, and finds it compared. */
+  let last: Promise<unknown> = Promise.resolve();
+
+  async function checkInTurn(given: () => Promise<Iterable<string>>): Promise<void> {
+    const check = last.then(async () => await checkEach(await given()));
+    last = check.catch(() => undefined);
+    await check;
+  }
+
   async function checkEach(given: Iterable<string>): Promise<void> {
     const found: string[] = [];
-    for (const id of given) found.push(...(await differencesOf(id)));
-    if (found.length > 0) report(found.join('\n'), where());
+    for (const id of given) found.push(...(await faultsOf(id)));
+    if (found.length > 0) throw new Error(`${where()}${found.join('\n')}`);
   }
 
   const runs: WatchedRuns = {
-    check: async (id) => await checkEach([id]),
-    checkAll: async () => await checkEach(await ids()),
+    exempt: (why, id = '') => {
+      exempted.set(id, why);
+    },
+    check: async (id) => await checkInTurn(async () => await Promise.resolve([id])),
+    checkAll: async () => await checkInTurn(ids),
     async close() {
       watched.delete(runs);
       await runs.checkAll();

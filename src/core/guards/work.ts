@@ -48,6 +48,7 @@ const common: Omit<Fields<WorkIn<'waiting'>>, 'phase'> = {
   child: optional(text),
   missing: optional(text),
   slow: optional(yes),
+  last: optional(yes),
   cut: optional(count),
 };
 

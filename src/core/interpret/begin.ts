@@ -4,7 +4,8 @@ import { currentNode } from '../graph/node-tool.js';
 import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
 import { grantFor } from '../requests/grants.js';
-import { callOfWork, findWork, type Work } from '../work/work.js';
+import { nextAction } from '../next-action.js';
+import { callOfWork, findWork, WORK, type Work } from '../work/work.js';
 
 /** An activity was scheduled, or the run of a called agent was started. */
 export function begin(state: RunState, { task }: FactOf<'scheduled'>): readonly RunEvent[] {
@@ -23,6 +24,7 @@ export function begin(state: RunState, { task }: FactOf<'scheduled'>): readonly 
     ...(typeof cut === 'number' && { cut }),
     ...(grant && { grant: grant.id }),
     ...childOf(state, task),
+    ...(name === WORK.archive && isAtEnd(state) && { last: true as const }),
     phase: 'in-flight',
     as,
   };
@@ -34,4 +36,8 @@ function childOf(state: RunState, { activity, input }: Task): Pick<Work, 'child'
   const node = currentNode(state);
   if (activity !== 'agent' || node?.kind !== 'agent' || !node.continues) return {};
   return { child: isObject(input) ? textField(input, 'run') : '' };
+}
+
+function isAtEnd(state: RunState): boolean {
+  return nextAction(state).type === 'finish';
 }

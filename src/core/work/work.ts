@@ -95,6 +95,8 @@ export type Work = {
   readonly missing?: string;
   /** The worker needs more time to load the agent than the first attempt has. */
   readonly slow?: true;
+  /** Messages are archived at the end of the run: nothing but its end follows. */
+  readonly last?: true;
   /** The place in the prompt before which the model call summarizes. */
   readonly cut?: number;
 } & Phase;

@@ -2,7 +2,8 @@ import { isLoaded } from '../../core/definition/initial-config.js';
 import { isOutcome } from '../../core/guards/recorded.js';
 import { runCancelled } from '../../core/make-outcome.js';
 import type { Outcome } from '../../core/outcome.js';
-import { readForm, type Carried } from '../../core/segments/migrations.js';
+import type { Carried } from '../../core/segments/migrations.js';
+import { readPassedOn } from '../../core/segments/passed-on.js';
 import { outcomeOf as turnOutcome } from '../../core/turn.js';
 import type { RunState } from '../../core/state.js';
 import type { EndedEvent, ReadRun } from './run-view.js';
@@ -13,7 +14,7 @@ import type { EndedEvent, ReadRun } from './run-view.js';
  */
 export function readCarried(carried: unknown): Carried | null {
   try {
-    const read = readForm(carried);
+    const read = readPassedOn(carried);
     return 'form' in read ? read.form : null;
   } catch {
     return null;

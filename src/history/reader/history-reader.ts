@@ -11,7 +11,7 @@ import type { ToolCall } from '../../core/transcript/messages.js';
 import type { HistoryEvent } from '../decode-event.js';
 import { carriedState, endRun } from './end.js';
 import { asRun, copyRun, emptyRun, noteBlocks, type EventOf, type ReadRun } from './run-view.js';
-import { toFact } from './to-fact.js';
+import { isOverOnCancel, toFact } from './to-fact.js';
 
 /** A workflow task, as far as the run depends on it. */
 interface WorkflowTask {
@@ -124,6 +124,7 @@ function command(reader: HistoryReader, event: HistoryEvent): void {
       return begun(run, event);
     case 'cancel-asked':
       interpretEvent(reader, event);
+      removeEnded(run, event);
       return advance(reader);
     case 'memo':
       return memoChanged(reader, event);
@@ -213,6 +214,11 @@ function removeEnded(run: ReadRun, event: HistoryEvent): void {
     case 'failed':
     case 'cancelled':
       run.inFlight.delete(event.scheduled);
+      return;
+    case 'cancel-asked':
+      if (isOverOnCancel(run.inFlight.get(event.scheduled)?.activity ?? '')) {
+        run.inFlight.delete(event.scheduled);
+      }
       return;
     case 'child-ended':
     case 'child-existed':

@@ -15,6 +15,11 @@ const NOT_AWAITED: readonly string[] = [
   'checkBlob',
 ];
 
+/** Whether the run is done with an activity once it has canceled it. What the activity does then is ignored. */
+export function isOverOnCancel(activity: string): boolean {
+  return NOT_AWAITED.includes(activity);
+}
+
 /** Returns the fact that an event of the history records; null for an event that records none. `at`: the workflow's clock. */
 export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | null {
   switch (event.type) {
@@ -48,7 +53,7 @@ export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | nu
     }
     case 'cancel-asked': {
       const task = run.inFlight.get(event.scheduled);
-      return task && NOT_AWAITED.includes(task.activity) ? { type: 'canceled', task, at } : null;
+      return task && isOverOnCancel(task.activity) ? { type: 'canceled', task, at } : null;
     }
     case 'child-started':
       return { type: 'scheduled', task: { activity: 'agent', input: childInput(event) }, at };

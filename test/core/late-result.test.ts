@@ -1,0 +1,33 @@
+import { readFile } from 'node:fs/promises';
+import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
+import { expect, test } from 'vitest';
+import { decodeEvent, type HistoryEvent } from '../../src/history/decode-event.js';
+import { project } from '../../src/history/projection.js';
+
+const file = new URL('../histories/forked-run.json', import.meta.url);
+const json = JSON.parse(await readFile(file, 'utf8'));
+const events = (historyFromJSON(json).events ?? []).map(decodeEvent);
+
+/** The history in which the copy was canceled for a second one, and both came to an end. */
+function copiedTwice(): readonly HistoryEvent[] {
+  let copy = 0;
+  return events.flatMap((event): HistoryEvent[] => {
+    const { id, at } = event;
+    if (event.type === 'scheduled' && event.activity === 'forkMessages') {
+      copy = id;
+      const asked: HistoryEvent = { type: 'cancel-asked', id: id + 0.1, at, scheduled: id };
+      return [event, asked, { ...event, id: id + 0.2 }];
+    }
+    if (event.type !== 'completed' || event.scheduled !== copy) return [event];
+    return [event, { ...event, id: id + 0.1, scheduled: copy + 0.2 }];
+  });
+}
+
+test('the result of a copy that was canceled for another one does not count', () => {
+  const twice = copiedTwice();
+  expect(twice).toHaveLength(events.length + 3);
+  const { messages, state } = project(twice);
+  const once = project(events);
+  expect(messages).toEqual(once.messages);
+  expect(state?.transcript).toEqual(once.state?.transcript);
+});
