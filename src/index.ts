@@ -13,7 +13,7 @@ export type * from './agents/retriever.js';
 export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';
 export type { AnswerParser, ParseFunction } from './output/parse-output.js';
-export type { Typed } from './core/definition/output-type.js';
+export type { Typed, TypedInput } from './core/definition/output-type.js';
 export type {
   CatalogEntry,
   Compaction,
@@ -37,6 +37,8 @@ export { cases } from './graphs/cases.js';
 export { defineGraph, type UnwiredGraph } from './graphs/define-graph.js';
 export type { Graph, GraphInput, GraphOf, GraphOptions } from './graphs/graph-options.js';
 export type * from './graphs/node-spec.js';
+export type * from './graphs/plan-spec.js';
+export type * from './graphs/wiring.js';
 export type * from './graphs/path.js';
 export { text } from './graphs/path.js';
 export {
@@ -46,6 +48,7 @@ export {
   type PlanAndExecuteOptions,
 } from './graphs/plan-and-execute.js';
 export { planType, resultsType } from './graphs/plan-types.js';
+export type { ActionResult, Plan, PlannedAction, PlannedRead } from './core/plan/plan.js';
 export type * from './core/graph/definition.js';
 
 // Tools

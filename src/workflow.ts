@@ -23,7 +23,14 @@ export {
 export { resolveUpdate, revokeUpdate, undoUpdate } from './workflows/request-messages.js';
 export type { RunGraph } from './core/graph/draw-run.js';
 export type { GraphDefinition } from './core/graph/definition.js';
-export type { GraphPlace, GraphState, NodeVisits } from './core/graph/graph-state.js';
+export type {
+  ConfirmedPlan,
+  GraphPlace,
+  GraphState,
+  NodeVisits,
+  Talk,
+} from './core/graph/graph-state.js';
+export type { ActionProgress, GraphView, PlanProgress } from './core/plan/progress.js';
 export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';

@@ -5,7 +5,7 @@ import { copyAttachment } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { readAgentName, readLineage } from '../history/run-lineage.js';
 import { readTranscript } from '../history/run-transcript.js';
-import { artifactsBefore, promptBefore } from '../core/input/fork.js';
+import { artifactsBefore, promptBefore, type ForkMessagesInput } from '../core/input/fork.js';
 import type { Message } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
 import {
@@ -14,7 +14,7 @@ import {
   messageTokens,
   toPromptMessage,
 } from '../core/transcript/transcript.js';
-import type { ForkMessagesInput, ForkMessagesResult } from '../core/contract.js';
+import type { ForkMessagesResult } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { problemFailure } from './failures.js';
 import { formatChunk } from './model/prompt-chunk.js';

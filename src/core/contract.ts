@@ -1,3 +1,4 @@
+import type { ForkMessagesInput } from './input/fork.js';
 import type { AgentBlock, ModelBlock, ToolBlock } from './blocked.js';
 import type { Effect, LimitSet, Limits, ParentClose } from './definition/definition.js';
 import type { AskReceipt } from './inbox.js';
@@ -209,20 +210,6 @@ export interface FollowRunInput {
   readonly key: string;
   /** What happens to it when its caller is canceled or gone. */
   readonly close: ParentClose;
-}
-
-/** Input of the activity that copies messages from another run. */
-export interface ForkMessagesInput {
-  /** The workflow id of the other run. */
-  readonly run: string;
-  /** The agent of the new run. */
-  readonly agent: string;
-  /** Other agents whose messages this agent may read. */
-  readonly forkFrom?: readonly string[];
-  /** Number of the first message that is not copied; absent: all messages are copied. */
-  readonly at?: number;
-  /** This is a probe of a blocked run. */
-  readonly blocked?: 'storage';
 }
 
 /** Input of `checkBlob`: a blob that the run needs and that could not be read. */

@@ -163,9 +163,11 @@ function settlePlan(state: RunState): RunState {
   const node = currentNode(state);
   const batch = batchOf(state);
   if (node?.kind !== 'execute' || batch === null) return state;
-  const hasBegun = ({ id }: ToolCall): boolean => findWork(state, id) !== undefined;
   const { onFailedDependency: onFailed } = node;
-  const settled = advancePlan(batch, { onFailed, hasBegun });
+  const settled = advancePlan(batch, {
+    onFailed,
+    hasBegun: ({ id }) => findWork(state, id) !== undefined,
+  });
   return withTurn(state, { phase: { type: 'acting', batch: settled } });
 }
 

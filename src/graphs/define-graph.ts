@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import type { Agent, AgentOptions } from '../agents/agent.js';
+import type { Agent } from '../agents/agent.js';
 import { defineAgent } from '../agents/define-agent.js';
 import type { AnswerContract } from '../agents/agent-output.js';
 import type { NodeFunction } from '../agents/graph-parts.js';
-import type { GraphDefinition, PlanNode } from '../core/graph/definition.js';
+import type { GraphDefinition } from '../core/graph/definition.js';
 import { show } from '../core/text/format-value.js';
 import type { Tool } from '../tools/tool.js';
 import type { BuiltNode } from './node-parts.js';
@@ -11,8 +11,9 @@ import { buildNodes } from './build-nodes.js';
 import { checkGraph } from './check-graph.js';
 import { assertGraphOptions, type GraphOf, type GraphOptions } from './graph-options.js';
 import { kindsOf } from './kinds.js';
-import { planInstructions } from './plan-instructions.js';
-import type { NodeSpec, Wiring } from './node-spec.js';
+import { planningOf, withPlanning } from './plan-nodes.js';
+import type { NodeSpec } from './node-spec.js';
+import type { Wiring } from './wiring.js';
 import { fieldsOf, initialValues, unknownField, type Fields } from './state-schema.js';
 import { unknownNode, wireNodes } from './wire-nodes.js';
 
@@ -145,21 +146,6 @@ function agentOf(
     ...(settings !== undefined && { settings }),
   });
   return { ...agent, agents: servedAgents(name, nodes) };
-}
-
-/** Returns how the graph plans; undefined if it does not. All its plan nodes share one prompt. */
-function planningOf(nodes: ReadonlyMap<string, BuiltNode>): PlanNode['planning'] | undefined {
-  const kinds = [...nodes.values()].flatMap(({ kind }) => (kind.kind === 'plan' ? [kind] : []));
-  return kinds[0]?.planning;
-}
-
-/** A template gets the instructions for planning as they are. */
-function withPlanning(
-  given: AgentOptions['instructions'],
-  planning: PlanNode['planning'] | undefined,
-): AgentOptions['instructions'] {
-  const added = planInstructions(planning);
-  return typeof given === 'string' && added !== '' ? `${given}\n\n${added}` : given;
 }
 
 /** Returns the agents that nodes name as objects. Throws an `Error` if two share a name. */

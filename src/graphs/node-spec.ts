@@ -3,6 +3,7 @@ import type { TypedInput } from '../core/definition/output-type.js';
 import type { Predicate } from '../core/requests/predicate.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
 import type { z } from 'zod';
+import type { ExecuteOptions, PlanOptions } from './plan-spec.js';
 import type { GraphText, Path, PathOf, GraphTemplate } from './path.js';
 
 declare const EXITS: unique symbol;
@@ -191,41 +192,6 @@ export interface Kinds<Shape extends z.ZodObject> {
   ) => NodeSpec<'done', 'capped'>;
 }
 
-/** What a `plan` node is told. */
-export interface PlanOptions<Shape extends z.ZodObject> {
-  /** The field that receives the plan; only this node may fill it. Its type is `planType`. */
-  readonly save: FieldOf<Shape>;
-  /** The field that receives the model's text if there is nothing to do. */
-  readonly answer?: FieldOf<Shape>;
-  /**
-   * `schema` (default): the whole plan in one reply, with all tools in the prompt. `catalog`: the model
-   * looks tools up, and its calls are noted one by one; reads are executed.
-   */
-  readonly planning?: 'schema' | 'catalog';
-  /** Default 200, at most 500. */
-  readonly maxActions?: number;
-  /** Plans that the model may give before the node has failed; default 5. */
-  readonly attempts?: number;
-}
-
-/** How an `execute` node works through a plan. */
-export interface ExecuteOptions<Shape extends z.ZodObject> {
-  /** The field that has the plan. */
-  readonly plan: FieldOf<Shape>;
-  /** The field that receives the results by the actions' ids. Its type is `resultsType`. */
-  readonly save: FieldOf<Shape>;
-  /** Actions at the same time, 1 to 50; default 5. */
-  readonly atOnce?: number;
-  /** Maximum duration of one action in ms; default 30 s. */
-  readonly timeoutMs?: number;
-  /**
-   * What happens to an action if one that it needs has failed: it is left out with a reason (`skip`,
-   * default), nothing further of the plan begins (`fail`), or it gets null as that result (`null`). What
-   * needs a yes is never done behind a failure.
-   */
-  readonly onFailedDependency?: 'skip' | 'fail' | 'null';
-}
-
 /** The two forms of a `decide` node. */
 export interface DecideKind<Shape extends z.ZodObject> {
   /** One call of the graph's model whose reply is JSON under a schema, saved in the state. */
@@ -263,28 +229,4 @@ export interface ConfirmKind<Shape extends z.ZodObject> {
       readonly expires?: Duration;
     } & NodeOptions,
   ): NodeSpec<'yes' | 'no', 'expired' | 'capped'>;
-}
-
-type IsSingle<Names extends string> = string extends Names
-  ? false
-  : { [Name in Names]: [Exclude<Names, Name>] extends [never] ? true : false }[Names];
-
-type Table<Exits extends string, Optional extends string, Target> = {
-  readonly [Name in Exits]: Target;
-} & { readonly [Name in Optional]?: Target };
-
-/** Where a node's exits lead: the target itself if there is one exit, else a table. */
-export type EdgesOf<Spec, Target> =
-  Spec extends NodeSpec<infer Exits, infer Optional>
-    ? IsSingle<Exits> extends true
-      ? Target | Table<Exits, Optional, Target>
-      : Table<Exits, Optional, Target>
-    : never;
-
-/** The second step of a graph: where it starts, and where each exit leads. */
-export interface Wiring<Nodes> {
-  readonly start: Extract<keyof Nodes, string>;
-  readonly edges: {
-    readonly [Name in keyof Nodes]: EdgesOf<Nodes[Name], Extract<keyof Nodes, string> | 'end'>;
-  };
 }

@@ -1,6 +1,16 @@
+import type { AgentOptions } from '../agents/agent.js';
 import { answerContract } from '../agents/agent-output.js';
+import type { PlanNode } from '../core/graph/definition.js';
 import type { OptionsOf } from './node-options.js';
-import { computed, fieldOf, inOwnWords, saved, type Parts, type Site } from './node-parts.js';
+import {
+  computed,
+  fieldOf,
+  inOwnWords,
+  saved,
+  type BuiltNode,
+  type Parts,
+  type Site,
+} from './node-parts.js';
 
 const ATTEMPTS = 5;
 const MAX_ACTIONS = 200;
@@ -57,7 +67,8 @@ export function confirmParts(options: OptionsOf<'confirm'>, site: Site): Parts {
       ...(plan !== undefined && { plan: fieldOf(site, 'plan', plan) }),
     },
     exits: [
-      ...['yes', 'no'],
+      'yes',
+      'no',
       ...(plan === undefined ? [] : ['some', 'edit']),
       ...(expires === undefined ? [] : ['expired']),
     ],
@@ -112,4 +123,48 @@ export function answerParts(options: OptionsOf<'answer'>, site: Site): Parts {
     exits: ['done'],
     optional: ['capped'],
   };
+}
+
+/** Returns how the graph plans; undefined if it does not. All its plan nodes share one prompt. */
+export function planningOf(
+  nodes: ReadonlyMap<string, BuiltNode>,
+): PlanNode['planning'] | undefined {
+  const kinds = [...nodes.values()].flatMap(({ kind }) => (kind.kind === 'plan' ? [kind] : []));
+  return kinds[0]?.planning;
+}
+
+/** A template gets the instructions for planning as they are. */
+export function withPlanning(
+  given: AgentOptions['instructions'],
+  planning: PlanNode['planning'] | undefined,
+): AgentOptions['instructions'] {
+  const added = planInstructions(planning);
+  return typeof given === 'string' && added !== '' ? `${given}\n\n${added}` : given;
+}
+
+const REFERENCES =
+  'Where an argument needs the result of an earlier action, write {"$ref":"a1","path":"data.id"} in its ' +
+  'place: `path` leads into the result, and without it the whole result is meant. Never guess an id that a ' +
+  'result will have. Refer only to actions of this plan, and only to earlier ones.';
+
+const SCHEMA =
+  'You plan, and others execute. When you are asked for a plan, answer only with JSON such as ' +
+  '{"actions":[{"id":"a1","tool":"NAME","arguments":{…},"after":[]}]}. Each action is one call of a tool, ' +
+  'with arguments under its schema. List under `after` the actions that have to end first, beside those ' +
+  'that the arguments refer to; what does not depend on each other is done at the same time. If there is ' +
+  'nothing to do, answer {"actions":[],"answer":"…"} with your answer to the user.';
+
+const CATALOG =
+  'You plan, and others execute. Find the tools that you need, then call each with invoke_tool, in the ' +
+  'order in which they should happen. What only reads is executed at once, and you get its result. All ' +
+  'else is noted as an action of the plan and has no result yet. When the plan is complete, say in one ' +
+  'sentence what it does. If there is nothing to do, answer the user.';
+
+const CONSENT =
+  'Whether the user has to agree is decided by the system: plan what was asked, and do not ask for consent.';
+
+/** Returns what a graph's model is told about planning; empty for a graph without a plan. */
+function planInstructions(planning: PlanNode['planning'] | undefined): string {
+  if (planning === undefined) return '';
+  return [planning === 'schema' ? SCHEMA : CATALOG, REFERENCES, CONSENT].join('\n');
 }

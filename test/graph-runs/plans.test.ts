@@ -218,7 +218,9 @@ describe('a message', () => {
     await desk.work([assistant()]);
     desk.script([plan, 'Done.', JSON.stringify({ actions: [], answer: 'Bye.' })]);
     const { handle } = await desk.asked({ agent: 'assistant', message: 'go', open: true });
-    await expect(send(handle, 'what is on tomorrow?')).rejects.toThrow();
+    await expect(send(handle, 'what is on tomorrow?')).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('the run waits for an answer to its plan') },
+    });
     expect(await send(handle, ' Yes! ')).toEqual({ turn: 1 });
     await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
     expect([...desk.done].toSorted()).toEqual(['add new', 'delete e1']);

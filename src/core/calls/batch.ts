@@ -1,6 +1,7 @@
 import { artifactList } from '../artifacts/artifact-text.js';
 import { asksCatalog } from '../catalog/catalog.js';
 import { catalogAnswer } from '../catalog/catalog-answers.js';
+import { denial } from './denial.js';
 import { shortSignature, signature } from './idempotency.js';
 import { deniedCall, refusal, type CallResult } from './call-result.js';
 import type { ToolCalls, ToolDefinition } from '../definition/definition.js';
@@ -110,20 +111,6 @@ function planCall(state: RunState, planned: PlannedCall): Plan {
   if (twin !== undefined) return { type: 'same-as', index: twin };
   seen.set(signature(call), index);
   return { type: 'execute' };
-}
-
-/** Returns why a call is denied without asking anybody; null if it is not. */
-export function denial(state: RunState, call: ToolCall): string | null {
-  const { verdict } = call;
-  if (verdict?.then === 'deny') return verdict.why;
-  if (state.turn.denied?.includes(shortSignature(call))) {
-    return 'this call was denied before in this turn, and is not asked for again';
-  }
-  if (state.unattended !== 'deny') return null;
-  const kind = findTool(state, call.name)?.kind;
-  const asks = needsConsent(state, call);
-  if (!asks && call.safety === undefined && kind !== 'question' && kind !== 'client') return null;
-  return `it needs a person, and nobody is there to decide (${verdict?.why ?? 'unattended run'})`;
 }
 
 /** The id of the same call if it succeeded in this turn before; else null. */

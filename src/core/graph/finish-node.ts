@@ -206,9 +206,9 @@ function executeEnd(
     const value = ok ? { ok, value: output ?? text } : { ok, error: errorIn(text) };
     return [actionOf(result), value];
   });
-  const saved = Object.fromEntries([...(isObject(before) ? Object.entries(before) : []), ...ended]);
+  const all = Object.fromEntries([...(isObject(before) ? Object.entries(before) : []), ...ended]);
   const isDone = results.every(({ ok }) => ok);
-  return { exit: isDone ? 'done' : 'some_failed', patch: { [save]: saved } };
+  return { exit: isDone ? 'done' : 'some_failed', patch: { [save]: all } };
 }
 
 /** Every item has a result, also those whose call was the same as an earlier one. */

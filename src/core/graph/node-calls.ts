@@ -1,5 +1,6 @@
 import { callsLeft } from '../limits.js';
-import { denial, notExecuted, tooDeep } from '../calls/batch.js';
+import { notExecuted, tooDeep } from '../calls/batch.js';
+import { denial } from '../calls/denial.js';
 import { deniedCall } from '../calls/call-result.js';
 import { sha256Hex } from '../digest.js';
 import { canonicalJson, isObject, textField, type Json, type JsonObject } from '../json.js';
@@ -115,8 +116,7 @@ function without(values: JsonObject, [field = '', ...inner]: readonly string[]):
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]): [string, Json][] => {
       if (name !== field) return [[name, value ?? null]];
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a part of a JSON value
-      if (inner.length > 0 && isObject(value)) return [[name, without(value as JsonObject, inner)]];
+      if (inner.length > 0 && isObject(value)) return [[name, without(value, inner)]];
       return [];
     }),
   );

@@ -140,11 +140,11 @@ function enter(state: RunState, target: string, at: number, passed = 0): RunStat
   const entered = { ...state, graph: { ...state.graph, at: place, visited } };
   const exit = isCapped ? 'capped' : exitAtOnce(node, entered.graph);
   if (exit !== null) return passThrough(entered, { node, exit, at, passed });
-  return begun(entered, node, at);
+  return prepared(entered, node, at);
 }
 
 /** What a node that asks the model changes before it does. */
-function begun(
+function prepared(
   state: RunState & { readonly graph: GraphState },
   node: GraphNode,
   at: number,

@@ -2,6 +2,20 @@ import { isSide, type Artifact, type Message } from '../transcript/messages.js';
 import type { ForkPoint, RunState } from '../state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 
+/** Input of the activity that copies messages from another run. */
+export interface ForkMessagesInput {
+  /** The workflow id of the other run. */
+  readonly run: string;
+  /** The agent of the new run. */
+  readonly agent: string;
+  /** Other agents whose messages this agent may read. */
+  readonly forkFrom?: readonly string[];
+  /** Number of the first message that is not copied; absent: all messages are copied. */
+  readonly at?: number;
+  /** This is a probe of a blocked run. */
+  readonly blocked?: 'storage';
+}
+
 /** What a forked run copies from another one. */
 export interface Forked {
   readonly from: ForkPoint;

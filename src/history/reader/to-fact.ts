@@ -69,6 +69,12 @@ export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | nu
   }
 }
 
-function childInput({ call, child }: { readonly call: string; readonly child: string }): JsonObject {
+function childInput({
+  call,
+  child,
+}: {
+  readonly call: string;
+  readonly child: string;
+}): JsonObject {
   return { call, run: child };
 }

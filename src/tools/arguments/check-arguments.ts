@@ -52,9 +52,11 @@ export async function checkArguments(
 
 /** Whether an issue may be due to a value that is not known yet. */
 function isAbout({ path, code }: z.core.$ZodIssue, unknownAt: readonly Place[]): boolean {
-  const begins = (long: readonly PropertyKey[], short: readonly PropertyKey[]): boolean =>
-    short.every((key, index) => key === long[index]);
   return unknownAt.some((at) => begins(path, at) || (code === 'invalid_union' && begins(at, path)));
+}
+
+function begins(long: readonly PropertyKey[], short: readonly PropertyKey[]): boolean {
+  return short.every((key, index) => key === long[index]);
 }
 
 function invalid(message: string): CheckedArguments {
