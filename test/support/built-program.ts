@@ -4,11 +4,19 @@ import { cp, mkdir, readdir, readFile, rename, rm, stat, symlink } from 'node:fs
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { bundleScripts } from './bundle-script.js';
 
 const exec = promisify(execFile);
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 /** Below `node_modules`, so that what is built finds its dependencies. */
 const cache = join(repository, 'node_modules', '.cache', 'perdure-tests');
+
+/** Scripts that tests start as processes of their own, below `test`. */
+const SCRIPTS = [
+  'support/ensure-server-process.js',
+  'support/worker-process.js',
+  'fixtures/mcp/stdio-server.js',
+];
 
 let building: Promise<string> | undefined;
 
@@ -44,6 +52,8 @@ async function build(): Promise<string> {
   await rename(join(draft, 'src'), join(draft, 'dist'));
   await symlink('dist', join(draft, 'src'));
   await exec(process.execPath, [join(draft, 'scripts', 'bundle-workflows.js')]);
+  const scripts = SCRIPTS.map((script) => join(draft, 'test', script));
+  await bundleScripts(scripts, { draft, folder });
   // Another test process may have been faster; its build is as good.
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
   return folder;

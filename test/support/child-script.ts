@@ -6,12 +6,12 @@ const repository = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
  * Arguments of `node` that run a script of the tests, given by its URL, in a process of its own: the
- * compiled one where the test run has built it (a process starts four times as fast), else the source.
+ * bundled one where the test run has built it (a process starts in a fraction of the CPU time), else the source.
  */
 export function childScript(source: URL): readonly string[] {
   const path = fileURLToPath(source);
   const built = process.env['PERDURE_TEST_BUILD'];
-  const script = path.replace(/\.ts$/, '.js');
+  const script = path.replace(/\.ts$/, '.bundle.mjs');
   const compiled = built === undefined ? script : resolve(built, relative(repository, script));
   return existsSync(compiled) ? [compiled] : ['--import', 'tsx', path];
 }
