@@ -1,0 +1,144 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { startService, type Service } from '../../examples/assistant/service.js';
+import type { JsonObject } from '../../src/core/json.js';
+import type { RunStatus } from '../../src/core/status.js';
+import { reply } from '../../src/testing/steps.js';
+import { askUpdate, closeUpdate } from '../../src/workflows/messages.js';
+import { startExample, type Example } from '../support/example.js';
+
+let assistant: Example;
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+  process.env['ASSISTANT_SERVICE'] = service.url;
+  assistant = await startExample('assistant');
+});
+afterAll(async () => {
+  await assistant.close();
+  await service.close();
+  delete process.env['ASSISTANT_SERVICE'];
+});
+
+const rows = async (table: string): Promise<readonly { id: string; title: string }[]> => {
+  const response = await fetch(`${service.url}/${table}`);
+  return (await response.json()) as readonly { id: string; title: string }[];
+};
+const titles = async (table: string): Promise<readonly string[]> =>
+  (await rows(table)).map(({ title }) => title).toSorted();
+
+const invoke = (tool: string, given: JsonObject) =>
+  ({ name: 'invoke_tool', arguments: { tool, arguments: given } }) as const;
+const add = (title: string) =>
+  invoke('add_calendar_event', { title, start: '2026-11-24T12:00:00' });
+const remove = (id: string) => invoke('delete_calendar_event', { event_id: id });
+
+async function reached(handle: WorkflowHandle, name: RunStatus['status'], turn: number) {
+  return await vi.waitFor(
+    async () => {
+      const status = await handle.query<RunStatus>('status');
+      if (status.status !== name || status.turn !== turn) throw new Error(JSON.stringify(status));
+      return status;
+    },
+    { timeout: 30_000, interval: 50 },
+  );
+}
+
+test('a conversation of five turns, with a partial yes, a question, and a correction', async () => {
+  const { rig, stub } = assistant;
+  const say = async (handle: WorkflowHandle, message: string) =>
+    await handle.executeUpdate(askUpdate, { args: [{ message }] });
+
+  // The first turn needs no yes.
+  stub.script(
+    reply.calls([{ name: 'discover_tools', arguments: { categories: ['calendar'] } }]),
+    reply.calls([add('dentist'), add('standup')]),
+    reply.text('I will add two events.'),
+    reply.text('Dentist and standup are in.'),
+  );
+  const handle = await rig.start({
+    agent: 'assistant',
+    open: true,
+    message: 'Add dentist and standup.',
+  });
+  expect((await reached(handle, 'waiting_message', 1)).outcome?.answer).toBe(
+    'Dentist and standup are in.',
+  );
+  expect(await titles('events')).toEqual(['dentist', 'standup']);
+
+  // A mixed plan, of which the user wants only a part.
+  stub.script(
+    reply.calls([invoke('list_calendar_events', {})]),
+    reply.calls([add('lunch'), remove('e1'), remove('e2')]),
+    reply.text('Lunch in, both others out.'),
+    reply.text('Lunch is in, and the standup is gone.'),
+  );
+  await say(handle, 'Lunch instead of both.');
+  const asked = await reached(handle, 'waiting_decision', 2);
+  expect(asked.pending[0]?.shown).toContain('add "lunch" on 2026-11-24T12:00:00');
+  await say(handle, 'all but a2');
+  await reached(handle, 'waiting_message', 2);
+  expect(await titles('events')).toEqual(['dentist', 'lunch']);
+
+  // A question in between plans nothing, and the planner's text is the answer.
+  stub.script(
+    reply.calls([invoke('list_calendar_events', {})]),
+    reply.text('The dentist and lunch.'),
+  );
+  await say(handle, 'What is on?');
+  expect((await reached(handle, 'waiting_message', 3)).outcome?.answer).toBe(
+    'The dentist and lunch.',
+  );
+
+  // A correction: the plan is made again, and shown again.
+  stub.script(
+    reply.calls([remove('e3')]),
+    reply.text('Lunch goes.'),
+    reply.calls([remove('e1')]),
+    reply.text('The dentist goes.'),
+    reply.text('The dentist is gone.'),
+  );
+  await say(handle, 'Delete it.');
+  await reached(handle, 'waiting_decision', 4);
+  await say(handle, 'edit: the dentist, not lunch');
+  await vi.waitFor(
+    async () => {
+      const { pending } = await handle.query<RunStatus>('status');
+      expect(pending[0]?.shown).toContain('delete event e1');
+    },
+    { timeout: 30_000, interval: 50 },
+  );
+  await say(handle, 'yes');
+  await reached(handle, 'waiting_message', 4);
+  expect(await titles('events')).toEqual(['lunch']);
+
+  // A tool that is not connected fails as a value, and the model reports it.
+  stub.script(
+    reply.calls([
+      invoke('create_task', { title: 'call Ann' }),
+      invoke('mark_task_complete', { task_id: 't9' }),
+    ]),
+    reply.text('A task, and one marked.'),
+    reply.text('The task is there; marking tasks is not connected.'),
+  );
+  await say(handle, 'Remind me to call Ann, and mark t9.');
+  const last = await reached(handle, 'waiting_message', 5);
+  expect(last.outcome?.output).toMatchObject({
+    results: { a1: { ok: true, value: { id: 't1' } }, a2: { ok: false } },
+  });
+  expect(await titles('tasks')).toEqual(['call Ann']);
+  stub.assertConsumed();
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
+  await rig.end(handle);
+});
+
+test('a message that is too long is answered before any model call', async () => {
+  const { outcome } = await assistant.rig.run({
+    agent: 'assistant',
+    message: 'x'.repeat(5_001),
+  });
+  expect(outcome).toMatchObject({
+    answer: 'Please keep it under 5000 characters.',
+    usage: { inputTokens: 0 },
+  });
+});
