@@ -14,6 +14,7 @@ import { isMet, type Row } from './row.js';
 import { measureCancel } from './rows/cancel.js';
 import { measureCompletions } from './rows/completions.js';
 import { measureFlat } from './rows/flat.js';
+import { measureGraphs } from './rows/graphs.js';
 import { measureHistory } from './rows/history.js';
 import { measureIdle } from './rows/idle.js';
 import { measureInbox } from './rows/inbox.js';
@@ -32,6 +33,7 @@ const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>
   throughput: measureThroughput,
   completions: measureCompletions,
   'one-step': measureOneStep,
+  graphs: measureGraphs,
   history: measureHistory,
   replay: measureReplay,
   flat: measureFlat,

@@ -34,6 +34,7 @@ export function bareActivities(baseUrl: string): BareActivities {
         : await askScripted(message, step);
     },
     runTool: async (call) => resultOf(call),
+    act: async (index) => index,
   };
 }
 

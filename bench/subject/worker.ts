@@ -4,6 +4,7 @@ import { installRuntime } from '../../src/worker/runtime.js';
 import { createWorker } from '../../src/worker.js';
 import { serveAsChild, tellParent } from '../kit/child-side.js';
 import { benchAgents } from './agents.js';
+import { benchGraphs, planningModel } from './graphs.js';
 import { extractingModel, longRunModel, scriptedModel, speakingModel } from './models.js';
 
 /** Most rows measure what one segment costs; SEGMENTS=default leaves them to the engine. */
@@ -16,10 +17,11 @@ const { env } = process;
 const longRun = longRunModel(tellParent);
 const worker = await createWorker({
   config: defineConfig({
-    agents: benchAgents({ ledgerUrl: env['LEDGER'] ?? '', tell: tellParent }),
+    agents: [...benchAgents({ ledgerUrl: env['LEDGER'] ?? '', tell: tellParent }), ...benchGraphs],
     models: {
       scripted: scriptedModel,
       extracting: extractingModel,
+      planning: planningModel,
       speaking: speakingModel,
       streamed: { stream: true },
       unbounded: longRun,

@@ -64,9 +64,9 @@ function checkExitNames(where: string, { exits, optional }: BuiltNode): void {
 function withModel(where: string, given: Given, node: BuiltNode): BuiltNode {
   const { kind } = node;
   if (!asksModel(kind)) return node;
-  checkInstructions(where, given);
   const choosesTools = node.exits === null;
   if (choosesTools || kind.kind === 'plan') checkHasTools(where, given);
+  checkInstructions(where, given);
   return choosesTools ? withTools(where, given, node) : node;
 }
 

@@ -1,3 +1,4 @@
+import type { SegmentStart } from '../core/segments/start.js';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { Failure } from '../core/facts.js';
 import { isObject, textField } from '../core/json.js';
@@ -15,13 +16,14 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly type: 'started';
       readonly workflowType: string;
       readonly input: unknown;
-      /** What the previous segment carried over; null in the first segment. */
+      /** The second argument: what the previous segment carried over; null if there is none. */
       readonly carried: unknown;
       /** Run id of the previous segment; empty in the first one. */
       readonly previousRunId: string;
       readonly firstRunId: string;
       /** Workflow id of the run above all callers of this one; its own id if no run calls it. */
       readonly root: string;
+      readonly start: SegmentStart;
     }
   | {
       readonly type: 'local';
@@ -164,10 +166,16 @@ function decodeRunEvent(raw: RawEvent): EventBody | null {
       type: 'started',
       workflowType,
       input: decodePayload(input),
-      carried: previousRunId === '' ? null : decodePayload(carried),
+      carried: carried ? decodePayload(carried) : null,
       previousRunId,
       firstRunId: started.firstExecutionRunId ?? '',
       root: started.rootWorkflowExecution?.workflowId ?? started.workflowId ?? '',
+      start: {
+        cronSchedule: started.cronSchedule ?? '',
+        hasRetryPolicy: Boolean(started.retryPolicy),
+        hasParent: Boolean(started.parentWorkflowExecution),
+        isContinued: previousRunId !== '',
+      },
     };
   }
   if (isCommand(raw)) return { type: 'command' };

@@ -9,7 +9,7 @@ import type { DurableStep } from './durable-events.js';
 import { endOfRun } from './end-of-run.js';
 import { messageSteps, type MessageProgress } from './message-steps.js';
 import { createProjector, type BlockedSince, type Projection } from './projection.js';
-import { carriedState } from './reader/end.js';
+import { carriedState, readBegun } from './reader/end.js';
 
 /** Takes the events of one segment in order, and returns the steps that each of them adds. */
 export type StepEmitter = (event: HistoryEvent) => readonly DurableStep[];
@@ -47,7 +47,7 @@ export function createStepEmitter(runId: string): StepEmitter {
   const begunCalls = new Set<string>();
   let emitted = NOTHING;
   return (event) => {
-    const carriedIn = event.type === 'started' ? carriedState(event.carried) : null;
+    const carriedIn = event.type === 'started' ? (readBegun(event)?.before?.state ?? null) : null;
     if (carriedIn !== null) emitted = emittedIn(carriedIn);
     projector.push(event);
     const view = projector.processed();

@@ -10,7 +10,6 @@ import {
 } from '@temporalio/workflow';
 import { closeFailedTurn } from '../core/fail-turn.js';
 import { isOutcome } from '../core/guards/recorded.js';
-import { isProblem, parseRunInput } from '../core/input/input.js';
 import { interruptionOf } from '../core/work/interruption.js';
 import { runLoop } from '../core/loop.js';
 import type { Outcome } from '../core/outcome.js';
@@ -20,11 +19,10 @@ import { problemText } from '../core/text/format-value.js';
 import { failureMessage } from './activity-result.js';
 import { archiveAtEnd } from './archive-messages.js';
 import { firstState } from '../core/segments/begin.js';
-import { inputProblem, startProblem } from './begin.js';
-import { readCarried } from './continue-as-new.js';
+import { beginSegment } from './begin.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { effects, updatesHandled } from './effects.js';
-import { inputFailure, rootRun } from './load-agent.js';
+import { rootRun } from './load-agent.js';
 import { handleQueries } from './queries.js';
 import { continueRequests, requestsChanged } from './requests.js';
 import { continueUndoing } from './undo-calls.js';
@@ -60,13 +58,7 @@ async function runSegment(
   carried: unknown,
   root: CancellationScope,
 ): Promise<Outcome> {
-  const notStartable = startProblem();
-  if (notStartable !== null) throw inputFailure(notStartable);
-  const before = readCarried(carried);
-  const input = parseRunInput(given, { continued: before !== null });
-  if (isProblem(input)) throw inputFailure(input.problem);
-  const refused = before === null ? inputProblem(input) : null;
-  if (refused !== null) throw inputFailure(refused);
+  const { input, before } = beginSegment(given, carried);
   const { firstExecutionRunId: firstRunId } = workflowInfo();
   const start = { input, at: Date.now(), root: rootRun(), firstRunId };
   const state = before?.state ?? firstState(start);

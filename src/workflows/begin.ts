@@ -1,34 +1,27 @@
 import { upsertMemo, workflowInfo } from '@temporalio/workflow';
-import type { ForkInput, RunInput } from '../core/input/input.js';
+import type { ForkInput } from '../core/input/input.js';
+import { readStart, type Begun } from '../core/segments/start.js';
 import { isLoaded } from '../core/definition/initial-config.js';
 import { interruptionOf } from '../core/work/interruption.js';
 import { findWork, WORK } from '../core/work/work.js';
 import { forkMessages, forkMessagesBlocked } from './activities.js';
 import { startDeadlineTimer } from './deadline-timer.js';
-import { beginFailure, loadPinnedAgent } from './load-agent.js';
+import { beginFailure, inputFailure, loadPinnedAgent } from './load-agent.js';
 import type { RunContext } from './run-context.js';
 import { blobCheck, blockedField, startable, tend } from './tend.js';
 
-/**
- * Returns why this run may not begin as it was started, or null. With a cron schedule or a retry
- * policy, the server starts the workflow again with its starter's arguments, and the run could not
- * tell them from its own state.
- */
-export function startProblem(): string | null {
-  const { cronSchedule, retryPolicy } = workflowInfo();
-  if (cronSchedule) {
-    return `cronSchedule: expected none, got ${JSON.stringify(cronSchedule)}; use a Temporal schedule that starts the agent`;
-  }
-  if (retryPolicy === undefined) return null;
-  return 'retryPolicy: expected none; a run retries by itself, and a Temporal schedule starts it again at set times';
-}
-
-/** Returns why the input is refused in a run's first segment, or null. Only a calling workflow sets these fields. */
-export function inputProblem({ called, contextBlob }: RunInput): string | null {
-  if (workflowInfo().parent !== undefined) return null;
-  if (called !== undefined) return 'called: expected a calling workflow; leave it out';
-  if (contextBlob === undefined) return null;
-  return 'contextBlob: only an agent that calls another gives it; give `context`';
+/** Reads the arguments of this segment. Throws the failure of a run that refuses them. */
+export function beginSegment(given: unknown, carried: unknown): Begun {
+  const { cronSchedule, retryPolicy, parent, continuedFromExecutionRunId } = workflowInfo();
+  const start = {
+    cronSchedule: cronSchedule ?? '',
+    hasRetryPolicy: retryPolicy !== undefined,
+    hasParent: parent !== undefined,
+    isContinued: continuedFromExecutionRunId !== undefined,
+  };
+  const read = readStart(start, { input: given, carried });
+  if ('problem' in read) throw inputFailure(read.problem);
+  return read;
 }
 
 /**

@@ -3,18 +3,15 @@ import {
   condition,
   makeContinueAsNewFunc,
   upsertMemo,
-  workflowInfo,
 } from '@temporalio/workflow';
 import { byteLength } from '../core/inbox.js';
-import { isProblem, type RunInput } from '../core/input/input.js';
+import type { RunInput } from '../core/input/input.js';
 import { reduce } from '../core/reduce.js';
 import { SCHEMA, type Carried } from '../core/segments/migrations.js';
-import { readPassedOn } from '../core/segments/passed-on.js';
 import type { RunState } from '../core/state.js';
 import type { agent } from './agent.js';
 import { archiveForNextSegment } from './archive-messages.js';
 import { startDeadlineTimer } from './deadline-timer.js';
-import { inputFailure } from './load-agent.js';
 import { continueRequests } from './requests.js';
 import { record, type RunContext } from './run-context.js';
 import { mustLeave } from './segment-facts.js';
@@ -23,26 +20,6 @@ import { mustLeave } from './segment-facts.js';
 const MAX_INPUT_BYTES = 1.5 * 1024 * 1024;
 /** Message ids that remain in a state that would be too large otherwise. */
 const MIN_IDS = 100;
-
-/**
- * Returns what the segment before has passed on; null in a run's first segment. Throws the failure of
- * a run for a state that its starter gave, and for one that is malformed.
- *
- * A workflow of another type that continues as new into this one passes this check, because the
- * server does not say who wrote the state. Its state has to be complete, and its definition cannot
- * take the hash of a registered one.
- */
-export function readCarried(value: unknown): Carried | null {
-  if (value === undefined || value === null) return null;
-  if (workflowInfo().continuedFromExecutionRunId === undefined) {
-    throw inputFailure(
-      'carried: expected no second argument; only the run itself passes its state',
-    );
-  }
-  const read = readPassedOn(value);
-  if (isProblem(read)) throw inputFailure(read.problem);
-  return read.form;
-}
 
 /**
  * Continues the run in a new segment, between two steps: nothing is in flight, and no handler runs.

@@ -88,6 +88,7 @@ describe('graph NAME', () => {
     expect(JSON.parse(printed.stdout)).toEqual({
       agent: 'mail',
       run: null,
+      plan: null,
       definition: mail,
       state: null,
       drawing: expect.objectContaining({ nodes: expect.any(Array), edges: expect.any(Array) }),

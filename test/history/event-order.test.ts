@@ -12,6 +12,7 @@ const begin: readonly EventBody[] = [
     input,
     carried: null,
     previousRunId: '',
+    start: { cronSchedule: '', hasRetryPolicy: false, hasParent: false, isContinued: false },
     firstRunId: 'r',
     root: 'r',
   },

@@ -103,6 +103,7 @@ describe('the beginning of a task', () => {
     input: { agent: 'clerk', open: true },
     carried: null,
     previousRunId: '',
+    start: { cronSchedule: '', hasRetryPolicy: false, hasParent: false, isContinued: false },
     firstRunId: 'r',
     root: 'r',
   };

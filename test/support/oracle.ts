@@ -147,6 +147,14 @@ function heldMessages({ transcript }: RunState): readonly Message[] {
   }
 }
 
+/** Returns why the state that a segment passes on cannot be read; null if it can, or if there is none. */
+export function passedOnProblem(history: History): string | null {
+  const { end } = stopBeforeEnd(history);
+  if (end?.type !== 'ended' || end.how !== 'continued') return null;
+  const read = readForm(end.carried);
+  return 'problem' in read ? read.problem : null;
+}
+
 /**
  * Returns in which ways the state that a segment passes to the next one differs from the state of a
  * reader that stops before the end of the segment. None if the segment does not end so.
@@ -155,7 +163,7 @@ export function carriedDifferences(history: History): readonly string[] {
   const { end, state } = stopBeforeEnd(history);
   if (end?.type !== 'ended' || end.how !== 'continued') return [];
   const read = readForm(end.carried);
-  if ('problem' in read) return [read.problem];
+  if ('problem' in read) return [];
   if (state === null) return ['the reader has no state at the end of the segment'];
   const { transcript: run, ...carried } = read.form.state;
   const { firstRunId, ...known } = state;

@@ -6,6 +6,7 @@ import { statusQuery, transcriptQuery } from '../../src/workflows/messages.js';
 import { answerByReplay } from './answer-by-replay.js';
 import {
   carriedDifferences,
+  passedOnProblem,
   compare,
   endOfLastTask,
   readerAt,
@@ -91,6 +92,9 @@ export async function compareWithReader(
     }
     // A workflow of another type may have continued as new into the run.
     if (typeOf(earlier) !== 'agent') break;
+    const unreadable = passedOnProblem(earlier);
+    if (unreadable !== null)
+      unchecked.push(`segment ${id} passes on what is no state: ${unreadable}`);
     found.push(
       ...carriedDifferences(earlier).map((line) => `at the end of segment ${id}: ${line}`),
     );

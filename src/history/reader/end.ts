@@ -6,7 +6,8 @@ import type { Carried } from '../../core/segments/migrations.js';
 import { readPassedOn } from '../../core/segments/passed-on.js';
 import { outcomeOf as turnOutcome } from '../../core/turn.js';
 import type { RunState } from '../../core/state.js';
-import type { EndedEvent, ReadRun } from './run-view.js';
+import { readStart, type Begun } from '../../core/segments/start.js';
+import type { EndedEvent, EventOf, ReadRun } from './run-view.js';
 
 /**
  * Returns what one segment carries over to the next. Null if there is nothing, or if it cannot be read:
@@ -16,6 +17,16 @@ export function readCarried(carried: unknown): Carried | null {
   try {
     const read = readPassedOn(carried);
     return 'form' in read ? read.form : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Returns what a segment begins with; null if the run refuses it, or if a newer version has written it. */
+export function readBegun({ start, ...given }: EventOf<'started'>): Begun | null {
+  try {
+    const read = readStart(start, given);
+    return 'problem' in read ? null : read;
   } catch {
     return null;
   }

@@ -1,5 +1,4 @@
 import { isObject } from '../../core/json.js';
-import { isProblem, parseRunInput } from '../../core/input/input.js';
 import { apply, eventsOf, isAtOnce, nextActionAt, record } from '../../core/loop.js';
 import { NEVER_FULL } from '../../core/next-action.js';
 import { closeFailedTurn } from '../../core/fail-turn.js';
@@ -9,7 +8,7 @@ import { type RunState } from '../../core/state.js';
 import { inTurn, openCallById } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { HistoryEvent } from '../decode-event.js';
-import { carriedState, endRun } from './end.js';
+import { endRun, readBegun } from './end.js';
 import { asRun, copyRun, emptyRun, noteBlocks, type EventOf, type ReadRun } from './run-view.js';
 import { isOverOnCancel, toFact } from './to-fact.js';
 
@@ -99,11 +98,11 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
   }
 }
 
-function begin(run: ReadRun, { input, carried }: EventOf<'started'>): void {
-  const parsed = parseRunInput(input, { continued: carried !== null });
-  run.input = isProblem(parsed) ? null : parsed;
-  const state = carriedState(carried);
-  if (state === null) return;
+function begin(run: ReadRun, event: EventOf<'started'>): void {
+  const read = readBegun(event);
+  run.input = read?.input ?? null;
+  const state = read?.before?.state;
+  if (state === undefined) return;
   run.state = state;
   run.messages.push(...state.transcript.messages);
   run.messages.sort((one, other) => one.n - other.n);
@@ -182,7 +181,7 @@ function advance(reader: HistoryReader): void {
 /** Returns the state of the run, which begins with its first workflow task; null for a run without one. */
 function currentState({ run, task, started }: HistoryReader): RunState | null {
   if (run.state !== undefined) return run.state;
-  if (run.input === null || started === null || started.carried !== null) return null;
+  if (run.input === null || started === null) return null;
   const state = firstState({
     input: run.input,
     at: task.at,

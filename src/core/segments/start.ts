@@ -1,0 +1,76 @@
+import { isProblem, parseRunInput, type RunInput } from '../input/input.js';
+import type { Carried } from './migrations.js';
+import { readPassedOn } from './passed-on.js';
+
+/** How Temporal has started a segment. The history records all of it. */
+export interface SegmentStart {
+  /** Empty if there is none. */
+  readonly cronSchedule: string;
+  readonly hasRetryPolicy: boolean;
+  /** A workflow has started the run. */
+  readonly hasParent: boolean;
+  /** The segment continues another one of the same run. */
+  readonly isContinued: boolean;
+}
+
+/** What a segment begins with. `before` is null in the first one. */
+export interface Begun {
+  readonly input: RunInput;
+  readonly before: Carried | null;
+}
+
+/**
+ * Reads the arguments of a segment. Returns the problem as text if the run refuses to begin with them: it
+ * then never has a state. Throws a `NewerStateError` for the state of a newer version.
+ */
+export function readStart(
+  start: SegmentStart,
+  { input: given, carried }: { readonly input: unknown; readonly carried: unknown },
+): Begun | { readonly problem: string } {
+  const notStartable = startProblem(start);
+  if (notStartable !== null) return { problem: notStartable };
+  const before = readBefore(start, carried);
+  if (before !== null && 'problem' in before) return before;
+  const input = parseRunInput(given, { continued: before !== null });
+  if (isProblem(input)) return { problem: input.problem };
+  const problem = before === null ? inputProblem(start, input) : null;
+  return problem === null ? { input, before } : { problem };
+}
+
+/**
+ * Returns why a run may not begin as it was started, or null. With a cron schedule or a retry policy, the
+ * server starts the workflow again with its starter's arguments, and the run could not tell them from its
+ * own state.
+ */
+function startProblem({ cronSchedule, hasRetryPolicy }: SegmentStart): string | null {
+  if (cronSchedule !== '') {
+    return `cronSchedule: expected none, got ${JSON.stringify(cronSchedule)}; use a Temporal schedule that starts the agent`;
+  }
+  if (!hasRetryPolicy) return null;
+  return 'retryPolicy: expected none; a run retries by itself, and a Temporal schedule starts it again at set times';
+}
+
+function readBefore(
+  { isContinued }: SegmentStart,
+  carried: unknown,
+): Carried | { readonly problem: string } | null {
+  if (carried === undefined || carried === null) return null;
+  if (!isContinued) {
+    return {
+      problem: 'carried: expected no second argument; only the run itself passes its state',
+    };
+  }
+  const read = readPassedOn(carried);
+  return 'form' in read ? read.form : read;
+}
+
+/** Returns why the input is refused in a run's first segment, or null. Only a calling workflow sets these fields. */
+function inputProblem(
+  { hasParent }: SegmentStart,
+  { called, contextBlob }: RunInput,
+): string | null {
+  if (hasParent) return null;
+  if (called !== undefined) return 'called: expected a calling workflow; leave it out';
+  if (contextBlob === undefined) return null;
+  return 'contextBlob: only an agent that calls another gives it; give `context`';
+}
