@@ -115,6 +115,23 @@ describe('a plan in one reply', () => {
   });
 });
 
+test('an executed action costs at most six events', async () => {
+  await desk.work([assistant()]);
+  const events = async (count: number): Promise<number> => {
+    const actions = Array.from({ length: count }, (_, index) => ({
+      id: `a${index}`,
+      tool: 'add_event',
+      arguments: { title: `t${index}` },
+      ...(index > 0 && { after: [`a${index - 1}`] }),
+    }));
+    desk.script([JSON.stringify({ actions }), 'Done.']);
+    const { history } = await desk.run({ agent: 'assistant', message: 'go' });
+    return history.events?.length ?? 0;
+  };
+  const [one, four] = [await events(1), await events(4)];
+  expect((four - one) / 3).toBeLessThanOrEqual(6);
+});
+
 describe('a plan that deletes', () => {
   const plan = JSON.stringify({
     actions: [

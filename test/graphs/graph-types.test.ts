@@ -1,6 +1,15 @@
 import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { cases, defineGraph, defineTool, text, type GraphInput } from '../../src/index.js';
+import {
+  cases,
+  defineGraph,
+  defineTool,
+  planType,
+  resultsType,
+  text,
+  type GraphInput,
+  type PerdureClient,
+} from '../../src/index.js';
 
 // The compiler checks this file: each line below `@ts-expect-error` has to be an error.
 const state = z.object({
@@ -130,4 +139,60 @@ test('the types of a graph are those of its state', () => {
       attempts: 3,
     },
   ]);
+});
+
+/** Compiled, never called: each marked line must not compile. */
+export function wrongInputs(client: PerdureClient): void {
+  const graph = defineGraph({
+    name: 'one',
+    state,
+    nodes: ({ run }) => ({ a: run({ run: async () => ({}) }) }),
+  }).wire({ start: 'a', edges: { a: 'end' } });
+  void client.start(graph, { input: { text: 'a' } });
+  void client.start('one', { input: { anything: 1 } });
+  // @ts-expect-error -- a field of another type
+  void client.start(graph, { input: { text: 7 } });
+  // @ts-expect-error -- the state has no such field
+  void client.start(graph, { input: { txet: 'a' } });
+  defineGraph({
+    name: 'two',
+    state: z.object({ text: z.string(), plan: planType.optional(), results: resultsType }),
+    nodes: ({ graph: below, decide, confirm, execute, plan }) => ({
+      right: below({ graph, input: (s) => ({ text: s.text }) }),
+      // @ts-expect-error -- the other graph has no such field
+      wrong: below({ graph, input: (s) => ({ txet: s.text }) }),
+      typed: decide({ output: z.object({ a: z.string() }), save: 'text' }),
+      // @ts-expect-error -- a decision under a schema calls no tools
+      both: decide({ output: z.string(), tools: ['a'] }),
+      // @ts-expect-error -- neither a text nor a plan
+      asks: confirm({ expires: '1 day' }),
+      // @ts-expect-error -- a plan is saved
+      lost: plan({ answer: 'text' }),
+      // @ts-expect-error -- the state has no such field
+      runs: execute({ plan: 'plna', save: 'results' }),
+    }),
+  });
+}
+
+test('a confirm has the exits of its form', () => {
+  const unwired = defineGraph({
+    name: 'three',
+    instructions: 'x',
+    tools: [defineTool({ name: 't', description: 'x', input: z.object({}), effect: 'read' })],
+    state: z.object({ plan: planType.optional() }),
+    nodes: ({ plan, confirm }) => ({
+      plan: plan({ save: 'plan' }),
+      whole: confirm({ plan: 'plan' }),
+      plain: confirm({ show: () => 'Go on?' }),
+    }),
+  });
+  const edges = {
+    plan: { planned: 'whole', answered: 'end' },
+    plain: { yes: 'end', no: 'end' },
+  } as const;
+  const whole = { yes: 'plain', no: 'end', some: 'end', edit: 'plan' } as const;
+  expect(unwired.wire({ start: 'plan', edges: { ...edges, whole } }).name).toBe('three');
+  // @ts-expect-error -- the wish leads nowhere
+  const forgotten = () => unwired.wire({ start: 'plan', edges: { ...edges, whole: edges.plain } });
+  expect(forgotten).toThrow('exit "some" leads nowhere');
 });
