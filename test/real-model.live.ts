@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../src/agents/define-agent.js';
 import { classify } from '../src/output/classes/classify.js';
+import { planAndExecute } from '../src/graphs/plan-and-execute.js';
 import { defineTool } from '../src/tools/define-tool.js';
 import { createRig, type Ended, type Rig } from './support/rig.js';
 
@@ -26,6 +27,13 @@ const turnLamp = defineTool({
     lamps.set(room, on);
     return `the lamp in the ${room} is ${on ? 'on' : 'off'}`;
   },
+});
+const switchLamp = defineTool({
+  name: 'switch_lamp',
+  description: 'Turns the lamp of a room on or off.',
+  input: z.object({ room: z.enum(['kitchen']), on: z.boolean() }),
+  effect: 'keyed',
+  execute: async ({ room, on }) => ({ room, on }),
 });
 const agents = [
   defineAgent({ name: 'talk', instructions: 'Be brief.', model, settings }),
@@ -52,6 +60,14 @@ const agents = [
     model,
     output: classify(['good', 'bad']),
     settings,
+  }),
+  planAndExecute({
+    name: 'planner',
+    instructions: 'You turn lamps on and off. The only room is the kitchen.',
+    model,
+    tools: [switchLamp],
+    limits: { steps: 8 },
+    settings: { ...settings, maxOutputTokens: 200 },
   }),
 ];
 
@@ -106,4 +122,14 @@ test('classes come with probabilities that the model gave', async () => {
   const shape = z.object({ classes: z.array(z.object({ probability: z.number() })) });
   const { classes } = shape.parse(outcome.output);
   expect(classes.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
+});
+
+test('a plan fits its form, or its faults end in an answer', async () => {
+  const { outcome } = await run('planner', 'Turn the lamp in the kitchen on.');
+  expect(['answer', 'steps', 'truncated', 'error']).toContain(outcome.reason);
+  const shape = z.object({
+    plan: z.object({ actions: z.array(z.object({ id: z.string(), tool: z.string() })) }),
+    results: z.record(z.string(), z.object({ ok: z.boolean() })),
+  });
+  if (outcome.reason === 'answer') expect(shape.safeParse(outcome.output).success).toBe(true);
 });
