@@ -85,11 +85,13 @@ function callingTool(name: string, { agent, as, description, parentClose }: Call
         'give it `description`',
     );
   }
+  const readsNoMessage = agent.graph?.definition.messageTo === undefined;
   return agentTool({
     agent: agent.name,
     description: text,
     ...(as !== undefined && { as }),
     ...(parentClose && { parentClose }),
+    ...(readsNoMessage && agent.graph && { input: agent.graph.input }),
   });
 }
 

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { AnswerContract } from './agent-output.js';
 import type { GraphDefinition } from '../core/graph/definition.js';
 import type { Json, JsonObject } from '../core/json.js';
@@ -6,6 +7,8 @@ import type { ToolContext } from '../tools/tool.js';
 /** What makes an agent a graph: the data that a run pins, and the code that stays on the worker. */
 export interface GraphParts {
   readonly definition: GraphDefinition;
+  /** The type of the `input` with which a turn begins: the fields that JSON can express. */
+  readonly input: z.ZodObject;
   /** The functions of `run`, `route`, and `each` nodes, by node. */
   readonly functions: ReadonlyMap<string, NodeFunction>;
   /** What the replies of `decide` nodes with an `output` are parsed by, by node. */

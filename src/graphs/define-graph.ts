@@ -14,7 +14,7 @@ import { kindsOf } from './kinds.js';
 import { planningOf, withPlanning } from './plan-nodes.js';
 import type { NodeSpec } from './node-spec.js';
 import type { Wiring } from './wiring.js';
-import { fieldsOf, initialValues, unknownField, type Fields } from './state-schema.js';
+import { fieldsOf, initialValues, inputType, unknownField, type Fields } from './state-schema.js';
 import { unknownNode, wireNodes } from './wire-nodes.js';
 
 /** A graph whose exits do not lead anywhere yet. */
@@ -82,6 +82,7 @@ export function defineGraph<
         graph: Object.freeze({
           definition: frozen(definition),
           functions: functionsOf(nodes),
+          input: inputType(fields),
           outputs: outputsOf(nodes),
         }),
       });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isObject, type Json, type JsonObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
+import { writtenSchema } from '../tools/arguments/written-schema.js';
 import { describeIssues } from '../validation/describe-issues.js';
 import { likelyMeant } from '../validation/nearest.js';
 import { jsonOf } from './json-value.js';
@@ -21,6 +22,24 @@ export function fieldsOf(graph: string, schema: z.ZodObject): Fields {
     );
   }
   return fields;
+}
+
+/** Returns the type of an input: each field is optional, and those that JSON cannot express are left out. */
+export function inputType(fields: Fields): z.ZodObject {
+  const shape = [...fields].flatMap(([name, schema]) => {
+    const field = z.optional(schema);
+    return isWritable(field) ? [[name, field] as const] : [];
+  });
+  return z.object(Object.fromEntries(shape));
+}
+
+function isWritable(schema: z.ZodType): boolean {
+  try {
+    writtenSchema(schema, 'input');
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Returns the values of the fields that have a default, as JSON. */

@@ -160,3 +160,27 @@ test('a confirm node in an unattended run is a no, and nobody is asked', async (
   const { outcome } = await desk.run({ agent: 'careful', input: {}, unattended: 'deny' });
   expect(outcome.output).toEqual({ sent: false });
 });
+
+test('an agent calls a graph that reads no message with its input', async () => {
+  const double = defineGraph({
+    name: 'double',
+    description: 'Doubles a number.',
+    state: z.object({ n: z.number(), at: z.date().optional() }),
+    nodes: ({ run }) => ({ double: run({ run: async ({ n }) => ({ n: n * 2 }) }) }),
+  }).wire({ start: 'double', edges: { double: 'end' } });
+  const boss = defineAgent({
+    name: 'boss',
+    instructions: 'x',
+    model: 'script',
+    agents: [double],
+  });
+  expect(boss.tools.get('double')?.parameters).toMatchObject({
+    properties: { input: { properties: { n: { type: 'number' } } } },
+  });
+  await desk.work([boss]);
+  desk.script([{ double: { input: { n: 'two' } } }, { double: { input: { n: 21 } } }, 'It is 42.']);
+  const { outcome, projection } = await desk.run({ agent: 'boss', message: 'double 21' });
+  expect(outcome.answer).toBe('It is 42.');
+  const results = projection.messages.flatMap((one) => (one.role === 'tool' ? [one.text] : []));
+  expect(results).toEqual([expect.stringContaining('invalid_arguments'), '{"n":42}']);
+});

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Agent, AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { NodeFunction } from '../../src/agents/graph-parts.js';
@@ -29,6 +30,7 @@ export function graphAgent(
       definition: { fields, initial: {}, perTurn: [], ...definition },
       functions: new Map(Object.entries(functions)),
       outputs: new Map(),
+      input: z.object({}),
     },
   };
 }

@@ -4,6 +4,11 @@ import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 
+const message = z
+  .string()
+  .min(1)
+  .describe('the task; the agent sees nothing else of this conversation');
+
 /** An agent as a tool of another one. */
 export interface AgentToolOptions {
   /** The agent's own name. */
@@ -14,24 +19,22 @@ export interface AgentToolOptions {
   readonly description: string;
   /** What happens to its run if the caller ends first; default `request_cancel`. */
   readonly parentClose?: ParentClose;
+  /** Of a graph that reads no message: the type of its `input`. */
+  readonly input?: z.ZodObject;
 }
 
 /**
  * Makes a tool that is an agent: a call is a child run with limits of its own, at most those that the
  * caller has left. The workflow starts it; the caller's worker executes nothing.
  */
-export function agentTool({ agent, as, description, parentClose }: AgentToolOptions): Tool {
+export function agentTool({ agent, as, description, parentClose, input }: AgentToolOptions): Tool {
   const tool = defineTool({
     name: as ?? agent.replaceAll('.', '_'),
     description,
     effect: 'keyed',
-    input: z.object({
-      message: z
-        .string()
-        .min(1)
-        .describe('the task; the agent sees nothing else of this conversation'),
-    }),
-    describe: ({ message }) => `${agent}: ${message}`,
+    input: input === undefined ? z.object({ message }) : z.object({ input }),
+    describe: (given) =>
+      `${agent}: ${'message' in given ? given.message : JSON.stringify(given.input)}`,
     execute: () => {
       throw new ToolError(
         `${agent} is started by the workflow; the workflow code here is older than the tool: ` +
