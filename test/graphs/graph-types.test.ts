@@ -175,7 +175,7 @@ export function wrongInputs(client: PerdureClient): void {
 }
 
 test('a confirm has the exits of its form', () => {
-  const unwired = defineGraph({
+  const graph = defineGraph({
     name: 'three',
     instructions: 'x',
     tools: [defineTool({ name: 't', description: 'x', input: z.object({}), effect: 'read' })],
@@ -191,8 +191,8 @@ test('a confirm has the exits of its form', () => {
     plain: { yes: 'end', no: 'end' },
   } as const;
   const whole = { yes: 'plain', no: 'end', some: 'end', edit: 'plan' } as const;
-  expect(unwired.wire({ start: 'plan', edges: { ...edges, whole } }).name).toBe('three');
+  expect(graph.wire({ start: 'plan', edges: { ...edges, whole } }).name).toBe('three');
   // @ts-expect-error -- the wish leads nowhere
-  const forgotten = () => unwired.wire({ start: 'plan', edges: { ...edges, whole: edges.plain } });
+  const forgotten = () => graph.wire({ start: 'plan', edges: { ...edges, whole: edges.plain } });
   expect(forgotten).toThrow('exit "some" leads nowhere');
 });
