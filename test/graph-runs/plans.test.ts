@@ -5,6 +5,7 @@ import { planAndExecute, type PlanAndExecuteOptions } from '../../src/graphs/pla
 import { defineTool } from '../../src/tools/define-tool.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { askUpdate, closeUpdate } from '../../src/workflows/messages.js';
+import { undoUpdate } from '../../src/workflows/request-messages.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;
@@ -340,4 +341,101 @@ test('a plan from outside is refused', async () => {
   });
   expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
   expect(outcome.error).toContain('only the node "plan"');
+});
+
+test('a hung action delays only what needs it', async () => {
+  const hang = defineTool({
+    name: 'hang',
+    description: 'x',
+    input: z.object({}),
+    effect: 'read',
+    execute: async (_, { signal }) =>
+      await new Promise<string>((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          desk.did('given up');
+          reject(new Error('aborted'));
+        });
+      }),
+  });
+  await desk.work([assistant({ tools: [addEvent, hang], rules: [], timeoutMs: 1_500 })]);
+  const actions = [
+    { id: 'a1', tool: 'hang', arguments: {} },
+    { id: 'a2', tool: 'add_event', arguments: { title: 'behind' }, after: ['a1'] },
+    { id: 'a3', tool: 'add_event', arguments: { title: 'one' } },
+    { id: 'a4', tool: 'add_event', arguments: { title: ref('a3', 'data.id') } },
+  ];
+  desk.script([JSON.stringify({ actions }), 'One hung.']);
+  const { outcome } = await desk.run({ agent: 'assistant', message: 'go' });
+  expect(desk.done).toEqual(['add one', 'add e-one', 'given up']);
+  expect(outcome.output).toMatchObject({
+    results: {
+      a1: { ok: false, error: { type: 'timeout' } },
+      a2: { ok: false, error: { message: 'not executed: it needs a1, which has failed' } },
+    },
+  });
+});
+
+test('an executed action can be undone', async () => {
+  const book = defineTool({
+    name: 'book',
+    description: 'x',
+    input: z.object({ room: z.string() }),
+    effect: 'keyed',
+    execute: async ({ room }) => {
+      desk.did(`book ${room}`);
+      return { booking: `b-${room}` };
+    },
+    undo: async (_, result) =>
+      desk.did(`undo ${z.object({ booking: z.string() }).parse(result).booking}`),
+  });
+  await desk.work([assistant({ tools: [book], rules: [] })]);
+  const actions = [{ id: 'a1', tool: 'book', arguments: { room: 'blue' } }];
+  desk.script([JSON.stringify({ actions }), 'Booked.']);
+  const handle = await desk.rig.start({ agent: 'assistant', message: 'book', open: true });
+  await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
+  await handle.executeUpdate(undoUpdate, { args: [{}] });
+  await desk.untilDone('undo b-blue');
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
+  await desk.end(handle);
+  expect(desk.done).toEqual(['book blue', 'undo b-blue']);
+});
+
+test('what went wrong in a turn is not there in the next', async () => {
+  const prompts: string[] = [];
+  let lines: string[] = [];
+  await desk.work([assistant()], {
+    models: {
+      script: {
+        call: async ({ messages }) => {
+          prompts.push(messages.at(-1)?.text ?? '');
+          return {
+            text: lines.shift() ?? '',
+            calls: [],
+            finish: 'stop',
+            usage: { inputTokens: 1, outputTokens: 1, cachedTokens: 0 },
+          };
+        },
+      },
+    },
+  });
+  lines = ['no plan', 'no plan', 'no plan', 'no plan', 'no plan', 'I could not plan that.'];
+  const handle = await desk.rig.start({ agent: 'assistant', message: 'go', open: true });
+  const failed = await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
+  expect(failed.outcome?.answer).toBe('I could not plan that.');
+  expect(failed.outcome?.output).toMatchObject({ error: { node: 'plan', type: 'invalid_plan' } });
+  expect(prompts.at(-1)).toContain('Planning failed');
+  lines = [
+    JSON.stringify({ actions: [{ id: 'a1', tool: 'add_event', arguments: { title: 'x' } }] }),
+    'Added.',
+  ];
+  await handle.executeUpdate(askUpdate, { args: [{ message: 'again' }] });
+  const second = await desk.statusWhere(
+    handle,
+    ({ status, turn }) => status === 'waiting_message' && turn === 2,
+  );
+  expect(second.outcome?.answer).toBe('Added.');
+  expect(second.outcome?.output).not.toHaveProperty('error');
+  expect(prompts.at(-1)).not.toContain('Planning failed');
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
+  await desk.end(handle);
 });
