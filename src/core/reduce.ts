@@ -166,15 +166,23 @@ function settlePlan(state: RunState): RunState {
   const { onFailedDependency: onFailed } = node;
   const settled = advancePlan(batch, {
     onFailed,
-    hasBegun: ({ id }) => findWork(state, id) !== undefined,
+    hasBegun: ({ id }) => isUnderWay(findWork(state, id)),
   });
-  return withTurn(state, { phase: { type: 'acting', batch: settled } });
+  // What has its result now asks nobody any more.
+  const over = settled.calls.filter((_, index) => settled.results[index] !== null);
+  const asked = over.reduce((before, { id }) => withoutWork(before, id), state);
+  return withTurn(asked, { phase: { type: 'acting', batch: settled } });
 }
 
 /** The work of a graph's node itself does not count as a tool call. */
 function countsAsCall({ calls }: Batch, { id, executed }: CallResult): boolean {
   const call = calls.find((one) => one.id === id);
   return executed && (call === undefined || nodeOfCall(call) === null);
+}
+
+/** A call that only asks has not begun. */
+function isUnderWay(work: Work | undefined): boolean {
+  return work !== undefined && (work.phase === 'in-flight' || hasBegun(work));
 }
 
 function beginNode(state: RunState, at: number): RunState {

@@ -156,7 +156,8 @@ const SCHEMA =
 
 const CATALOG =
   'You plan, and others execute. Find the tools that you need, then call each with invoke_tool, in the ' +
-  'order in which they should happen. What only reads is executed at once, and you get its result. All ' +
+  'order in which they should happen. What only reads is executed at once, and you get its result; the results are r1, r2, … in their ' +
+  'order. All ' +
   'else is noted as an action of the plan and has no result yet. When the plan is complete, say in one ' +
   'sentence what it does. If there is nothing to do, answer the user.';
 

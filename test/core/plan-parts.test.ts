@@ -16,8 +16,8 @@ describe('the fault of a plan', () => {
     ['an unknown tool', { actions: [action('a1', { tool: 'ad' })] }, 'no tool "ad"'],
     ['a prototype as a tool', { actions: [action('a1', { tool: '__proto__' })] }, '"__proto__"'],
     ['no tool', { actions: [action('a1', { tool: undefined })] }, 'no tool nothing'],
-    ['an id with a dot', { actions: [action('a.1')] }, '.id: expected letters'],
-    ['a prototype as an id', { actions: [action('__proto__')] }, '.id: expected letters'],
+    ['an id that is a word', { actions: [action('wait')] }, '.id: expected "a" and a number'],
+    ['a prototype as an id', { actions: [action('__proto__')] }, '.id: expected "a"'],
     ['an id twice', { actions: [action('a1'), action('a1')] }, 'actions[1].id: "a1" is the id'],
     ['a reference to itself', { actions: [action('a1', needs('a1'))] }, '"a1" needs itself'],
     ['a later action', { actions: [action('a1', needs('a2')), action('a2')] }, 'no earlier action'],
@@ -89,14 +89,14 @@ describe('a reference', () => {
 });
 
 describe('the answer to a plan', () => {
-  const ids = ['a1', 'a2', 'a3'];
+  const three = [action('a1'), action('a2'), action('a3')];
 
   test.each(['yes', 'y', 'confirm', 'ok', 'proceed', 'approve', ' YES ', 'Ok.', 'yes!'])(
     '"%s" is a yes',
-    (text) => expect(readPlanAnswer(text, ids)).toEqual({ as: 'yes' }),
+    (text) => expect(readPlanAnswer(text, three)).toEqual({ as: 'yes' }),
   );
   test.each(['no', 'n', 'cancel', 'abort', ' No. '])('"%s" is a no', (text) =>
-    expect(readPlanAnswer(text, ids)).toEqual({ as: 'no' }),
+    expect(readPlanAnswer(text, three)).toEqual({ as: 'no' }),
   );
   test.each([
     ['some a1 a3', ['a1', 'a3']],
@@ -106,22 +106,34 @@ describe('the answer to a plan', () => {
     ['all but a2', ['a1', 'a3']],
     ['without a1, a3.', ['a2']],
   ])('"%s" names actions', (text, chosen) =>
-    expect(readPlanAnswer(text, ids)).toEqual({ as: 'some', ids: chosen }),
+    expect(readPlanAnswer(text, three)).toEqual({ as: 'some', ids: chosen }),
   );
   test.each(['nothing', 'None', 'stop'])('"%s" is nothing', (text) =>
-    expect(readPlanAnswer(text, ids)).toEqual({ as: 'nothing' }),
+    expect(readPlanAnswer(text, three)).toEqual({ as: 'nothing' }),
   );
   test.each([
     ['edit: on Tuesday', 'on Tuesday'],
     ['Edit make it two\nrooms', 'make it two\nrooms'],
     ['change the title', 'the title'],
   ])('"%s" is a wish', (text, wish) =>
-    expect(readPlanAnswer(text, ids)).toEqual({ as: 'edit', wish }),
+    expect(readPlanAnswer(text, three)).toEqual({ as: 'edit', wish }),
   );
   test.each(['', ' ', 'perhaps', 'yes please do a9', 'some', 'edit', 'a1 or not', 'yesterday'])(
     '"%s" is unclear',
-    (text) => expect(readPlanAnswer(text, ids)).toBeNull(),
+    (text) => expect(readPlanAnswer(text, three)).toBeNull(),
   );
+
+  test('names all that an action needs, or is unclear', () => {
+    const chain = [action('a1'), action('a2', needs('a1'))];
+    expect(readPlanAnswer('some a2', chain)).toBeNull();
+    expect(readPlanAnswer('a1 a2', chain)).toEqual({ as: 'some', ids: ['a1', 'a2'] });
+  });
+
+  test('no to a plan in which nothing needs a yes is a no to all of it', () => {
+    const plan = { ...EMPTY_PLAN, actions: [action('a1')] };
+    expect(planAfter(plan, { as: 'no' })?.actions).toEqual([]);
+    expect(showPlan(plan)).toContain('no       does nothing');
+  });
 
   test('leaves what does not need what was left out', () => {
     const plan: Plan = {

@@ -1,6 +1,6 @@
 import type { PlanNode } from '../../core/graph/definition.js';
 import { isObject, type Json, type JsonObject } from '../../core/json.js';
-import { planProblem, planValue, type PlannedAction } from '../../core/plan/plan.js';
+import { askingProblem, planProblem, planValue, type PlannedAction } from '../../core/plan/plan.js';
 import type { ParsedAnswer } from '../../core/reply.js';
 import { extractJson } from '../../output/extract-json.js';
 import type { Judge } from '../requests/judge-call.js';
@@ -37,6 +37,8 @@ export async function readPlan(
   const faults = checked.flatMap((one) => (typeof one === 'string' ? [one] : []));
   if (faults.length > 0) return { ok: false, problem: faults.slice(0, MAX_FAULTS).join('\n') };
   const planned = checked.flatMap((one) => (typeof one === 'string' ? [] : [one]));
+  const tooMany = askingProblem(planned);
+  if (tooMany !== null) return { ok: false, problem: tooMany };
   const plan = {
     actions: planned,
     done: [],
@@ -71,6 +73,8 @@ async function checkAction(
   options: Pick<PlanSource, 'judge' | 'isGivenUp'>,
 ): Promise<PlannedAction | string> {
   const { id, tool, arguments: given } = action;
+  const known = options.judge.pinned.definition.tools.find(({ name }) => name === tool);
+  if (known?.kind === 'wait') return `action ${id}: a plan cannot wait; leave it out`;
   const { problem, summary, verdict } = await checkCall(tool, given, options);
   if (problem !== undefined) return `action ${id}: ${problem.message}`;
   if (verdict?.then === 'deny') return `action ${id}: it is not allowed: ${verdict.why}`;

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { Context } from '@temporalio/activity';
 import type { CheckDecisionResult } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { PlannedAction } from '../../core/plan/plan.js';
 import { PLAN_WORDS, readPlanAnswer, readYesOrNo } from '../../core/plan/confirm-plan.js';
 import { definedTool, nodeOfCall } from '../../core/graph/node-tool.js';
 import { isObject, parseJson, type Json } from '../../core/json.js';
@@ -57,9 +58,10 @@ function unclearAnswer({ arguments: json }: CheckedDecision['call'], text: strin
   if (!Array.isArray(actions)) {
     return readYesOrNo(text) === null ? `expected "yes" or "no", got ${show(text)}` : null;
   }
-  const ids = actions.filter(isObject).map(({ id }) => String(id));
-  if (readPlanAnswer(text, ids) !== null) return null;
-  return `${PLAN_WORDS}, got ${show(text)}; the actions are ${ids.join(', ')}`;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- code has made the arguments
+  const planned = actions as readonly PlannedAction[];
+  if (readPlanAnswer(text, planned) !== null) return null;
+  return `${PLAN_WORDS}, got ${show(text)}; the actions are ${planned.map(({ id }) => id).join(', ')}`;
 }
 
 type Checked =

@@ -11,7 +11,7 @@ import { computerHandler } from '../definition/native-tools.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
 import { currentDefinition } from '../graph/node-definition.js';
-import { definedTool } from '../graph/node-tool.js';
+import { currentNode, definedTool } from '../graph/node-tool.js';
 import { needsConsent } from '../requests/consent.js';
 import { findWork } from '../work/work.js';
 import { waitedText, waitUntil } from './wait.js';
@@ -51,7 +51,7 @@ export function openBatch(
       if (listAnswer(state, call) !== null) listed += plan.result.text.length;
       return plan.result;
     }
-    if (plan.type === 'same-as') return null;
+    if (plan.type === 'same-as' || isNoted(state, call)) return null;
     if (left <= 0) {
       refused = 'toolCalls';
       return notExecuted(call, 'the limit of tool calls is used up');
@@ -64,6 +64,11 @@ export function openBatch(
     return null;
   });
   return { batch: { ...opened, results }, refused };
+}
+
+/** A planner's call is only noted, unless it reads. */
+function isNoted(state: RunState, { name }: ToolCall): boolean {
+  return currentNode(state)?.kind === 'plan' && findTool(state, name)?.effect !== 'read';
 }
 
 interface PlannedCall {

@@ -6,6 +6,7 @@ import type { CallResult } from './call-result.js';
 import { appendMessage, endTurn, withTurn } from '../change.js';
 import { sha256Hex } from '../digest.js';
 import { finishDecided, finishNode } from '../graph/finish-node.js';
+import { keepResults } from '../graph/interrupted.js';
 import { isNodeBatch } from '../graph/node-tool.js';
 import { completed } from '../make-outcome.js';
 import type { ToolCall } from '../transcript/messages.js';
@@ -57,7 +58,7 @@ export function closeBatch(
   missing: (call: ToolCall) => CallResult,
 ): RunState {
   // What a node of a graph has done is in the graph's state, not in the transcript.
-  if (isNodeBatch(state)) return withTurn(state, { phase: { type: 'deciding' } });
+  if (isNodeBatch(state)) return withTurn(keepResults(state, at), { phase: { type: 'deciding' } });
   const named = nameArtifacts(state, batchOf(state)?.calls.length);
   const batch = batchOf(named);
   if (batch === null) return state;

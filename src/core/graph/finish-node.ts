@@ -1,15 +1,16 @@
 import { appendMessage, endTurn, withTurn } from '../change.js';
-import { byteLength, hasMessagesFor } from '../inbox.js';
+import { byteLength } from '../inbox.js';
 import type { CallResult } from '../calls/call-result.js';
 import { failed } from '../make-outcome.js';
-import { isObject, parseJson, textField, type Json, type JsonObject } from '../json.js';
+import { isObject, type Json, type JsonObject } from '../json.js';
+import { errorIn } from './error-in.js';
 import type { RunState } from '../state.js';
 import type { Batch } from '../turn.js';
 import { planEnd } from '../plan/confirmation.js';
 import { readYesOrNo } from '../plan/confirm-plan.js';
 import { noteReads } from '../plan/note-actions.js';
 import { planIn, planValue } from '../plan/plan.js';
-import { actionOf } from '../plan/plan-batch.js';
+import { resultsOf } from '../plan/plan-batch.js';
 import type { ConfirmedPlan } from './graph-state.js';
 import type { GraphNode } from './definition.js';
 import { currentNode, findNode, graphOf, nodeOfCall } from './node-tool.js';
@@ -49,9 +50,11 @@ export function finishNode(state: RunState, batch: Batch, at: number): RunState 
 function withAnswer(state: RunState, { confirmed, wish }: NodeEnd, at: number): RunState {
   const { graph } = state;
   const known = graph && confirmed ? { ...state, graph: { ...graph, confirmed } } : state;
+  if (wish === undefined) return known;
   // A wish that came as a message joins the turn as that message.
-  const isMessage = hasMessagesFor(state.inbox, state.turn.number);
-  if (wish === undefined || isMessage) return known;
+  const { number } = state.turn;
+  if (state.inbox.waiting.some(({ turn, text }) => turn === number && text.includes(wish)))
+    return known;
   return appendMessage(known, at, { role: 'user', text: wish });
 }
 
@@ -147,22 +150,6 @@ function failedEnd(result: CallResult | undefined): NodeEnd {
   return { exit: 'failed', error: errorIn(result?.text ?? '') };
 }
 
-/** Reads an error as a model would see it. */
-function errorIn(text: string): { readonly type: string; readonly message: string } {
-  const value = parseText(text);
-  const error = isObject(value) && isObject(value['error']) ? value['error'] : {};
-  const message = textField(error, 'message');
-  return { type: textField(error, 'type') || 'failed', message: message || text };
-}
-
-function parseText(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** The end of a called agent or graph. */
 function calledEnd(node: GraphNode & { readonly save?: string }, output: Json): NodeEnd {
   const { status, answer, value, error } = isObject(output) ? output : {};
@@ -197,18 +184,11 @@ function confirmEnd(
 /** Each action's result is saved under its id, beside those of earlier visits. */
 function executeEnd(
   state: RunState,
-  { save }: Extract<GraphNode, { kind: 'execute' }>,
+  node: Extract<GraphNode, { kind: 'execute' }>,
   results: readonly CallResult[],
 ): NodeEnd {
-  const before = Object.entries(state.graph?.values ?? {}).find(([name]) => name === save)?.[1];
-  const ended = results.map((result): [string, Json] => {
-    const { ok, output, text } = result;
-    const value = ok ? { ok, value: output ?? text } : { ok, error: errorIn(text) };
-    return [actionOf(result), value];
-  });
-  const all = Object.fromEntries([...(isObject(before) ? Object.entries(before) : []), ...ended]);
-  const isDone = results.every(({ ok }) => ok);
-  return { exit: isDone ? 'done' : 'some_failed', patch: { [save]: all } };
+  const patch = { [node.save]: resultsOf(state.graph?.values ?? {}, node, results) };
+  return { exit: results.every(({ ok }) => ok) ? 'done' : 'some_failed', patch };
 }
 
 /** Every item has a result, also those whose call was the same as an earlier one. */

@@ -1,3 +1,4 @@
+import type { CallResult } from '../calls/call-result.js';
 import type { JsonObject } from '../json.js';
 
 /** Where a run stands in its graph. A part of the run's state. */
@@ -10,6 +11,8 @@ export interface GraphState {
   readonly visited: readonly NodeVisits[];
   /** The plan that a person has confirmed in this turn. Only a `confirm` node can write this. */
   readonly confirmed?: ConfirmedPlan;
+  /** What the calls of a visit had brought when the visit was interrupted. */
+  readonly interrupted?: Interrupted;
   /** The newest run of each `agent` node that continues its conversation. */
   readonly talks?: readonly Talk[];
 }
@@ -20,6 +23,13 @@ export interface ConfirmedPlan {
   readonly digest: string;
   /** The actions whose arguments were complete when they were shown. */
   readonly actions: readonly string[];
+}
+
+/** The results of a visit that was interrupted, and that may go on. */
+export interface Interrupted {
+  readonly node: string;
+  readonly visit: number;
+  readonly results: readonly CallResult[];
 }
 
 /** The run of a called agent. */

@@ -1,7 +1,7 @@
 import { callsLeft } from '../limits.js';
 import { notExecuted, tooDeep } from '../calls/batch.js';
 import { denial } from '../calls/denial.js';
-import { deniedCall } from '../calls/call-result.js';
+import { deniedCall, type CallResult } from '../calls/call-result.js';
 import { sha256Hex } from '../digest.js';
 import { canonicalJson, isObject, textField, type Json, type JsonObject } from '../json.js';
 import type { RunState } from '../state.js';
@@ -22,6 +22,15 @@ const MAX_BATCH_CHARACTERS = 1_000_000;
 interface Planned {
   readonly name: string;
   readonly arguments: JsonObject;
+}
+
+/** Returns what the calls of this very visit had brought before it was interrupted. */
+function resultsBefore(
+  { at, interrupted }: GraphState,
+  { name }: GraphNode,
+): readonly CallResult[] {
+  if (interrupted?.node !== name || interrupted.visit !== at?.visit) return [];
+  return interrupted.results;
 }
 
 /** Returns why the calls of one visit are too large to be made; null if they are not. */
@@ -45,7 +54,10 @@ export function nodeBatch(
   const calls = node.kind === 'execute' ? planCalls(node, graph) : visitCalls(node, graph);
   const fault = sizeFault(calls);
   let left = callsLeft(state);
+  const earlier = resultsBefore(graph, node);
   const results = calls.map((call) => {
+    const known = earlier.find(({ id }) => id === call.id);
+    if (known !== undefined) return known;
     if (fault !== null) return notExecuted(call, fault);
     if (tooDeep(state, call))
       return notExecuted(call, 'agents may not call each other any deeper than this');

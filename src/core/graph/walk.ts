@@ -99,7 +99,8 @@ export function leave(
   const visited = state.graph.visited.map((visits) =>
     visits.node === node.name ? withExit(visits, exit, at - place.since) : visits,
   );
-  const left = { ...state, graph: { ...state.graph, values, at: null, visited } };
+  const { interrupted: _, ...rest } = state.graph;
+  const left = { ...state, graph: { ...rest, values, at: null, visited } };
   const target = node.exits.find(({ name }) => name === exit)?.to;
   return target === undefined ? withoutExit(left, node, exit) : enter(left, target, at);
 }

@@ -10,10 +10,12 @@ import type {
   ConfirmedPlan,
   GraphPlace,
   GraphState,
+  Interrupted,
   NodeVisits,
   Talk,
 } from '../graph/graph-state.js';
 import { predicateShape } from './requests.js';
+import { resultShape } from './result.js';
 import {
   amount,
   count,
@@ -157,5 +159,8 @@ export const graphStateShape = fields<GraphState>({
     }),
   ),
   confirmed: optional(fields<ConfirmedPlan>({ digest: text, actions: list(text) })),
+  interrupted: optional(
+    fields<Interrupted>({ node: text, visit: count, results: list(resultShape) }),
+  ),
   talks: optional(list(fields<Talk>({ node: text, run: text }))),
 });

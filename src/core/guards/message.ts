@@ -70,6 +70,7 @@ export const callShape = fields<ToolCall>({
   edited: optional(yes),
   node: optional(text),
   after: optional(list(text)),
+  asks: optional(yes),
   confirmed: optional(yes),
 });
 

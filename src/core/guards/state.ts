@@ -1,11 +1,9 @@
-import type { CallResult } from '../calls/call-result.js';
 import type { ModelPrice } from '../definition/definition.js';
 import { definitionShape, limitSetShape, limitsShape } from './definition.js';
 import type { DecisionRecord } from '../decisions.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import { isObject } from '../json.js';
 import {
-  artifactMadeShape,
   artifactShape,
   attachmentShape,
   blobShape,
@@ -14,6 +12,7 @@ import {
 } from './message.js';
 import { outcomeShape, reportShape, stopReasonShape, usageShape } from './outcome.js';
 import { graphStateShape } from './graph.js';
+import { resultShape } from './result.js';
 import { grantShape } from './requests.js';
 import type { KeptCall } from '../requests/undo.js';
 import {
@@ -22,7 +21,6 @@ import {
   fields,
   flag,
   hex,
-  json,
   jsonObject,
   list,
   nullable,
@@ -50,27 +48,11 @@ import { workShape } from './work.js';
 import type { PromptChunk, Transcript } from '../transcript/transcript.js';
 
 const spent = fields<Spent>({ steps: count, toolCalls: count, usage: usageShape });
-const result = fields<CallResult>({
-  id: text,
-  ok: flag,
-  text,
-  blob: optional(blobShape),
-  output: optional(json),
-  artifact: optional(artifactMadeShape),
-  attachments: optional(list(attachmentShape)),
-  acknowledged: optional(yes),
-  denied: optional(yes),
-  expired: optional(yes),
-  grant: optional(text),
-  executed: flag,
-  usage: optional(usageShape),
-});
-
 const batchFields = fields<Batch>({
   step: count,
   at: amount,
   calls: list(callShape),
-  results: list(nullable(result)),
+  results: list(nullable(resultShape)),
 });
 /** A batch has one place for a result per call. */
 const batch: Shape<Batch> = (value, at) => {

@@ -1,5 +1,4 @@
-import type { Plan } from './plan.js';
-import { withoutActions } from './plan.js';
+import { needsOf, withoutActions, type Plan, type PlannedAction } from './plan.js';
 
 /** How a person answers a plan. */
 export type PlanAnswer =
@@ -18,7 +17,8 @@ const NO: readonly string[] = ['no', 'n', 'cancel', 'abort'];
 const NOTHING: readonly string[] = ['nothing', 'none', 'stop'];
 
 /** What `readPlanAnswer` understands, for an error. */
-export const PLAN_WORDS = 'expected "yes", "no", "some a1 a3", "nothing", or "edit …" with a wish';
+export const PLAN_WORDS =
+  'expected "yes", "no", "some a1 a3" with all that they need, "nothing", or "edit …" with a wish';
 
 /** Reads yes or no; null for a text that is neither. Blanks, case, and a last dot do not matter. */
 export function readYesOrNo(text: string): 'yes' | 'no' | null {
@@ -29,9 +29,14 @@ export function readYesOrNo(text: string): 'yes' | 'no' | null {
 
 /**
  * Reads the answer to a plan; null if it is unclear, and the person has to be asked again. Actions are
- * named as in `some a1 a3`, `only a1, a3`, `all but a2`, or by their ids alone. `ids`: those of the plan.
+ * named as in `some a1 a3`, `only a1, a3`, `all but a2`, or by their ids alone; what a named action needs
+ * has to be named, too. `actions`: those of the plan.
  */
-export function readPlanAnswer(text: string, ids: readonly string[]): PlanAnswer | null {
+export function readPlanAnswer(
+  text: string,
+  actions: readonly Pick<PlannedAction, 'id' | 'arguments' | 'after'>[],
+): PlanAnswer | null {
+  const ids = actions.map(({ id }) => id);
   const yesOrNo = readYesOrNo(text);
   if (yesOrNo !== null) return { as: yesOrNo };
   if (NOTHING.includes(wordOf(text))) return { as: 'nothing' };
@@ -44,7 +49,12 @@ export function readPlanAnswer(text: string, ids: readonly string[]): PlanAnswer
   const named = list.split(/(?:\s*,\s*|\s+)(?:and\s+)?/i).filter((id) => id !== '');
   if (named.length === 0 || !named.every((id) => ids.includes(id))) return null;
   const chosen = ids.filter((id) => named.includes(id) !== (allBut !== undefined));
-  return { as: 'some', ids: chosen };
+  const lacks = actions.some(
+    (action) =>
+      chosen.includes(action.id) &&
+      needsOf(action).some((id) => ids.includes(id) && !chosen.includes(id)),
+  );
+  return lacks && allBut === undefined ? null : { as: 'some', ids: chosen };
 }
 
 function wordOf(text: string): string {
@@ -59,7 +69,8 @@ export function planAfter(plan: Plan, answer: PlanAnswer): Plan | null {
       return plan;
     case 'no': {
       const asking = plan.actions.filter(({ asks }) => asks !== undefined).map(({ id }) => id);
-      return withoutActions(plan, new Set(asking));
+      // Where no single action needs a yes, the no is to all of them.
+      return withoutActions(plan, new Set(asking.length === 0 ? ids : asking));
     }
     case 'some':
       return withoutActions(plan, new Set(ids.filter((id) => !answer.ids.includes(id))));

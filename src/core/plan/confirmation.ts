@@ -1,7 +1,7 @@
 import type { ConfirmedPlan } from '../graph/graph-state.js';
 import type { JsonObject } from '../json.js';
 import { planAfter, readPlanAnswer } from './confirm-plan.js';
-import { planDigest, planIn, planValue, withoutActions } from './plan.js';
+import { planDigest, planIn, planValue } from './plan.js';
 import { refsIn } from './references.js';
 
 /** How a `confirm` node with a plan ends. */
@@ -24,12 +24,16 @@ export function planEnd(
   const plan = planIn(values, field);
   const ids = plan.actions.map(({ id }) => id);
   if (expired) {
-    return { exit: 'expired', patch: { [field]: planValue(withoutActions(plan, new Set(ids))) } };
+    const left = { ...plan, actions: [], asks: false, unanswered: ids };
+    return { exit: 'expired', patch: { [field]: planValue(left) } };
   }
-  const answer = readPlanAnswer(text, ids) ?? { as: 'no' };
+  const answer = readPlanAnswer(text, plan.actions) ?? { as: 'no' };
   if (answer.as === 'edit') return { exit: 'edit', wish: answer.wish };
   const left = planAfter(plan, answer) ?? plan;
-  const complete = left.actions.filter(({ arguments: given }) => refsIn(given).length === 0);
+  // Where the rules name who decides, each call asks those people itself.
+  const complete = left.actions.filter(
+    ({ arguments: given, asks }) => refsIn(given).length === 0 && asks?.deciders === undefined,
+  );
   return {
     exit: answer.as === 'nothing' ? 'no' : answer.as,
     patch: { [field]: planValue(left) },

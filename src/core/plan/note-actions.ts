@@ -1,12 +1,13 @@
 import { findTool, notExecuted } from '../calls/batch.js';
 import type { CallResult } from '../calls/call-result.js';
 import type { PlanNode } from '../graph/definition.js';
-import { isObject, parseJson, type JsonObject } from '../json.js';
+import { isObject, parseJson, type Json, type JsonObject } from '../json.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
-import { planIn, planProblem, type Plan, type PlannedAction } from './plan.js';
-import { refsIn } from './references.js';
+import { cutValue } from './cut-value.js';
+import { askingProblem, planIn, planProblem, type Plan, type PlannedAction } from './plan.js';
+import { refsIn, resolve } from './references.js';
 
 /**
  * Takes the calls of a planner's message as actions: they are noted, and not executed. Reads that the
@@ -21,8 +22,13 @@ export function noteActions(
   const results = batch.calls.map((call, index): CallResult | null => {
     const known = batch.results[index] ?? null;
     if (known !== null || isRead(state, call)) return known;
-    const given = argumentsOf(call);
-    if (given === null) return notExecuted(call, 'its arguments are too long for a plan');
+    const written = argumentsOf(call);
+    if (written === null) return notExecuted(call, 'its arguments are too long for a plan');
+    if (findTool(state, call.name)?.kind === 'wait') return notExecuted(call, 'a plan cannot wait');
+    // What the planner has read is filled in before anybody sees the plan.
+    const filled = resolve(written, valuesOf(plan));
+    if (!filled.ok) return notExecuted(call, filled.problem);
+    const given = filled.value;
     const action: PlannedAction = {
       id: nextId(plan),
       tool: call.name,
@@ -32,10 +38,8 @@ export function noteActions(
     };
     const actions = [...plan.actions, action];
     const { maxActions } = node;
-    const problem = planProblem(
-      { actions },
-      { tools: [...toolNames(plan), call.name], maxActions },
-    );
+    const bounds = { tools: [...toolNames(plan), call.name], maxActions };
+    const problem = planProblem({ actions }, bounds) ?? askingProblem(actions);
     if (problem !== null) return notExecuted(call, problem.replace(/^actions\[\d+\]:? ?/, ''));
     plan = { ...plan, actions, asks: plan.asks || action.asks !== undefined };
     return { id: call.id, ok: true, text: notedText(action), executed: false };
@@ -49,21 +53,33 @@ export function noteReads(plan: Plan, { calls, results }: Batch): Plan {
     const result = results[index];
     const given = argumentsOf(call);
     if (!result?.executed || !result.ok || given === null) return [];
-    const value = result.output ?? result.text;
+    const value = cutValue(result.output ?? result.text, MAX_READ);
     return [{ tool: call.name, arguments: given, result: { ok: true, value } as const }];
   });
   const done = [...plan.done];
-  for (const read of reads) done.push({ id: `r${done.length + 1}`, ...read });
+  for (const read of reads) {
+    if (done.length < MAX_READS) done.push({ id: `r${done.length + 1}`, ...read });
+  }
   return { ...plan, done };
+}
+
+/** Reads that a plan keeps, and characters of each result. The planner has read all of them. */
+const MAX_READS = 50;
+const MAX_READ = 8_000;
+
+function valuesOf({ done }: Plan): ReadonlyMap<string, Json> {
+  return new Map(done.map(({ id, result }) => [id, result.ok ? result.value : null]));
 }
 
 /** A question to a person is a way to find something out, too. */
 function isRead(state: RunState, call: ToolCall): boolean {
   const tool = findTool(state, call.name);
   const asks = call.verdict !== undefined;
-  const finds = tool?.effect === 'read' || tool?.kind === 'question' || tool?.kind === 'artifacts';
+  const finds = tool?.kind === undefined ? tool?.effect === 'read' : READING.has(tool.kind);
   return finds && !asks && refsIn(argumentsOf(call)).length === 0;
 }
+
+const READING: ReadonlySet<string> = new Set(['question', 'artifacts']);
 
 /** Returns the arguments of a call; null if they are in a blob. */
 function argumentsOf({ blob, arguments: json }: ToolCall): JsonObject | null {

@@ -6,6 +6,8 @@ import type { GraphState } from '../graph/graph-state.js';
 import { canonicalJson, isObject, parseJson, type Json, type JsonObject } from '../json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
+import { errorIn } from '../graph/error-in.js';
+import { cutValue } from './cut-value.js';
 import { needsOf, planDigest, planIn, type ActionResult, type PlannedAction } from './plan.js';
 import { refsIn, resolve } from './references.js';
 
@@ -61,10 +63,35 @@ function failedBefore(id: string | undefined): string | null {
 function consentOf(
   { id, asks, arguments: given }: PlannedAction,
   { isConfirmed, shown }: { readonly isConfirmed: boolean; readonly shown: readonly string[] },
-): Pick<ToolCall, 'verdict' | 'confirmed'> {
+): Pick<ToolCall, 'verdict' | 'confirmed' | 'asks'> {
   if (asks === undefined) return {};
   if (isConfirmed && shown.includes(id)) return { verdict: asks, confirmed: true };
-  return refsIn(given).length > 0 ? {} : { verdict: asks };
+  return refsIn(given).length > 0 ? { asks: true } : { verdict: asks };
+}
+
+/** Characters of all results of a plan in the state, and those that each may have at least. */
+const MAX_RESULTS = 400_000;
+const LEAST_RESULT = 1_000;
+const MAX_ERROR = 1_000;
+
+/**
+ * Returns what an execute node saves: each result under the id of its action, beside those of earlier
+ * visits. All of them have to fit; what an action needed of another one, it had whole.
+ */
+export function resultsOf(
+  values: JsonObject,
+  { save }: ExecuteNode,
+  results: readonly CallResult[],
+): JsonObject {
+  const before = Object.hasOwn(values, save) ? values[save] : undefined;
+  const share = Math.max(LEAST_RESULT, MAX_RESULTS / Math.max(1, results.length));
+  const ended = results.map((result): [string, Json] => {
+    const { ok, output, text } = result;
+    if (ok) return [actionOf(result), { ok, value: cutValue(output ?? text, share) }];
+    const { type, message } = errorIn(text);
+    return [actionOf(result), { ok, error: { type, message: message.slice(0, MAX_ERROR) } }];
+  });
+  return Object.fromEntries([...(isObject(before) ? Object.entries(before) : []), ...ended]);
 }
 
 /** Returns the results that an execute node has saved before, and those of the reads of its plan. */
@@ -134,7 +161,7 @@ function afterResults(
 ): ToolCall | CallResult {
   const failed = ended.find(({ ok }) => !ok);
   // What needs a yes is never done behind something that has failed.
-  if (failed !== undefined && (onFailed !== 'null' || call.verdict !== undefined)) {
+  if (failed !== undefined && (onFailed !== 'null' || call.asks || call.verdict)) {
     return notExecuted(call, `it needs ${actionOf(failed)}, which has failed`);
   }
   const { after: _, ...ready } = call;

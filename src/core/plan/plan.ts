@@ -5,7 +5,7 @@ import { refsIn } from './references.js';
 
 /** A call that a plan wants to be made. Nothing of it has happened. */
 export interface PlannedAction {
-  /** Unique in the plan: letters, digits, `_`, and `-`, at most 40 characters. */
+  /** Unique in the plan: `a1`, `a2`, … */
   readonly id: string;
   readonly tool: string;
   /** References such as `{"$ref":"a1","path":"data.id"}` stand for results of earlier actions. */
@@ -39,14 +39,35 @@ export interface Plan {
   readonly asks: boolean;
   /** What the planner has said beside its actions. */
   readonly answer?: string;
-  /** Actions that a person has left out. */
+  /** Actions that a person has left out, and those that need one of them. */
   readonly dropped?: readonly string[];
+  /** Actions about which nobody has decided in time. */
+  readonly unanswered?: readonly string[];
 }
 
 /** A plan without actions. */
 export const EMPTY_PLAN: Plan = { actions: [], done: [], asks: false };
 
-const ID = /^[a-zA-Z][\w-]{0,39}$/;
+/** No word of an answer can be an id. */
+const ID = /^a\d{1,4}$/;
+
+/** Actions of a plan that need a yes: each of them is shown to the person who decides. */
+export const MAX_ASKING = 50;
+
+/** What a plan may consist of. */
+interface PlanBounds {
+  readonly tools: readonly string[];
+  readonly maxActions: number;
+  /** Ids of the reads that were executed while the plan was made. */
+  readonly reads?: readonly string[];
+}
+
+/** Returns what is wrong with a plan of which too much would have to be shown; null if nothing is. */
+export function askingProblem(actions: readonly PlannedAction[]): string | null {
+  const asking = actions.filter(({ asks }) => asks !== undefined).length;
+  if (asking <= MAX_ASKING) return null;
+  return `actions: expected at most ${MAX_ASKING} that need a yes of the user, got ${asking}; plan less at once`;
+}
 
 /** Characters of all arguments of a plan together. */
 const MAX_CHARACTERS = 96 * 1024;
@@ -57,7 +78,7 @@ const MAX_CHARACTERS = 96 * 1024;
  */
 export function planProblem(
   value: unknown,
-  { tools, maxActions }: { readonly tools: readonly string[]; readonly maxActions: number },
+  { tools, maxActions, reads = [] }: PlanBounds,
 ): string | null {
   const actions = isObject(value) ? value['actions'] : undefined;
   if (!Array.isArray(actions)) return 'actions: expected a list of actions';
@@ -68,7 +89,7 @@ export function planProblem(
   if (characters > MAX_CHARACTERS) {
     return `actions: expected at most ${MAX_CHARACTERS} characters, got ${characters}; shorten the arguments`;
   }
-  const earlier: string[] = [];
+  const earlier: string[] = [...reads];
   for (const [index, action] of actions.entries()) {
     const problem = actionProblem(action, { earlier, tools });
     if (problem !== null) return `actions[${index}]${problem}`;
@@ -84,7 +105,7 @@ function actionProblem(
   if (!isObject(action)) return ': expected an object { id, tool, arguments }';
   const { id, tool, arguments: given, after = [] } = action;
   if (typeof id !== 'string' || !ID.test(id)) {
-    return `.id: expected letters, digits, "_", and "-", such as "a1", got ${shown(id)}`;
+    return `.id: expected "a" and a number, such as "a1", got ${shown(id)}`;
   }
   if (earlier.includes(id)) return `.id: "${id}" is the id of an earlier action; take another`;
   if (typeof tool !== 'string' || !tools.includes(tool)) {

@@ -17,22 +17,31 @@ export interface ReportSource {
  * Returns what the model is told before it answers: what was left out, what has failed, and what each
  * action has brought. Null if nothing was planned or done, so that the conversation says it all.
  */
-export function reportText({ values, plan: field, results, error }: ReportSource): string | null {
+export function reportText(source: ReportSource): string | null {
+  const done = doneText(source);
+  if (done === null) return null;
+  return [
+    done,
+    'Answer the user in one to three sentences: what was done with names, times, and ids, what was not ' +
+      'done and why, and what could be tried instead. Lists as bullets. Claim nothing that is not above.',
+  ].join('\n');
+}
+
+/** Returns what was done, without asking for an answer; null if nothing was planned or done. */
+export function doneText({ values, plan: field, results, error }: ReportSource): string | null {
   const plan = field === undefined ? null : planIn(values, field);
   const fault = fieldOf(values, error);
   const parts = [
     ...(isObject(fault) ? [`Planning failed: ${textOf(fault['message'])}`] : []),
     ...(plan?.dropped ? [`Left out by a person, and not done: ${plan.dropped.join(', ')}.`] : []),
+    ...(plan?.unanswered
+      ? [`Not done, because nobody answered in time: ${plan.unanswered.join(', ')}.`]
+      : []),
     ...resultLines(plan, fieldOf(values, results)),
     ...openLines(plan, fieldOf(values, results)),
   ];
   if (parts.length === 0) return null;
-  return [
-    '[What was done. The user does not see this.]',
-    ...parts,
-    'Answer the user in one to three sentences: what was done with names, times, and ids, what was not ' +
-      'done and why, and what could be tried instead. Lists as bullets. Claim nothing that is not above.',
-  ].join('\n');
+  return ['[What was done. The user does not see this.]', ...parts].join('\n');
 }
 
 function fieldOf(values: JsonObject, field: string | undefined): Json | undefined {

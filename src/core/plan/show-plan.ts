@@ -14,19 +14,22 @@ const MAX_CHARACTERS = 24_000;
  */
 export function showPlan(plan: Plan): string {
   const { actions } = plan;
-  const lines: string[] = [];
+  // Whatever needs a yes is always shown; the rest fills the room.
+  const texts = actions.map((action) => ({ text: shownAction(action), asks: action.asks }));
   let left = MAX_CHARACTERS;
-  for (const action of actions) {
-    const text = shownAction(action);
+  for (const { text, asks } of texts) if (asks !== undefined) left -= text.length;
+  const lines = texts.flatMap(({ text, asks }) => {
+    if (asks !== undefined) return [text];
     left -= text.length;
-    if (left < 0) break;
-    lines.push(text);
-  }
+    return left < 0 ? [] : [text];
+  });
   const cut = actions.length - lines.length;
   return [
     actions.length === 1 ? 'The plan has 1 action:' : `The plan has ${actions.length} actions:`,
     ...lines,
-    ...(cut > 0 ? [`… and ${cut} more; the request's \`arguments\` have them all`] : []),
+    ...(cut > 0
+      ? [`… and ${cut} more that need no yes; the request's \`arguments\` have them all`]
+      : []),
     '',
     ...answers(plan),
   ].join('\n');
@@ -44,8 +47,12 @@ function shownAction(action: PlannedAction): string {
     `${asks === undefined ? ' ' : '!'} ${id}  ${printable(shown ?? tool)}`,
     `     ${printable(tool)} ${args}`,
     ...(needs.length > 0 ? [`     after ${needs.join(', ')}`] : []),
-    ...(asks === undefined ? [] : [`     needs a yes: ${printable(asks.why)}`]),
+    ...(asks === undefined ? [] : [`     needs a yes${ofWhom(asks)}: ${printable(asks.why)}`]),
   ].join('\n');
+}
+
+function ofWhom({ deciders }: NonNullable<PlannedAction['asks']>): string {
+  return deciders === undefined ? '' : ' of its own, from those whom the rules name';
 }
 
 function answers(plan: Plan): readonly string[] {
@@ -56,7 +63,7 @@ function answers(plan: Plan): readonly string[] {
   return [
     'yes      does all of it',
     gone.length === 0
-      ? 'no       does all of it, too: nothing here needs a yes'
+      ? 'no       does nothing'
       : `no       leaves out ${gone.join(', ')} and ${rest}`,
     `some ${plan.actions[0]?.id ?? 'a1'}  does only the actions that you name`,
     'nothing  does nothing',

@@ -40,6 +40,5 @@ function isClear(state: RunState, text: string): boolean {
   if (node?.kind !== 'confirm') return false;
   if (node.plan === undefined) return readYesOrNo(text) !== null;
   const { actions } = planIn(state.graph?.values ?? {}, node.plan);
-  const ids = actions.map(({ id }) => id);
-  return readPlanAnswer(text, ids) !== null;
+  return readPlanAnswer(text, actions) !== null;
 }

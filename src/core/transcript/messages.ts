@@ -114,6 +114,8 @@ export interface ToolCall extends AskedCall {
   readonly node?: string;
   /** Ids of the calls of the same batch that have to end first; absent if nothing is left to wait for. */
   readonly after?: readonly string[];
+  /** The rules have asked about the call before its arguments were complete: its worker judges it again. */
+  readonly asks?: true;
   /** A person has confirmed the plan that the call is a part of, with these very arguments. */
   readonly confirmed?: true;
 }

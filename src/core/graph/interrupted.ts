@@ -1,0 +1,56 @@
+import { appendMessage } from '../change.js';
+import type { CallResult } from '../calls/call-result.js';
+import { isObject, parseJson, textField } from '../json.js';
+import { cutValue } from '../plan/cut-value.js';
+import { doneText } from '../plan/report.js';
+import type { RunState } from '../state.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { batchOf } from '../turn.js';
+import { resultsOf } from '../plan/plan-batch.js';
+import { currentNode, definedTool } from './node-tool.js';
+
+/** Characters of all results that an interrupted visit keeps. */
+const MAX_KEPT = 400_000;
+
+/**
+ * Keeps what the calls of the current node have brought when its work is interrupted: the same visit may
+ * go on later, and nothing that has happened may happen again, or be forgotten. A model reads what became
+ * of a plan.
+ */
+export function keepResults(state: RunState, at: number): RunState {
+  const node = currentNode(state);
+  const batch = batchOf(state);
+  const { graph } = state;
+  if (node === undefined || batch === null || !graph?.at) return state;
+  const kept = batch.calls.flatMap((call, index) => {
+    const result = batch.results[index];
+    return result && hasHappened(state, call, result) ? [result] : [];
+  });
+  if (node.kind === 'execute') {
+    const values = { ...graph.values, [node.save]: resultsOf(graph.values, node, kept) };
+    const saved = { ...state, graph: { ...graph, values } };
+    const text = doneText({ values, plan: node.plan, results: node.save });
+    if (text === null) return saved;
+    return appendMessage(saved, at, { role: 'user', text, origin: 'perdure' });
+  }
+  if (kept.length === 0) return state;
+  const share = MAX_KEPT / kept.length;
+  const results = kept.map((result) =>
+    result.output === undefined ? result : { ...result, output: cutValue(result.output, share) },
+  );
+  const interrupted = { node: node.name, visit: graph.at.visit, results };
+  return { ...state, graph: { ...graph, interrupted } };
+}
+
+/** What was broken off may be done again, unless it must not happen twice. */
+function hasHappened(
+  { config }: RunState,
+  call: ToolCall,
+  { executed, text }: CallResult,
+): boolean {
+  if (!executed) return false;
+  const value = parseJson(text);
+  const error = isObject(value) && isObject(value['error']) ? value['error'] : {};
+  if (textField(error, 'type') !== 'cancelled') return true;
+  return definedTool(config.definition, call.name)?.effect === 'once';
+}

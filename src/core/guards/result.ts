@@ -1,0 +1,20 @@
+import type { CallResult } from '../calls/call-result.js';
+import { artifactMadeShape, attachmentShape, blobShape } from './message.js';
+import { usageShape } from './outcome.js';
+import { fields, flag, json, list, optional, text, yes } from './shape.js';
+
+export const resultShape = fields<CallResult>({
+  id: text,
+  ok: flag,
+  text,
+  blob: optional(blobShape),
+  output: optional(json),
+  artifact: optional(artifactMadeShape),
+  attachments: optional(list(attachmentShape)),
+  acknowledged: optional(yes),
+  denied: optional(yes),
+  expired: optional(yes),
+  grant: optional(text),
+  executed: flag,
+  usage: optional(usageShape),
+});

@@ -1,0 +1,273 @@
+import { describe, expect, test } from 'vitest';
+import type { ExecuteNode, GraphDefinition, GraphNode } from '../../src/core/graph/definition.js';
+import type { JsonObject } from '../../src/core/json.js';
+import type { AgentDefinition } from '../../src/core/definition/definition.js';
+import { actionOf } from '../../src/core/plan/plan-batch.js';
+import { planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.js';
+import { showPlan } from '../../src/core/plan/show-plan.js';
+import { reduce } from '../../src/core/reduce.js';
+import { answeredBy } from '../../src/core/requests/answer-by-message.js';
+import { initialState, type RunState } from '../../src/core/state.js';
+import { batchOf, outcomeOf } from '../../src/core/turn.js';
+import { node } from '../support/graph-agent.js';
+import { asks, config, toolDefinition } from '../support/scripts.js';
+
+const action = (id: string, rest: object = {}): PlannedAction => ({
+  id,
+  tool: 'put',
+  arguments: {},
+  ...rest,
+});
+const planOf = (...actions: PlannedAction[]): JsonObject =>
+  planValue({ actions, done: [], asks: actions.some((one) => one.asks !== undefined) });
+const ASKS = { then: 'ask', why: 'a rule' } as const;
+
+const execute = (options: Partial<ExecuteNode> = {}): GraphNode =>
+  node(
+    'do',
+    {
+      kind: 'execute',
+      plan: 'plan',
+      save: 'results',
+      atOnce: 5,
+      timeoutMs: 1_000,
+      onFailedDependency: 'skip',
+      ...options,
+    },
+    { done: 'end', some_failed: 'end' },
+  );
+const confirm = node(
+  'ask',
+  { kind: 'confirm', show: '', plan: 'plan' },
+  { yes: 'do', no: 'do', some: 'do', edit: 'end' },
+);
+
+const TOOLS = [
+  toolDefinition('put', 'keyed', { value: true }),
+  toolDefinition('pay', 'once', { value: true }),
+  toolDefinition('look', 'read', { value: true }),
+];
+
+/** A run that has entered the first of these nodes, with this plan. */
+function at(
+  nodes: readonly GraphNode[],
+  plan: JsonObject,
+  options: Partial<AgentDefinition> = {},
+): RunState {
+  const graph: GraphDefinition = {
+    start: nodes[0]?.name ?? '',
+    nodes,
+    fields: ['plan', 'results'],
+    initial: { plan },
+    perTurn: [],
+  };
+  const begun = initialState(config({ graph, tools: TOOLS, ...options }));
+  const message = { id: 'm', text: 'go', turn: 1, by: 'ann' };
+  return [
+    { type: 'message-received', message } as const,
+    { type: 'turn-begun', at: 0 } as const,
+    { type: 'node-begun', at: 0 } as const,
+  ].reduce(reduce, begun);
+}
+
+const callOf = (state: RunState, id: string) =>
+  batchOf(state)?.calls.find((call) => actionOf(call) === id);
+
+function finished(state: RunState, id: string, output: JsonObject = {}): RunState {
+  const call = callOf(state, id)?.id ?? '';
+  const result = { id: call, ok: true, text: '', output, executed: true };
+  return reduce(state, { type: 'call-finished', result, at: 1 });
+}
+
+function failed(state: RunState, id: string): RunState {
+  const call = callOf(state, id)?.id ?? '';
+  const result = { id: call, ok: false, text: 'no', executed: true };
+  return reduce(state, { type: 'call-finished', result, at: 1 });
+}
+
+const answered = (state: RunState, text: string): RunState => {
+  const call = batchOf(state)?.calls[0]?.id ?? '';
+  const result = { id: call, ok: true, text, executed: true };
+  return [
+    { type: 'call-finished', result, at: 1 } as const,
+    { type: 'node-begun', at: 1 } as const,
+  ].reduce(reduce, state);
+};
+
+describe('a confirmed plan', () => {
+  test('covers a call that anybody may approve, and none whose deciders the rules name', () => {
+    const plan = planOf(
+      action('a1', { asks: ASKS }),
+      action('a2', { asks: { ...ASKS, deciders: [['boss']] } }),
+    );
+    const state = answered(at([confirm, execute()], plan), 'yes');
+    expect(callOf(state, 'a1')).toMatchObject({ confirmed: true });
+    expect(callOf(state, 'a2')).not.toHaveProperty('confirmed');
+    expect(callOf(state, 'a2')).toMatchObject({ verdict: { deciders: [['boss']] } });
+    const said = at([confirm, execute()], plan);
+    const shown = JSON.parse(batchOf(said)?.calls[0]?.arguments ?? '{}') as { question: string };
+    expect(shown.question).toContain('needs a yes of its own, from those whom the rules name');
+  });
+
+  test('loses its yes with any change of its actions', () => {
+    const state = answered(at([confirm, execute()], planOf(action('a1', { asks: ASKS }))), 'yes');
+    const { graph } = state;
+    const forged = planOf(action('a1', { asks: ASKS, arguments: { all: true } }));
+    const changed = graph && {
+      ...state,
+      graph: { ...graph, values: { ...graph.values, plan: forged } },
+      turn: { ...state.turn, phase: { type: 'deciding' } as const },
+    };
+    expect(changed).toBeDefined();
+    const begun = reduce(changed ?? state, { type: 'node-begun', at: 2 });
+    expect(callOf(begun, 'a1')).not.toHaveProperty('confirmed');
+  });
+
+  test('is no answer by message to anything but its question', () => {
+    const state = at([execute()], planOf(action('a1', { asks: ASKS })));
+    expect(answeredBy(state, 'yes')).toBeUndefined();
+  });
+});
+
+test('a no to a plan in which nothing asks executes nothing', () => {
+  const plan = planOf(action('a1'), action('a2'));
+  const denied = at([confirm, execute()], plan);
+  const call = batchOf(denied)?.calls[0]?.id ?? '';
+  const result = { id: call, ok: false, text: 'denied', denied: true, executed: false } as const;
+  const state = reduce(denied, { type: 'call-finished', result, at: 1 });
+  expect(planIn(state.graph?.values ?? {}, 'plan')).toMatchObject({
+    actions: [],
+    dropped: ['a1', 'a2'],
+  });
+});
+
+test('whatever needs a yes is shown, however long the plan is', () => {
+  const many = Array.from({ length: 60 }, (_, index) =>
+    action(`a${index}`, { arguments: { text: 'x'.repeat(700) } }),
+  );
+  const last = action('a99', { shown: 'delete all mails', asks: ASKS });
+  const shown = showPlan({ actions: [...many, last], done: [], asks: true });
+  expect(shown).toContain('! a99  delete all mails');
+  expect(shown).toMatch(/and \d+ more that need no yes/);
+});
+
+describe('an interruption in the middle of a plan', () => {
+  const plan = planOf(action('a1', { tool: 'pay' }), action('a2', { after: ['a1'] }));
+
+  test('keeps what has happened, so that nothing happens twice', () => {
+    const begun = finished(at([execute()], plan, { onLimit: 'ask' }), 'a1', { paid: 1 });
+    const stopped = reduce(begun, { type: 'interrupted', by: 'wallMs', at: 2 });
+    expect(stopped.graph?.values['results']).toEqual({ a1: { ok: true, value: { paid: 1 } } });
+    const again = [
+      { type: 'limit-lifted' } as const,
+      { type: 'node-begun', at: 3 } as const,
+    ].reduce(reduce, stopped);
+    expect(batchOf(again)?.calls.map(actionOf)).toEqual(['a2']);
+    expect(callOf(again, 'a2')).not.toHaveProperty('after');
+  });
+
+  test('tells the next turn what was done', () => {
+    const begun = finished(at([execute()], plan), 'a1', { paid: 1 });
+    const stopped = reduce(begun, { type: 'interrupted', by: 'cancelTurn', at: 2 });
+    expect(outcomeOf(stopped)).toMatchObject({ status: 'cancelled' });
+    const texts = stopped.transcript.messages.map(({ text }) => text);
+    expect(texts.at(-1)).toContain('a1 pay done: {"paid":1}');
+    expect(texts.at(-1)).toContain('Not done: a2 put.');
+  });
+
+  test('keeps the results of a list, too', () => {
+    const each = node(
+      'each',
+      {
+        kind: 'each',
+        over: [1, 2],
+        atOnce: 2,
+        body: { kind: 'tool', tool: 'pay', arguments: { $item: '' } },
+        save: 'results',
+      },
+      { done: 'end' },
+    );
+    const begun = at([each], planOf());
+    const first = batchOf(begun)?.calls[0]?.id ?? '';
+    const result = { id: first, ok: true, text: '', output: 'paid', executed: true };
+    const one = reduce(begun, { type: 'call-finished', result, at: 1 });
+    const stopped = reduce(one, { type: 'interrupted', by: 'wallMs', at: 2 });
+    const again = [
+      { type: 'limit-lifted' } as const,
+      { type: 'node-begun', at: 3 } as const,
+    ].reduce(reduce, stopped);
+    expect(batchOf(again)?.results).toEqual([result, null]);
+  });
+});
+
+test('results that are too large for the state are cut, and none is lost', () => {
+  const actions = Array.from({ length: 20 }, (_, index) => action(`a${index}`));
+  let state = at([execute()], planOf(...actions));
+  for (const { id } of actions) state = finished(state, id, { text: 'x'.repeat(60_000) });
+  expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
+  const results = Object.values(state.graph?.values['results'] ?? {});
+  expect(results).toHaveLength(20);
+  expect(JSON.stringify(results[0])).toContain('[cut: 60011 characters]');
+});
+
+describe('behind a failure', () => {
+  test('with "fail", what only waits for a yes does not begin any more', () => {
+    const plan = planOf(action('a1'), action('a2', { asks: ASKS }));
+    const begun = at([execute({ onFailedDependency: 'fail' })], plan);
+    const call = callOf(begun, 'a2')?.id ?? '';
+    const request = { kind: 'approval', why: 'a rule', raisedAt: 0 } as const;
+    const asking = reduce(begun, { type: 'request-raised', work: call, request });
+    const state = failed(asking, 'a1');
+    expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
+    expect(state.work).toEqual([]);
+    expect(state.graph?.values['results']).toMatchObject({ a2: { ok: false } });
+  });
+
+  test('with "null", what needs a yes is not done, also if its arguments came late', () => {
+    const plan = planOf(
+      action('a1'),
+      action('a2'),
+      action('a3', { asks: ASKS, arguments: { id: { $ref: 'a2' } }, after: ['a1'] }),
+      action('a4', { after: ['a1'] }),
+    );
+    const begun = at([execute({ onFailedDependency: 'null' })], plan);
+    const state = finished(failed(begun, 'a1'), 'a2', { id: 1 });
+    expect(batchOf(state)?.results[2]).toMatchObject({ ok: false, executed: false });
+    expect(batchOf(state)?.results[3]).toBeNull();
+  });
+});
+
+describe('planning by catalog', () => {
+  const planner = node(
+    'plan',
+    { kind: 'plan', planning: 'catalog', save: 'plan', maxActions: 9, attempts: 5 },
+    { planned: 'end', answered: 'end' },
+  );
+  const planning = (options: Partial<AgentDefinition> = {}): RunState =>
+    at([planner], planOf(), { toolExposure: 'catalog', ...options });
+
+  const reply = (state: RunState, ...calls: [string, object][]): RunState =>
+    reduce(state, { type: 'model-replied', reply: asks(...calls), at: 1 });
+
+  test('does not count what is only noted against the limit of calls', () => {
+    const state = reply(
+      planning({ limits: { toolCalls: 1 } }),
+      ['put', { n: 1 }],
+      ['put', { n: 2 }],
+      ['put', { n: 3 }],
+    );
+    expect(planIn(state.graph?.values ?? {}, 'plan').actions).toHaveLength(3);
+    expect(state.turn).toMatchObject({ limit: null, spent: { toolCalls: 0 } });
+  });
+
+  test('fills in what was read before the plan is shown', () => {
+    const read = reply(planning(), ['look', {}]);
+    const id = batchOf(read)?.calls[0]?.id ?? '';
+    const result = { id, ok: true, text: '', output: { v: 'e1' }, executed: true };
+    const known = reduce(read, { type: 'call-finished', result, at: 2 });
+    const state = reply(known, ['put', { id: { $ref: 'r1', path: 'v' } }]);
+    expect(planIn(state.graph?.values ?? {}, 'plan').actions).toMatchObject([
+      { id: 'a1', arguments: { id: 'e1' } },
+    ]);
+  });
+});

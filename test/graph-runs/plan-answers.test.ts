@@ -1,0 +1,148 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { WorkflowHandle } from '@temporalio/client';
+import { createCalendar } from '../support/calendar.js';
+import { expectKeptReplays } from '../support/replays.js';
+import { askUpdate, closeUpdate } from '../../src/workflows/messages.js';
+import { createDesk, type Desk } from '../support/requests.js';
+
+let desk: Desk;
+beforeEach(async () => {
+  desk = await createDesk();
+});
+afterEach(async () => await desk.close());
+afterAll(async () => await expectKeptReplays());
+
+const { assistant } = createCalendar(() => desk);
+
+const ref = (id: string, path: string) => ({ $ref: id, path });
+
+describe('a plan that deletes', () => {
+  const plan = JSON.stringify({
+    actions: [
+      { id: 'a1', tool: 'add_event', arguments: { title: 'new' } },
+      { id: 'a2', tool: 'delete_event', arguments: { id: 'e1' } },
+      { id: 'a3', tool: 'add_event', arguments: { title: 'after' }, after: ['a2'] },
+    ],
+  });
+
+  test('is shown whole, and only the shown calls are made after a yes', async () => {
+    await desk.work([assistant()]);
+    desk.script([plan, 'All done.']);
+    const { handle, requests } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    const [request] = requests;
+    expect(request).toMatchObject({ kind: 'plan', decisions: ['approve', 'deny', 'answer'] });
+    for (const words of ['add "new"', 'delete event e1', '! a2', 'add "after"', 'after a2']) {
+      expect(request?.shown).toContain(words);
+    }
+    expect(desk.done).toEqual([]);
+    await desk.decide(handle, { as: 'approve' });
+    const { outcome } = await desk.end(handle);
+    expect(outcome.answer).toBe('All done.');
+    expect([...desk.done].toSorted()).toEqual(['add after', 'add new', 'delete e1']);
+  });
+
+  test.each([
+    { says: 'no', done: ['add new'] },
+    { says: 'some a1', done: ['add new'] },
+    { says: 'all but a1', done: ['add after', 'delete e1'] },
+    { says: 'nothing', done: [] },
+  ])('does what is left after "$says"', async ({ says, done }) => {
+    await desk.work([assistant()]);
+    desk.script([plan, 'As you like.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    await desk.decide(handle, { as: 'answer', result: says });
+    const { outcome } = await desk.end(handle);
+    expect(outcome.answer).toBe('As you like.');
+    expect([...desk.done].toSorted()).toEqual(done);
+  });
+
+  test('is planned again by a wish, and asked again', async () => {
+    await desk.work([assistant()]);
+    const other = JSON.stringify({
+      actions: [{ id: 'a1', tool: 'delete_event', arguments: { id: 'e9' } }],
+    });
+    desk.script([plan, other, 'Deleted e9.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    await desk.decide(handle, { as: 'answer', result: 'edit: only delete e9' });
+    const again = await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === 'r2');
+    expect(again.pending[0]?.shown).toContain('delete event e9');
+    await desk.decide(handle, { as: 'answer', result: ' YES. ' });
+    expect((await desk.end(handle)).outcome.answer).toBe('Deleted e9.');
+    expect(desk.done).toEqual(['delete e9']);
+  });
+
+  test('refuses an unclear answer, and stays open', async () => {
+    await desk.work([assistant()]);
+    desk.script([plan, 'Done.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    await desk.decide(handle, { as: 'answer', result: 'perhaps' });
+    const status = await desk.statusWhere(handle, ({ decisions }) =>
+      JSON.stringify(decisions).includes('expected'),
+    );
+    expect(status.pending).toHaveLength(1);
+    await desk.decide(handle, { as: 'deny' });
+    await desk.end(handle);
+    expect(desk.done).toEqual(['add new']);
+  });
+
+  test('asks about a call whose arguments were not known when the plan was confirmed', async () => {
+    await desk.work([assistant()]);
+    const late = JSON.stringify({
+      actions: [
+        { id: 'a1', tool: 'add_event', arguments: { title: 'new' } },
+        { id: 'a2', tool: 'delete_event', arguments: { id: ref('a1', 'data.id') } },
+      ],
+    });
+    desk.script([late, 'Done.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'replace' });
+    await desk.decide(handle, { as: 'approve' });
+    const status = await desk.statusWhere(handle, ({ pending }) => pending[0]?.kind === 'approval');
+    expect(status.pending[0]).toMatchObject({ tool: 'delete_event', arguments: '{"id":"e-new"}' });
+    expect(desk.done).toEqual(['add new']);
+    await desk.decide(handle, { as: 'approve' });
+    await desk.end(handle);
+    expect(desk.done).toEqual(['add new', 'delete e-new']);
+  });
+});
+
+describe('a message', () => {
+  const plan = JSON.stringify({
+    actions: [
+      { id: 'a1', tool: 'add_event', arguments: { title: 'new' } },
+      { id: 'a2', tool: 'delete_event', arguments: { id: 'e1' } },
+    ],
+  });
+  const send = async (handle: WorkflowHandle, message: string) =>
+    await handle.executeUpdate(askUpdate, { args: [{ message }] });
+
+  test('answers a plan, and is a part of the turn', async () => {
+    await desk.work([assistant()]);
+    desk.script([plan, 'Done.', JSON.stringify({ actions: [], answer: 'Bye.' })]);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'go', open: true });
+    await expect(send(handle, 'what is on tomorrow?')).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('the run waits for an answer to its plan') },
+    });
+    expect(await send(handle, ' Yes! ')).toEqual({ turn: 1 });
+    await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
+    expect([...desk.done].toSorted()).toEqual(['add new', 'delete e1']);
+    expect(await send(handle, 'yes')).toEqual({ turn: 2 });
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
+    const { projection } = await desk.end(handle);
+    const said = projection.messages.flatMap((one) =>
+      one.role === 'user' && one.origin === undefined ? [`${one.turn}: ${one.text}`] : [],
+    );
+    expect(said).toEqual(['1: go', '1:  Yes! ', '2: yes']);
+  });
+
+  test('with a wish plans again', async () => {
+    await desk.work([assistant()]);
+    const other = JSON.stringify({
+      actions: [{ id: 'a1', tool: 'add_event', arguments: { title: 'only' } }],
+    });
+    desk.script([plan, other, 'Added.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'go' });
+    await send(handle, 'edit: delete nothing');
+    expect((await desk.end(handle)).outcome.answer).toBe('Added.');
+    expect(desk.done).toEqual(['add only']);
+  });
+});
