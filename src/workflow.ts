@@ -27,9 +27,11 @@ export type {
   ConfirmedPlan,
   GraphPlace,
   GraphState,
+  Interrupted,
   NodeVisits,
   Talk,
 } from './core/graph/graph-state.js';
+export type { CallResult } from './core/calls/call-result.js';
 export type { ActionProgress, GraphView, PlanProgress } from './core/plan/progress.js';
 export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';

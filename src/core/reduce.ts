@@ -169,7 +169,9 @@ function settlePlan(state: RunState): RunState {
     hasBegun: ({ id }) => isUnderWay(findWork(state, id)),
   });
   // What has its result now asks nobody any more.
-  const over = settled.calls.filter((_, index) => settled.results[index] !== null);
+  const over = settled.calls.filter(
+    (_, index) => settled.results[index] !== null && batch.results[index] === null,
+  );
   const asked = over.reduce((before, { id }) => withoutWork(before, id), state);
   return withTurn(asked, { phase: { type: 'acting', batch: settled } });
 }

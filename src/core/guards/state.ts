@@ -3,13 +3,7 @@ import { definitionShape, limitSetShape, limitsShape } from './definition.js';
 import type { DecisionRecord } from '../decisions.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import { isObject } from '../json.js';
-import {
-  artifactShape,
-  attachmentShape,
-  blobShape,
-  callShape,
-  messageShape,
-} from './message.js';
+import { artifactShape, attachmentShape, blobShape, callShape, messageShape } from './message.js';
 import { outcomeShape, reportShape, stopReasonShape, usageShape } from './outcome.js';
 import { graphStateShape } from './graph.js';
 import { resultShape } from './result.js';
