@@ -25,6 +25,11 @@ async function call(path: string, { method, body, key, signal }: Call): Promise<
 }
 
 const when = z.iso.datetime({ local: true });
+const tasklist = z.string().optional().describe('id of a list; default: the first one');
+
+/** How many rows a list has. */
+const rows = (most: number, usual: number): z.ZodType<number> =>
+  z.int().min(1).max(most).default(usual);
 
 const addEvent = defineTool({
   name: 'add_calendar_event',
@@ -62,7 +67,7 @@ const listEvents = defineTool({
   input: z.object({
     from: when.optional().describe('default: now'),
     to: when.optional().describe('default: a year from now'),
-    max_results: z.int().min(1).max(100).default(20),
+    max_results: rows(100, 20),
   }),
   execute: async (_, { signal }) => await call('events', { signal }),
 });
@@ -74,7 +79,7 @@ const createTask = defineTool({
     title: z.string(),
     due: z.iso.date().optional().describe('the day by which it has to be done'),
     notes: z.string().default(''),
-    tasklist: z.string().optional().describe('id of a list; default: the first one'),
+    tasklist,
   }),
   describe: ({ title, due }) => `create task "${title}"${due === undefined ? '' : ` due ${due}`}`,
   execute: async ({ title, due = null }, { idempotencyKey: key, signal }) =>
@@ -85,9 +90,9 @@ const listTasks = defineTool({
   description: 'Lists the tasks.',
   effect: 'read',
   input: z.object({
-    tasklist: z.string().optional().describe('id of a list; default: the first one'),
+    tasklist,
     show_completed: z.boolean().default(false),
-    max_results: z.int().min(1).max(100).default(20),
+    max_results: rows(100, 20),
   }),
   execute: async (_, { signal }) => await call('tasks', { signal }),
 });
@@ -95,7 +100,7 @@ const listUnread = defineTool({
   name: 'list_unread_emails',
   description: 'Lists the emails that have not been read.',
   effect: 'read',
-  input: z.object({ max_results: z.int().min(1).max(50).default(10) }),
+  input: z.object({ max_results: rows(50, 10) }),
   execute: async (_, { signal }) => await call('mails', { signal }),
 });
 
@@ -112,15 +117,15 @@ function schemaOnly(name: string, description: string, input: z.ZodObject, isRea
 
 const id = z.object({
   task_id: z.string().describe('as list_tasks gives it'),
-  tasklist: z.string().optional().describe('id of a list; default: the first one'),
+  tasklist,
 });
 const days = z.object({
   days: z.int().min(1).max(30).default(7).describe('how many days back'),
-  max_results: z.int().min(1).max(100).default(20),
+  max_results: rows(100, 20),
 });
 const search = z.object({
   query: z.string().describe('words, or a sender as from:ann@example.com'),
-  max_results: z.int().min(1).max(50).default(10),
+  max_results: rows(50, 10),
 });
 
 export const tools: readonly Tool[] = [

@@ -168,7 +168,7 @@ function settlePlan(state: RunState): RunState {
     onFailed,
     hasBegun: ({ id }) => isUnderWay(findWork(state, id)),
   });
-  // What has its result now asks nobody any more.
+  // A call that has its result needs no decision.
   const over = settled.calls.filter(
     (_, index) => settled.results[index] !== null && batch.results[index] === null,
   );

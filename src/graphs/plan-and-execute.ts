@@ -27,7 +27,7 @@ export type BeforePlan = (
   state: StateOf<PlanShape>,
 ) => Promise<PatchOf<PlanShape>> | PatchOf<PlanShape>;
 
-/** What `planAndExecute` is told. */
+/** Options of `planAndExecute`. */
 export interface PlanAndExecuteOptions extends Pick<
   AgentOptions,
   'description' | 'limits' | 'model' | 'onLimit' | 'rules' | 'settings'

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { FieldOf } from './node-spec.js';
 
-/** What a `plan` node is told. */
+/** Options of a `plan` node. */
 export interface PlanOptions<Shape extends z.ZodObject> {
   /** The field that receives the plan; only this node may fill it. Its type is `planType`. */
   readonly save: FieldOf<Shape>;
@@ -18,7 +18,7 @@ export interface PlanOptions<Shape extends z.ZodObject> {
   readonly attempts?: number;
 }
 
-/** How an `execute` node works through a plan. */
+/** Options of an `execute` node. */
 export interface ExecuteOptions<Shape extends z.ZodObject> {
   /** The field that has the plan. */
   readonly plan: FieldOf<Shape>;

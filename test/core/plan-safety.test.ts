@@ -9,7 +9,7 @@ import { reduce } from '../../src/core/reduce.js';
 import { answeredBy } from '../../src/core/requests/answer-by-message.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
-import { node } from '../support/graph-agent.js';
+import { EXECUTE, node } from '../support/graph-agent.js';
 import { asks, config, toolDefinition } from '../support/scripts.js';
 
 const action = (id: string, rest: object = {}): PlannedAction => ({
@@ -23,19 +23,7 @@ const planOf = (...actions: PlannedAction[]): JsonObject =>
 const ASKS = { then: 'ask', why: 'a rule' } as const;
 
 const execute = (options: Partial<ExecuteNode> = {}): GraphNode =>
-  node(
-    'do',
-    {
-      kind: 'execute',
-      plan: 'plan',
-      save: 'results',
-      atOnce: 5,
-      timeoutMs: 1_000,
-      onFailedDependency: 'skip',
-      ...options,
-    },
-    { done: 'end', some_failed: 'end' },
-  );
+  node('do', { ...EXECUTE, ...options }, { done: 'end', some_failed: 'end' });
 const confirm = node(
   'ask',
   { kind: 'confirm', show: '', plan: 'plan' },

@@ -8,7 +8,7 @@ import { planValue } from '../../src/core/plan/plan.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { outcomeOf } from '../../src/core/turn.js';
-import { node } from '../support/graph-agent.js';
+import { EXECUTE, node } from '../support/graph-agent.js';
 import { config, SHORT, toolDefinition } from '../support/scripts.js';
 import { carry } from '../support/sim/play.js';
 import { effectsOf } from '../support/turn.js';
@@ -93,14 +93,7 @@ test.each<{ policy: Policy; isCut: boolean }>([
           nodes: [
             node(
               'do',
-              {
-                kind: 'execute',
-                plan: 'plan',
-                save: 'results',
-                atOnce: 5,
-                timeoutMs: 1_000,
-                onFailedDependency: policy,
-              },
+              { ...EXECUTE, onFailedDependency: policy },
               { done: 'end', some_failed: 'end' },
             ),
           ],

@@ -17,6 +17,16 @@ export function node(
 export const RUN = { kind: 'run', timeoutMs: 10_000, attempts: 2 } as const;
 export const ROUTE = { kind: 'route', timeoutMs: 10_000, attempts: 2 } as const;
 
+/** How a plan in the field `plan` is executed. */
+export const EXECUTE = {
+  kind: 'execute',
+  plan: 'plan',
+  save: 'results',
+  atOnce: 5,
+  timeoutMs: 1_000,
+  onFailedDependency: 'skip',
+} as const;
+
 /** Makes a graph from its data, without the checks of `defineGraph`: the engine has to bear anything. */
 export function graphAgent(
   definition: Partial<GraphDefinition> & Pick<GraphDefinition, 'start' | 'nodes'>,

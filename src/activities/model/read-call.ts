@@ -27,8 +27,8 @@ export type ReadCall = Omit<AskedCall, 'arguments' | 'blob'> & { readonly canoni
 
 interface ReadOptions {
   /**
-   * Tools whose check may block are no longer checked: each of their calls has a problem. An approval that
-   * is a function is no longer evaluated: every call of its tool needs approval.
+   * An earlier check froze a worker. So arguments are not checked by tools that may block, and each of their
+   * calls has a problem; and no approval function runs, so every call of such a tool needs approval.
    */
   readonly isGivenUp: boolean;
   readonly judge: Judge;

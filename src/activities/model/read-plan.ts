@@ -9,7 +9,7 @@ import { checkCall } from './read-call.js';
 interface PlanSource {
   readonly node: PlanNode;
   readonly judge: Judge;
-  /** The author's code is no longer called, because it has frozen a worker. */
+  /** The author's code froze a worker before, so it is not called again. */
   readonly isGivenUp: boolean;
 }
 

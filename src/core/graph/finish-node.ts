@@ -143,7 +143,7 @@ function functionEnd(node: GraphNode, { output }: CallResult): NodeEnd {
 
 function toolEnd(node: { readonly save?: string }, result: CallResult | undefined): NodeEnd {
   if (!result?.ok) return failedEnd(result);
-  return { exit: 'done', patch: saved(node, result.output ?? result.text) };
+  return { exit: 'done', patch: saved(node.save, result.output ?? result.text) };
 }
 
 function failedEnd(result: CallResult | undefined): NodeEnd {
@@ -153,7 +153,7 @@ function failedEnd(result: CallResult | undefined): NodeEnd {
 /** The end of a called agent or graph. */
 function calledEnd(node: GraphNode & { readonly save?: string }, output: Json): NodeEnd {
   const { status, answer, value, error } = isObject(output) ? output : {};
-  const patch = saved(node, value ?? answer ?? null);
+  const patch = saved(node.save, value ?? answer ?? null);
   switch (status) {
     case 'completed':
       return { exit: 'done', patch };
@@ -209,7 +209,7 @@ function eachEnd(
     if (result.ok && end?.error === undefined) return { ok: true, value: valueOf(result, isOwn) };
     return { ok: false, error: { ...(end?.error ?? errorIn(result.text)) } };
   });
-  return { exit: 'done', patch: saved(node, values) };
+  return { exit: 'done', patch: saved(node.save, values) };
 }
 
 /** What one item has brought: the value of a function, the answer of an agent, or a tool's value. */
@@ -219,6 +219,7 @@ function valueOf({ output, text }: CallResult, isOwn: boolean): Json {
   return value ?? answer ?? null;
 }
 
-function saved({ save }: { readonly save?: string }, value: Json): JsonObject {
-  return save === undefined ? {} : { [save]: value };
+/** Returns a patch with one field; empty if no field is named. */
+export function saved(field: string | undefined, value: Json): JsonObject {
+  return field === undefined ? {} : { [field]: value };
 }

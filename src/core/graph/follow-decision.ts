@@ -1,13 +1,12 @@
 import { notExecuted } from '../calls/batch.js';
 import { closeBatch } from '../calls/complete-batch.js';
 import { withTurn } from '../change.js';
-import type { Json, JsonObject } from '../json.js';
 import type { ParsedAnswer, RecordedReply } from '../reply.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
 import { noteActions } from '../plan/note-actions.js';
 import { planIn, planValue, type Plan } from '../plan/plan.js';
-import { leaveWith } from './finish-node.js';
+import { leaveWith, saved } from './finish-node.js';
 import type { GraphNode } from './definition.js';
 import { currentNode, isOfDecide } from './node-tool.js';
 import { leave } from './walk.js';
@@ -64,11 +63,7 @@ function leaveByText(state: RunState, node: GraphNode, { reply, at }: TextReply)
   }
 }
 
-function saved(field: string | undefined, value: Json): JsonObject {
-  return field === undefined ? {} : { [field]: value };
-}
-
-/** The planner has come to its end: there is something to do, or it has answered. */
+/** Leaves a `plan` node: by `planned` if there is something to do, else by `answered`. */
 function leavePlan(
   state: RunState,
   node: Extract<GraphNode, { kind: 'plan' }>,

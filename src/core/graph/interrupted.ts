@@ -1,21 +1,20 @@
 import { appendMessage } from '../change.js';
 import type { CallResult } from '../calls/call-result.js';
-import { isObject, parseJson, textField } from '../json.js';
 import { cutValue } from '../plan/cut-value.js';
+import { resultsOf } from '../plan/plan-batch.js';
 import { doneText } from '../plan/report.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { batchOf } from '../turn.js';
-import { resultsOf } from '../plan/plan-batch.js';
+import { errorIn } from './error-in.js';
 import { currentNode, definedTool } from './node-tool.js';
 
 /** Characters of all results that an interrupted visit keeps. */
 const MAX_KEPT = 400_000;
 
 /**
- * Keeps what the calls of the current node have brought when its work is interrupted: the same visit may
- * go on later, and nothing that has happened may happen again, or be forgotten. A model reads what became
- * of a plan.
+ * Keeps the results of the current node's calls when its work is interrupted. The visit may resume later,
+ * and must not repeat what it has done. For a plan, the transcript also gets a report of what was done.
  */
 export function keepResults(state: RunState, at: number): RunState {
   const node = currentNode(state);
@@ -42,15 +41,13 @@ export function keepResults(state: RunState, at: number): RunState {
   return { ...state, graph: { ...graph, interrupted } };
 }
 
-/** What was broken off may be done again, unless it must not happen twice. */
+/** Whether a call counts as done. A canceled call can be repeated, unless its tool is `once`. */
 function hasHappened(
   { config }: RunState,
   call: ToolCall,
   { executed, text }: CallResult,
 ): boolean {
   if (!executed) return false;
-  const value = parseJson(text);
-  const error = isObject(value) && isObject(value['error']) ? value['error'] : {};
-  if (textField(error, 'type') !== 'cancelled') return true;
+  if (errorIn(text).type !== 'cancelled') return true;
   return definedTool(config.definition, call.name)?.effect === 'once';
 }

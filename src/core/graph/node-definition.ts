@@ -4,7 +4,7 @@ import { PLAN_SCHEMA } from '../plan/plan-schema.js';
 import type { GraphNode } from './definition.js';
 import { currentNode, findNode } from './node-tool.js';
 
-/** Whether the node asks the model in another way than the graph's definition says. */
+/** Whether a model call at this node differs from one by the graph's own definition. */
 function asksAnew(node: GraphNode): boolean {
   return node.kind === 'plan' || node.kind === 'answer' || isTyped(node);
 }
@@ -13,13 +13,13 @@ function isTyped(node: GraphNode): boolean {
   return node.kind === 'decide' && node.output !== undefined;
 }
 
-/** Returns the name of the current node if it asks the model in its own way; else undefined. */
+/** Returns the name of the current node if its model calls differ from the graph's definition. */
 export function askingNode(state: RunState): string | undefined {
   const node = currentNode(state);
   return node && asksAnew(node) ? node.name : undefined;
 }
 
-/** Returns a definition as a node asks the model by it. The prompt's instructions are the same at each. */
+/** Returns the definition for model calls at a node. Instructions never differ, so prompt prefixes stay stable. */
 export function definitionAt(
   definition: AgentDefinition,
   name: string | undefined,
@@ -44,7 +44,7 @@ export function definitionAt(
   }
 }
 
-/** Returns the definition by which the run asks its model now. */
+/** Returns the definition for the run's next model call. */
 export function currentDefinition(state: RunState): AgentDefinition {
   return definitionAt(state.config.definition, askingNode(state));
 }

@@ -1,11 +1,11 @@
 import type { RunState } from '../state.js';
 
-/** Returns the run that the node's last visit has left; undefined at its first visit. */
+/** Returns the workflow id of the run that the node's previous visit started; undefined at its first visit. */
 export function talkOf({ graph }: RunState, node: string): string | undefined {
   return graph?.talks?.find((talk) => talk.node === node)?.run;
 }
 
-/** Remembers the run with which the next visit of the current node goes on. */
+/** Remembers the run that the current node's next visit continues. */
 export function withTalk(state: RunState, run: string): RunState {
   const { graph } = state;
   const node = graph?.at?.node;

@@ -49,7 +49,7 @@ export function beginPass(
   return enter(begun, graph.start, at);
 }
 
-/** Returns what is wrong with an input for a graph; null if it fits, or if the agent is no graph. */
+/** Returns the problem with a graph's input, or null if there is none. An agent that is no graph has none. */
 export function inputProblem(
   { name, graph }: Pick<AgentDefinition, 'name' | 'graph'>,
   input: JsonObject,

@@ -3,24 +3,24 @@ import { needsOf, withoutActions, type Plan, type PlannedAction } from './plan.j
 /** How a person answers a plan. */
 export type PlanAnswer =
   | { readonly as: 'yes' }
-  /** Without what the rules ask about, and what needs it. */
+  /** All but the actions that need approval, and those that depend on them. */
   | { readonly as: 'no' }
   /** Only these actions. */
   | { readonly as: 'some'; readonly ids: readonly string[] }
-  /** Nothing of the plan. */
+  /** No action at all. */
   | { readonly as: 'nothing' }
-  /** Another plan, by a wish. */
+  /** No action yet: the planner makes a new plan from this wish. */
   | { readonly as: 'edit'; readonly wish: string };
 
 const YES: readonly string[] = ['yes', 'y', 'confirm', 'ok', 'proceed', 'approve'];
 const NO: readonly string[] = ['no', 'n', 'cancel', 'abort'];
 const NOTHING: readonly string[] = ['nothing', 'none', 'stop'];
 
-/** What `readPlanAnswer` understands, for an error. */
+/** The answers that `readPlanAnswer` understands, for error messages. */
 export const PLAN_WORDS =
   'expected "yes", "no", "some a1 a3" with all that they need, "nothing", or "edit …" with a wish';
 
-/** Reads yes or no; null for a text that is neither. Blanks, case, and a last dot do not matter. */
+/** Reads yes or no; null for any other text. Surrounding blanks, case, and a final period do not matter. */
 export function readYesOrNo(text: string): 'yes' | 'no' | null {
   const word = wordOf(text);
   if (YES.includes(word)) return 'yes';
@@ -28,9 +28,9 @@ export function readYesOrNo(text: string): 'yes' | 'no' | null {
 }
 
 /**
- * Reads the answer to a plan; null if it is unclear, and the person has to be asked again. Actions are
- * named as in `some a1 a3`, `only a1, a3`, `all but a2`, or by their ids alone; what a named action needs
- * has to be named, too. `actions`: those of the plan.
+ * Reads the answer to a plan; null if it is unclear, so that the person is asked again. `some a1 a3`,
+ * `only a1, a3`, `all but a2`, or ids alone select actions; a selection must include what its actions
+ * depend on. `actions`: those of the plan.
  */
 export function readPlanAnswer(
   text: string,
@@ -61,7 +61,7 @@ function wordOf(text: string): string {
   return text.trim().toLowerCase().replace(/[.!]$/, '');
 }
 
-/** Returns what is left of a plan after an answer; null for a wish, which needs another plan. */
+/** Returns the plan with the actions that an answer leaves; null for a wish, which needs a new plan. */
 export function planAfter(plan: Plan, answer: PlanAnswer): Plan | null {
   const ids = plan.actions.map(({ id }) => id);
   switch (answer.as) {
@@ -69,7 +69,7 @@ export function planAfter(plan: Plan, answer: PlanAnswer): Plan | null {
       return plan;
     case 'no': {
       const asking = plan.actions.filter(({ asks }) => asks !== undefined).map(({ id }) => id);
-      // Where no single action needs a yes, the no is to all of them.
+      // If no single action needs approval, the answer refuses all of them.
       return withoutActions(plan, new Set(asking.length === 0 ? ids : asking));
     }
     case 'some':

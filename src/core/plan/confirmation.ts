@@ -13,8 +13,8 @@ interface PlanEnd {
 }
 
 /**
- * Returns how a `confirm` node ends by a person's answer to its plan. What is left of the plan is saved,
- * and confirmed as it was shown. An answer that says nothing clear leaves out all that needs a yes.
+ * Returns how a `confirm` node ends with a person's answer to its plan. The remaining actions are saved and
+ * count as confirmed in the form that was shown. An unclear answer counts as a no.
  */
 export function planEnd(
   values: JsonObject,
@@ -30,7 +30,7 @@ export function planEnd(
   const answer = readPlanAnswer(text, plan.actions) ?? { as: 'no' };
   if (answer.as === 'edit') return { exit: 'edit', wish: answer.wish };
   const left = planAfter(plan, answer) ?? plan;
-  // Where the rules name who decides, each call asks those people itself.
+  // If the rules name deciders for a call, those people approve it in a request of its own.
   const complete = left.actions.filter(
     ({ arguments: given, asks }) => refsIn(given).length === 0 && asks?.deciders === undefined,
   );

@@ -1,9 +1,9 @@
 import type { Json } from '../json.js';
 
-/** Characters that are left of a value that is too large. */
+/** How many characters of an oversized value are kept. */
 const HEAD = 2_000;
 
-/** Returns a value whose JSON has at most so many characters: else the beginning of it, as a text. */
+/** Returns the value, or only the beginning of its JSON as text if that is longer than `characters`. */
 export function cutValue(value: Json, characters: number): Json {
   const json = typeof value === 'string' ? value : JSON.stringify(value);
   if (json.length <= characters) return value;

@@ -10,8 +10,8 @@ import { askingProblem, planIn, planProblem, type Plan, type PlannedAction } fro
 import { refsIn, resolve } from './references.js';
 
 /**
- * Takes the calls of a planner's message as actions: they are noted, and not executed. Reads that the
- * rules allow are executed at once, because the planner needs what they return.
+ * Records the calls of a planner's message as actions instead of executing them. Reads that the rules allow
+ * are executed at once, because the planner needs their results.
  */
 export function noteActions(
   state: RunState,
@@ -25,7 +25,7 @@ export function noteActions(
     const written = argumentsOf(call);
     if (written === null) return notExecuted(call, 'its arguments are too long for a plan');
     if (findTool(state, call.name)?.kind === 'wait') return notExecuted(call, 'a plan cannot wait');
-    // What the planner has read is filled in before anybody sees the plan.
+    // Results of reads are filled in now, so that the person who decides sees them.
     const filled = resolve(written, valuesOf(plan));
     if (!filled.ok) return notExecuted(call, filled.problem);
     const given = filled.value;
@@ -47,7 +47,7 @@ export function noteActions(
   return { plan, batch: { ...batch, results } };
 }
 
-/** Adds the reads of a message to the plan, as actions that were executed while it was made. */
+/** Adds a message's executed reads to the plan. */
 export function noteReads(plan: Plan, { calls, results }: Batch): Plan {
   const reads = calls.flatMap((call, index) => {
     const result = results[index];
@@ -63,7 +63,7 @@ export function noteReads(plan: Plan, { calls, results }: Batch): Plan {
   return { ...plan, done };
 }
 
-/** Reads that a plan keeps, and characters of each result. The planner has read all of them. */
+/** How many reads a plan keeps, and how many characters of each result. The planner saw all of them. */
 const MAX_READS = 50;
 const MAX_READ = 8_000;
 
@@ -71,7 +71,7 @@ function valuesOf({ done }: Plan): ReadonlyMap<string, Json> {
   return new Map(done.map(({ id, result }) => [id, result.ok ? result.value : null]));
 }
 
-/** A question to a person is a way to find something out, too. */
+/** Whether a call only gathers information. A question to a person does, too. */
 function isRead(state: RunState, call: ToolCall): boolean {
   const tool = findTool(state, call.name);
   const asks = call.verdict !== undefined;

@@ -20,8 +20,8 @@ export function actionOf({ id }: Pick<ToolCall, 'id'>): string {
 }
 
 /**
- * Returns the calls of a plan's actions that have no result yet. A call that has to wait for others names
- * them in `after`, and has its arguments as the plan has them.
+ * Returns a call for each action that has no result yet. A call that depends on others lists them in
+ * `after` and keeps its references until they finish.
  */
 export function planCalls(
   node: ExecuteNode & { readonly name: string },
@@ -57,8 +57,8 @@ function failedBefore(id: string | undefined): string | null {
 }
 
 /**
- * What a person has confirmed is not asked again. A call whose arguments were not complete then is judged
- * by its worker once they are.
+ * Returns what is known about a call's approval. A confirmed call needs no further one. If its arguments
+ * were incomplete when the plan was shown, a worker judges the call once they are complete.
  */
 function consentOf(
   { id, asks, arguments: given }: PlannedAction,
@@ -69,14 +69,14 @@ function consentOf(
   return refsIn(given).length > 0 ? { asks: true } : { verdict: asks };
 }
 
-/** Characters of all results of a plan in the state, and those that each may have at least. */
+/** Characters of all results of a plan in the state, and the least that each result may have. */
 const MAX_RESULTS = 400_000;
 const LEAST_RESULT = 1_000;
 const MAX_ERROR = 1_000;
 
 /**
- * Returns what an execute node saves: each result under the id of its action, beside those of earlier
- * visits. All of them have to fit; what an action needed of another one, it had whole.
+ * Returns what an `execute` node saves: each result under its action's id, along with those of earlier
+ * visits. Long results are cut so that all fit; dependent actions have received them in full.
  */
 export function resultsOf(
   values: JsonObject,
@@ -94,7 +94,7 @@ export function resultsOf(
   return Object.fromEntries([...(isObject(before) ? Object.entries(before) : []), ...ended]);
 }
 
-/** Returns the results that an execute node has saved before, and those of the reads of its plan. */
+/** Returns the results that an `execute` node saved earlier, and those of its plan's reads. */
 function resultsIn(values: JsonObject, node: ExecuteNode): ReadonlyMap<string, ActionResult> {
   const saved = Object.hasOwn(values, node.save) ? values[node.save] : undefined;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as the node has saved them
@@ -117,7 +117,7 @@ function withArguments<Call extends object>(
   return { ...call, arguments: json, digest: sha256Hex(json) };
 }
 
-/** What happens behind a failure, and whether a call is beyond stopping. */
+/** What happens to actions after a failure, and whether a call can still be stopped. */
 interface Policy {
   readonly onFailed: FailedDependency;
   readonly hasBegun: (call: ToolCall) => boolean;
@@ -127,8 +127,8 @@ interface Policy {
 const MAX_ARGUMENTS = 256 * 1024;
 
 /**
- * Lets the calls begin whose dependencies have ended, with their results in the arguments, and gives a
- * result to those that cannot be made any more. Since a plan refers only backwards, one pass suffices.
+ * Releases the calls whose dependencies have finished, with references replaced by results, and gives a
+ * result to calls that can no longer run. References lead only backward, so one pass is enough.
  */
 export function advancePlan(batch: Batch, { onFailed, hasBegun }: Policy): Batch {
   const calls = [...batch.calls];
@@ -153,14 +153,14 @@ export function advancePlan(batch: Batch, { onFailed, hasBegun }: Policy): Batch
   return { ...batch, calls, results };
 }
 
-/** Returns the call with complete arguments, or its result if it cannot be made. */
+/** Returns the call with complete arguments, or a result if it cannot run. */
 function afterResults(
   call: ToolCall,
   ended: readonly CallResult[],
   onFailed: FailedDependency,
 ): ToolCall | CallResult {
   const failed = ended.find(({ ok }) => !ok);
-  // What needs a yes is never done behind something that has failed.
+  // A call that needs approval never runs after a failed dependency.
   if (failed !== undefined && (onFailed !== 'null' || call.asks || call.verdict)) {
     return notExecuted(call, `it needs ${actionOf(failed)}, which has failed`);
   }

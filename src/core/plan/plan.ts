@@ -3,18 +3,18 @@ import { canonicalJson, isObject, type Json, type JsonObject } from '../json.js'
 import type { Verdict } from '../requests/rules.js';
 import { refsIn } from './references.js';
 
-/** A call that a plan wants to be made. Nothing of it has happened. */
+/** A planned call. Nothing has been executed. */
 export interface PlannedAction {
   /** Unique in the plan: `a1`, `a2`, … */
   readonly id: string;
   readonly tool: string;
   /** References such as `{"$ref":"a1","path":"data.id"}` stand for results of earlier actions. */
   readonly arguments: JsonObject;
-  /** Actions that have to end first, beside those that the arguments refer to. */
+  /** Actions that must finish first, in addition to those that the arguments refer to. */
   readonly after?: readonly string[];
-  /** What the tool says about the call, for people. */
+  /** The tool's own description of the call, for people. */
   readonly shown?: string;
-  /** What the rules ask for before the call; absent if they allow it. */
+  /** The approval that the rules require; absent if they allow the call. */
   readonly asks?: Verdict;
 }
 
@@ -35,26 +35,26 @@ export type ActionResult =
 export interface Plan {
   readonly actions: readonly PlannedAction[];
   readonly done: readonly PlannedRead[];
-  /** The rules ask for a yes to at least one action. */
+  /** At least one action needs approval. */
   readonly asks: boolean;
-  /** What the planner has said beside its actions. */
+  /** The planner's own text. */
   readonly answer?: string;
-  /** Actions that a person has left out, and those that need one of them. */
+  /** Actions that a person left out, and those that depend on them. */
   readonly dropped?: readonly string[];
-  /** Actions about which nobody has decided in time. */
+  /** Actions that nobody decided on before the question expired. */
   readonly unanswered?: readonly string[];
 }
 
 /** A plan without actions. */
 export const EMPTY_PLAN: Plan = { actions: [], done: [], asks: false };
 
-/** No word of an answer can be an id. */
+/** Ids are numbered, so that no word in a person's answer can be mistaken for one. */
 const ID = /^a\d{1,4}$/;
 
-/** Actions of a plan that need a yes: each of them is shown to the person who decides. */
+/** How many actions of a plan may need approval: the person who decides sees each of them. */
 export const MAX_ASKING = 50;
 
-/** What a plan may consist of. */
+/** The limits of a plan. */
 interface PlanBounds {
   readonly tools: readonly string[];
   readonly maxActions: number;
@@ -62,7 +62,7 @@ interface PlanBounds {
   readonly reads?: readonly string[];
 }
 
-/** Returns what is wrong with a plan of which too much would have to be shown; null if nothing is. */
+/** Returns the problem with a plan that needs too many approvals to show them all, or null. */
 export function askingProblem(actions: readonly PlannedAction[]): string | null {
   const asking = actions.filter(({ asks }) => asks !== undefined).length;
   if (asking <= MAX_ASKING) return null;
@@ -73,8 +73,8 @@ export function askingProblem(actions: readonly PlannedAction[]): string | null 
 const MAX_CHARACTERS = 96 * 1024;
 
 /**
- * Returns what is wrong with a plan as a model wrote it, for the model; null if it can be checked further.
- * Since an action may only need earlier ones, a plan has no cycles.
+ * Returns the problem with a model's plan, in words for the model, or null if its structure is sound. An
+ * action may depend only on earlier ones, so a plan has no cycles.
  */
 export function planProblem(
   value: unknown,
@@ -125,7 +125,7 @@ function shown(value: unknown): string {
   return value === undefined ? 'nothing' : JSON.stringify(value).slice(0, 64);
 }
 
-/** Returns the ids of the actions that have to end before this one begins. */
+/** Returns the ids of the actions that this one depends on. */
 export function needsOf({
   arguments: given,
   after = [],
@@ -133,7 +133,7 @@ export function needsOf({
   return [...new Set([...after, ...refsIn(given).map(({ ref }) => ref)])];
 }
 
-/** Returns the digest of a plan's actions, which a confirmation is bound to. */
+/** Returns the digest of a plan's actions. A confirmation is bound to it. */
 export function planDigest({ actions }: Pick<Plan, 'actions'>): string {
   const json = actions.map(({ id, tool, arguments: given, after = [] }): Json => {
     return { id, tool, arguments: given, after };
@@ -141,7 +141,7 @@ export function planDigest({ actions }: Pick<Plan, 'actions'>): string {
   return sha256Hex(canonicalJson(json));
 }
 
-/** Returns the plan without some actions, and without those that need one of them. */
+/** Returns the plan without these actions and those that depend on them. */
 export function withoutActions(plan: Plan, ids: ReadonlySet<string>): Plan {
   const dropped = new Set(ids);
   const actions = plan.actions.filter((action) => {

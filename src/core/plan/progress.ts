@@ -7,7 +7,7 @@ import { findWork } from '../work/work.js';
 import { planIn } from './plan.js';
 import { actionOf } from './plan-batch.js';
 
-/** What has become of one action of a plan. */
+/** The progress of one action of a plan. */
 export interface ActionProgress {
   readonly id: string;
   readonly tool: string;
@@ -16,7 +16,7 @@ export interface ActionProgress {
   readonly state: 'planned' | 'waiting' | 'running' | 'asking' | 'done' | 'failed';
 }
 
-/** How far a run has come with its plan. */
+/** The progress of a run's plan. */
 export interface PlanProgress {
   readonly actions: readonly ActionProgress[];
   /** Actions that have succeeded. */
@@ -24,7 +24,7 @@ export interface PlanProgress {
   readonly failed: number;
 }
 
-/** The answer to the query `graph`: the graph, and the plan that it works through. */
+/** The answer to the query `graph`: the run's graph and the progress of its plan. */
 export interface GraphView extends RunGraph {
   /** Null without a plan. */
   readonly plan: PlanProgress | null;
@@ -61,7 +61,7 @@ export function planProgress(state: RunState): PlanProgress | null {
   return { actions, done: count('done'), failed: count('failed') };
 }
 
-/** Returns what the open batch says about an action. */
+/** Returns the state of an action by the open batch. */
 function inBatch(state: RunState, id: string): ActionProgress['state'] {
   const batch = batchOf(state);
   const index = batch?.calls.findIndex((call) => call.node && actionOf(call) === id) ?? -1;
@@ -74,7 +74,7 @@ function inBatch(state: RunState, id: string): ActionProgress['state'] {
   return work.request === undefined ? 'running' : 'asking';
 }
 
-/** How many actions a line names. */
+/** How many ids a line lists for each state. */
 const MAX_NAMED = 5;
 
 /** Returns a line such as `4 of 7 done, 1 failed; running a5, a6`; null without a plan. */

@@ -8,7 +8,7 @@ export interface Reference {
   readonly path: string;
 }
 
-/** Returns the reference that a value is; null for any other value. */
+/** Returns the value as a reference; null if it is none. */
 function referenceOf(value: unknown): Reference | null {
   if (!isObject(value)) return null;
   const { $ref, path = '', ...rest } = value;
@@ -30,14 +30,14 @@ export function refsIn(
   return Object.entries(value).flatMap(([key, inner]) => refsIn(inner, [...at, key]));
 }
 
-/** What the references of one value have brought. */
+/** The outcome of `resolve`. */
 export type Resolved<Value> =
   { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly problem: string };
 
 /**
- * Puts the results of actions in place of references. A result is taken as it is: what looks like a
- * reference within it stays text. `results`: by the ids of the actions that have ended; a reference to
- * another one stays.
+ * Replaces references by the results of finished actions. Results are inserted unchanged, so anything in
+ * them that looks like a reference is never followed. A reference to an unfinished action stays.
+ * `results`: by action id.
  */
 export function resolve(
   value: JsonObject,

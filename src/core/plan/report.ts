@@ -14,8 +14,8 @@ export interface ReportSource {
 }
 
 /**
- * Returns what the model is told before it answers: what was left out, what has failed, and what each
- * action has brought. Null if nothing was planned or done, so that the conversation says it all.
+ * Returns the report that the model reads before it answers: actions that were left out, failures, and the
+ * result of each action. Null if nothing was planned or done; the conversation is enough then.
  */
 export function reportText(source: ReportSource): string | null {
   const done = doneText(source);
@@ -27,7 +27,7 @@ export function reportText(source: ReportSource): string | null {
   ].join('\n');
 }
 
-/** Returns what was done, without asking for an answer; null if nothing was planned or done. */
+/** Returns the report without the request for an answer; null if nothing was planned or done. */
 export function doneText({ values, plan: field, results, error }: ReportSource): string | null {
   const plan = field === undefined ? null : planIn(values, field);
   const fault = fieldOf(values, error);
@@ -62,7 +62,7 @@ function resultLines(plan: Plan | null, results: Json | undefined): readonly str
   });
 }
 
-/** The actions that were neither left out nor executed, as when nobody has confirmed them. */
+/** Actions that never ran although nobody left them out, such as those of an unconfirmed plan. */
 function openLines(plan: Plan | null, results: Json | undefined): readonly string[] {
   const ended = isObject(results) ? results : {};
   const open = (plan?.actions ?? []).filter(({ id }) => !Object.hasOwn(ended, id));

@@ -2,19 +2,19 @@ import { canonicalJson } from '../json.js';
 import { escapeJson, printable } from '../text/hidden.js';
 import { needsOf, withoutActions, type Plan, type PlannedAction } from './plan.js';
 
-/** Characters of one action's arguments. What is beyond is in the request's `arguments`. */
+/** How many characters of one action's arguments are shown. The request's `arguments` have the rest. */
 const MAX_ARGUMENTS = 600;
 /** Characters of all actions together. */
 const MAX_CHARACTERS = 24_000;
 
 /**
- * Returns a whole plan for the person who decides about it: each action in the tool's words with every
- * argument, those that the rules ask about marked, and what each answer would do. Made by code from what
- * would be executed.
+ * Returns a plan as text for the person who decides: each action with its description and arguments, a mark
+ * on those that need approval, and the effect of each possible answer. It is generated from the recorded
+ * actions and contains no prose of the model.
  */
 export function showPlan(plan: Plan): string {
   const { actions } = plan;
-  // Whatever needs a yes is always shown; the rest fills the room.
+  // Actions that need approval are always shown; the others as far as there is room.
   const texts = actions.map((action) => ({ text: shownAction(action), asks: action.asks }));
   let left = MAX_CHARACTERS;
   for (const { text, asks } of texts) if (asks !== undefined) left -= text.length;

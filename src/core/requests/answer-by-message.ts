@@ -5,8 +5,8 @@ import type { RunState } from '../state.js';
 import { askingWork, type AskingWork } from './open-requests.js';
 
 /**
- * Returns the question of a `confirm` node that a message can answer; undefined if there is none. A
- * message proves nothing about its sender, so it answers no question that only some people may decide.
+ * Returns the open question of a `confirm` node, if a message may answer it. A message does not prove who
+ * sent it, so it never answers a question that is reserved for certain people.
  */
 function questionOf(state: RunState): AskingWork | undefined {
   const node = currentNode(state);
@@ -19,13 +19,13 @@ function questionOf(state: RunState): AskingWork | undefined {
   );
 }
 
-/** Returns the work that waits for this message as its answer; undefined if the message is none. */
+/** Returns the work that this message answers; undefined if it answers none. */
 export function answeredBy(state: RunState, text: string): AskingWork | undefined {
   const work = questionOf(state);
   return work !== undefined && isClear(state, text) ? work : undefined;
 }
 
-/** Returns why a message is refused while a plan waits for an answer; null if it is not. */
+/** Returns why a message is refused while a plan awaits an answer, or null. */
 export function unclearProblem(state: RunState, text: string): string | null {
   const work = questionOf(state);
   if (work?.request.kind !== 'plan' || isClear(state, text)) return null;

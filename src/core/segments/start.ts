@@ -2,7 +2,7 @@ import { isProblem, parseRunInput, type RunInput } from '../input/input.js';
 import type { Carried } from './migrations.js';
 import { readPassedOn } from './passed-on.js';
 
-/** How Temporal has started a segment. The history records all of it. */
+/** How Temporal started a segment, as its history records it. */
 export interface SegmentStart {
   /** Empty if there is none. */
   readonly cronSchedule: string;
@@ -20,8 +20,8 @@ export interface Begun {
 }
 
 /**
- * Reads the arguments of a segment. Returns the problem as text if the run refuses to begin with them: it
- * then never has a state. Throws a `NewerStateError` for the state of a newer version.
+ * Reads the arguments of a segment. Returns a problem if the run refuses them; such a run never has a state.
+ * Throws a `NewerStateError` for a state that a newer version wrote.
  */
 export function readStart(
   start: SegmentStart,
@@ -64,7 +64,7 @@ function readBefore(
   return 'form' in read ? read.form : read;
 }
 
-/** Returns why the input is refused in a run's first segment, or null. Only a calling workflow sets these fields. */
+/** Returns why a first segment refuses its input, or null. Only a calling workflow may set these fields. */
 function inputProblem(
   { hasParent }: SegmentStart,
   { called, contextBlob }: RunInput,
