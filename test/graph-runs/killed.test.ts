@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { reply } from '../../src/testing/steps.js';
+import { startStub } from '../../src/testing/stub-server.js';
 import { gate } from '../support/gate.js';
 import { startLedger } from '../support/ledger.js';
 import { expectKeptReplays } from '../support/replays.js';
@@ -78,5 +80,49 @@ test.concurrent.each(PLACES)(
       ledger.attempts.slice(Math.max(0, killedAt - 2), killedAt + 1).map(({ key }) => key),
     );
     for (const { key } of repeated) expect(inFlight).toContain(key);
+  },
+);
+
+test.concurrent.each(['decide', 'agent'] as const)(
+  'a worker killed in the model call of a node of kind %s repeats nothing that had finished',
+  { timeout: 120_000 },
+  async (kind) => {
+    const [ledger, stub] = [await startLedger(), await startStub()];
+    const queue = `decider-${randomUUID()}`;
+    const env = {
+      ADDRESS: inject('temporalAddress'),
+      QUEUE: queue,
+      LEDGER: ledger.url,
+      PERDURE_HOME: home,
+      OPENAI_BASE_URL: stub.baseUrl,
+      OPENAI_API_KEY: 'x',
+    };
+    const held = stub.barrier(kind);
+    const decision = [{ name: 'pay', arguments: {} }];
+    const hold = { holdBeforeHeaders: kind };
+    const first = await workerChild(env);
+    children.push(first);
+    stub.script(
+      ...(kind === 'decide' ? [reply.calls(decision, hold)] : []),
+      reply.calls(decision),
+      ...(kind === 'agent' ? [reply.text('Paid.', hold)] : []),
+      reply.text('Paid.'),
+    );
+    const handle = await rig.client.workflow.start('agent', {
+      taskQueue: queue,
+      workflowId: queue,
+      args: [{ agent: 'decider', message: 'go' }],
+    });
+    await held.reached;
+    await first.kill();
+    held.release();
+    const second = await workerHere(env);
+    const { outcome } = await rig.end(handle);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'Paid.', toolCalls: 1 });
+    await second.stop();
+    // The call that was under way is made again, and nothing else.
+    stub.assertConsumed();
+    await Promise.all([ledger.close(), stub.close()]);
+    expect(ledger.attempts).toHaveLength(1);
   },
 );

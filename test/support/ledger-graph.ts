@@ -2,6 +2,9 @@ import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import type { NodeFunction } from '../../src/agents/graph-parts.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
+import type { Tool } from '../../src/tools/tool.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { graphAgent, node, ROUTE, RUN } from './graph-agent.js';
 
@@ -54,7 +57,32 @@ export function ledgerGraphs(url: string): readonly Agent[] {
     { inner: note },
     { name: 'below' },
   );
-  return [walker, below, planner(tell)];
+  return [walker, below, planner(tell), decider(pay)];
+}
+
+/** Decides by a model, executes what it has decided, and asks an agent. */
+function decider(pay: Tool): Agent {
+  const clerk = defineAgent({ name: 'clerk-below', instructions: 'x', model: 'stub' });
+  return defineGraph({
+    name: 'decider',
+    instructions: 'Decide.',
+    model: 'stub',
+    tools: [pay],
+    state: z.object({ answer: z.string().optional() }),
+    answerFrom: 'answer',
+    nodes: ({ decide, tool, agent }) => ({
+      decide: decide({ tools: ['pay'] }),
+      pay: tool({ tool: pay }),
+      ask: agent({ agent: clerk, message: () => 'Report.', save: 'answer' }),
+    }),
+  }).wire({
+    start: 'decide',
+    edges: {
+      decide: { pay: 'pay', text: 'end' },
+      pay: 'ask',
+      ask: { done: 'end', stopped: 'end', failed: 'end' },
+    },
+  });
 }
 
 /** Plans calls that tell the ledger; `wipe` needs a yes. */
