@@ -40,7 +40,12 @@ export type TurnEvent =
     }
   | { readonly type: 'retrieval-failed'; readonly message: string }
   | { readonly type: 'model-replied'; readonly reply: RecordedReply; readonly at: number }
-  | { readonly type: 'model-failed'; readonly reason: FailReason; readonly message: string }
+  | {
+      readonly type: 'model-failed';
+      readonly reason: FailReason;
+      readonly message: string;
+      readonly at: number;
+    }
   /** One call of the open batch has a result. The transcript gets it when the batch is complete. */
   | { readonly type: 'call-finished'; readonly result: CallResult; readonly at: number }
   /** The waits that have ended by now get their results. */

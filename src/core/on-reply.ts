@@ -6,6 +6,7 @@ import { hasMessagesFor } from './inbox.js';
 import { reserve } from './limits.js';
 import { callId, type ToolCall } from './transcript/messages.js';
 import { toAssistantMessage, type ParsedAnswer, type RecordedReply } from './reply.js';
+import { failAtNode, namingNode } from './graph/finish-node.js';
 import { followDecision, followOutput } from './graph/follow-decision.js';
 import { currentDefinition } from './graph/node-definition.js';
 import { currentNode } from './graph/node-tool.js';
@@ -53,7 +54,11 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
   // A message has joined the turn meanwhile, so the turn ends when that is answered too.
   if (reply.finish === 'stop' && hasMessagesFor(next.inbox, next.turn.number)) return next;
   if (reply.finish === 'stop' && inGraph(next)) return followDecision(next, event);
-  return endTurn(next, answerEnd(next, reply));
+  const end = answerEnd(next, reply);
+  const failure = { reason: end.reason, message: end.error ?? '', at: event.at };
+  if (currentNode(next) === undefined) return endTurn(next, end);
+  const error = namingNode(next, failure.message);
+  return failAtNode(next, failure) ?? endTurn(next, { ...end, error });
 }
 
 /** A text is an exit of the node, not the end of the turn. */

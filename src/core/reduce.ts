@@ -24,13 +24,15 @@ import { RECENT_CHARACTERS, RECENT_TURNS, type EndedTurn, type RunState } from '
 import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
 import { beginTurn, joinMessages } from './transcript/join-messages.js';
 import type { ToolCall } from './transcript/messages.js';
+import type { GraphState } from './graph/graph-state.js';
+import { failAtNode, namingNode } from './graph/finish-node.js';
 import { nodeBatch } from './graph/node-calls.js';
 import { currentNode, nodeOfCall } from './graph/node-tool.js';
 import { withTalk } from './graph/talks.js';
-import { advancePlan } from './plan/plan-batch.js';
+import { settlePlan } from './plan/settle-plan.js';
 import { editCall, judgeCall } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
-import { findWork, isUndo, withoutWork, type Work } from './work/work.js';
+import { findWork, hasBegun, isUndo, withoutWork } from './work/work.js';
 
 /** Returns the next state of a run. Pure: equal states and events give equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
@@ -99,12 +101,18 @@ function recordTurn(state: RunState, at: number): RunState {
   const over = {
     ...state,
     turn: { ...ended, phase: { type: 'idle', outcome } as const },
-    ...(state.graph && { graph: { ...state.graph, at: null } }),
+    ...(state.graph && { graph: betweenPasses(state.graph) }),
     work: state.work.filter(isUndo),
   };
   const joined = joinMessages(over, at);
   if (outcome === null) return joined;
   return { ...joined, recent: newestTurns([...state.recent, { turn, outcome }]) };
+}
+
+/** Returns a graph's state between turns, without what a visit has left behind. */
+function betweenPasses(graph: GraphState): GraphState {
+  const { interrupted: _, ...rest } = graph;
+  return { ...rest, at: null };
 }
 
 /** The newest turns that fit the limits on their number and on their size. */
@@ -117,7 +125,10 @@ function newestTurns(turns: readonly EndedTurn[]): readonly EndedTurn[] {
   return turns.slice(Math.max(from + 1, turns.length - RECENT_TURNS));
 }
 
-function modelFailed(state: RunState, event: { reason: FailReason; message: string }): RunState {
+function modelFailed(
+  state: RunState,
+  event: { reason: FailReason; message: string; at: number },
+): RunState {
   const closing = closingReason(state);
   if (closing !== null)
     return endTurn(state, stopped(state, closing, composeAnswer(state, closing)));
@@ -126,7 +137,9 @@ function modelFailed(state: RunState, event: { reason: FailReason; message: stri
   if (event.reason === 'context_too_long' && canCompact(state)) {
     return { ...state, compaction: { ...state.compaction, wanted: true } };
   }
-  return endTurn(dropRepairBranch(state), failed(state, event));
+  const next = dropRepairBranch(state);
+  const message = namingNode(next, event.message);
+  return failAtNode(next, event) ?? endTurn(next, failed(next, { ...event, message }));
 }
 
 function timePassed(state: RunState, at: number): RunState {
@@ -158,33 +171,10 @@ function takeResult(state: RunState, result: CallResult): RunState {
   return nameArtifacts(settlePlan(filled));
 }
 
-/** Lets the actions of a plan begin that have waited for this one, or gives them results. */
-function settlePlan(state: RunState): RunState {
-  const node = currentNode(state);
-  const batch = batchOf(state);
-  if (node?.kind !== 'execute' || batch === null) return state;
-  const { onFailedDependency: onFailed } = node;
-  const settled = advancePlan(batch, {
-    onFailed,
-    hasBegun: ({ id }) => isUnderWay(findWork(state, id)),
-  });
-  // A call that has its result needs no decision.
-  const over = settled.calls.filter(
-    (_, index) => settled.results[index] !== null && batch.results[index] === null,
-  );
-  const asked = over.reduce((before, { id }) => withoutWork(before, id), state);
-  return withTurn(asked, { phase: { type: 'acting', batch: settled } });
-}
-
 /** The work of a graph's node itself does not count as a tool call. */
 function countsAsCall({ calls }: Batch, { id, executed }: CallResult): boolean {
   const call = calls.find((one) => one.id === id);
   return executed && (call === undefined || nodeOfCall(call) === null);
-}
-
-/** A call that only asks has not begun. */
-function isUnderWay(work: Work | undefined): boolean {
-  return work !== undefined && (work.phase === 'in-flight' || hasBegun(work));
 }
 
 function beginNode(state: RunState, at: number): RunState {
@@ -233,11 +223,6 @@ function brokenOffCall(state: RunState, call: ToolCall): CallResult | null {
   if (work.request !== undefined && work.request.kind !== 'outcome_unknown') return null;
   if (work.startAt === undefined) return cancelledCall(call, tool);
   return notExecuted(call, 'the run was interrupted before it');
-}
-
-/** Whether a call that a person has approved was executed at least once, as far as its work shows. */
-function hasBegun({ key, unknown, starts, probeMs }: Work): boolean {
-  return [key, unknown, starts, probeMs].some((trace) => trace !== undefined);
 }
 
 function limitEnded(state: RunState, reason: StopReason): RunState {

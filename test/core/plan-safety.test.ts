@@ -5,6 +5,7 @@ import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import { actionOf } from '../../src/core/plan/plan-batch.js';
 import { planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.js';
 import { showPlan } from '../../src/core/plan/show-plan.js';
+import { inputProblem } from '../../src/core/graph/walk.js';
 import { reduce } from '../../src/core/reduce.js';
 import { answeredBy } from '../../src/core/requests/answer-by-message.js';
 import { initialState, type RunState } from '../../src/core/state.js';
@@ -258,4 +259,55 @@ describe('planning by catalog', () => {
       { id: 'a1', arguments: { id: 'e1' } },
     ]);
   });
+});
+
+describe('what the rules have judged before the arguments were complete', () => {
+  test('is judged again, whatever a person has said to the plan', () => {
+    const plan = planOf(
+      action('a1', { asks: ASKS, late: true, arguments: { euros: 5_000 } }),
+      action('a2', { asks: ASKS }),
+    );
+    const state = answered(at([confirm, execute()], plan), 'yes');
+    expect(callOf(state, 'a1')).toMatchObject({ asks: true });
+    expect(callOf(state, 'a1')).not.toHaveProperty('verdict');
+    expect(callOf(state, 'a1')).not.toHaveProperty('confirmed');
+    expect(callOf(state, 'a2')).toMatchObject({ confirmed: true });
+  });
+});
+
+test('an input can fill neither a plan nor its results', () => {
+  const planner = node(
+    'make',
+    { kind: 'plan', planning: 'schema', save: 'plan', maxActions: 9, attempts: 5 },
+    { planned: 'do', answered: 'end' },
+  );
+  const nodes = [planner, execute()];
+  const graph = { start: 'make', nodes, fields: ['plan', 'results'], initial: {}, perTurn: [] };
+  const definition = { name: 'g', graph };
+  expect(inputProblem(definition, { plan: {} })).toContain('only the node "make"');
+  expect(inputProblem(definition, { results: {} })).toContain('only the node "do"');
+  expect(inputProblem(definition, {})).toBeNull();
+});
+
+test('nothing of an interrupted visit stays when its turn is over', () => {
+  const each = node(
+    'each',
+    {
+      kind: 'each',
+      over: [1, 2],
+      atOnce: 2,
+      body: { kind: 'tool', tool: 'pay', arguments: { $item: '' } },
+      save: 'results',
+    },
+    { done: 'end' },
+  );
+  const begun = at([each], planOf());
+  const first = batchOf(begun)?.calls[0]?.id ?? '';
+  const result = { id: first, ok: true, text: '', output: 'paid', executed: true };
+  const over = [
+    { type: 'call-finished', result, at: 1 } as const,
+    { type: 'interrupted', by: 'cancelTurn', at: 2 } as const,
+    { type: 'turn-recorded', at: 3 } as const,
+  ].reduce(reduce, begun);
+  expect(over.graph).not.toHaveProperty('interrupted');
 });

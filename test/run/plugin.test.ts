@@ -116,6 +116,8 @@ test('a worker that is told to shut down keeps no call waiting for a workflow th
     connection,
     taskQueue,
     identity: 'own',
+    // Without it, the SDK may end the call first, and nothing would be known about ours.
+    shutdownGraceTime: 20_000,
     plugins: [perdurePlugin({ agents: [agent], models, env: { PERDURE_HOME: rig.home } })],
   });
   const running = worker.run();

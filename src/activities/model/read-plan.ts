@@ -1,6 +1,7 @@
 import type { PlanNode } from '../../core/graph/definition.js';
 import { isObject, type Json, type JsonObject } from '../../core/json.js';
 import { askingProblem, planProblem, planValue, type PlannedAction } from '../../core/plan/plan.js';
+import { refsIn } from '../../core/plan/references.js';
 import type { ParsedAnswer } from '../../core/reply.js';
 import { extractJson } from '../../output/extract-json.js';
 import type { Judge } from '../requests/judge-call.js';
@@ -82,5 +83,6 @@ async function checkAction(
     ...action,
     ...(summary !== undefined && { shown: summary }),
     ...(verdict && { asks: verdict }),
+    ...(refsIn(given).length > 0 && { late: true }),
   };
 }

@@ -8,6 +8,7 @@ import { sha256Hex } from '../digest.js';
 import { finishDecided, finishNode } from '../graph/finish-node.js';
 import { keepResults } from '../graph/interrupted.js';
 import { isNodeBatch } from '../graph/node-tool.js';
+import { countDenials, countVisitDenials } from './denial.js';
 import { completed } from '../make-outcome.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
@@ -21,7 +22,9 @@ export function completeBatch(state: RunState, at: number): RunState {
   const batch = batchOf(state);
   if (batch === null) return state;
   if (isNodeBatch(state))
-    return openCalls(state, batch).length > 0 ? state : finishNode(state, batch, at);
+    return openCalls(state, batch).length > 0
+      ? state
+      : finishNode(countVisitDenials(state, batch), batch, at);
   const ended = endingCall(state, batch);
   if (ended === null && openCalls(state, batch).length > 0) return state;
   // The calls that a sequential batch has left are dropped when its ending call succeeds.
@@ -83,24 +86,6 @@ export function closeBatch(
   });
   const allFailed = results.every((result) => !result.ok);
   return withTurn(next, { failedSteps: allFailed ? next.turn.failedSteps + 1 : 0 });
-}
-
-/** After so many denied calls in a row, the turn ends: the model asks for what people do not want. */
-export const DENIALS = 3;
-
-function countDenials(
-  { turn }: RunState,
-  call: ToolCall,
-  { denied, executed }: CallResult,
-): Partial<Turn> {
-  const { denials = 0 } = turn;
-  if (!denied) return executed && denials > 0 ? { denials: 0 } : {};
-  const signatures = [...new Set([...(turn.denied ?? []), shortSignature(call)])];
-  return {
-    denied: signatures.slice(-REMEMBERED_CALLS),
-    denials: denials + 1,
-    ...(denials + 1 >= DENIALS && { limit: turn.limit ?? 'denied' }),
-  };
 }
 
 /** The model has to know what was done in its name. */

@@ -103,6 +103,30 @@ export function leaveWith(
   return leave(state, { exit, patch: { ...patch, ...noted }, at });
 }
 
+/** Returns the message with the name of the node that the run is at, if it is at one. */
+export function namingNode(state: RunState, message: string): string {
+  const node = currentNode(state);
+  return node === undefined ? message : `node "${node.name}": ${message}`;
+}
+
+/**
+ * Leaves the current node by `failed` after its model call has failed. Null if the run is at no node, or at
+ * one without that exit: then the turn ends as for an agent.
+ */
+export function failAtNode(
+  state: RunState,
+  {
+    reason,
+    message,
+    at,
+  }: { readonly reason: string; readonly message: string; readonly at: number },
+): RunState | null {
+  const node = currentNode(state);
+  if (!node?.exits.some(({ name }) => name === 'failed')) return null;
+  const deciding = withTurn(state, { phase: { type: 'deciding' } });
+  return leaveWith(deciding, node, { exit: 'failed', error: { type: reason, message }, at });
+}
+
 function endOf(
   state: RunState,
   node: GraphNode,

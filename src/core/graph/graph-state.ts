@@ -35,6 +35,7 @@ export interface Interrupted {
 /** The run of a called agent. */
 export interface Talk {
   readonly node: string;
+  readonly agent: string;
   /** Workflow id. */
   readonly run: string;
 }

@@ -1,15 +1,24 @@
 import type { RunState } from '../state.js';
+import type { GraphNode } from './definition.js';
+import { currentNode } from './node-tool.js';
 
-/** Returns the workflow id of the run that the node's previous visit started; undefined at its first visit. */
-export function talkOf({ graph }: RunState, node: string): string | undefined {
-  return graph?.talks?.find((talk) => talk.node === node)?.run;
+type AgentNode = Extract<GraphNode, { kind: 'agent' }>;
+
+/** Returns the workflow id of the run whose conversation the node continues; undefined if there is none. */
+export function talkOf({ graph }: RunState, { name, agent }: AgentNode): string | undefined {
+  // After a refresh, the node may have another agent, which may not read the conversation.
+  return graph?.talks?.find((talk) => talk.node === name && talk.agent === agent)?.run;
 }
 
 /** Remembers the run that the current node's next visit continues. */
 export function withTalk(state: RunState, run: string): RunState {
   const { graph } = state;
-  const node = graph?.at?.node;
-  if (graph === undefined || node === undefined) return state;
-  const talks = [...(graph.talks ?? []).filter((talk) => talk.node !== node), { node, run }];
+  const node = currentNode(state);
+  if (graph === undefined || node?.kind !== 'agent') return state;
+  const { name, agent } = node;
+  const talks = [
+    ...(graph.talks ?? []).filter((talk) => talk.node !== name),
+    { node: name, agent, run },
+  ];
   return { ...state, graph: { ...graph, talks } };
 }

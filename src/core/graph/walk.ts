@@ -31,16 +31,21 @@ export function beginPass(
   const graph = graphOf(state);
   if (graph === undefined) return state;
   const before = state.graph ?? initialGraph(graph);
+  // The graph may be a newer one, with other fields.
+  const stays = (name: string): boolean =>
+    graph.fields.includes(name) && !graph.perTurn.includes(name);
   const values = Object.fromEntries([
-    ...Object.entries(before.values).filter(([name]) => !graph.perTurn.includes(name)),
-    ...Object.entries(graph.initial).filter(([name]) => graph.perTurn.includes(name)),
+    ...Object.entries(graph.initial),
+    ...Object.entries(before.values).filter(([name]) => stays(name)),
     ...historyEntry(state, graph, taken.length),
     ...(graph.messageTo === undefined
       ? []
       : [[graph.messageTo, taken.map(({ text }) => text).join('\n\n')] as const]),
     ...taken.flatMap(({ input }) => Object.entries(input ?? {})),
   ]);
-  const visited = before.visited.map((visits) => ({ ...visits, inTurn: 0 }));
+  const visited = before.visited.flatMap((visits) =>
+    findNode(graph, visits.node) === undefined ? [] : [{ ...visits, inTurn: 0 }],
+  );
   const { talks } = before;
   const begun = { ...state, graph: { values, at: null, visited, ...(talks && { talks }) } };
   const problems = taken.map(({ input = {} }) => inputProblem(state.config.definition, input));
@@ -60,9 +65,12 @@ export function inputProblem(
   if (unknown !== undefined) {
     return `input.${unknown}: the state of graph "${name}" has no such field; its fields are ${graph.fields.join(', ')}`;
   }
-  // A plan from outside would be executed as if the planner had made it.
-  const own = graph.nodes.find((node) => node.kind === 'plan' && fields.includes(node.save));
-  if (own?.kind !== 'plan') return null;
+  // A plan or a result from outside would pass for one of the run's own.
+  const own = graph.nodes.find(
+    (node): node is Extract<GraphNode, { kind: 'plan' | 'execute' }> =>
+      (node.kind === 'plan' || node.kind === 'execute') && fields.includes(node.save),
+  );
+  if (own === undefined) return null;
   return `input.${own.save}: only the node "${own.name}" of graph "${name}" fills this field; leave it out`;
 }
 

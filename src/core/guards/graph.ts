@@ -162,5 +162,5 @@ export const graphStateShape = fields<GraphState>({
   interrupted: optional(
     fields<Interrupted>({ node: text, visit: count, results: list(resultShape) }),
   ),
-  talks: optional(list(fields<Talk>({ node: text, run: text }))),
+  talks: optional(list(fields<Talk>({ node: text, agent: text, run: text }))),
 });

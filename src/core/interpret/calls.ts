@@ -1,5 +1,6 @@
 import { TOOL_BLOCKS } from '../blocked.js';
 import { findTool, notExecuted } from '../calls/batch.js';
+import { denial } from '../calls/denial.js';
 import {
   cancelledCall,
   deniedCall,
@@ -111,8 +112,8 @@ function undecided(
   verdict: Verdict,
   at: number,
 ): readonly RunEvent[] {
-  const isDenied = verdict.then === 'deny' || state.unattended === 'deny';
-  if (isDenied) return finishCall(deniedCall(call, verdict.why), at);
+  const denied = denial(state, { ...call, verdict });
+  if (denied !== null) return finishCall(deniedCall(call, denied), at);
   return [
     { type: 'work-ended', name: call.id },
     { type: 'call-judged', id: call.id, verdict },

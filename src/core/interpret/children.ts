@@ -80,7 +80,8 @@ function agentCallEnded(
   return finishCall(canceled, at);
 }
 
-/** The conversation that the node's next visit goes on with. */
+/** The conversation that the node's next visit continues. A failed one is not worth continuing. */
 function talked({ child }: Work, { outcome }: ChildEnd): readonly RunEvent[] {
-  return child === undefined || outcome === null ? [] : [{ type: 'talked', run: child }];
+  const isGood = outcome?.status === 'completed' || outcome?.status === 'stopped';
+  return child === undefined || !isGood ? [] : [{ type: 'talked', run: child }];
 }

@@ -33,7 +33,7 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   if (cut !== null) return [OVER, { type: 'compacted', cut, reply: null, at }];
   const problem = parseProblem(failure.details);
   const reason = problem?.type === 'failed' ? problem.reason : 'error';
-  return [OVER, { type: 'model-failed', reason, message: problem?.message ?? failure.message }];
+  return [OVER, { type: 'model-failed', reason, message: problem?.message ?? failure.message, at }];
 }
 
 export function modelCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {

@@ -2,7 +2,6 @@ import type { ConfirmedPlan } from '../graph/graph-state.js';
 import type { JsonObject } from '../json.js';
 import { planAfter, readPlanAnswer } from './confirm-plan.js';
 import { planDigest, planIn, planValue } from './plan.js';
-import { refsIn } from './references.js';
 
 /** How a `confirm` node with a plan ends. */
 interface PlanEnd {
@@ -31,9 +30,7 @@ export function planEnd(
   if (answer.as === 'edit') return { exit: 'edit', wish: answer.wish };
   const left = planAfter(plan, answer) ?? plan;
   // If the rules name deciders for a call, those people approve it in a request of its own.
-  const complete = left.actions.filter(
-    ({ arguments: given, asks }) => refsIn(given).length === 0 && asks?.deciders === undefined,
-  );
+  const complete = left.actions.filter(({ late, asks }) => !late && asks?.deciders === undefined);
   return {
     exit: answer.as === 'nothing' ? 'no' : answer.as,
     patch: { [field]: planValue(left) },

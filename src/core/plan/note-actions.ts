@@ -35,6 +35,7 @@ export function noteActions(
       arguments: given,
       ...(call.summary !== undefined && { shown: call.summary }),
       ...(call.verdict && { asks: call.verdict }),
+      ...(refsIn(written).length > 0 && { late: true }),
     };
     const actions = [...plan.actions, action];
     const { maxActions } = node;

@@ -9,7 +9,7 @@ import type { Batch } from '../turn.js';
 import { errorIn } from '../graph/error-in.js';
 import { cutValue } from './cut-value.js';
 import { needsOf, planDigest, planIn, type ActionResult, type PlannedAction } from './plan.js';
-import { refsIn, resolve } from './references.js';
+import { resolve } from './references.js';
 
 /** Separates the visit from the action in the id of a call. No action's id has it. */
 const SEPARATOR = '.';
@@ -61,12 +61,12 @@ function failedBefore(id: string | undefined): string | null {
  * were incomplete when the plan was shown, a worker judges the call once they are complete.
  */
 function consentOf(
-  { id, asks, arguments: given }: PlannedAction,
+  { id, asks, late }: PlannedAction,
   { isConfirmed, shown }: { readonly isConfirmed: boolean; readonly shown: readonly string[] },
 ): Pick<ToolCall, 'verdict' | 'confirmed' | 'asks'> {
   if (asks === undefined) return {};
   if (isConfirmed && shown.includes(id)) return { verdict: asks, confirmed: true };
-  return refsIn(given).length > 0 ? { asks: true } : { verdict: asks };
+  return late ? { asks: true } : { verdict: asks };
 }
 
 /** Characters of all results of a plan in the state, and the least that each result may have. */

@@ -16,6 +16,8 @@ export interface PlannedAction {
   readonly shown?: string;
   /** The approval that the rules require; absent if they allow the call. */
   readonly asks?: Verdict;
+  /** The arguments were completed after the rules had judged them, so a worker judges them again. */
+  readonly late?: true;
 }
 
 /** A read that was executed while the plan was made. */

@@ -170,3 +170,8 @@ export function blocks(state: RunState): readonly (Blocked & { readonly name: st
     return { name, ...block };
   });
 }
+
+/** Whether a call that a person has approved was executed at least once, as far as its work shows. */
+export function hasBegun({ key, unknown, starts, probeMs }: Work): boolean {
+  return [key, unknown, starts, probeMs].some((trace) => trace !== undefined);
+}

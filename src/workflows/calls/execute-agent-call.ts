@@ -82,7 +82,7 @@ function childInput(
 function conversationOf(state: RunContext['state']): Pick<RunInput, 'fork'> {
   const node = currentNode(state);
   if (node?.kind !== 'agent' || !node.continues) return {};
-  const run = talkOf(state, node.name);
+  const run = talkOf(state, node);
   return run === undefined ? {} : { fork: { run } };
 }
 

@@ -1,0 +1,29 @@
+import { withTurn } from '../change.js';
+import { currentNode } from '../graph/node-tool.js';
+import type { RunState } from '../state.js';
+import { batchOf } from '../turn.js';
+import { findWork, hasBegun, withoutWork, type Work } from '../work/work.js';
+import { advancePlan } from './plan-batch.js';
+
+/** Releases the actions of a plan whose dependencies have finished, and ends those that can no longer run. */
+export function settlePlan(state: RunState): RunState {
+  const node = currentNode(state);
+  const batch = batchOf(state);
+  if (node?.kind !== 'execute' || batch === null) return state;
+  const { onFailedDependency: onFailed } = node;
+  const settled = advancePlan(batch, {
+    onFailed,
+    hasBegun: ({ id }) => isUnderWay(findWork(state, id)),
+  });
+  // A call that has its result needs no decision.
+  const over = settled.calls.filter(
+    (_, index) => settled.results[index] !== null && batch.results[index] === null,
+  );
+  const asked = over.reduce((before, { id }) => withoutWork(before, id), state);
+  return withTurn(asked, { phase: { type: 'acting', batch: settled } });
+}
+
+/** A call that only asks has not begun. */
+function isUnderWay(work: Work | undefined): boolean {
+  return work !== undefined && (work.phase === 'in-flight' || hasBegun(work));
+}
