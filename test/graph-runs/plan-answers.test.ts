@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WorkflowHandle } from '@temporalio/client';
+import { z } from 'zod';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { createCalendar } from '../support/calendar.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { askUpdate, closeUpdate } from '../../src/workflows/messages.js';
@@ -144,5 +146,47 @@ describe('a message', () => {
     await send(handle, 'edit: delete nothing');
     expect((await desk.end(handle)).outcome.answer).toBe('Added.');
     expect(desk.done).toEqual(['add only']);
+  });
+});
+
+test('a yes covers no argument that was filled in after the rules had judged the call', async () => {
+  const balance = defineTool({
+    name: 'balance',
+    description: 'x',
+    input: z.object({}),
+    effect: 'read',
+    execute: async () => ({ euros: 5_000 }),
+  });
+  const pay = defineTool({
+    name: 'pay',
+    description: 'x',
+    input: z.object({ euros: z.number() }),
+    effect: 'keyed',
+    execute: async ({ euros }) => desk.did(`pay ${euros}`),
+  });
+  await desk.work([
+    assistant({
+      planning: 'catalog',
+      tools: [balance, pay],
+      rules: [
+        { tool: 'pay', then: 'ask' },
+        { tool: 'pay', where: { op: 'over', path: 'euros', value: 1_000 }, then: 'deny' },
+      ],
+    }),
+  ]);
+  desk.script([
+    { invoke_tool: { tool: 'balance', arguments: {} } },
+    { invoke_tool: { tool: 'pay', arguments: { euros: ref('r1', 'euros') } } },
+    'I will pay it all out.',
+    'That is too much to pay.',
+  ]);
+  const { handle, requests } = await desk.asked({ agent: 'assistant', message: 'pay it out' });
+  expect(requests[0]?.shown).toContain('pay {"euros":5000}');
+  await desk.decide(handle, { as: 'approve' });
+  const { outcome } = await desk.end(handle);
+  expect(desk.done).toEqual([]);
+  expect(outcome).toMatchObject({
+    answer: 'That is too much to pay.',
+    output: { results: { a1: { ok: false, error: { type: 'denied' } } } },
   });
 });
