@@ -235,13 +235,15 @@ function betweenTurns(state: RunState, { segment, now }: Now): Action {
     return { type: 'finish', outcome: runCancelled(state) };
   }
   if (open && ending === 'wallMs') return { type: 'finish', outcome: runStopped(state, 'wallMs') };
+  // It only has to end, so it needs no room.
+  const isClosed = ending === 'closed' && first === undefined && !state.paused;
+  if (isClosed) return { type: 'finish', outcome: closed(state) };
   if (segmentFull(state, segment, now)) return { type: 'continue-as-new' };
   if (state.paused) return { type: 'await-resume' };
   if (first !== undefined) {
     const refresh = inbox.waiting.some((one) => one.turn === first.turn && one.refresh);
     return { type: refresh ? 'refresh-agent' : 'begin-turn' };
   }
-  if (ending === 'closed') return { type: 'finish', outcome: closed(state) };
   const isUnused = inbox.lastTurn === 0 && now - state.startedAt >= FIRST_MESSAGE_MS;
   return { type: isUnused ? 'close-unused' : 'await-message' };
 }

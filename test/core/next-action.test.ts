@@ -171,6 +171,14 @@ describe('between turns', () => {
     });
   });
 
+  test('a closed run with nothing left to do ends in its segment, however full that is', () => {
+    const closing = after(idle, update('close'));
+    expect(typeOf(closing, FULL)).toBe('finish');
+    expect(typeOf(after(closing, update('pause')), FULL)).toBe('continue-as-new');
+    const asked = after(after(idle, update('ask', { message: 'x' })), update('close'));
+    expect(typeOf(asked, FULL)).toBe('continue-as-new');
+  });
+
   test('a canceled task run takes its message first, so that the transcript has it', () => {
     const task = reduce(initialState(config()), {
       type: 'message-received',
