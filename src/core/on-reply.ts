@@ -1,4 +1,4 @@
-import { openBatch } from './calls/batch.js';
+import { openBatch } from './calls/open-batch.js';
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from './change.js';
 import { composeAnswer } from './compose.js';
 import { completed, failed, stopped } from './make-outcome.js';

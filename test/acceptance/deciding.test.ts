@@ -7,6 +7,7 @@ import { reply, type Step } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk, type Told } from '../support/desk.js';
 
+const BESIDE = 'it came beside a call that ends the turn';
 /** What the tool `note` was executed with, by every agent. */
 const noted: string[] = [];
 /** Executions of `meet` that wait for three. */
@@ -187,6 +188,23 @@ describe('a run with tools', () => {
       output: null,
     });
     await run.close();
+  });
+
+  test('T-05 by default, no call beside the one that ends the turn is executed', async () => {
+    noted.length = 0;
+    const run = await desk.open('plain', [
+      calls(
+        call('note', { text: 'T-05 before' }),
+        call('respond', { response: 'done' }),
+        call('note', { text: 'T-05 behind' }),
+      ),
+      reply.text('nothing left to do'),
+    ]);
+    expect(run.first).toMatchObject({ reason: 'tool', answer: 'done', toolCalls: 1 });
+    expect(await run.ask('go on')).toMatchObject({ answer: 'nothing left to do', toolCalls: 0 });
+    const [before, , behind] = results(await run.close());
+    for (const result of [before, behind]) expect(result).toContain(BESIDE);
+    expect(noted).toEqual([]);
   });
 
   test('T-05 calls behind the one that ends are dropped for good', async () => {

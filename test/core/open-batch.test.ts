@@ -3,7 +3,7 @@ import type { CallResult } from '../../src/core/calls/call-result.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, SHORT, withResults } from '../support/scripts.js';
+import { asks, begun, config, SHORT, toolDefinition, withResults } from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
@@ -83,4 +83,53 @@ test('a projection follows a run beyond any number of steps', () => {
   const state: RunState = { ...halfFinished(), paused: true };
   const full = { ...state, config: { ...state.config, segment } };
   expect(nextAction(full).type).toBe('await-resume');
+});
+
+describe('a call that ends the turn', () => {
+  const tools = [toolDefinition('put', 'keyed'), toolDefinition('done', 'read', { ends: true })];
+  const asked = (rest: Parameters<typeof config>[0], ...calls: Parameters<typeof asks>) =>
+    reduce(begun(config({ tools, ...rest })), {
+      type: 'model-replied',
+      reply: asks(...calls),
+      at: 0,
+    });
+  const due = (state: RunState): unknown => {
+    const action = nextAction(state);
+    return action.type === 'run-calls' ? action.calls.map(({ id }) => id) : action.type;
+  };
+
+  test('is executed alone, wherever it stands in the message', () => {
+    expect(due(asked({}, ['put', 1], ['done', 2], ['put', 3]))).toEqual(['call_1_1_1']);
+    expect(due(asked({}, ['done', 1], ['put', 2], ['done', 3]))).toEqual(['call_1_1_0']);
+  });
+
+  test('that fails leaves the others to the next message', () => {
+    const failed = withResults(asked({}, ['put', 1], ['done', 2]), [
+      { id: 'call_1_1_1', ok: false, text: 'error: no', executed: true },
+    ]);
+    expect(nextAction(failed).type).toBe('call-model');
+    expect(failed.transcript.messages.slice(-2).map(({ text }) => text)).toEqual([
+      expect.stringContaining('it came beside a call that ends the turn'),
+      'error: no',
+    ]);
+  });
+
+  test('with arguments that cannot be read stops no other call', () => {
+    const bad = asks(['put', 1], ['done', 2]);
+    const problem = { type: 'invalid_arguments', message: 'no JSON' } as const;
+    const calls = (bad.calls ?? []).map((call) =>
+      call.name === 'done' ? { ...call, problem } : call,
+    );
+    const state = reduce(begun(config({ tools })), {
+      type: 'model-replied',
+      reply: { ...bad, calls },
+      at: 0,
+    });
+    expect(due(state)).toEqual(['call_1_1_0']);
+  });
+
+  test('comes after the calls before it where calls are executed one by one', () => {
+    const state = asked({ toolCalls: 'sequential' }, ['put', 1], ['done', 2], ['put', 3]);
+    expect(due(state)).toEqual(['call_1_1_0']);
+  });
 });

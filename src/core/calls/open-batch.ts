@@ -1,0 +1,170 @@
+import { artifactList } from '../artifacts/artifact-text.js';
+import { asksCatalog } from '../catalog/catalog.js';
+import { catalogAnswer } from '../catalog/catalog-answers.js';
+import type { ToolCalls } from '../definition/definition.js';
+import { computerHandler } from '../definition/native-tools.js';
+import { currentDefinition } from '../graph/node-definition.js';
+import { currentNode } from '../graph/node-tool.js';
+import { callsLeft } from '../limits.js';
+import type { RunState } from '../state.js';
+import type { Message, ToolCall } from '../transcript/messages.js';
+import type { Batch } from '../turn.js';
+import { findTool, guardsRepeats, notExecuted, tooDeep } from './batch.js';
+import { deniedCall, refusal, type CallResult } from './call-result.js';
+import { denial } from './denial.js';
+import { shortSignature, signature } from './idempotency.js';
+import { waitUntil } from './wait.js';
+
+/** After so many characters of lists, a message gets no further lists, to keep the prompt small. */
+const MAX_LIST_CHARACTERS = 64 * 1024;
+
+/** A limit that refuses calls. */
+type CallLimit = 'toolCalls' | 'depth';
+
+/** What to do with one call of a message. */
+type Plan =
+  | { readonly type: 'execute' }
+  | { readonly type: 'answer'; readonly result: CallResult }
+  /** The same call is in this message before; this one takes its result. */
+  | { readonly type: 'same-as'; readonly index: number };
+
+/**
+ * Opens a batch, in which the calls that need no execution have their results. Returns the batch, and
+ * the limit that refused one of the calls, or null.
+ */
+export function openBatch(
+  state: RunState,
+  opened: { step: number; at: number; calls: readonly ToolCall[] },
+): { batch: Batch; refused: CallLimit | null } {
+  const seen = new Map<string, number>();
+  let left = callsLeft(state);
+  let listed = 0;
+  let refused: CallLimit | null = null;
+  const ending = endingIndex(state, opened.calls);
+  const results = opened.calls.map((call, index): CallResult | null => {
+    const first = opened.calls.findIndex(({ name }) => name === call.name);
+    const plan = planCall(state, { call, index, seen, listed, at: opened.at, first, ending });
+    if (plan.type === 'answer') {
+      if (listAnswer(state, call) !== null) listed += plan.result.text.length;
+      return plan.result;
+    }
+    if (plan.type === 'same-as' || isNoted(state, call)) return null;
+    if (left <= 0) {
+      refused = 'toolCalls';
+      return notExecuted(call, 'the limit of tool calls is used up');
+    }
+    if (tooDeep(state, call)) {
+      refused ??= 'depth';
+      return notExecuted(call, 'agents may not call each other any deeper than this');
+    }
+    left -= 1;
+    return null;
+  });
+  return { batch: { ...opened, results }, refused };
+}
+
+/** A planner's call is only noted, unless it reads. */
+function isNoted(state: RunState, { name }: ToolCall): boolean {
+  return currentNode(state)?.kind === 'plan' && findTool(state, name)?.effect !== 'read';
+}
+
+interface PlannedCall {
+  readonly call: ToolCall;
+  readonly index: number;
+  readonly seen: Map<string, number>;
+  /** Characters of lists that this message has got so far. */
+  readonly listed: number;
+  readonly at: number;
+  /** Index of the first call of this tool in the message. */
+  readonly first: number;
+  /** Index of the call of the message that ends the turn; -1 if there is none. */
+  readonly ending: number;
+}
+
+/**
+ * Returns the index of the first call that ends the turn if it succeeds; -1 if there is none. What a
+ * model asks for beside its answer is not executed, because the answer cannot depend on its result. A
+ * sequential batch executes the calls before it: they come first.
+ */
+function endingIndex(state: RunState, calls: readonly ToolCall[]): number {
+  if (currentDefinition(state).toolCalls !== 'parallel') return -1;
+  return calls.findIndex(
+    (call) =>
+      findTool(state, call.name)?.ends === true && !call.problem && denial(state, call) === null,
+  );
+}
+
+function planCall(state: RunState, planned: PlannedCall): Plan {
+  const { call, index, seen, listed } = planned;
+  const { definition } = state.config;
+  const policy: ToolCalls = currentDefinition(state).toolCalls;
+  if (policy === 'first' && index > 0) {
+    return answer(notExecuted(call, 'only the first call of a message is executed'));
+  }
+  if (call.problem) return answer(refusal(call.id, call.problem));
+  const denied = denial(state, call);
+  if (denied !== null) return answer(deniedCall(call, denied));
+  const list = listAnswer(state, call);
+  if (list !== null) {
+    if (listed < MAX_LIST_CHARACTERS) return answer(list());
+    return answer(notExecuted(call, 'the answers are too long for one message; ask in the next'));
+  }
+  const tool = findTool(state, call.name);
+  if (tool === undefined) {
+    return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
+  }
+  if (planned.ending >= 0 && planned.ending !== index) {
+    return answer(notExecuted(call, 'it came beside a call that ends the turn'));
+  }
+  // An action on a screen depends on what the screen shows after the action before.
+  if (call.name === computerHandler(definition.settings) && planned.first < index) {
+    return answer(notExecuted(call, 'one action on the screen per message; look first'));
+  }
+  const until = tool.kind === 'wait' ? waitUntil(call.arguments, planned.at) : 0;
+  if (typeof until !== 'number') {
+    return answer(refusal(call.id, { type: 'invalid_arguments', message: until.problem }));
+  }
+  if (!guardsRepeats(tool)) return { type: 'execute' };
+  const earlier = earlierCall(state, call);
+  if (earlier !== null) return answer(fromRecord(call, state, earlier));
+  const twin = seen.get(signature(call));
+  if (twin !== undefined) return { type: 'same-as', index: twin };
+  seen.set(signature(call), index);
+  return { type: 'execute' };
+}
+
+/** The id of the same call if it succeeded in this turn before; else null. */
+function earlierCall({ turn }: RunState, call: ToolCall): string | null {
+  const begin = `${shortSignature(call)} `;
+  return turn.succeeded.findLast((done) => done.startsWith(begin))?.slice(begin.length) ?? null;
+}
+
+/**
+ * Returns the answer to a call that lists tools or artifacts; null for any other call. It has the state
+ * at the message that calls, without what the message's other calls make.
+ */
+function listAnswer(state: RunState, call: ToolCall): (() => CallResult) | null {
+  const { artifacts = [], config } = state;
+  if (asksCatalog(config.definition, call)) return () => catalogAnswer(config.definition, call);
+  if (findTool(state, call.name)?.kind !== 'artifacts') return null;
+  return () => ({ id: call.id, ok: true, text: artifactList(artifacts), executed: false });
+}
+
+function answer(result: CallResult): Plan {
+  return { type: 'answer', result };
+}
+
+function fromRecord(call: ToolCall, state: RunState, earlierId: string): CallResult {
+  const earlier = state.transcript.messages.find(
+    (message): message is Message & { role: 'tool' } =>
+      message.role === 'tool' && message.callId === earlierId,
+  );
+  const note = `[already done in this turn as ${earlierId}; not executed again, this is its result]`;
+  return {
+    id: call.id,
+    ok: true,
+    text: `${note}\n${earlier?.text ?? '[further up, or in the summary of what was before]'}`,
+    ...(earlier?.blob && { blob: earlier.blob }),
+    executed: false,
+  };
+}
