@@ -13,6 +13,7 @@ export type * from './agents/retriever.js';
 export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';
 export type { AnswerParser, ParseFunction } from './output/parse-output.js';
+export type { AgentTexts } from './core/text/author-texts.js';
 export type { Typed, TypedInput } from './core/definition/output-type.js';
 export type {
   CatalogEntry,

@@ -41,6 +41,7 @@ export function toAgentDefinition(
     ...(agent.onPlainText === 'fail' && { onPlainText: agent.onPlainText }),
     ...(agent.forkFrom.length > 0 && { forkFrom: agent.forkFrom }),
     ...(agent.rules.length > 0 && { rules: agent.rules }),
+    ...(agent.texts && { texts: agent.texts }),
     ...(agent.mcp.length > 0 && { mcp: { servers: agent.mcp.map(policyOf) } }),
     ...(agent.graph && { graph: agent.graph.definition }),
   };

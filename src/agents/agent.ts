@@ -11,6 +11,7 @@ import type {
 import type { Typed } from '../core/definition/output-type.js';
 import type { Json } from '../core/json.js';
 import type { Rule } from '../core/requests/rules.js';
+import type { AgentTexts } from '../core/text/author-texts.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { Template } from '../prompts/template.js';
 import type { ToolRegistry } from '../tools/registry.js';
@@ -86,6 +87,8 @@ export interface AgentOptions<Output = Json> {
    * tighten the rules of the worker.
    */
   readonly rules?: readonly Rule[];
+  /** Your words for what perdure writes to the model: for repairs, the last answer, and the demand for a call. */
+  readonly texts?: AgentTexts;
 }
 
 /** An agent as a tool of another one, with the options of that tool. */
@@ -130,6 +133,8 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   /** The agents that it calls; a worker that serves this agent serves them too. */
   readonly agents: readonly Agent[];
   readonly rules: readonly Rule[];
+  /** Absent: perdure's own. */
+  readonly texts?: AgentTexts;
   /** Present if the agent is a graph, made by `defineGraph`. */
   readonly graph?: GraphParts;
 }

@@ -37,6 +37,7 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     ...called.map((entry) => callingTool(name, entry)),
   ]);
   const { decide = 'tools', toolExposure = 'all' } = options;
+  refuseEndless(options, tools);
   if (toolExposure === 'catalog') refuseCatalog(name, { decide, names: tools.names });
   return Object.freeze({
     name,
@@ -62,6 +63,7 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     mcp: options.mcp ?? [],
     agents: called.map(({ agent }) => agent),
     rules: options.rules ?? [],
+    ...(options.texts && { texts: options.texts }),
   });
 }
 
@@ -93,6 +95,19 @@ function callingTool(name: string, { agent, as, description, parentClose }: Call
     ...(parentClose && { parentClose }),
     ...(readsNoMessage && agent.graph && { input: agent.graph.input }),
   });
+}
+
+/** Throws an `Error` if the model must always call a tool, and none of its tools ends the turn. */
+function refuseEndless<Output>(
+  { name, toolChoice, decide = 'tools' }: AgentOptions<Output>,
+  tools: ToolRegistry,
+): void {
+  if (toolChoice !== 'required' || decide !== 'tools') return;
+  if (tools.names.some((tool) => tools.get(tool)?.ends === true)) return;
+  throw new Error(
+    `agent "${name}": toolChoice: expected a tool with \`ends: true\` beside "required", got none; ` +
+      'each turn would go on to a limit: add answer() from perdure/tools, or use "auto"',
+  );
 }
 
 /** Returns the settings; most reach the provider unchanged. Throws an `Error` for invalid native tools. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { checkLimits } from '../core/input/input.js';
 import { COMPACTION } from '../core/compaction.js';
 import { isObject } from '../core/json.js';
+import { textProblem, type AgentTexts } from '../core/text/author-texts.js';
 import {
   anyFunction,
   checkOptions,
@@ -44,6 +45,40 @@ const compactionOptions = z
     'expected `keep` below `at`',
   );
 
+const authorText = (name: keyof AgentTexts) =>
+  z.string().superRefine((text, context) => {
+    const problem = textProblem(name, text);
+    if (problem !== null) context.addIssue(problem);
+  });
+const agentTexts = z.strictObject({
+  repair: authorText('repair').optional(),
+  closing: authorText('closing').optional(),
+  demandCall: authorText('demandCall').optional(),
+} satisfies OptionSchemas<AgentTexts>);
+
+/** Settings that would have no effect, because perdure fills them, and what to use instead. */
+const FILLED: Readonly<Record<string, string>> = {
+  model: 'use `model`',
+  messages: 'use `instructions`, and the messages of the run',
+  instructions: 'use `instructions`',
+  tools: 'use `tools`, or `settings.nativeTools` for those of the provider',
+  tool_choice: 'use `toolChoice`',
+  response_format: 'use `output`',
+  logprobs: 'use `output: classify({ … })`',
+  top_logprobs: 'use `output: classify({ … })`',
+  stream: 'replies are streamed wherever the model can; set `capabilities.streaming` of the model',
+  stream_options: 'the usage is always asked for',
+  n: 'a step takes one reply; start several runs',
+};
+
+function refuseFilledSettings(settings: object, context: z.RefinementCtx): void {
+  for (const [name, instead] of Object.entries(FILLED)) {
+    if (!Object.hasOwn(settings, name)) continue;
+    const message = `expected no such setting, because perdure fills it; ${instead}`;
+    context.addIssue({ code: 'custom', path: [name], message });
+  }
+}
+
 const agentOptions = z.strictObject({
   name: agentName,
   instructions: expected(
@@ -67,7 +102,7 @@ const agentOptions = z.strictObject({
   toolCalls: z.enum(['parallel', 'sequential', 'first']).optional(),
   limits: z.unknown().optional(),
   onLimit: z.enum(['answer', 'compose', 'fail', 'ask']).optional(),
-  settings: z.looseObject({}).optional(),
+  settings: z.looseObject({}).superRefine(refuseFilledSettings).optional(),
   output: z.unknown().optional(),
   attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
   onInvalid: z.enum(['fail', 'best_effort']).optional(),
@@ -82,6 +117,7 @@ const agentOptions = z.strictObject({
     .optional(),
   compaction: z.preprocess((given) => (given === false ? {} : given), compactionOptions).optional(),
   rules: z.unknown().optional(),
+  texts: agentTexts.optional(),
 } satisfies OptionSchemas<AgentOptions>);
 
 /** Throws an `Error` with a line for each fault of an agent's definition. */

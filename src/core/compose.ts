@@ -1,6 +1,7 @@
 import { asksCatalog } from './catalog/catalog.js';
 import type { StopReason } from './outcome.js';
 import type { RunState } from './state.js';
+import { fillText } from './text/author-texts.js';
 
 const TEXT_CHARACTERS = 4_000;
 const RESULT_CHARACTERS = 500;
@@ -10,6 +11,14 @@ const RESULTS = 5;
 export const CLOSING_INSTRUCTION =
   'A limit of this run is reached: no further tool can be called. Answer now, from what is above. ' +
   'Say plainly what is known, and what could not be finished.';
+
+/** Returns the message before the closing call of a turn, in the author's words if they have any. */
+export function closingText({ config }: RunState, reason: StopReason): string {
+  const { closing } = config.definition.texts ?? {};
+  return closing === undefined
+    ? CLOSING_INSTRUCTION
+    : fillText(closing, { reason: describeStop(reason) });
+}
 
 /** Returns the answer of a turn without a closing call, composed from its last text and results. */
 export function composeAnswer(state: RunState, reason: StopReason): string {

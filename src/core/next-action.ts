@@ -1,7 +1,7 @@
 import { hasWakingMessage, openWaits, readyCalls } from './calls/batch.js';
 import { fitsInput, segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
-import { CLOSING_INSTRUCTION } from './compose.js';
+import { closingText } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
 import { askedMessages, retrievalDue } from './documents.js';
 import type { Interruption } from './events.js';
@@ -150,7 +150,7 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   if (turn.spent.steps === 0 && reason === 'steps') return { type: 'end-at-limit', reason };
   const asked = limitRequest(state, reason, now);
   if (asked !== null) return { type: 'ask-limit', request: asked };
-  const affordable = reserve(state, estimateTokens(CLOSING_INSTRUCTION)).refusedBy === null;
+  const affordable = reserve(state, estimateTokens(closingText(state, reason))).refusedBy === null;
   const { onLimit } = state.config.definition;
   if (hasModel(state) && (onLimit === 'answer' || onLimit === 'ask') && affordable)
     return { type: 'begin-closing', reason };

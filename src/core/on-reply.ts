@@ -145,13 +145,13 @@ function validateAnswer(
   state: RunState,
   { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
 ): RunState {
-  const { attempts = DEFAULT_ATTEMPTS } = currentDefinition(state);
+  const { attempts = DEFAULT_ATTEMPTS, texts } = currentDefinition(state);
   const refused = (state.turn.refusedAnswers ?? 0) + (parsed.ok ? 0 : 1);
   const counted = withTurn(state, { refusedAnswers: refused });
   if (parsed.ok || refused >= attempts) return accept(counted, { reply, parsed, at });
   const opened = openBranch(counted);
   const answered = appendMessage(opened, at, { ...toAssistantMessage(reply), side: true });
-  const text = repairText(parsed.problem, { attempt: refused, attempts });
+  const text = repairText(parsed.problem, { attempt: refused, attempts, text: texts?.repair });
   return appendMessage(answered, at, { role: 'user', text, origin: 'perdure', side: true });
 }
 

@@ -10,7 +10,7 @@ import {
 import { cancelledCall, refusal, type CallResult } from './calls/call-result.js';
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
-import { CLOSING_INSTRUCTION, composeAnswer } from './compose.js';
+import { closingText, composeAnswer } from './compose.js';
 import { applyControlEvent } from './control.js';
 import { addDocuments } from './documents.js';
 import { cancelled, failed, stopped } from './make-outcome.js';
@@ -67,7 +67,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
         event.at,
         {
           role: 'user',
-          text: CLOSING_INSTRUCTION,
+          text: closingText(state, event.reason),
           origin: 'perdure',
         },
       );

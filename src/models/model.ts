@@ -33,6 +33,8 @@ export interface ModelRequest {
   readonly messages: readonly PromptMessage[];
   readonly tools: readonly ModelTool[];
   readonly toolChoice: ToolChoice;
+  /** What is added to the instructions if `required` cannot be sent; default: perdure's words. */
+  readonly demandCall?: string;
   readonly settings: ModelSettings;
   readonly responseFormat?: ResponseSchema;
   /** Asks for the logprobs of the reply's tokens, with `top` alternatives each (at most 20). */

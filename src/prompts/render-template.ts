@@ -3,7 +3,7 @@ import type { Json } from '../core/json.js';
 import { describeIssues } from '../validation/describe-issues.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import { toPlain } from '../tools/result/plain.js';
-import { parsePlaceholders } from './placeholders.js';
+import { parsePlaceholders } from '../core/text/placeholders.js';
 import { describeUnknown, type Template } from './template.js';
 
 /**

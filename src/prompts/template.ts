@@ -3,7 +3,7 @@ import { sha256Hex } from '../core/digest.js';
 import { canonicalJson } from '../core/json.js';
 import { nearestFirst } from '../validation/nearest.js';
 import { writtenSchema } from '../tools/arguments/written-schema.js';
-import { parsePlaceholders } from './placeholders.js';
+import { parsePlaceholders } from '../core/text/placeholders.js';
 
 /** The possible values of an argument that is declared only by its name. */
 export type TemplateValue = string | number | boolean;

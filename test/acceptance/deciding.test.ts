@@ -316,6 +316,9 @@ describe('what a model gets wrong', () => {
     expect(told.outcome).toMatchObject({ status: 'completed', steps: 2 });
     const choices = told.requests.map(({ body }) => body['tool_choice']);
     expect(choices).toEqual(['required', 'auto', 'auto']);
+    const systems = told.requests.map(({ body }) => JSON.stringify(body['messages']));
+    const demand = 'You must call one of the tools in every reply';
+    expect(systems.map((text) => text.includes(demand))).toEqual([false, true, true]);
   });
 
   test('T-11 an error that a tool returns reaches the model with its code, and so does null', async () => {

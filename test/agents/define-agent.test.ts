@@ -55,6 +55,30 @@ describe('defineAgent', () => {
     [{ attempts: 101 }, 'attempts: expected number to be <=100, got 101'],
     [{ retrieve: { finds: 1 } }, 'retrieve: "finds" is not an option; did you mean find?'],
     [{ retrieve: { find: () => [], timeout: 0 } }, 'retrieve.timeout: expected number to be >=1'],
+    [
+      { toolChoice: 'required', tools: [] },
+      'toolChoice: expected a tool with `ends: true` beside "required", got none',
+    ],
+    [
+      { settings: { stream: false } },
+      'settings.stream: expected no such setting, because perdure fills it, got false; replies are streamed',
+    ],
+    [{ settings: { messages: [] } }, 'settings.messages: expected no such setting'],
+    [
+      { texts: { repair: 'Again!' } },
+      'texts.repair: expected the placeholder {{problem}}, else the model does not learn what is wrong, got "Again!"',
+    ],
+    [
+      { texts: { repair: '{{problem}}' } },
+      'texts.repair: expected words before the first placeholder',
+    ],
+    [
+      { texts: { closing: 'End, {{why}}' } },
+      'texts.closing: expected no placeholder but {{reason}}, got "End, {{why}}"',
+    ],
+    [{ texts: { demandCall: 'Call {{tool}}' } }, 'texts.demandCall: expected no placeholder, got'],
+    [{ texts: { demandCall: ' ' } }, 'texts.demandCall: expected a text, got only blanks'],
+    [{ texts: { closing: '{{' } }, 'texts.closing: at position 0, "{{" does not begin'],
     [{ compaction: true }, 'compaction: expected object, got true'],
     [{ compaction: { at: 0.2 } }, 'compaction: expected `keep` below `at`, got {"at":0.2}'],
     [{ compaction: { keep: 1 } }, 'compaction.keep: expected number to be <1, got 1'],

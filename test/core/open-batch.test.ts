@@ -87,7 +87,10 @@ test('a projection follows a run beyond any number of steps', () => {
 
 describe('a call that ends the turn', () => {
   const tools = [toolDefinition('put', 'keyed'), toolDefinition('done', 'read', { ends: true })];
-  const asked = (rest: Parameters<typeof config>[0], ...calls: Parameters<typeof asks>) =>
+  const asked = (
+    rest: Parameters<typeof config>[0],
+    ...calls: readonly (readonly [string, unknown])[]
+  ): RunState =>
     reduce(begun(config({ tools, ...rest })), {
       type: 'model-replied',
       reply: asks(...calls),

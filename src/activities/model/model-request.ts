@@ -60,6 +60,7 @@ function baseRequest(
     messages: withInvocations(definition, messages),
     tools: shownTools(definition),
     toolChoice: input.closing ? 'none' : definition.toolChoice,
+    ...(definition.texts?.demandCall !== undefined && { demandCall: definition.texts.demandCall }),
     settings: capSettings(definition, input),
     ...(responseFormat && { responseFormat }),
   };

@@ -2,7 +2,7 @@ import { shownTools, type ShownTool } from '../../core/catalog/catalog.js';
 import type { AgentDefinition } from '../../core/definition/definition.js';
 import { isObject, parseJson, type Json, type JsonObject } from '../../core/json.js';
 import type { PromptMessage } from '../../core/transcript/messages.js';
-import { REPAIR_BEGINS } from '../../core/text/repair-text.js';
+import { repairBegin } from '../../core/text/repair-text.js';
 import type { ParsedAnswer } from '../../core/reply.js';
 import type { ModelReply, ModelRequest, ResponseSchema } from '../../models/model.js';
 import { extractJson } from '../../output/extract-json.js';
@@ -19,11 +19,14 @@ export function decisionRequest(request: ModelRequest, definition: AgentDefiniti
   const tools = request.toolChoice === 'none' ? [] : shownTools(definition);
   const { responseFormat: _, ...rest } = request;
   const names = new Map(request.messages.flatMap(callNames));
+  const begin = repairBegin(definition);
   return {
     ...rest,
     instructions: `${request.instructions}\n\n${decisionInstructions(definition)}`,
     messages: request.messages.map((message, index) =>
-      isRefused(request.messages, index) ? message : toText(message, { names, definition }),
+      isRepair(request.messages[index + 1], begin)
+        ? message
+        : toText(message, { names, definition }),
     ),
     tools: [],
     toolChoice: 'none',
@@ -126,10 +129,9 @@ function toText(
   }
 }
 
-/** Returns whether a reply was not a decision. Such a reply is shown as it was. */
-function isRefused(messages: readonly PromptMessage[], index: number): boolean {
-  const next = messages[index + 1];
-  return next?.role === 'user' && next.text.startsWith(REPAIR_BEGINS);
+/** Whether a message asks for a repair. The reply before it was no decision, and is shown as it was. */
+function isRepair(message: PromptMessage | undefined, begin: string): boolean {
+  return message?.role === 'user' && message.text.startsWith(begin);
 }
 
 /** Returns the value of an answer if the agent's output has a schema, else its text. */

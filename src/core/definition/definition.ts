@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../json.js';
 import type { GraphDefinition } from '../graph/definition.js';
 import type { Rule } from '../requests/rules.js';
+import type { AgentTexts } from '../text/author-texts.js';
 
 /** A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent. */
 export type Effect = 'read' | 'keyed' | 'once';
@@ -201,6 +202,8 @@ export interface AgentDefinition {
   readonly mcp?: McpUsed;
   /** The rules of the agent about its calls. */
   readonly rules?: readonly Rule[];
+  /** The author's words for what perdure writes to the model; absent: perdure's. */
+  readonly texts?: AgentTexts;
   /** The template of the instructions. */
   readonly template?: TemplateUsed;
   /** The graph that decides what the run does; absent for an agent, whose model decides. */

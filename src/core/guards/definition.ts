@@ -15,6 +15,7 @@ import type {
   TemplateUsed,
   ToolDefinition,
 } from '../definition/definition.js';
+import type { AgentTexts } from '../text/author-texts.js';
 import { graphShape } from './graph.js';
 import { rulesShape } from './requests.js';
 import {
@@ -148,6 +149,13 @@ export const definitionShape = fields<AgentDefinition>({
   forkFrom: optional(list(text)),
   rules: optional(rulesShape),
   graph: optional(graphShape),
+  texts: optional(
+    fields<AgentTexts>({
+      repair: optional(text),
+      closing: optional(text),
+      demandCall: optional(text),
+    }),
+  ),
   template: optional(fields<TemplateUsed>({ hash: text, unfilled: text })),
   hash: text,
 });

@@ -1,23 +1,34 @@
+import type { AgentDefinition } from '../definition/definition.js';
 import { byteLength } from '../inbox.js';
+import { beginOf, fillText } from './author-texts.js';
 
 const PROBLEM_BYTES = 4 * 1024;
 
-/** The beginning of a repair request, by which a prompt is searched for repairs. */
-export const REPAIR_BEGINS = 'Your answer was not accepted (attempt ';
+const REPAIR =
+  'Your answer was not accepted (attempt {{attempt}} of {{attempts}}).\n\n{{problem}}\n\n' +
+  '{{last}}Send the whole answer again, corrected, and nothing else.';
 
-/** Returns the request to repair an answer. `attempt` is the number of the failed answer, from 1. */
-export function repairText(
-  problem: string,
-  { attempt, attempts }: { readonly attempt: number; readonly attempts: number },
-): string {
+/** The place of an answer among those that a turn may give. */
+interface Attempt {
+  /** The number of the failed answer, from 1. */
+  readonly attempt: number;
+  readonly attempts: number;
+  /** The author's words; default: ours. */
+  readonly text?: string | undefined;
+}
+
+/** Returns the request to repair an answer. */
+export function repairText(problem: string, { attempt, attempts, text = REPAIR }: Attempt): string {
   const bytes = byteLength(problem);
   const shown =
     bytes <= PROBLEM_BYTES ? problem : `${head(problem)}\n[… cut, ${bytes} bytes in all]`;
   const last = attempts - attempt === 1 ? 'This is the last attempt. ' : '';
-  return (
-    `${REPAIR_BEGINS}${attempt} of ${attempts}).\n\n${shown.trim()}\n\n` +
-    `${last}Send the whole answer again, corrected, and nothing else.`
-  );
+  return fillText(text, { attempt, attempts, problem: shown.trim(), last });
+}
+
+/** Returns the words with which the repair requests of an agent begin: by them, a prompt is searched. */
+export function repairBegin({ texts }: Pick<AgentDefinition, 'texts'>): string {
+  return beginOf(texts?.repair ?? REPAIR);
 }
 
 /** The beginning of a text in whole characters, with room for the note after it. */

@@ -38,14 +38,24 @@ export function selectTools<Tool>(
   return { tools, ...(!isRefused && { tool_choice: choice }) };
 }
 
-/** Returns the instructions, with the schema in words where the schema itself cannot be sent. */
+const DEMAND =
+  'You must call one of the tools in every reply; a reply in text alone is not accepted. To answer, ' +
+  'call the tool that gives the answer.';
+
+/**
+ * Returns the instructions, with the schema in words where the schema itself cannot be sent, and with a
+ * demand for a call where the server does not accept `required`.
+ */
 export function composeInstructions(
-  { instructions, responseFormat }: ModelRequest,
+  { instructions, responseFormat, toolChoice, tools, demandCall = DEMAND }: ModelRequest,
   { accepts }: Terms,
 ): string {
   const isSent = accepts.responseFormat === 'json_schema';
   const inWords = isSent ? undefined : responseFormat?.instruction;
-  return [instructions, inWords].filter((text) => text !== undefined && text !== '').join('\n\n');
+  const isDemanded = toolChoice === 'required' && !accepts.requiredToolChoice && tools.length > 0;
+  return [instructions, inWords, isDemanded ? demandCall : undefined]
+    .filter((text) => text !== undefined && text !== '')
+    .join('\n\n');
 }
 
 /** Returns the name of a schema in the characters and length that servers accept. */

@@ -1,0 +1,63 @@
+import { parsePlaceholders } from './placeholders.js';
+
+/**
+ * Texts that perdure writes to the model of an agent, in the author's words. They are pinned with the
+ * agent. Placeholders are written as in templates: `{{problem}}`.
+ */
+export interface AgentTexts {
+  /**
+   * Asks for a corrected answer; only for agents with `output`. It has to contain `{{problem}}`, and to
+   * begin with words; `{{attempt}}` and `{{attempts}}` are numbers.
+   */
+  readonly repair?: string;
+  /** Asks for the last answer when a limit is reached; `{{reason}}` says which. */
+  readonly closing?: string;
+  /** Demands a call from a model whose server does not accept `toolChoice: 'required'`. */
+  readonly demandCall?: string;
+}
+
+/** The placeholders that each text may have. */
+const PLACEHOLDERS: Readonly<Record<keyof AgentTexts, readonly string[]>> = {
+  repair: ['problem', 'attempt', 'attempts'],
+  closing: ['reason'],
+  demandCall: [],
+};
+
+/** Returns what is wrong with a text of an author, with the fix; null if it can be used. */
+export function textProblem(name: keyof AgentTexts, text: string): string | null {
+  if (text.trim() === '')
+    return 'expected a text, got only blanks; leave it out to use the default';
+  const known = PLACEHOLDERS[name];
+  try {
+    const parts = parsePlaceholders(text);
+    const used = parts.flatMap((part) => (part.type === 'argument' ? [part.name] : []));
+    const unknown = used.find((one) => !known.includes(one));
+    if (unknown !== undefined) {
+      const possible = known.map((one) => `{{${one}}}`).join(', ');
+      return `expected ${known.length === 0 ? 'no placeholder' : `no placeholder but ${possible}`}`;
+    }
+    if (name !== 'repair') return null;
+    if (!used.includes('problem')) {
+      return 'expected the placeholder {{problem}}, else the model does not learn what is wrong; add it';
+    }
+    const [first] = parts;
+    return first?.type === 'text' && first.text.trim() !== ''
+      ? null
+      : 'expected words before the first placeholder, so that repairs are known by them; add some';
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Returns a text with its placeholders filled in, each once, whatever its value contains. */
+export function fillText(text: string, values: Readonly<Record<string, string | number>>): string {
+  return parsePlaceholders(text)
+    .map((part) => (part.type === 'text' ? part.text : String(values[part.name] ?? '')))
+    .join('');
+}
+
+/** Returns the words with which a text begins, before its first placeholder. */
+export function beginOf(text: string): string {
+  const [first] = parsePlaceholders(text);
+  return first?.type === 'text' ? first.text : '';
+}
