@@ -34,6 +34,7 @@ async function prebuiltBy(): Promise<unknown> {
 export async function bundleWorkflows(): Promise<WorkflowBundle> {
   return await bundleWorkflowCode({
     workflowsPath: WORKFLOW_MODULES.workflows(),
+    workflowInterceptorModules: [WORKFLOW_MODULES.interceptors()],
     payloadConverterPath: WORKFLOW_MODULES.payloadConverter(),
     preloadModules: [WORKFLOW_MODULES.preload()],
     webpackConfigHook: (config) => ({

@@ -87,7 +87,12 @@ function mergeActivities(theirs: object, ours: object): object {
 }
 
 function configureBundler(given: BundleOptions): BundleOptions {
-  const { payloadConverterPath, preloadModules = [], logger } = given;
+  const {
+    payloadConverterPath,
+    preloadModules = [],
+    workflowInterceptorModules = [],
+    logger,
+  } = given;
   if (payloadConverterPath !== undefined) {
     logger?.warn(
       `plugin ${NAME}: the worker keeps its own payload converter (${payloadConverterPath}). A payload ` +
@@ -98,5 +103,6 @@ function configureBundler(given: BundleOptions): BundleOptions {
     ...given,
     payloadConverterPath: payloadConverterPath ?? WORKFLOW_MODULES.payloadConverter(),
     preloadModules: [...preloadModules, WORKFLOW_MODULES.engine()],
+    workflowInterceptorModules: [...workflowInterceptorModules, WORKFLOW_MODULES.interceptors()],
   };
 }

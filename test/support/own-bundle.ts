@@ -10,6 +10,7 @@ let bundle: Promise<WorkflowBundle> | undefined;
 export async function ownBundle(): Promise<WorkflowBundle> {
   bundle ??= bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('own-workflows.ts', import.meta.url)),
+    workflowInterceptorModules: [WORKFLOW_MODULES.interceptors()],
     payloadConverterPath: WORKFLOW_MODULES.payloadConverter(),
     preloadModules: [WORKFLOW_MODULES.preload()],
     logger,
