@@ -55,7 +55,8 @@ export function decided(
   made: Made & { readonly checked?: Checked; readonly madeAt?: number },
 ): readonly RunEvent[] {
   const { at, madeAt = at } = made;
-  return [...effects(state, work, made), recordOf(work, { ...made, at: madeAt })];
+  const decision = recordOf(work, { ...made, at: madeAt });
+  return [...effects(state, work, made), { type: 'decided', decision }];
 }
 
 function effects(
@@ -141,9 +142,10 @@ function edited(
 ): readonly RunEvent[] {
   const change: RunEvent = { type: 'call-edited', id: work.name, call };
   const { verdict } = call;
-  if (asksNoMore(verdict ?? null, work.request.deciders ?? [])) return [change, approved(work)];
+  if (verdict === undefined || asksNoMore(verdict, work.request.deciders ?? []))
+    return [change, approved(work)];
   const { by = 'a person' } = decision;
-  const { expires, deciders, why = '' } = verdict ?? {};
+  const { expires, deciders, why } = verdict;
   const request = {
     kind: 'approval',
     why: `${why}; ${by} changed the arguments`,
@@ -175,10 +177,10 @@ function undoDecided(work: AskingWork, { as, note }: Decision): readonly RunEven
   ];
 }
 
-function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): RunEvent {
+function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): DecisionRecord {
   const { as, by } = decision;
   const call = request.kind === 'limit' ? {} : { call: name };
-  const record: DecisionRecord = {
+  return {
     what: 'resolve',
     id,
     at,
@@ -187,7 +189,6 @@ function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): Ru
     ...call,
     as,
   };
-  return { type: 'decided', decision: record };
 }
 
 interface CheckedWork {
@@ -219,9 +220,7 @@ export function decisionChecked(
   const record = recordOf(asking, { decision, id, at: madeAt });
   return [
     { type: 'work-changed', work: asking },
-    record.type === 'decided'
-      ? { ...record, decision: { ...record.decision, refused: message.slice(0, 500) } }
-      : record,
+    { type: 'decided', decision: { ...record, refused: message.slice(0, 500) } },
     // Its time may have ended meanwhile.
     ...(interruptionOf(state) === null ? expireIfDue(state, asking, at) : []),
   ];
