@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { Task } from '../../src/core/facts.js';
 import type { RunFunctionResult } from '../../src/core/guards/recorded.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import { undoableCalls } from '../../src/core/requests/undo.js';
+import { undoableCalls, undoProblem } from '../../src/core/requests/undo.js';
+import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { asked, decision, ID, requestOf } from '../support/asking.js';
 import {
@@ -194,5 +195,26 @@ describe('an undo about which a rule asks', () => {
     const over = after(state, decision(state, 'approve', {}, { name: NAME }));
     expect(over.work).toEqual([]);
     expect(over.decisions?.at(-1)).toMatchObject({ as: 'approve', request: 'r1' });
+  });
+});
+
+describe('the undo of a call whose tool a newer form of the agent lacks', () => {
+  const without = (state: RunState): RunState =>
+    reduce(state, { type: 'agent-refreshed', config: config() });
+  const fault = 'the agent has no tool "book" any more';
+
+  test('is refused', () => {
+    expect(undoProblem(booked(), ID, 20)).toBeNull();
+    expect(undoProblem(without(booked()), ID, 20)).toBe(`call: ${ID} cannot be undone; ${fault}`);
+  });
+
+  test.each([
+    ['approve', 'failed', fault],
+    ['deny', 'denied', 'a person denied it'],
+  ])('ends with the decision of a person: %s', (as, outcome, message) => {
+    const state = without(asking());
+    const over = after(state, decision(state, as, {}, { name: NAME }));
+    expect(over.work).toEqual([]);
+    expect(undoableCalls(over)).toMatchObject([{ state: outcome, message }]);
   });
 });

@@ -8,8 +8,10 @@ import { raisedLimits } from '../requests/limit-request.js';
 import type { Decision } from '../requests/decision.js';
 import { grantOf } from '../requests/grants.js';
 import { askingWork, type AskingWork } from '../requests/open-requests.js';
+import { undoFault } from '../requests/undo.js';
 import type { RunState } from '../state.js';
-import { callOfWork, isUndo, UNDO, type Work } from '../work/work.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { callOfWork, isUndo, type Work } from '../work/work.js';
 import { interruptionOf } from '../work/interruption.js';
 import { unblocked } from './block.js';
 import { finishCall } from './calls.js';
@@ -68,9 +70,11 @@ function effects(
   const { as, note, result } = decision;
   if (request.kind === 'limit') return limitDecided(state, work, decision, at);
   const call = callOfWork(state, name);
+  if (call !== undefined && isUndo(work)) {
+    return undoDecided(work, { call, decision, fault: undoFault(state, call) });
+  }
   const tool = call && findTool(state, call.name);
   if (call === undefined || tool === undefined) return [{ type: 'work-ended', name }];
-  if (isUndo(work)) return undoDecided(work, decision);
   switch (as) {
     case 'approve': {
       if (request.kind === 'plan')
@@ -168,13 +172,25 @@ function limitDecided(
   return [over, { type: 'limits-set', limits }, { type: 'limit-lifted' }];
 }
 
-function undoDecided(work: AskingWork, { as, note }: Decision): readonly RunEvent[] {
-  if (as === 'approve') return [approved(work)];
-  const call = work.name.slice(UNDO.length);
-  return [
-    { type: 'work-ended', name: work.name },
-    { type: 'undo-changed', call, state: 'denied', message: deniedText(note) },
-  ];
+function undoDecided(
+  work: AskingWork,
+  {
+    call: { id: call },
+    decision: { as, note },
+    fault,
+  }: {
+    readonly call: ToolCall;
+    readonly decision: Decision;
+    /** Why no worker can undo it. */
+    readonly fault: string | null;
+  },
+): readonly RunEvent[] {
+  const over: RunEvent = { type: 'work-ended', name: work.name };
+  if (as !== 'approve') {
+    return [over, { type: 'undo-changed', call, state: 'denied', message: deniedText(note) }];
+  }
+  if (fault === null) return [approved(work)];
+  return [over, { type: 'undo-changed', call, state: 'failed', message: fault }];
 }
 
 function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): DecisionRecord {
