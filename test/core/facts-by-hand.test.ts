@@ -22,6 +22,7 @@ import {
 } from '../support/facts.js';
 import { asks, begun, config, says } from '../support/scripts.js';
 
+const CHUNK = { blob: { sha256: 'a'.repeat(64), bytes: 1 }, count: 2 };
 const ACTIVITIES: readonly (readonly [string, unknown])[] = [
   ['loadAgent', config()],
   ['callModel', says('x')],
@@ -31,7 +32,10 @@ const ACTIVITIES: readonly (readonly [string, unknown])[] = [
   ['notifyRequest', null],
   ['retrieveDocuments', { documents: [] }],
   ['archiveMessages', {}],
-  ['forkMessages', 7],
+  [
+    'forkMessages',
+    { chunk: CHUNK, head: 'b'.repeat(32), tokens: 9, next: 2, from: { runId: 'r' } },
+  ],
   ['checkBlob', null],
   ['followRun', { type: 'lost' }],
   ['agent', null],

@@ -124,7 +124,10 @@ test('`resume` keeps a request whose call is tried again', () => {
   );
   // The next attempt follows at once, because somebody has asked for it meanwhile.
   expect(workOf(changed, ID)).not.toHaveProperty('block');
-  expect(workOf(changed, ID)).toMatchObject({ phase: 'waiting', request: { id: 'r1' } });
+  expect(workOf(changed, ID)).toMatchObject({
+    phase: 'waiting',
+    request: { id: 'r1', kind: 'tool_changed', raisedAt: 0 },
+  });
   expect(requestOf(after(changed, update('resume', {}, 'u2'))).id).toBe('r1');
   const again = after(
     changed,
