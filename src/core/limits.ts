@@ -123,8 +123,6 @@ function outputRooms(state: RunState, extraTokens: number): readonly Room[] {
     [state.config.limits.turn, state.turn.spent],
     [state.config.limits.run, state.total],
   ];
-  const budgeted = scopes.some(([limits]) => isSet(limits.tokens) || isSet(limits.costUsd));
-  if (!budgeted) return [];
   const input = state.transcript.tokens + extraTokens;
   return scopes.flatMap(([limits, spent]) => [
     ...tokenRoom(limits, { spent, input }),

@@ -186,8 +186,7 @@ function beginNode(state: RunState, at: number): RunState {
 }
 
 function isOpen({ calls, results }: Batch, id: string): boolean {
-  const index = calls.findIndex((call) => call.id === id);
-  return index !== -1 && results[index] === null;
+  return results[calls.findIndex((call) => call.id === id)] === null;
 }
 
 /** Gives every open call a result that says why the work was interrupted. */

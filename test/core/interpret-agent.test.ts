@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
+import { limitsCost } from '../../src/core/interpret/agent.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { initialState } from '../../src/core/state.js';
 import {
@@ -107,4 +108,15 @@ describe('the load of the agent', () => {
     const wrong = after(loading, completed(load, { definition: 7 }));
     expect([wrong.config.definition.hash, wrong.work]).toEqual(['h', []]);
   });
+});
+
+test.each<[unknown, boolean]>([
+  [{ costUsd: 1 }, true],
+  [{ run: { costUsd: 1 } }, true],
+  [{ tokens: 1, run: { tokens: 1 } }, false],
+  [{ costUsd: null, run: null }, false],
+  [null, false],
+  ['1 USD', false],
+])('limits need the price of the model only if they are about money: %j', (limits, isNeeded) => {
+  expect(limitsCost(limits)).toBe(isNeeded);
 });

@@ -1,15 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
-import type { Fact } from '../../src/core/facts.js';
-import { eventsOf, isAtOnce } from '../../src/core/loop.js';
-import { nextAction, NEVER_FULL } from '../../src/core/next-action.js';
-import { reduce } from '../../src/core/reduce.js';
+import { nextAction } from '../../src/core/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { decisionProblem } from '../../src/core/requests/refusal.js';
-import type { Request } from '../../src/core/requests/request.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import type { AskedCall } from '../../src/core/transcript/messages.js';
-import { findWork } from '../../src/core/work/work.js';
+import { acted, asked, decision, ID, requestOf } from '../support/asking.js';
 import {
   after,
   blocked,
@@ -25,13 +20,8 @@ import {
 import { asks, begun, config } from '../support/scripts.js';
 
 const start = begun(config());
-const ID = 'call_1_1_0';
 const ARRIVAL = { update: 'another', now: 0 };
 
-function asked(name: string, rest: Partial<AskedCall> = {}): RunState {
-  const [call] = asks([name]).calls ?? [];
-  return replied(start, { ...asks(), calls: call ? [{ ...call, ...rest }] : [] });
-}
 const doubtful = (): RunState => {
   const state = asked('pay');
   return after(state, scheduled(toolTask(state, 0)), failed(toolTask(state, 0), 'gone'));
@@ -133,32 +123,6 @@ describe('a message', () => {
     expect(after(twice, signal('message', { message: 'a', id: 'm' }))).toEqual(twice);
   });
 });
-
-/** Returns the request about this work as everybody sees it. */
-function requestOf(state: RunState, name = ID): Request {
-  const id = findWork(state, name)?.request?.id;
-  const request = openRequests(state, 'run').find((one) => one.id === id);
-  if (request === undefined) throw new Error(`no request about ${name}`);
-  return request;
-}
-
-/** Returns the update that decides about the request of this work. */
-function decision(
-  state: RunState,
-  as: string,
-  rest: object = {},
-  { name = ID, at = 0 } = {},
-): Fact {
-  const { id: request, digest } = requestOf(state, name);
-  return update('resolve', { request, digest, as, ...rest }, `u ${request}`, at);
-}
-
-/** Returns the state after the action that comes next, which takes no time. */
-function acted(state: RunState, at = 0): RunState {
-  const action = nextAction(state, NEVER_FULL, at);
-  if (!isAtOnce(action)) throw new Error(action.type);
-  return eventsOf(action, at).reduce(reduce, state);
-}
 
 describe('`resolve`', () => {
   test('decides about a call whose outcome is unknown', () => {

@@ -8,8 +8,10 @@ import { raisedLimits } from '../requests/limit-request.js';
 import type { Decision } from '../requests/decision.js';
 import { grantOf } from '../requests/grants.js';
 import { askingWork, type AskingWork } from '../requests/open-requests.js';
+import { undoFault } from '../requests/undo.js';
 import type { RunState } from '../state.js';
-import { callOfWork, isUndo, UNDO, type Work } from '../work/work.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { callOfWork, isUndo, type Work } from '../work/work.js';
 import { interruptionOf } from '../work/interruption.js';
 import { unblocked } from './block.js';
 import { finishCall } from './calls.js';
@@ -55,7 +57,8 @@ export function decided(
   made: Made & { readonly checked?: Checked; readonly madeAt?: number },
 ): readonly RunEvent[] {
   const { at, madeAt = at } = made;
-  return [...effects(state, work, made), recordOf(work, { ...made, at: madeAt })];
+  const decision = recordOf(work, { ...made, at: madeAt });
+  return [...effects(state, work, made), { type: 'decided', decision }];
 }
 
 function effects(
@@ -67,9 +70,11 @@ function effects(
   const { as, note, result } = decision;
   if (request.kind === 'limit') return limitDecided(state, work, decision, at);
   const call = callOfWork(state, name);
+  if (call !== undefined && isUndo(work)) {
+    return undoDecided(work, { call, decision, fault: undoFault(state, call) });
+  }
   const tool = call && findTool(state, call.name);
   if (call === undefined || tool === undefined) return [{ type: 'work-ended', name }];
-  if (isUndo(work)) return undoDecided(work, decision);
   switch (as) {
     case 'approve': {
       if (request.kind === 'plan')
@@ -141,9 +146,10 @@ function edited(
 ): readonly RunEvent[] {
   const change: RunEvent = { type: 'call-edited', id: work.name, call };
   const { verdict } = call;
-  if (asksNoMore(verdict ?? null, work.request.deciders ?? [])) return [change, approved(work)];
+  if (verdict === undefined || asksNoMore(verdict, work.request.deciders ?? []))
+    return [change, approved(work)];
   const { by = 'a person' } = decision;
-  const { expires, deciders, why = '' } = verdict ?? {};
+  const { expires, deciders, why } = verdict;
   const request = {
     kind: 'approval',
     why: `${why}; ${by} changed the arguments`,
@@ -166,19 +172,31 @@ function limitDecided(
   return [over, { type: 'limits-set', limits }, { type: 'limit-lifted' }];
 }
 
-function undoDecided(work: AskingWork, { as, note }: Decision): readonly RunEvent[] {
-  if (as === 'approve') return [approved(work)];
-  const call = work.name.slice(UNDO.length);
-  return [
-    { type: 'work-ended', name: work.name },
-    { type: 'undo-changed', call, state: 'denied', message: deniedText(note) },
-  ];
+function undoDecided(
+  work: AskingWork,
+  {
+    call: { id: call },
+    decision: { as, note },
+    fault,
+  }: {
+    readonly call: ToolCall;
+    readonly decision: Decision;
+    /** Why no worker can undo it. */
+    readonly fault: string | null;
+  },
+): readonly RunEvent[] {
+  const over: RunEvent = { type: 'work-ended', name: work.name };
+  if (as !== 'approve') {
+    return [over, { type: 'undo-changed', call, state: 'denied', message: deniedText(note) }];
+  }
+  if (fault === null) return [approved(work)];
+  return [over, { type: 'undo-changed', call, state: 'failed', message: fault }];
 }
 
-function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): RunEvent {
+function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): DecisionRecord {
   const { as, by } = decision;
   const call = request.kind === 'limit' ? {} : { call: name };
-  const record: DecisionRecord = {
+  return {
     what: 'resolve',
     id,
     at,
@@ -187,7 +205,6 @@ function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): Ru
     ...call,
     as,
   };
-  return { type: 'decided', decision: record };
 }
 
 interface CheckedWork {
@@ -219,9 +236,7 @@ export function decisionChecked(
   const record = recordOf(asking, { decision, id, at: madeAt });
   return [
     { type: 'work-changed', work: asking },
-    record.type === 'decided'
-      ? { ...record, decision: { ...record.decision, refused: message.slice(0, 500) } }
-      : record,
+    { type: 'decided', decision: { ...record, refused: message.slice(0, 500) } },
     // Its time may have ended meanwhile.
     ...(interruptionOf(state) === null ? expireIfDue(state, asking, at) : []),
   ];

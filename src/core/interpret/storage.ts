@@ -4,7 +4,7 @@ import { isArchiveResult, isForked } from '../guards/recorded.js';
 import { interruptionOf } from '../work/interruption.js';
 import { isObject, textField } from '../json.js';
 import { type RunState } from '../state.js';
-import { inTurn, openCallById } from '../turn.js';
+import { inTurn } from '../turn.js';
 import { findWork, WORK } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled, unblocked } from './block.js';
 import { callCanceled } from './calls.js';
@@ -82,9 +82,7 @@ export function blobChecked(
   return work === undefined ? [] : [{ type: 'work-changed', work: unblocked(work) }];
 }
 
+/** After an interruption, the work is over, and a call has its result. */
 export function checkCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
-  if (interruptionOf(state) === null) return probeCanceled(state, fact);
-  const name = workOf(fact.task)?.name ?? '';
-  const isCall = openCallById(state, name) !== undefined;
-  return isCall ? callCanceled(state, fact) : [{ type: 'work-ended', name }];
+  return interruptionOf(state) === null ? probeCanceled(state, fact) : callCanceled(state, fact);
 }

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../definition/definition.js';
+import type { AgentDefinition, ToolDefinition } from '../definition/definition.js';
 import { callSummary } from '../text/summaries.js';
 import type { BlobRef, ToolCall } from '../transcript/messages.js';
 
@@ -100,8 +100,19 @@ export function callToUndo(
   return kept.findLast(({ state, until }) => state === undefined && until > now);
 }
 
+/** The part of a run's state that has the tools of its agent. */
+interface HasTools {
+  readonly config: { readonly definition: Pick<AgentDefinition, 'tools'> };
+}
+
+/** Returns why no worker can undo a call, or null: a newer form of the agent may lack the call's tool. */
+export function undoFault({ config }: HasTools, { name }: Pick<ToolCall, 'name'>): string | null {
+  if (config.definition.tools.some((tool) => tool.name === name)) return null;
+  return `the agent has no tool "${name}" any more`;
+}
+
 /** Returns why a call cannot be undone, or null. `now`: Unix time in ms. */
-export function undoProblem(state: Keeper, id: unknown, now: number): string | null {
+export function undoProblem(state: Keeper & HasTools, id: unknown, now: number): string | null {
   if (id !== undefined && typeof id !== 'string') return 'call: expected the id of a call';
   const found = callToUndo(state, id, now);
   if (found === undefined) {
@@ -118,5 +129,6 @@ export function undoProblem(state: Keeper, id: unknown, now: number): string | n
     const agoMs = now - found.until;
     return `call: the time to undo ${found.call.id} ended ${Math.round(agoMs / 1_000)} s ago`;
   }
-  return null;
+  const fault = undoFault(state, found.call);
+  return fault === null ? null : `call: ${found.call.id} cannot be undone; ${fault}`;
 }

@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest';
+import type { GraphNode } from '../../src/core/graph/definition.js';
+import type { JsonObject } from '../../src/core/json.js';
+import { planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.js';
+import { reduce } from '../../src/core/reduce.js';
+import { openRequests } from '../../src/core/requests/open-requests.js';
+import { initialState, type RunState } from '../../src/core/state.js';
+import { outcomeOf } from '../../src/core/turn.js';
+import { acted, decision, requestOf } from '../support/asking.js';
+import { after, update } from '../support/facts.js';
+import { node } from '../support/graph-agent.js';
+import { config, toolDefinition } from '../support/scripts.js';
+
+const CALL = 'node_ask_1_0';
+const action = (id: string): PlannedAction => ({ id, tool: 'put', arguments: {} });
+const PLAN = planValue({ actions: [action('a1'), action('a2')], done: [], asks: false });
+
+/** A run whose graph waits for an answer at its first node. */
+function waiting(
+  ask: Partial<Extract<GraphNode, { kind: 'confirm' }>>,
+  { decisions, open = true }: { decisions?: { mayDecide: true }; open?: boolean } = {},
+): RunState {
+  const exits = { yes: 'end', no: 'end', some: 'end', edit: 'end' };
+  const nodes = [node('ask', { kind: 'confirm', show: 'Send it?', ...ask }, exits)];
+  const initial: JsonObject = { plan: PLAN };
+  const graph = { start: 'ask', nodes, fields: ['plan'], initial, perTurn: [] };
+  const made = config({ graph, tools: [toolDefinition('put', 'keyed')] });
+  const message = { id: 'm', text: 'go', turn: 1 };
+  const state = [
+    { type: 'message-received', message } as const,
+    { type: 'turn-begun', at: 0 } as const,
+    { type: 'node-begun', at: 0 } as const,
+  ].reduce(reduce, initialState({ ...made, ...(decisions && { decisions }) }, { open }));
+  return acted(state, 5);
+}
+
+const says = (message: string, rest: object = {}) =>
+  update('ask', { message, ...rest }, `ask ${message}`, 9);
+const actions = (state: RunState): readonly string[] =>
+  planIn(state.graph?.values ?? {}, 'plan').actions.map(({ id }) => id);
+
+describe('a question of the graph', () => {
+  const state = waiting({});
+
+  test('is shown with its choices', () => {
+    expect(requestOf(state, CALL)).toMatchObject({
+      id: 'r1',
+      kind: 'question',
+      question: 'Send it?',
+      options: ['yes', 'no'],
+      raisedAt: 5,
+    });
+  });
+
+  test.each(['yes', 'no'])('is answered by a message with a clear word: %s', (word) => {
+    const answered = after(state, says(word, { by: 'ann' }));
+    expect(openRequests(answered, 'run')).toEqual([]);
+    expect(answered.graph?.at).toBeNull();
+    expect(answered.decisions).toEqual([
+      {
+        what: 'resolve',
+        id: `ask ${word}`,
+        at: 9,
+        by: 'ann',
+        request: 'r1',
+        call: CALL,
+        as: 'answer',
+      },
+    ]);
+  });
+
+  test('is answered by a nameless message, too, and by one that comes as a signal', () => {
+    expect(after(state, says('yes')).decisions?.[0]).not.toHaveProperty('by');
+    const input = { message: 'Yes.', id: 's1' };
+    const signaled = after(state, { type: 'signal', name: 'message', input, at: 9 });
+    expect(openRequests(signaled, 'run')).toEqual([]);
+    expect(signaled.decisions).toMatchObject([{ id: 's1', as: 'answer' }]);
+  });
+
+  test('stays open if a message says something else, or is refused', () => {
+    for (const fact of [
+      says('what?'),
+      { type: 'signal', name: 'message', input: { message: 'yes' }, at: 9 } as const,
+    ]) {
+      const next = after(state, fact);
+      expect(requestOf(next, CALL).id).toBe('r1');
+      expect(next.decisions).toBeUndefined();
+    }
+  });
+
+  test('is not answered by a message if only certain people may decide', () => {
+    const strict = after(waiting({}, { decisions: { mayDecide: true } }), says('yes'));
+    expect(requestOf(strict, CALL).id).toBe('r1');
+  });
+
+  test('is answered by the same message once', () => {
+    const answered = after(state, says('yes'));
+    expect(after(answered, says('yes')).decisions).toHaveLength(1);
+  });
+});
+
+describe('a plan of the graph', () => {
+  const state = waiting({ plan: 'plan' });
+
+  test('is executed as it is after an approval', () => {
+    const yes = after(state, decision(state, 'approve', {}, { name: CALL }));
+    expect(actions(yes)).toEqual(['a1', 'a2']);
+    expect(yes.graph?.confirmed).toBeDefined();
+    expect(yes.decisions).toMatchObject([{ as: 'approve', call: CALL }]);
+  });
+
+  test('loses all its actions by a denial', () => {
+    const no = after(state, decision(state, 'deny', {}, { name: CALL }));
+    expect(actions(no)).toEqual([]);
+  });
+
+  test('keeps the actions that a message names', () => {
+    const some = after(state, says('only a2'));
+    expect(actions(some)).toEqual(['a2']);
+    expect(openRequests(some, 'run')).toEqual([]);
+  });
+});
+
+test('a question that nobody answers in time is denied', () => {
+  const state = waiting({ expiresMs: 60_000 }, { open: false });
+  expect(requestOf(state, CALL)).toMatchObject({ expiresAt: 60_005, onExpiry: 'deny' });
+  expect(after(state, { type: 'clock', at: 60_004 })).toEqual(state);
+  const late = after(state, { type: 'clock', at: 60_005 });
+  expect(outcomeOf(late)).toMatchObject({ status: 'completed' });
+  expect(late.decisions).toEqual([
+    { what: 'resolve', id: '', at: 60_005, request: 'r1', call: CALL, as: 'expired' },
+  ]);
+});

@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'vitest';
+import type { CheckDecisionResult } from '../../src/core/guards/recorded.js';
+import { nextAction } from '../../src/core/next-action.js';
+import { openRequests } from '../../src/core/requests/open-requests.js';
+import type { Verdict } from '../../src/core/requests/rules.js';
+import type { RunState } from '../../src/core/state.js';
+import { batchOf } from '../../src/core/turn.js';
+import { sha256Hex } from '../../src/core/digest.js';
+import { acted, asked, checkOf, decision, ID, requestOf } from '../support/asking.js';
+import {
+  after,
+  completed,
+  failed,
+  results,
+  scheduled,
+  toolTask,
+  workOf,
+} from '../support/facts.js';
+import { begun, config, toolDefinition } from '../support/scripts.js';
+
+const ASK: Verdict = { then: 'ask', why: 'a rule' };
+const approval = (tool = 'put', rest: Partial<Verdict> = {}): RunState =>
+  acted(asked(tool, { verdict: { ...ASK, ...rest } }));
+
+/** Returns the state after a decision that a worker has checked with this result. */
+function checked(state: RunState, fact: ReturnType<typeof decision>, result: CheckDecisionResult) {
+  const proposed = after(state, fact);
+  const task = checkOf(proposed);
+  return after(proposed, scheduled(task), completed(task, result, 50));
+}
+
+describe('an approval', () => {
+  test('lets this call begin, and grants nothing for later ones', () => {
+    const yes = after(approval(), decision(approval(), 'approve', { by: 'ann' }, { at: 4 }));
+    expect(workOf(yes, ID)).toEqual({ approved: true, phase: 'waiting' });
+    expect(nextAction(yes).type).toBe('run-calls');
+    expect(yes).not.toHaveProperty('grants');
+    expect(yes.decisions).toEqual([
+      { what: 'resolve', id: 'u r1', at: 4, by: 'ann', request: 'r1', call: ID, as: 'approve' },
+    ]);
+  });
+
+  test('with a grant lets the same call of a later step begin without asking', () => {
+    const state = approval();
+    const grant = { scope: 'same_call' };
+    const yes = after(state, decision(state, 'approve', { grant, by: 'ann' }, { at: 4 }));
+    expect(yes.grants).toEqual([
+      {
+        id: 'g1',
+        tool: 'put',
+        scope: 'same_call',
+        digest: sha256Hex('{}'),
+        shown: 'put with the same arguments',
+        request: 'r1',
+        at: 4,
+        by: 'ann',
+      },
+    ]);
+    const done = after(
+      yes,
+      scheduled(toolTask(yes, 0)),
+      completed(toolTask(yes, 0), { ok: false, text: 'busy' }),
+    );
+    expect(nextAction(asked('put', { verdict: ASK }, done)).type).toBe('run-calls');
+    const other = asked('put', { verdict: ASK, digest: 'other arguments' }, done);
+    expect(nextAction(other).type).toBe('raise-requests');
+  });
+
+  test('still holds when the call is made again after its outcome was unknown', () => {
+    const state = approval('pay');
+    const yes = after(state, decision(state, 'approve'));
+    const lost = after(yes, scheduled(toolTask(yes, 0)), failed(toolTask(yes, 0), 'gone'));
+    expect(requestOf(lost)).toMatchObject({ id: 'r2', kind: 'outcome_unknown' });
+    const again = after(lost, decision(lost, 'retry'));
+    expect(workOf(again, ID)).toEqual({
+      key: 'key 0',
+      approved: true,
+      retried: true,
+      phase: 'waiting',
+    });
+    expect(nextAction(again).type).toBe('run-calls');
+  });
+});
+
+describe('a denial', () => {
+  test.each([
+    [{}, 'not executed: a person denied it"'],
+    [{ note: '' }, 'not executed: a person denied it"'],
+    [{ note: 'too dear' }, 'not executed: a person denied it: too dear"'],
+  ])('tells the model why as far as the person says: %j', (rest, text) => {
+    const state = approval();
+    expect(results(after(state, decision(state, 'deny', rest)))[0]).toContain(text);
+  });
+});
+
+describe('an edit', () => {
+  const json = '{"n":2}';
+  const call = { name: 'put', arguments: json, digest: sha256Hex(json) };
+  const edit = (state: RunState, verdict?: Verdict): RunState =>
+    checked(state, decision(state, 'edit', { arguments: { n: 2 }, by: 'ann' }), {
+      ok: true,
+      call: { ...call, ...(verdict && { verdict }) },
+    });
+
+  test('waits for a worker that checks the new arguments', () => {
+    const state = approval();
+    const proposed = after(state, decision(state, 'edit', { arguments: { n: 2 } }, { at: 9 }));
+    expect(batchOf(proposed)?.calls[0]?.arguments).toBe('{}');
+    expect(requestOf(proposed)).toMatchObject({ id: 'r1', checking: true });
+    expect(proposed.decisions).toBeUndefined();
+    expect(workOf(proposed, ID)?.['proposal']).toMatchObject({ id: 'u r1', at: 9 });
+  });
+
+  test.each<[string, Verdict | undefined]>([
+    ['asks for nothing', undefined],
+    ['asks the same person', { ...ASK, deciders: [['ann']] }],
+  ])('approves the call with its new arguments if a rule %s', (_, verdict) => {
+    const state = edit(approval('put', { deciders: [['ann']] }), verdict);
+    expect(batchOf(state)?.calls[0]).toMatchObject({ id: ID, arguments: json, edited: true });
+    expect(workOf(state, ID)).toEqual({ approved: true, phase: 'waiting' });
+    expect(openRequests(state, 'run')).toEqual([]);
+    const task = toolTask(state, 0);
+    const done = after(state, scheduled(task), completed(task, { ok: true, text: 'put' }));
+    expect(results(done)[0]).toContain(`changed the arguments before this was executed: ${json}`);
+  });
+
+  test('asks again if the rules name other deciders for the new arguments', () => {
+    const verdict: Verdict = { ...ASK, why: 'a large sum', deciders: [['boss']], expires: 100 };
+    const state = edit(approval('put', { deciders: [['ann']] }), verdict);
+    expect(batchOf(state)?.calls[0]?.arguments).toBe(json);
+    expect(requestOf(state)).toMatchObject({
+      id: 'r2',
+      kind: 'approval',
+      why: 'a large sum; ann changed the arguments',
+      arguments: json,
+      deciders: [['boss']],
+      raisedAt: 50,
+      expiresAt: 150,
+    });
+    expect(requestOf(state)).not.toHaveProperty('checking');
+    expect(state.decisions).toMatchObject([{ request: 'r1', as: 'edit', by: 'ann', at: 0 }]);
+  });
+
+  test('asks anybody, for any length of time, if the rules say no more than no', () => {
+    const state = approval();
+    const fact = decision(state, 'edit', { arguments: { n: 2 } });
+    const denies: Verdict = { then: 'deny', why: 'never so many' };
+    const again = checked(state, fact, { ok: true, call: { ...call, verdict: denies } });
+    expect(requestOf(again)).toMatchObject({
+      why: 'never so many; a person changed the arguments',
+      deciders: [],
+      expiresAt: null,
+    });
+  });
+});
+
+describe('an answer', () => {
+  const result = { text: 'sunny', output: 'sunny' };
+
+  test('by a person in place of the tool says so to the model, and is no execution', () => {
+    const state = approval();
+    const done = checked(state, decision(state, 'answer', { result: 'sunny' }), {
+      ok: true,
+      result,
+    });
+    expect(results(done)).toEqual([
+      '[a person gave this result; the tool was not executed]\nsunny',
+    ]);
+    expect(done.turn.spent.toolCalls).toBe(0);
+    expect(done.work).toEqual([]);
+    expect(done.decisions).toMatchObject([{ as: 'answer', call: ID }]);
+  });
+
+  test('to a tool that its user executes is the result of the call', () => {
+    const tools = [toolDefinition('ui', 'keyed', { kind: 'client' })];
+    const state = acted(asked('ui', {}, begun(config({ tools }))));
+    expect(requestOf(state).kind).toBe('client_tool');
+    const blob = { sha256: 'a'.repeat(64), bytes: 5 };
+    const done = checked(state, decision(state, 'answer', { result: 'sunny' }), {
+      ok: true,
+      result: { ...result, blob },
+    });
+    expect(results(done)).toEqual(['sunny']);
+    expect(done.turn.spent.toolCalls).toBe(1);
+    expect(done.transcript.messages.at(-1)).toMatchObject({ callId: ID, blob });
+  });
+});
+
+test('a run bears every decision about every call that asks', () => {
+  const words = ['approve', 'deny', 'edit', 'answer', 'happened', 'retry', 'abandon', 'accept'];
+  const lost = after(
+    asked('pay'),
+    scheduled(toolTask(asked('pay'), 0)),
+    failed(toolTask(asked('pay'), 0), 'gone'),
+  );
+  for (const state of [approval(), lost]) {
+    for (const word of [...words, 'raise', 'stop']) {
+      expect(after(state, decision(state, word)).schema).toBe(2);
+    }
+  }
+});

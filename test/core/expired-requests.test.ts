@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { nextAction } from '../../src/core/next-action.js';
+import { openRequests } from '../../src/core/requests/open-requests.js';
+import type { StopReason } from '../../src/core/outcome.js';
+import type { RunState } from '../../src/core/state.js';
+import { reduce } from '../../src/core/reduce.js';
+import { acted, asked, decision, ID, requestOf } from '../support/asking.js';
+import { after, replied, results } from '../support/facts.js';
+import { asks, begun, config } from '../support/scripts.js';
+
+const clock = (at: number) => ({ type: 'clock', at }) as const;
+
+describe('an approval with a time', () => {
+  const verdict = { then: 'ask', why: 'a rule', expires: 3_600_000 } as const;
+  const state = acted(asked('put', { verdict }), 10_000);
+
+  test('is waited for until then', () => {
+    expect(requestOf(state)).toMatchObject({ raisedAt: 10_000, expiresAt: 3_610_000 });
+    expect(after(state, clock(3_609_999))).toEqual(state);
+  });
+
+  test('is denied then, and the model and the operator learn why', () => {
+    const late = after(state, clock(3_610_000));
+    expect(late.work).toEqual([]);
+    expect(results(late)).toEqual([
+      '{"error":{"type":"denied","message":"not executed: nobody decided about it within 3600 s"}}',
+    ]);
+    expect(late.decisions).toEqual([
+      { what: 'resolve', id: '', at: 3_610_000, request: 'r1', call: ID, as: 'expired' },
+    ]);
+    expect(late.turn.denials).toBe(1);
+    // However late the run notices it, it says how long it has waited for people.
+    expect(results(after(state, clock(9_999_000)))).toEqual(results(late));
+  });
+
+  test('is too late for a decision at that time', () => {
+    const late = after(state, decision(state, 'approve', {}, { at: 3_610_000 }));
+    expect(late.decisions?.map(({ as }) => as)).toEqual(['expired']);
+  });
+});
+
+/** A run that asks whether its limit of one step may be raised. */
+function atLimit(rest: Parameters<typeof config>[0] = {}): RunState {
+  const state = begun(config({ onLimit: 'ask', limits: { steps: 1 }, ...rest }));
+  return acted(replied(state, asks(['nothing'])), 7);
+}
+
+describe('a limit about which a run asks', () => {
+  const state = atLimit();
+  const resolve = (as: string, rest: object = {}): RunState =>
+    after(state, decision(state, as, rest, { name: 'limit', at: 9 }));
+
+  test('is shown with what was used of it', () => {
+    expect(requestOf(state, 'limit')).toMatchObject({
+      id: 'r1',
+      kind: 'limit',
+      shown: 'limit steps: 1 of 1 used',
+      limit: { name: 'steps', used: 1, limit: 1 },
+      raisedAt: 7,
+      expiresAt: null,
+      decisions: ['raise', 'stop'],
+    });
+    expect(nextAction(state)).toEqual({ type: 'await-decision' });
+  });
+
+  test('that is raised lets the turn go on', () => {
+    const raised = resolve('raise', { arguments: { steps: 2 }, by: 'ann' });
+    expect(raised.config.limits.turn).toMatchObject({ steps: 3 });
+    expect(raised.work).toEqual([]);
+    expect(nextAction(raised)).toMatchObject({ type: 'call-model', closing: false });
+    expect(raised.decisions).toEqual([
+      { what: 'resolve', id: 'u r1', at: 9, by: 'ann', request: 'r1', as: 'raise' },
+    ]);
+  });
+
+  test('on what the calls of a message have used up is lifted, too', () => {
+    const calls = begun(config({ onLimit: 'ask', limits: { toolCalls: 1 } }));
+    const over = replied(calls, asks(['look', { n: 1 }], ['look', { n: 2 }]));
+    const result = { id: ID, ok: true, text: 'seen', executed: true };
+    const asking = acted(reduce(over, { type: 'call-finished', result, at: 1 }));
+    expect(asking.turn.limit).toBe('toolCalls');
+    const fact = decision(asking, 'raise', { arguments: { toolCalls: 1 } }, { name: 'limit' });
+    const raised = after(asking, fact);
+    expect([raised.turn.limit, raised.config.limits.turn.toolCalls]).toEqual([null, 2]);
+    expect(nextAction(raised)).toMatchObject({ type: 'call-model', closing: false });
+  });
+
+  test('is asked about again if it is raised by nothing', () => {
+    const raised = resolve('raise');
+    expect(raised.config.limits.turn.steps).toBe(1);
+    expect(nextAction(raised)).toMatchObject({ type: 'ask-limit' });
+  });
+
+  test('that stands closes the turn, and is not asked about again', () => {
+    const stopped = resolve('stop');
+    expect(stopped.work).toEqual([]);
+    expect(openRequests(stopped, 'run')).toEqual([]);
+    expect(nextAction(stopped)).toEqual({ type: 'begin-closing', reason: 'steps' });
+    expect(stopped.decisions).toMatchObject([{ as: 'stop' }]);
+    expect(stopped.decisions?.[0]).not.toHaveProperty('call');
+  });
+
+  test('with a time stands when it is over', () => {
+    const reason: StopReason = 'steps';
+    const request = {
+      kind: 'limit',
+      why: '',
+      raisedAt: 0,
+      expiresAt: 50,
+      limit: { name: reason, used: 1, limit: 1 },
+    } as const;
+    const timed = reduce(state, { type: 'request-raised', work: 'limit', request });
+    expect(requestOf(timed, 'limit')).toMatchObject({ expiresAt: 50, onExpiry: 'stop' });
+    const over = after(timed, clock(50));
+    expect(over.work).toEqual([]);
+    expect(nextAction(over)).toEqual({ type: 'begin-closing', reason });
+    expect(over.decisions).toEqual([
+      { what: 'resolve', id: '', at: 50, request: 'r2', as: 'expired' },
+    ]);
+  });
+});

@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'vitest';
+import { unloadedConfig } from '../../src/core/definition/initial-config.js';
+import type { Fact, Task } from '../../src/core/facts.js';
+import { nextAction } from '../../src/core/next-action.js';
+import { openRequests } from '../../src/core/requests/open-requests.js';
+import { initialState, type RunState } from '../../src/core/state.js';
+import { findWork } from '../../src/core/work/work.js';
+import { batchOf, outcomeOf } from '../../src/core/turn.js';
+import { acted, asked, checkOf, ID, requestOf } from '../support/asking.js';
+import {
+  after,
+  blocked,
+  canceled,
+  completed,
+  failed,
+  model,
+  replied,
+  scheduled,
+  toolTask,
+  update,
+  workOf,
+} from '../support/facts.js';
+import { asks, begun, config, says } from '../support/scripts.js';
+
+const CHUNK = { blob: { sha256: 'a'.repeat(64), bytes: 1 }, count: 2 };
+const ACTIVITIES: readonly (readonly [string, unknown])[] = [
+  ['loadAgent', config()],
+  ['callModel', says('x')],
+  ['runTool', { ok: true, text: '' }],
+  ['runFunction', { happened: false }],
+  ['checkDecision', { ok: true }],
+  ['notifyRequest', null],
+  ['retrieveDocuments', { documents: [] }],
+  ['archiveMessages', {}],
+  [
+    'forkMessages',
+    { chunk: CHUNK, head: 'b'.repeat(32), tokens: 9, next: 2, from: { runId: 'r' } },
+  ],
+  ['checkBlob', null],
+  ['followRun', { type: 'lost' }],
+  ['agent', null],
+];
+const INPUTS: readonly unknown[] = [
+  null,
+  {},
+  { call: null, request: null, archive: null, chunk: null, run: null, work: null },
+  { call: 7, request: 'r1', archive: 7, chunk: 'x', run: 7, work: 7, compact: 'x', cut: 'x' },
+];
+
+describe('a history that somebody has completed by hand', () => {
+  const states: readonly (readonly [string, RunState])[] = [
+    ['a run that begins', initialState(unloadedConfig('a'), { open: true })],
+    ['a run that calls its model', after(begun(config()), scheduled(model()))],
+    ['a run that executes a call', after(asked('look'), scheduled(toolTask(asked('look'), 0)))],
+    ['a run that asks', acted(asked('put', { verdict: { then: 'ask', why: 'a rule' } }))],
+  ];
+
+  test.each(states)('is borne, whatever its inputs are, by %s', (_, state) => {
+    for (const [activity, result] of ACTIVITIES) {
+      for (const input of INPUTS) {
+        const task: Task = { activity, input };
+        const ends: readonly Fact[] = [
+          completed(task, result),
+          blocked(task, 'storage'),
+          canceled(task),
+        ];
+        for (const end of ends) {
+          for (const facts of [[end], [scheduled(task), end]]) {
+            expect(nextAction(after(state, ...facts)).type).not.toBe('');
+          }
+        }
+      }
+    }
+  });
+
+  test.each(['update', 'signal'] as const)('is borne with any input of the %s', (type) => {
+    const [, [, state] = ['', begun(config())]] = states;
+    for (const name of ['ask', 'resolve', 'undo', 'revoke', 'setLimits', 'pause', 'message']) {
+      for (const input of [...INPUTS, 'x', [null], [{}]]) {
+        const fact = type === 'update' ? update(name) : ({ type, name, at: 0 } as const);
+        const next = after(state, { ...fact, input } as Fact);
+        expect(next.transcript).toEqual(state.transcript);
+      }
+    }
+  });
+
+  test('ends a run whose agent it loads with something else, because a worker has answered', () => {
+    const local = { activity: 'loadAgent', input: { local: true } };
+    const empty = initialState(unloadedConfig('a'), { open: true });
+    expect(after(empty, scheduled(local), completed(local, 7)).work).toEqual([]);
+    expect(workOf(after(empty, scheduled(local), failed(local, 'x')), 'agent')).not.toBeNull();
+  });
+
+  test('fails the turn whose model call it completes with something else', () => {
+    const state = after(begun(config()), scheduled(model()), completed(model(), 'hello'));
+    expect(outcomeOf(state)).toMatchObject({
+      status: 'failed',
+      error: 'callModel: expected a result of this activity, got "hello"; it was completed by hand',
+    });
+  });
+});
+
+describe('a late fact', () => {
+  const two = replied(begun(config()), asks(['look', { n: 1 }], ['look', { n: 2 }]));
+  const [first, second] = [toolTask(two, 0), toolTask(two, 1)];
+  const half = after(
+    two,
+    scheduled(first),
+    scheduled(second),
+    completed(first, { ok: true, text: 'a' }),
+  );
+  const late = [completed(first, { ok: true, text: 'b' }), failed(first, 'x'), canceled(first)];
+
+  test('about a call that has its result changes nothing while other calls run', () => {
+    for (const fact of late) expect(after(half, fact)).toEqual(half);
+    for (const activity of ['runFunction', 'followRun']) {
+      const task = { ...first, activity };
+      const facts = [completed(task, { happened: false }), failed(task, 'x'), canceled(task)];
+      for (const fact of facts) expect(after(half, fact)).toEqual(half);
+    }
+  });
+
+  test('that begins a call again which has its result ends with that activity', () => {
+    for (const fact of late.slice(0, 2)) {
+      const again = after(half, scheduled(first), fact);
+      expect(findWork(again, ID)).toBeUndefined();
+      expect(batchOf(again)?.results[0]?.text).toBe('a');
+    }
+  });
+
+  test('that begins a call of an earlier step ends with that activity, too', () => {
+    const over = after(half, completed(second, { ok: true, text: 'b' }));
+    for (const fact of late) {
+      expect(after(over, scheduled(first), fact).work).toEqual([]);
+      expect(after(over, scheduled(first), fact).transcript).toEqual(over.transcript);
+    }
+  });
+});
+
+describe('a request of which somebody was told', () => {
+  const state = acted(asked('put', { verdict: { then: 'ask', why: 'a rule' } }));
+  const told = (input: unknown): RunState =>
+    after(state, completed({ activity: 'notifyRequest', input }, null));
+
+  test('remembers it, so that it is told once', () => {
+    expect(workOf(told({ request: { id: 'r1' } }), ID)?.['request']).toMatchObject({
+      notified: true,
+    });
+    expect(requestOf(told({ request: { id: 'r1' } })).id).toBe('r1');
+  });
+
+  test('is another one if the task names another', () => {
+    for (const input of [{ request: { id: 'r2' } }, { request: 'r1' }, null]) {
+      expect(told(input)).toEqual(state);
+    }
+  });
+
+  test('is not decided by a check of no decision', () => {
+    expect(after(state, completed(checkOf(state), { ok: true }))).toEqual(state);
+    expect(openRequests(state, 'run')).toHaveLength(1);
+  });
+});
+
+test('only a call asks whether its changed tool is accepted', () => {
+  const state = begun(config({ retrieve: { timeoutMs: 1 } }));
+  const task = { activity: 'retrieveDocuments', input: {} };
+  const changed = after(
+    state,
+    scheduled(task),
+    blocked(task, 'tool_changed', { definition: 'd' }, 5),
+  );
+  expect(workOf(changed, 'retrieve')).toMatchObject({ block: { reason: 'tool_changed' } });
+  expect(openRequests(changed, 'run')).toEqual([]);
+});

@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest';
+import type { AgentDefinition } from '../../src/core/definition/definition.js';
+import type { GraphNode } from '../../src/core/graph/definition.js';
+import { nextAction } from '../../src/core/next-action.js';
+import { planValue } from '../../src/core/plan/plan.js';
+import { reduce } from '../../src/core/reduce.js';
+import type { Verdict } from '../../src/core/requests/rules.js';
+import { initialState, type RunState } from '../../src/core/state.js';
+import { batchOf } from '../../src/core/turn.js';
+import { after, completed, scheduled, toolTask } from '../support/facts.js';
+import { node, RUN } from '../support/graph-agent.js';
+import { asks, config, toolDefinition } from '../support/scripts.js';
+
+const tools = [
+  toolDefinition('put', 'keyed', { value: true }),
+  toolDefinition('look', 'read', { value: true }),
+];
+
+/** A run that has entered this node, and goes to a question after it. */
+function at(first: GraphNode, options: Partial<AgentDefinition> = {}, rest: object = {}): RunState {
+  const next = node('next', { kind: 'confirm', show: '?' }, { yes: 'end', no: 'end' });
+  const initial = { plan: planValue({ actions: [], done: [], asks: false }) };
+  const nodes = [first, next];
+  const graph = { start: first.name, nodes, fields: ['plan', 'n'], initial, perTurn: [] };
+  const message = { id: 'm', text: 'go', turn: 1 };
+  return [
+    { type: 'message-received', message } as const,
+    { type: 'turn-begun', at: 0 } as const,
+    { type: 'node-begun', at: 0 } as const,
+  ].reduce(reduce, { ...initialState(config({ graph, tools, ...options })), ...rest });
+}
+
+const EXITS = { done: 'next', failed: 'next' };
+const put = node('put', { kind: 'tool', tool: 'put', arguments: { n: 1 } }, EXITS);
+
+/** Executes the only call of the open batch. */
+function executed(state: RunState, result: object): RunState {
+  const task = toolTask(state, 0);
+  return after(state, scheduled(task), completed(task, result, 3));
+}
+
+describe('a call of a node that its worker has judged', () => {
+  const judged = (verdict: Verdict, rest: object = {}): RunState =>
+    executed(at(put, {}, rest), { ok: 'undecided', verdict });
+
+  test('asks before it is executed', () => {
+    const state = judged({ then: 'ask', why: 'a rule' });
+    expect(state.work).toEqual([]);
+    expect(nextAction(state)).toMatchObject({
+      type: 'raise-requests',
+      requests: [{ call: 'node_put_1_0', request: { kind: 'approval', why: 'a rule' } }],
+    });
+  });
+
+  test.each<[string, Verdict, object]>([
+    ['a rule denies it', { then: 'deny', why: 'a rule' }, {}],
+    ['nobody is there to decide', { then: 'ask', why: 'a rule' }, { unattended: 'deny' }],
+  ])('is not executed if %s, and its node has failed', (_, verdict, rest) => {
+    const state = judged(verdict, rest);
+    expect(state.graph?.at?.node).toBe('next');
+    expect([state.work, state.turn.denials, state.turn.spent.toolCalls]).toEqual([[], 1, 0]);
+  });
+});
+
+describe('the limit of tool calls', () => {
+  test('counts the tools that nodes call, and not the functions of nodes', () => {
+    const called = executed(at(put), { ok: true, text: 'put', output: 1 });
+    expect([called.graph?.at?.node, called.turn.spent.toolCalls]).toEqual(['next', 1]);
+    const run = executed(at(node('run', RUN, EXITS)), { ok: true, text: '{}', output: {} });
+    expect([run.graph?.at?.node, run.turn.spent.toolCalls]).toEqual(['next', 0]);
+  });
+
+  test('counts what a planner reads', () => {
+    const planner = node(
+      'plan',
+      { kind: 'plan', planning: 'catalog', save: 'plan', maxActions: 9, attempts: 5 },
+      { planned: 'next', answered: 'end' },
+    );
+    const state = at(planner, { toolExposure: 'catalog', limits: { toolCalls: 1 } });
+    const reply = asks(['look', { n: 1 }], ['look', { n: 2 }]);
+    const read = reduce(state, { type: 'model-replied', reply, at: 1 });
+    expect(batchOf(read)?.results).toMatchObject([null, { executed: false }]);
+    expect(batchOf(read)?.results[1]?.text).toContain('the limit of tool calls is used up');
+  });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import { interpret } from '../../src/core/interpret.js';
+import { nextAction } from '../../src/core/next-action.js';
+import { acted, asked, decision, ID } from '../support/asking.js';
+import {
+  after,
+  completed,
+  results,
+  scheduled,
+  toolTask,
+  update,
+  workOf,
+} from '../support/facts.js';
+import { begun, config } from '../support/scripts.js';
+
+const start = begun(config());
+const pause = (input: unknown) => ({ type: 'signal', name: 'pause', input, at: 7 }) as const;
+
+describe('the signal `pause`', () => {
+  test('pauses the run, and says who sent it', () => {
+    const state = after(start, pause({ by: 'ann' }));
+    expect(nextAction(state).type).toBe('await-resume');
+    expect(state.decisions).toEqual([{ what: 'pause', id: '', at: 7, by: 'ann' }]);
+  });
+
+  test.each([
+    [undefined],
+    [null],
+    ['ann'],
+    [{}],
+    [{ by: '' }],
+    [{ by: 7 }],
+    [{ by: 'x'.repeat(201) }],
+  ])('pauses it whatever the signal holds, because nobody could be told: %j', (input) => {
+    const state = after(start, pause(input));
+    expect(state.paused).toBe(true);
+    expect(state.decisions).toEqual([{ what: 'pause', id: '', at: 7 }]);
+  });
+
+  test('changes nothing if the run is paused', () => {
+    const paused = after(start, update('pause'));
+    expect(after(paused, pause({ by: 'ann' }))).toEqual(paused);
+  });
+});
+
+test('a run that is not paused is not resumed, but what is blocked is tried', () => {
+  const state = after(start, update('resume', { by: 'ann' }, 'u', 3));
+  expect(state.paused).toBe(false);
+  expect(state.decisions).toEqual([{ what: 'resume', id: 'u', at: 3, by: 'ann' }]);
+  const types = interpret(start, update('resume')).map(({ type }) => type);
+  expect(types).toEqual(['decided']);
+});
+
+describe('a grant', () => {
+  const verdict = { then: 'ask', why: 'a rule' } as const;
+  const asking = acted(asked('put', { verdict }));
+  const grant = { scope: 'tool' };
+  const granted = after(asking, decision(asking, 'approve', { grant }));
+  const task = toolTask(granted, 0);
+  const done = after(granted, scheduled(task), completed(task, { ok: true, text: 'put' }));
+  const later = { verdict, digest: 'other', arguments: '{"n":1}' };
+  const NEXT = 'call_1_2_0';
+
+  test('is named by each call that is made under it, and by no other', () => {
+    expect(workOf(after(granted, scheduled(task)), ID)).not.toHaveProperty('grant');
+    expect(done.transcript.messages.at(-1)).not.toHaveProperty('grant');
+    const again = asked('put', later, done);
+    expect(nextAction(again).type).toBe('run-calls');
+    const running = after(again, scheduled(toolTask(again, 0)));
+    expect(workOf(running, NEXT)).toMatchObject({ grant: 'g1' });
+    for (const [result, text] of [
+      [{ ok: true, text: 'put again' }, 'put again'],
+      [{ ok: false, text: 'no' }, 'no'],
+    ] as const) {
+      const ended = after(running, completed(toolTask(again, 0), result));
+      expect(ended.transcript.messages.at(-1)).toMatchObject({ callId: NEXT, text, grant: 'g1' });
+    }
+  });
+
+  test('that is revoked lets no further call pass', () => {
+    const revoked = after(done, update('revoke', { grant: 'g1', by: 'ann' }, 'u', 5));
+    expect(revoked.grants).toEqual([]);
+    expect(revoked.decisions?.at(-1)).toEqual({ what: 'revoke', id: 'u', at: 5, by: 'ann' });
+    expect(nextAction(asked('put', later, revoked)).type).toBe('raise-requests');
+  });
+
+  test('stays if another one is revoked', () => {
+    for (const input of [{ grant: 'g2' }, { grant: 7 }, {}]) {
+      expect(after(done, update('revoke', input, 'u')).grants).toHaveLength(1);
+    }
+    expect(results(done)).toEqual(['put']);
+  });
+});

@@ -1,0 +1,220 @@
+import { describe, expect, test } from 'vitest';
+import type { Task } from '../../src/core/facts.js';
+import type { RunFunctionResult } from '../../src/core/guards/recorded.js';
+import { openRequests } from '../../src/core/requests/open-requests.js';
+import { undoableCalls, undoProblem } from '../../src/core/requests/undo.js';
+import { reduce } from '../../src/core/reduce.js';
+import type { RunState } from '../../src/core/state.js';
+import { asked, decision, ID, requestOf } from '../support/asking.js';
+import {
+  after,
+  canceled,
+  completed,
+  failed,
+  scheduled,
+  toolTask,
+  update,
+} from '../support/facts.js';
+import { begun, config, toolDefinition, TOOLS } from '../support/scripts.js';
+
+const NAME = `undo:${ID}`;
+const tools = [toolDefinition('book', 'keyed', { undoMs: 1_000 }), ...TOOLS];
+const start = begun(config({ tools }));
+
+/** A run that has booked at the time 10. */
+function booked(from = start, blob?: object): RunState {
+  const state = asked('book', {}, from);
+  const task = toolTask(state, 0);
+  const result = { ok: true, text: 'booking 7', ...(blob && { blob }) };
+  return after(state, scheduled(task, 10), completed(task, result, 10));
+}
+
+const TASK: Task = { activity: 'runFunction', input: { function: 'undo', call: { id: ID } } };
+
+/** A run that is undoing its booking. */
+const undoing = (state = booked()): RunState =>
+  after(state, update('undo', { call: ID, by: 'ann' }, 'u', 20), scheduled(TASK, 20));
+
+const ended = (result: RunFunctionResult, state = undoing()): RunState =>
+  after(state, completed(TASK, result, 30));
+
+const ASK = { then: 'ask', why: 'a rule' } as const;
+const asking = (rest: object = {}): RunState =>
+  ended({ happened: 'undecided', verdict: { ...ASK, ...rest } });
+
+describe('a call that can be undone', () => {
+  test('is kept with all that its undo needs', () => {
+    const blob = { sha256: 'a'.repeat(64), bytes: 9 };
+    expect(booked(start, blob).kept).toMatchObject([
+      { call: { id: ID }, turn: 1, step: 1, key: 'key 0', text: 'booking 7', blob, until: 1_010 },
+    ]);
+    expect(booked().kept?.[0]).not.toHaveProperty('blob');
+  });
+
+  test('is not kept if it failed, or if its tool has no undo', () => {
+    const state = asked('book', {}, start);
+    const task = toolTask(state, 0);
+    const bad = after(state, scheduled(task), completed(task, { ok: false, text: 'full' }));
+    expect(bad.kept).toBeUndefined();
+    const look = asked('look', {}, start);
+    const seen = completed(toolTask(look, 0), { ok: true, text: 'seen' });
+    expect(after(look, scheduled(toolTask(look, 0)), seen).kept).toBeUndefined();
+  });
+});
+
+describe('the update `undo`', () => {
+  test('begins the undo of the call that it names, under the key of the call', () => {
+    const state = after(booked(), update('undo', { call: ID, by: 'ann' }, 'u', 20));
+    expect(state.work).toEqual([{ name: NAME, key: 'key 0', phase: 'waiting' }]);
+    expect(undoableCalls(state)).toMatchObject([{ call: ID, state: 'undoing' }]);
+    expect(state.decisions).toEqual([{ what: 'undo', id: 'u', at: 20, by: 'ann', call: ID }]);
+  });
+
+  test('undoes the last call that can be undone if it names none', () => {
+    const state = after(booked(), update('undo', {}, 'u', 20));
+    expect(undoableCalls(state)).toMatchObject([{ call: ID, state: 'undoing' }]);
+    expect(state.decisions).toMatchObject([{ what: 'undo', call: ID }]);
+  });
+
+  test.each([
+    ['names another call', { call: 'call_9_9_9' }, 20],
+    ['names none when the time for the last one is over', {}, 1_010],
+  ])('changes no work if it %s', (_, input, at) => {
+    const state = after(booked(), update('undo', input, 'u', at));
+    expect(state.work).toEqual([]);
+    expect(undoableCalls(state)[0]).not.toHaveProperty('state');
+    expect(state.decisions).toMatchObject([{ what: 'undo', call: '' }]);
+  });
+
+  test('of a call that is not named by a text means the last one', () => {
+    const state = after(booked(), update('undo', { call: 7 }, 'u', 20));
+    expect(undoableCalls(state)).toMatchObject([{ call: ID, state: 'undoing' }]);
+  });
+});
+
+describe('an undo', () => {
+  test('that has happened is over, and the model learns of it with the next message', () => {
+    const state = ended({ happened: true, result: { ok: true, text: 'gone' } });
+    expect(state.work).toEqual([]);
+    expect(undoableCalls(state)).toMatchObject([{ state: 'undone' }]);
+    expect(undoableCalls(state)[0]).not.toHaveProperty('message');
+    expect(state.notes?.[0]).toContain(`a person has undone ${ID}`);
+  });
+
+  test.each<[string, RunFunctionResult, string]>([
+    ['did not happen', { happened: false }, 'it was not undone'],
+    ['may have happened', { happened: 'unknown', message: 'no reply' }, 'no reply'],
+  ])('that %s has failed, and says why', (_, result, message) => {
+    const state = ended(result);
+    expect(state.work).toEqual([]);
+    expect(undoableCalls(state)).toMatchObject([{ state: 'failed', message }]);
+    expect(state.notes).toBeUndefined();
+  });
+
+  test('whose activity fails or is canceled has failed', () => {
+    const lost = after(undoing(), failed(TASK, `x${'y'.repeat(600)}`));
+    expect(undoableCalls(lost)).toMatchObject([
+      { state: 'failed', message: `x${'y'.repeat(499)}` },
+    ]);
+    const off = after(undoing(), canceled(TASK));
+    expect(undoableCalls(off)).toMatchObject([{ state: 'failed', message: 'canceled' }]);
+    const odd = after(undoing(), completed(TASK, 7));
+    expect(undoableCalls(odd)[0]?.message).toContain('it was completed by hand');
+    for (const state of [lost, off, odd]) expect(state.work).toEqual([]);
+  });
+
+  test('that nobody has asked for changes nothing', () => {
+    const state = booked();
+    const done = completed(TASK, { happened: true, result: { ok: true, text: '' } });
+    for (const fact of [done, failed(TASK, 'x'), canceled(TASK)]) {
+      expect(after(state, fact)).toEqual(state);
+    }
+  });
+});
+
+describe('an undo about which a rule asks', () => {
+  test('waits for those whom the rule names, as long as it says', () => {
+    const state = asking({ deciders: [['ann']], expires: 100 });
+    expect(requestOf(state, NAME)).toMatchObject({
+      id: 'r1',
+      kind: 'approval',
+      call: ID,
+      why: 'a rule',
+      raisedAt: 30,
+      expiresAt: 130,
+      deciders: [['ann']],
+      decisions: ['approve', 'deny'],
+    });
+    expect(requestOf(asking(), NAME)).toMatchObject({ expiresAt: null, deciders: [] });
+    expect(asking().work).toMatchObject([{ phase: 'asking', key: 'key 0' }]);
+  });
+
+  test('is done after a yes', () => {
+    const state = asking();
+    const yes = after(state, decision(state, 'approve', {}, { name: NAME, at: 40 }));
+    expect(yes.work).toEqual([{ name: NAME, key: 'key 0', approved: true, phase: 'waiting' }]);
+    expect(undoableCalls(yes)).toMatchObject([{ state: 'undoing' }]);
+    expect(yes.decisions?.at(-1)).toMatchObject({ as: 'approve', request: 'r1', call: NAME });
+  });
+
+  test('is given up after a no, with the reason', () => {
+    const state = asking();
+    const no = after(state, decision(state, 'deny', { note: 'keep it' }, { name: NAME }));
+    expect(no.work).toEqual([]);
+    expect(undoableCalls(no)).toMatchObject([
+      { state: 'denied', message: 'a person denied it: keep it' },
+    ]);
+  });
+
+  test('is denied if nobody decides in time', () => {
+    const state = after(asking({ expires: 100_000 }), { type: 'clock', at: 100_030 });
+    expect(state.work).toEqual([]);
+    expect(undoableCalls(state)).toMatchObject([
+      { state: 'denied', message: 'nobody decided about it within 100 s' },
+    ]);
+    expect(state.decisions?.at(-1)).toMatchObject({ as: 'expired', call: NAME });
+  });
+
+  test.each([
+    ['a rule denies it', { then: 'deny' }, {}],
+    ['nobody is there to decide', {}, { unattended: 'deny' }],
+  ] as const)('is denied at once if %s', (_, verdict, run) => {
+    const state = ended(
+      { happened: 'undecided', verdict: { ...ASK, ...verdict } },
+      { ...undoing(), ...run },
+    );
+    expect(openRequests(state, 'run')).toEqual([]);
+    expect([state.work, undoableCalls(state)]).toMatchObject([
+      [],
+      [{ state: 'denied', message: 'a rule' }],
+    ]);
+  });
+
+  test('of a call that the run has forgotten meanwhile is over with the decision', () => {
+    const state = { ...asking(), kept: [] };
+    const over = after(state, decision(state, 'approve', {}, { name: NAME }));
+    expect(over.work).toEqual([]);
+    expect(over.decisions?.at(-1)).toMatchObject({ as: 'approve', request: 'r1' });
+  });
+});
+
+describe('the undo of a call whose tool a newer form of the agent lacks', () => {
+  const without = (state: RunState): RunState =>
+    reduce(state, { type: 'agent-refreshed', config: config() });
+  const fault = 'the agent has no tool "book" any more';
+
+  test('is refused', () => {
+    expect(undoProblem(booked(), ID, 20)).toBeNull();
+    expect(undoProblem(without(booked()), ID, 20)).toBe(`call: ${ID} cannot be undone; ${fault}`);
+  });
+
+  test.each([
+    ['approve', 'failed', fault],
+    ['deny', 'denied', 'a person denied it'],
+  ])('ends with the decision of a person: %s', (as, outcome, message) => {
+    const state = without(asking());
+    const over = after(state, decision(state, as, {}, { name: NAME }));
+    expect(over.work).toEqual([]);
+    expect(undoableCalls(over)).toMatchObject([{ state: outcome, message }]);
+  });
+});

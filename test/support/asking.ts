@@ -1,0 +1,56 @@
+import type { Fact, Task } from '../../src/core/facts.js';
+import { eventsOf, isAtOnce } from '../../src/core/loop.js';
+import { NEVER_FULL, nextAction } from '../../src/core/next-action.js';
+import { reduce } from '../../src/core/reduce.js';
+import { openRequests } from '../../src/core/requests/open-requests.js';
+import type { Request } from '../../src/core/requests/request.js';
+import type { RunState } from '../../src/core/state.js';
+import type { AskedCall } from '../../src/core/transcript/messages.js';
+import { findWork } from '../../src/core/work/work.js';
+import { replied, update } from './facts.js';
+import { asks, begun, config } from './scripts.js';
+
+/** The id of the only call in `asked`. */
+export const ID = 'call_1_1_0';
+
+/** Returns a run whose model asks for one call of this tool. */
+export function asked(
+  name: string,
+  rest: Partial<AskedCall> = {},
+  start: RunState = begun(config()),
+): RunState {
+  const [call] = asks([name]).calls ?? [];
+  return replied(start, { ...asks(), calls: call ? [{ ...call, ...rest }] : [] });
+}
+
+/** Returns the request about this work as everybody sees it. */
+export function requestOf(state: RunState, name = ID): Request {
+  const id = findWork(state, name)?.request?.id;
+  const request = openRequests(state, 'run').find((one) => one.id === id);
+  if (request === undefined) throw new Error(`no request about ${name}`);
+  return request;
+}
+
+/** Returns the update that decides about the request of this work. */
+export function decision(
+  state: RunState,
+  as: string,
+  rest: object = {},
+  { name = ID, at = 0 } = {},
+): Fact {
+  const { id: request, digest } = requestOf(state, name);
+  return update('resolve', { request, digest, as, ...rest }, `u ${request}`, at);
+}
+
+/** The check of a decision about this work, on a worker. */
+export function checkOf(state: RunState, name = ID): Task {
+  const request = { id: findWork(state, name)?.request?.id };
+  return { activity: 'checkDecision', input: { work: name, request } };
+}
+
+/** Returns the state after the action that comes next, which takes no time. */
+export function acted(state: RunState, at = 0): RunState {
+  const action = nextAction(state, NEVER_FULL, at);
+  if (!isAtOnce(action)) throw new Error(action.type);
+  return eventsOf(action, at).reduce(reduce, state);
+}
