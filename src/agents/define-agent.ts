@@ -94,6 +94,7 @@ function callingTool(name: string, { agent, as, description, parentClose }: Call
     ...(as !== undefined && { as }),
     ...(parentClose && { parentClose }),
     ...(readsNoMessage && agent.graph && { input: agent.graph.input }),
+    ...(agent.template && { args: agent.template.args }),
   });
 }
 

@@ -21,20 +21,25 @@ export interface AgentToolOptions {
   readonly parentClose?: ParentClose;
   /** Of a graph that reads no message: the type of its `input`. */
   readonly input?: z.ZodObject;
+  /** Of an agent whose instructions are a template: its arguments. */
+  readonly args?: z.ZodObject;
 }
 
 /**
  * Makes a tool that is an agent: a call is a child run with limits of its own, at most those that the
  * caller has left. The workflow starts it; the caller's worker executes nothing.
  */
-export function agentTool({ agent, as, description, parentClose, input }: AgentToolOptions): Tool {
+export function agentTool(options: AgentToolOptions): Tool {
+  const { agent, as, description, parentClose } = options;
   const tool = defineTool({
     name: as ?? agent.replaceAll('.', '_'),
     description,
     effect: 'keyed',
-    input: input === undefined ? z.object({ message }) : z.object({ input }),
-    describe: (given) =>
-      `${agent}: ${'message' in given ? given.message : JSON.stringify(given.input)}`,
+    input: schemaOf(options),
+    describe: ({ message: text, input, args }) =>
+      [`${agent}:`, text, input && JSON.stringify(input), args && JSON.stringify(args)]
+        .filter((part) => typeof part === 'string')
+        .join(' '),
     execute: () => {
       throw new ToolError(
         `${agent} is started by the workflow; the workflow code here is older than the tool: ` +
@@ -44,4 +49,9 @@ export function agentTool({ agent, as, description, parentClose, input }: AgentT
   });
   const calls = { agent, parentClose: parentClose ?? 'request_cancel' } as const;
   return Object.freeze({ ...tool, kind: 'agent' as const, calls });
+}
+
+function schemaOf({ input, args }: AgentToolOptions): z.ZodObject {
+  if (input !== undefined) return z.object({ input });
+  return args === undefined ? z.object({ message }) : z.object({ message, args });
 }

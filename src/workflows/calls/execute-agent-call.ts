@@ -86,13 +86,19 @@ function conversationOf(state: RunContext['state']): Pick<RunInput, 'fork'> {
   return run === undefined ? {} : { fork: { run } };
 }
 
-/** A graph is called with an input, an agent with a message. */
-function messageOrInput(given: unknown): Pick<RunInput, 'message' | 'input'> {
+/** A graph is called with an input, an agent with a message and with the arguments of its template. */
+function messageOrInput(given: unknown): Pick<RunInput, 'message' | 'input' | 'args'> {
   if (!isObject(given)) return { message: '' };
-  const { input } = given;
+  const input = jsonField(given, 'input');
+  if (input !== null) return { input };
+  const args = jsonField(given, 'args');
+  return { message: textField(given, 'message'), ...(args && { args }) };
+}
+
+function jsonField(given: Readonly<Record<string, unknown>>, name: string): JsonObject | null {
+  const value = given[name];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
-  if (isObject(input)) return { input: input as JsonObject };
-  return { message: textField(given, 'message') };
+  return isObject(value) ? (value as JsonObject) : null;
 }
 
 const CLOSE = {

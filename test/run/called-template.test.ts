@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { template } from '../../src/prompts/template.js';
+import { replyCall, replyText, scriptedModel } from '../../src/models/scripted.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+});
+afterAll(async () => await rig.close());
+
+const translator = defineAgent({
+  name: 'translator',
+  description: 'translates texts',
+  instructions: template('Translate into {{language}}, in at most {{words}} words.', {
+    args: z.object({ language: z.enum(['German', 'French']), words: z.int().max(100) }),
+  }),
+  model: 'translator',
+});
+const chief = defineAgent({
+  name: 'chief',
+  instructions: 'delegate',
+  model: 'chief',
+  agents: [translator],
+});
+
+test('a called agent with a template takes its arguments as the schema of its tool', async () => {
+  const args = { language: 'German', words: 10 };
+  const models = {
+    chief: scriptedModel([replyCall('translator', { message: 'hi', args }), replyText('done')]),
+    translator: scriptedModel([replyText('hallo')]),
+  };
+  await rig.worker([chief], { models });
+  const { outcome, projection } = await rig.run({ agent: 'chief', message: 'say hi in German' });
+  expect(outcome.answer).toBe('done');
+  expect(projection.messages.find(({ role }) => role === 'tool')?.text).toContain('hallo');
+  expect(models.translator.requests[0]?.instructions).toBe(
+    'Translate into German, in at most 10 words.',
+  );
+  expect(
+    models.chief.requests[0]?.tools.find(({ name }) => name === 'translator')?.parameters,
+  ).toMatchObject({
+    properties: {
+      message: { type: 'string' },
+      args: {
+        properties: {
+          language: { enum: ['German', 'French'] },
+          words: { type: 'integer', maximum: 100 },
+        },
+      },
+    },
+    required: ['message', 'args'],
+  });
+  await rig.stopWorkers();
+});
+
+test('arguments that do not fit the template are an error that names them', async () => {
+  const models = {
+    chief: scriptedModel([
+      replyCall('translator', { message: 'hi', args: { language: 'Latin', words: 10 } }),
+      replyText('gave up'),
+    ]),
+    translator: scriptedModel([]),
+  };
+  await rig.worker([chief], { models });
+  const { outcome, projection } = await rig.run({ agent: 'chief', message: 'say hi in Latin' });
+  expect(outcome.answer).toBe('gave up');
+  const result = projection.messages.find(({ role }) => role === 'tool')?.text;
+  expect(result).toContain('language');
+  expect(result).toContain('German');
+  expect(models.translator.requests).toEqual([]);
+  await rig.stopWorkers();
+});
