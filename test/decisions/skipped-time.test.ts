@@ -5,6 +5,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RunInput } from '../../src/core/input/input.js';
+import type { Graph } from '../../src/graphs/graph-options.js';
+import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createDesk, type Desk } from '../support/requests.js';
 import { testServer, type TestServer } from '../support/temporal-server.js';
@@ -31,10 +33,32 @@ const yearly = defineAgent({
   rules: [{ tool: 'pay', then: 'ask', expires: 90 * DAY_SECONDS * 1_000 }],
 });
 
+const book = defineTool({
+  name: 'book',
+  description: 'Books.',
+  effect: 'keyed',
+  input: z.object({ room: z.string() }),
+  output: z.object({ booking: z.string() }),
+  execute: ({ room }) => {
+    desk.did(`book ${room}`);
+    return { booking: `${room}-1` };
+  },
+});
+/** The planner as it is deployed at first, and later with other words. */
+const planner = (instructions: string): Graph =>
+  planAndExecute({
+    name: 'planner',
+    instructions,
+    model: 'script',
+    tools: [pay, book],
+    rules: [{ tool: 'pay', then: 'ask' }],
+    confirm: { expires: 90 * DAY_SECONDS * 1_000 },
+  });
+
 beforeAll(async () => {
   server = await testServer(['frontend.WorkflowTimeSkippingEnabled=true']);
   desk = await createDesk(server.address);
-  await desk.work([patient, yearly]);
+  await desk.work([patient, yearly, planner('Plan.')]);
 });
 beforeEach(() => desk.reset());
 afterAll(async () => {
@@ -89,4 +113,23 @@ test('a request that waits for 90 days at most is denied then', async () => {
   expect(await daysOpen(handle)).toBe(90);
   expect(desk.done).toEqual([]);
   expect(desk.lastResults()).toEqual([expect.stringContaining(`within ${90 * DAY_SECONDS} s`)]);
+});
+
+test('a plan is confirmed after 30 days, on workers of another version', async () => {
+  const actions = [
+    { id: 'a1', tool: 'book', arguments: { room: 'blue' } },
+    { id: 'a2', tool: 'pay', arguments: { euros: 7 }, after: ['a1'] },
+  ];
+  desk.script([JSON.stringify({ actions }), 'Booked and paid.']);
+  const handle = await startSkipping({ agent: 'planner', message: 'go' }, 30 * DAY_SECONDS);
+  const { pending } = await desk.statusWhere(handle, (status) => status.pending.length === 1);
+  expect(desk.done).toEqual([]);
+  await desk.rig.stopWorkers();
+  await desk.work([patient, yearly, planner('Plan with care.')]);
+  const [again] = (await desk.statusWhere(handle, (status) => status.pending.length === 1)).pending;
+  expect(again?.digest).toBe(pending[0]?.digest);
+  await desk.decide(handle, { as: 'approve' });
+  expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Booked and paid.' });
+  expect(await daysOpen(handle)).toBe(30);
+  expect(desk.done).toEqual(['book blue', 'pay 7']);
 });
