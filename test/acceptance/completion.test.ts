@@ -30,9 +30,7 @@ beforeAll(async () => {
       model: 'o1-mini',
       settings: { temperature: 0.5, top_p: 0.9, maxOutputTokens: 64 },
     }),
-    bot('tuned', {
-      settings: { temperature: 0.2, maxOutputTokens: 64, top_k: 5, model: 'mine', messages: [] },
-    }),
+    bot('tuned', { settings: { temperature: 0.2, maxOutputTokens: 64, top_k: 5 } }),
     bot('local', { model: 'llama3.2:3b', settings: { maxOutputTokens: 64 } }),
     bot('with-tools', { tools: [echo] }),
     bot('without-network', { model: 'scripted' }),
@@ -71,6 +69,9 @@ describe('a completion', () => {
       max_completion_tokens: 64,
     });
     expect(requests[0]?.messages).toHaveLength(2);
+    for (const name of ['model', 'messages', 'stream']) {
+      expect(() => bot('own', { settings: { [name]: 'mine' } })).toThrow(`settings.${name}: `);
+    }
     const local = await desk.run('local', [reply.text('ok')]);
     expect(local.requests[0]?.body).toMatchObject({ max_tokens: 64 });
   });

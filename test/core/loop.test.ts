@@ -51,11 +51,12 @@ describe('a turn', () => {
   });
 
   test('ends with the result of a tool that ends it', async () => {
-    const { state } = await run(config(), [asks(['look'], ['done'])]);
+    const { state, executed } = await run(config(), [asks(['look'], ['done'])]);
+    expect(executed).toEqual(['done']);
     expect(outcomeOf(state)).toMatchObject({
       status: 'completed',
       reason: 'tool',
-      answer: 'done 2',
+      answer: 'done 1',
     });
   });
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RetrieveContext, RetrieveQuery } from '../../src/agents/retriever.js';
@@ -15,6 +15,8 @@ import { historyText } from '../support/history-text.js';
 import { expectPromptsMatch, expectStablePrefix } from '../support/prompts.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 import { saidIn, segmentsOf } from '../support/segments.js';
+
+const WITHIN = { timeout: 20_000, interval: 50 };
 
 type Find = (query: RetrieveQuery, context: RetrieveContext) => unknown;
 
@@ -148,6 +150,8 @@ describe('documents that an agent retrieves', () => {
     expect(await outcomeOf(handle, 1)).toMatchObject({ steps: 2 });
     await ask(handle, 'two');
     await outcomeOf(handle, 2);
+    // What has been retrieved is carried into the next segment.
+    await vi.waitFor(async () => expect((await statusOf(handle)).segments).toBe(2), WITHIN);
     await client.close(handle.workflowId);
     await rig.end(handle);
     expect(asked.map(({ query }) => query)).toEqual(['one', 'two']);
