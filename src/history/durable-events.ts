@@ -6,6 +6,7 @@ import type {
   UserMessage,
 } from '../core/transcript/messages.js';
 import type { Outcome, Usage } from '../core/outcome.js';
+import type { ActionProgress } from '../core/plan/progress.js';
 import type { RequestKind } from '../core/requests/request.js';
 
 /**
@@ -29,6 +30,15 @@ export type DurableStep =
   | { readonly type: 'node-begun'; readonly node: string; readonly visit: number }
   /** The run has left a node by an exit. A node that takes no time, such as a `choose`, only ends. */
   | { readonly type: 'node-ended'; readonly node: string; readonly exit: string }
+  /** The run has a plan, or has changed it. */
+  | { readonly type: 'plan-made'; readonly actions: readonly ActionProgress[] }
+  /** An action of the plan has got further; `done` of `total` have succeeded so far. */
+  | {
+      readonly type: 'action-changed';
+      readonly action: ActionProgress;
+      readonly done: number;
+      readonly total: number;
+    }
   /** A message of a person or of the engine, or a retrieved document (see `origin`). */
   | { readonly type: 'message-said'; readonly message: UserMessage }
   /** A step: the text of the model's reply, and the calls that it requests. */

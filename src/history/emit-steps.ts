@@ -1,12 +1,14 @@
-import type { GraphState, NodeVisits } from '../core/graph/graph-state.js';
+import type { GraphState } from '../core/graph/graph-state.js';
 import { nodeOfCall } from '../core/graph/node-tool.js';
 import { nextAction } from '../core/next-action.js';
+import { planProgress, type PlanProgress } from '../core/plan/progress.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import type { RunState } from '../core/state.js';
 import { callOfWork, WORK, withoutWork } from '../core/work/work.js';
 import type { HistoryEvent } from './decode-event.js';
 import type { DurableStep } from './durable-events.js';
 import { endOfRun } from './end-of-run.js';
+import { nodeSteps, planSteps } from './graph-steps.js';
 import { messageSteps, type MessageProgress } from './message-steps.js';
 import { createProjector, type BlockedSince, type Projection } from './projection.js';
 import { carriedState, readBegun } from './reader/end.js';
@@ -23,6 +25,7 @@ interface Emitted extends MessageProgress {
   readonly wait: WaitBegun | null;
   /** Where the run stood in its graph; undefined for a run of an agent. */
   readonly graph: GraphState | undefined;
+  readonly plan: PlanProgress | null;
 }
 
 type WaitBegun = Extract<DurableStep, { type: 'wait-begun' }>;
@@ -36,6 +39,7 @@ const NOTHING: Emitted = {
   paused: false,
   wait: null,
   graph: undefined,
+  plan: null,
 };
 
 /**
@@ -64,6 +68,7 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...closedSteps(before.requests, view.state),
       ...messages.steps,
       ...nodeSteps(before.graph, (view.state ?? carriedIn)?.graph),
+      ...planSteps(before.plan, emitted.plan),
       ...callSteps(event, view, begunCalls),
       ...raisedSteps(before.requests, view.ended === null ? view.state : null),
       ...changeSteps(before, emitted, view),
@@ -81,8 +86,15 @@ function emittedBy({ state, blocked, ended }: Projection): Emitted {
 function emittedIn(state: RunState): Emitted {
   const { transcript, turn, paused } = state;
   const progress = { next: transcript.next, turn: turn.number, ended: 0 };
-  const requests = requestIds(state);
-  return { ...NOTHING, ...progress, requests, paused, wait: waitIn(state), graph: state.graph };
+  return {
+    ...NOTHING,
+    ...progress,
+    requests: requestIds(state),
+    paused,
+    wait: waitIn(state),
+    graph: state.graph,
+    plan: planProgress(state),
+  };
 }
 
 function waitIn(state: RunState): WaitBegun | null {
@@ -182,35 +194,4 @@ function raisedSteps(before: readonly string[], state: RunState | null): readonl
         why,
       };
     });
-}
-
-/**
- * Returns the steps of a run in its graph between two states of it: the nodes that it has left, with
- * their exits, and the node that it is at now. A node that takes no time, such as a `choose`, only ends.
- */
-function nodeSteps(
-  before: GraphState | undefined,
-  now: GraphState | undefined,
-): readonly DurableStep[] {
-  if (now === undefined || now === before) return [];
-  const left = now.visited.flatMap((visits) => exitsTaken(findVisits(before, visits.node), visits));
-  const { at } = now;
-  if (at === null || isSame(before?.at ?? null, at)) return left;
-  return [...left, { type: 'node-begun', node: at.node, visit: at.visit }];
-}
-
-function exitsTaken(before: NodeVisits | undefined, { node, taken }: NodeVisits): DurableStep[] {
-  return taken.flatMap(({ exit, count }) => {
-    const known = before?.taken.find((one) => one.exit === exit)?.count ?? 0;
-    const step: DurableStep = { type: 'node-ended', node, exit };
-    return Array.from({ length: count - known }, () => step);
-  });
-}
-
-function findVisits(graph: GraphState | undefined, node: string): NodeVisits | undefined {
-  return graph?.visited.find((visits) => visits.node === node);
-}
-
-function isSame(before: GraphState['at'], now: NonNullable<GraphState['at']>): boolean {
-  return before?.node === now.node && before.visit === now.visit;
 }

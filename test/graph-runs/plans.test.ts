@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { createCalendar } from '../support/calendar.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { askUpdate, closeUpdate } from '../../src/workflows/messages.js';
@@ -87,6 +89,33 @@ test('an executed action costs at most six events', async () => {
   };
   const [one, four] = [await events(1), await events(4)];
   expect((four - one) / 3).toBeLessThanOrEqual(6);
+});
+
+test('the events of a run show its plan, and each action that gets further', async () => {
+  await desk.work([assistant()]);
+  const actions = ['one', 'full'].map((title, index) => ({
+    id: `a${index + 1}`,
+    tool: 'add_event',
+    arguments: { title },
+    ...(index > 0 && { after: ['a1'] }),
+  }));
+  desk.script([JSON.stringify({ actions }), 'One is in.']);
+  const { history } = await desk.run({ agent: 'assistant', message: 'add two' });
+  const emit = createStepEmitter('run');
+  const steps = (history.events ?? []).map(decodeEvent).flatMap((event) => emit(event));
+  const shown = steps.flatMap((step) => {
+    if (step.type === 'plan-made') return [step.actions.map(({ id }) => id).join(', ')];
+    if (step.type !== 'action-changed') return [];
+    return [`${step.action.id} ${step.action.state}, ${step.done} of ${step.total}`];
+  });
+  expect(shown).toEqual([
+    'a1, a2',
+    'a1 running, 0 of 2',
+    'a2 waiting, 0 of 2',
+    'a1 done, 1 of 2',
+    'a2 running, 1 of 2',
+    'a2 failed, 1 of 2',
+  ]);
 });
 
 describe('a failure in a plan', () => {
