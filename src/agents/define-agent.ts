@@ -100,10 +100,12 @@ function callingTool(name: string, { agent, as, description, parentClose }: Call
 
 /** Throws an `Error` if the model must always call a tool, and none of its tools ends the turn. */
 function refuseEndless<Output>(
-  { name, toolChoice, decide = 'tools' }: AgentOptions<Output>,
+  { name, toolChoice, decide = 'tools', settings = {} }: AgentOptions<Output>,
   tools: ToolRegistry,
 ): void {
   if (toolChoice !== 'required' || decide !== 'tools') return;
+  // After a tool of the provider, the same reply may give the answer.
+  if (settings['nativeTools'] !== undefined) return;
   if (tools.names.some((tool) => tools.get(tool)?.ends === true)) return;
   throw new Error(
     `agent "${name}": toolChoice: expected a tool with \`ends: true\` beside "required", got none; ` +

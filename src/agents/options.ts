@@ -60,6 +60,7 @@ const agentTexts = z.strictObject({
 const FILLED: Readonly<Record<string, string>> = {
   model: 'use `model`',
   messages: 'use `instructions`, and the messages of the run',
+  input: 'use `instructions`, and the messages of the run',
   instructions: 'use `instructions`',
   tools: 'use `tools`, or `settings.nativeTools` for those of the provider',
   tool_choice: 'use `toolChoice`',

@@ -1,5 +1,6 @@
 import {
   workflowInfo,
+  type ActivateInput,
   type WorkflowInternalsInterceptor,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
@@ -18,25 +19,47 @@ export function interceptors(): WorkflowInterceptors {
   return workflowInfo().workflowType === 'agent' ? { internals: [keepInStep()] } : {};
 }
 
-function keepInStep(): WorkflowInternalsInterceptor {
-  /** The last workflow task, by what the server says of the history at its start. */
-  let last = { historyLength: 0, historySize: 0 };
+/** Fails the task that follows when a query has brought the run ahead; see `interceptors`. */
+export function keepInStep(): WorkflowInternalsInterceptor {
+  let last: Place | null = null;
   let isAhead = false;
   return {
     activate(input, next) {
-      const { jobs } = input.activation;
+      const { jobs, isReplaying } = input.activation;
       // Queries come alone.
       if (!jobs || jobs.length === 0 || jobs[0]?.queryWorkflow) return next(input);
-      const { historyLength, historySize } = workflowInfo();
-      // Only the start of a task tells the size of the history, and each adds to it. Servers before 1.20
-      // do not tell it.
-      const isTask = historyLength === last.historyLength || historySize !== last.historySize;
-      if (isTask && isAhead) throw new Error(AHEAD);
-      if (isTask) last = { historyLength, historySize };
-      else isAhead = historySize > 0;
+      const place = placeOf(input);
+      // A replay has only what tasks have brought. So if this is ever wrong, it costs one task.
+      if (last !== null && isReplaying !== true && isBetweenTasks(last, place)) isAhead = true;
+      else if (isAhead) throw new Error(AHEAD);
+      else last = place;
       return next(input);
     },
   };
+}
+
+/** Where the history stood at an activation. Only the start of a task sets the size and the time. */
+interface Place {
+  readonly length: number;
+  readonly size: string;
+  readonly time: string;
+}
+
+function placeOf({ activation }: ActivateInput): Place {
+  const { historyLength, historySizeBytes, timestamp } = activation;
+  return {
+    length: historyLength ?? 0,
+    size: String(historySizeBytes),
+    time: `${String(timestamp?.seconds)} ${String(timestamp?.nanos)}`,
+  };
+}
+
+/**
+ * Whether events have come since a task without the start of another. Two tasks may tell the same size,
+ * because the server counts only what it has stored, and a worker whose clock is ahead may hold the time.
+ */
+function isBetweenTasks(last: Place, { length, size, time }: Place): boolean {
+  return length > last.length && size === last.size && time === last.time;
 }
 
 const AHEAD =

@@ -7,7 +7,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, type Desk, type Told } from '../support/desk.js';
 
 const texts = {
-  repair: 'Nope ({{attempt}}/{{attempts}}): {{problem}} Once more.',
+  repair: 'That was not it ({{attempt}}/{{attempts}}): {{problem}} Once more.',
   closing: 'Time is up, {{reason}}. Sum up.',
   demandCall: 'Use a tool, always.',
 };
@@ -53,7 +53,7 @@ const prompt = ({ requests }: Told, index: number): string =>
 test('LM-038 a repair is asked for in the author’s words, with the problem filled in', async () => {
   const told = await desk.run('typed', [reply.text('{"city": 7}'), reply.text('{"city": "Bern"}')]);
   expect(told.outcome).toMatchObject({ output: { city: 'Bern' } });
-  expect(prompt(told, 1)).toMatch(/Nope \(1\/3\): [^"]*city[^"]* Once more\./);
+  expect(prompt(told, 1)).toMatch(/That was not it \(1\/3\): [^"]*city[^"]* Once more\./);
   expect(prompt(told, 1)).not.toContain('was not accepted');
 });
 

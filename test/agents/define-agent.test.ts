@@ -9,6 +9,13 @@ function defineLoosely(changes: Record<string, unknown>): unknown {
 
 const helper = defineAgent({ name: 'helper', instructions: 'x' });
 describe('defineAgent', () => {
+  test('lets a model that must call a tool have only those of its provider', () => {
+    const settings = { nativeTools: [{ type: 'web_search' }] };
+    expect(defineLoosely({ toolChoice: 'required', settings })).toMatchObject({
+      toolChoice: 'required',
+    });
+  });
+
   test('fills in the defaults', () => {
     expect(defineLoosely({})).toMatchObject({
       attempts: null,
@@ -69,8 +76,8 @@ describe('defineAgent', () => {
       'texts.repair: expected the placeholder {{problem}}, else the model does not learn what is wrong, got "Again!"',
     ],
     [
-      { texts: { repair: '{{problem}}' } },
-      'texts.repair: expected words before the first placeholder',
+      { texts: { repair: 'No. {{problem}}' } },
+      'texts.repair: expected at least 12 characters before the first placeholder',
     ],
     [
       { texts: { closing: 'End, {{why}}' } },

@@ -249,6 +249,16 @@ describe('planning by catalog', () => {
     expect(state.turn).toMatchObject({ limit: null, spent: { toolCalls: 0 } });
   });
 
+  test('notes all calls of a message, also beside one of a tool that ends the turns of agents', () => {
+    const tools = [...TOOLS, toolDefinition('send', 'once', { value: true, ends: true })];
+    const state = reply(planning({ tools }), ['put', { n: 1 }], ['send', {}], ['put', { n: 2 }]);
+    expect(planIn(state.graph?.values ?? {}, 'plan').actions.map(({ tool }) => tool)).toEqual([
+      'put',
+      'send',
+      'put',
+    ]);
+  });
+
   test('fills in what was read before the plan is shown', () => {
     const read = reply(planning(), ['look', {}]);
     const id = batchOf(read)?.calls[0]?.id ?? '';

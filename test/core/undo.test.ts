@@ -198,6 +198,14 @@ describe('an undo about which a rule asks', () => {
   });
 });
 
+test('the undo of a call whose tool can no longer undo is refused', () => {
+  const refreshed = reduce(booked(), {
+    type: 'agent-refreshed',
+    config: config({ tools: [toolDefinition('book', 'keyed'), ...TOOLS] }),
+  });
+  expect(undoProblem(refreshed, ID, 20)).toContain('the tool "book" can no longer undo');
+});
+
 describe('the undo of a call whose tool a newer form of the agent lacks', () => {
   const without = (state: RunState): RunState =>
     reduce(state, { type: 'agent-refreshed', config: config() });

@@ -84,10 +84,11 @@ interface PlannedCall {
 /**
  * Returns the index of the first call that ends the turn if it succeeds; -1 if there is none. What a
  * model asks for beside its answer is not executed, because the answer cannot depend on its result. A
- * sequential batch executes the calls before it: they come first.
+ * sequential batch executes the calls before it: they come first. In a graph, no call ends the turn.
  */
 function endingIndex(state: RunState, calls: readonly ToolCall[]): number {
-  if (currentDefinition(state).toolCalls !== 'parallel') return -1;
+  const { toolCalls, graph } = currentDefinition(state);
+  if (toolCalls !== 'parallel' || graph !== undefined) return -1;
   return calls.findIndex(
     (call) =>
       findTool(state, call.name)?.ends === true && !call.problem && denial(state, call) === null,

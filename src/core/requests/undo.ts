@@ -107,8 +107,9 @@ interface HasTools {
 
 /** Returns why no worker can undo a call, or null: a newer form of the agent may lack the call's tool. */
 export function undoFault({ config }: HasTools, { name }: Pick<ToolCall, 'name'>): string | null {
-  if (config.definition.tools.some((tool) => tool.name === name)) return null;
-  return `the agent has no tool "${name}" any more`;
+  const tool = config.definition.tools.find((one) => one.name === name);
+  if (tool === undefined) return `the agent has no tool "${name}" any more`;
+  return tool.undoMs === undefined ? `the tool "${name}" can no longer undo` : null;
 }
 
 /** Returns why a call cannot be undone, or null. `now`: Unix time in ms. */

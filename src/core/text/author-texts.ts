@@ -7,7 +7,7 @@ import { parsePlaceholders } from './placeholders.js';
 export interface AgentTexts {
   /**
    * Asks for a corrected answer; only for agents with `output`. It has to contain `{{problem}}`, and to
-   * begin with words; `{{attempt}}` and `{{attempts}}` are numbers.
+   * begin with at least 12 characters before it; `{{attempt}}` and `{{attempts}}` are numbers.
    */
   readonly repair?: string;
   /** Asks for the last answer when a limit is reached; `{{reason}}` says which. */
@@ -22,6 +22,9 @@ const PLACEHOLDERS: Readonly<Record<keyof AgentTexts, readonly string[]>> = {
   closing: ['reason'],
   demandCall: [],
 };
+
+/** A message of a person must hardly ever begin like a repair request. */
+const LEAST_BEGIN = 12;
 
 /** Returns what is wrong with a text of an author, with the fix; null if it can be used. */
 export function textProblem(name: keyof AgentTexts, text: string): string | null {
@@ -41,9 +44,9 @@ export function textProblem(name: keyof AgentTexts, text: string): string | null
       return 'expected the placeholder {{problem}}, else the model does not learn what is wrong; add it';
     }
     const [first] = parts;
-    return first?.type === 'text' && first.text.trim() !== ''
+    return first?.type === 'text' && first.text.trim().length >= LEAST_BEGIN
       ? null
-      : 'expected words before the first placeholder, so that repairs are known by them; add some';
+      : `expected at least ${LEAST_BEGIN} characters before the first placeholder, by which repairs are known`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
