@@ -120,10 +120,8 @@ async function classify(client: Client, { id }: UpdateTarget, error: unknown): P
     return { delivery: 'unknown', shouldRetry: true };
   }
   if (error instanceof WorkflowUpdateFailedError) {
-    const { cause } = error;
-    const isSegmentEnd =
-      cause instanceof ApplicationFailure && SEGMENT_ENDED.includes(cause.type ?? '');
-    return { delivery: isSegmentEnd ? 'not_delivered' : 'refused', shouldRetry: isSegmentEnd };
+    const shouldRetry = isSegmentEnd(error);
+    return { delivery: shouldRetry ? 'not_delivered' : 'refused', shouldRetry };
   }
   if (error instanceof WorkflowExecutionAlreadyStartedError) {
     return { delivery: 'refused', shouldRetry: false, hasEnded: true };
@@ -137,6 +135,13 @@ async function classify(client: Client, { id }: UpdateTarget, error: unknown): P
   const code = grpcCode(error);
   if (code !== null && NO_ANSWER.includes(code)) return { delivery: 'unknown', shouldRetry: true };
   return { delivery: 'not_delivered', shouldRetry: code !== null && TRANSIENT.includes(code) };
+}
+
+/** Returns whether the update failed only because its segment ended, so that the next one can take it. */
+export function isSegmentEnd(error: unknown): boolean {
+  if (!(error instanceof WorkflowUpdateFailedError)) return false;
+  const { cause } = error;
+  return cause instanceof ApplicationFailure && SEGMENT_ENDED.includes(cause.type ?? '');
 }
 
 /** The SDK wraps the error of an update, but not always that of an update with start. */

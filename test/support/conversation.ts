@@ -13,15 +13,20 @@ import {
 } from '../../src/workflows/messages.js';
 import { resolveUpdate } from '../../src/workflows/request-messages.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
+import { isSegmentEnd } from '../../src/updates/execute-update.js';
 import type { Rig } from './rig.js';
 
-/** Says a message to a run, as a client of Temporal does. */
+/** Says a message to a run, as a client of Temporal does: again if its segment ended before it was heard. */
 export async function ask(handle: WorkflowHandle, message: string | Ask): Promise<AskReceipt> {
   const given = typeof message === 'string' ? { message } : message;
-  return await handle.executeUpdate(askUpdate, {
-    args: [given],
-    ...(given.id !== undefined && { updateId: given.id }),
-  });
+  const updateId = given.id ?? randomUUID();
+  for (;;) {
+    try {
+      return await handle.executeUpdate(askUpdate, { args: [given], updateId });
+    } catch (error) {
+      if (!isSegmentEnd(error)) throw error;
+    }
+  }
 }
 
 /** Waits for the end of a turn by update `outcome`, again where a segment ended. */
