@@ -139,6 +139,7 @@ export type {
   RecordedMessage,
   SentMessage,
 } from './updates/deliver-or-record.js';
+export type { KnownAgent } from './client/known-agents.js';
 export type { ListFilter, RunList } from './client/list.js';
 export type { OpenRequest } from './client/memo-requests.js';
 export type { RequestFilter, RequestList } from './client/requests.js';

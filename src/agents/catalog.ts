@@ -54,7 +54,8 @@ export function createAgentCatalog(
   };
 }
 
-function needsModel({ decide, graph }: Agent): boolean {
+/** Whether an agent ever calls a model. */
+export function needsModel({ decide, graph }: Agent): boolean {
   if (typeof decide === 'function') return false;
   return graph === undefined || graph.definition.nodes.some(asksModel);
 }

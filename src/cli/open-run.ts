@@ -18,6 +18,8 @@ export interface OpenedRun {
 
 /** Reads a run. Throws an error for an unknown id; it names the command that lists runs. */
 export async function openRun(context: CliContext, id: string): Promise<OpenedRun> {
+  if (id.trim() === '')
+    throw new UsageError('id: expected the id of a run, got ""; see perdure list');
   noteServer(context, await context.server());
   const client = await context.client();
   try {

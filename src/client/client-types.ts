@@ -18,6 +18,7 @@ import type { DecisionOptions } from '../updates/control.js';
 import type { EventsOptions } from '../history/follow-events.js';
 import type { ForkOptions } from './fork-run.js';
 import type { DecisionMethods } from './decision-methods.js';
+import type { KnownAgent } from './known-agents.js';
 import type { ListFilter, RunList } from './list.js';
 import type { ResultOptions } from './result.js';
 import type { RunHandle, RunLike } from './run-handle.js';
@@ -46,6 +47,8 @@ export interface ClientOptions extends ConnectionSettings {
    * message and decision, and not verified.
    */
   readonly by?: string;
+  /** The configuration of the workers: with it, an unknown agent is refused at once, with the nearest name. */
+  readonly config?: { readonly agents: readonly KnownAgent[] };
 }
 
 /** What a run starts with. `Input`: of a graph, any of its state's fields; an agent has none. */

@@ -33,6 +33,7 @@ import {
 import { resolveRequests, revokeGrant, undoCall } from '../updates/decide.js';
 import { followEvents } from '../history/follow-events.js';
 import { forkRun } from './fork-run.js';
+import { assertKnownAgent } from './known-agents.js';
 import { listRuns } from './list.js';
 import { pauseAllRuns } from './pause-all.js';
 import { readRequest } from './read-request.js';
@@ -61,7 +62,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const streams = createRunStreams(client, {
     sources: [liveWorkers(home, { hosts: readLiveHosts(env) })],
   });
-  const { by } = settings;
+  const { by, config } = settings;
   claim(by);
   const withBy = <Options extends DecisionOptions>(
     options?: Options,
@@ -71,6 +72,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   });
   return {
     async start(agent, { id = newRunId(agentName(agent)), ...given }) {
+      assertKnownAgent(config, agent, given);
       const input = createRunInput(agent, {
         ...(by && { by }),
         ...given,
@@ -80,8 +82,14 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
     fork: (run, given) => forkRun(client, idOf(run), { ...(by && { by }), ...given, blobs }),
-    ask: (run, message, options = {}) =>
-      ask(client, { run, message, taskQueue, blobs }, { ...withBy(options), ...options }),
+    async ask(run, message, options = {}) {
+      assertKnownAgent(config, options.start?.agent, options.start);
+      return await ask(
+        client,
+        { run, message, taskQueue, blobs },
+        { ...withBy(options), ...options },
+      );
+    },
     async result<Output>(run: RunLike<Output>, options = {}) {
       const outcome = await waitForResult(client, idOf(run), options);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
@@ -114,9 +122,11 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     revoke: (run, grant, options) => revokeGrant(client, idOf(run), grant, withBy(options)),
     undo: (run, options) => undoCall(client, idOf(run), withBy(options)),
     pauseAll: (options) => pauseAllRuns(client, { ...(by && { by }), ...options }),
-    schedule: createSchedules(client, { taskQueue, by }),
-    batch: (agent, tasks, given) =>
-      createBatch(client, { agent, tasks, taskQueue }, { ...(by && { by }), ...given }),
+    schedule: createSchedules(client, { taskQueue, by, config }),
+    batch(agent, tasks, given) {
+      assertKnownAgent(config, agent, given);
+      return createBatch(client, { agent, tasks, taskQueue }, { ...(by && { by }), ...given });
+    },
     disconnect,
     [Symbol.asyncDispose]: disconnect,
   };

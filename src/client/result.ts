@@ -11,7 +11,7 @@ import { previousRunId, readSegmentStart, readSegment } from '../history/segment
 import { InputError, ResultLostError } from '../core/errors.js';
 
 export interface ResultOptions {
-  /** The turn to wait for; default: the end of a task run, or the latest turn of an open run. */
+  /** The turn to wait for; default: the end of a task run and of a canceled run, or the latest turn of an open run. */
   readonly turn?: number;
   /** Ends the wait. The run is not affected. */
   readonly signal?: AbortSignal;
@@ -74,6 +74,10 @@ async function outcomeOfTurn(
   const { state } = run.view;
   const last = state === null ? null : Math.max(state.turn.number, state.inbox.lastTurn);
   const target = turn ?? Math.max(1, last ?? 0);
+  // A run that was canceled while it waited has no turn that was: the run's own outcome counts.
+  if (turn === undefined && state?.ending === 'cancelled') {
+    return await outcomeOfRun(client, { id, runId: run.runId, signal });
+  }
   const found = endOfTurn(run.view, target);
   if (found !== null) return found;
   if (turn !== undefined && last !== null && turn > last) throw noTurn(id, turn, last);
@@ -82,6 +86,15 @@ async function outcomeOfTurn(
   for await (const { view } of followRun(client, { id, runId: run.runId, signal })) {
     const outcome = endOfTurn(view, target) ?? endOfRun({ view, terminatedWhy: '' })?.outcome;
     if (outcome !== undefined) return outcome;
+  }
+  return null;
+}
+
+/** Waits for the end of the run itself. Returns null if the wait ends first. */
+async function outcomeOfRun(client: Client, run: FollowOptions): Promise<Outcome | null> {
+  for await (const { view } of followRun(client, run)) {
+    const end = endOfRun({ view, terminatedWhy: '' });
+    if (end !== null) return end.outcome;
   }
   return null;
 }

@@ -7,7 +7,7 @@ import { demoModel } from './demo/model.js';
 import { findPrice, findWindow, getCapabilities } from './known-models.js';
 import type { Model } from './model.js';
 import { openAiModelFromEnvironment } from './openai/environment.js';
-import { openAiModel, type OpenAiApiName } from './openai/model.js';
+import { DEFAULT_KEY_ENV, openAiModel, type OpenAiApiName } from './openai/model.js';
 
 /** A model of the config: an adapter of the user's own, or how to reach a server that speaks OpenAI's API. */
 export type ModelEntry = ModelOptions | (Model & ModelFacts);
@@ -119,15 +119,16 @@ function resolveEntry(
       capabilities: getCapabilities(name, entry.capabilities),
     };
   }
-  const { model = name, apiKeyEnv = 'OPENAI_API_KEY', price: _, window: __, ...options } = entry;
+  const { model = name, apiKeyEnv = DEFAULT_KEY_ENV, price: _, window: __, ...options } = entry;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
   const baseUrl = options.baseUrl ?? environment['OPENAI_BASE_URL']?.trim() ?? '';
   const facts = resolveFacts(model, entry);
   if (apiKey === '' && baseUrl === '') {
-    return { model: openAiModelFromEnvironment({}), ...facts };
+    return { model: openAiModelFromEnvironment({}, { apiKeyEnv }), ...facts };
   }
   const adapter = openAiModel({
     ...options,
+    apiKeyEnv,
     variable: (variable) => environment[variable],
     ...(apiKey !== '' && { apiKey }),
     ...(baseUrl !== '' && { baseUrl }),

@@ -1,5 +1,7 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { NativeConnectionOptions } from '@temporalio/worker';
+import { InputError } from '../core/errors.js';
+import { show } from '../core/text/format-value.js';
 import { learnSecrets } from '../secrets/known.js';
 
 export interface ConnectionSettings {
@@ -28,8 +30,23 @@ export const DEFAULT_ADDRESS = '127.0.0.1:7233';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns the address that the settings, the environment, or a profile name; null if none does. */
+const ADDRESS = /^(\[[\da-f:.]+\]|[\w.-]+):(\d{1,5})$/i;
+const MAX_PORT = 65_535;
+
+/** Says what is wrong with the form of an address; returns null for `host:port`. */
+export function addressProblem(address: string): string | null {
+  const [, , port] = ADDRESS.exec(address) ?? [];
+  if (port !== undefined && Number(port) > 0 && Number(port) <= MAX_PORT) return null;
+  return `address: expected host:port, got ${show(address)}; write for example ${DEFAULT_ADDRESS}`;
+}
+
+/**
+ * Returns the address that the settings, the environment, or a profile name; null if none does. Throws an
+ * `InputError` if the settings have one that is not `host:port`.
+ */
 export function namedAddress(settings: ConnectionSettings, env: Environment): string | null {
+  const problem = settings.address === undefined ? null : addressProblem(settings.address);
+  if (problem !== null) throw new InputError(problem);
   return settings.address ?? loadConfig(env).connectionOptions.address ?? null;
 }
 

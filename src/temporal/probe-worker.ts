@@ -1,34 +1,97 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
+import { isObject } from '../core/json.js';
 import { listPollers, livePollers } from './pollers.js';
 
 /** How long a living worker may take to process the probe. */
 const ANSWER_MS = 2_000;
+/** How long it may take to look its agents up. */
+const AGENTS_MS = 5_000;
 
 /**
  * Whether a living worker serves the task queue. The server lists a worker for minutes after its end, so
- * this function starts the workflow `probe` and waits for a worker to process it.
+ * this function starts the workflow `probe` and waits for a worker to process it. It deletes the workflow,
+ * so that no list shows it.
  */
 export async function hasLiveWorker(client: Client, taskQueue: string): Promise<boolean> {
   const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
   if (livePollers(pollers, Date.now()).length === 0) return false;
-  return await processesProbe(client, taskQueue);
+  return await withProbe(client, { taskQueue, withinMs: ANSWER_MS }, processesProbe);
 }
 
-async function processesProbe(client: Client, taskQueue: string): Promise<boolean> {
+/** The answer of one worker about its agents. */
+export interface AgentsAnswer {
+  /** The identity of the worker, as the server lists its pollers. */
+  readonly worker: string;
+  /** The agents that the worker does not have; null if its version of perdure cannot say. */
+  readonly missing: readonly string[] | null;
+}
+
+/** Asks the worker that takes the probe which of the agents it does not have. Returns null if none answers. */
+export async function askForAgents(
+  client: Client,
+  { taskQueue, agents }: { readonly taskQueue: string; readonly agents: readonly string[] },
+): Promise<AgentsAnswer | null> {
+  const args = [{ agents }];
+  return await withProbe(client, { taskQueue, withinMs: AGENTS_MS, args }, async (_, probe) => {
+    const handle = client.workflow.getHandle(probe.workflowId, probe.runId);
+    const result: unknown = await handle.result().catch(() => null);
+    const { events } = await handle.fetchHistory();
+    const task = events?.find((event) => event.workflowTaskCompletedEventAttributes);
+    const worker = task?.workflowTaskCompletedEventAttributes?.identity;
+    if (!worker) return null;
+    const missing: unknown = isObject(result) ? result['missing'] : null;
+    return { worker, missing: isNames(missing) ? missing : null };
+  });
+}
+
+function isNames(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((name) => typeof name === 'string');
+}
+
+interface Probe {
+  readonly workflowId: string;
+  readonly runId: string;
+}
+
+interface ProbeOptions {
+  readonly taskQueue: string;
+  /** After this time, the server ends the probe: a worker that comes later must not process it. */
+  readonly withinMs: number;
+  readonly args?: readonly unknown[];
+}
+
+async function withProbe<T>(
+  client: Client,
+  { taskQueue, withinMs, args = [] }: ProbeOptions,
+  use: (client: Client, probe: Probe) => Promise<T>,
+): Promise<T> {
   const handle = await client.workflow.start('probe', {
     taskQueue,
     workflowId: `perdure-probe-${randomUUID()}`,
-    // A worker that comes later must not process the probe.
-    workflowExecutionTimeout: ANSWER_MS,
+    args: [...args],
+    workflowExecutionTimeout: withinMs,
     workflowTaskTimeout: 1_000,
     staticSummary: 'is a worker alive?',
   });
-  const controller = new AbortController();
   const { workflowId, firstExecutionRunId: runId } = handle;
+  try {
+    return await use(client, { workflowId, runId });
+  } finally {
+    const { workflowService, options } = client;
+    const workflowExecution = { workflowId, runId };
+    // A key without this permission leaves the probe in the list; it has ended.
+    await workflowService
+      .deleteWorkflowExecution({ namespace: options.namespace, workflowExecution })
+      .catch(() => undefined);
+  }
+}
+
+async function processesProbe(client: Client, probe: Probe): Promise<boolean> {
+  const controller = new AbortController();
   const processed = client.connection
-    .withAbortSignal(controller.signal, () => isProcessed(client, { workflowId, runId }))
+    .withAbortSignal(controller.signal, () => isProcessed(client, probe))
     .catch(() => false);
   const late = pause(ANSWER_MS, false, { signal: controller.signal }).catch(() => false);
   try {
@@ -44,7 +107,7 @@ async function processesProbe(client: Client, taskQueue: string): Promise<boolea
  */
 async function isProcessed(
   { workflowService, options: { namespace } }: Client,
-  execution: { readonly workflowId: string; readonly runId: string },
+  execution: Probe,
 ): Promise<boolean> {
   let nextPageToken: Uint8Array | undefined;
   do {

@@ -10,7 +10,7 @@ import { askUpdate, messageSignal } from '../workflows/messages.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
 import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
 import { anySignal, withId } from './ask-run.js';
-import { runSummary } from './start.js';
+import { assertRunId, runSummary } from './start.js';
 import { RefusedError } from '../core/errors.js';
 
 export interface AskOrStartOptions extends UpdateOptions {
@@ -56,6 +56,7 @@ export async function askOrStartWorker(
   const named = withId(ask);
   const { id: messageId } = named;
   const { id, taskQueue } = options;
+  assertRunId(id);
   const send = async () =>
     await client.workflow.executeUpdateWithStart(askUpdate, {
       startWorkflowOperation: new WithStartWorkflowOperation('agent', {

@@ -5,9 +5,10 @@ import {
   type WorkflowIdConflictPolicy,
 } from '@temporalio/client';
 import type { RunInput } from '../core/input/input.js';
+import { show } from '../core/text/format-value.js';
 import { workflowSummary } from '../core/text/markdown.js';
 import { visible } from '../core/text/summaries.js';
-import { IdTakenError } from '../core/errors.js';
+import { IdTakenError, InputError } from '../core/errors.js';
 
 const SUMMARY_CHARACTERS = 80;
 
@@ -23,12 +24,13 @@ export interface StartedRun {
   readonly runId: string;
 }
 
-/** Starts a run. Rejects with an `IdTakenError` if a run with this id exists or existed. */
+/** Starts a run. Rejects with an `IdTakenError` if a run with this id exists or existed, and with an `InputError`. */
 export async function startRun(
   client: Client,
   input: RunInput,
   { id, taskQueue, memo }: StartOptions,
 ): Promise<StartedRun> {
+  assertRunId(id);
   const conflict: WorkflowIdConflictPolicy = 'FAIL';
   try {
     const handle = await client.workflow.start('agent', {
@@ -45,6 +47,21 @@ export async function startRun(
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     throw new IdTakenError(`a run "${id}" exists already`, { cause: error });
   }
+}
+
+/** The server takes no longer ids. */
+const MAX_ID_CHARACTERS = 1_000;
+
+/** Says what is wrong with the id of a new run; returns null if nothing is. */
+export function runIdProblem(id: string): string | null {
+  if (typeof id === 'string' && id.trim() !== '' && id.length <= MAX_ID_CHARACTERS) return null;
+  return `id: expected a string of 1 to ${MAX_ID_CHARACTERS} characters, got ${show(id)}; leave it out for a new id`;
+}
+
+/** Throws an `InputError` for an id that no run may have. */
+export function assertRunId(id: string): void {
+  const problem = runIdProblem(id);
+  if (problem !== null) throw new InputError(problem);
 }
 
 /** Returns a readable and unique id, such as `files-20261121-8f3a2c`. */

@@ -1,5 +1,9 @@
+import { activityProblem } from './activity-result.js';
+import { loadAgentHere } from './activities.js';
+
 /**
- * Workflow type `probe`: ends at once. Its end shows that a worker polls the task queue.
+ * Workflow type `probe`: ends at once. Its end shows that a worker polls the task queue. With `agents`, it
+ * returns those names that this worker has no agent for.
  *
  * @example
  * ```ts
@@ -7,6 +11,21 @@
  * export { agent, probe } from 'perdure/workflow';
  * ```
  */
-export async function probe(): Promise<string> {
-  return 'alive';
+export async function probe({ agents }: { readonly agents?: readonly string[] } = {}): Promise<
+  'alive' | { readonly missing: readonly string[] }
+> {
+  if (agents === undefined) return 'alive';
+  const known = await Promise.all(agents.map(isKnown));
+  return { missing: agents.filter((_, index) => !known[index]) };
+}
+
+async function isKnown(agent: string): Promise<boolean> {
+  try {
+    await loadAgentHere({ agent, limits: {} });
+    return true;
+  } catch (error) {
+    // Any other failure, such as a missing argument of a template, comes from a worker that has the agent.
+    const problem = activityProblem(error);
+    return !(problem?.type === 'blocked' && problem.reason === 'agent_missing');
+  }
 }

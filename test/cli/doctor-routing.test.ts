@@ -18,7 +18,7 @@ const address = inject('temporalAddress');
 const command = await commandLine();
 /** A namespace for this file alone, without the runs of other tests. */
 const namespace = `routing-${randomUUID()}`;
-const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
+const agent = defineAgent({ name: 'files', instructions: 'x', model: 'm' });
 let connection: Connection;
 let client: Client;
 let rig: Rig;
@@ -45,7 +45,7 @@ interface Found {
 
 async function examined(taskQueue: string): Promise<Found> {
   const place = { home: rig.home, address, namespace, taskQueue, json: true };
-  const { code, stdout } = await runInProcess(doctor, {}, place);
+  const { code, stdout } = await runInProcess(doctor, { model: true }, place);
   const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };
   const named = (name: string) => findings.find((finding) => finding.name === name);
   return { code, stranded: named('stranded runs'), queues: named('task queues') };

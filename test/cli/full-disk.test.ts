@@ -70,7 +70,7 @@ describe.runIf(mounted)('on a full disk', () => {
   });
 
   test('doctor reports the disk and the other checks', async () => {
-    const { code, stdout } = await runInProcess(doctor, {}, place);
+    const { code, stdout } = await runInProcess(doctor, { model: true }, place);
     expect(code).toBe(1);
     expect(stdout).toContain('; the disk is full (0 B left)');
     // On a full disk the server may have ended.

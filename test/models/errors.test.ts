@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { ModelErrorKind } from '../../src/models/model-error.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
 import { providerError } from '../../src/models/openai/errors.js';
-import { place } from './support.js';
+import { reply } from '../../src/testing/steps.js';
+import { callOnce, failureOf, place, stubWith } from './support.js';
 
 function kindOf(status: number | undefined, error: unknown): ModelErrorKind {
   const failure = { headers: new Headers(), error };
@@ -87,4 +89,18 @@ test('says that a key is required if none was sent', () => {
     '401 from http://provider/v1: it requires a key; set OPENAI_API_KEY for the worker',
   );
   expect(providerError(failure, place).message).toContain('the key was refused');
+});
+
+test('a refused or missing key names the variable that the model takes its key from', async () => {
+  const stub = await stubWith(reply.error(401, {}), reply.error(401, {}));
+  const { baseUrl } = stub;
+  const models = { far: { apiKeyEnv: 'FAR_KEY', baseUrl }, own: { apiKeyEnv: 'OWN_KEY' } };
+  const call = async (env: Record<string, string>, name: 'far' | 'own' = 'far') =>
+    (await failureOf(callOnce(createModelCatalog(models, env).resolve(name).model))).message;
+  expect(await call({ FAR_KEY: 'canary-key-far', OPENAI_API_KEY: 'other' })).toMatch(
+    /the key was refused; set FAR_KEY for the worker to one that is valid there/,
+  );
+  expect(await call({ OPENAI_API_KEY: 'other' })).toMatch(/requires a key; set FAR_KEY/);
+  expect(await call({ OPENAI_API_KEY: 'other' }, 'own')).toMatch(/set: set OWN_KEY, or OPENAI_B/);
+  expect(() => createModelCatalog(models, { FAR_KEY: 'a key' })).toThrow(/correct FAR_KEY\.$/);
 });

@@ -14,7 +14,11 @@ const APIS = [
 ] as const;
 type Api = (typeof APIS)[number][1];
 
-const client = createClient('http://provider/v1', { apiKey: undefined, timeoutMs: 10_000 });
+const client = createClient('http://provider/v1', {
+  apiKey: undefined,
+  apiKeyEnv: 'OPENAI_API_KEY',
+  timeoutMs: 10_000,
+});
 
 const CALLS = [{ name: 'read_file', arguments: { path: 'ä🙂' } }];
 const CALLED = [{ name: 'read_file', arguments: '{"path":"ä🙂"}' }];

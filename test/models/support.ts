@@ -30,6 +30,7 @@ export const place: CallPlace = {
   baseUrl: 'http://provider/v1',
   model: 'stub',
   hasKey: true,
+  apiKeyEnv: 'OPENAI_API_KEY',
   now: () => Date.parse('2026-11-20T10:00:00Z'),
 };
 

@@ -7,6 +7,7 @@ import type { CliContext } from '../context.js';
 import { readConfiguration } from '../doctor/configuration.js';
 import type { Finding } from '../doctor/finding.js';
 import { homeFinding, permissionsFinding } from '../doctor/home.js';
+import { askModels } from '../doctor/ask-models.js';
 import { mcpFindings } from '../doctor/mcp.js';
 import { modelFindings } from '../doctor/models.js';
 import { serverFindings } from '../doctor/namespace.js';
@@ -18,29 +19,47 @@ import { formatCount } from '../format/format.js';
 import type { Palette } from '../format/output.js';
 import { dataPalette } from '../format/table.js';
 
+export interface DoctorOptions {
+  /** False for `--no-model`. */
+  readonly model: boolean;
+}
+
 /**
- * `doctor`: shows what is in use and what is wrong, each with its fix. Starts nothing but MCP
- * servers, and changes nothing.
+ * `doctor`: shows what is in use and what is wrong, each with its fix. It starts MCP servers, and asks
+ * workers for their agents and models for one token. It changes nothing.
  */
-export const doctor: Command<object> = {
-  async run(context) {
-    const findings = (await examine(context)).map(redacted);
+export const doctor: Command<DoctorOptions> = {
+  declare: (entry) =>
+    entry.option('--no-model', 'ask no model for a token; report it as not checked'),
+  async run(context, options) {
+    const findings = (await examine(context, options)).map(redacted);
     const problems = findings.filter(({ level }) => level === 'problem').length;
+    const unchecked = findings.filter(({ level }) => level === 'skipped').map(({ name }) => name);
     if (context.options.json) {
-      context.out(JSON.stringify({ ok: problems === 0, findings }));
+      const ok = problems === 0 && unchecked.length === 0;
+      context.out(JSON.stringify({ ok, unchecked, findings }));
     } else {
       for (const line of findings.flatMap((finding) => lines(finding, dataPalette(context)))) {
         context.out(line);
       }
     }
-    context.note(
-      problems === 0
-        ? 'Everything that a run needs is present.'
-        : `${formatCount(problems, 'problem')}.`,
-    );
+    context.note(conclusion(findings, { problems, unchecked }));
     return problems === 0 ? EXIT.completed : EXIT.failed;
   },
 };
+
+/** Claims that everything is present only if all was checked and there is nothing to note. */
+function conclusion(
+  findings: readonly Finding[],
+  { problems, unchecked }: { readonly problems: number; readonly unchecked: readonly string[] },
+): string {
+  const rest = unchecked.length === 0 ? '' : ` Not checked: ${unchecked.join(', ')}.`;
+  if (problems > 0) return `${formatCount(problems, 'problem')}.${rest}`;
+  if (rest !== '') return `No problem found.${rest}`;
+  const notes = findings.filter(({ level }) => level === 'note').length;
+  if (notes > 0) return `No problem found; ${formatCount(notes, 'note')}.`;
+  return 'Everything that a run needs is present.';
+}
 
 /** Redacts what providers, servers, and MCP servers answered: it may hold anything. */
 function redacted(finding: Finding): Finding {
@@ -54,11 +73,16 @@ function redacted(finding: Finding): Finding {
   };
 }
 
-async function examine(context: CliContext): Promise<readonly Finding[]> {
+async function examine(
+  context: CliContext,
+  { model: ask }: DoctorOptions,
+): Promise<readonly Finding[]> {
   const { env, home, options } = context;
   const { finding: configuration, config } = await readConfiguration(context);
   const { finding: found, server, embedded } = await findServerInUse(context, config);
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
+  const agents = config.agents.map(({ name }) => name);
+  const models = await modelFindings(config, env);
   return [
     versionsFinding(),
     configuration,
@@ -66,17 +90,25 @@ async function examine(context: CliContext): Promise<readonly Finding[]> {
     await permissionsFinding(home),
     found,
     ...(embedded ? [await cliFinding(home, env)] : []),
-    ...(server === null ? [] : await serverFindings({ server, env, taskQueue })),
-    ...(await modelFindings(config, env)),
+    ...(server === null ? noServer() : await serverFindings({ server, env, taskQueue, agents })),
+    ...models,
+    ...(await askModels(config, env, { ask })),
     ...(await mcpFindings(config, env)),
   ];
+}
+
+function noServer(): readonly Finding[] {
+  const text = 'not checked: no server is running';
+  return ['namespace', 'worker agents'].map((name) => ({ name, level: 'skipped', text, data: {} }));
 }
 
 const NAME_WIDTH = 18;
 const LEVEL_WIDTH = 8;
 
 function lines({ name, level, text, fix }: Finding, paint: Palette): readonly string[] {
-  const color = { ok: paint.green, note: paint.yellow, problem: paint.red }[level];
+  const color = { ok: paint.green, note: paint.yellow, skipped: paint.yellow, problem: paint.red }[
+    level
+  ];
   const [first = '', ...rest] = printable(text).split('\n');
   const indent = ' '.repeat(LEVEL_WIDTH + NAME_WIDTH);
   return [

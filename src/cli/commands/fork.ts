@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { fileBlobStore } from '../../storage/file-blob-store.js';
 import { forkRun } from '../../client/fork-run.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
-import { type StartedRun } from '../../updates/start.js';
+import { runIdProblem, type StartedRun } from '../../updates/start.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
@@ -39,6 +39,8 @@ export const fork: Command<ForkCommandOptions> = {
       .option(...NO_WAIT),
   async run(context, options) {
     const { open = false, wait } = options;
+    const problem = options.id === undefined ? null : runIdProblem(options.id);
+    if (problem !== null) throw new UsageError(`--${problem}`);
     const opened = await openRun(context, options.run);
     return await withHostedWorker(context, opened.run.taskQueue, async (host) => {
       const started = await start(context, opened, options);

@@ -1,6 +1,7 @@
+import { agentProblem } from '../../client/known-agents.js';
 import { IdTakenError } from '../../core/errors.js';
 import type { Client } from '@temporalio/client';
-import type { StartedRun } from '../../updates/start.js';
+import { runIdProblem, type StartedRun } from '../../updates/start.js';
 import { isProblem, parseRunInput, type RunInput } from '../../core/input/input.js';
 import type { JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
@@ -14,6 +15,7 @@ import { withHostedWorker } from '../hosting/with-hosted-worker.js';
 import { checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 import { noteServer } from '../hosting/note-server.js';
+import { configFile } from '../input/load-config.js';
 import { parseJsonOption, parseNumber, collectArguments } from '../input/option-parsers.js';
 import { osUser } from '../input/os-user.js';
 import { ATTACH, ID, NO_WAIT, OPEN, UI } from '../input/shared-options.js';
@@ -60,6 +62,7 @@ export const run: Command<RunOptions> = {
       .option(...UI),
   async run(context, options) {
     const input = inputOf(options, await attachedFiles(context, options.attach));
+    await checkAgent(context, input);
     if (options.detach) return await startDetached(context, input, options.id);
     await checkHome(context);
     // Temporal's worker takes a moment to load; the server is located in parallel.
@@ -126,9 +129,35 @@ async function start(
   }
 }
 
+/**
+ * Throws a `UsageError` if the agent is not in the configuration, or takes no arguments. Without a
+ * configuration file, a worker elsewhere may have the agent.
+ */
+async function checkAgent(context: CliContext, { agent, args }: RunInput): Promise<void> {
+  const { agents } = await context.config();
+  const problem = agentProblem(agents, { agent, args });
+  if (problem === null) return;
+  const { config: file } = context.options;
+  const isBuiltIn = configFile({ file, folder: process.cwd(), env: context.env }) === null;
+  const isKnown = agents.some(({ name }) => name === agent);
+  if (isBuiltIn && !isKnown && (await isServed(context))) return;
+  throw new UsageError(inFlags(problem));
+}
+
+/** Whether a worker elsewhere answers. Starts no server. */
+async function isServed(context: CliContext): Promise<boolean> {
+  try {
+    await context.server({ start: false });
+  } catch (error) {
+    if (error instanceof NothingRunsError) return false;
+    throw error;
+  }
+  return await isWorkedElsewhere(context, await context.taskQueue());
+}
+
 /** Throws a `UsageError` before anything is started if the workflow would refuse the input. */
 function inputOf(
-  { agent, message, open, maxSteps, context, arg, input: fields }: RunOptions,
+  { agent, message, id, open, maxSteps, context, arg, input: fields }: RunOptions,
   attachments: readonly Attachment[],
 ): RunInput {
   const input = parseRunInput({
@@ -142,6 +171,8 @@ function inputOf(
     ...(fields !== undefined && { input: fields }),
     ...(attachments.length > 0 && { attachments }),
   });
+  const idProblem = id === undefined ? null : runIdProblem(id);
+  if (idProblem !== null) throw new UsageError(`--${idProblem}`);
   if (!isProblem(input)) return input;
   throw new UsageError(inFlags(input.problem));
 }

@@ -3,8 +3,11 @@ import type { JsonObject } from '../../core/json.js';
 /** The result of one check of `doctor`. */
 export interface Finding {
   readonly name: string;
-  /** `problem`: perdure cannot work. `note`: it can work, but this is worth knowing. */
-  readonly level: 'ok' | 'note' | 'problem';
+  /**
+   * `problem`: perdure cannot work. `note`: it can work, but this is worth knowing. `skipped`: this was
+   * not checked, so it may be wrong.
+   */
+  readonly level: 'ok' | 'note' | 'problem' | 'skipped';
   /** The result as text. */
   readonly text: string;
   /** What to do, or the command to run; absent if nothing needs to be done. */

@@ -1,30 +1,32 @@
-import { constants } from 'node:fs';
-import { access, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { formatBytes } from '../../core/text/summaries.js';
 import { exposures } from '../../server/home-permissions.js';
-import { locateHome } from '../../server/server-home.js';
+import { assertWritable, locateHome } from '../../server/server-home.js';
 import { freeSpace, LEAST_FREE_BYTES } from '../../storage/free-space.js';
 import type { Finding } from './finding.js';
 
-/** Checks what PERDURE_HOME holds, and whether blobs can be written to it. Creates nothing. */
+/** Checks what PERDURE_HOME holds, and whether files can be written to it and to its blobs. Leaves nothing behind. */
 export async function homeFinding(folder: string): Promise<Finding> {
   const home = await locateHome(folder);
   const blobs = join(home.folder, 'blobs');
   const databaseBytes = await totalSize([home.databaseFile, `${home.databaseFile}-wal`]);
-  const writable = await canWrite(blobs);
-  const data = { home: home.folder, databaseBytes, blobs, blobsWritable: writable };
+  const [homeWritable, writable] = [await canWrite(home.folder), await canWrite(blobs)];
+  const folders = { home: home.folder, blobs };
+  const data = { ...folders, databaseBytes, homeWritable, blobsWritable: writable };
   const database =
     databaseBytes === null ? 'no database yet' : `database ${formatBytes(databaseBytes)}`;
-  const text = `${home.folder}: ${database}, ${writable ? 'blobs can be written' : 'blobs cannot be written'}`;
+  const blobsText = writable ? 'blobs can be written' : 'blobs cannot be written';
+  const text = `${home.folder}: ${database}, ${homeWritable ? blobsText : 'the folder cannot be written'}`;
   const free = await freeSpace(home.folder);
   if (free !== null && free < LEAST_FREE_BYTES) {
     const left = `${text}; the disk is full (${formatBytes(free)} left)`;
     const fix = `free space on the disk of ${home.folder}: the server and the blob store cannot write`;
     return { name: 'home', level: 'problem', text: left, fix, data: { ...data, freeBytes: free } };
   }
-  if (writable) return { name: 'home', level: 'ok', text, data: { ...data, freeBytes: free } };
-  const fix = `make ${blobs} writable, or set PERDURE_HOME to a folder that is`;
+  if (homeWritable && writable)
+    return { name: 'home', level: 'ok', text, data: { ...data, freeBytes: free } };
+  const fix = `make ${homeWritable ? blobs : home.folder} writable, or set PERDURE_HOME to a folder that is`;
   return { name: 'home', level: 'problem', text, fix, data };
 }
 
@@ -70,12 +72,12 @@ async function totalSize(files: readonly string[]): Promise<number | null> {
   return first === null ? null : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
 }
 
-/** Whether the folder can be written. For a missing folder, checks its parent. */
+/** Writes a file and removes it: permissions do not show everything. For a missing folder, checks its parent. */
 async function canWrite(folder: string): Promise<boolean> {
   const found = await stat(folder).catch(() => null);
   if (found === null) return dirname(folder) !== folder && (await canWrite(dirname(folder)));
   if (!found.isDirectory()) return false;
-  return await access(folder, constants.W_OK | constants.X_OK).then(
+  return await assertWritable({ folder }).then(
     () => true,
     () => false,
   );

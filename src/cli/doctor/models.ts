@@ -1,3 +1,4 @@
+import { needsModel } from '../../agents/catalog.js';
 import type { Agent } from '../../agents/agent.js';
 import type { Config } from '../../config.js';
 import { findLocalServer, LOCAL_SERVERS, type FoundServer } from '../../models/local-servers.js';
@@ -27,10 +28,19 @@ interface Surroundings {
   readonly local: readonly FoundServer[];
 }
 
+/** Returns the name of the model that the agent calls; null if it calls none, or none is set. */
+export function modelNameOf(agent: Agent, env: Environment): string | null {
+  if (!needsModel(agent)) return null;
+  return agent.model ?? (env['PERDURE_MODEL']?.trim() || null);
+}
+
 function agentFinding(agent: Agent, { config, env, local }: Surroundings): Finding {
   const name = `agent ${agent.name}`;
-  const model = agent.model ?? env['PERDURE_MODEL']?.trim() ?? '';
-  if (model === '') {
+  if (!needsModel(agent)) {
+    return { name, level: 'ok', text: 'calls no model', data: { model: null } };
+  }
+  const model = modelNameOf(agent, env);
+  if (model === null) {
     const fix = 'give the agent a model, or set PERDURE_MODEL';
     return { name, level: 'problem', text: 'no model is set', fix, data: { model: null } };
   }

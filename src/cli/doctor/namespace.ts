@@ -15,10 +15,13 @@ import type { Place } from './place.js';
 import { queuesFinding } from './queues.js';
 import { readRouting } from './routing.js';
 import { strandedFinding } from './stranded.js';
+import { workerAgentsFinding } from './worker-agents.js';
 
 const ANSWER_WITHIN_MS = 5_000;
 /** On a full disk the server answers late or never; the check of the disk reports why. */
 const FULL_WITHIN_MS = 1_000;
+/** The time that workers have to answer about their agents. */
+const WORKERS_WITHIN_MS = 15_000;
 const HOUR_MS = 3_600_000;
 /** With a shorter retention, a run may be deleted before a person reads it. */
 const SHORT_HOURS = 72;
@@ -30,12 +33,18 @@ export async function serverFindings(place: Place): Promise<readonly Finding[]> 
   const timeoutMs = isFull ? FULL_WITHIN_MS : ANSWER_WITHIN_MS;
   const options = { env: connectionEnv(env, server), timeoutMs };
   try {
-    return await withConnection(server.address, options, async (connection) => [
-      await noteIfForbidden('namespace', () => retention(connection, server)),
-      await noteIfForbidden('search attributes', () => attributes(connection, server)),
-      await noteIfForbidden('worker', () => workers(connection, place)),
+    const found = await withConnection(server.address, options, async (connection) => [
+      await skipIfForbidden('namespace', () => retention(connection, server)),
+      await skipIfForbidden('search attributes', () => attributes(connection, server)),
+      await skipIfForbidden('worker', () => workers(connection, place)),
       ...(await routes(connection, place)),
     ]);
+    // Workers that do not answer take longer than the server.
+    const patient = { ...options, timeoutMs: timeoutMs + WORKERS_WITHIN_MS };
+    const agents = await withConnection(server.address, patient, async (connection) =>
+      skipIfForbidden('worker agents', () => workerAgentsFinding(connection, place)),
+    );
+    return [...found, agents];
   } catch (error) {
     const text = `${server.address} cannot be queried: ${messageOf(error)}`;
     return [{ name: 'namespace', level: 'problem', text, data: {} }];
@@ -48,17 +57,17 @@ async function routes(connection: Connection, place: Place): Promise<readonly Fi
     const routing = await readRouting(connection, place);
     return [strandedFinding(routing, place), queuesFinding(routing, place)];
   } catch (error) {
-    const text = `cannot be checked: ${messageOf(error)}`;
-    return [{ name: 'task queues', level: 'note', text, data: {} }];
+    const text = `not checked: ${messageOf(error)}`;
+    return [{ name: 'task queues', level: 'skipped', text, data: {} }];
   }
 }
 
-/** Returns a note if the check fails: a key that may start runs need not have these permissions. */
-async function noteIfForbidden(name: string, look: () => Promise<Finding>): Promise<Finding> {
+/** Returns a skipped check if it fails: a key that may start runs need not have these permissions. */
+async function skipIfForbidden(name: string, look: () => Promise<Finding>): Promise<Finding> {
   try {
     return await look();
   } catch (error) {
-    return { name, level: 'note', text: `cannot be checked: ${messageOf(error)}`, data: {} };
+    return { name, level: 'skipped', text: `not checked: ${messageOf(error)}`, data: {} };
   }
 }
 

@@ -1,8 +1,10 @@
 import type { ServerHandle } from '../../server/server-handle.js';
 
-/** The server, the credentials, and the task queue that `doctor` checks. */
+/** The server, the credentials, the task queue, and the agents that `doctor` checks. */
 export interface Place {
   readonly server: ServerHandle;
   readonly env: NodeJS.ProcessEnv;
   readonly taskQueue: string;
+  /** The names of the agents of the configuration. */
+  readonly agents: readonly string[];
 }

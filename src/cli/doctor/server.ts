@@ -3,6 +3,7 @@ import type { Config } from '../../config.js';
 import { findServer } from '../../server/locate-server.js';
 import { messageOf } from '../../server/server-error.js';
 import type { ServerHandle } from '../../server/server-handle.js';
+import { addressProblem } from '../../temporal/connection.js';
 import type { CliContext } from '../context.js';
 import type { Finding } from './finding.js';
 
@@ -21,6 +22,8 @@ export async function findServerInUse(context: CliContext, config: Config): Prom
     named = namedServer(context, config);
     const { home, env } = context;
     const { address, namespace, by } = named;
+    const problem = by?.startsWith('TEMPORAL') ? null : address && addressProblem(address);
+    if (problem) throw new Error(problem);
     const notes: string[] = [];
     const server = await findServer({
       home,

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { ServerHandle, ServerOptions } from '../../server/server-handle.js';
 import type { CliContext, ServerRequest } from '../context.js';
+import { UsageError } from '../exit-codes.js';
 import { NoServerError } from '../../core/errors.js';
 
 /**
@@ -30,12 +31,20 @@ export class NothingRunsError extends NoServerError {}
 
 async function serverOptions(context: CliContext): Promise<ServerOptions> {
   const { options, env, home, note } = context;
+  const { addressProblem } = await import('../../temporal/connection.js');
   const { loadClientConnectConfig } = await import('@temporalio/envconfig');
   const { connectionOptions, namespace: fromEnvironment } = loadClientConnectConfig({
     overrideEnvVars: definedOnly(env),
   });
   const config = await context.config();
   const address = options.address ?? config.address ?? connectionOptions.address;
+  const named = options.address ?? config.address;
+  const problem = named === undefined ? null : addressProblem(named);
+  if (problem !== null) {
+    throw new UsageError(
+      options.address === undefined ? `configuration: ${problem}` : `--${problem}`,
+    );
+  }
   const namespace = options.namespace ?? config.namespace ?? fromEnvironment;
   return { home, env, note, ...(address && { address }), ...(namespace && { namespace }) };
 }

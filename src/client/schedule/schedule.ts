@@ -24,6 +24,7 @@ import {
   type ScheduleMemo,
   type ScheduleRow,
 } from './view.js';
+import { assertKnownAgent, type KnownAgent } from '../known-agents.js';
 import { askProblem } from '../../core/ask.js';
 import { workflowSummary } from '../../core/text/markdown.js';
 import type { SendInput } from '../../workflows/send.js';
@@ -57,17 +58,25 @@ export interface Schedules {
   delete(id: string): Promise<void>;
 }
 
-/** `by`: who starts the runs of a schedule that names nobody. */
+interface SchedulePlace {
+  readonly taskQueue: string;
+  /** Who starts the runs of a schedule that names nobody. */
+  readonly by: string | undefined;
+  /** The agents that a schedule may name, if they are known. */
+  readonly config: { readonly agents: readonly KnownAgent[] } | undefined;
+}
+
 export function createSchedules(
   client: Client,
-  { taskQueue, by }: { readonly taskQueue: string; readonly by: string | undefined },
+  { taskQueue, by, config }: SchedulePlace,
 ): Schedules {
   const handleOf = (id: string): ScheduleHandle => client.schedule.getHandle(id);
   return {
-    create: (options) => {
+    async create(options) {
+      assertKnownAgent(config, options.agent, options);
       // Without an agent, a firing sends to a run that somebody else has started.
       const starts = options.agent !== undefined && by !== undefined;
-      return create(client, { ...(starts && { by }), ...options }, taskQueue);
+      await create(client, { ...(starts && { by }), ...options }, taskQueue);
     },
     async list() {
       const rows: ScheduleRow[] = [];

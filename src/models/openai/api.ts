@@ -39,6 +39,8 @@ export interface CallPlace {
   readonly model: string;
   /** False if only a placeholder was sent as the key. */
   readonly hasKey: boolean;
+  /** The environment variable that the key comes from. */
+  readonly apiKeyEnv: string;
   /** Returns the Unix time in milliseconds. */
   readonly now: () => number;
 }

@@ -18,14 +18,21 @@ export interface OpenAiClient {
   events(response: Response): AsyncIterable<unknown>;
 }
 
+export interface ClientSettings {
+  readonly apiKey: string | undefined;
+  /** The environment variable that the key comes from, for errors. */
+  readonly apiKeyEnv: string;
+  readonly timeoutMs: number;
+}
+
 /** Throws a `TypeError` for a key that no HTTP header can carry. Without a key, a placeholder is sent. */
 export function createClient(
   baseUrl: string,
-  { apiKey, timeoutMs }: { readonly apiKey: string | undefined; readonly timeoutMs: number },
+  { apiKey, apiKeyEnv, timeoutMs }: ClientSettings,
 ): OpenAiClient {
   const dispatcher = createNoTimeoutDispatcher();
   const client = new Client({
-    apiKey: apiKey === undefined ? PLACEHOLDER_KEY : checkKey(apiKey),
+    apiKey: apiKey === undefined ? PLACEHOLDER_KEY : checkKey(apiKey, apiKeyEnv),
     baseURL: baseUrl,
     // Temporal retries, and nothing else does.
     maxRetries: 0,
@@ -117,10 +124,10 @@ export function displayUrl(baseUrl: string): string {
   return `${origin}${pathname.replace(/\/$/, '')}`;
 }
 
-function checkKey(key: string): string {
+function checkKey(key: string, apiKeyEnv: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key;
   throw new TypeError(
-    'The API key of the model provider is empty or holds characters that no HTTP header can carry (a space, a line break?); correct OPENAI_API_KEY.',
+    `The API key of the model provider is empty or holds characters that no HTTP header can carry (a space, a line break?); correct ${apiKeyEnv}.`,
   );
 }
 

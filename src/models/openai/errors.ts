@@ -42,8 +42,8 @@ function getAdvice({ kind, type }: ErrorReading, place: CallPlace): string {
       return 'the account has no quota left; add credit there';
     case 'credentials':
       return place.hasKey
-        ? 'the key was refused; set OPENAI_API_KEY for the worker to one that is valid there'
-        : 'it requires a key; set OPENAI_API_KEY for the worker';
+        ? `the key was refused; set ${place.apiKeyEnv} for the worker to one that is valid there`
+        : `it requires a key; set ${place.apiKeyEnv} for the worker`;
     case 'model':
       return `no model "${place.model}" there; name one of GET ${place.baseUrl}/models, or correct OPENAI_BASE_URL`;
     case 'context_too_long':

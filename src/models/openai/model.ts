@@ -30,6 +30,8 @@ export type OpenAiApiName = 'chat' | 'responses';
 export interface OpenAiModelOptions {
   /** Absent: a placeholder is sent; most servers on one's own machine need no key. */
   readonly apiKey?: string;
+  /** The environment variable that the key comes from, which errors name; default OPENAI_API_KEY. */
+  readonly apiKeyEnv?: string;
   /** Default: OpenAI's own. */
   readonly baseUrl?: string;
   /** The API that the server speaks; default `chat`. */
@@ -55,6 +57,7 @@ export interface OpenAiModelOptions {
 
 const APIS: Readonly<Record<OpenAiApiName, OpenAiApi>> = { chat: chatApi, responses: responsesApi };
 
+export const DEFAULT_KEY_ENV = 'OPENAI_API_KEY';
 const DEFAULT_TIMEOUT_MS = 600_000;
 const DEFAULT_IDLE_MS = 60_000;
 /** How many times longer a model may be silent while it reasons. */
@@ -66,11 +69,12 @@ const THINKING_FACTOR = 5;
  * `ModelError`. Throws a `TypeError` for a base URL or key that cannot be used.
  */
 export function openAiModel(options: OpenAiModelOptions = {}): Model {
-  const { apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, idleMs = DEFAULT_IDLE_MS } = options;
+  const { apiKey, apiKeyEnv = DEFAULT_KEY_ENV } = options;
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, idleMs = DEFAULT_IDLE_MS } = options;
   const thinkingMs = options.idleMs === undefined ? timeoutMs : options.idleMs * THINKING_FACTOR;
   const baseUrl = normalizeBaseUrl(options.baseUrl ?? OPENAI_URL);
   if (apiKey !== undefined) learnSecrets({ values: [apiKey] });
-  const client = createClient(baseUrl, { apiKey, timeoutMs });
+  const client = createClient(baseUrl, { apiKey, apiKeyEnv, timeoutMs });
   const api = APIS[options.api ?? 'chat'];
   const { variable = () => undefined } = options;
 
@@ -82,6 +86,7 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
         baseUrl: displayUrl(baseUrl),
         model: request.model,
         hasKey: apiKey !== undefined,
+        apiKeyEnv,
         now: Date.now,
       };
       const capabilities = getCapabilities(request.model, options.capabilities);

@@ -1,0 +1,59 @@
+import { InputError } from '../core/errors.js';
+import { show } from '../core/text/format-value.js';
+import { visible } from '../core/text/summaries.js';
+import { nearestFirst } from '../validation/nearest.js';
+import { agentName, type AgentLike } from '../updates/run-input.js';
+
+/** What a client knows of an agent, to refuse a run that no worker could begin. `Agent` has this form. */
+export interface KnownAgent {
+  readonly name: string;
+  /** Null if its instructions are not a template, so that it takes no arguments. */
+  readonly template: object | null;
+  /** The agents that it may call; they may be started, too. */
+  readonly agents: readonly KnownAgent[];
+}
+
+/** How many agent names an error suggests. */
+const NEAREST = 3;
+
+/** Says why none of these agents can begin the run; returns null if one can. */
+export function agentProblem(
+  agents: readonly KnownAgent[],
+  { agent, args = {} }: { readonly agent: string; readonly args?: object | undefined },
+): string | null {
+  const known = withCalled(agents);
+  const found = known.find(({ name }) => name === agent);
+  if (found === undefined) {
+    const nearest = nearestFirst(
+      agent,
+      known.map(({ name }) => name),
+    ).slice(0, NEAREST);
+    const hint =
+      nearest.length === 0 ? 'it has none' : `nearest: ${nearest.map(visible).join(', ')}`;
+    return `agent: expected an agent of the configuration, got ${show(agent)} (${hint}); correct the name, or add the agent`;
+  }
+  if (found.template !== null || Object.keys(args).length === 0) return null;
+  return `args: agent ${show(agent)} takes none, because its instructions are not a template; leave them out`;
+}
+
+function withCalled(agents: readonly KnownAgent[]): readonly KnownAgent[] {
+  const all = new Set<KnownAgent>();
+  const add = (agent: KnownAgent): void => {
+    if (all.has(agent)) return;
+    all.add(agent);
+    agent.agents.forEach(add);
+  };
+  agents.forEach(add);
+  return [...all];
+}
+
+/** Throws an `InputError` if the client knows its agents, and none of them can begin the run. */
+export function assertKnownAgent(
+  config: { readonly agents: readonly KnownAgent[] } | undefined,
+  agent: AgentLike<unknown> | undefined,
+  { args }: { readonly args?: object | undefined } = {},
+): void {
+  if (config === undefined || agent === undefined) return;
+  const problem = agentProblem(config.agents, { agent: agentName(agent), args });
+  if (problem !== null) throw new InputError(problem);
+}

@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { doctor } from '../../src/cli/commands/doctor.js';
+import type { Finding } from '../../src/cli/doctor/finding.js';
+import { replyText, scriptedModel } from '../../src/models/scripted.js';
+import { reply } from '../../src/testing/steps.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { runInProcess } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const FAR_KEY = `sk-${randomUUID()}`;
+let rig: Rig;
+let stub: Stub;
+let config: string;
+
+beforeAll(async () => {
+  rig = await createRig();
+  stub = await startStub();
+  config = join(rig.home, 'far.config.mjs');
+  const text = `
+    import { defineAgent, defineConfig } from 'perdure';
+    const agent = (name) => defineAgent({ name, instructions: 'x', model: 'far' });
+    const models = { far: { model: 'big', apiKeyEnv: 'FAR_KEY', baseUrl: '${stub.baseUrl}' } };
+    export default defineConfig({ agents: [agent('desk'), agent('clerk')], models });
+  `;
+  await writeFile(config, text);
+});
+afterAll(async () => {
+  await rig.close();
+  await stub.close();
+});
+
+async function serve(taskQueue: string, ...names: readonly string[]) {
+  const agents = names.map((name) => defineAgent({ name, instructions: 'x', model: 'm' }));
+  const models = { m: scriptedModel([replyText('hi')]) };
+  return await rig.worker(agents, { taskQueue, models });
+}
+
+async function examined(taskQueue: string, { model = true, home = rig.home } = {}) {
+  const place = { address, config, taskQueue, home, json: true, env: { FAR_KEY } };
+  const { code, stdout, stderr } = await runInProcess(doctor, { model }, place);
+  const { ok, unchecked, findings } = JSON.parse(stdout) as {
+    ok: boolean;
+    unchecked: readonly string[];
+    findings: readonly Finding[];
+  };
+  const of = Object.fromEntries(findings.map((finding) => [finding.name, finding]));
+  return { code, ok, unchecked, stderr, of };
+}
+
+describe('the model', () => {
+  test('is asked for one token; if it answers and workers have the agents, everything is present', async () => {
+    const taskQueue = `asks-${randomUUID()}`;
+    await serve(taskQueue, 'desk', 'clerk');
+    stub.script(reply.text('Yes'));
+    const { of, ...rest } = await examined(taskQueue);
+    expect(of['model far']).toMatchObject({
+      level: 'ok',
+      text: expect.stringMatching(/^answered within \d+ ms$/),
+    });
+    expect(stub.requests.at(-1)).toMatchObject({
+      headers: { authorization: `Bearer ${FAR_KEY}` },
+      body: { model: 'big', max_completion_tokens: 1 },
+    });
+    const stderr = 'Everything that a run needs is present.';
+    expect(rest).toEqual({ code: 0, ok: true, unchecked: [], stderr });
+  });
+
+  test('that refuses the key is a problem that names the variable', async () => {
+    const taskQueue = `asks-${randomUUID()}`;
+    await serve(taskQueue, 'desk', 'clerk');
+    stub.script(reply.error(401, { message: `no such key ${FAR_KEY}` }));
+    const { of, ...rest } = await examined(taskQueue);
+    expect(of['model far']).toMatchObject({
+      level: 'problem',
+      text: expect.stringMatching(
+        /^401 from .*: the key was refused; set FAR_KEY for the worker to one that is valid there/,
+      ),
+    });
+    expect(JSON.stringify(of)).not.toContain(FAR_KEY);
+    expect(rest).toEqual({ code: 1, ok: false, unchecked: [], stderr: '1 problem.' });
+  });
+
+  test('is not asked with --no-model, and the conclusion says so', async () => {
+    const taskQueue = `asks-${randomUUID()}`;
+    await serve(taskQueue, 'desk', 'clerk');
+    const before = stub.requestCount;
+    const { of: _, ...rest } = await examined(taskQueue, { model: false });
+    expect(stub.requestCount).toBe(before);
+    const stderr = 'No problem found. Not checked: model far.';
+    expect(rest).toEqual({ code: 0, ok: false, unchecked: ['model far'], stderr });
+  });
+});
+
+describe('the workers', () => {
+  test('one of two that lacks an agent is a problem that names both', async () => {
+    const taskQueue = `asks-${randomUUID()}`;
+    await serve(taskQueue, 'desk', 'clerk');
+    const lacking = await serve(taskQueue, 'desk', 'other');
+    // Both are workers of this process and have one identity, so a probe may meet either of them.
+    stub.answer(() => reply.text('Yes'));
+    const { of, code, ok } = await vi.waitFor(
+      async () => {
+        const found = await examined(taskQueue);
+        expect(found.of['worker agents']?.level).toBe('problem');
+        return found;
+      },
+      { timeout: 20_000, interval: 100 },
+    );
+    expect({ code, ok }).toEqual({ code: 1, ok: false });
+    expect(of['worker agents']).toMatchObject({
+      text: `${lacking.identity} on task queue "${taskQueue}" does not have clerk`,
+      fix: expect.stringContaining('restart that worker with this configuration'),
+    });
+  });
+
+  test('that do not exist were not asked', async () => {
+    stub.answer(() => reply.text('Yes'));
+    const { of, ...rest } = await examined(`asks-${randomUUID()}`);
+    expect(of['worker agents']?.text).toMatch(/^not checked: no worker on task queue "asks-/);
+    const stderr = 'No problem found. Not checked: worker agents.';
+    expect(rest).toEqual({ code: 0, ok: false, unchecked: ['worker agents'], stderr });
+  });
+});

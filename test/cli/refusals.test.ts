@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { createClient, type PerdureClient } from '../../src/index.js';
+import { replyText, scriptedModel } from '../../src/models/scripted.js';
+import { template } from '../../src/prompts/template.js';
+import { commandLine } from '../support/command.js';
+import { untilStatus } from '../support/conversation.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const command = await commandLine();
+const instructions = template('Speak {{language}}.', { args: ['language'] });
+const desk = defineAgent({ name: 'desk', description: 'Helps.', instructions: 'x', model: 'm' });
+const guide = defineAgent({ name: 'guide', instructions, model: 'm', agents: [desk] });
+let rig: Rig;
+let client: PerdureClient;
+let config: string;
+
+beforeAll(async () => {
+  rig = await createRig();
+  await rig.worker([guide], { models: { m: scriptedModel([replyText('hi'), replyText('hi')]) } });
+  const { client: sdk, taskQueue, home } = rig;
+  client = await createClient({ client: sdk, taskQueue, home, config: { agents: [guide] } });
+  config = join(rig.home, 'own.config.mjs');
+  const text = `
+    import { defineAgent, defineConfig, template } from 'perdure';
+    const desk = defineAgent({ name: 'desk', description: 'Helps.', instructions: 'x', model: 'demo' });
+    const instructions = template('Speak {{language}}.', { args: ['language'] });
+    const guide = defineAgent({ name: 'guide', instructions, model: 'demo', agents: [desk] });
+    export default defineConfig({ agents: [guide] });
+  `;
+  await writeFile(config, text);
+});
+afterAll(async () => await rig.close());
+
+async function refused(...args: readonly string[]): Promise<string> {
+  const place = ['--address', address, '--task-queue', rig.taskQueue];
+  const given = args.includes('--address') ? args : [...args, ...place];
+  const { code, stdout, stderr } = await command.here(given).ended;
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  return stderr.trim();
+}
+
+async function startedRuns(): Promise<number> {
+  const { count } = await rig.client.workflow.count(
+    `TaskQueue = '${rig.taskQueue}' AND WorkflowType = 'agent'`,
+  );
+  return count;
+}
+
+const unknown =
+  'agent: expected an agent of the configuration, got "dsek" (nearest: desk, guide); correct the name, or add the agent';
+
+describe('the command', () => {
+  test('refuses a misspelled agent with the nearest name, also with --detach, and starts nothing', async () => {
+    expect(await refused('run', 'dsek', 'hi', '--config', config)).toContain(unknown);
+    expect(await refused('run', 'dsek', 'hi', '--detach', '--config', config)).toContain(unknown);
+    expect(await startedRuns()).toBe(0);
+  });
+
+  test('without a configuration file, it refuses only a name that no worker elsewhere may have', async () => {
+    const elsewhere = ['--address', address, '--task-queue', `nobody-${randomUUID()}`];
+    expect(await refused('run', 'flies', 'hi', '--no-config', ...elsewhere)).toContain(
+      'got "flies" (nearest: files)',
+    );
+    const place = ['--address', address, '--task-queue', rig.taskQueue];
+    const { code, stdout } = await command.here(['run', 'desk', 'hi', '--no-config', ...place])
+      .ended;
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'hi\n' });
+  });
+
+  test('refuses --arg for an agent without a template', async () => {
+    expect(await refused('run', 'desk', 'hi', '--arg', 'a=b', '--config', config)).toContain(
+      '--arg: agent "desk" takes none, because its instructions are not a template; leave them out',
+    );
+  });
+
+  test('refuses an empty id of a new run and of an existing one', async () => {
+    const empty = '--id: expected a string of 1 to 1000 characters, got ""; leave it out';
+    expect(await refused('run', 'desk', 'hi', '--config', config, '--id', '')).toContain(empty);
+    expect(await refused('fork', 'some-run', 'hi', '--id', ' ')).toContain('--id: expected');
+    expect(await refused('status', '')).toContain('id: expected the id of a run, got ""');
+  });
+
+  test.each(['localhost', 'http://127.0.0.1:7233', '127.0.0.1:', '127.0.0.1:99999', ':7233', ''])(
+    'refuses the address "%s"',
+    async (given) => {
+      expect(await refused('list', '--address', given)).toContain(
+        `--address: expected host:port, got "${given}"; write for example 127.0.0.1:7233`,
+      );
+    },
+  );
+
+  test('limits with one bad value applies none and names it', async () => {
+    const { id } = await client.start('desk', { open: true });
+    await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
+    const before = (await client.status(id)).limits;
+    expect(await refused('limits', id, '--steps', '3', '--tool-calls', '-1')).toContain(
+      '--tool-calls: ',
+    );
+    expect(await refused('limits', id, '--steps', '3', '--tokens', 'many')).toContain('--tokens');
+    const bad = { steps: 3, run: { toolCalls: 1.5 } };
+    await expect(client.setLimits(id, bad)).rejects.toThrow('limits.run.toolCalls');
+    expect((await client.status(id)).limits).toEqual(before);
+    await client.cancel(id);
+  });
+});
+
+describe('a client with the configuration', () => {
+  test('refuses a misspelled agent in start, batch, schedule, and ask', async () => {
+    const before = await startedRuns();
+    const options = { message: 'hi' };
+    await expect(client.start('dsek', options)).rejects.toThrow(unknown);
+    expect(() => client.batch('dsek', ['hi'], { id: 'b' })).toThrow(unknown);
+    const schedule = { id: randomUUID(), agent: 'dsek', cron: '0 3 * * *', ...options };
+    await expect(client.schedule.create(schedule)).rejects.toThrow(unknown);
+    const ask = client.ask(randomUUID(), 'hi', { start: { agent: 'dsek' } });
+    await expect(ask).rejects.toThrow(unknown);
+    expect(await startedRuns()).toBe(before);
+  });
+
+  test('refuses arguments for an agent without a template, an empty id, and a malformed address', async () => {
+    const args = { language: 'French' };
+    await expect(client.start('desk', { message: 'hi', args })).rejects.toThrow(
+      'args: agent "desk" takes none',
+    );
+    await expect(client.start('desk', { message: 'hi', id: '' })).rejects.toThrow(
+      'id: expected a string of 1 to 1000 characters, got ""',
+    );
+    await expect(client.ask('', 'hi', { start: { agent: 'desk' } })).rejects.toThrow(
+      'id: expected',
+    );
+    await expect(createClient({ address: 'localhost' })).rejects.toThrow(
+      'address: expected host:port, got "localhost"',
+    );
+  });
+});

@@ -1,0 +1,27 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { createClient, type PerdureClient } from '../../src/index.js';
+import { replyText, scriptedModel } from '../../src/models/scripted.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let client: PerdureClient;
+
+beforeAll(async () => {
+  rig = await createRig();
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
+  await rig.worker([agent], { models: { m: scriptedModel([replyText('one')]) } });
+  const { client: sdk, taskQueue, home } = rig;
+  client = await createClient({ client: sdk, taskQueue, home });
+});
+afterAll(async () => await rig.close());
+
+test('the result of an open run that was canceled while it waited is cancelled, at once and later', async () => {
+  const run = await client.start('a', { message: 'hi', open: true });
+  expect(await client.result(run)).toMatchObject({ status: 'completed', answer: 'one' });
+  await client.cancel(run);
+  const cancelled = { status: 'cancelled', reason: 'cancelled' };
+  expect(await client.result(run)).toMatchObject(cancelled);
+  expect(await client.result(run)).toMatchObject(cancelled);
+  expect(await client.result(run, { turn: 1 })).toMatchObject({ status: 'completed' });
+});
