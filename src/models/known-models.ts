@@ -9,7 +9,7 @@ import { OPTIMISTIC, type ModelCapabilities } from './capabilities.js';
  * `price` is that of the standard tier with short context, in US dollars per million tokens.
  * `window` is the most tokens that a prompt may have. That is less than the advertised window where
  * a part of it is reserved for the answer: 272,000 of the 400,000 of `gpt-5`, 922,000 of the
- * 1,050,000 of `gpt-5.4`.
+ * 1,050,000 of `gpt-5.4`. Figures for Claude are of 2026-10, as the provider publishes them.
  */
 const MODELS: ReadonlyMap<string, { readonly price?: ModelPrice; readonly window: number }> =
   new Map([
@@ -33,9 +33,17 @@ const MODELS: ReadonlyMap<string, { readonly price?: ModelPrice; readonly window
     ['gpt-4o-mini', { window: 128_000, price: { input: 0.15, cachedInput: 0.075, output: 0.6 } }],
     ['o3', { window: 200_000, price: { input: 2, cachedInput: 0.5, output: 8 } }],
     ['o4-mini', { window: 200_000, price: { input: 1.1, cachedInput: 0.275, output: 4.4 } }],
-    ['claude-opus-4-6', { window: 1_000_000 }],
-    ['claude-sonnet-4-6', { window: 1_000_000 }],
-    ['claude-haiku-4-5', { window: 200_000 }],
+    ['claude-opus-5-5', { window: 1_000_000, price: { input: 4, cachedInput: 0.4, output: 20 } }],
+    ['claude-opus-5', { window: 1_000_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
+    ['claude-opus-4-8', { window: 1_000_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
+    ['claude-opus-4-7', { window: 1_000_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
+    ['claude-opus-4-6', { window: 1_000_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
+    ['claude-opus-4-5', { window: 200_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
+    ['claude-sonnet-5-5', { window: 1_000_000, price: { input: 2, cachedInput: 0.2, output: 10 } }],
+    ['claude-sonnet-5', { window: 1_000_000, price: { input: 2, cachedInput: 0.2, output: 10 } }],
+    ['claude-sonnet-4-6', { window: 1_000_000, price: { input: 3, cachedInput: 0.3, output: 15 } }],
+    ['claude-sonnet-4-5', { window: 200_000, price: { input: 3, cachedInput: 0.3, output: 15 } }],
+    ['claude-haiku-4-5', { window: 200_000, price: { input: 1, cachedInput: 0.1, output: 5 } }],
     ['gemini-2.5-pro', { window: 1_048_576 }],
     ['gemini-2.5-flash', { window: 1_048_576 }],
   ]);

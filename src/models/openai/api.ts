@@ -4,7 +4,7 @@ import type { ModelReply, ModelRequest } from '../model.js';
 import type { Variable } from './native-tools.js';
 import type { SentParameter } from './refusals.js';
 
-/** One of the protocols that OpenAI's client speaks: Chat Completions or Responses. */
+/** A protocol: Chat Completions, Responses, or Anthropic's Messages. */
 export interface OpenAiApi {
   readonly path: string;
   /** Reads once what the request refers to, such as attachments. Rejects with a `ModelError`. */
@@ -39,6 +39,10 @@ export interface CallPlace {
   readonly model: string;
   /** False if only a placeholder was sent as the key. */
   readonly hasKey: boolean;
+  /** The environment variable with the key; default OPENAI_API_KEY. */
+  readonly keyVariable?: string;
+  /** The environment variable with the base URL; default OPENAI_BASE_URL. */
+  readonly urlVariable?: string;
   /** Returns the Unix time in milliseconds. */
   readonly now: () => number;
 }
