@@ -1,6 +1,11 @@
 import type { ModelPrice } from '../core/definition/definition.js';
 import { OPTIMISTIC, type ModelCapabilities } from './capabilities.js';
 
+/** All models of Claude have these proportions; the cache keeps what is written for five minutes. */
+function claude(input: number): ModelPrice {
+  return { input, cachedInput: input / 10, cacheWrite: input * 1.25, output: input * 5 };
+}
+
 /**
  * What perdure knows about models by their names. Looked up 2026-11, in lists and documentation
  * published up to 2026-09; prices up to 2026-06, windows up to 2026-07. A config entry may override
@@ -33,17 +38,17 @@ const MODELS: ReadonlyMap<string, { readonly price?: ModelPrice; readonly window
     ['gpt-4o-mini', { window: 128_000, price: { input: 0.15, cachedInput: 0.075, output: 0.6 } }],
     ['o3', { window: 200_000, price: { input: 2, cachedInput: 0.5, output: 8 } }],
     ['o4-mini', { window: 200_000, price: { input: 1.1, cachedInput: 0.275, output: 4.4 } }],
-    ['claude-opus-5-5', { window: 1_000_000, price: { input: 4, cachedInput: 0.4, output: 20 } }],
-    ['claude-opus-5', { window: 1_000_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
-    ['claude-opus-4-8', { window: 1_000_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
-    ['claude-opus-4-7', { window: 1_000_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
-    ['claude-opus-4-6', { window: 1_000_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
-    ['claude-opus-4-5', { window: 200_000, price: { input: 5, cachedInput: 0.5, output: 25 } }],
-    ['claude-sonnet-5-5', { window: 1_000_000, price: { input: 2, cachedInput: 0.2, output: 10 } }],
-    ['claude-sonnet-5', { window: 1_000_000, price: { input: 2, cachedInput: 0.2, output: 10 } }],
-    ['claude-sonnet-4-6', { window: 1_000_000, price: { input: 3, cachedInput: 0.3, output: 15 } }],
-    ['claude-sonnet-4-5', { window: 200_000, price: { input: 3, cachedInput: 0.3, output: 15 } }],
-    ['claude-haiku-4-5', { window: 200_000, price: { input: 1, cachedInput: 0.1, output: 5 } }],
+    ['claude-opus-5-5', { window: 1_000_000, price: claude(4) }],
+    ['claude-opus-5', { window: 1_000_000, price: claude(5) }],
+    ['claude-opus-4-8', { window: 1_000_000, price: claude(5) }],
+    ['claude-opus-4-7', { window: 1_000_000, price: claude(5) }],
+    ['claude-opus-4-6', { window: 1_000_000, price: claude(5) }],
+    ['claude-opus-4-5', { window: 200_000, price: claude(5) }],
+    ['claude-sonnet-5-5', { window: 1_000_000, price: claude(2) }],
+    ['claude-sonnet-5', { window: 1_000_000, price: claude(2) }],
+    ['claude-sonnet-4-6', { window: 1_000_000, price: claude(3) }],
+    ['claude-sonnet-4-5', { window: 200_000, price: claude(3) }],
+    ['claude-haiku-4-5', { window: 200_000, price: claude(1) }],
     ['gemini-2.5-pro', { window: 1_048_576 }],
     ['gemini-2.5-flash', { window: 1_048_576 }],
   ]);

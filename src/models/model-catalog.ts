@@ -197,7 +197,14 @@ const DURATION = `expected milliseconds up to ${LONGEST_CALL_MS} (an hour)`;
 const duration = z.number(DURATION).positive(DURATION).max(LONGEST_CALL_MS, DURATION);
 
 const modelFacts = {
-  price: z.strictObject({ input: dollars, cachedInput: dollars, output: dollars }).optional(),
+  price: z
+    .strictObject({
+      input: dollars,
+      cachedInput: dollars,
+      cacheWrite: dollars.optional(),
+      output: dollars,
+    } satisfies OptionSchemas<ModelPrice>)
+    .optional(),
   window: z.int(TOKENS).positive(TOKENS).optional(),
   capabilities: capabilityOptions.optional(),
 } satisfies OptionSchemas<ModelFacts>;

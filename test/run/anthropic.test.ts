@@ -33,7 +33,7 @@ test('an agent thinks with Claude, and its thoughts return in every later reques
       settings: { thinking: { type: 'enabled', budget_tokens: 2_000 } },
       output: z.object({ seen: z.string() }),
     });
-    const price = { input: 3, cachedInput: 0.3, output: 15 };
+    const price = { input: 3, cachedInput: 0.3, cacheWrite: 3.75, output: 15 };
     await rig.worker([agent], { models: { 'claude-sonnet-4-6': { ...model, price } } });
     const call = { name: 'look', arguments: { at: 'x' } };
     stub.script(
@@ -45,9 +45,17 @@ test('an agent thinks with Claude, and its thoughts return in every later reques
     expect(outcome).toMatchObject({
       status: 'completed',
       answer: '{"seen":"x"}',
-      usage: { inputTokens: 3_000, cachedTokens: 1_800, outputTokens: 300 },
+      usage: {
+        inputTokens: 3_000,
+        cachedTokens: 1_800,
+        cacheWriteTokens: 900,
+        outputTokens: 300,
+      },
     });
-    expect(outcome.usage.costUsd).toBeCloseTo((1_200 * 3 + 1_800 * 0.3 + 300 * 15) / 1e6, 9);
+    expect(outcome.usage.costUsd).toBeCloseTo(
+      (300 * 3 + 900 * 3.75 + 1_800 * 0.3 + 300 * 15) / 1e6,
+      9,
+    );
     stub.assertConsumed();
     expect(stub.requests[2]?.body).toMatchObject({
       output_config: { format: { type: 'json_schema' } },

@@ -102,6 +102,7 @@ function parseAnthropicUsage(value: unknown): ModelUsage | undefined {
     inputTokens: fresh + cachedTokens + written,
     outputTokens,
     cachedTokens,
+    ...(written > 0 && { cacheWriteTokens: written }),
     ...(isCount(thinking) && { reasoningTokens: Math.min(thinking, outputTokens) }),
   };
 }

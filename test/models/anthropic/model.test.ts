@@ -240,7 +240,7 @@ test('without a key, the error names the variable', async () => {
   const { model, price, capabilities } = createModelCatalog({}, {}).resolve(
     'claude-haiku-4-5-20251001',
   );
-  expect(price).toEqual({ input: 1, cachedInput: 0.1, output: 5 });
+  expect(price).toEqual({ input: 1, cachedInput: 0.1, cacheWrite: 1.25, output: 5 });
   expect(capabilities).toMatchObject({ responseFormat: 'json_schema', temperature: false });
   const failure = await failureOf(callOnce(model));
   expect(failure.message).toContain('set ANTHROPIC_API_KEY');

@@ -55,7 +55,13 @@ test('reads thoughts, a text, and calls, with and without arguments', async () =
     ],
     finish: 'calls',
     requestId: 'req_011',
-    usage: { inputTokens: 2257, cachedTokens: 2048, outputTokens: 97, reasoningTokens: 40 },
+    usage: {
+      inputTokens: 2257,
+      cachedTokens: 2048,
+      cacheWriteTokens: 188,
+      outputTokens: 97,
+      reasoningTokens: 40,
+    },
     provider: {
       from: expect.stringMatching(/^[0-9a-f]{16}$/),
       items: [
