@@ -98,7 +98,7 @@ export type {
   TokenAlternative,
   TokenLogprob,
 } from './models/model.js';
-export type { ModelEntry, ModelOptions } from './models/model-catalog.js';
+export type { ModelApiName, ModelEntry, ModelOptions } from './models/model-catalog.js';
 export type {
   ModelCapabilities,
   ResponseFormat,

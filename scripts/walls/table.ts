@@ -99,8 +99,8 @@ export const WALLS: readonly Wall[] = [
   {
     room: 'models',
     rooms: ['core', 'secrets', 'validation', 'tools'],
-    packages: [NODE, 'openai', 'zod', 'eventsource-parser'],
-    why: 'The only importer of `openai`; a model knows nothing of the engine that calls it.',
+    packages: [NODE, 'openai', '@anthropic-ai/sdk', 'zod', 'eventsource-parser'],
+    why: 'The only importer of the SDKs of providers; a model knows nothing of the engine that calls it.',
   },
   {
     room: 'output',

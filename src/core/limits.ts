@@ -154,9 +154,11 @@ function moneyRoom(
 /** Returns the cost of a call in US dollars; null if the price is unknown. */
 export function costOf(usage: Omit<Usage, 'costUsd'>, price: ModelPrice | null): number | null {
   if (price === null) return null;
-  const fresh = usage.inputTokens - usage.cachedTokens;
+  const { cacheWriteTokens: written = 0 } = usage;
+  const fresh = usage.inputTokens - usage.cachedTokens - written;
   return (
     (fresh * price.input +
+      written * (price.cacheWrite ?? price.input) +
       usage.cachedTokens * price.cachedInput +
       usage.outputTokens * price.output) /
     1e6

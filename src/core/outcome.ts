@@ -32,6 +32,8 @@ export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
+  /** A part of `inputTokens`: those written to a provider's cache; absent if there are none. */
+  readonly cacheWriteTokens?: number;
   /** A part of `outputTokens`; absent if no provider reported any. */
   readonly reasoningTokens?: number;
   readonly costUsd: number | null;

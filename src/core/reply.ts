@@ -7,6 +7,8 @@ export interface ReplyUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
+  /** A part of `inputTokens`: those written to the provider's cache; absent if there are none. */
+  readonly cacheWriteTokens?: number;
   /** A part of `outputTokens`; absent if the provider reported none. */
   readonly reasoningTokens?: number;
   /** The provider reported no usage, so the counts are estimated from the texts. */

@@ -67,12 +67,14 @@ export function toUsage(used: ReplyUsage, price: ModelPrice | null): Usage {
 
 function addUsage(sum: Usage, call: { used: ReplyUsage; cost: number | null }): Usage {
   const { used, cost } = call;
+  const cacheWriteTokens = (sum.cacheWriteTokens ?? 0) + (used.cacheWriteTokens ?? 0);
   const reasoningTokens = (sum.reasoningTokens ?? 0) + (used.reasoningTokens ?? 0);
   return {
     inputTokens: sum.inputTokens + used.inputTokens,
     outputTokens: sum.outputTokens + used.outputTokens,
     cachedTokens: sum.cachedTokens + used.cachedTokens,
     costUsd: sum.costUsd === null || cost === null ? null : sum.costUsd + cost,
+    ...(cacheWriteTokens > 0 && { cacheWriteTokens }),
     ...(reasoningTokens > 0 && { reasoningTokens }),
     ...((sum.estimated || used.estimated) && { estimated: true as const }),
   };

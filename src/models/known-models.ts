@@ -2,6 +2,15 @@ import type { ModelPrice } from '../core/definition/definition.js';
 import { OPTIMISTIC, type ModelCapabilities } from './capabilities.js';
 
 /**
+ * The models of Claude share these proportions, but for `cached`, the price of a cached token as a share of
+ * `input`. The cache keeps what is written for five minutes. Absent below: models whose price depends on
+ * the size of the prompt.
+ */
+function claude(input: number, cached = 0.1): ModelPrice {
+  return { input, cachedInput: input * cached, cacheWrite: input * 1.25, output: input * 5 };
+}
+
+/**
  * What perdure knows about models by their names. Looked up 2026-11, in lists and documentation
  * published up to 2026-09; prices up to 2026-06, windows up to 2026-07. A config entry may override
  * each value.
@@ -9,7 +18,7 @@ import { OPTIMISTIC, type ModelCapabilities } from './capabilities.js';
  * `price` is that of the standard tier with short context, in US dollars per million tokens.
  * `window` is the most tokens that a prompt may have. That is less than the advertised window where
  * a part of it is reserved for the answer: 272,000 of the 400,000 of `gpt-5`, 922,000 of the
- * 1,050,000 of `gpt-5.4`.
+ * 1,050,000 of `gpt-5.4`. Figures for Claude are of 2026-10, as the provider publishes them.
  */
 const MODELS: ReadonlyMap<string, { readonly price?: ModelPrice; readonly window: number }> =
   new Map([
@@ -33,9 +42,19 @@ const MODELS: ReadonlyMap<string, { readonly price?: ModelPrice; readonly window
     ['gpt-4o-mini', { window: 128_000, price: { input: 0.15, cachedInput: 0.075, output: 0.6 } }],
     ['o3', { window: 200_000, price: { input: 2, cachedInput: 0.5, output: 8 } }],
     ['o4-mini', { window: 200_000, price: { input: 1.1, cachedInput: 0.275, output: 4.4 } }],
-    ['claude-opus-4-6', { window: 1_000_000 }],
-    ['claude-sonnet-4-6', { window: 1_000_000 }],
-    ['claude-haiku-4-5', { window: 200_000 }],
+    ['claude-fable-5-1', { window: 1_000_000, price: claude(10, 0.025) }],
+    ['claude-fable-5', { window: 1_000_000, price: claude(10) }],
+    ['claude-opus-5-5', { window: 1_000_000, price: claude(4, 0.05) }],
+    ['claude-opus-5', { window: 1_000_000, price: claude(5) }],
+    ['claude-opus-4-8', { window: 1_000_000, price: claude(5) }],
+    ['claude-opus-4-7', { window: 1_000_000, price: claude(5) }],
+    ['claude-opus-4-6', { window: 1_000_000, price: claude(5) }],
+    ['claude-opus-4-5', { window: 200_000, price: claude(5) }],
+    ['claude-sonnet-5-5', { window: 1_000_000, price: claude(2, 0.05) }],
+    ['claude-sonnet-5', { window: 1_000_000, price: claude(2) }],
+    ['claude-sonnet-4-6', { window: 1_000_000, price: claude(3) }],
+    ['claude-sonnet-4-5', { window: 200_000, price: claude(3) }],
+    ['claude-haiku-4-5', { window: 200_000, price: claude(1) }],
     ['gemini-2.5-pro', { window: 1_048_576 }],
     ['gemini-2.5-flash', { window: 1_048_576 }],
   ]);

@@ -6,10 +6,14 @@ import { capabilityOptions, type ModelCapabilities } from './capabilities.js';
 import { demoModel } from './demo/model.js';
 import { findPrice, findWindow, getCapabilities } from './known-models.js';
 import type { Model } from './model.js';
+import { getAnthropicCapabilities } from './anthropic/capabilities.js';
+import { anthropicModel, isOwnedByAnthropic, toModelName } from './anthropic/model.js';
 import { openAiModelFromEnvironment } from './openai/environment.js';
 import { DEFAULT_KEY_ENV, openAiModel, type OpenAiApiName } from './openai/model.js';
 
-/** A model of the config: an adapter of the user's own, or how to reach a server that speaks OpenAI's API. */
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A model of the config: an adapter of the user's own, or how to reach a server that speaks a known API. */
 export type ModelEntry = ModelOptions | (Model & ModelFacts);
 
 /** Facts about a model that replace those of perdure's tables. */
@@ -24,15 +28,24 @@ interface ModelFacts {
   readonly capabilities?: Partial<ModelCapabilities>;
 }
 
+/** The protocols of built-in adapters, by their names in a config. */
+export type ModelApiName = OpenAiApiName | 'anthropic';
+
 export interface ModelOptions extends ModelFacts {
   /** The name at the provider; default: the entry's own. */
   readonly model?: string;
-  /** Default: OPENAI_BASE_URL, else OpenAI's. */
+  /** Default: OPENAI_BASE_URL, else OpenAI's; with `api: 'anthropic'`, ANTHROPIC_BASE_URL, else Anthropic's. */
   readonly baseUrl?: string;
-  /** The name of the environment variable with the key, never the key itself; default OPENAI_API_KEY. */
+  /**
+   * The name of the environment variable with the key, never the key itself; default OPENAI_API_KEY, with
+   * `api: 'anthropic'` ANTHROPIC_API_KEY.
+   */
   readonly apiKeyEnv?: string;
-  /** The API that the server speaks: `chat` (Chat Completions, default) or `responses`. */
-  readonly api?: OpenAiApiName;
+  /**
+   * The API that the server speaks: `chat` (Chat Completions), `responses`, or `anthropic` (Messages).
+   * Default: `chat`; for a name such as `claude-…` without a `baseUrl`, as for the name alone.
+   */
+  readonly api?: ModelApiName;
   /**
    * Whether to ask for the reply as a stream, so that a dead connection is noticed early. Default: if
    * the reply may have readers. False: never, for servers that cannot stream.
@@ -61,7 +74,10 @@ export interface ResolvedModel {
 }
 
 export interface ModelCatalog {
-  /** Returns the entry of that name, else the demo model for `demo`, else the OpenAI adapter for the name. */
+  /**
+   * Returns the entry of that name, else the demo model for `demo`, else the adapter for the name: names
+   * such as `claude-…` belong to Anthropic's API, unless only a server for OpenAI's API is set.
+   */
   resolve(name: string): ResolvedModel;
 }
 
@@ -71,7 +87,7 @@ export interface ModelCatalog {
  */
 export function createModelCatalog(
   entries: Readonly<Record<string, ModelEntry>>,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
 ): ModelCatalog {
   const named = new Map(
     Object.entries(entries).map(([name, entry]) => [name, resolveEntry(name, entry, environment)]),
@@ -86,6 +102,7 @@ export function createModelCatalog(
       if (name === 'demo') {
         return { model: demo, name, price: FREE, window: null, capabilities: DEMO };
       }
+      if (isOwnedByAnthropic(name, environment)) return resolveAnthropic(name, {}, environment);
       return { model: standard, ...resolveFacts(name, {}) };
     },
   };
@@ -103,11 +120,7 @@ const DEMO: ModelCapabilities = getCapabilities('demo', {
   computerUse: false,
 });
 
-function resolveEntry(
-  name: string,
-  entry: ModelEntry,
-  environment: Readonly<Record<string, string | undefined>>,
-): ResolvedModel {
+function resolveEntry(name: string, entry: ModelEntry, environment: Environment): ResolvedModel {
   const schema = isObject(entry) && 'call' in entry ? adapterOptions : modelOptions;
   checkOptions(`models.${name}`, { schema, options: entry });
   if ('call' in entry) {
@@ -119,7 +132,11 @@ function resolveEntry(
       capabilities: getCapabilities(name, entry.capabilities),
     };
   }
-  const { model = name, apiKeyEnv = DEFAULT_KEY_ENV, price: _, window: __, ...options } = entry;
+  const { model = name, price: _, window: __, api, ...options } = entry;
+  const isOwned =
+    api === undefined && entry.baseUrl === undefined && isOwnedByAnthropic(model, environment);
+  if (api === 'anthropic' || isOwned) return resolveAnthropic(model, entry, environment);
+  const { apiKeyEnv = DEFAULT_KEY_ENV } = options;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
   const baseUrl = options.baseUrl ?? environment['OPENAI_BASE_URL']?.trim() ?? '';
   const facts = resolveFacts(model, entry);
@@ -129,11 +146,31 @@ function resolveEntry(
   const adapter = openAiModel({
     ...options,
     apiKeyEnv,
+    ...(api !== undefined && { api }),
     variable: (variable) => environment[variable],
     ...(apiKey !== '' && { apiKey }),
     ...(baseUrl !== '' && { baseUrl }),
   });
   return { model: adapter, ...facts };
+}
+
+function resolveAnthropic(
+  name: string,
+  { apiKeyEnv = 'ANTHROPIC_API_KEY', ...entry }: Omit<ModelOptions, 'model' | 'api'>,
+  environment: Environment,
+): ResolvedModel {
+  const { price: _, window: __, ...options } = entry;
+  const own = toModelName(name);
+  const apiKey = environment[apiKeyEnv]?.trim() ?? '';
+  const baseUrl = options.baseUrl ?? environment['ANTHROPIC_BASE_URL']?.trim() ?? '';
+  const adapter = anthropicModel({
+    ...options,
+    apiKeyEnv,
+    ...(apiKey !== '' && { apiKey }),
+    ...(baseUrl !== '' && { baseUrl }),
+  });
+  const capabilities = getAnthropicCapabilities(own, entry.capabilities);
+  return { model: adapter, ...resolveFacts(own, entry), capabilities };
 }
 
 function resolveFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model'> {
@@ -155,7 +192,14 @@ const DURATION = `expected milliseconds up to ${LONGEST_CALL_MS} (an hour)`;
 const duration = z.number(DURATION).positive(DURATION).max(LONGEST_CALL_MS, DURATION);
 
 const modelFacts = {
-  price: z.strictObject({ input: dollars, cachedInput: dollars, output: dollars }).optional(),
+  price: z
+    .strictObject({
+      input: dollars,
+      cachedInput: dollars,
+      cacheWrite: dollars.optional(),
+      output: dollars,
+    } satisfies OptionSchemas<ModelPrice>)
+    .optional(),
   window: z.int(TOKENS).positive(TOKENS).optional(),
   capabilities: capabilityOptions.optional(),
 } satisfies OptionSchemas<ModelFacts>;
@@ -167,7 +211,7 @@ const modelOptions = z.strictObject({
   model: z.string().optional(),
   baseUrl: z.string().optional(),
   apiKeyEnv: z.string().optional(),
-  api: z.enum(['chat', 'responses']).optional(),
+  api: z.enum(['chat', 'responses', 'anthropic']).optional(),
   stream: z.boolean().optional(),
   timeoutMs: duration.optional(),
   idleMs: duration.optional(),

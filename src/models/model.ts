@@ -52,13 +52,15 @@ export interface ModelRequest {
 export type FinishReason = 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
 
 /**
- * Tokens as the provider counts them. `cachedTokens` are part of `inputTokens`, and `reasoningTokens`
- * part of `outputTokens`.
+ * Tokens as the provider counts them. `cachedTokens` and `cacheWriteTokens` are part of `inputTokens`, and
+ * `reasoningTokens` part of `outputTokens`.
  */
 export interface ModelUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
+  /** Written to the provider's cache; absent if the provider does not count them. */
+  readonly cacheWriteTokens?: number;
   /** Absent if the provider did not report it. */
   readonly reasoningTokens?: number;
 }

@@ -1,11 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Gate } from './barrier.js';
-import type { StubRequest } from './requests.js';
+import type { JsonObject } from '../core/json.js';
+import { createMessage, writeMessage } from './messages.js';
+import type { StubApi, StubRequest } from './requests.js';
 import { createResponse } from './responses.js';
 import { writeResponse } from './responses-sse.js';
 import { writeCompletion } from './sse.js';
-import type { CutHow, Delivery, Step } from './steps.js';
+import type { CutHow, Delivery, SseOptions, Step } from './steps.js';
+
+type Completion = Extract<Step, { readonly type: 'completion' }>;
 
 /** One request and its response in progress. */
 export interface Exchange {
@@ -55,18 +59,31 @@ function cutConnection(exchange: Exchange, how: Exclude<CutHow, 'end'>): void {
   else socket?.end();
 }
 
+/** How each API writes an answer: whole, and as a stream. */
+const WRITERS: Readonly<
+  Record<
+    StubApi,
+    {
+      readonly create: (step: Completion, request: StubRequest) => JsonObject;
+      readonly stream: (answer: JsonObject, options?: SseOptions) => string;
+    }
+  >
+> = {
+  chat: { create: ({ completion }) => completion, stream: writeCompletion },
+  responses: { create: createResponse, stream: writeResponse },
+  messages: { create: createMessage, stream: writeMessage },
+};
+
 function createPayload(step: Exclude<Step, { type: 'reset' }>, request: StubRequest): Payload {
   if (step.type === 'raw') {
     return { status: step.status, type: 'application/json', body: Buffer.from(step.body) };
   }
-  const isResponse = request.api === 'responses';
-  const answer = isResponse ? createResponse(step, request) : step.completion;
+  const { create, stream } = WRITERS[request.api];
+  const answer = create(step, request);
   if (request.body['stream'] !== true) {
     return { status: 200, type: 'application/json', body: Buffer.from(JSON.stringify(answer)) };
   }
-  const text = isResponse
-    ? writeResponse(answer, step.delivery.sse)
-    : writeCompletion(answer, step.delivery.sse);
+  const text = stream(answer, step.delivery.sse);
   return { status: 200, type: 'text/event-stream', body: Buffer.from(text) };
 }
 

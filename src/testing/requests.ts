@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject } from '../core/json.js';
+import { toChatMessages } from './messages-input.js';
 import { toMessages } from './responses-input.js';
 
 /** How an exchange ended: answered in full, or cut by the script, the client, or `close()`. */
@@ -13,10 +14,13 @@ export interface StubMessage {
   readonly tool_call_id?: unknown;
 }
 
+/** An API that the stub speaks. */
+export type StubApi = 'chat' | 'responses' | 'messages';
+
 /** One request that the stub received. */
 export interface StubRequest {
-  /** The API of OpenAI that was called. */
-  readonly api: 'chat' | 'responses';
+  /** The API that was called: one of OpenAI's, or `messages` of Anthropic. */
+  readonly api: StubApi;
   /** From 1, in the order of arrival. */
   readonly number: number;
   /** How many requests with exactly these bytes have arrived, including this one. */
@@ -25,7 +29,7 @@ export interface StubRequest {
   readonly text: string;
   /** The parsed body; an empty object if it is not a JSON object. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** The messages; for the Responses API, its input items as messages of Chat Completions. */
+  /** The messages; for the other APIs, as messages of Chat Completions. */
   readonly messages: readonly StubMessage[];
   /** The number of assistant messages, by which a stateless answer finds its step. */
   readonly assistantMessages: number;
@@ -46,15 +50,14 @@ export interface Recorded {
 export function recordRequest(
   text: string,
   place: {
-    readonly api: 'chat' | 'responses';
+    readonly api: StubApi;
     readonly number: number;
     readonly attempt: number;
     readonly headers: IncomingHttpHeaders;
   },
 ): Recorded {
   const body = parse(text);
-  const messages =
-    place.api === 'responses' ? toMessages(body) : toList(body['messages']).filter(isMessage);
+  const messages = READERS[place.api](body);
   let closedByClient = false;
   let resolveEnd: ((reason: RequestEnd) => void) | undefined;
   const ended = new Promise<RequestEnd>((resolve) => {
@@ -79,6 +82,14 @@ export function recordRequest(
     },
   };
 }
+
+const READERS: Readonly<
+  Record<StubApi, (body: Readonly<Record<string, unknown>>) => readonly StubMessage[]>
+> = {
+  chat: (body) => toList(body['messages']).filter(isMessage),
+  responses: toMessages,
+  messages: toChatMessages,
+};
 
 function parse(text: string): Record<string, unknown> {
   try {

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { createGate, type Barrier, type Gate } from './barrier.js';
 import { play, type Exchange } from './play.js';
-import { recordRequest, type RequestEnd, type StubRequest } from './requests.js';
+import { recordRequest, type RequestEnd, type StubApi, type StubRequest } from './requests.js';
 import { createScript, type Answer } from './script.js';
+import { refuseMessages } from './messages-check.js';
 import { refuseResponses } from './responses-check.js';
 import { type Step, reply } from './steps.js';
 import { isObject } from '../core/json.js';
@@ -18,13 +19,13 @@ export interface StubOptions {
 
 /**
  * A scripted model server on a port of 127.0.0.1. It speaks OpenAI's Chat Completions and Responses
- * APIs with the same script.
+ * APIs and Anthropic's Messages API with the same script.
  *
  * A request is answered from the queue of its conversation if it has one, else from the common queue,
  * then by the functions given to `answer`, then by `fallback`; else with status 400.
  */
 export interface Stub {
-  /** The value for OPENAI_BASE_URL. */
+  /** The value for OPENAI_BASE_URL and ANTHROPIC_BASE_URL. */
   readonly baseUrl: string;
   /** The requests so far, in the order of arrival. */
   readonly requests: readonly StubRequest[];
@@ -45,7 +46,11 @@ export interface Stub {
   close(): Promise<void>;
 }
 
-const RESPONSES = '/v1/responses';
+const PATHS: Readonly<Record<string, StubApi>> = {
+  'POST /v1/chat/completions': 'chat',
+  'POST /v1/responses': 'responses',
+  'POST /v1/messages': 'messages',
+};
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'stub', object: 'model' }] });
 
 /** `reasoning_content`: as DeepSeek requires while reasoning; `thought_signature`: as Gemini requires. */
@@ -83,11 +88,15 @@ export async function startStub({ keep = Infinity, demands }: StubOptions = {}):
   let requestCount = 0;
   let isClosing = false;
 
-  const complete = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const complete = async (
+    api: StubApi,
+    incoming: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> => {
     const text = await readText(incoming);
     requestCount += 1;
     const { request, end } = recordRequest(text, {
-      api: incoming.url === RESPONSES ? 'responses' : 'chat',
+      api,
       number: requestCount,
       attempt: countBody(text),
       headers: incoming.headers,
@@ -109,10 +118,7 @@ export async function startStub({ keep = Infinity, demands }: StubOptions = {}):
       onCut: () => void (unanswered = 'cut'),
     };
     try {
-      const refusal =
-        request.api === 'responses'
-          ? refuseResponses(request.body)
-          : refuseChat(request.body, demands);
+      const refusal = refuse(request, demands);
       await play(refusal ?? script.next(request), exchange);
     } catch (error) {
       // A client that disconnects ends its exchange; any other error is a mistake of the test.
@@ -124,14 +130,13 @@ export async function startStub({ keep = Infinity, demands }: StubOptions = {}):
   const server = createServer((incoming, response) => {
     const path = `${incoming.method} ${incoming.url}`;
     if (path === 'GET /v1/models') return json(response, 200, MODELS);
-    if (path !== 'POST /v1/chat/completions' && path !== `POST ${RESPONSES}`) {
+    const api = PATHS[path];
+    if (api === undefined) {
       return json(response, 404, JSON.stringify({ error: { message: `no ${path} here` } }));
     }
-    complete(incoming, response).catch(() => response.destroy());
+    complete(api, incoming, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const port = await listen(server);
 
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,
@@ -155,6 +160,13 @@ export async function startStub({ keep = Infinity, demands }: StubOptions = {}):
   };
 }
 
+/** Listens on a free port of 127.0.0.1 and returns it. */
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
 function createGates(): (name: string) => Gate {
   const gates = new Map<string, Gate>();
   return (name) => {
@@ -173,6 +185,17 @@ function createCounter(): (text: string) => number {
     counts.set(digest, count);
     return count;
   };
+}
+
+function refuse(request: StubRequest, demands: StubDemand | undefined): Step | undefined {
+  switch (request.api) {
+    case 'chat':
+      return refuseChat(request.body, demands);
+    case 'responses':
+      return refuseResponses(request.body);
+    case 'messages':
+      return refuseMessages(request);
+  }
 }
 
 /** Returns the refusal of a request whose calls of the current turn lack the demanded field. */

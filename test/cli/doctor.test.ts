@@ -286,7 +286,13 @@ describe('the models', () => {
       import { defineAgent, defineConfig } from 'perdure';
       const agent = (name, model) => defineAgent({ name, instructions: 'x', ...(model && { model }) });
       export default defineConfig({
-        agents: [agent('own', 'own'), agent('far', 'far'), agent('local', 'local'), agent('none')],
+        agents: [
+          agent('own', 'own'),
+          agent('far', 'far'),
+          agent('local', 'local'),
+          agent('claude', 'claude-sonnet-4-6'),
+          agent('none'),
+        ],
         models: {
           own: { call: async () => ({}) },
           far: { model: 'big', apiKeyEnv: 'FAR_KEY' },
@@ -295,7 +301,9 @@ describe('the models', () => {
       });
     `);
     const { of } = await examined({ address, config });
-    expect(of['configuration']?.text).toMatch(/\.config\.mjs: 4 agents, own, far, local, none$/);
+    expect(of['configuration']?.text).toMatch(
+      /\.config\.mjs: 5 agents, own, far, local, claude, none$/,
+    );
     expect(of['agent own']).toMatchObject({ level: 'ok', data: { provider: 'adapter' } });
     expect(of['agent far']).toMatchObject({
       level: 'problem',
@@ -305,6 +313,12 @@ describe('the models', () => {
     expect(of['agent local']).toMatchObject({
       level: 'ok',
       text: 'model local at http://127.0.0.1:9/v1, no key in OPENAI_API_KEY (a placeholder is sent)',
+    });
+    expect(of['agent claude']).toMatchObject({
+      level: 'problem',
+      text: 'model claude-sonnet-4-6: no key in ANTHROPIC_API_KEY, so its runs are blocked',
+      fix: 'set ANTHROPIC_API_KEY',
+      data: { provider: 'anthropic' },
     });
     expect(of['agent none']).toMatchObject({
       level: 'problem',

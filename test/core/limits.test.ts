@@ -192,6 +192,13 @@ test('cached tokens cost their own price, and only that', () => {
   expect(costOf(used, null)).toBeNull();
 });
 
+test('tokens that are written to the cache have a price of their own, or that of the input', () => {
+  const used = { inputTokens: 1_000_000, cachedTokens: 500_000, outputTokens: 0 };
+  const written = { ...used, cacheWriteTokens: 400_000 };
+  expect(costOf(written, { ...PRICE, cacheWrite: 150_000 })).toBe(12_500 + 6_250 + 60_000);
+  expect(costOf(written, PRICE)).toBe(costOf(used, PRICE));
+});
+
 test('all names of limits are checked, in sets of the turn and of the run', () => {
   const set: LimitSet = { steps: 1, toolCalls: 1, tokens: 1, costUsd: 1, wallMs: 1, depth: 1 };
   expect(effectiveLimits({ ...set, run: set }, {})).toEqual({ turn: set, run: set });

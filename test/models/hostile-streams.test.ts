@@ -5,6 +5,7 @@ import { saysContextTooLong } from '../../src/models/openai/read-error.js';
 import { ignoreDeltas } from '../../src/models/deltas.js';
 import { readAnswer } from '../../src/models/openai/answer.js';
 import type { OpenAiApi } from '../../src/models/openai/api.js';
+import { anthropicApi } from '../../src/models/anthropic/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
 import { createClient, readSseData } from '../../src/models/openai/client.js';
 import { openAiModel } from '../../src/models/openai/model.js';
@@ -55,6 +56,10 @@ const item = (index: number): string =>
   });
 const response = (output: readonly object[]): string =>
   event({ type: 'response.completed', response: { status: 'completed', output } });
+const block = (index: number, begin: object, delta: object): string =>
+  event({ type: 'content_block_start', index, content_block: begin }) +
+  event({ type: 'content_block_delta', index, delta });
+const use = { type: 'tool_use', name: 'f', input: {} };
 const many = (count: number, make: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => make(index)).join('');
 
@@ -69,6 +74,18 @@ test.each<[string, OpenAiApi, string]>([
     responsesApi,
     response(Array.from({ length: 2_000 }, () => ({ type: 'function_call', name: 'f' }))),
   ],
+  ['calls of Messages', anthropicApi, many(2_000, (index) => block(index, use, {}))],
+  [
+    'blocks of Messages',
+    anthropicApi,
+    many(10_001, (index) => block(index, { type: 'redacted_thinking', data: '' }, {})),
+  ],
+  ...['text', 'thinking'].map((type): [string, OpenAiApi, string] => [
+    `characters of ${type} of Messages`,
+    anthropicApi,
+    block(0, { type }, { [type]: 'x'.repeat(9e6) }),
+  ]),
+  ['arguments of Messages', anthropicApi, block(0, use, { partial_json: 'x'.repeat(9e6) })],
   ['values in one event', chatApi, `data: [${'{},'.repeat(1_100_000)}0]\n\n`],
   ['bytes', chatApi, `${': comment\n'.repeat(3_500_000)}${END}`],
 ])('a stream with too many %s is refused, and not requested again', async (_, api, text) => {

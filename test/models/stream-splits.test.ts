@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { watchCall } from '../../src/models/openai/call-watch.js';
 import type { ModelDelta } from '../../src/models/model.js';
 import { readAnswer } from '../../src/models/openai/answer.js';
+import { anthropicApi } from '../../src/models/anthropic/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
 import { createClient } from '../../src/models/openai/client.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
@@ -11,14 +12,29 @@ import { place, stubWith } from './support.js';
 const APIS = [
   ['Chat Completions', chatApi, { messages: [] }],
   ['Responses', responsesApi, { input: 'x', include: ['reasoning.encrypted_content'] }],
+  [
+    'Messages',
+    anthropicApi,
+    { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'x' }] },
+  ],
 ] as const;
 type Api = (typeof APIS)[number][1];
+
+/** Anthropic's API demands both. */
+const HEADERS = { 'x-api-key': 'canary-key-1234', 'anthropic-version': '2026-10-21' };
 
 const client = createClient('http://provider/v1', {
   apiKey: undefined,
   apiKeyEnv: 'OPENAI_API_KEY',
   timeoutMs: 10_000,
 });
+
+/** What stands in a stream where the answer is complete. */
+const ENDS = new Map<Api, string>([
+  [chatApi, '"finish_reason":"tool_calls"'],
+  [responsesApi, 'event: response.completed'],
+  [anthropicApi, 'event: message_delta'],
+]);
 
 const CALLS = [{ name: 'read_file', arguments: { path: 'ä🙂' } }];
 const CALLED = [{ name: 'read_file', arguments: '{"path":"ä🙂"}' }];
@@ -28,6 +44,7 @@ async function bytesOf(api: Api, body: object, sse: SseOptions): Promise<Uint8Ar
   const stub = await stubWith(reply.calls(CALLS, { text: 'Grüße 🙂', reasoning: '🤔', sse }));
   const response = await fetch(stub.baseUrl + api.path, {
     method: 'POST',
+    headers: HEADERS,
     body: JSON.stringify({ ...body, stream: true }),
   });
   return new Uint8Array(await response.arrayBuffer());
@@ -80,9 +97,7 @@ for (const [name, api, body] of APIS) {
     const bytes = await bytesOf(api, body, { charactersPerEvent: 9 });
     const text = Buffer.from(bytes).toString('latin1');
     // The answer is complete from the finish reason on.
-    const end = text.indexOf(
-      api === chatApi ? '"finish_reason":"tool_calls"' : 'event: response.completed',
-    );
+    const end = text.indexOf(ENDS.get(api) ?? '');
     expect(end).toBeGreaterThan(100);
     const cuts = Array.from({ length: Math.floor(end / 7) }, (_, index) => index * 7);
     const outcomes = await Promise.all(
@@ -93,10 +108,11 @@ for (const [name, api, body] of APIS) {
 
   test(`10 MB of small deltas of ${name} arrive whole`, async () => {
     const size = 10 * 1024 * 1024;
-    const text = 'äbcd '.repeat(40_000);
+    const text = 'äbcd '.repeat(60_000);
     const stub = await stubWith(reply.text(text, { sse: { charactersPerEvent: 3 } }));
     const response = await fetch(stub.baseUrl + api.path, {
       method: 'POST',
+      headers: HEADERS,
       body: JSON.stringify({ ...body, stream: true }),
     });
     const bytes = new Uint8Array(await response.arrayBuffer());

@@ -98,6 +98,7 @@ function sumUsage(replies: readonly ModelReply[]): ModelUsage | undefined {
             inputTokens: sum.inputTokens + usage.inputTokens,
             outputTokens: sum.outputTokens + usage.outputTokens,
             cachedTokens: sum.cachedTokens + usage.cachedTokens,
+            cacheWriteTokens: (sum.cacheWriteTokens ?? 0) + (usage.cacheWriteTokens ?? 0),
           }
         : undefined,
     { inputTokens: 0, outputTokens: 0, cachedTokens: 0 },

@@ -147,9 +147,19 @@ function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage {
     return { ...estimateUsage(request, reply), estimated: true };
   }
   const [inputTokens = 0, outputTokens = 0, cachedTokens = 0] = counts;
-  const reasoningTokens = usage?.reasoningTokens ?? 0;
-  const hasReasoning = Number.isInteger(reasoningTokens) && reasoningTokens > 0;
-  return { inputTokens, outputTokens, cachedTokens, ...(hasReasoning && { reasoningTokens }) };
+  const { reasoningTokens = 0, cacheWriteTokens = 0 } = usage ?? {};
+  const hasWritten = isCounted(cacheWriteTokens) && cacheWriteTokens <= inputTokens - cachedTokens;
+  return {
+    inputTokens,
+    outputTokens,
+    cachedTokens,
+    ...(hasWritten && { cacheWriteTokens }),
+    ...(isCounted(reasoningTokens) && { reasoningTokens }),
+  };
+}
+
+function isCounted(count: number): boolean {
+  return Number.isInteger(count) && count > 0;
 }
 
 /** Larger items go to the blob store: no event of the history exceeds 256 KiB. */

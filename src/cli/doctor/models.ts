@@ -2,12 +2,15 @@ import { needsModel } from '../../agents/catalog.js';
 import type { Agent } from '../../agents/agent.js';
 import type { Config } from '../../config.js';
 import { findLocalServer, LOCAL_SERVERS, type FoundServer } from '../../models/local-servers.js';
+import { isOwnedByAnthropic } from '../../models/anthropic/model.js';
+import type { ModelOptions } from '../../models/model-catalog.js';
 import type { Finding } from './finding.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The endpoint of a model. Holds the name of the key's variable, never its value. */
 interface Provider {
+  readonly name: 'openai' | 'anthropic';
   readonly model: string;
   readonly baseUrl: string | null;
   readonly keyVariable: string;
@@ -57,12 +60,24 @@ function agentFinding(agent: Agent, { config, env, local }: Surroundings): Findi
   return providerFinding(name, {
     env,
     local,
-    provider: {
-      model: entry?.model ?? model,
-      baseUrl: entry?.baseUrl ?? (env['OPENAI_BASE_URL']?.trim() || null),
-      keyVariable: entry?.apiKeyEnv ?? 'OPENAI_API_KEY',
-    },
+    provider: findProvider(model, env, entry),
   });
+}
+
+function findProvider(
+  model: string,
+  env: Environment,
+  { api, baseUrl, apiKeyEnv, model: own = model }: ModelOptions = {},
+): Provider {
+  const isOwned = api === undefined && baseUrl === undefined && isOwnedByAnthropic(own, env);
+  const name = api === 'anthropic' || isOwned ? 'anthropic' : 'openai';
+  const prefix = name.toUpperCase();
+  return {
+    name,
+    model: own,
+    baseUrl: baseUrl ?? (env[`${prefix}_BASE_URL`]?.trim() || null),
+    keyVariable: apiKeyEnv ?? `${prefix}_API_KEY`,
+  };
 }
 
 function providerFinding(
@@ -70,11 +85,12 @@ function providerFinding(
   given: Omit<Surroundings, 'config'> & { readonly provider: Provider },
 ): Finding {
   const { env, local } = given;
-  const { model, baseUrl, keyVariable } = given.provider;
+  const { name: provider, model, baseUrl, keyVariable } = given.provider;
   const keyPresent = Boolean(env[keyVariable]?.trim());
   const place = baseUrl === null ? null : withoutSecrets(baseUrl);
-  const data = { model, provider: 'openai', baseUrl: place, keyVariable, keyPresent };
-  const endpoint = place === null ? "OpenAI's API" : place;
+  const data = { model, provider, baseUrl: place, keyVariable, keyPresent };
+  const own = provider === 'openai' ? "OpenAI's API" : "Anthropic's API";
+  const endpoint = place === null ? own : place;
   if (!keyPresent && baseUrl === null) {
     const text = `model ${model}: no key in ${keyVariable}, so its runs are blocked`;
     const fix = keyVariable === 'OPENAI_API_KEY' ? llmSettings(local) : `set ${keyVariable}`;

@@ -20,6 +20,8 @@ export interface Limits extends LimitSet {
 export interface ModelPrice {
   readonly input: number;
   readonly cachedInput: number;
+  /** Input that the provider writes to its cache; default: as `input`. */
+  readonly cacheWrite?: number;
   readonly output: number;
 }
 

@@ -1,6 +1,7 @@
 import { isObject } from '../json.js';
 import { blobShape } from './message.js';
 import type { Outcome, StopReason, Usage } from '../outcome.js';
+import type { ReplyUsage } from '../reply.js';
 import type { AttemptReport } from '../report.js';
 import {
   amount,
@@ -16,10 +17,20 @@ import {
   type Shape,
 } from './shape.js';
 
+export const replyUsageShape = fields<ReplyUsage>({
+  inputTokens: amount,
+  outputTokens: amount,
+  cachedTokens: amount,
+  cacheWriteTokens: optional(amount),
+  reasoningTokens: optional(amount),
+  estimated: optional(yes),
+});
+
 export const usageShape = fields<Usage>({
   inputTokens: amount,
   outputTokens: amount,
   cachedTokens: amount,
+  cacheWriteTokens: optional(amount),
   reasoningTokens: optional(amount),
   costUsd: nullable(amount),
   estimated: optional(yes),

@@ -14,8 +14,8 @@ import type { Artifact, AskedCall, BlobRef, Message } from '../transcript/messag
 import type { Verdict } from '../requests/rules.js';
 import { verdictShape } from './requests.js';
 import type { Outcome } from '../outcome.js';
-import { outcomeShape, reportShape } from './outcome.js';
-import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../reply.js';
+import { outcomeShape, replyUsageShape, reportShape } from './outcome.js';
+import type { ParsedAnswer, RecordedReply } from '../reply.js';
 import {
   amount,
   count,
@@ -121,13 +121,7 @@ const reply = fields<RecordedReply>({
   provider: optional(providerShape),
   parsed: optional(parsed),
   finish: oneOf('stop', 'calls', 'length', 'filtered', 'refused'),
-  usage: fields<ReplyUsage>({
-    inputTokens: amount,
-    outputTokens: amount,
-    cachedTokens: amount,
-    reasoningTokens: optional(amount),
-    estimated: optional(yes),
-  }),
+  usage: replyUsageShape,
   requestId: optional(text),
   dropped: optional(list(text)),
   reports: optional(list(reportShape)),

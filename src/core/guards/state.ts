@@ -96,7 +96,14 @@ const turn = fields<Turn>({
 export const configShape = fields<RunConfig>({
   definition: definitionShape,
   limits: fields<EffectiveLimits>({ turn: limitSetShape, run: limitSetShape }),
-  price: nullable(fields<ModelPrice>({ input: amount, cachedInput: amount, output: amount })),
+  price: nullable(
+    fields<ModelPrice>({
+      input: amount,
+      cachedInput: amount,
+      cacheWrite: optional(amount),
+      output: amount,
+    }),
+  ),
   window: optional(amount),
   searchAttributes: list(text),
   contextBlob: optional(blobShape),

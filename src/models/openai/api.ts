@@ -4,7 +4,7 @@ import type { ModelReply, ModelRequest } from '../model.js';
 import type { Variable } from './native-tools.js';
 import type { SentParameter } from './refusals.js';
 
-/** One of the protocols that OpenAI's client speaks: Chat Completions or Responses. */
+/** A protocol: Chat Completions, Responses, or Anthropic's Messages. */
 export interface OpenAiApi {
   readonly path: string;
   /** Reads once what the request refers to, such as attachments. Rejects with a `ModelError`. */
@@ -41,6 +41,8 @@ export interface CallPlace {
   readonly hasKey: boolean;
   /** The environment variable that the key comes from. */
   readonly apiKeyEnv: string;
+  /** The environment variable with the base URL; default OPENAI_BASE_URL. */
+  readonly urlVariable?: string;
   /** Returns the Unix time in milliseconds. */
   readonly now: () => number;
 }

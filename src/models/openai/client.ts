@@ -1,19 +1,19 @@
 import { createParser } from 'eventsource-parser';
 import OpenAI, { APIError } from 'openai';
 import { isObject } from '../../core/json.js';
-import type { ProviderError } from './read-error.js';
+import { ProviderFailure, type ProviderError } from './read-error.js';
 import { parseBounded } from './reply-limits.js';
 
 export const OPENAI_URL = 'https://api.openai.com/v1';
-const PLACEHOLDER_KEY = 'none';
+export const PLACEHOLDER_KEY = 'none';
 
-/** The part of OpenAI's client that perdure uses. */
+/** The part of a provider's client that perdure uses. */
 export interface OpenAiClient {
   /** Resolves with a successful response whose body is unread. */
   post(path: string, options: { body: object; signal: AbortSignal }): Promise<Response>;
   /**
    * Returns the JSON values of a body's server-sent events, up to `[DONE]`. Throws a `SyntaxError` for
-   * broken JSON and an `APIError` for an error within the stream.
+   * broken JSON and an `APIError` or `ProviderFailure` for an error within the stream.
    */
   events(response: Response): AsyncIterable<unknown>;
 }
@@ -62,7 +62,8 @@ class Client extends OpenAI {
   }
 }
 
-async function* events({ body, headers }: Response): AsyncGenerator {
+/** Returns the JSON values of a body's server-sent events. */
+export async function* events({ body, headers }: Response): AsyncGenerator {
   if (body === null) return;
   let isDone = false;
   for await (const data of readSseData(body)) {
@@ -96,6 +97,7 @@ export async function* readSseData(body: AsyncIterable<Uint8Array>): AsyncGenera
 
 /** Returns what the provider sent; undefined if the client threw for another reason. */
 export function toProviderError(error: unknown): ProviderError | undefined {
+  if (error instanceof ProviderFailure) return error.failure;
   if (!(error instanceof APIError) || !(error.headers instanceof Headers)) return undefined;
   const status: unknown = error.status;
   const failure = { headers: error.headers, error: error.error };
@@ -103,16 +105,22 @@ export function toProviderError(error: unknown): ProviderError | undefined {
 }
 
 /** Returns the URL without trailing slashes. Throws a `TypeError` for one that cannot be used. */
-export function normalizeBaseUrl(text: string): string {
+export function normalizeBaseUrl(
+  text: string,
+  {
+    key = 'OPENAI_API_KEY',
+    example = 'OPENAI_BASE_URL=http://127.0.0.1:11434/v1',
+  }: { readonly key?: string; readonly example?: string } = {},
+): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.username || url?.password) {
     throw new TypeError(
-      'The base URL of the model provider holds a user name or password; give the key as OPENAI_API_KEY.',
+      `The base URL of the model provider holds a user name or password; give the key as ${key}.`,
     );
   }
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new TypeError(
-      `The base URL of the model provider, "${text}", is not an http(s) URL; write for example OPENAI_BASE_URL=http://127.0.0.1:11434/v1.`,
+      `The base URL of the model provider, "${text}", is not an http(s) URL; write for example ${example}.`,
     );
   }
   return text.replace(/\/+$/, '');
@@ -124,7 +132,8 @@ export function displayUrl(baseUrl: string): string {
   return `${origin}${pathname.replace(/\/$/, '')}`;
 }
 
-function checkKey(key: string, apiKeyEnv: string): string {
+/** Throws a `TypeError` for a key that no HTTP header can carry; `apiKeyEnv` holds it. */
+export function checkKey(key: string, apiKeyEnv: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key;
   throw new TypeError(
     `The API key of the model provider is empty or holds characters that no HTTP header can carry (a space, a line break?); correct ${apiKeyEnv}.`,
@@ -171,7 +180,7 @@ function isDispatcher(value: unknown): value is Dispatcher {
 const MOST_ERROR_BYTES = 256 * 1024;
 
 /** Calls `fetch`, and truncates the body of an error, which may be endless. */
-async function fetchWithShortErrors(
+export async function fetchWithShortErrors(
   url: string | URL | Request,
   init?: RequestInit,
 ): Promise<Response> {

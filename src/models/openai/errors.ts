@@ -37,15 +37,16 @@ export function providerError(failure: ProviderError, place: CallPlace): ModelEr
 }
 
 function getAdvice({ kind, type }: ErrorReading, place: CallPlace): string {
+  const { apiKeyEnv, urlVariable = 'OPENAI_BASE_URL' } = place;
   switch (kind) {
     case 'quota':
       return 'the account has no quota left; add credit there';
     case 'credentials':
       return place.hasKey
-        ? `the key was refused; set ${place.apiKeyEnv} for the worker to one that is valid there`
-        : `it requires a key; set ${place.apiKeyEnv} for the worker`;
+        ? `the key was refused; set ${apiKeyEnv} for the worker to one that is valid there`
+        : `it requires a key; set ${apiKeyEnv} for the worker`;
     case 'model':
-      return `no model "${place.model}" there; name one of GET ${place.baseUrl}/models, or correct OPENAI_BASE_URL`;
+      return `no model "${place.model}" there; name one of GET ${place.baseUrl}/models, or correct ${urlVariable}`;
     case 'context_too_long':
       return `the prompt does not fit the model "${place.model}"`;
     case 'retry':
@@ -67,7 +68,7 @@ function redirectError({ status, headers }: ProviderError, place: CallPlace): Mo
   const target = getOrigin(headers.get('location') ?? '', place.baseUrl);
   return new ModelError(
     `${status} from ${place.baseUrl}: expected an answer, got a redirect to ${target}, which is not followed; ` +
-      'if that is the provider, set OPENAI_BASE_URL to its address',
+      `if that is the provider, set ${place.urlVariable ?? 'OPENAI_BASE_URL'} to its address`,
     createDetails({ kind: 'model', type: 'redirected' }, headers, { status }),
   );
 }

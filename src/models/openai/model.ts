@@ -1,33 +1,17 @@
-import { computerHandler } from '../../core/definition/native-tools.js';
 import { learnSecrets } from '../../secrets/known.js';
 import type { ModelCapabilities } from '../capabilities.js';
-import { createEmitter } from '../deltas.js';
 import { getCapabilities } from '../known-models.js';
-import type { Model, ModelContext, ModelReply, ModelRequest } from '../model.js';
-import { ModelError } from '../model-error.js';
-import type { RequestParameter } from '../parameters.js';
-import { sample } from '../sample.js';
-import { readAnswer } from './answer.js';
-import type { CallPlace, OpenAiApi } from './api.js';
-import { watchCall, type CallWatch, type Expiry } from './call-watch.js';
+import type { Model } from '../model.js';
+import type { OpenAiApi } from './api.js';
 import { chatApi } from './chat/index.js';
-import {
-  createClient,
-  displayUrl,
-  normalizeBaseUrl,
-  OPENAI_URL,
-  toProviderError,
-  type OpenAiClient,
-} from './client.js';
-import { replyToError } from './errors.js';
-import { getNativeSecrets, type Variable } from './native-tools.js';
-import { findRefused } from './refusals.js';
+import { createClient, displayUrl, normalizeBaseUrl, OPENAI_URL } from './client.js';
 import { responsesApi } from './responses/index.js';
+import { DEFAULT_TIMEOUT_MS, wireModel, type WireModelOptions } from './wire-model.js';
 
 /** The protocols of `openAiModel`, by their names in a config. */
 export type OpenAiApiName = 'chat' | 'responses';
 
-export interface OpenAiModelOptions {
+export interface OpenAiModelOptions extends WireModelOptions {
   /** Absent: a placeholder is sent; most servers on one's own machine need no key. */
   readonly apiKey?: string;
   /** The environment variable that the key comes from, which errors name; default OPENAI_API_KEY. */
@@ -36,21 +20,6 @@ export interface OpenAiModelOptions {
   readonly baseUrl?: string;
   /** The API that the server speaks; default `chat`. */
   readonly api?: OpenAiApiName;
-  /** Milliseconds that a whole call may take; default 10 minutes. */
-  readonly timeoutMs?: number;
-  /**
-   * Milliseconds without a byte after which a streamed answer is given up; default 60 s. Before its
-   * first word a model has five times as long, since it may be reasoning; with the default it has as
-   * long as the whole call. A call that is given up too early is paid for twice.
-   */
-  readonly idleMs?: number;
-  /**
-   * Whether to ask for the answer as a stream, so that a dead connection is noticed early. Default:
-   * if the call has `onDelta`. False: never, for servers that cannot stream.
-   */
-  readonly stream?: boolean;
-  /** Looks up the environment variables that `settings.nativeTools` names; default: none is set. */
-  readonly variable?: Variable;
   /** What the model accepts; default, field by field: what is known about its name. */
   readonly capabilities?: Partial<ModelCapabilities>;
 }
@@ -58,10 +27,6 @@ export interface OpenAiModelOptions {
 const APIS: Readonly<Record<OpenAiApiName, OpenAiApi>> = { chat: chatApi, responses: responsesApi };
 
 export const DEFAULT_KEY_ENV = 'OPENAI_API_KEY';
-const DEFAULT_TIMEOUT_MS = 600_000;
-const DEFAULT_IDLE_MS = 60_000;
-/** How many times longer a model may be silent while it reasons. */
-const THINKING_FACTOR = 5;
 
 /**
  * Creates a model behind OpenAI's Chat Completions or Responses API, or any server that speaks one of
@@ -69,167 +34,15 @@ const THINKING_FACTOR = 5;
  * `ModelError`. Throws a `TypeError` for a base URL or key that cannot be used.
  */
 export function openAiModel(options: OpenAiModelOptions = {}): Model {
-  const { apiKey, apiKeyEnv = DEFAULT_KEY_ENV } = options;
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, idleMs = DEFAULT_IDLE_MS } = options;
-  const thinkingMs = options.idleMs === undefined ? timeoutMs : options.idleMs * THINKING_FACTOR;
+  const { apiKey, apiKeyEnv = DEFAULT_KEY_ENV, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const baseUrl = normalizeBaseUrl(options.baseUrl ?? OPENAI_URL);
   if (apiKey !== undefined) learnSecrets({ values: [apiKey] });
   const client = createClient(baseUrl, { apiKey, apiKeyEnv, timeoutMs });
-  const api = APIS[options.api ?? 'chat'];
-  const { variable = () => undefined } = options;
-
-  return {
-    async call(request, { signal, onDelta }) {
-      signal.throwIfAborted();
-      learnSecrets({ values: getNativeSecrets(request, variable) });
-      const place: CallPlace = {
-        baseUrl: displayUrl(baseUrl),
-        model: request.model,
-        hasKey: apiKey !== undefined,
-        apiKeyEnv,
-        now: Date.now,
-      };
-      const capabilities = getCapabilities(request.model, options.capabilities);
-      const stream = options.stream ?? onDelta !== undefined;
-      const watch = watchCall(signal, { timeoutMs, idleMs, thinkingMs });
-      try {
-        const call = { api, client, place, watch, capabilities, stream, variable };
-        return await performCall(request, onDelta, call);
-      } catch (error) {
-        signal.throwIfAborted();
-        const expiry = watch.expiry();
-        if (expiry !== null) throw timeoutError(expiry, place, watch);
-        return replyOrThrow(error, place);
-      } finally {
-        watch.stop();
-      }
-    },
+  const connection = {
+    api: APIS[options.api ?? 'chat'],
+    place: { baseUrl: displayUrl(baseUrl), hasKey: apiKey !== undefined, apiKeyEnv },
+    connect: () => client,
+    capabilitiesOf: (model: string) => getCapabilities(model, options.capabilities),
   };
-}
-
-interface Call {
-  readonly api: OpenAiApi;
-  readonly client: OpenAiClient;
-  readonly place: CallPlace;
-  readonly watch: CallWatch;
-  readonly capabilities: ModelCapabilities;
-  readonly stream: boolean;
-  readonly variable: Variable;
-}
-
-async function performCall(
-  request: ModelRequest,
-  onDelta: ModelContext['onDelta'],
-  { api, client, place, watch, capabilities, stream, variable }: Call,
-): Promise<ModelReply> {
-  const { baseUrl } = place;
-  const write = await api.prepare(request, { capabilities, baseUrl, variable });
-  const emit = createEmitter(onDelta);
-  const computer = computerHandler(request.settings);
-  const exchange: Exchange = {
-    async send(attempt) {
-      const { body } = write(attempt, { stream });
-      const response = await client.post(api.path, { body, signal: watch.signal });
-      const source = { headers: response.headers, place, ...(computer !== null && { computer }) };
-      const streamed = body.stream ?? false;
-      return await readAnswer(response, source, { api, client, streamed, watch, emit });
-    },
-    findRefused(error, attempt) {
-      const failure = toProviderError(error);
-      if (failure === undefined) return null;
-      return findRefused(write(attempt, { stream }).sent(), failure);
-    },
-  };
-  return await retryWithoutParameter(exchange, request);
-}
-
-interface Exchange {
-  send(request: ModelRequest): Promise<ModelReply>;
-  /** Returns the parameter that the server refused with this error; null if it has another reason. */
-  findRefused(error: unknown, request: ModelRequest): RequestParameter | null;
-}
-
-/**
- * Sends a request, and if the server refuses a parameter, sends it again without that parameter. The
- * refused request cost nothing, and each parameter is left out only once, so this ends. Any other
- * error is rethrown.
- */
-async function retryWithoutParameter(
-  exchange: Exchange,
-  request: ModelRequest,
-  dropped: readonly RequestParameter[] = [],
-): Promise<ModelReply> {
-  try {
-    const reply = await exchange.send(request);
-    return dropped.length === 0 ? reply : { ...reply, dropped };
-  } catch (error) {
-    const refused = exchange.findRefused(error, request);
-    const without = request.without ?? [];
-    if (refused === null || without.includes(refused)) throw error;
-    return await retryWithoutParameter(exchange, { ...request, without: [...without, refused] }, [
-      ...dropped,
-      refused,
-    ]);
-  }
-}
-
-function timeoutError(expiry: Expiry, place: CallPlace, watch: CallWatch): ModelError {
-  const what = expiry === 'idle' ? 'sent nothing more' : 'did not finish its answer';
-  const message = `${place.baseUrl} ${what} within ${watch.limitMs(expiry)} ms`;
-  return new ModelError(message, { kind: 'retry', type: expiry });
-}
-
-/** Returns the reply that an error of the provider amounts to; throws a `ModelError` for any other one. */
-function replyOrThrow(error: unknown, place: CallPlace): ModelReply {
-  if (error instanceof ModelError) throw error;
-  const failure = toProviderError(error);
-  if (failure !== undefined) return replyToError(failure, place);
-  throw transportError(error, place);
-}
-
-/**
- * Creates the `ModelError` for a request without a complete answer: refused, reset, name not resolved,
- * cut in mid-body. All of them may pass, so all are `retry`. The causes appear only in the message, by
- * code and text: as `cause` they would carry foreign texts into the history.
- */
-function transportError(error: unknown, place: CallPlace): ModelError {
-  const errors = causeChain(error);
-  const code = errors.map(getCode).find((item) => item !== undefined);
-  const type = (code === undefined ? undefined : TYPES[code]) ?? 'connection';
-  const innermost = errors.at(-1)?.message ?? String(error);
-  const reason = sample(code === undefined ? innermost : `${code} ${innermost}`);
-  const message = `No whole answer from ${place.baseUrl}: ${reason}`;
-  return new ModelError(message, { kind: 'retry', type });
-}
-
-/** The error codes of Node and undici, by what they mean to an operator. */
-const TYPES: Readonly<Record<string, string>> = {
-  ECONNRESET: 'connection_reset',
-  EPIPE: 'connection_reset',
-  UND_ERR_SOCKET: 'connection_reset',
-  ECONNREFUSED: 'connection_refused',
-  ENOTFOUND: 'dns',
-  EAI_AGAIN: 'dns',
-  ETIMEDOUT: 'timeout',
-  UND_ERR_CONNECT_TIMEOUT: 'timeout',
-  UND_ERR_HEADERS_TIMEOUT: 'timeout',
-  UND_ERR_BODY_TIMEOUT: 'timeout',
-};
-
-/** Bounds a cycle of causes. */
-const DEEPEST_CAUSE = 8;
-
-/** Returns the error and its causes, outermost first. */
-function causeChain(error: unknown): readonly Error[] {
-  const errors: Error[] = [];
-  let next = error;
-  while (next instanceof Error && errors.length < DEEPEST_CAUSE) {
-    errors.push(next);
-    next = next.cause;
-  }
-  return errors;
-}
-
-function getCode(error: Error): string | undefined {
-  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  return wireModel(connection, options);
 }

@@ -9,6 +9,17 @@ export interface ProviderError {
   readonly error: unknown;
 }
 
+/** Thrown by a client for an error that the provider sent. It carries the provider's text, so it is never shown. */
+export class ProviderFailure extends Error {
+  override readonly name = 'ProviderFailure';
+  readonly failure: ProviderError;
+
+  constructor(failure: ProviderError) {
+    super('the provider sent an error');
+    this.failure = failure;
+  }
+}
+
 /** What a provider's error says, as far as it can be read. */
 export interface ErrorReading {
   readonly kind: ModelErrorKind;
@@ -34,7 +45,7 @@ export function readError(failure: ProviderError): ErrorReading {
     status: facts.status,
     text: facts.text,
     param: typeof param === 'string' ? param : '',
-    isFiltered: hasCode(facts, FILTER_CODES),
+    isFiltered: hasCode(facts, FILTER_CODES) || FILTER_TEXT.test(facts.text),
   };
 }
 
@@ -77,6 +88,7 @@ const QUOTA_CODES = new Set([
   'billing_not_active',
   'insufficient_balance',
   'insufficient_credits',
+  'billing_error',
 ]);
 const CONTEXT_CODES = new Set(['context_length_exceeded', 'exceed_context_size_error']);
 const MODEL_CODES = new Set(['model_not_found', 'model_not_available']);
@@ -88,6 +100,9 @@ const FILTER_CODES = new Set([
   'bio_policy',
   'image_content_policy_violation',
 ]);
+
+/** Anthropic's filter has no code of its own. */
+const FILTER_TEXT = /output blocked by content filtering policy/i;
 
 /** Codes of errors without a status that no retry can help. */
 const REQUEST_CODE =
@@ -113,6 +128,7 @@ const CONTEXT_TEXTS: readonly RegExp[] = [
   /(prompt|input).{0,60}exceeds the maximum/i,
   /reduce the length of (the|your) (messages|prompt)/i,
   /too many (input |prompt )?tokens(?! per)/i,
+  /exceed context limit/i,
   /token limit exceeded|exceed\w{0,9} (the )?(model )?token limit/i,
 ];
 
@@ -161,6 +177,8 @@ function hasCode({ codes }: Facts, wanted: ReadonlySet<string>): boolean {
   return codes.some((code) => wanted.has(code));
 }
 
+const RATE_CODE = /^rate_limit_(exceeded|error)$/;
+
 function getType(kind: ModelErrorKind, facts: Facts): string {
   const { status, codes } = facts;
   switch (kind) {
@@ -174,7 +192,7 @@ function getType(kind: ModelErrorKind, facts: Facts): string {
       return status === 403 ? 'forbidden' : 'unauthorized';
     case 'retry':
       if (status === undefined) {
-        return codes.includes('rate_limit_exceeded') ? 'rate_limit' : 'stream_error';
+        return codes.some((code) => RATE_CODE.test(code)) ? 'rate_limit' : 'stream_error';
       }
       return status === 429 ? 'rate_limit' : `http_${status}`;
     case 'request':

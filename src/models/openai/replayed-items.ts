@@ -21,9 +21,12 @@ export const NO_REPLAY: Replay = { from: null, stored: new Map() };
 
 /**
  * Returns the name of the maker of items: one model cannot read what another has encrypted. `api` is
- * given for Chat Completions, whose items have another form than those of Responses.
+ * given for protocols whose items have another form than those of Responses.
  */
-export function getMaker({ baseUrl, model }: { baseUrl: string; model: string }, api?: 'chat') {
+export function getMaker(
+  { baseUrl, model }: { baseUrl: string; model: string },
+  api?: 'chat' | 'anthropic',
+) {
   const name = api === undefined ? '' : `${api}\n`;
   return sha256Hex(`${name}${baseUrl}\n${model}`).slice(0, 16);
 }

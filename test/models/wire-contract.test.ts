@@ -1,3 +1,4 @@
+import { anthropicModel } from '../../src/models/anthropic/model.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import type { ModelUsage } from '../../src/models/model.js';
 import { reply, type CompletionOptions, type Step } from '../../src/testing/steps.js';
@@ -88,3 +89,35 @@ describeAdapter('Chat Completions', adapter({ api: 'chat' }, false));
 describeAdapter('Chat Completions, streamed', adapter({ api: 'chat' }, true));
 describeAdapter('Responses', adapter({ api: 'responses' }, false));
 describeAdapter('Responses, streamed', adapter({ api: 'responses' }, true));
+
+const anthropic = (watched: boolean): AdapterUnderTest<OpenAiWire> => ({
+  wire: openAnthropicWire,
+  watched,
+  model: ({ baseUrl }, limits) => anthropicModel({ apiKey: 'canary-key-1234', baseUrl, ...limits }),
+});
+
+/** The filter and the quota have words of their own there. */
+async function openAnthropicWire(): Promise<OpenAiWire> {
+  const wire = await openWire();
+  return Object.defineProperties(
+    { ...wire },
+    {
+      ...Object.getOwnPropertyDescriptors(wire),
+      script: { value: (scenes: readonly Scene[]) => wire.script(scenes.map(toAnthropic)) },
+    },
+  );
+}
+
+function toAnthropic(scene: Scene): Scene {
+  const refuse = (message: string): Scene => ({ type: 'error', status: 400, error: { message } });
+  if (scene.type === 'reply' && scene.finish === 'filtered') {
+    return refuse('Output blocked by content filtering policy');
+  }
+  if (scene.type === 'error' && scene.error?.code === 'insufficient_quota') {
+    return refuse('Your credit balance is too low to access the Anthropic API.');
+  }
+  return scene;
+}
+
+describeAdapter('Messages', anthropic(false));
+describeAdapter('Messages, streamed', anthropic(true));

@@ -1,0 +1,83 @@
+import { isObject } from '../../core/json.js';
+import type { OpenAiApi } from '../openai/api.js';
+import { readAttachments } from '../openai/attachment-parts.js';
+import { refuseNativeTools } from '../openai/native-tools.js';
+import type { SentParameter } from '../openai/refusals.js';
+import { SCHEMA_FAULT, settingParameter } from '../openai/refusals.js';
+import { getMaker, readStoredItems } from '../openai/replayed-items.js';
+import { parseMessage } from './reply.js';
+import { createMessagesRequest, type MessagesRequest } from './request.js';
+import { assembleMessage } from './stream.js';
+
+/** Anthropic's Messages API. */
+export const anthropicApi: OpenAiApi = {
+  path: '/messages',
+  async prepare(request, { capabilities, baseUrl }) {
+    refuseNativeTools(request, 'models of Anthropic have no tools of the provider here');
+    const from = getMaker({ baseUrl, model: request.model }, 'anthropic');
+    const also = request.messages.flatMap((message) =>
+      message.role === 'tool' ? (message.attachments ?? []) : [],
+    );
+    const [data, stored] = await Promise.all([
+      readAttachments(request, capabilities, { also }),
+      readStoredItems(request, from),
+    ]);
+    return (attempt, { stream }) => {
+      const replay = { from, stored };
+      const body = createMessagesRequest(attempt, { stream, capabilities, data, replay });
+      return { body, sent: () => listParameters(body) };
+    };
+  },
+  isAnswer: (value) => isObject(value) && Array.isArray(value['content']),
+  read: parseMessage,
+  assemble: (emit) => assembleMessage(emit),
+};
+
+/** The fields that every request has, or that the call cannot do without. */
+const NEEDED = new Set(['model', 'max_tokens', 'system', 'messages', 'tools', 'stream']);
+
+/** Errors name no parameter in a field of its own, so only their text counts. */
+const NO_PARAM = /^$/;
+
+/** Returns the parameters of a request that a model may refuse. */
+function listParameters(body: MessagesRequest): readonly SentParameter[] {
+  const settings = Object.keys(body)
+    .filter((name) => !NEEDED.has(name) && name !== 'tool_choice' && name !== 'output_config')
+    .map((name): SentParameter => ({
+      ...settingParameter(name),
+      ...(name === 'thinking' && { also: REFUSED_THINKING }),
+    }));
+  const hasThoughts = body.messages.some(({ content }) =>
+    content.some(({ type }) => type === 'thinking' || type === 'redacted_thinking'),
+  );
+  return [
+    ...(body.output_config?.format ? [FORMAT] : []),
+    ...(body.tool_choice?.type === 'any' ? [FORCED_TOOLS] : []),
+    ...(hasThoughts ? [THOUGHTS] : []),
+    ...settings,
+  ];
+}
+
+/** How the API refuses the setting `thinking`, by a field of it. */
+const REFUSED_THINKING = /\bthinking\.(?:type|budget_tokens|enabled|adaptive)\b/i;
+
+const FORMAT: SentParameter = {
+  parameter: 'response_format:json_schema',
+  param: NO_PARAM,
+  names: '\\boutput_config\\b|\\bstructured outputs?\\b',
+  also: new RegExp(`output_config\\.format|compiled grammar|${SCHEMA_FAULT.source}`, 'i'),
+};
+
+const FORCED_TOOLS: SentParameter = {
+  parameter: 'tool_choice:required',
+  param: NO_PARAM,
+  names: '\\btool_choice\\b|\\bforced tool use\\b',
+  also: /tool_choice forces tool use/i,
+};
+
+const THOUGHTS: SentParameter = {
+  parameter: 'provider_items',
+  param: NO_PARAM,
+  names: '\\b(?:redacted_)?thinking\\W{0,2} blocks?\\b',
+  also: /\bsignature\b.{0,60}\bthinking\b|thinking\W{1,2} blocks?.{0,80}(?:cannot be modified|must remain|does not match|different)/i,
+};

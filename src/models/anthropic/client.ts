@@ -1,0 +1,100 @@
+import { isObject } from '../../core/json.js';
+import {
+  checkKey,
+  createNoTimeoutDispatcher,
+  events,
+  fetchWithShortErrors,
+  normalizeBaseUrl,
+  PLACEHOLDER_KEY,
+  type OpenAiClient,
+} from '../openai/client.js';
+import { ProviderFailure } from '../openai/read-error.js';
+
+const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
+
+/**
+ * Returns the URL up to `/v1`, which Anthropic's variable leaves out and OpenAI's has. Throws a
+ * `TypeError` for one that cannot be used.
+ */
+export function toAnthropicUrl(text = ANTHROPIC_URL): string {
+  const url = normalizeBaseUrl(text, {
+    key: 'ANTHROPIC_API_KEY',
+    example: 'ANTHROPIC_BASE_URL=https://api.anthropic.com',
+  });
+  return url.endsWith('/v1') ? url : `${url}/v1`;
+}
+
+/**
+ * Returns a function that loads Anthropic's SDK at its first call and creates the client. A worker
+ * without such a model never loads the SDK. Throws a `TypeError` for a key that no HTTP header can carry.
+ */
+export function createConnect(
+  baseUrl: string,
+  {
+    apiKey = PLACEHOLDER_KEY,
+    apiKeyEnv,
+    timeoutMs,
+  }: {
+    readonly apiKey: string | undefined;
+    readonly apiKeyEnv: string;
+    readonly timeoutMs: number;
+  },
+): () => Promise<OpenAiClient> {
+  const key = checkKey(apiKey, apiKeyEnv);
+  let client: Promise<OpenAiClient> | undefined;
+  return () => (client ??= loadClient(baseUrl, { apiKey: key, timeoutMs }));
+}
+
+async function loadClient(
+  baseUrl: string,
+  { apiKey, timeoutMs }: { readonly apiKey: string; readonly timeoutMs: number },
+): Promise<OpenAiClient> {
+  const { Anthropic, APIError } = await import('@anthropic-ai/sdk');
+  const dispatcher = createNoTimeoutDispatcher();
+
+  /** The SDK drops the text of an error body that is not JSON; this one keeps it. */
+  class Client extends Anthropic {
+    protected override makeStatusError(
+      status: number,
+      error: object | undefined,
+      message: string | undefined,
+      headers: Headers,
+    ) {
+      return super.makeStatusError(status, error ?? { error: message }, undefined, headers);
+    }
+  }
+
+  const client = new Client({
+    apiKey,
+    // The SDK would otherwise read a second key from the environment.
+    authToken: null,
+    baseURL: baseUrl,
+    // Temporal retries, and nothing else does.
+    maxRetries: 0,
+    fetch: fetchWithShortErrors,
+    timeout: timeoutMs,
+    // The client would write bodies and broken streams to the console.
+    logLevel: 'off',
+    // A redirect would send the key and the prompt elsewhere.
+    fetchOptions: { redirect: 'manual', ...(dispatcher !== undefined && { dispatcher }) },
+  });
+
+  return {
+    async post(path, options) {
+      try {
+        return await client.post(path, options).asResponse();
+      } catch (error) {
+        if (!(error instanceof APIError) || !(error.headers instanceof Headers)) throw error;
+        const {
+          status,
+          headers,
+          error: body,
+        }: { status: unknown; headers: Headers; error: unknown } = error;
+        const inner = isObject(body) && body['error'] ? body['error'] : body;
+        const failure = { headers, error: inner };
+        throw new ProviderFailure(typeof status === 'number' ? { ...failure, status } : failure);
+      }
+    },
+    events,
+  };
+}

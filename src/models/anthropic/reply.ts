@@ -1,0 +1,116 @@
+import { isObject } from '../../core/json.js';
+import type { FinishReason, ModelReply, ModelUsage } from '../model.js';
+import type { ReplySource } from '../openai/api.js';
+import { toArgumentsText, toText } from '../openai/content.js';
+import { getRequestId, unusableAnswer } from '../openai/errors.js';
+import { getMaker } from '../openai/replayed-items.js';
+import { extractThoughts } from './assistant.js';
+
+/**
+ * Reads a message as the model's reply; `value` may be any JSON. Throws only a `ModelError`: an answer
+ * without content is of kind `retry`, one without text or calls is `empty`.
+ *
+ * The calls of a refused reply are dropped, so that they are never executed.
+ */
+export function parseMessage(value: unknown, source: ReplySource): ModelReply {
+  if (!isObject(value) || !Array.isArray(value['content'])) {
+    throw unusableAnswer(source, {
+      type: 'no_message',
+      what: 'answered without a message',
+      text: JSON.stringify(value) ?? 'undefined',
+    });
+  }
+  const content: readonly unknown[] = value['content'];
+  const { stop_reason: reason, stop_details: details } = value;
+  const usage = parseAnthropicUsage(value['usage']);
+  const requestId = getRequestId(source.headers);
+  const optional = {
+    ...(usage !== undefined && { usage }),
+    ...(requestId !== undefined && { requestId }),
+  };
+  const text = content.map((block) => readText(block)).join('');
+  if (reason === 'refusal') {
+    const said = text === '' && isObject(details) ? toText(details['explanation']) : text;
+    return { text: said, calls: [], finish: 'refused', ...optional };
+  }
+  const calls = parseCalls(content, source);
+  const finish = toFinish(reason, calls.length > 0);
+  if (finish === 'stop' && text === '') {
+    throw unusableAnswer(source, {
+      kind: 'empty',
+      type: 'empty_reply',
+      what: 'answered with neither text nor calls',
+      text: JSON.stringify(value),
+    });
+  }
+  const provider = extractThoughts(content, getMaker(source.place, 'anthropic'));
+  return { text, calls, finish, ...(provider && { provider }), ...optional };
+}
+
+function readText(block: unknown): string {
+  return isObject(block) && block['type'] === 'text' ? toText(block['text']) : '';
+}
+
+function parseCalls(content: readonly unknown[], source: ReplySource): ModelReply['calls'] {
+  return content
+    .filter(isObject)
+    .filter(({ type }) => type === 'tool_use')
+    .map(({ name, input }) => {
+      if (typeof name === 'string' && name !== '') {
+        return { name, arguments: toArgumentsText(input) };
+      }
+      throw unusableAnswer(source, {
+        type: 'bad_call',
+        what: 'asked for a call without a name',
+        text: toArgumentsText(input),
+      });
+    });
+}
+
+/**
+ * `pause_turn` is only sent with tools of the provider, which are never requested; its reply is
+ * incomplete, as one at a limit. For unknown reasons, the content of the reply decides.
+ */
+function toFinish(reason: unknown, hasCalls: boolean): FinishReason {
+  switch (reason) {
+    case 'max_tokens':
+    case 'model_context_window_exceeded':
+    case 'pause_turn':
+      return 'length';
+    default:
+      return hasCalls ? 'calls' : 'stop';
+  }
+}
+
+/**
+ * Reads the usage of a message; returns undefined if it is missing or not in whole numbers. Anthropic
+ * counts the tokens that it has read from its cache, and those that it has written to it, beside
+ * `input_tokens`; here they are a part of the input.
+ */
+function parseAnthropicUsage(value: unknown): ModelUsage | undefined {
+  if (!isObject(value)) return undefined;
+  const {
+    input_tokens: fresh,
+    output_tokens: outputTokens,
+    output_tokens_details: details,
+  } = value;
+  if (!isCount(fresh) || !isCount(outputTokens)) return undefined;
+  const cachedTokens = toCount(value['cache_read_input_tokens']);
+  const written = toCount(value['cache_creation_input_tokens']);
+  const thinking = isObject(details) ? details['thinking_tokens'] : undefined;
+  return {
+    inputTokens: fresh + cachedTokens + written,
+    outputTokens,
+    cachedTokens,
+    ...(written > 0 && { cacheWriteTokens: written }),
+    ...(isCount(thinking) && { reasoningTokens: Math.min(thinking, outputTokens) }),
+  };
+}
+
+function toCount(value: unknown): number {
+  return isCount(value) ? value : 0;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}

@@ -1,0 +1,153 @@
+import { isObject } from '../../core/json.js';
+import { ignoreDeltas, type EmitDelta } from '../deltas.js';
+import type { StreamAssembly } from '../openai/api.js';
+import { toArgumentsText, toText } from '../openai/content.js';
+import { createReplyMeter, type ReplyMeter } from '../openai/reply-limits.js';
+
+type AnyObject = Readonly<Record<string, unknown>>;
+
+/** A block in progress. */
+interface OpenBlock {
+  readonly type: string;
+  /** The block as it began. */
+  readonly begin: AnyObject;
+  /** The text, the thoughts, or the arguments so far. */
+  text: string;
+  signature: string;
+  /** The place of a call in the reply; undefined for other blocks. */
+  readonly call?: number;
+  isClosed: boolean;
+}
+
+/** Assembles the events of a stream into a message as it is sent without streaming. */
+export function assembleMessage(emit: EmitDelta = ignoreDeltas): StreamAssembly {
+  const meter = createReplyMeter();
+  const blocks = assembleBlocks({ meter, emit });
+  let reason: unknown = null;
+  let details: unknown;
+  let usage: AnyObject | undefined;
+
+  const end = (delta: unknown): void => {
+    if (!isObject(delta)) return;
+    reason = delta['stop_reason'] ?? reason;
+    details = delta['stop_details'] ?? details;
+  };
+
+  return {
+    add(event) {
+      meter.event();
+      if (!isObject(event)) return;
+      const { type, message } = event;
+      if (type === 'message_start' && isObject(message)) {
+        usage = mergeUsage(usage, message['usage']);
+      } else if (type === 'content_block_start') blocks.begin(event);
+      else if (type === 'content_block_delta') blocks.grow(event);
+      else if (type === 'content_block_stop') blocks.close(event);
+      else if (type === 'message_delta') {
+        usage = mergeUsage(usage, event['usage']);
+        end(event['delta']);
+      }
+    },
+    isFinished: () => typeof reason === 'string',
+    hasContent: () => blocks.list().some(isContent),
+    isThinking: () => !blocks.isInContent(),
+    answer: () => ({
+      content: blocks.list().map(finishBlock),
+      stop_reason: reason,
+      stop_details: details,
+      usage,
+    }),
+  };
+}
+
+interface Sink {
+  readonly meter: ReplyMeter;
+  readonly emit: EmitDelta;
+}
+
+function assembleBlocks(sink: Sink) {
+  const blocks = new Map<unknown, OpenBlock>();
+  let calls = 0;
+  let current: OpenBlock | undefined;
+  return {
+    begin({ index, content_block: begin }: AnyObject): void {
+      if (!isObject(begin) || blocks.has(index)) return;
+      const type = toText(begin['type']);
+      const isCall = type === 'tool_use';
+      sink.meter.item();
+      if (isCall) sink.meter.call();
+      const signature = toText(begin['signature']);
+      const call = isCall && { call: calls++ };
+      current = { type, begin, text: '', signature, isClosed: false, ...call };
+      blocks.set(index, current);
+      const name = toText(begin['name']);
+      sink.meter.text(name, signature, toText(begin['data']));
+      if (call) sink.emit({ kind: 'call', index: call.call, name, text: '' });
+      else append(current, toText(begin['text']) || toText(begin['thinking']), sink);
+    },
+    grow({ index, delta }: AnyObject): void {
+      const block = blocks.get(index);
+      if (block === undefined || block.isClosed || !isObject(delta)) return;
+      current = block;
+      const signature = toText(delta['signature']);
+      sink.meter.text(signature);
+      block.signature += signature;
+      append(block, toText(delta[FIELDS[block.type] ?? '']), sink);
+    },
+    close: ({ index }: AnyObject): void => closeBlock(blocks.get(index), sink),
+    /** Returns all blocks, closed. */
+    list(): readonly OpenBlock[] {
+      for (const block of blocks.values()) closeBlock(block, sink);
+      return [...blocks.values()];
+    },
+    isInContent: () => current !== undefined && isContent(current),
+  };
+}
+
+function closeBlock(block: OpenBlock | undefined, sink: Sink): void {
+  if (block === undefined || block.isClosed) return;
+  // A call without arguments has no delta, or an empty one.
+  if (block.call !== undefined && block.text === '') {
+    append(block, toArgumentsText(block.begin['input']), sink);
+  }
+  block.isClosed = true;
+}
+
+/** The field of a delta with the next part of a block. */
+const FIELDS: Readonly<Record<string, string>> = {
+  text: 'text',
+  thinking: 'thinking',
+  tool_use: 'partial_json',
+};
+
+function append(block: OpenBlock, text: string, { meter, emit }: Sink): void {
+  if (text === '') return;
+  meter.text(text);
+  block.text += text;
+  if (block.call !== undefined) emit({ kind: 'call', index: block.call, text });
+  else emit({ kind: block.type === 'thinking' ? 'reasoning' : 'text', text });
+}
+
+function isContent({ type, text, call }: OpenBlock): boolean {
+  return call !== undefined || (type === 'text' && text !== '');
+}
+
+function finishBlock({ type, begin, text, signature }: OpenBlock): AnyObject {
+  switch (type) {
+    case 'text':
+      return { type, text };
+    case 'thinking':
+      return { type, thinking: text, signature };
+    case 'tool_use':
+      return { ...begin, input: text };
+    default:
+      return begin;
+  }
+}
+
+/** Later counts replace earlier ones: those of `message_delta` are totals, and may lack some. */
+function mergeUsage(usage: AnyObject | undefined, later: unknown): AnyObject | undefined {
+  if (!isObject(later)) return usage;
+  const known = Object.entries(later).filter(([, count]) => count !== null && count !== undefined);
+  return { ...usage, ...Object.fromEntries(known) };
+}

@@ -1,0 +1,208 @@
+import { computerHandler } from '../../core/definition/native-tools.js';
+import { learnSecrets } from '../../secrets/known.js';
+import type { ModelCapabilities } from '../capabilities.js';
+import { createEmitter } from '../deltas.js';
+import type { Model, ModelContext, ModelReply, ModelRequest } from '../model.js';
+import { ModelError } from '../model-error.js';
+import type { RequestParameter } from '../parameters.js';
+import { sample } from '../sample.js';
+import { readAnswer } from './answer.js';
+import type { CallPlace, OpenAiApi } from './api.js';
+import { watchCall, type CallWatch, type Expiry } from './call-watch.js';
+import { toProviderError, type OpenAiClient } from './client.js';
+import { replyToError } from './errors.js';
+import { getNativeSecrets, type Variable } from './native-tools.js';
+import { findRefused } from './refusals.js';
+
+export interface WireModelOptions {
+  /** Milliseconds that a whole call may take; default 10 minutes. */
+  readonly timeoutMs?: number;
+  /**
+   * Milliseconds without a byte after which a streamed answer is given up; default 60 s. Before its
+   * first word a model has five times as long, since it may be reasoning; with the default it has as
+   * long as the whole call. A call that is given up too early is paid for twice.
+   */
+  readonly idleMs?: number;
+  /**
+   * Whether to ask for the answer as a stream, so that a dead connection is noticed early. Default:
+   * if the call has `onDelta`. False: never, for servers that cannot stream.
+   */
+  readonly stream?: boolean;
+  /** Looks up the environment variables that `settings.nativeTools` names; default: none is set. */
+  readonly variable?: Variable;
+}
+
+/** How a model is reached. */
+export interface Connection {
+  readonly api: OpenAiApi;
+  readonly place: Omit<CallPlace, 'model' | 'now'>;
+  /** Resolves to the client, which is created at the first call. */
+  readonly connect: () => OpenAiClient | Promise<OpenAiClient>;
+  readonly capabilitiesOf: (model: string) => ModelCapabilities;
+}
+
+export const DEFAULT_TIMEOUT_MS = 600_000;
+const DEFAULT_IDLE_MS = 60_000;
+/** How many times longer a model may be silent while it reasons. */
+const THINKING_FACTOR = 5;
+
+/**
+ * Creates a model behind an HTTP API. Its calls reject with the reason of `context.signal` if that
+ * aborts, else only with a `ModelError`.
+ */
+export function wireModel(connection: Connection, options: WireModelOptions = {}): Model {
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, idleMs = DEFAULT_IDLE_MS } = options;
+  const thinkingMs = options.idleMs === undefined ? timeoutMs : options.idleMs * THINKING_FACTOR;
+  const { variable = () => undefined } = options;
+  const { api } = connection;
+
+  return {
+    async call(request, { signal, onDelta }) {
+      signal.throwIfAborted();
+      learnSecrets({ values: getNativeSecrets(request, variable) });
+      const place: CallPlace = { ...connection.place, model: request.model, now: Date.now };
+      const capabilities = connection.capabilitiesOf(request.model);
+      const stream = options.stream ?? onDelta !== undefined;
+      const watch = watchCall(signal, { timeoutMs, idleMs, thinkingMs });
+      try {
+        const client = await connection.connect();
+        const call = { api, client, place, watch, capabilities, stream, variable };
+        return await performCall(request, onDelta, call);
+      } catch (error) {
+        signal.throwIfAborted();
+        const expiry = watch.expiry();
+        if (expiry !== null) throw timeoutError(expiry, place, watch);
+        return replyOrThrow(error, place);
+      } finally {
+        watch.stop();
+      }
+    },
+  };
+}
+
+interface Call {
+  readonly api: OpenAiApi;
+  readonly client: OpenAiClient;
+  readonly place: CallPlace;
+  readonly watch: CallWatch;
+  readonly capabilities: ModelCapabilities;
+  readonly stream: boolean;
+  readonly variable: Variable;
+}
+
+async function performCall(
+  request: ModelRequest,
+  onDelta: ModelContext['onDelta'],
+  { api, client, place, watch, capabilities, stream, variable }: Call,
+): Promise<ModelReply> {
+  const { baseUrl } = place;
+  const write = await api.prepare(request, { capabilities, baseUrl, variable });
+  const emit = createEmitter(onDelta);
+  const computer = computerHandler(request.settings);
+  const exchange: Exchange = {
+    async send(attempt) {
+      const { body } = write(attempt, { stream });
+      const response = await client.post(api.path, { body, signal: watch.signal });
+      const source = { headers: response.headers, place, ...(computer !== null && { computer }) };
+      const streamed = body.stream ?? false;
+      return await readAnswer(response, source, { api, client, streamed, watch, emit });
+    },
+    findRefused(error, attempt) {
+      const failure = toProviderError(error);
+      if (failure === undefined) return null;
+      return findRefused(write(attempt, { stream }).sent(), failure);
+    },
+  };
+  return await retryWithoutParameter(exchange, request);
+}
+
+interface Exchange {
+  send(request: ModelRequest): Promise<ModelReply>;
+  /** Returns the parameter that the server refused with this error; null if it has another reason. */
+  findRefused(error: unknown, request: ModelRequest): RequestParameter | null;
+}
+
+/**
+ * Sends a request, and if the server refuses a parameter, sends it again without that parameter. The
+ * refused request cost nothing, and each parameter is left out only once, so this ends. Any other
+ * error is rethrown.
+ */
+async function retryWithoutParameter(
+  exchange: Exchange,
+  request: ModelRequest,
+  dropped: readonly RequestParameter[] = [],
+): Promise<ModelReply> {
+  try {
+    const reply = await exchange.send(request);
+    return dropped.length === 0 ? reply : { ...reply, dropped };
+  } catch (error) {
+    const refused = exchange.findRefused(error, request);
+    const without = request.without ?? [];
+    if (refused === null || without.includes(refused)) throw error;
+    return await retryWithoutParameter(exchange, { ...request, without: [...without, refused] }, [
+      ...dropped,
+      refused,
+    ]);
+  }
+}
+
+function timeoutError(expiry: Expiry, place: CallPlace, watch: CallWatch): ModelError {
+  const what = expiry === 'idle' ? 'sent nothing more' : 'did not finish its answer';
+  const message = `${place.baseUrl} ${what} within ${watch.limitMs(expiry)} ms`;
+  return new ModelError(message, { kind: 'retry', type: expiry });
+}
+
+/** Returns the reply that an error of the provider amounts to; throws a `ModelError` for any other one. */
+function replyOrThrow(error: unknown, place: CallPlace): ModelReply {
+  if (error instanceof ModelError) throw error;
+  const failure = toProviderError(error);
+  if (failure !== undefined) return replyToError(failure, place);
+  throw transportError(error, place);
+}
+
+/**
+ * Creates the `ModelError` for a request without a complete answer: refused, reset, name not resolved,
+ * cut in mid-body. All of them may pass, so all are `retry`. The causes appear only in the message, by
+ * code and text: as `cause` they would carry foreign texts into the history.
+ */
+function transportError(error: unknown, place: CallPlace): ModelError {
+  const errors = causeChain(error);
+  const code = errors.map(getCode).find((item) => item !== undefined);
+  const type = (code === undefined ? undefined : TYPES[code]) ?? 'connection';
+  const innermost = errors.at(-1)?.message ?? String(error);
+  const reason = sample(code === undefined ? innermost : `${code} ${innermost}`);
+  const message = `No whole answer from ${place.baseUrl}: ${reason}`;
+  return new ModelError(message, { kind: 'retry', type });
+}
+
+/** The error codes of Node and undici, by what they mean to an operator. */
+const TYPES: Readonly<Record<string, string>> = {
+  ECONNRESET: 'connection_reset',
+  EPIPE: 'connection_reset',
+  UND_ERR_SOCKET: 'connection_reset',
+  ECONNREFUSED: 'connection_refused',
+  ENOTFOUND: 'dns',
+  EAI_AGAIN: 'dns',
+  ETIMEDOUT: 'timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+};
+
+/** Bounds a cycle of causes. */
+const DEEPEST_CAUSE = 8;
+
+/** Returns the error and its causes, outermost first. */
+function causeChain(error: unknown): readonly Error[] {
+  const errors: Error[] = [];
+  let next = error;
+  while (next instanceof Error && errors.length < DEEPEST_CAUSE) {
+    errors.push(next);
+    next = next.cause;
+  }
+  return errors;
+}
+
+function getCode(error: Error): string | undefined {
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}

@@ -1,0 +1,164 @@
+// The fixtures are written by hand after the public documentation of the API, version 2026-10-21.
+import { readFile } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+import { anthropicApi } from '../../../src/models/anthropic/api.js';
+import type { ModelDelta, ModelReply } from '../../../src/models/model.js';
+import { readAnswer } from '../../../src/models/openai/answer.js';
+import { watchCall } from '../../../src/models/openai/call-watch.js';
+import { createClient } from '../../../src/models/openai/client.js';
+import { replyToError } from '../../../src/models/openai/errors.js';
+import { toProviderError } from '../../../src/models/openai/client.js';
+import { failureOf, place } from '../support.js';
+
+const client = createClient('http://provider/v1', {
+  apiKey: undefined,
+  apiKeyEnv: 'ANTHROPIC_API_KEY',
+  timeoutMs: 10_000,
+});
+
+async function bytesOf(name: string): Promise<Buffer> {
+  return await readFile(new URL(`wire/${name}.sse`, import.meta.url));
+}
+
+async function read(
+  chunks: readonly Uint8Array[],
+): Promise<{ reply: ModelReply; deltas: readonly ModelDelta[] }> {
+  const deltas: ModelDelta[] = [];
+  const emit = (delta: ModelDelta): void => void deltas.push(delta);
+  const headers = new Headers({ 'content-type': 'text/event-stream', 'request-id': 'req_011' });
+  const watch = watchCall(new AbortController().signal, { timeoutMs: 10_000, idleMs: 10_000 });
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(new Uint8Array(chunk));
+      controller.close();
+    },
+  });
+  const options = { api: anthropicApi, client, watch, emit, streamed: true };
+  try {
+    const reply = await readAnswer(new Response(body), { headers, place }, options);
+    return { reply, deltas };
+  } catch (error) {
+    const failure = toProviderError(error);
+    if (failure === undefined) throw error;
+    return { reply: replyToError(failure, place), deltas };
+  } finally {
+    watch.stop();
+  }
+}
+
+const replyOf = async (name: string): Promise<ModelReply> =>
+  (await read([await bytesOf(name)])).reply;
+
+test('reads thoughts, a text, and calls, with and without arguments', async () => {
+  const { reply, deltas } = await read([await bytesOf('thinking-and-calls')]);
+  expect(reply).toEqual({
+    text: 'Ich schaue nach, Grüße.',
+    calls: [
+      { name: 'read_file', arguments: '{"path": "ä.txt"}' },
+      { name: 'list_files', arguments: '{}' },
+    ],
+    finish: 'calls',
+    requestId: 'req_011',
+    usage: {
+      inputTokens: 2257,
+      cachedTokens: 2048,
+      cacheWriteTokens: 188,
+      outputTokens: 97,
+      reasoningTokens: 40,
+    },
+    provider: {
+      from: expect.stringMatching(/^[0-9a-f]{16}$/),
+      items: [
+        {
+          type: 'thinking',
+          thinking: 'The user wants two things. 🤔',
+          signature: 'EqQBCkYIBxgCKkBa',
+        },
+        { characters: 23 },
+        { call: 0 },
+        { call: 1 },
+      ],
+    },
+  });
+  expect(deltas).toEqual([
+    { kind: 'reasoning', text: 'The user wants ' },
+    { kind: 'reasoning', text: 'two things. 🤔' },
+    { kind: 'text', text: 'Ich schaue ' },
+    { kind: 'text', text: 'nach, Grüße.' },
+    { kind: 'call', index: 0, name: 'read_file', text: '' },
+    { kind: 'call', index: 0, text: '{"path": "ä' },
+    { kind: 'call', index: 0, text: '.txt"}' },
+    { kind: 'call', index: 1, name: 'list_files', text: '' },
+    { kind: 'call', index: 1, text: '{}' },
+  ]);
+});
+
+test('keeps redacted thoughts', async () => {
+  const { provider, ...reply } = await replyOf('redacted-thinking');
+  expect(reply).toMatchObject({ text: 'Done.', finish: 'stop' });
+  expect(provider?.items).toEqual([
+    { type: 'redacted_thinking', data: 'EmwKAhgBEgy3va3pzix' },
+    { characters: 5 },
+  ]);
+});
+
+test.each([
+  ['refusal', { text: 'I cannot', calls: [], finish: 'refused' }],
+  ['refusal-without-text', { text: 'This request was declined.', finish: 'refused' }],
+  ['max-tokens', { calls: [{ name: 'read_file', arguments: '{"path": "a' }], finish: 'length' }],
+  ['pause-turn', { text: 'So far', calls: [], finish: 'length' }],
+  ['stop-sequence', { text: 'One', finish: 'stop' }],
+  ['filtered', { text: '', calls: [], finish: 'filtered' }],
+])('reads the transcript %s', async (name, expected) => {
+  expect(await replyOf(name)).toMatchObject(expected);
+});
+
+test.each([
+  ['overloaded', { kind: 'retry', type: 'stream_error' }],
+  ['rate-limited', { kind: 'retry', type: 'rate_limit' }],
+])('reports the error in the transcript %s', async (name, details) => {
+  expect((await failureOf(replyOf(name))).details).toMatchObject(details);
+});
+
+test.each(['thinking-and-calls', 'redacted-thinking'])(
+  'the transcript %s reads the same wherever it is split',
+  async (name) => {
+    const bytes = await bytesOf(name);
+    const whole = await read([bytes]);
+    for (let at = 1; at < bytes.length; at += 1) {
+      // Thousands at once would only fill the memory.
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await read([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole);
+    }
+  },
+);
+
+test.each([
+  ['an event without a type', 'data: {"index":0}'],
+  [
+    'a delta of a block that never began',
+    'data: {"type":"content_block_delta","index":7,"delta":{"type":"text_delta","text":"x"}}',
+  ],
+  ['a block that is a text', 'data: {"type":"content_block_start","index":9,"content_block":"x"}'],
+  ['a delta that is a list', 'data: {"type":"content_block_delta","index":1,"delta":["x"]}'],
+  [
+    'a block that begins again',
+    'data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":"!"}}',
+  ],
+  [
+    'a delta after its block',
+    'data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"!"}}',
+  ],
+  ['null', 'data: null'],
+  ['another usage', 'data: {"type":"message_delta","usage":"many"}'],
+])('a stream with %s in its middle reads as without it', async (_what, event) => {
+  const parts = (await bytesOf('thinking-and-calls')).toString().split('\n\n');
+  const rubbish = [...parts.slice(0, 10), event, ...parts.slice(10)].join('\n\n');
+  const { reply } = await read([Buffer.from(rubbish)]);
+  expect(reply).toEqual(await replyOf('thinking-and-calls'));
+});
+
+test('a stream of broken JSON is no reply', async () => {
+  const error = await failureOf(read([Buffer.from('event: ping\ndata: {"type":\n\n')]));
+  expect(error.details).toMatchObject({ kind: 'retry', type: 'bad_sse' });
+});
