@@ -41,11 +41,24 @@ export async function bundleWorkflows(): Promise<WorkflowBundle> {
       ...config,
       // Module names are relative to the package, so the same sources give the same code everywhere.
       context: PACKAGE,
+      module: { ...config.module, rules: config.module?.rules?.map(keepSyntax) ?? [] },
       // Every worker parses the source map when it starts, and the sources are half of it.
       devtool: 'inline-nosources-source-map',
     }),
     logger: silent,
   });
+}
+
+/**
+ * Lets sources keep their syntax, as the build does. The SDK compiles TypeScript for ES2017, where each
+ * spread of an object is a slow function; that made replay a tenth slower.
+ */
+function keepSyntax<Rule>(rule: Rule): Rule {
+  if (!isObject(rule) || !isObject(rule['use'])) return rule;
+  const { options } = rule['use'];
+  if (!isObject(options) || !isObject(options['jsc'])) return rule;
+  const jsc = { ...options['jsc'], target: 'es2022' };
+  return { ...rule, use: { ...rule['use'], options: { ...options, jsc } } };
 }
 
 const nothing = (): void => undefined;

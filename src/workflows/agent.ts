@@ -21,7 +21,7 @@ import { archiveAtEnd } from './archive-messages.js';
 import { firstState } from '../core/segments/begin.js';
 import { beginSegment } from './begin.js';
 import { startDeadlineTimer } from './deadline-timer.js';
-import { effects, updatesHandled } from './effects.js';
+import { effects } from './effects.js';
 import { rootRun } from './load-agent.js';
 import { handleQueries } from './queries.js';
 import { continueRequests, requestsChanged } from './requests.js';
@@ -29,6 +29,7 @@ import { continueUndoing } from './undo-calls.js';
 import { createRunContext, record, type RunContext } from './run-context.js';
 import { handleSignals, handleUpdates } from './updates.js';
 import { createStatusPublisher, recordTurnMemo } from './visibility.js';
+import { updatesHandled } from './updates-handled.js';
 
 /**
  * Workflow type `agent`: one run of one agent. Returns the outcome of a run that completed or was

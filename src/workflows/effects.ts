@@ -19,6 +19,7 @@ import { checkProposal } from './check-decision.js';
 import { requestsChanged } from './requests.js';
 import { renewScope, unlessInterrupted, type RunContext } from './run-context.js';
 import { segmentFacts } from './segment-facts.js';
+import { updatesHandled } from './updates-handled.js';
 import { recordTurnMemo } from './visibility.js';
 
 /** Returns the effects of the loop: activities, timers, conditions, and the memo. */
@@ -30,22 +31,6 @@ export function effects(run: RunContext): Effects {
     changed: (action) => changed(run, action),
     observe: () => undefined,
   };
-}
-
-/**
- * Resolves when the updates that came with the same activation have been handled and answered. So their
- * commands are before those of the loop, however the SDK groups workflow tasks: a worker without the run
- * in its cache gets a task without commands together with the next one, and a later replay gets them one
- * by one if the second has accepted an update.
- */
-export function updatesHandled(): Promise<void> {
-  let isAskedAgain = false;
-  // The SDK evaluates it once at once, and then after the activation's promises.
-  return condition(() => {
-    const isDone = isAskedAgain;
-    isAskedAgain = true;
-    return isDone;
-  });
 }
 
 /** Not async, because each promise of a step makes replay slower. */

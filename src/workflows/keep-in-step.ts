@@ -4,6 +4,7 @@ import {
   type WorkflowInternalsInterceptor,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
+import { noteUpdates } from './updates-handled.js';
 
 /**
  * The interceptors of a run: the SDK loads them with the workflow code.
@@ -25,6 +26,7 @@ export function keepInStep(): WorkflowInternalsInterceptor {
   let isAhead = false;
   return {
     activate(input, next) {
+      noteUpdates(input);
       const { jobs, isReplaying } = input.activation;
       // Queries come alone.
       if (!jobs || jobs.length === 0 || jobs[0]?.queryWorkflow) return next(input);
@@ -62,5 +64,6 @@ function isBetweenTasks(last: Place, { length, size, time }: Place): boolean {
   return length > last.length && size === last.size && time === last.time;
 }
 
-const AHEAD =
+/** The error of a task that is failed on purpose. */
+export const AHEAD =
   'a query has brought this run ahead of its workflow tasks; it is replayed, and the task is given again';
