@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { PLAN_WORDS, planAfter, readPlanAnswer } from '../../src/core/plan/confirm-plan.js';
 import { EMPTY_PLAN, planProblem, planValue, type Plan } from '../../src/core/plan/plan.js';
-import { refsIn, resolve } from '../../src/core/plan/references.js';
+import { refsIn, resolve, type Referred } from '../../src/core/plan/references.js';
 import { reportText } from '../../src/core/plan/report.js';
 import { showPlan } from '../../src/core/plan/show-plan.js';
 
@@ -49,7 +49,7 @@ describe('the fault of a plan', () => {
 });
 
 describe('a reference', () => {
-  const results = new Map([['a1', { data: { id: 'e1', list: [1, { x: null }] } }]]);
+  const results = new Map([['a1', { value: { data: { id: 'e1', list: [1, { x: null }] } } }]]);
 
   test.each([
     [{ id: { $ref: 'a1', path: 'data.id' } }, { id: 'e1' }],
@@ -75,9 +75,9 @@ describe('a reference', () => {
   });
 
   test('in a result is text, so that no tool can name another result', () => {
-    const hostile = new Map([
-      ['a1', { $ref: 'a0', path: 'key' }],
-      ['a0', { key: 'secret' }],
+    const hostile = new Map<string, Referred>([
+      ['a1', { value: { $ref: 'a0', path: 'key' } }],
+      ['a0', { value: { key: 'secret' } }],
     ]);
     const resolved = resolve({ x: { $ref: 'a1' } }, hostile);
     expect(resolved).toEqual({ ok: true, value: { x: { $ref: 'a0', path: 'key' } } });

@@ -15,3 +15,9 @@ export function childScript(source: URL): readonly string[] {
   const compiled = built === undefined ? script : resolve(built, relative(repository, script));
   return existsSync(compiled) ? [compiled] : ['--import', 'tsx', path];
 }
+
+/**
+ * Lets the SDK run workflow code in the main thread: a process starts 0.8 s of CPU time earlier. The
+ * tests of the installed package run it in its thread, as users do.
+ */
+export const NO_THREAD = { TEMPORAL_DEBUG: '1' };

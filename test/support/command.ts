@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { builtProgram } from './built-program.js';
+import { NO_THREAD } from './child-script.js';
 import { Output, runHere } from './command-here.js';
 
 export interface CommandEnd {
@@ -111,6 +112,7 @@ function harmless(): Record<string, string> {
   const kept = ['PATH', 'HOME', 'TMPDIR', 'TEMPORAL_CLI_PATH'];
   return {
     ...Object.fromEntries(kept.flatMap((name) => [[name, process.env[name] ?? '']])),
+    ...NO_THREAD,
     PERDURE_SERVER: 'own',
     // A server that a command starts ends with the tests, however they end.
     PERDURE_SERVER_OWNER_PID: String(process.pid),

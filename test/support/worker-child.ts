@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sourceBundle } from './bundle.js';
-import { childScript } from './child-script.js';
+import { childScript, NO_THREAD } from './child-script.js';
 import { workerByEnv } from './worker-by-env.js';
 
 const SCRIPT = new URL('./worker-process.ts', import.meta.url);
@@ -27,7 +27,7 @@ export async function workerChild(
   const [command = '', ...args] = files === undefined ? own : limited;
   const child = spawn(command, args, {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-    env: { PATH: process.env['PATH'], BUNDLE: await bundlePath, ...env },
+    env: { PATH: process.env['PATH'], BUNDLE: await bundlePath, ...NO_THREAD, ...env },
   });
   await Promise.race([once(child, 'message'), failed(child)]);
   return {

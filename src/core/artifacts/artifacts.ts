@@ -56,7 +56,7 @@ export function takeArtifacts(
     if (known === undefined) index = newest([...index, named]);
     // A value that ends a turn is its answer, so its text does not change.
     const text = rest.output === undefined ? artifactText(named, made.name, rest.text) : rest.text;
-    changed.set(id, { ...rest, text, blob: rest.blob ?? named.blob });
+    changed.set(id, { ...rest, text, blob: rest.blob ?? named.blob, artifactName: named.name });
   }
   return {
     state: { ...state, artifacts: index },

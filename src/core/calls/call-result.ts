@@ -14,6 +14,8 @@ export interface CallResult {
   readonly output?: Json;
   /** The value as an artifact. `text` is its beginning until the artifact has a name (`takeArtifacts`). */
   readonly artifact?: ArtifactMade;
+  /** The name of the artifact, once it has one. */
+  readonly artifactName?: string;
   /** A screenshot. */
   readonly attachments?: readonly Attachment[];
   /** A person has acknowledged the provider's safety checks. */
@@ -78,7 +80,7 @@ export function succeededCall(
     ok: true,
     text,
     ...(blob && { blob }),
-    ...((tool.ends || tool.value) && { output: output ?? text }),
+    ...((tool.ends || (tool.value && !artifact)) && { output: output ?? text }),
     ...(artifact && { artifact }),
     ...(attachments && { attachments }),
     ...(call.safety && { acknowledged: true }),

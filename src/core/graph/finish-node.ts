@@ -167,7 +167,7 @@ function functionEnd(node: GraphNode, { output }: CallResult): NodeEnd {
 
 function toolEnd(node: { readonly save?: string }, result: CallResult | undefined): NodeEnd {
   if (!result?.ok) return failedEnd(result);
-  return { exit: 'done', patch: saved(node.save, result.output ?? result.text) };
+  return { exit: 'done', patch: saved(node.save, toolValue(result)) };
 }
 
 function failedEnd(result: CallResult | undefined): NodeEnd {
@@ -237,10 +237,16 @@ function eachEnd(
 }
 
 /** What one item has brought: the value of a function, the answer of an agent, or a tool's value. */
-function valueOf({ output, text }: CallResult, isOwn: boolean): Json {
-  if (!isOwn || !isObject(output)) return output ?? text;
+function valueOf(result: CallResult, isOwn: boolean): Json {
+  const { output } = result;
+  if (!isOwn || !isObject(output)) return toolValue(result);
   const { value, answer } = output;
   return value ?? answer ?? null;
+}
+
+/** A tool's value, or the name of the artifact that it returned. */
+function toolValue({ output, artifactName, text }: CallResult): Json {
+  return output ?? artifactName ?? text;
 }
 
 /** Returns a patch with one field; empty if no field is named. */

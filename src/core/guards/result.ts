@@ -10,6 +10,7 @@ export const resultShape = fields<CallResult>({
   blob: optional(blobShape),
   output: optional(json),
   artifact: optional(artifactMadeShape),
+  artifactName: optional(text),
   attachments: optional(list(attachmentShape)),
   acknowledged: optional(yes),
   denied: optional(yes),

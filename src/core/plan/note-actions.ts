@@ -1,13 +1,13 @@
 import { findTool, notExecuted } from '../calls/batch.js';
 import type { CallResult } from '../calls/call-result.js';
 import type { PlanNode } from '../graph/definition.js';
-import { isObject, parseJson, type Json, type JsonObject } from '../json.js';
+import { isObject, parseJson, type JsonObject } from '../json.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
-import { cutValue } from './cut-value.js';
+import { actionResult, referred } from './action-result.js';
 import { askingProblem, planIn, planProblem, type Plan, type PlannedAction } from './plan.js';
-import { refsIn, resolve } from './references.js';
+import { refsIn, resolve, type Referred } from './references.js';
 
 /**
  * Records the calls of a planner's message as actions instead of executing them. Reads that the rules allow
@@ -54,8 +54,7 @@ export function noteReads(plan: Plan, { calls, results }: Batch): Plan {
     const result = results[index];
     const given = argumentsOf(call);
     if (!result?.executed || !result.ok || given === null) return [];
-    const value = cutValue(result.output ?? result.text, MAX_READ);
-    return [{ tool: call.name, arguments: given, result: { ok: true, value } as const }];
+    return [{ tool: call.name, arguments: given, result: actionResult(result, MAX_READ) }];
   });
   const done = [...plan.done];
   for (const read of reads) {
@@ -68,8 +67,8 @@ export function noteReads(plan: Plan, { calls, results }: Batch): Plan {
 const MAX_READS = 50;
 const MAX_READ = 8_000;
 
-function valuesOf({ done }: Plan): ReadonlyMap<string, Json> {
-  return new Map(done.map(({ id, result }) => [id, result.ok ? result.value : null]));
+function valuesOf({ done }: Plan): ReadonlyMap<string, Referred> {
+  return new Map(done.map(({ id, result }) => [id, referred(result)]));
 }
 
 /** Whether a call only gathers information. A question to a person does, too. */

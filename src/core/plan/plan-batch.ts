@@ -6,10 +6,9 @@ import type { GraphState } from '../graph/graph-state.js';
 import { canonicalJson, isObject, parseJson, type Json, type JsonObject } from '../json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
-import { errorIn } from '../graph/error-in.js';
-import { cutValue } from './cut-value.js';
+import { actionResult, referred } from './action-result.js';
 import { needsOf, planDigest, planIn, type ActionResult, type PlannedAction } from './plan.js';
-import { resolve } from './references.js';
+import { resolve, type Referred } from './references.js';
 
 /** Separates the visit from the action in the id of a call. No action's id has it. */
 const SEPARATOR = '.';
@@ -72,7 +71,6 @@ function consentOf(
 /** Characters of all results of a plan in the state, and the least that each result may have. */
 const MAX_RESULTS = 400_000;
 const LEAST_RESULT = 1_000;
-const MAX_ERROR = 1_000;
 
 /**
  * Returns what an `execute` node saves: each result under its action's id, along with those of earlier
@@ -86,10 +84,7 @@ export function resultsOf(
   const before = Object.hasOwn(values, save) ? values[save] : undefined;
   const share = Math.max(LEAST_RESULT, MAX_RESULTS / Math.max(1, results.length));
   const ended = results.map((result): [string, Json] => {
-    const { ok, output, text } = result;
-    if (ok) return [actionOf(result), { ok, value: cutValue(output ?? text, share) }];
-    const { type, message } = errorIn(text);
-    return [actionOf(result), { ok, error: { type, message: message.slice(0, MAX_ERROR) } }];
+    return [actionOf(result), { ...actionResult(result, share) }];
   });
   return Object.fromEntries([...(isObject(before) ? Object.entries(before) : []), ...ended]);
 }
@@ -103,10 +98,8 @@ function resultsIn(values: JsonObject, node: ExecuteNode): ReadonlyMap<string, A
   return new Map([...reads, ...ended]);
 }
 
-function valuesOf(results: ReadonlyMap<string, ActionResult>): ReadonlyMap<string, Json> {
-  return new Map(
-    [...results].map(([id, result]): [string, Json] => [id, result.ok ? result.value : null]),
-  );
+function valuesOf(results: ReadonlyMap<string, ActionResult>): ReadonlyMap<string, Referred> {
+  return new Map([...results].map(([id, result]) => [id, referred(result)]));
 }
 
 function withArguments<Call extends object>(
@@ -166,12 +159,7 @@ function afterResults(
   }
   const { after: _, ...ready } = call;
   const given = parseJson(call.arguments);
-  const values = new Map(
-    ended.map((result): [string, Json] => [
-      actionOf(result),
-      result.ok ? (result.output ?? result.text) : null,
-    ]),
-  );
+  const values = new Map(ended.map((result) => [actionOf(result), referred(actionResult(result))]));
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the plan's own arguments
   const resolved = resolve((isObject(given) ? given : {}) as JsonObject, values);
   if (!resolved.ok) {

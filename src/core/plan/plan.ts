@@ -30,7 +30,12 @@ export interface PlannedRead {
 
 /** How an action has ended. */
 export type ActionResult =
-  | { readonly ok: true; readonly value: Json }
+  | {
+      readonly ok: true;
+      readonly value: Json;
+      /** The name of the artifact that the tool returned; `value` is then a text about it. */
+      readonly artifact?: string;
+    }
   | { readonly ok: false; readonly error: { readonly type: string; readonly message: string } };
 
 /** What a `plan` node saves. */

@@ -30,26 +30,33 @@ export function refsIn(
   return Object.entries(value).flatMap(([key, inner]) => refsIn(inner, [...at, key]));
 }
 
+/** What a reference can lead to: the value of a result, or the name of the artifact that it is. */
+export type Referred = { readonly value: Json } | { readonly artifact: string };
+
 /** The outcome of `resolve`. */
 export type Resolved<Value> =
   { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly problem: string };
 
 /**
- * Replaces references by the results of finished actions. Results are inserted unchanged, so anything in
- * them that looks like a reference is never followed. A reference to an unfinished action stays.
- * `results`: by action id.
+ * Replaces references by the results of finished actions, and those to artifacts by their names, because
+ * tools read artifacts by name. Results are inserted unchanged, so anything in them that looks like a
+ * reference is never followed. A reference to an unfinished action stays. `results`: by action id.
  */
 export function resolve(
   value: JsonObject,
-  results: ReadonlyMap<string, Json>,
+  results: ReadonlyMap<string, Referred>,
 ): Resolved<JsonObject> {
   const missing: string[] = [];
   const replaced = replace(value, (reference) => {
     const { ref, path } = reference;
     const result = results.get(ref);
     if (result === undefined) return undefined;
-    const found = valueAt(result, path);
-    if (found === undefined) missing.push(missingText(reference, result));
+    if ('artifact' in result) {
+      if (path !== '') missing.push(artifactText(reference, result.artifact));
+      return result.artifact;
+    }
+    const found = valueAt(result.value, path);
+    if (found === undefined) missing.push(missingText(reference, result.value));
     return found ?? null;
   });
   const [problem] = missing;
@@ -67,6 +74,13 @@ function replace(value: Json, found: (reference: Reference) => Json | undefined)
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [key, replace(inner ?? null, found)]),
+  );
+}
+
+function artifactText({ ref, path }: Reference, name: string): string {
+  return (
+    `the result of ${ref} is the artifact "${name}", so nothing at "${path}" can be taken from it; ` +
+    'refer to it without a path, and a tool gets its name'
   );
 }
 

@@ -1,3 +1,4 @@
+import { nameArtifacts } from '../artifacts/artifacts.js';
 import { withTurn } from '../change.js';
 import { currentNode } from '../graph/node-tool.js';
 import type { RunState } from '../state.js';
@@ -8,18 +9,21 @@ import { advancePlan } from './plan-batch.js';
 /** Releases the actions of a plan whose dependencies have finished, and ends those that can no longer run. */
 export function settlePlan(state: RunState): RunState {
   const node = currentNode(state);
-  const batch = batchOf(state);
-  if (node?.kind !== 'execute' || batch === null) return state;
+  if (node?.kind !== 'execute') return state;
+  // Actions get the names of artifacts, so these do not wait for the actions before them.
+  const named = nameArtifacts(state, batchOf(state)?.calls.length);
+  const batch = batchOf(named);
+  if (batch === null) return state;
   const { onFailedDependency: onFailed } = node;
   const settled = advancePlan(batch, {
     onFailed,
-    hasBegun: ({ id }) => isUnderWay(findWork(state, id)),
+    hasBegun: ({ id }) => isUnderWay(findWork(named, id)),
   });
   // A call that has its result needs no decision.
   const over = settled.calls.filter(
     (_, index) => settled.results[index] !== null && batch.results[index] === null,
   );
-  const asked = over.reduce((before, { id }) => withoutWork(before, id), state);
+  const asked = over.reduce((before, { id }) => withoutWork(before, id), named);
   return withTurn(asked, { phase: { type: 'acting', batch: settled } });
 }
 

@@ -1,0 +1,25 @@
+import type { CallResult } from '../calls/call-result.js';
+import { errorIn } from '../graph/error-in.js';
+import { cutValue } from './cut-value.js';
+import type { ActionResult } from './plan.js';
+import type { Referred } from './references.js';
+
+const MAX_ERROR = 1_000;
+
+/** Returns how an action has ended, with its value cut to this many characters; default: not cut. */
+export function actionResult(result: CallResult, characters = Infinity): ActionResult {
+  const { ok, output, text, artifactName } = result;
+  if (!ok) {
+    const { type, message } = errorIn(text);
+    return { ok, error: { type, message: message.slice(0, MAX_ERROR) } };
+  }
+  const value = cutValue(output ?? text, characters);
+  return { ok, value, ...(artifactName !== undefined && { artifact: artifactName }) };
+}
+
+/** Returns what a reference to the action leads to; null for an action that has failed. */
+export function referred(result: ActionResult): Referred {
+  if (!result.ok) return { value: null };
+  const { value, artifact } = result;
+  return artifact === undefined ? { value } : { artifact };
+}
