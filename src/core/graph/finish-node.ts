@@ -1,6 +1,6 @@
 import { appendMessage, endTurn, withTurn } from '../change.js';
 import { byteLength } from '../inbox.js';
-import type { CallResult } from '../calls/call-result.js';
+import { toolValue, type CallResult } from '../calls/call-result.js';
 import { failed } from '../make-outcome.js';
 import { isObject, type Json, type JsonObject } from '../json.js';
 import { errorIn } from './error-in.js';
@@ -242,11 +242,6 @@ function valueOf(result: CallResult, isOwn: boolean): Json {
   if (!isOwn || !isObject(output)) return toolValue(result);
   const { value, answer } = output;
   return value ?? answer ?? null;
-}
-
-/** A tool's value, or the name of the artifact that it returned. */
-function toolValue({ output, artifactName, text }: CallResult): Json {
-  return output ?? artifactName ?? text;
 }
 
 /** Returns a patch with one field; empty if no field is named. */
