@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { PLAN_WORDS, planAfter, readPlanAnswer } from '../../src/core/plan/confirm-plan.js';
 import { EMPTY_PLAN, planProblem, planValue, type Plan } from '../../src/core/plan/plan.js';
 import { refsIn, resolve, type Referred } from '../../src/core/plan/references.js';
+import { planEnd } from '../../src/core/plan/confirmation.js';
 import { reportText } from '../../src/core/plan/report.js';
 import { showPlan } from '../../src/core/plan/show-plan.js';
 
@@ -176,6 +177,16 @@ describe('the report to the model', () => {
 
   test('is missing when nothing was planned or done', () => {
     expect(reportText({ values: {}, plan: 'plan', results: 'results' })).toBeNull();
+  });
+
+  test('says what nobody answered in time', () => {
+    const actions = [action('a1'), action('a2')];
+    const values = { plan: planValue({ ...EMPTY_PLAN, actions }) };
+    const { exit, patch } = planEnd(values, 'plan', { text: 'yes', expired: true });
+    expect(exit).toBe('expired');
+    expect(reportText({ values: { ...values, ...patch }, plan: 'plan', results: 'r' })).toContain(
+      'Not done, because nobody answered in time: a1, a2.',
+    );
   });
 
   test('names results, failures, what was left out, and what was not done', () => {

@@ -269,6 +269,34 @@ describe('planning by catalog', () => {
       { id: 'a1', arguments: { id: 'e1' } },
     ]);
   });
+
+  test('does not note a wait, which would hold the whole plan', () => {
+    const tools = [...TOOLS, toolDefinition('wait', 'read', { kind: 'wait' })];
+    const state = reply(planning({ tools }), ['wait', { seconds: 9 }], ['put', {}]);
+    expect(planIn(state.graph?.values ?? {}, 'plan').actions.map(({ tool }) => tool)).toEqual([
+      'put',
+    ]);
+    const told = state.transcript.messages.flatMap((one) => (one.role === 'tool' ? one.text : []));
+    expect(told[0]).toContain('a plan cannot wait');
+  });
+
+  test('keeps at most 50 reads, each cut to size, and fills in names of artifacts', () => {
+    const looked = (state: RunState, n: number): RunState => {
+      const read = reply(state, ['look', { n }]);
+      const id = batchOf(read)?.calls[0]?.id ?? '';
+      const artifact = { name: 'rows', kind: 'array', blob: { sha256: 'ab', bytes: 9_000_000 } };
+      const made = n === 0 ? { artifact } : { output: 'z'.repeat(10_000) };
+      const result = { id, ok: true, text: 'head', executed: true, ...made };
+      return reduce(read, { type: 'call-finished', result, at: 2 });
+    };
+    const read = Array.from({ length: 52 }, (_, n) => n).reduce(looked, planning());
+    const state = reply(read, ['put', { from: { $ref: 'r1' } }], ['put', { from: { $ref: 'r2' } }]);
+    const plan = planIn(state.graph?.values ?? {}, 'plan');
+    expect(plan.done).toHaveLength(50);
+    expect(JSON.stringify(plan.done[1]?.result).length).toBeLessThan(9_000);
+    expect(plan.actions[0]?.arguments).toEqual({ from: 'rows' });
+    expect(plan.actions[1]?.arguments['from']).toContain('[cut: 10000 characters]');
+  });
 });
 
 describe('what the rules have judged before the arguments were complete', () => {
