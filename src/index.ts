@@ -140,7 +140,8 @@ export type {
   SentMessage,
 } from './updates/deliver-or-record.js';
 export type { KnownAgent } from './client/known-agents.js';
-export type { ListFilter, RunList } from './client/list.js';
+export type { ListFilter } from './client/list-filter.js';
+export type { RunList } from './client/list.js';
 export type { OpenRequest } from './client/memo-requests.js';
 export type { RequestFilter, RequestList } from './client/requests.js';
 export type { ReadStatus } from './client/status-below.js';

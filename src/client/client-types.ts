@@ -19,7 +19,8 @@ import type { EventsOptions } from '../history/follow-events.js';
 import type { ForkOptions } from './fork-run.js';
 import type { DecisionMethods } from './decision-methods.js';
 import type { KnownAgent } from './known-agents.js';
-import type { ListFilter, RunList } from './list.js';
+import type { ListFilter } from './list-filter.js';
+import type { RunList } from './list.js';
 import type { ResultOptions } from './result.js';
 import type { RunHandle, RunLike } from './run-handle.js';
 import type { ReadStatus } from './status-below.js';
@@ -211,15 +212,18 @@ export interface PerdureClient extends DecisionMethods {
    */
   stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
   /**
-   * Returns the newest runs that match, by default at most 50.
+   * Returns a page of the runs that match, by default at most 50. Filters can be combined. The `cursor` of
+   * the page returns the next one.
    *
    * @example
    * ```ts
    * import { createClient } from 'perdure';
    *
    * await using client = await createClient();
-   * const { rows } = await client.list({ agent: 'desk', status: 'blocked', limit: 10 });
+   * const filter = { agent: 'desk', status: 'blocked', tag: 'billing', since: '3d' } as const;
+   * const { rows, cursor } = await client.list(filter);
    * for (const { id, reason } of rows) console.log(id, reason);
+   * if (cursor !== null) console.log((await client.list({ ...filter, cursor })).rows.length);
    * ```
    */
   list(filter?: Partial<ListFilter>): Promise<RunList>;

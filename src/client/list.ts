@@ -1,108 +1,142 @@
-import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
-import type { Outcome } from '../core/outcome.js';
-import type { RunStatusName } from '../core/status.js';
-import { isInvalidQuery, queryTerm } from './queries.js';
-import { outcomeStatus, readRunRow, type RunRow } from './run-row.js';
+import { ServiceError, type Client, type WorkflowExecutionInfo } from '@temporalio/client';
+import { executionInfoFromRaw } from '@temporalio/client/lib/helpers.js';
+import { readCursor, writeCursor } from './list-cursor.js';
+import {
+  assertListFilter,
+  listQuery,
+  matchesFilter,
+  startRange,
+  type ListFilter,
+  type StartRange,
+} from './list-filter.js';
+import { isInvalidQuery } from './queries.js';
+import { readRunRow, type RunRow } from './run-row.js';
 
-export const OPEN_STATUSES = [
-  'working',
-  'waiting_message',
-  'waiting_decision',
-  'waiting_time',
-  'blocked',
-  'paused',
-] as const satisfies readonly RunStatusName[];
-export const OUTCOME_STATUSES = [
-  'completed',
-  'stopped',
-  'cancelled',
-  'failed',
-] as const satisfies readonly Outcome['status'][];
-
-export interface ListFilter {
-  readonly agent?: string | undefined;
-  /** The status of the run, or the status of its outcome. */
-  readonly status?:
-    (typeof OPEN_STATUSES)[number] | (typeof OUTCOME_STATUSES)[number] | 'done' | undefined;
-  /** The maximum number of rows. */
-  readonly limit: number;
-}
-
+/** One page of a list of runs. */
 export interface RunList {
-  /** Newest first. */
+  /** The runs of the page, newest first. With a rare tag or an early `before`, they may be fewer than the limit, or none. */
   readonly rows: readonly RunRow[];
-  /** Whether there may be more runs that match. */
-  readonly more: boolean;
+  /** Passed as `cursor` with the same filter, it returns the next page; null after the last one. */
+  readonly cursor: string | null;
 }
 
-/** How many runs are checked for a match. */
+/** How many runs are checked for a match, for one page of rows. */
 const MAX_CHECKED = 1_000;
+/** The fewest and the most runs that the server is asked for at once. */
+const [MIN_PAGE, MAX_PAGE] = [32, 1_000];
 /** How many histories are read at the same time, for runs without search attributes. */
 const AT_ONCE = 8;
 
-/** Returns the newest runs that match. The server lists open runs first, then those that ended last. */
+/**
+ * Returns a page of the runs that match. The server lists open runs first, then those that ended last.
+ * Throws an `InputError` for an invalid filter.
+ */
 export async function listRuns(client: Client, filter: ListFilter): Promise<RunList> {
-  try {
-    return await collect(client, filter, { byAttributes: true });
-  } catch (error) {
-    if (!isInvalidQuery(error)) throw error;
-    return await collect(client, filter, { byAttributes: false });
-  }
+  assertListFilter(filter);
+  const scope = { filter, namespace: client.options.namespace };
+  const { now, token } = readCursor(scope);
+  const range = startRange(filter, now);
+  const read = { filter, range, token };
+  const { rows, next } = await collect(client, { ...read, byAttributes: true }).catch(
+    async (error: unknown) => {
+      if (!isInvalidQuery(error)) throw error;
+      return await collect(client, { ...read, byAttributes: false });
+    },
+  );
+  return {
+    rows: rows.toSorted((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt)),
+    cursor: next === null ? null : writeCursor({ now, token: next }, scope),
+  };
+}
+
+/** Rows that match, and the server's token of what follows them; null at the end of the list. */
+interface Found {
+  readonly rows: readonly RunRow[];
+  readonly next: Uint8Array | null;
 }
 
 async function collect(
   client: Client,
-  filter: ListFilter,
-  options: { readonly byAttributes: boolean },
-): Promise<RunList> {
+  given: {
+    readonly filter: ListFilter;
+    readonly range: StartRange;
+    readonly token: Uint8Array;
+    readonly byAttributes: boolean;
+  },
+): Promise<Found> {
+  const { filter, range, byAttributes } = given;
+  const query = listQuery(filter, { ...range, byAttributes });
   const rows: RunRow[] = [];
-  let checked = 0;
-  for await (const slice of slices(client.workflow.list({ query: queryFor(filter, options) }))) {
-    const read = await Promise.all(slice.map((info) => readRunRow(client, info)));
-    rows.push(...read.filter((row) => matches(row, filter)));
-    checked += slice.length;
-    if (rows.length > filter.limit || checked >= MAX_CHECKED) break;
+  let next: Uint8Array | null = given.token;
+  for (let checked = 0; next !== null && rows.length < filter.limit && checked < MAX_CHECKED;) {
+    const page: Found & { readonly checked: number } = await readPage(client, {
+      query,
+      token: next,
+      wanted: filter.limit - rows.length,
+      matches: (row) => matchesFilter(row, filter, range),
+    });
+    rows.push(...page.rows);
+    checked += page.checked;
+    next = page.next;
   }
-  return {
-    rows: rows
-      .slice(0, filter.limit)
-      .toSorted((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt)),
-    more: rows.length > filter.limit || checked >= MAX_CHECKED,
-  };
+  return { rows, next };
 }
 
-async function* slices(
-  infos: AsyncIterable<WorkflowExecutionInfo>,
-): AsyncGenerator<readonly WorkflowExecutionInfo[], void, undefined> {
-  let slice: WorkflowExecutionInfo[] = [];
-  for await (const info of infos) {
-    slice.push(info);
-    if (slice.length < AT_ONCE) continue;
-    yield slice;
-    slice = [];
+/**
+ * Reads a page of the server, up to the run whose row is the last one wanted. Only the server makes tokens,
+ * at the ends of its pages, so the page is read again with that end if there are runs behind it.
+ */
+async function readPage(
+  client: Client,
+  {
+    query,
+    token,
+    wanted,
+    matches,
+  }: {
+    readonly query: string;
+    readonly token: Uint8Array;
+    readonly wanted: number;
+    readonly matches: (row: RunRow) => boolean;
+  },
+): Promise<Found & { readonly checked: number }> {
+  let size = Math.min(Math.max(wanted + 1, MIN_PAGE), MAX_PAGE);
+  for (;;) {
+    const { infos, next } = await fetchPage(client, { query, token, size });
+    const rows: RunRow[] = [];
+    let checked = 0;
+    while (checked < infos.length && rows.length < wanted) {
+      const slice = infos.slice(checked, checked + AT_ONCE);
+      const read = await Promise.all(slice.map((info) => readRunRow(client, info)));
+      for (const row of read) {
+        if (rows.length === wanted) break;
+        checked += 1;
+        if (matches(row)) rows.push(row);
+      }
+    }
+    if (checked === infos.length) return { rows, checked, next };
+    size = checked;
   }
-  if (slice.length > 0) yield slice;
 }
 
-/** Returns a query that runs without search attributes match too; `matches` checks those. */
-function queryFor(
-  { agent, status }: ListFilter,
-  options: { readonly byAttributes: boolean },
-): string {
-  const isOpen = OPEN_STATUSES.some((name) => name === status);
-  const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus != 'ContinuedAsNew'`];
-  if (status !== undefined) conditions.push(`CloseTime IS ${isOpen ? '' : 'NOT '}NULL`);
-  if (options.byAttributes && isOpen) {
-    conditions.push(`(AgentStatus = '${status}' OR AgentStatus IS NULL)`);
-  }
-  if (options.byAttributes && agent !== undefined) {
-    conditions.push(`(${queryTerm('AgentName', agent)} OR AgentName IS NULL)`);
-  }
-  return conditions.join(' AND ');
-}
-
-function matches(row: RunRow, { agent, status }: ListFilter): boolean {
-  if (agent !== undefined && row.agent !== agent) return false;
-  if (status === undefined || row.status === status) return true;
-  return row.status === 'done' && outcomeStatus(row.reason) === status;
+async function fetchPage(
+  client: Client,
+  {
+    query,
+    token,
+    size,
+  }: { readonly query: string; readonly token: Uint8Array; readonly size: number },
+): Promise<{ readonly infos: readonly WorkflowExecutionInfo[]; readonly next: Uint8Array | null }> {
+  const { namespace, loadedDataConverter: converter } = client.options;
+  const request = { namespace, query, nextPageToken: token, pageSize: size };
+  const { executions, nextPageToken: next } = await client.workflowService
+    .listWorkflowExecutions(request)
+    .catch((error: unknown) => {
+      const cause = error instanceof Error ? error : new Error(String(error));
+      throw new ServiceError('the server does not list the runs', { cause });
+    });
+  const infos = await Promise.all(
+    executions.map((raw) => executionInfoFromRaw(raw, converter, raw, namespace)),
+  );
+  return { infos, next: next.length === 0 ? null : next };
 }

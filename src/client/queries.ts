@@ -3,10 +3,14 @@ import { isGrpcServiceError, type Client, type WorkflowExecutionInfo } from '@te
 /** gRPC code: the namespace lacks the search attributes of the query. */
 const INVALID_ARGUMENT = 3;
 
-/** Returns a condition of a visibility query that an attribute has this value. */
-export function queryTerm(attribute: string, value: string): string {
+/** Returns a condition of a visibility query about an attribute; by default, that it has this value. */
+export function queryTerm(
+  attribute: string,
+  value: string,
+  operator: '=' | '>=' | 'STARTS_WITH' = '=',
+): string {
   // A backslash would escape the quote behind it.
-  return `${attribute} = '${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+  return `${attribute} ${operator} '${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }
 
 /** Whether the server refused a query, which it does if the namespace lacks its search attributes. */

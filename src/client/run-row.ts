@@ -18,6 +18,8 @@ export interface RunRow {
   readonly startedAt: string;
   /** ISO 8601; null while the run is open. */
   readonly closedAt: string | null;
+  /** The tags that the run was started with. */
+  readonly tags: readonly string[];
 }
 
 const [AGENT, STATUS, REASON] = (['AgentName', 'AgentStatus', 'AgentReason'] as const).map((name) =>
@@ -49,24 +51,34 @@ function rowFromAttributes(info: WorkflowExecutionInfo): RunRow | null {
   if (info.closeTime === undefined) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by our own workflow
     const name = status as RunStatusName;
-    return { id, agent, status: name, reason: reason ?? null, ...timesOf(info) };
+    return {
+      id,
+      agent,
+      status: name,
+      reason: reason ?? null,
+      ...timesOf(info),
+      tags: tagsOf(info),
+    };
   }
   // A run that Temporal ended could not write its end.
   const end = (status === 'done' && reason) || endByTemporal(info);
-  return { id, agent, status: 'done', reason: end, ...timesOf(info) };
+  return { id, agent, status: 'done', reason: end, ...timesOf(info), tags: tagsOf(info) };
 }
 
 async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
   const { workflowId: id, closeTime } = info;
   try {
-    const { agent, status, reason } = toRunStatus(await readRun(client, id), Date.now());
-    return { id, agent: agent || null, status, reason, ...timesOf(info) };
+    const run = await readRun(client, id);
+    const { agent, status, reason } = toRunStatus(run, Date.now());
+    // The memo has the tags as soon as the agent is loaded.
+    const tags = tagsOf({ memo: { tags: run.view.input?.tags } });
+    return { id, agent: agent || null, status, reason, ...timesOf(info), tags };
   } catch (error) {
     // The server may have deleted it in the meantime.
     if (!(error instanceof NoRunError)) throw error;
     const status = closeTime === undefined ? 'working' : 'done';
     const reason = closeTime === undefined ? null : endByTemporal(info);
-    return { id, agent: null, status, reason, ...timesOf(info) };
+    return { id, agent: null, status, reason, ...timesOf(info), tags: tagsOf(info) };
   }
 }
 
@@ -85,4 +97,9 @@ function timesOf(info: WorkflowExecutionInfo): Pick<RunRow, 'startedAt' | 'close
 function startOf({ memo, startTime }: WorkflowExecutionInfo): Date {
   const startedAt: unknown = memo?.['startedAt'];
   return typeof startedAt === 'number' ? new Date(startedAt) : startTime;
+}
+
+function tagsOf({ memo }: Pick<WorkflowExecutionInfo, 'memo'>): readonly string[] {
+  const tags: unknown = memo?.['tags'];
+  return Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [];
 }

@@ -7,6 +7,7 @@ import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { list, type ListOptions } from '../../src/cli/commands/list.js';
 import { createClient } from '../../src/index.js';
+import type { RunList } from '../../src/client/list.js';
 import type { RunRow } from '../../src/client/run-row.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
@@ -78,7 +79,8 @@ async function ask(options: Partial<ListOptions>, where: Where = {}): Promise<Co
 async function rows(options: Partial<ListOptions>, where: Where = {}): Promise<readonly RunRow[]> {
   const { stdout } = await ask(options, { json: true, ...where });
   expect(stdout.split('\n')).toHaveLength(1);
-  return JSON.parse(stdout) as RunRow[];
+  const page = JSON.parse(stdout) as RunList;
+  return page.rows;
 }
 
 /** Keys the rows by the last part of their id. */
@@ -114,6 +116,7 @@ describe('where the namespace has the search attributes', () => {
       'reason',
       'startedAt',
       'closedAt',
+      'tags',
     ]);
   });
 
@@ -128,10 +131,33 @@ describe('where the namespace has the search attributes', () => {
     expect(Object.keys(states(await rows({ agent: name, status }))).toSorted()).toEqual(left);
   });
 
-  test('--limit lists fewer runs and notes that there are more', async () => {
-    const { stdout, stderr } = await ask({ agent: name, limit: 3 }, { json: true });
-    expect(JSON.parse(stdout)).toHaveLength(3);
-    expect(stderr).toContain('There are more runs; list more with --limit 6');
+  test('--limit lists fewer runs, and --cursor the next page, as the message says', async () => {
+    const first = await ask({ agent: name, limit: 3 }, { json: true });
+    const page = JSON.parse(first.stdout) as RunList;
+    expect(page.rows).toHaveLength(3);
+    const next = `list --agent ${name} --limit 3 --cursor ${page.cursor}`;
+    expect(first.stderr).toContain(`List the next page with: npx perdure ${next}`);
+    const cursor = page.cursor ?? '';
+    const rest = await ask({ agent: name, limit: 3, cursor }, { json: true });
+    const last = JSON.parse(rest.stdout) as RunList;
+    expect(last).toMatchObject({ cursor: null, rows: [expect.anything()] });
+    expect(rest.stderr).not.toContain('more runs');
+    expect(states([...page.rows, ...last.rows])).toEqual(EXPECTED);
+    await expect(ask({ agent: `${name}-x`, cursor })).rejects.toThrow(
+      '--cursor: expected the cursor of a list with the same filter',
+    );
+  });
+
+  test('the filters of the server and those of the client can be combined', async () => {
+    const all = { agent: name, status: 'done', since: '1h', idPrefix: `${prefix}-` };
+    expect(Object.keys(states(await rows(all))).toSorted()).toEqual([
+      'done',
+      'refused',
+      'terminated',
+    ]);
+    expect(await rows({ ...all, before: '1h', since: '2h' })).toEqual([]);
+    expect(await rows({ ...all, tag: 'none' })).toEqual([]);
+    expect(await rows({ ...all, idPrefix: `${prefix}_` })).toEqual([]);
   });
 
   test('the table, --json, and client.list have the same fields and words', async () => {
@@ -184,6 +210,10 @@ describe('where the namespace lacks them', () => {
     expect(states(await rows({ status: 'blocked' }, { namespace }))).toEqual({
       blocked: EXPECTED.blocked,
     });
+    const since = { agent: name, idPrefix: 'bare-', since: '1h' };
+    expect(states(await rows({ ...since, status: 'completed' }, { namespace }))).toEqual({
+      done: EXPECTED.done,
+    });
   });
 });
 
@@ -191,6 +221,12 @@ describe('an invalid list', () => {
   test.each([
     [{ limit: 0 }, '--limit: expected a whole number from 1, got 0'],
     [{ status: 'odd' }, '--status: expected one of working, waiting_message'],
+    [{ since: 'soon' }, '--since: expected a time, got "soon"; give ISO 8601 such as'],
+    [{ before: '3x' }, '--before: expected a time, got "3x"; give'],
+    [{ since: '1h', before: '2h' }, '--before: expected a time after --since, which is "1h", got'],
+    [{ tag: `a' OR 'b` }, '--tag: expected a text of 1 to 1000 characters without quotes'],
+    [{ idPrefix: 'a\\' }, '--id-prefix: expected a text of 1 to 1000 characters without quotes'],
+    [{ cursor: 'abc' }, '--cursor: expected the cursor of a list, got "abc"; copy it completely'],
   ])('%j is refused', async (options, message) => {
     await expect(ask(options)).rejects.toThrow(message);
   });

@@ -16,7 +16,7 @@ async function perdure(...args: readonly string[]): Promise<CommandEnd> {
 describe('the reading commands in a new folder', () => {
   test('list starts the embedded server and prints no runs; doctor then shows the server', async () => {
     const listed = await perdure('list', '--json');
-    expect(listed).toMatchObject({ code: 0, stdout: '[]\n' });
+    expect(listed).toMatchObject({ code: 0, stdout: '{"rows":[],"cursor":null}\n' });
     expect(listed.stderr).toMatch(/^Started a Temporal server for .*home\. .* kill \d+$/m);
     expect(listed.stderr).toContain('No worker is running on task queue "perdure"');
     const { code, stdout } = await perdure('doctor');

@@ -102,7 +102,7 @@ describe('the installed package', () => {
     ];
     await writeFile(join(folder, 'perdure.config.ts'), config.join('\n'));
     const listed = await run('perdure', 'list', '--json', '--address', address);
-    expect(Array.isArray(JSON.parse(listed))).toBe(true);
+    expect(JSON.parse(listed)).toMatchObject({ rows: expect.any(Array) });
   });
 
   test('has docs, examples, and source maps that need no other file', async (context) => {

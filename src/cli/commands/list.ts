@@ -1,60 +1,97 @@
-import { OUTCOME_STATUSES, listRuns, OPEN_STATUSES, type ListFilter } from '../../client/list.js';
+import { listRuns } from '../../client/list.js';
+import { assertListFilter, LIST_STATUSES, type ListFilter } from '../../client/list-filter.js';
 import type { RunRow } from '../../client/run-row.js';
+import { InputError } from '../../core/errors.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
+import type { CliContext } from '../context.js';
 import { EXIT, UsageError } from '../exit-codes.js';
 import { formatDateTime } from '../format/format-time.js';
 import { columns } from '../format/table.js';
 import { noteServer } from '../hosting/note-server.js';
 import { noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
 import { parseNumber } from '../input/option-parsers.js';
-import { nextCommand } from '../reports/next-command.js';
+import { nextCommand, nextCommandOf } from '../reports/next-command.js';
 
 export interface ListOptions {
   readonly agent?: string;
   readonly status?: string;
+  readonly tag?: string;
+  readonly idPrefix?: string;
+  /** ISO 8601, or how long ago. */
+  readonly since?: string;
+  readonly before?: string;
   readonly limit: number;
+  /** Of the page before. */
+  readonly cursor?: string;
 }
-
-const STATUSES = [...OPEN_STATUSES, 'done', ...OUTCOME_STATUSES] as const;
 
 /** `list`: lists the runs of the namespace, newest first. Needs no worker. */
 export const list: Command<ListOptions> = {
   declare: (entry) =>
     entry
       .option('--agent <name>', 'list only runs of this agent')
-      .option('--status <status>', `list only runs with this status: ${STATUSES.join(', ')}`)
-      .option('--limit <n>', 'list at most n runs', parseNumber, 50),
+      .option('--status <status>', `list only runs with this status: ${LIST_STATUSES.join(', ')}`)
+      .option('--tag <tag>', 'list only runs that were started with this tag')
+      .option('--id-prefix <text>', 'list only runs whose id begins with this text')
+      .option('--since <time>', 'list only runs started since: ISO 8601, or how long ago (2h, 3d)')
+      .option('--before <time>', 'list only runs started before: ISO 8601, or how long ago')
+      .option('--limit <n>', 'list at most n runs', parseNumber, 50)
+      .option('--cursor <cursor>', 'list the next page; the page before names its cursor'),
   async run(context, options) {
-    const filter = filterOf(options);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `listRuns` checks the status
+    const filter = options as ListFilter;
+    check(filter);
     noteServer(context, await context.server());
     const client = await context.client();
-    const { rows, more } = await listRuns(client, filter);
+    const { rows, cursor } = await listRuns(client, filter).catch(rethrowInFlags);
     const isAnyLiving = rows.some(({ status }) => status !== 'done');
     const presence = await readWorkerPresence(client, await context.taskQueue());
     noteMissingWorker(context, presence, isAnyLiving ? [nextCommand(context, 'worker')] : []);
-    if (more) context.note(`There are more runs; list more with --limit ${2 * filter.limit}`);
-    if (context.options.json) context.out(JSON.stringify(rows));
-    else if (rows.length === 0) context.note('No runs match.');
-    else for (const line of columns([HEADERS, ...rows.map(cells)])) context.out(line);
+    if (cursor !== null) noteNextPage(context, filter, cursor);
+    if (context.options.json) context.out(JSON.stringify({ rows, cursor }));
+    else if (rows.length > 0)
+      for (const line of columns([HEADERS, ...rows.map(cells)])) context.out(line);
+    else if (cursor === null) context.note('No runs match.');
     return EXIT.completed;
   },
 };
 
-function filterOf({ agent, status, limit }: ListOptions): ListFilter {
-  if (!Number.isInteger(limit) || limit < 1) {
-    throw new UsageError(`--limit: expected a whole number from 1, got ${limit}`);
-  }
-  const known = STATUSES.find((name) => name === status);
-  if (status !== undefined && known === undefined) {
-    throw new UsageError(
-      `--status: expected one of ${STATUSES.join(', ')}; got ${visible(status)}`,
-    );
-  }
-  return { agent, status: known, limit };
+/** The options that make up a filter, beside the cursor. */
+const FILTERS = ['agent', 'status', 'tag', 'idPrefix', 'since', 'before', 'limit'] as const;
+
+function noteNextPage(context: CliContext, filter: ListFilter, cursor: string): void {
+  const words = FILTERS.flatMap((name) => {
+    const value = filter[name];
+    return value === undefined ? [] : [flagOf(name), String(value)];
+  });
+  const next = nextCommandOf(context, ['list', ...words, '--cursor', cursor]);
+  context.note(`There may be more runs. List the next page with: ${next}`);
 }
 
-/** The columns are the fields of a `RunRow`, which `--json` and `client.list` return. */
+/** Throws before anything is opened. */
+function check(filter: ListFilter): void {
+  try {
+    assertListFilter(filter);
+  } catch (error) {
+    rethrowInFlags(error);
+  }
+}
+
+/** Throws a `UsageError` for an invalid filter, with flags instead of field names. */
+function rethrowInFlags(error: unknown): never {
+  if (!InputError.isInstance(error)) throw error;
+  const text = error.message
+    .replaceAll(/^(- )?([a-zA-Z]+)(?=: )/gm, (_, dash = '', name: string) => dash + flagOf(name))
+    .replace('a time after since', 'a time after --since');
+  throw new UsageError(text, { cause: error });
+}
+
+function flagOf(name: string): string {
+  return `--${name.replace('idPrefix', 'id-prefix')}`;
+}
+
+/** The columns are fields of a `RunRow`, which `--json` and `client.list` return. */
 const FIELDS = [
   'id',
   'agent',
@@ -62,7 +99,7 @@ const FIELDS = [
   'reason',
   'startedAt',
   'closedAt',
-] as const satisfies readonly (keyof RunRow)[];
+] as const satisfies readonly Exclude<keyof RunRow, 'tags'>[];
 const HEADERS = FIELDS.map((field) => field.replace(/[A-Z]/g, ' $&').toUpperCase());
 
 function cells(row: RunRow): readonly string[] {

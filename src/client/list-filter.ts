@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import { InputError } from '../core/errors.js';
+import type { Outcome } from '../core/outcome.js';
+import type { RunStatusName } from '../core/status.js';
+import { show } from '../core/text/format-value.js';
+import { checkOptions, expected, type OptionSchemas } from '../validation/check-options.js';
+import { queryTerm } from './queries.js';
+import { outcomeStatus, type RunRow } from './run-row.js';
+
+const OPEN_STATUSES = [
+  'working',
+  'waiting_message',
+  'waiting_decision',
+  'waiting_time',
+  'blocked',
+  'paused',
+] as const satisfies readonly RunStatusName[];
+const OUTCOME_STATUSES = [
+  'completed',
+  'stopped',
+  'cancelled',
+  'failed',
+] as const satisfies readonly Outcome['status'][];
+
+/** The statuses that a list can be filtered by. */
+export const LIST_STATUSES = [...OPEN_STATUSES, 'done', ...OUTCOME_STATUSES] as const;
+
+/** Which runs a list has. A run is listed if it matches every filter that is given. */
+export interface ListFilter {
+  /** Only runs of this agent. */
+  readonly agent?: string | undefined;
+  /** The status of the run, or the status of its outcome. */
+  readonly status?: (typeof LIST_STATUSES)[number] | undefined;
+  /** Only runs that were started with this tag. The server has no index of tags. */
+  readonly tag?: string | undefined;
+  /** Only runs whose id begins with this text. */
+  readonly idPrefix?: string | undefined;
+  /** Only runs that started at this time or later: a Date, ISO 8601, or how long ago, such as `2h` or `3d`. */
+  readonly since?: Date | string | undefined;
+  /** Only runs that started before this time: a Date, ISO 8601, or how long ago, such as `2h` or `3d`. */
+  readonly before?: Date | string | undefined;
+  /** The maximum number of rows in a page. */
+  readonly limit: number;
+  /** The `cursor` of the page before this one, for the same filter. */
+  readonly cursor?: string | undefined;
+}
+
+/** When the runs of a filter started, in Unix milliseconds. `before` itself is excluded. */
+export interface StartRange {
+  readonly since: number | null;
+  readonly before: number | null;
+}
+
+const MAX_CHARACTERS = 1_000;
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
+const isoTime = z.union([z.iso.datetime({ local: true, offset: true }), z.iso.date()]);
+
+const textOption = expected<string>(
+  'a text; give one, or leave it out',
+  (value) => typeof value === 'string' && value !== '',
+).optional();
+const plainOption = expected<string>(
+  `a text of 1 to ${MAX_CHARACTERS} characters without quotes and backslashes; leave those out`,
+  (value) =>
+    typeof value === 'string' &&
+    value !== '' &&
+    value.length <= MAX_CHARACTERS &&
+    !/['"`\\]/.test(value),
+).optional();
+const timeOption = expected<Date | string>(
+  'a time; give ISO 8601 such as "2026-01-31T09:00:00Z", or how long ago, such as "2h" or "3d"',
+  (value) => readTime(value, 0) !== null,
+).optional();
+
+const filterOptions = z.strictObject({
+  agent: textOption,
+  status: expected(`one of ${LIST_STATUSES.join(', ')}`, (value) =>
+    LIST_STATUSES.some((name) => name === value),
+  ).optional(),
+  tag: plainOption,
+  idPrefix: plainOption,
+  since: timeOption,
+  before: timeOption,
+  limit: expected(
+    'a whole number from 1',
+    (value) => Number.isSafeInteger(value) && Number(value) >= 1,
+  ),
+  cursor: textOption,
+} satisfies OptionSchemas<ListFilter>);
+
+/** Throws an `InputError` with a line for each fault of a filter. */
+export function assertListFilter(filter: ListFilter): void {
+  checkOptions(
+    'list',
+    { schema: filterOptions, options: filter },
+    (text) => new InputError(text.replace(/^list: /, '')),
+  );
+}
+
+/** Returns the start times of a checked filter. Throws an `InputError` if no time is in the range. */
+export function startRange({ since, before }: ListFilter, now: number): StartRange {
+  const range = { since: readTime(since, now), before: readTime(before, now) };
+  if (range.since === null || range.before === null || range.since < range.before) return range;
+  throw new InputError(
+    `before: expected a time after since, which is ${show(since)}, got ${show(before)}; exchange them`,
+  );
+}
+
+function readTime(value: unknown, now: number): number | null {
+  if (value instanceof Date) return finite(value.getTime());
+  if (typeof value !== 'string') return null;
+  const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(value) ?? [];
+  if (unit === undefined)
+    return isoTime.safeParse(value).success ? finite(Date.parse(value)) : null;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the pattern has only these units
+  return now - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+}
+
+function finite(time: number): number | null {
+  return Number.isFinite(time) ? time : null;
+}
+
+/** Returns a query that runs without search attributes match too; `matchesFilter` checks those. */
+export function listQuery(
+  { agent, status, idPrefix }: ListFilter,
+  { since, byAttributes }: Pick<StartRange, 'since'> & { readonly byAttributes: boolean },
+): string {
+  const isOpen = OPEN_STATUSES.some((name) => name === status);
+  const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus != 'ContinuedAsNew'`];
+  if (status !== undefined) conditions.push(`CloseTime IS ${isOpen ? '' : 'NOT '}NULL`);
+  if (idPrefix !== undefined) conditions.push(queryTerm('WorkflowId', idPrefix, 'STARTS_WITH'));
+  // The newest segment starts after its run, so it is no evidence that the run started too late.
+  if (since !== null) conditions.push(queryTerm('StartTime', new Date(since).toISOString(), '>='));
+  if (byAttributes && status !== undefined && isOpen) {
+    conditions.push(`(${queryTerm('AgentStatus', status)} OR AgentStatus IS NULL)`);
+  }
+  if (byAttributes && agent !== undefined) {
+    conditions.push(`(${queryTerm('AgentName', agent)} OR AgentName IS NULL)`);
+  }
+  return conditions.join(' AND ');
+}
+
+/** Returns whether a row that the query has found matches the filter. */
+export function matchesFilter(
+  row: RunRow,
+  { agent, status, tag, idPrefix = '' }: ListFilter,
+  { since, before }: StartRange,
+): boolean {
+  if (agent !== undefined && row.agent !== agent) return false;
+  if (tag !== undefined && !row.tags.includes(tag)) return false;
+  if (!row.id.startsWith(idPrefix)) return false;
+  const startedAt = Date.parse(row.startedAt);
+  if (since !== null && startedAt < since) return false;
+  if (before !== null && startedAt >= before) return false;
+  if (status === undefined || row.status === status) return true;
+  return row.status === 'done' && outcomeStatus(row.reason) === status;
+}
