@@ -103,8 +103,10 @@ describe('the pages of a list', () => {
   });
 
   test('the last one has no cursor, and is not followed by an empty one', async () => {
-    expect((await client.list({ agent, limit: 5 })).cursor).toBeNull();
-    expect((await client.list({ agent, limit: 4 })).cursor).toEqual(expect.any(String));
+    // By prefix: runs of other tests that have no search attributes yet could be of any agent.
+    const ours = { agent, idPrefix: prefix };
+    expect((await client.list({ ...ours, limit: 5 })).cursor).toBeNull();
+    expect((await client.list({ ...ours, limit: 4 })).cursor).toEqual(expect.any(String));
   });
 
   test('a cursor is refused if it is damaged, or for another list', async () => {
