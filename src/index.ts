@@ -149,6 +149,7 @@ export type { PauseAllOptions, PausedAll, PauseProgress } from './client/pause-a
 export type { RunRow } from './client/run-row.js';
 export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { BackfillOptions, Schedules } from './client/schedule/schedule.js';
+export type { ScheduleChanges } from './client/schedule/update.js';
 export type { Overlap, ScheduleOptions, ScheduleTimes } from './client/schedule/options.js';
 export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule/view.js';
 export type { ConnectionSettings } from './temporal/connection.js';

@@ -35,6 +35,8 @@ export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
   readonly taskQueue?: string;
   /** Whether it runs workflow code; false: only activities, for example on a machine for heavy tools. Default true. */
   readonly workflows?: boolean;
+  /** Whether it executes activities; false: runs take messages and decisions, and their work waits. Default true. */
+  readonly activities?: boolean;
   /** A bundle of workflow code; default: perdure's own. */
   readonly workflowBundle?: WorkflowBundleOption;
   /** Milliseconds that activities in flight may take to end when the worker shuts down; default 5,000. */
@@ -132,6 +134,7 @@ async function start(
       ...(options.workflows !== false && { workflowBundle: await loadCode() }),
       activities: parts.activities,
       ...WORKER_SETTINGS,
+      ...(options.activities === false && { enableNonLocalActivities: false }),
       ...(options.shutdownGraceMs !== undefined && { shutdownGraceTime: options.shutdownGraceMs }),
       ...(options.maxCachedWorkflows !== undefined && {
         maxCachedWorkflows: options.maxCachedWorkflows,

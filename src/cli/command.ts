@@ -12,3 +12,15 @@ export interface Command<Options> {
    */
   readonly run: (context: CliContext, options: Options) => Promise<ExitCode>;
 }
+
+/** A command in the help text; its module is loaded when the command is used. */
+export interface Listed {
+  readonly summary: string;
+  readonly load: () => Promise<Command<never>>;
+}
+
+/** A group of commands below a name, such as `schedule create`. */
+export interface ListedGroup {
+  readonly summary: string;
+  readonly commands: Readonly<Record<string, Listed>>;
+}

@@ -1,19 +1,47 @@
 import { Command as Program, type Command as Entry } from 'commander';
 import { printable } from '../core/text/hidden.js';
 import { ownVersion } from '../version.js';
-import type { Command } from './command.js';
+import type { Command, Listed, ListedGroup } from './command.js';
 import { collectValues } from './input/option-parsers.js';
 
 /** Runs a command. `entry` holds the parsed options, `options` the command's own by name. */
 export type Runner = (command: Command<object>, entry: Entry, options: object) => Promise<void>;
 
-/** A command in the help text; its module is loaded when the command is used. */
-interface Listed {
-  readonly summary: string;
-  readonly load: () => Promise<Command<never>>;
-}
+const SCHEDULE_COMMANDS: ListedGroup = {
+  summary: 'run agents on a cron expression or an interval',
+  commands: {
+    create: {
+      summary: 'create a schedule',
+      load: async () => (await import('./schedule/create.js')).createSchedule,
+    },
+    list: {
+      summary: 'list schedules',
+      load: async () => (await import('./schedule/list.js')).listSchedules,
+    },
+    pause: {
+      summary: 'let a schedule fire no more until it is resumed',
+      load: async () => (await import('./schedule/control.js')).pauseSchedule,
+    },
+    resume: {
+      summary: 'let a paused schedule fire again',
+      load: async () => (await import('./schedule/control.js')).resumeSchedule,
+    },
+    trigger: {
+      summary: 'let a schedule fire now',
+      load: async () => (await import('./schedule/control.js')).triggerSchedule,
+    },
+    update: {
+      summary: 'change what a schedule does, and when',
+      load: async () => (await import('./schedule/update.js')).updateSchedule,
+    },
+    delete: {
+      summary: 'delete a schedule',
+      load: async () => (await import('./schedule/control.js')).deleteSchedule,
+    },
+  },
+};
 
-const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
+const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedGroup>>>> = {
   'Start and follow:': {
     init: {
       summary: 'write a starter perdure.config.ts',
@@ -127,6 +155,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed>>>> = {
     },
   },
   'Operate:': {
+    schedule: SCHEDULE_COMMANDS,
     dev: {
       summary: 'run a server and a worker that reloads on changes',
       load: async () => (await import('./commands/dev.js')).dev,
@@ -172,18 +201,27 @@ export function createProgram(runner: Runner): Program {
     .helpCommand(false)
     .showHelpAfterError('(run with --help for usage)')
     .exitOverride();
-  const loaders = new Map<string, Listed['load']>();
   for (const [group, commands] of Object.entries(COMMANDS)) {
     program.commandsGroup(group);
-    for (const [name, { summary, load }] of Object.entries(commands)) {
-      program.command(name).description(summary);
-      loaders.set(name, load);
-    }
+    addCommands(program, commands, runner);
   }
-  return program.hook('preSubcommand', async (_, entry) => {
-    const load = loaders.get(entry.name());
-    if (load !== undefined) registerCommand(entry, await load(), runner);
-  });
+  return program;
+}
+
+/** Adds commands whose modules are loaded when they are used. */
+function addCommands(
+  parent: Entry,
+  commands: Readonly<Record<string, Listed | ListedGroup>>,
+  runner: Runner,
+): void {
+  for (const [name, listed] of Object.entries(commands)) {
+    const entry = parent.command(name).description(listed.summary);
+    if ('commands' in listed) addCommands(entry.helpCommand(false), listed.commands, runner);
+    else
+      parent.hook('preSubcommand', async (_, used) => {
+        if (used === entry) registerCommand(entry, await listed.load(), runner);
+      });
+  }
 }
 
 /** Adds the arguments, the options, and the action of a command to its entry. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RunStatusName } from '../core/status.js';
+import { parseDuration } from '../core/text/duration.js';
 import { show } from '../core/text/format-value.js';
 import { checkOptions, expected, type OptionSchemas } from '../validation/check-options.js';
 import { queryTerm } from './queries.js';
@@ -52,7 +53,6 @@ export interface StartRange {
 }
 
 const MAX_CHARACTERS = 1_000;
-const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
 const isoTime = z.union([z.iso.datetime({ local: true, offset: true }), z.iso.date()]);
 
 const textOption = expected<string>(
@@ -109,11 +109,9 @@ export function startRange({ since, before }: ListFilter, now: number): StartRan
 function readTime(value: unknown, now: number): number | null {
   if (value instanceof Date) return finite(value.getTime());
   if (typeof value !== 'string') return null;
-  const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(value) ?? [];
-  if (unit === undefined)
-    return isoTime.safeParse(value).success ? finite(Date.parse(value)) : null;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the pattern has only these units
-  return now - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  const ago = parseDuration(value);
+  if (ago !== null) return now - ago;
+  return isoTime.safeParse(value).success ? finite(Date.parse(value)) : null;
 }
 
 function finite(time: number): number | null {

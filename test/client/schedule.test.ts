@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { ScheduleOptions } from '../../src/client/schedule/options.js';
+import type { ScheduleChanges } from '../../src/client/schedule/update.js';
 import { obedientModel } from '../support/conversation.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { replayLater } from '../support/replays.js';
 
+const WITHIN = { timeout: 20_000, interval: 50 };
 let rig: Rig;
 let client: PerdureClient;
 const created: string[] = [];
@@ -123,6 +125,70 @@ describe('a schedule', () => {
   });
 });
 
+describe('an update', () => {
+  test('changes what is named, for the next firing, and in the list', async () => {
+    await work();
+    const id = await create({ limits: { steps: 3 }, tags: ['old'], timezone: 'Europe/Berlin' });
+    await client.schedule.pause(id, 'for a while');
+    const changes = { everyMs: 86_400_000, message: 'the summary', tags: null } as const;
+    await client.schedule.update(id, { ...changes, overlap: 'bufferOne', catchUpMs: 60_000 });
+    const row = { id, agent: 'clerk', everyMs: 86_400_000, paused: true, note: 'for a while' };
+    const details = await vi.waitFor(async () => {
+      const described = await client.schedule.describe(id);
+      expect(described).toMatchObject({ ...row, message: 'the summary', overlap: 'bufferOne' });
+      return described;
+    }, WITHIN);
+    expect(Object.keys(details)).not.toContain('cron');
+    expect(Object.keys(details)).not.toContain('timezone');
+    const listed = async () => (await client.schedule.list()).find((one) => one.id === id);
+    await expect.poll(listed, WITHIN).toMatchObject(row);
+    await client.schedule.trigger(id);
+    const [run = ''] = await firings(id, 1);
+    expect(await client.result(run)).toMatchObject({ answer: 'done: the summary' });
+    expect((await client.status(run)).limits.turn.steps).toBe(3);
+    const { rows } = await client.list({ idPrefix: id });
+    expect(rows[0]?.tags).toEqual([]);
+  });
+
+  test('changes a schedule that sends to an open run, and keeps its agent', async () => {
+    const to = `open-${randomUUID()}`;
+    const id = await create({ to, agent: 'clerk', limits: { steps: 4 } });
+    await client.schedule.update(id, { to: `${to}-2`, cron: '@daily' });
+    const { action } = await rig.client.schedule.getHandle(id).describe();
+    expect(action.args).toMatchObject([
+      { to: `${to}-2`, message: 'the report', start: { agent: 'clerk', limits: { steps: 4 } } },
+    ]);
+    await client.schedule.update(id, { to: null });
+    await vi.waitFor(async () => {
+      const described = await client.schedule.describe(id);
+      expect(described).toMatchObject({ to: null, agent: 'clerk', cron: '@daily' });
+    }, WITHIN);
+  });
+
+  test.each<[ScheduleChanges, string]>([
+    [{ cron: 'now and then' }, 'cron: expected an expression, e.g.'],
+    [{ cron: null }, 'expected either cron, e.g.'],
+    [{ cron: '@daily', everyMs: 1_000 }, 'expected either cron, e.g.'],
+    [{ message: '' }, 'message: expected text'],
+    [{ limits: { steps: 0 } }, 'limits.steps: expected a positive whole number'],
+    [{ agent: null }, 'agent: missing'],
+    [{ evryMs: 1 } as never, '"evryMs" is not an option; did you mean everyMs?'],
+    [{ overlap: 'queue' as never }, 'overlap: expected one of "skip"|"bufferOne"'],
+  ])('%j is refused, and changes nothing', async (changes, message) => {
+    const id = await create();
+    await expect(client.schedule.update(id, changes)).rejects.toThrow(message);
+    expect(await client.schedule.describe(id)).toMatchObject({ cron: '0 9 1 1 *', agent: 'clerk' });
+  });
+
+  test('of a client that knows its agents refuses a misspelled one', async () => {
+    const id = await create();
+    const strict = await clientOf(rig, { config: { agents: [clerk()] } });
+    const refused = strict.schedule.update(id, { agent: 'clerc' });
+    await expect(refused).rejects.toThrow('got "clerc" (nearest: clerk)');
+    await strict.disconnect();
+  });
+});
+
 describe('a schedule that sends to an open run', () => {
   test('starts the run with its first message and gives it one message per firing', async () => {
     await work();
@@ -223,5 +289,6 @@ describe('an invalid schedule', () => {
     for (const act of ['pause', 'unpause', 'trigger', 'delete', 'describe'] as const) {
       await expect(schedule[act](unknown)).rejects.toThrow(message);
     }
+    await expect(schedule.update(unknown, {})).rejects.toThrow(message);
   });
 });

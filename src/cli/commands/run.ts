@@ -1,4 +1,3 @@
-import { agentProblem } from '../../client/known-agents.js';
 import { IdTakenError } from '../../core/errors.js';
 import type { Client } from '@temporalio/client';
 import { runIdProblem, type StartedRun } from '../../updates/start.js';
@@ -15,10 +14,10 @@ import { withHostedWorker } from '../hosting/with-hosted-worker.js';
 import { checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 import { noteServer } from '../hosting/note-server.js';
-import { configFile } from '../input/load-config.js';
 import { parseJsonOption, parseNumber, collectArguments } from '../input/option-parsers.js';
 import { osUser } from '../input/os-user.js';
 import { ATTACH, ID, NO_WAIT, OPEN, UI } from '../input/shared-options.js';
+import { checkAgent } from '../check-agent.js';
 import { idTakenError } from '../open-run.js';
 import { NothingRunsError } from '../hosting/open-server.js';
 import { uiLink } from '../reports/run-header.js';
@@ -127,32 +126,6 @@ async function start(
     if (!(error instanceof IdTakenError)) throw error;
     throw await idTakenError(context, { id, taskQueue }, error);
   }
-}
-
-/**
- * Throws a `UsageError` if the agent is not in the configuration, or takes no arguments. Without a
- * configuration file, a worker elsewhere may have the agent.
- */
-async function checkAgent(context: CliContext, { agent, args }: RunInput): Promise<void> {
-  const { agents } = await context.config();
-  const problem = agentProblem(agents, { agent, args });
-  if (problem === null) return;
-  const { config: file } = context.options;
-  const isBuiltIn = configFile({ file, folder: process.cwd(), env: context.env }) === null;
-  const isKnown = agents.some(({ name }) => name === agent);
-  if (isBuiltIn && !isKnown && (await isServed(context))) return;
-  throw new UsageError(inFlags(problem));
-}
-
-/** Whether a worker elsewhere answers. Starts no server. */
-async function isServed(context: CliContext): Promise<boolean> {
-  try {
-    await context.server({ start: false });
-  } catch (error) {
-    if (error instanceof NothingRunsError) return false;
-    throw error;
-  }
-  return await isWorkedElsewhere(context, await context.taskQueue());
 }
 
 /** Throws a `UsageError` before anything is started if the workflow would refuse the input. */

@@ -26,7 +26,11 @@ const GRACE_MS = 500;
 /** A tool that ignores its abort signal must not keep the process alive. */
 const STOP_MS = 3_000;
 
-export function createHosting(context: CliContext, taskQueue: string): Hosting {
+export function createHosting(
+  context: CliContext,
+  taskQueue: string,
+  options: Pick<HostOptions, 'activities'> = {},
+): Hosting {
   let worker: RunningWorker | null = null;
   let starting: Promise<void> | null = null;
   let elsewhere = false;
@@ -35,7 +39,7 @@ export function createHosting(context: CliContext, taskQueue: string): Hosting {
     if (worker !== null) return;
     elsewhere = await isWorkedElsewhere(context, taskQueue);
     if (elsewhere) return;
-    worker = await hostWorker(context, { taskQueue, shutdownGraceMs: GRACE_MS });
+    worker = await hostWorker(context, { taskQueue, shutdownGraceMs: GRACE_MS, ...options });
     worker.stopped.catch((error: unknown) => death.abort(error));
   };
   return {
@@ -68,7 +72,7 @@ export async function checkHome({ home, note }: CliContext): Promise<void> {
 
 export interface HostOptions extends Pick<
   WorkerOptions,
-  'shutdownGraceMs' | 'maxCachedWorkflows' | 'deployment' | 'live'
+  'shutdownGraceMs' | 'maxCachedWorkflows' | 'deployment' | 'live' | 'activities'
 > {
   readonly taskQueue: string;
   /** Show the whole log of the worker; default: only warnings, errors, and what tools log. */

@@ -1,26 +1,40 @@
+import { isLoaded } from '../../core/definition/initial-config.js';
 import { nextTarget } from '../../history/follow-target.js';
 import type { CliContext } from '../context.js';
-import { requireWorker, type OpenedRun } from '../open-run.js';
+import { visible } from '../../core/text/summaries.js';
+import { requireWorker, workerCommands, type OpenedRun } from '../open-run.js';
 import { createHosting } from './hosting.js';
 
 /**
- * Sends a decision to a run, which needs a worker to accept it. For a run that waits for a message,
- * this process hosts a worker for that moment if none is running. A run with work to do would start
- * it on such a worker and be interrupted, so this throws within seconds if that run has no worker.
+ * Sends a decision to a run, which needs a worker to accept it. If none is running, this process hosts one for
+ * that moment. Such a worker starts no work: a call that it began would be interrupted when the command
+ * ends. Only an idle open run gets a whole worker, because it may end by the decision.
+ *
+ * Throws within seconds if a run without a worker has not loaded its agent, which only a whole worker can.
  */
 export async function withWorker<T>(
   context: CliContext,
   opened: OpenedRun,
   { decision, send }: { readonly decision: string; readonly send: () => Promise<T> },
 ): Promise<T> {
-  if (nextTarget(opened.run.view) !== null) {
+  const { view, taskQueue } = opened.run;
+  if (view.state === null || !isLoaded(view.state)) {
     await requireWorker(context, opened, decision);
     return await send();
   }
-  const hosting = createHosting(context, opened.run.taskQueue);
+  const isIdle = nextTarget(view) === null;
+  const hosting = createHosting(context, taskQueue, { activities: isIdle });
   try {
     await hosting.ensure();
-    return await send();
+    const receipt = await send();
+    if (hosting.isHosting && !isIdle) {
+      const start = await workerCommands(context, opened.run);
+      context.note(
+        `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, and the run does no further work until one is. ` +
+          `Start one with: ${start}`,
+      );
+    }
+    return receipt;
   } finally {
     await hosting.stop();
   }

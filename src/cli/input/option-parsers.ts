@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { parseDuration } from '../../core/text/duration.js';
 import type { Json, JsonObject } from '../../core/json.js';
 
 /** Parses a number. Throws an `InvalidArgumentError` for anything else. */
@@ -6,6 +7,13 @@ export function parseNumber(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value)) return value;
   throw new InvalidArgumentError('Expected a number.');
+}
+
+/** Parses a duration such as `30m` or `1d` into milliseconds. Throws an `InvalidArgumentError` for anything else. */
+export function parseDurationOption(text: string): number {
+  const ms = parseDuration(text);
+  if (ms !== null) return ms;
+  throw new InvalidArgumentError('Expected a duration such as 30s, 5m, 2h, 3d, or 1w.');
 }
 
 /** Parses a number, or `none` as null. */

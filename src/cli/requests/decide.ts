@@ -6,7 +6,7 @@ import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { deciderName } from '../input/os-user.js';
-import { requireWorker } from '../open-run.js';
+import { withWorker } from '../hosting/with-worker.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { openRequest, type OpenedRequest } from './open-request.js';
 import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
@@ -43,9 +43,11 @@ export async function decideRequest(context: CliContext, given: Deciding): Promi
   if (seen !== undefined) checkDigest(seen, request);
   else if (NEED_DIGEST.includes(what.as)) throw await unseen(context, found, what.as);
   check?.(found);
-  await requireWorker(context, opened, command);
-  const decision = { ...what, request: request.id, digest: request.digest };
-  const receipts = await send(context, found, { ...decision, by: deciderName(by) });
+  const decision = { ...what, request: request.id, digest: request.digest, by: deciderName(by) };
+  const receipts = await withWorker(context, opened, {
+    decision: command,
+    send: () => send(context, found, decision),
+  });
   const checking = receipts.some((receipt) => receipt.checking === true);
   const follow = await nextCommandFor(context, opened.run, ['attach', id]);
   const effect = checking

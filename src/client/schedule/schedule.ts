@@ -3,12 +3,12 @@ import {
   ScheduleNotFoundError,
   type Client,
   type ScheduleHandle,
-  type ScheduleOptionsAction,
 } from '@temporalio/client';
-import { show, type RunInput } from '../../core/input/input.js';
+import { show } from '../../core/input/input.js';
 import { visible } from '../../core/text/summaries.js';
-import { agentName, createRunInput, type RunSettings } from '../../updates/run-input.js';
 import { InputError, NoScheduleError } from '../../core/errors.js';
+import { assertKnownAgent, type KnownAgent } from '../known-agents.js';
+import { scheduleAction } from './action.js';
 import {
   assertScheduleOptions,
   overlapPolicy,
@@ -16,19 +16,16 @@ import {
   type Overlap,
   type ScheduleOptions,
 } from './options.js';
+import { changedOptions, refusedCron, updateSchedule, type ScheduleChanges } from './update.js';
 import {
   MEMO_KEY,
+  readScheduleMemo,
   scheduleDetails,
+  scheduleMemo,
   scheduleRow,
   type ScheduleDetails,
-  type ScheduleMemo,
   type ScheduleRow,
 } from './view.js';
-import { assertKnownAgent, type KnownAgent } from '../known-agents.js';
-import { askProblem } from '../../core/ask.js';
-import { workflowSummary } from '../../core/text/markdown.js';
-import type { SendInput } from '../../workflows/send.js';
-import { runSummary } from '../../updates/start.js';
 
 export interface BackfillOptions {
   /** The time range whose firings are made up for, both ends included; a Date or ISO 8601. */
@@ -42,6 +39,19 @@ export interface BackfillOptions {
 export interface Schedules {
   /** Creates a schedule. Rejects with an `InputError`, also if a schedule with this id exists. */
   create(options: ScheduleOptions): Promise<void>;
+  /**
+   * Changes what a schedule does and when; what is not named stays. Firings that have begun go on as they
+   * were. Rejects with an `InputError`.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * await client.schedule.update('nightly', { cron: '0 4 * * *', limits: { costUsd: 1 }, tags: null });
+   * ```
+   */
+  update(id: string, changes: ScheduleChanges): Promise<void>;
   list(): Promise<readonly ScheduleRow[]>;
   describe(id: string): Promise<ScheduleDetails>;
   /** `note`: the reason, for people. */
@@ -58,6 +68,9 @@ export interface Schedules {
   delete(id: string): Promise<void>;
 }
 
+/** How many schedules a list reads at the same time. */
+const AT_ONCE = 8;
+
 interface SchedulePlace {
   readonly taskQueue: string;
   /** Who starts the runs of a schedule that names nobody. */
@@ -71,6 +84,12 @@ export function createSchedules(
   { taskQueue, by, config }: SchedulePlace,
 ): Schedules {
   const handleOf = (id: string): ScheduleHandle => client.schedule.getHandle(id);
+  const found = async (id: string) => {
+    const description = await whenFound(id, handleOf(id).describe());
+    const memo = await readScheduleMemo(client, description);
+    if (memo !== null) return { description, memo };
+    throw new NoScheduleError(`schedule ${visible(id)} is not a schedule of perdure`);
+  };
   return {
     async create(options) {
       assertKnownAgent(config, options.agent, options);
@@ -79,17 +98,29 @@ export function createSchedules(
       await create(client, { ...(starts && { by }), ...options }, taskQueue);
     },
     async list() {
+      const ids: string[] = [];
+      for await (const { scheduleId, memo } of client.schedule.list()) {
+        if (memo?.[MEMO_KEY] !== undefined) ids.push(scheduleId);
+      }
       const rows: ScheduleRow[] = [];
-      for await (const summary of client.schedule.list()) {
-        const row = scheduleRow(summary);
-        if (row !== null) rows.push(row);
+      while (ids.length > 0) {
+        const read = ids.splice(0, AT_ONCE).map((id) => found(id).catch(nullIfDeleted));
+        for (const each of await Promise.all(read)) {
+          if (each !== null) rows.push(scheduleRow(each.description, each.memo));
+        }
       }
       return rows;
     },
     async describe(id) {
-      const details = scheduleDetails(await whenFound(id, handleOf(id).describe()));
-      if (details !== null) return details;
-      throw new NoScheduleError(`schedule ${visible(id)} is not a schedule of perdure`);
+      const { description, memo } = await found(id);
+      return scheduleDetails(description, memo);
+    },
+    async update(id, changes) {
+      const present = await found(id);
+      const options = changedOptions(present, changes);
+      if (changes.agent !== undefined || changes.args !== undefined)
+        assertKnownAgent(config, options.agent, options);
+      await updateSchedule(client, present.description, options);
     },
     // The server ignores a request with an empty note.
     pause: (id, note) => whenFound(id, handleOf(id).pause(note || 'paused by a client')),
@@ -104,15 +135,8 @@ export function createSchedules(
 }
 
 async function create(client: Client, options: ScheduleOptions, taskQueue: string): Promise<void> {
-  const { id, agent, to, cron, everyMs, timezone, overlap = 'skip', catchUpMs, paused } = options;
+  const { id, overlap = 'skip', catchUpMs, paused } = options;
   assertScheduleOptions(options);
-  const memo: ScheduleMemo = {
-    agent: agent === undefined ? null : agentName(agent),
-    to: to ?? null,
-    ...(cron !== undefined && { cron }),
-    ...(everyMs !== undefined && { everyMs }),
-    ...(timezone !== undefined && { timezone }),
-  };
   try {
     await client.schedule.create({
       scheduleId: id,
@@ -122,7 +146,7 @@ async function create(client: Client, options: ScheduleOptions, taskQueue: strin
         overlap: overlapPolicy(overlap),
         ...(catchUpMs !== undefined && { catchupWindow: catchUpMs }),
       },
-      memo: { [MEMO_KEY]: memo },
+      memo: { [MEMO_KEY]: scheduleMemo(options) },
       ...(paused && { state: { paused } }),
     });
   } catch (error) {
@@ -136,9 +160,7 @@ function refusedCreate(error: unknown, { id, cron }: ScheduleOptions): unknown {
     return new InputError(message, { cause: error });
   }
   // The SDK throws a TypeError if the server rejects a spec.
-  if (!(error instanceof TypeError) || cron === undefined) return error;
-  const message = `cron: expected an expression, e.g. "0 9 * * MON-FRI", got ${show(cron)} (${error.message})`;
-  return new InputError(message, { cause: error });
+  return error instanceof TypeError && cron !== undefined ? refusedCron(cron, error) : error;
 }
 
 async function whenFound<T>(id: string, answer: Promise<T>): Promise<T> {
@@ -148,6 +170,12 @@ async function whenFound<T>(id: string, answer: Promise<T>): Promise<T> {
     if (!(error instanceof ScheduleNotFoundError)) throw error;
     throw new NoScheduleError(`there is no schedule ${visible(id)}`, { cause: error });
   }
+}
+
+/** A schedule may be deleted while it is listed. */
+function nullIfDeleted(error: unknown): null {
+  if (NoScheduleError.isInstance(error)) return null;
+  throw error;
 }
 
 function backfillRange({ from, to, overlap = 'bufferAll' }: BackfillOptions) {
@@ -160,35 +188,4 @@ function timeOf(field: string, value: Date | string): Date {
   const time = new Date(value);
   if (!Number.isNaN(time.getTime())) return time;
   throw new InputError(`${field}: expected a Date or an ISO 8601 time, got ${show(value)}`);
-}
-
-/** Returns what a firing does: it starts a task run or sends a message. Throws an `InputError`. */
-function scheduleAction(
-  { id, agent, message, to, ...rest }: ScheduleOptions,
-  taskQueue: string,
-): ScheduleOptionsAction & { readonly args: [RunInput | SendInput] } {
-  const { limits, context, args, tags, archive, by, rules, unattended } = rest;
-  const given = { limits, context, args, tags, archive, by, rules, unattended };
-  const settings: RunSettings = Object.fromEntries(
-    Object.entries(given).filter(([, value]) => value !== undefined),
-  );
-  const common = { type: 'startWorkflow', taskQueue, workflowId: id } as const;
-  if (to === undefined) {
-    if (agent === undefined)
-      throw new InputError('agent: missing; name the agent that does the work');
-    const input = createRunInput(agent, { ...settings, message });
-    return { ...common, workflowType: 'agent', args: [input], staticSummary: runSummary(input) };
-  }
-  if (agent === undefined && Object.keys(settings).length > 0) {
-    const [first] = Object.keys(settings);
-    throw new InputError(
-      `${first}: is for a run that is started; give the agent of run ${visible(to)} too, or leave it out`,
-    );
-  }
-  const problem = askProblem({ message });
-  if (problem !== null) throw new InputError(problem);
-  const start = agent === undefined ? null : createRunInput(agent, { ...settings, open: true });
-  const input: SendInput = { to, message, ...(start && { start }) };
-  const staticSummary = workflowSummary(`to ${visible(to)}: ${visible(message)}`);
-  return { ...common, workflowType: 'send', args: [input], staticSummary };
 }

@@ -1,10 +1,8 @@
-import type {
-  ScheduleDescription,
-  ScheduleExecutionResult,
-  ScheduleSummary,
-} from '@temporalio/client';
+import type { Client, ScheduleDescription, ScheduleExecutionResult } from '@temporalio/client';
+import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { isObject, textField } from '../../core/json.js';
-import { overlapOf, type Overlap, type ScheduleTimes } from './options.js';
+import { agentName } from '../../updates/run-input.js';
+import { overlapOf, type Overlap, type ScheduleOptions, type ScheduleTimes } from './options.js';
 
 /** A schedule in a list. All times are ISO 8601. */
 export interface ScheduleRow extends ScheduleTimes {
@@ -16,7 +14,7 @@ export interface ScheduleRow extends ScheduleTimes {
   readonly paused: boolean;
   /** The reason given for pausing or unpausing it; null if none was given. */
   readonly note: string | null;
-  /** Its next firings. The server's list lags by some seconds. */
+  /** Its next firings. */
   readonly nextAt: readonly string[];
   /** The newest firings, oldest first. */
   readonly recent: readonly Firing[];
@@ -43,7 +41,7 @@ export interface ScheduleDetails extends ScheduleRow {
   readonly missed: number;
 }
 
-/** What perdure writes into the memo of a schedule. A list has no other details. */
+/** What perdure writes beside the action of a schedule, whose times the server keeps in another form. */
 export interface ScheduleMemo extends ScheduleTimes {
   readonly agent: string | null;
   readonly to: string | null;
@@ -51,16 +49,44 @@ export interface ScheduleMemo extends ScheduleTimes {
 
 export const MEMO_KEY = 'perdure';
 
-/** Returns null for a schedule that perdure did not create. */
-export function scheduleRow(summary: ScheduleSummary | ScheduleDescription): ScheduleRow | null {
-  const memo: unknown = summary.memo?.[MEMO_KEY];
-  if (!isObject(memo)) return null;
-  const { scheduleId: id, state, info } = summary;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by `create`
-  const details = memo as unknown as ScheduleMemo;
+/** Returns what the memo of a schedule with these options has. */
+export function scheduleMemo(options: ScheduleOptions): ScheduleMemo {
+  const { agent, to, cron, everyMs, timezone } = options;
+  return {
+    agent: agent === undefined ? null : agentName(agent),
+    to: to ?? null,
+    ...(cron !== undefined && { cron }),
+    ...(everyMs !== undefined && { everyMs }),
+    ...(timezone !== undefined && { timezone }),
+  };
+}
+
+/**
+ * Returns what `update` or else `create` wrote about a schedule; null if perdure did not create it. The server
+ * cannot replace the memo of a schedule, so an update writes to the headers of its action.
+ */
+export async function readScheduleMemo(
+  client: Client,
+  { memo, raw }: ScheduleDescription,
+): Promise<ScheduleMemo | null> {
+  const created: unknown = memo?.[MEMO_KEY];
+  if (!isObject(created)) return null;
+  const header = raw.schedule?.action?.startWorkflow?.header?.fields?.[MEMO_KEY];
+  const { loadedDataConverter: converter } = client.options;
+  const [updated]: readonly unknown[] =
+    header == null ? [] : ((await decodeArrayFromPayloads(converter, [header])) ?? []);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by us
+  return (isObject(updated) ? updated : created) as unknown as ScheduleMemo;
+}
+
+/** Returns a schedule as a list shows it. */
+export function scheduleRow(
+  { scheduleId: id, state, info }: ScheduleDescription,
+  memo: ScheduleMemo,
+): ScheduleRow {
   return {
     id,
-    ...details,
+    ...memo,
     paused: state.paused,
     note: state.note === undefined || state.note === '' ? null : state.note,
     nextAt: info.nextActionTimes.map((time) => time.toISOString()),
@@ -68,14 +94,15 @@ export function scheduleRow(summary: ScheduleSummary | ScheduleDescription): Sch
   };
 }
 
-/** Returns null for a schedule that perdure did not create. */
-export function scheduleDetails(description: ScheduleDescription): ScheduleDetails | null {
-  const row = scheduleRow(description);
-  if (row === null) return null;
+/** Returns everything about a schedule. */
+export function scheduleDetails(
+  description: ScheduleDescription,
+  memo: ScheduleMemo,
+): ScheduleDetails {
   const { action, policies, info } = description;
   const [input]: readonly unknown[] = action.args ?? [];
   return {
-    ...row,
+    ...scheduleRow(description, memo),
     message: isObject(input) ? textField(input, 'message') : '',
     overlap: overlapOf(policies.overlap),
     running: info.runningActions.map(({ workflow }) => workflow.workflowId),

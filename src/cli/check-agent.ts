@@ -1,0 +1,35 @@
+import { agentProblem } from '../client/known-agents.js';
+import type { CliContext } from './context.js';
+import { UsageError } from './exit-codes.js';
+import { isWorkedElsewhere } from './hosting/hosting.js';
+import { NothingRunsError } from './hosting/open-server.js';
+import { configFile } from './input/load-config.js';
+
+/**
+ * Throws a `UsageError` if the agent is not in the configuration, or takes no arguments. Without a
+ * configuration file, a worker elsewhere may have the agent.
+ */
+export async function checkAgent(
+  context: CliContext,
+  { agent, args }: { readonly agent: string; readonly args?: object | undefined },
+): Promise<void> {
+  const { agents } = await context.config();
+  const problem = agentProblem(agents, { agent, args });
+  if (problem === null) return;
+  const { config: file } = context.options;
+  const isBuiltIn = configFile({ file, folder: process.cwd(), env: context.env }) === null;
+  const isKnown = agents.some(({ name }) => name === agent);
+  if (isBuiltIn && !isKnown && (await isServed(context))) return;
+  throw new UsageError(problem.replace(/^args/, '--arg'));
+}
+
+/** Whether a worker elsewhere answers. Starts no server. */
+async function isServed(context: CliContext): Promise<boolean> {
+  try {
+    await context.server({ start: false });
+  } catch (error) {
+    if (error instanceof NothingRunsError) return false;
+    throw error;
+  }
+  return await isWorkedElsewhere(context, await context.taskQueue());
+}

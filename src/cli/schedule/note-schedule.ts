@@ -1,0 +1,26 @@
+import type { Schedules } from '../../client/schedule/schedule.js';
+import type { ScheduleTimes } from '../../client/schedule/options.js';
+import { visible } from '../../core/text/summaries.js';
+import type { CliContext } from '../context.js';
+import { formatDateTime } from '../format/format-time.js';
+
+/** Notes when a schedule fires next, and prints it for programs. */
+export async function noteSchedule(
+  context: CliContext,
+  schedules: Schedules,
+  id: string,
+): Promise<void> {
+  const details = await schedules.describe(id);
+  const [next] = details.nextAt;
+  if (details.paused) context.note('It is paused.');
+  else if (next !== undefined) {
+    context.note(`It fires ${timesText(details)}, next at ${formatDateTime(Date.parse(next))}.`);
+  }
+  if (context.options.json) context.out(JSON.stringify(details));
+}
+
+/** Returns the times of a schedule as text: `every 3600 s`, `0 9 * * * (Europe/Berlin)`. */
+export function timesText({ cron, everyMs, timezone }: ScheduleTimes): string {
+  if (cron === undefined) return `every ${(everyMs ?? 0) / 1_000} s`;
+  return timezone === undefined ? visible(cron) : `${visible(cron)} (${visible(timezone)})`;
+}

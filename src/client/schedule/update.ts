@@ -1,0 +1,117 @@
+import { isGrpcServiceError, type Client, type ScheduleDescription } from '@temporalio/client';
+import {
+  encodeScheduleAction,
+  encodeSchedulePolicies,
+  encodeScheduleSpec,
+} from '@temporalio/client/lib/schedule-helpers.js';
+import { encodeMapToPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { randomUUID } from 'node:crypto';
+import { InputError } from '../../core/errors.js';
+import { show } from '../../core/text/format-value.js';
+import { firingOptions, scheduleAction } from './action.js';
+import {
+  assertScheduleOptions,
+  overlapOf,
+  overlapPolicy,
+  scheduleSpec,
+  type ScheduleOptions,
+} from './options.js';
+import { MEMO_KEY, scheduleMemo, type ScheduleMemo } from './view.js';
+
+/**
+ * What an update changes. `null` removes an option, so that its default applies. `cron` replaces `everyMs`, and
+ * the other way around.
+ */
+export type ScheduleChanges = {
+  readonly [Key in keyof Omit<ScheduleOptions, 'id' | 'paused'>]?: ScheduleOptions[Key] | null;
+};
+
+/** gRPC code: the server refuses the times. */
+const INVALID_ARGUMENT = 3;
+
+/** Returns the options of a schedule with these changes. Throws an `InputError` unless they fit together. */
+export function changedOptions(
+  { description, memo }: { readonly description: ScheduleDescription; readonly memo: ScheduleMemo },
+  changes: ScheduleChanges,
+): ScheduleOptions {
+  const present = presentOptions(description, memo);
+  const { cron, everyMs } = changes;
+  const merged = {
+    ...present,
+    ...((cron ?? everyMs) != null && { cron: undefined, everyMs: undefined }),
+    // A time zone is only for the times of a cron expression.
+    ...(everyMs != null && { timezone: undefined }),
+    ...Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)),
+    id: present.id,
+  };
+  const options = Object.fromEntries(Object.entries(merged).filter(([, value]) => value != null));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked in the next line
+  const changed = options as unknown as ScheduleOptions;
+  assertScheduleOptions(changed);
+  return changed;
+}
+
+function presentOptions(
+  { scheduleId: id, action, policies }: ScheduleDescription,
+  { cron, everyMs, timezone }: ScheduleMemo,
+): ScheduleOptions {
+  const overlap = overlapOf(policies.overlap);
+  const [input]: readonly unknown[] = action.args ?? [];
+  return {
+    ...firingOptions(input),
+    id,
+    ...(cron !== undefined && { cron }),
+    ...(everyMs !== undefined && { everyMs }),
+    ...(timezone !== undefined && { timezone }),
+    ...(overlap !== 'terminateOther' && { overlap }),
+    ...(policies.catchupWindow > 0 && { catchUpMs: policies.catchupWindow }),
+  };
+}
+
+/**
+ * Replaces what a schedule does and when. Whether it is paused stays. The SDK's own update writes no
+ * headers.
+ */
+export async function updateSchedule(
+  client: Client,
+  description: ScheduleDescription,
+  options: ScheduleOptions,
+): Promise<void> {
+  const { id, overlap, catchUpMs } = options;
+  const { namespace, identity, loadedDataConverter: converter } = client.options;
+  const { schedule } = description.raw;
+  const action = scheduleAction(options, description.action.taskQueue);
+  const compiled = { ...action, workflowId: id, args: [...action.args] };
+  const headers = await encodeMapToPayloads(converter, { [MEMO_KEY]: scheduleMemo(options) });
+  const request = {
+    namespace,
+    identity,
+    scheduleId: id,
+    requestId: randomUUID(),
+    schedule: {
+      spec: encodeScheduleSpec(scheduleSpec(options)),
+      action: await encodeScheduleAction(converter, namespace, compiled, headers),
+      policies: {
+        ...schedule?.policies,
+        ...encodeSchedulePolicies({
+          overlap: overlapPolicy(overlap ?? 'skip'),
+          ...(catchUpMs !== undefined && { catchupWindow: catchUpMs }),
+        }),
+      },
+      state: schedule?.state ?? {},
+    },
+  };
+  try {
+    await client.workflowService.updateSchedule(request);
+  } catch (error) {
+    if (!isGrpcServiceError(error) || options.cron === undefined) throw error;
+    const code: number = error.code;
+    throw code === INVALID_ARGUMENT ? refusedCron(options.cron, error) : error;
+  }
+}
+
+/** Returns the error for a cron expression that the server does not accept. */
+export function refusedCron(cron: string, error: Error): InputError {
+  const message = `cron: expected an expression, e.g. "0 9 * * MON-FRI", got ${show(cron)} (${error.message})`;
+  return new InputError(message, { cause: error });
+}

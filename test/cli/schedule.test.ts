@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import type { ScheduleDetails, ScheduleRow } from '../../src/client/schedule/view.js';
+import { createProgram } from '../../src/cli/program.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
+import { clientOf } from '../support/clerk.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+const WITHIN = { timeout: 20_000, interval: 50 };
+let rig: Rig;
+let client: PerdureClient;
+const created: string[] = [];
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+});
+afterEach(async () => {
+  for (const id of created.splice(0)) await client.schedule.delete(id).catch(() => undefined);
+});
+afterAll(async () => {
+  await client.disconnect();
+  await rig.close();
+});
+
+/** Parses a command line as the program does, and runs its command in this process. */
+async function perdure(...args: readonly string[]): Promise<CommandOutput> {
+  const place = { address, home: rig.home, taskQueue: rig.taskQueue, config: false } as const;
+  let output: CommandOutput | undefined;
+  const program = createProgram(async (command, entry, options) => {
+    const { json } = entry.optsWithGlobals<{ json?: boolean }>();
+    output = await runInProcess(command, options, { ...place, ...(json && { json }) });
+  });
+  await program.parseAsync([...args], { from: 'user' });
+  if (output === undefined) throw new Error('no command ran');
+  return output;
+}
+
+/** Creates a schedule that does not fire by itself during a test. */
+async function create(...rest: readonly string[]): Promise<string> {
+  const id = `schedule-${randomUUID()}`;
+  const fixed = ['the', 'report', '--agent', 'files', '--cron', '0 9 1 1 *'];
+  await perdure('schedule', 'create', id, ...fixed, ...rest);
+  created.push(id);
+  return id;
+}
+
+describe('schedule', () => {
+  test('create makes a schedule with every option, and says when it fires next', async () => {
+    const id = `schedule-${randomUUID()}`;
+    created.push(id);
+    const options = ['--every', '2h', '--overlap', 'bufferOne', '--catch-up', '1d', '--paused'];
+    const run = ['--tag', 'a', '--tag', 'b', '--max-steps', '3', '--context', '{"x":1}'];
+    const said = ['schedule', 'create', id, 'the', 'report', '--agent', 'files'];
+    const output = await perdure(...said, ...options, ...run, '--unattended', '--json');
+    expect(JSON.parse(output.stdout)).toMatchObject({
+      id,
+      agent: 'files',
+      everyMs: 7_200_000,
+      message: 'the report',
+      overlap: 'bufferOne',
+      paused: true,
+    });
+    expect(output.stderr).toContain(`Schedule ${id} is created.\nIt is paused.`);
+    const { action, policies } = await rig.client.schedule.getHandle(id).describe();
+    expect(policies.catchupWindow).toBe(86_400_000);
+    expect(action.args).toMatchObject([
+      {
+        agent: 'files',
+        message: 'the report',
+        limits: { steps: 3 },
+        tags: ['a', 'b'],
+        context: { x: 1 },
+        unattended: 'deny',
+        by: expect.stringContaining('os-user'),
+      },
+    ]);
+  });
+
+  test('list shows schedules; pause, resume, trigger, update, and delete change one', async () => {
+    const id = await create('--timezone', 'Europe/Berlin', '--tag', 'a');
+    const row = async (): Promise<ScheduleRow | undefined> => {
+      const { stdout } = await perdure('schedule', 'list', '--json');
+      return (JSON.parse(stdout) as ScheduleRow[]).find((each) => each.id === id);
+    };
+    await vi.waitFor(async () => expect(await row()).toMatchObject({ id, paused: false }), WITHIN);
+    const paused = await perdure('schedule', 'pause', id, '--note', 'a holiday');
+    expect(paused.stderr).toContain(`Resume it with: npx perdure schedule resume ${id}`);
+    const { stdout } = await perdure('schedule', 'list');
+    const lines = stdout.split('\n').map((line) => line.split(/ {2,}/));
+    expect(lines[0]).toEqual(['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'NOTE']);
+    const times = '0 9 1 1 * (Europe/Berlin)';
+    expect(lines).toContainEqual([id, 'files', '-', times, 'paused', '-', 'a holiday']);
+
+    const triggered = await perdure('schedule', 'trigger', id, '--json');
+    expect(JSON.parse(triggered.stdout)).toEqual({ id, triggered: true });
+    await vi.waitFor(async () => expect((await row())?.recent).toHaveLength(1), WITHIN);
+    await perdure('schedule', 'resume', id);
+    expect(await row()).toMatchObject({ paused: false });
+
+    const changed = [
+      'a',
+      'summary',
+      '--cron',
+      '@daily',
+      '--without',
+      'tag',
+      '--without',
+      'timezone',
+    ];
+    const updated = await perdure('schedule', 'update', id, ...changed);
+    expect(updated.stderr).toContain(`Schedule ${id} is updated; the next firing follows it.`);
+    await vi.waitFor(async () => {
+      const details: ScheduleDetails = await client.schedule.describe(id);
+      expect(details).toMatchObject({ cron: '@daily', message: 'a summary', agent: 'files' });
+      expect(details.timezone).toBeUndefined();
+    }, WITHIN);
+    const { action } = await rig.client.schedule.getHandle(id).describe();
+    expect(Object.keys(action.args?.[0] ?? {})).not.toContain('tags');
+
+    const deleted = await perdure('schedule', 'delete', id, '--json');
+    expect(JSON.parse(deleted.stdout)).toEqual({ id, deleted: true });
+    await vi.waitFor(async () => expect(await row()).toBeUndefined(), WITHIN);
+    for (const act of ['pause', 'resume', 'trigger', 'delete']) {
+      await expect(perdure('schedule', act, id)).rejects.toThrow(
+        `there is no schedule ${id}; list schedules with: npx perdure schedule list`,
+      );
+    }
+    const [run] = (await client.list({ idPrefix: id })).rows;
+    await client.cancel(run?.id ?? '');
+  });
+
+  test.each<[string, readonly string[], string]>([
+    [
+      'a misspelled agent',
+      ['x', '--agent', 'fils', '--every', '1h'],
+      '--agent: expected an agent of',
+    ],
+    ['its nearest name', ['x', '--agent', 'fils', '--every', '1h'], 'got "fils" (nearest: files)'],
+    ['no agent', ['x', '--every', '1h'], '--agent: missing'],
+    ['no time', ['x', '--agent', 'files'], 'schedule: expected either --cron or --every'],
+    ['no message', ['--agent', 'files', '--every', '1h'], 'message: expected text'],
+    [
+      'a bad zone',
+      ['x', '--agent', 'files', '--cron', '@daily', '--timezone', 'B'],
+      '--timezone: ',
+    ],
+    ['a bad overlap', ['x', '--agent', 'files', '--every', '1h', '--overlap', 'q'], '--overlap: '],
+    [
+      'a bad limit',
+      ['x', '--agent', 'files', '--every', '1h', '--max-steps', '0'],
+      '--max-steps: ',
+    ],
+    ['a bad cron', ['x', '--agent', 'files', '--cron', 'now'], '--cron: expected an expression'],
+    [
+      'arguments',
+      ['x', '--agent', 'files', '--every', '1h', '--arg', 'a=b'],
+      '--arg: agent "files"',
+    ],
+  ])('create refuses %s', async (_, rest, message) => {
+    await expect(perdure('schedule', 'create', `s-${randomUUID()}`, ...rest)).rejects.toMatchObject(
+      {
+        name: 'UsageError',
+        message: expect.stringContaining(message),
+      },
+    );
+  });
+
+  test('update refuses a misspelled agent, no change, and what cannot be removed', async () => {
+    const id = await create();
+    const update = async (...rest: readonly string[]) =>
+      await perdure('schedule', 'update', id, ...rest);
+    await expect(update('--agent', 'file')).rejects.toThrow('got "file" (nearest: files)');
+    await expect(update()).rejects.toThrow('update: expected a change, got none');
+    await expect(update('--without', 'cron')).rejects.toThrow('--without: expected one of agent,');
+  });
+});
