@@ -140,7 +140,8 @@ export function checkKey(key: string, apiKeyEnv: string): string {
   );
 }
 
-type Dispatcher = NonNullable<RequestInit['dispatcher']>;
+/** Where the types of `fetch` are the browser's, there is none. */
+type Dispatcher = RequestInit extends { dispatcher?: infer D } ? NonNullable<D> : never;
 
 /**
  * Creates a dispatcher without the timeouts of Node's `fetch`, which gives up when headers or the next
