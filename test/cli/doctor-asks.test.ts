@@ -10,6 +10,7 @@ import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
+import { untilPolls } from '../support/until-polls.js';
 
 const address = inject('temporalAddress');
 const FAR_KEY = `sk-${randomUUID()}`;
@@ -37,7 +38,9 @@ afterAll(async () => {
 async function serve(taskQueue: string, ...names: readonly string[]) {
   const agents = names.map((name) => defineAgent({ name, instructions: 'x', model: 'm' }));
   const models = { m: scriptedModel([replyText('hi')]) };
-  return await rig.worker(agents, { taskQueue, models });
+  const worker = await rig.worker(agents, { taskQueue, models });
+  await untilPolls(rig.client, { taskQueue, identity: worker.identity });
+  return worker;
 }
 
 async function examined(taskQueue: string, { model = true, home = rig.home } = {}) {

@@ -10,6 +10,9 @@ import { commandLine, type RunningCommand } from '../support/command.js';
 import { asking } from '../support/conversation.js';
 import { portOf } from '../support/port-of.js';
 
+/** The SDK handles rejections in the main thread itself if workflow code runs there. */
+const THREAD = { TEMPORAL_DEBUG: '' };
+
 const address = inject('temporalAddress');
 const command = await commandLine();
 const taskQueue = `stray-${randomUUID()}`;
@@ -72,7 +75,7 @@ beforeAll(async () => {
   const folder = await mkdtemp(join(command.folder, 'stray-'));
   await writeFile(join(folder, 'perdure.config.ts'), config(portOf(bank)));
   const place = ['--address', address, '--task-queue', taskQueue];
-  worker = command.start(['worker', ...place], { cwd: folder });
+  worker = command.start(['worker', ...place], { cwd: folder, env: THREAD });
   client = new Client({ connection: await Connection.connect({ address }) });
   await worker.says('with 4 agents');
 });
@@ -156,7 +159,7 @@ process.once('SIGUSR2', () => void Promise.reject(new Error('of nobody')));
 export default defineConfig({ ${agents} });\n`,
   );
   const place = ['--address', address, '--task-queue', `stray-${randomUUID()}`];
-  const lonely = command.start(['worker', ...place], { cwd: folder });
+  const lonely = command.start(['worker', ...place], { cwd: folder, env: THREAD });
   await lonely.says('with 1 agent: a');
   lonely.child.kill('SIGUSR2');
   const { code, stderr } = await lonely.ended;

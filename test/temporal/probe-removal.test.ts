@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { askForAgents, hasLiveWorker } from '../../src/temporal/probe-worker.js';
 import { createRig, type Rig } from '../support/rig.js';
+import { untilPolls } from '../support/until-polls.js';
 
 /** The server deletes an ended workflow when it next writes the state of its queues, after 30 to 60 s. */
 const DELETED_WITHIN_MS = 120_000;
@@ -11,7 +12,8 @@ beforeAll(async () => {
   rig = await createRig();
   const call = { name: 'called', description: 'Helps.', instructions: 'x', model: 'demo' };
   const agent = defineAgent({ ...call, name: 'desk', agents: [defineAgent(call)] });
-  await rig.worker([agent]);
+  const { identity } = await rig.worker([agent]);
+  await untilPolls(rig.client, { taskQueue: rig.taskQueue, identity });
 });
 afterAll(async () => await rig.close());
 
