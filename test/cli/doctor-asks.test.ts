@@ -69,7 +69,12 @@ describe('the model', () => {
       headers: { authorization: `Bearer ${FAR_KEY}` },
       body: { model: 'big', max_completion_tokens: 1 },
     });
-    const stderr = 'Everything that a run needs is present.';
+    // Runs of other tests may have lost their workers, which is a note.
+    const others = Object.values(of).filter(({ name }) => name !== 'task queues');
+    expect(others.filter(({ level }) => level !== 'ok')).toEqual([]);
+    const stderr = expect.stringMatching(
+      /^(Everything that a run needs is present|No problem found; 1 note)\.$/,
+    );
     expect(rest).toEqual({ code: 0, ok: true, unchecked: [], stderr });
   });
 
