@@ -11,8 +11,7 @@ const AGENTS_MS = 5_000;
 
 /**
  * Whether a living worker serves the task queue. The server lists a worker for minutes after its end, so
- * this function starts the workflow `probe` and waits for a worker to process it. It deletes the workflow,
- * so that no list shows it.
+ * this function starts the workflow `probe` and waits for a worker to process it.
  */
 export async function hasLiveWorker(client: Client, taskQueue: string): Promise<boolean> {
   const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
@@ -76,16 +75,8 @@ async function withProbe<T>(
     staticSummary: 'is a worker alive?',
   });
   const { workflowId, firstExecutionRunId: runId } = handle;
-  try {
-    return await use(client, { workflowId, runId });
-  } finally {
-    const { workflowService, options } = client;
-    const workflowExecution = { workflowId, runId };
-    // A key without this permission leaves the probe in the list; it has ended.
-    await workflowService
-      .deleteWorkflowExecution({ namespace: options.namespace, workflowExecution })
-      .catch(() => undefined);
-  }
+  // Not deleted: the server then delays all other deletions, those after retention included, for minutes.
+  return await use(client, { workflowId, runId });
 }
 
 async function processesProbe(client: Client, probe: Probe): Promise<boolean> {
