@@ -114,7 +114,7 @@ export type { SharedWorkerOptions } from './worker/parts.js';
 export type { DeploymentOptions, DeploymentVersion, WorkerBuild } from './worker/deployment.js';
 export { perdurePlugin, type PerdurePlugin, type PluginOptions } from './worker/plugin.js';
 export type { BlobErrorKind, BlobStore } from './storage/blob-store.js';
-export type { Archive, ArchivedRun, ArchiveErrorKind } from './storage/archive.js';
+export type { Archive, ArchivedHistory, ArchivedRun, ArchiveErrorKind } from './storage/archive.js';
 export type { LiveOptions } from './live/live-options.js';
 export type { LiveLimits } from './live/live-limits.js';
 
@@ -167,7 +167,7 @@ export type {
   StopReason,
   Usage,
 } from './core/outcome.js';
-export type { RunStatus, RunStatusName } from './core/status.js';
+export type { Archived, RunStatus, RunStatusName } from './core/status.js';
 export type { BlockedReason } from './core/blocked.js';
 export type { AttemptReport } from './core/report.js';
 export type { DecisionRecord as RecordedDecision, DecisionName } from './core/decisions.js';
@@ -195,6 +195,8 @@ export type {
   UserMessage,
 } from './core/transcript/messages.js';
 export type { MessageRange, TranscriptRange } from './history/transcript.js';
+export type { TurnLog, TurnRecord } from './history/turn-log.js';
+export type { CallPair } from './core/transcript/call-pairs.js';
 export type { RunTranscript } from './history/run-transcript.js';
 export type { EventsOptions } from './history/follow-events.js';
 export type { DurableEvent, DurableStep } from './history/durable-events.js';

@@ -1,9 +1,9 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { ArchiveError, type Archive, type ArchivedRun } from '../storage/archive.js';
+import { archiveHistory } from '../history/archived-run.js';
+import { ArchiveError, type Archive } from '../storage/archive.js';
 import { within } from '../storage/within.js';
 import type { ArchiveMessagesInput, ArchiveMessagesResult } from '../core/contract.js';
-import type { Message } from '../core/transcript/messages.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { formatChunk } from './model/prompt-chunk.js';
 import { queryWorkflow } from './query-workflow.js';
@@ -13,8 +13,8 @@ import { findStorageFault, storageFailure } from './storage-faults.js';
 const ARCHIVE_LIMIT_MS = 12_000;
 
 /**
- * Stores messages that are about to leave the history: in the archive for people, and in the blob store for
- * the prompt. Both stores are idempotent, so the activity may be repeated. If a store is down, the failure
+ * Stores what is about to be deleted: the history of the segment so far in the archive, and a part of the
+ * prompt in the blob store. Both stores are idempotent, so the activity may be repeated. If a store is down, the failure
  * blocks the run if `must` is set; otherwise the run continues, and archives later.
  */
 export async function archiveMessages(
@@ -38,25 +38,24 @@ async function storeMessages(
   { firstRunId, archive, chunk }: ArchiveMessagesInput,
 ): Promise<ArchiveMessagesResult> {
   const context = Context.current();
-  const { namespace, workflowExecution } = context.info;
-  const queries = queryWorkflow(context, deps);
-  if (archive !== null) {
-    const run = { namespace, id: workflowExecution?.workflowId ?? '', firstRunId };
-    const messages = await queries.messages(archive.from, archive.to);
-    await appendToArchive(deps.archive, run, messages);
-  }
+  if (archive !== null) await archiveOwnHistory(context, deps.archive, firstRunId);
   if (chunk === null) return {};
-  return { blob: await deps.blobs.put(formatChunk(await queries.prompt(chunk.from, chunk.to))) };
+  const messages = await queryWorkflow(context, deps).prompt(chunk.from, chunk.to);
+  return { blob: await deps.blobs.put(formatChunk(messages)) };
 }
 
-/** Appends to an archive of any driver. Rejects with an `ArchiveError` if it fails or does not answer. */
-async function appendToArchive(
+/** Rejects with an `ArchiveError` if an archive of any driver fails or does not answer. */
+async function archiveOwnHistory(
+  { client, info }: Context,
   archive: Archive,
-  run: ArchivedRun,
-  messages: readonly Message[],
+  firstRunId: string,
 ): Promise<void> {
+  const { workflowId: id = '', runId = '' } = info.workflowExecution ?? {};
+  const history = await client.workflow.getHandle(id, runId).fetchHistory();
+  const segment = { firstRunId, runId, history };
+  const run = { namespace: info.namespace, id };
   try {
-    await within(ARCHIVE_LIMIT_MS, () => archive.append(run, messages));
+    await within(ARCHIVE_LIMIT_MS, () => archiveHistory(archive, run, segment));
   } catch (cause) {
     if (cause instanceof ArchiveError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);

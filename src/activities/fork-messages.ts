@@ -3,7 +3,8 @@ import type { ApplicationFailure } from '@temporalio/common';
 import type { Archive } from '../storage/archive.js';
 import { copyAttachment } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
-import { readAgentName, readLineage } from '../history/run-lineage.js';
+import { readRun } from '../history/read-run.js';
+import { readLineage } from '../history/run-lineage.js';
 import { readTranscript } from '../history/run-transcript.js';
 import { artifactsBefore, promptBefore, type ForkMessagesInput } from '../core/input/fork.js';
 import type { Message } from '../core/transcript/messages.js';
@@ -41,7 +42,8 @@ async function copyMessages(
   { run, at, agent, forkFrom = [] }: ForkMessagesInput,
 ): Promise<ForkMessagesResult> {
   const { client, info } = Context.current();
-  const owner = await readAgentName(client, run).catch(throwRefused);
+  const source = await readRun(client, run, { archive }).catch(throwRefused);
+  const { agent: owner } = source;
   if (owner !== agent && !forkFrom.includes(owner)) {
     throw refused(
       `fork.run: run "${visible(run)}" belongs to agent "${visible(owner)}", whose messages agent ` +
@@ -50,7 +52,7 @@ async function copyMessages(
   }
   const faults: unknown[] = [];
   const watched = watchArchive(archive, faults);
-  const transcript = await readTranscript(client, run, { archive: watched }).catch(throwRefused);
+  const transcript = await readTranscript(client, source, { archive: watched });
   const { messages: all, total, ownFrom, runId } = transcript;
   const name = visible(run);
   if (total === 0) throw refused(`fork.run: run "${name}" has no messages; start a new run`);
@@ -68,7 +70,7 @@ async function copyMessages(
   }
   const to = info.workflowExecution?.workflowId ?? '';
   const messages = await takeAttachments(blobs, taken, {
-    owners: () => readLineage(client, run),
+    owners: () => readLineage(client, run, archive),
     to,
   });
   const pinned = selectPinned(messages);
@@ -86,13 +88,14 @@ async function copyMessages(
 
 /** Wraps an archive to collect the errors that `readTranscript` ignores. */
 function watchArchive(archive: Archive, faults: unknown[]): Archive {
+  const note = (error: unknown): never => {
+    faults.push(error);
+    throw error;
+  };
   return {
-    append: (run, messages) => archive.append(run, messages),
-    read: (run, range) =>
-      archive.read(run, range).catch((error: unknown) => {
-        faults.push(error);
-        throw error;
-      }),
+    write: (run, history, json) => archive.write(run, history, json),
+    list: (run) => archive.list(run).catch(note),
+    read: (run, history) => archive.read(run, history).catch(note),
   };
 }
 

@@ -1,12 +1,14 @@
 import type { Client } from '@temporalio/client';
+import { toRunStatus } from '../client/status.js';
 import { NoRunError } from '../core/errors.js';
 import { visible } from '../core/text/summaries.js';
 import { endOfRun } from '../history/end-of-run.js';
 import { readRun, type RunReading } from '../history/read-run.js';
+import { openStores } from '../storage/file-stores.js';
 import { hasLiveWorker } from '../temporal/probe-worker.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './exit-codes.js';
-import { formatAgo } from './format/format-time.js';
+import { formatAgo, formatDateTime } from './format/format-time.js';
 import { noteServer } from './hosting/note-server.js';
 import { nextCommand, nextCommandFor } from './reports/next-command.js';
 
@@ -16,20 +18,41 @@ export interface OpenedRun {
   readonly run: RunReading;
 }
 
-/** Reads a run. Throws an error for an unknown id; it names the command that lists runs. */
-export async function openRun(context: CliContext, id: string): Promise<OpenedRun> {
+/**
+ * Reads a run, with `archive` also one that the server has deleted, and notes what is unknown then. Throws an
+ * error for an unknown id; it names the command that lists runs.
+ */
+export async function openRun(
+  context: CliContext,
+  id: string,
+  { archive = false }: { readonly archive?: boolean } = {},
+): Promise<OpenedRun> {
   if (id.trim() === '')
     throw new UsageError('id: expected the id of a run, got ""; see perdure list');
   noteServer(context, await context.server());
   const client = await context.client();
   try {
-    return { client, run: await readRun(client, id) };
+    const stores = archive ? openStores(context.home) : {};
+    const run = await readRun(client, id, stores);
+    if (run.description === null) noteArchived(context, run);
+    return { client, run };
   } catch (error) {
     if (!NoRunError.isInstance(error)) throw error;
     throw new Error(`${error.message}; list runs with: ${nextCommand(context, 'list')}`, {
       cause: error,
     });
   }
+}
+
+/** Notes that the server has deleted a run, and how far the archive has it. */
+function noteArchived(context: CliContext, run: RunReading): void {
+  const { archived } = toRunStatus(run, Date.now());
+  const until = formatDateTime(archived?.at ?? 0);
+  const rest =
+    archived?.ended === true ? '' : '; what happened later, and how it ended, is unknown';
+  context.note(
+    `The server has deleted run ${visible(run.id)}. The archive has it until ${until}${rest}.`,
+  );
 }
 
 /** Creates the error for a workflow id that is in use. */

@@ -6,6 +6,7 @@ import type { ConnectionSettings } from '../temporal/connection.js';
 import type { Limits } from '../core/definition/definition.js';
 import type { Ask } from '../core/inbox.js';
 import type { Json, JsonObject } from '../core/json.js';
+import type { CallPair } from '../core/transcript/call-pairs.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { EffectiveLimits } from '../core/state.js';
@@ -28,7 +29,8 @@ import type { DurableEvent } from '../history/durable-events.js';
 import type { AgentLike, RunSettings } from '../updates/run-input.js';
 import type { RunTranscript } from '../history/run-transcript.js';
 import type { Schedules } from './schedule/schedule.js';
-import type { TranscriptRange } from '../history/transcript.js';
+import type { MessageRange, TranscriptRange } from '../history/transcript.js';
+import type { TurnLog } from '../history/turn-log.js';
 
 export interface ClientOptions extends ConnectionSettings {
   /** The task queue of the workers; default PERDURE_TASK_QUEUE, else `perdure`. */
@@ -156,7 +158,8 @@ export interface PerdureClient extends DecisionMethods {
    */
   result<Output = Json>(run: RunLike<Output>, options?: ResultOptions): Promise<Outcome<Output>>;
   /**
-   * Returns a run's status. Needs no worker. While a called agent works for the run, `below` has the
+   * Returns a run's status. Needs no worker. Of a run that the server has deleted, it is the status that the
+   * archive has, with `archived`. While a called agent works for the run, `below` has the
    * requests of the runs below it.
    *
    * @example
@@ -170,7 +173,8 @@ export interface PerdureClient extends DecisionMethods {
    */
   status(run: RunLike<unknown>): Promise<ReadStatus>;
   /**
-   * Returns a run's messages, with their full texts where they can be read. Needs no worker.
+   * Returns a run's messages, through all its segments. What the server has deleted comes from the archive,
+   * as far as it has it. Needs no worker.
    *
    * @example
    * ```ts
@@ -182,6 +186,34 @@ export interface PerdureClient extends DecisionMethods {
    * ```
    */
   transcript(run: RunLike<unknown>, range?: TranscriptRange): Promise<RunTranscript>;
+  /**
+   * Returns the calls that a run's messages request, each with its result. It reads what `transcript` reads.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * for (const { call, result } of await client.calls('desk-1')) {
+   *   console.log(call.name, call.arguments, result?.text ?? 'no result');
+   * }
+   * ```
+   */
+  calls(run: RunLike<unknown>, range?: MessageRange): Promise<readonly CallPair[]>;
+  /**
+   * Returns the turns of a run that have ended: agent, definition, model, settings, outcome with usage, and
+   * failed attempts. It reads what `transcript` reads.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { turns } = await client.turns('desk-1');
+   * for (const { turn, model, outcome } of turns) console.log(turn, model, outcome.usage.costUsd);
+   * ```
+   */
+  turns(run: RunLike<unknown>): Promise<TurnLog>;
   /**
    * Yields durable events, past and future. Ends with the run.
    *

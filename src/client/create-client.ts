@@ -1,12 +1,11 @@
-import { join } from 'node:path';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
-import { fileArchive } from '../storage/file-archive.js';
-import { fileBlobStore } from '../storage/file-blob-store.js';
 import { perdureHome } from '../storage/home.js';
+import { openStores } from '../storage/file-stores.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget, unreachable } from '../server/locate-target.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
 import { assertOneSdk } from '../temporal/sdk.js';
+import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Ask } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
@@ -18,7 +17,7 @@ import { claimAttachments } from './claim-attachments.js';
 import { askOrStart } from '../updates/ask-or-start.js';
 import { createBatch } from './batch.js';
 import type { AskOptions, ClientOptions, PerdureClient } from './client-types.js';
-import type { RunLike } from './run-handle.js';
+import { idOf, type RunLike } from './run-handle.js';
 import type { SentMessage } from '../updates/deliver-or-record.js';
 import { askRun, withId } from '../updates/ask-run.js';
 import {
@@ -39,12 +38,13 @@ import { pauseAllRuns } from './pause-all.js';
 import { readRequest } from './read-request.js';
 import { listRequests } from './requests.js';
 import { describeRun, readRun } from '../history/read-run.js';
+import { readCalls, readTranscript } from '../history/run-transcript.js';
+import { readTurns } from '../history/turn-log.js';
 import { waitForResult } from './result.js';
 import { agentName, createRunInput } from '../updates/run-input.js';
-import { readTranscript } from '../history/run-transcript.js';
 import { createSchedules } from './schedule/schedule.js';
-import { newRunId, startRun } from '../updates/start.js';
 import { readStatus } from './status-below.js';
+import { newRunId, startRun } from '../updates/start.js';
 
 const ROWS = 50;
 /** A reachable server answers in a fraction of this time. */
@@ -57,8 +57,8 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const home = settings.home ?? perdureHome(env);
   const { client, disconnect } = await connect(settings, { env, home });
   const taskQueue = resolveTaskQueue(settings, env);
-  const archive = settings.archive ?? fileArchive(join(home, 'archive'));
-  const blobs = settings.blobs ?? fileBlobStore(join(home, 'blobs'));
+  const stores = openStores(home);
+  const { archive = stores.archive, blobs = stores.blobs } = settings;
   const streams = createRunStreams(client, {
     sources: [liveWorkers(home, { hosts: readLiveHosts(env) })],
   });
@@ -81,7 +81,8 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
       return await startRun(client, input, { id, taskQueue });
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
-    fork: (run, given) => forkRun(client, idOf(run), { ...(by && { by }), ...given, blobs }),
+    fork: (run, given) =>
+      forkRun(client, idOf(run), { ...(by && { by }), ...given }, { blobs, archive }),
     async ask(run, message, options = {}) {
       assertKnownAgent(config, options.start?.agent, options.start);
       return await ask(
@@ -95,8 +96,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
       return outcome as Outcome<Output>;
     },
-    status: async (run) => await readStatus(client, await readRun(client, idOf(run)), Date.now()),
-    transcript: (run, range = {}) => readTranscript(client, idOf(run), { ...range, archive }),
+    ...readMethods(client, archive),
     events: (run, options = {}) => ({
       [Symbol.asyncIterator]: () => followEvents(client, idOf(run), options),
     }),
@@ -132,6 +132,22 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   };
 }
 
+/** The methods that read a run, also one that the server has deleted and the archive has. */
+function readMethods(
+  client: Client,
+  archive: Archive,
+): Pick<PerdureClient, 'status' | 'transcript' | 'calls' | 'turns'> {
+  const read = (run: RunLike<unknown>) => readRun(client, idOf(run), { archive });
+  return {
+    status: async (run) => await readStatus(client, await read(run), Date.now()),
+    transcript: async (run, range = {}) =>
+      await readTranscript(client, await read(run), { ...range, archive }),
+    calls: async (run, range = {}) =>
+      await readCalls(client, await read(run), { ...range, archive }),
+    turns: async (run) => await readTurns(client, await read(run), archive),
+  };
+}
+
 interface Connected {
   readonly client: Client;
   readonly disconnect: () => Promise<void>;
@@ -155,10 +171,6 @@ async function connect(
   } catch (error) {
     throw unreachable(target.address, error);
   }
-}
-
-function idOf(run: RunLike<unknown>): string {
-  return typeof run === 'string' ? run : run.id;
 }
 
 async function ask(

@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { readContext } from '../storage/context-text.js';
 import { isObject } from '../core/json.js';
@@ -13,7 +14,7 @@ import {
   type RunSettings,
 } from '../updates/run-input.js';
 import { InputError } from '../core/errors.js';
-import { readSegmentStart } from '../history/segments.js';
+import { readSegment, readSegmentStart } from '../history/segments.js';
 import { newRunId, startRun, type StartedRun } from '../updates/start.js';
 
 export interface ForkOptions<Output> extends RunSettings {
@@ -37,9 +38,11 @@ export interface ForkOptions<Output> extends RunSettings {
 export async function forkRun<Output>(
   client: Client,
   source: string,
-  { id, agent, at, blobs, ...given }: ForkOptions<Output> & { readonly blobs: BlobStore },
+  { id, agent, at, ...given }: ForkOptions<Output>,
+  stores: Stores,
 ): Promise<StartedRun> {
-  const run = await readRun(client, source);
+  const { blobs, archive } = stores;
+  const run = await readRun(client, source, { archive });
   const total = run.view.state?.transcript.next ?? 0;
   if (total === 0) {
     throw new InputError(`fork.run: run "${visible(source)}" has no messages; start a new run`);
@@ -51,23 +54,32 @@ export async function forkRun<Output>(
   }
   const name = agent === undefined ? run.agent : agentName(agent);
   const fork = { run: source, ...(at !== undefined && { at }) };
-  const inherited = name === run.agent ? await readSettings(client, run, blobs) : {};
+  const inherited = name === run.agent ? await readSettings(client, run, stores) : {};
   const forkId = id ?? newRunId(name);
   const attached = await claimAttachments(blobs, forkId, given);
   const input = createRunInput(name, { ...inherited, ...given, ...attached, fork });
   return await startRun(client, input, { id: forkId, taskQueue: run.taskQueue });
 }
 
+/** Where large texts are, and the runs that the server has deleted. */
+interface Stores {
+  readonly blobs: BlobStore;
+  readonly archive: Archive;
+}
+
 /** Returns the agent's arguments and context from the first segment; later ones may lack them. */
 async function readSettings(
   client: Client,
   { id, runId, events, view }: RunReading,
-  blobs: BlobStore,
+  { blobs, archive }: Stores,
 ): Promise<object> {
   const [newest] = events;
   if (newest?.type !== 'started') return {};
-  const first = await readSegmentStart(client, id, newest.firstRunId || runId);
-  const { input } = first ?? newest;
+  const firstRunId = newest.firstRunId || runId;
+  const first =
+    (await readSegmentStart(client, id, firstRunId)) ??
+    (await readSegment(client, { id, runId: firstRunId, archive }))?.events[0];
+  const { input } = first?.type === 'started' ? first : newest;
   if (!isObject(input)) return {};
   const { context, contextBlob, args } = input;
   const ref = view.state?.config.contextBlob;

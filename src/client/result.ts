@@ -111,7 +111,7 @@ function endOfTurn({ state, turns }: Projection, turn: number): Outcome | null {
 async function readEarlierTurn(client: Client, run: RunReading, turn: number): Promise<Outcome> {
   let previous = previousRunId(run.events);
   while (previous !== '') {
-    const segment = await readSegment(client, run.id, previous);
+    const segment = await readSegment(client, { id: run.id, runId: previous });
     if (segment === null) break;
     const outcome = endOfTurn(segment.view, turn);
     if (outcome !== null) return outcome;

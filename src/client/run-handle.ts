@@ -10,3 +10,8 @@ export interface RunHandle<Output = Json> extends Typed<Output> {
 
 /** A run: the result of `start`, or its id. */
 export type RunLike<Output = Json> = string | (Typed<Output> & { readonly id: string });
+
+/** Returns the id of a run. */
+export function idOf(run: RunLike<unknown>): string {
+  return typeof run === 'string' ? run : run.id;
+}

@@ -1,4 +1,4 @@
-import type { Client } from '@temporalio/client';
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import type { RunStatus } from '../core/status.js';
 import type { Projection } from '../history/projection.js';
 import type { RunReading } from '../history/read-run.js';
@@ -46,15 +46,16 @@ export async function readStatus(
   now: number,
 ): Promise<ReadStatus> {
   const status = toRunStatus(run, now);
-  if (!awaitsAgent(run.view)) return status;
-  const below = await requestsBelow(client, run);
+  const { id, description } = run;
+  if (description === null || !awaitsAgent(run.view)) return status;
+  const below = await requestsBelow(client, { id, description });
   return below.length === 0 ? status : { ...status, below };
 }
 
 /** Returns the open requests of the runs below a run, by one visibility query. */
 export async function requestsBelow(
   client: Client,
-  { id, description }: Pick<RunReading, 'id' | 'description'>,
+  { id, description }: { readonly id: string; readonly description: WorkflowExecutionDescription },
 ): Promise<readonly OpenRequest[]> {
   const root = description.rootExecution?.workflowId || id;
   const { requests } = await listRequests(client, { root });

@@ -19,18 +19,42 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
       ? notBegun(run)
       : runStatus(view.state, { ended: end?.outcome ?? finalOutcome(view.state), run: id });
   const work = pendingWork(description);
-  const isCancelling = view.cancelRequested && end === null;
-  const isHeld = description.status.name === 'PAUSED' && end === null;
-  return {
+  const common = {
     ...status,
     id,
     runId,
     historyLength: view.lastEvent,
+    reports: failedAttempts(events, work),
+  };
+  if (description === null) return { ...common, ...archivedStatus(run, status) };
+  const isCancelling = view.cancelRequested && end === null;
+  const isHeld = description.status.name === 'PAUSED' && end === null;
+  return {
+    ...common,
     ...(end !== null && { status: 'done', reason: end.reason }),
     ...(isHeld && { status: 'paused' }),
     message: status.message ?? (isCancelling ? 'a cancel is requested' : null),
     doing: currentActivity({ view, work }, now),
-    reports: failedAttempts(events, work),
+  };
+}
+
+/** A run that the server has deleted has ended, whether or not the archive has its end. */
+function archivedStatus(
+  { events }: RunReading,
+  { status, outcome, reason, message }: StateStatus,
+): Pick<RunStatus, 'status' | 'reason' | 'message' | 'pending' | 'doing' | 'outcome' | 'archived'> {
+  const at = events.at(-1)?.at ?? 0;
+  const isWhole = status === 'done';
+  return {
+    status: 'done',
+    reason: isWhole ? reason : 'unknown',
+    message: isWhole
+      ? message
+      : 'the server has deleted the run, and the archive does not have its end',
+    pending: [],
+    doing: null,
+    outcome: isWhole ? outcome : null,
+    archived: { at, ended: isWhole },
   };
 }
 

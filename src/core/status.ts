@@ -67,6 +67,16 @@ export interface RunStatus {
   readonly refused?: readonly RefusedMessage[];
   /** The newest decisions of people, oldest first. */
   readonly decisions?: readonly DecisionRecord[];
+  /** The server has deleted the run: this is what the archive has. Absent for a run on the server. */
+  readonly archived?: Archived;
+}
+
+/** How far the archive knows a run that the server has deleted. */
+export interface Archived {
+  /** Unix time in ms of the newest archived event. What happened later is unknown. */
+  readonly at: number;
+  /** Whether the archive has the end of the run. If not, the reason is `unknown`, and the outcome is null. */
+  readonly ended: boolean;
 }
 
 /** Returns the part of a status that shows refused messages and decisions. Empty lists are absent. */

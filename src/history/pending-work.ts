@@ -38,8 +38,10 @@ export interface PendingWork {
   readonly workflowDueAt: number | null;
 }
 
-/** Returns the pending work in the description of a run. */
-export function pendingWork({ raw }: WorkflowExecutionDescription): PendingWork {
+/** Returns the pending work in the description of a run; none without a description. */
+export function pendingWork(description: WorkflowExecutionDescription | null): PendingWork {
+  if (description === null) return { activities: new Map(), workflowDueAt: null };
+  const { raw } = description;
   const activities = (raw.pendingActivities ?? []).map(readActivity);
   const task = raw.pendingWorkflowTask;
   return {

@@ -1,6 +1,6 @@
 import type { RunInput } from '../core/input/input.js';
 import type { Outcome, Usage } from '../core/outcome.js';
-import type { EndedTurn, RunState } from '../core/state.js';
+import type { RunState } from '../core/state.js';
 import type { Message } from '../core/transcript/messages.js';
 import { isPermanent, type HistoryEvent } from './decode-event.js';
 import {
@@ -16,12 +16,19 @@ import {
   noteBlocks,
   type BlockedSince,
   type EndedEvent,
+  type EndedTurnOf,
   type EventOf,
   type InFlight,
 } from './reader/run-view.js';
 
 export { outcomeOf } from './reader/end.js';
-export type { BlockedSince, EndedEvent, EventOf, InFlight } from './reader/run-view.js';
+export type {
+  BlockedSince,
+  EndedEvent,
+  EndedTurnOf,
+  EventOf,
+  InFlight,
+} from './reader/run-view.js';
 
 /** A run as its history shows it. */
 export interface Projection {
@@ -33,7 +40,7 @@ export interface Projection {
   /** What the model calls of this segment cost, by the number of the message that each produced. */
   readonly usageByMessage: ReadonlyMap<number, Usage>;
   /** Turns that have ended in this segment, oldest first. */
-  readonly turns: readonly EndedTurn[];
+  readonly turns: readonly EndedTurnOf[];
   /** Activities in flight, by the id of the event that scheduled them. */
   readonly inFlight: ReadonlyMap<number, InFlight>;
   /** Why work is blocked, by call id or by the kind of work, such as `model`. */

@@ -3,13 +3,15 @@ import {
   type Client,
   type WorkflowExecutionDescription,
 } from '@temporalio/client';
+import type { Archive } from '../storage/archive.js';
 import { isObject, textField } from '../core/json.js';
 import { visible } from '../core/text/summaries.js';
+import { newestArchived, type ArchivedSegment } from './archived-run.js';
 import { decodeEvent, type History, type HistoryEvent } from './decode-event.js';
 import { project, type Projection } from './projection.js';
 import { NoRunError } from '../core/errors.js';
 
-/** A run as the server knows it at this moment. */
+/** A run as the server knows it at this moment, or as the archive has it. */
 export interface RunReading {
   readonly id: string;
   /** Run id of the newest segment. */
@@ -17,7 +19,8 @@ export interface RunReading {
   readonly taskQueue: string;
   /** The agent's name from the input; empty if the input names none. */
   readonly agent: string;
-  readonly description: WorkflowExecutionDescription;
+  /** Null if the run was read from the archive, because the server has deleted it. */
+  readonly description: WorkflowExecutionDescription | null;
   readonly history: History;
   /** The decoded events of `history`. */
   readonly events: readonly HistoryEvent[];
@@ -38,28 +41,65 @@ export async function describeRun(
   );
 }
 
-/** Reads the description of a run and the history of its newest segment. Rejects with a `NoRunError`. */
-export async function readRun(client: Client, id: string): Promise<RunReading> {
+interface ReadRunOptions {
+  /** Where a run is read that the server has deleted; absent: only the server is asked. */
+  readonly archive?: Archive | undefined;
+  /** Only the run with this run id of its first segment: another one may have the same id. */
+  readonly firstRunId?: string | undefined;
+}
+
+/**
+ * Reads the description of a run and the history of its newest segment, or what the archive has of a run that
+ * the server has deleted. Rejects with a `NoRunError`, and with an `ArchiveError` if the archive is needed
+ * and cannot be read.
+ */
+export async function readRun(
+  client: Client,
+  id: string,
+  { archive, firstRunId }: ReadRunOptions = {},
+): Promise<RunReading> {
+  try {
+    const run = await readLiveRun(client, id);
+    const [started] = run.events;
+    const found = started?.type === 'started' ? started.firstRunId : run.runId;
+    if (firstRunId === undefined || found === firstRunId) return run;
+    throw new NoRunError(`the id "${visible(id)}" belongs to a newer run`);
+  } catch (error) {
+    if (archive === undefined || !NoRunError.isInstance(error)) throw error;
+    const { namespace } = client.options;
+    const found = await newestArchived(archive, { namespace, id }, firstRunId);
+    if (found === null) throw error;
+    return archivedReading(id, found);
+  }
+}
+
+async function readLiveRun(client: Client, id: string): Promise<RunReading> {
   const description = await describeRun(client, id);
   const { runId, taskQueue } = description;
   const history = await client.workflow
     .getHandle(id, runId)
     .fetchHistory()
     .catch(rethrowNotFound(id));
-  const raw = history.events ?? [];
-  const events = raw.map(decodeEvent);
-  const last = raw.at(-1)?.workflowExecutionTerminatedEventAttributes;
+  const last = history.events?.at(-1)?.workflowExecutionTerminatedEventAttributes;
   return {
-    id,
-    runId,
-    taskQueue,
-    agent: agentName(events),
+    ...read({ id, runId, taskQueue, history }),
     description,
-    history,
-    events,
-    view: project(events),
     terminatedWhy: last?.reason ?? '',
   };
+}
+
+function archivedReading(id: string, { entry, history }: ArchivedSegment): RunReading {
+  const [started] = history.events ?? [];
+  const taskQueue = started?.workflowExecutionStartedEventAttributes?.taskQueue?.name ?? '';
+  const { runId } = entry;
+  return { ...read({ id, runId, taskQueue, history }), description: null, terminatedWhy: '' };
+}
+
+function read(
+  given: Pick<RunReading, 'id' | 'runId' | 'taskQueue' | 'history'>,
+): Omit<RunReading, 'description' | 'terminatedWhy'> {
+  const events = (given.history.events ?? []).map(decodeEvent);
+  return { ...given, agent: agentName(events), events, view: project(events) };
 }
 
 /** Returns the agent that a run's first event names; empty if it names none. */

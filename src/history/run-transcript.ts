@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { ArchiveError, type Archive } from '../storage/archive.js';
+import { callPairs, type CallPair } from '../core/transcript/call-pairs.js';
 import { isSide, type Artifact, type Message } from '../core/transcript/messages.js';
 import type { ForkPoint } from '../core/state.js';
 import type { TranscriptPage } from '../core/status.js';
@@ -22,20 +23,19 @@ export interface RunTranscript extends TranscriptPage {
   readonly artifacts?: readonly Artifact[];
 }
 
-type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
+export type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
 
 /**
- * Reads the messages of a run through all its segments: from the history, and from the archive those
- * that the server no longer keeps. A summary for the model stands where it was made, with `compacts`.
+ * Reads the messages of a run through all its segments: from the server, and from the archive what the
+ * server no longer keeps. A summary for the model stands where it was made, with `compacts`.
  * Refused answers have numbers too; they are omitted unless `side` is set. The messages of a forked run
- * begin with those of its source. Needs no worker. Rejects with a `NoRunError`.
+ * begin with those of its source. Needs no worker.
  */
 export async function readTranscript(
   client: Client,
-  id: string,
+  run: RunReading,
   { archive, side = false, ...range }: TranscriptRequest,
 ): Promise<RunTranscript> {
-  const run = await readRun(client, id);
   const { transcript, forkedFrom, artifacts } = run.view.state ?? {};
   const total = transcript?.next ?? 0;
   const bounds = { from: Math.max(0, range.from ?? 0), to: Math.min(range.to ?? total, total) };
@@ -63,6 +63,17 @@ export async function readTranscript(
   };
 }
 
+/** Reads the calls that the messages of a range request, with their results. Needs no worker. */
+export async function readCalls(
+  client: Client,
+  run: RunReading,
+  { to = Infinity, ...request }: Omit<TranscriptRequest, 'side'>,
+): Promise<readonly CallPair[]> {
+  // A result stands after its call, so it may be outside the range.
+  const { messages } = await readTranscript(client, run, request);
+  return callPairs(messages).filter(({ n }) => n < to);
+}
+
 /** Adds the run's own messages, newest segment first. */
 async function addOwn(
   found: Map<number, Message>,
@@ -70,29 +81,27 @@ async function addOwn(
   bounds: Range,
 ): Promise<void> {
   add(found, run.view.messages);
-  let { previousRunId } = startOf(run);
-  while (previousRunId !== '' && gapIn(found, bounds) !== null) {
-    const segment = await readSegment(client, run.id, previousRunId);
+  let runId = startOf(run).previousRunId;
+  while (runId !== '' && gapIn(found, bounds) !== null) {
+    const segment = await readSegment(client, { id: run.id, runId, archive }).catch(asMissing);
     if (segment === null) break;
     add(found, segment.view.messages);
-    ({ previousRunId } = segment);
+    runId = segment.previousRunId;
   }
-  const gap = gapIn(found, bounds);
-  if (gap !== null) add(found, await readArchive(client, archive, { run, gap }));
 }
 
-/** Returns none if the id now belongs to a newer run. */
+/** Returns none if neither the server nor the archive keeps the run. */
 async function readSource(
   client: Client,
-  { run, runId }: ForkPoint,
+  { run, runId: firstRunId }: ForkPoint,
   request: TranscriptRequest,
 ): Promise<readonly Message[]> {
   try {
-    if (startOf(await readRun(client, run)).firstRunId !== runId) return [];
-    return (await readTranscript(client, run, { ...request, side: true })).messages;
+    const source = await readRun(client, run, { archive: request.archive, firstRunId });
+    return (await readTranscript(client, source, { ...request, side: true })).messages;
   } catch (error) {
     if (error instanceof NoRunError) return [];
-    throw error;
+    return asMissing(error) ?? [];
   }
 }
 
@@ -122,17 +131,8 @@ function startOf({ events: [started] }: RunReading): {
   return started?.type === 'started' ? started : { previousRunId: '', firstRunId: '' };
 }
 
-async function readArchive(
-  client: Client,
-  archive: Archive,
-  { run, gap }: { run: RunReading; gap: Range },
-): Promise<readonly Message[]> {
-  const { namespace } = client.options;
-  try {
-    const place = { namespace, id: run.id, firstRunId: startOf(run).firstRunId };
-    return await archive.read(place, gap);
-  } catch (error) {
-    if (error instanceof ArchiveError) return [];
-    throw error;
-  }
+/** What an archive that is down has is missing. */
+function asMissing(error: unknown): null {
+  if (error instanceof ArchiveError) return null;
+  throw error;
 }

@@ -1,10 +1,15 @@
 import { isGrpcServiceError, WorkflowNotFoundError, type Client } from '@temporalio/client';
-import { decodeEvent, type HistoryEvent } from './decode-event.js';
+import type { Archive } from '../storage/archive.js';
+import { readArchivedSegment } from './archived-run.js';
+import { decodeEvent, type History, type HistoryEvent } from './decode-event.js';
 import { project, type Projection } from './projection.js';
 import type { EventOf } from './projection.js';
 
 /** An earlier segment of a run. */
 export interface Segment {
+  readonly history: History;
+  /** The decoded events of `history`. */
+  readonly events: readonly HistoryEvent[];
   readonly view: Projection;
   /** Run id of the previous segment; empty in the first one. */
   readonly previousRunId: string;
@@ -13,19 +18,34 @@ export interface Segment {
 /** gRPC codes not found and invalid argument, which the server uses for an id that cannot exist. */
 const NOT_FOUND: readonly (number | null)[] = [5, 3];
 
-/** Reads a whole segment; null if the server no longer keeps it. */
-export async function readSegment(
+/** Names a segment, and where it is read if the server has deleted it. */
+export interface SegmentPlace {
+  readonly id: string;
+  readonly runId: string;
+  readonly archive?: Archive | undefined;
+}
+
+/**
+ * Reads a whole segment; null if neither the server nor the archive keeps it. Rejects with an `ArchiveError`
+ * if the archive is needed and cannot be read.
+ */
+export async function readSegment(client: Client, place: SegmentPlace): Promise<Segment | null> {
+  const history = await readSegmentHistory(client, place);
+  if (history === null) return null;
+  const events = (history.events ?? []).map(decodeEvent);
+  return { history, events, view: project(events), previousRunId: previousRunId(events) };
+}
+
+async function readSegmentHistory(
   client: Client,
-  id: string,
-  runId: string,
-): Promise<Segment | null> {
+  { id, runId, archive }: SegmentPlace,
+): Promise<History | null> {
   try {
-    const { events } = await client.workflow.getHandle(id, runId).fetchHistory();
-    const decoded = (events ?? []).map(decodeEvent);
-    return { view: project(decoded), previousRunId: previousRunId(decoded) };
+    return await client.workflow.getHandle(id, runId).fetchHistory();
   } catch (error) {
-    if (isNotFound(error)) return null;
-    throw error;
+    if (!isNotFound(error)) throw error;
+    if (archive === undefined) return null;
+    return await readArchivedSegment(archive, { namespace: client.options.namespace, id }, runId);
   }
 }
 

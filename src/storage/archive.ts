@@ -1,33 +1,37 @@
-import type { Message } from '../core/transcript/messages.js';
 import { PerdureError } from '../core/errors.js';
 
-/** Identifies a run in an archive; the same after continue-as-new and reset. */
+/** Names the runs of a workflow id, which may be any text. Successive runs can have the same id. */
 export interface ArchivedRun {
   readonly namespace: string;
-  /** The workflow id, which may be any text. */
   readonly id: string;
-  /** The run id of the first execution, which distinguishes successive runs with the same id. */
+}
+
+/** Names an archived history: one segment of a run, up to one of its events. */
+export interface ArchivedHistory {
+  /** The run id of the run's first segment; the same after continue-as-new and reset. */
   readonly firstRunId: string;
+  /** The run id of the segment. */
+  readonly runId: string;
+  /** The number of events. A segment that is archived again has more of them. */
+  readonly events: number;
+  /** When the last event happened: Unix time in ms. */
+  readonly at: number;
 }
 
 /**
- * Stores all messages of a run, because its history is deleted after the namespace's retention.
+ * Stores the histories of runs, because the server deletes them after the namespace's retention.
  *
- * When `append` resolves, every worker can read the messages, even after a crash. `append` may be called
- * again, also concurrently, with the same messages: `read` returns each number `n` once. If a number is
- * appended again with another text, as after a reset of the run, the newest one is valid.
+ * An archived history never changes: a segment that has grown is another one, and readers take the longest.
+ * When `write` resolves, every worker can read the history, even after a crash. `write` may be called again,
+ * also concurrently, with the same history.
  */
 export interface Archive {
-  /** Adds the messages whose number `n` is not stored yet. Rejects with an `ArchiveError`. */
-  append(run: ArchivedRun, messages: readonly Message[]): Promise<void>;
-  /**
-   * Returns the messages from number `from` (default: the first) to before number `to` (default: the end),
-   * in order of `n`; none if nothing was archived. Rejects with an `ArchiveError`.
-   */
-  read(
-    run: ArchivedRun,
-    range?: { readonly from?: number; readonly to?: number },
-  ): Promise<readonly Message[]>;
+  /** Stores a history: JSON text in the form of Temporal's own tools. Rejects with an `ArchiveError`. */
+  write(run: ArchivedRun, history: ArchivedHistory, json: string): Promise<void>;
+  /** Returns what the archive has, in any order; none if it has nothing. Rejects with an `ArchiveError`. */
+  list(run: ArchivedRun): Promise<readonly ArchivedHistory[]>;
+  /** Returns the text of a history that `list` has returned. Rejects with an `ArchiveError`. */
+  read(run: ArchivedRun, history: ArchivedHistory): Promise<string>;
 }
 
 /** The storage refused to write or to read: it is read-only or full, or permissions are missing. */

@@ -1,13 +1,11 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolder } from './make-folder.js';
 import type { BlobRef } from '../core/transcript/messages.js';
 import { BlobError, assertSha256 } from './blob-store.js';
 import type { BlobStore } from './blob-store.js';
 import { describeDiskError, RESTORE } from './disk-fixes.js';
-import { PRIVATE } from './private-files.js';
-import { syncFolder } from './sync-folder.js';
+import { writeWhole } from './write-file.js';
 
 /**
  * Makes a `BlobStore` in a folder, which all workers of a task queue must share.
@@ -31,7 +29,7 @@ async function put(root: string, text: string): Promise<BlobRef> {
   const bytes = Buffer.from(text);
   const sha256 = hash(bytes);
   if (!(await holds(root, sha256))) {
-    await write(place(root, sha256), bytes).catch((error: NodeJS.ErrnoException) => {
+    await writeWhole(place(root, sha256), bytes).catch((error: NodeJS.ErrnoException) => {
       throw unwritable(root, error);
     });
   }
@@ -60,25 +58,6 @@ async function read(root: string, sha256: string): Promise<Buffer> {
     'damaged',
     `blob ${sha256} in ${root} is damaged (${bytes.length} bytes with another hash); ${RESTORE}`,
   );
-}
-
-async function write(file: string, bytes: Buffer): Promise<void> {
-  await makeFolder(path.dirname(file));
-  const temporary = `${file}.${randomUUID()}.tmp`;
-  try {
-    const handle = await open(temporary, 'wx', PRIVATE.file);
-    try {
-      await handle.writeFile(bytes);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, file);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-  await syncFolder(path.dirname(file));
 }
 
 function place(root: string, sha256: string): string {

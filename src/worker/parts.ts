@@ -1,5 +1,4 @@
 import { setMaxListeners } from 'node:events';
-import { join } from 'node:path';
 import { Context } from '@temporalio/activity';
 import type { Worker, WorkerOptions as SdkWorkerOptions } from '@temporalio/worker';
 import type { Activities } from '../core/contract.js';
@@ -9,9 +8,8 @@ import { createTranscriptCache } from '../activities/model/transcript-cache.js';
 import { createAgentCatalog } from '../agents/catalog.js';
 import type { RequestOptions } from '../agents/requests.js';
 import type { Archive } from '../storage/archive.js';
-import { fileArchive } from '../storage/file-archive.js';
-import { fileBlobStore } from '../storage/file-blob-store.js';
 import type { BlobStore } from '../storage/blob-store.js';
+import { openStores } from '../storage/file-stores.js';
 import { workerStore } from '../storage/worker-store.js';
 import type { Config } from '../config.js';
 import { perdureHome } from '../storage/home.js';
@@ -30,7 +28,7 @@ import { readResultTool } from '../tools/built-in/read-result.js';
 export interface SharedWorkerOptions extends RequestOptions {
   /** The store for large texts, shared by all workers of a task queue; default: files in PERDURE_HOME/blobs. */
   readonly blobs?: BlobStore;
-  /** The store for the messages of open runs, shared like `blobs`; default: files in PERDURE_HOME/archive. */
+  /** The store for the histories of open runs, shared like `blobs`; default: files in PERDURE_HOME/archive. */
   readonly archive?: Archive;
   /** The environment for keys, models, and PERDURE_HOME; default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -73,9 +71,10 @@ export function createWorkerParts(
   const stopping = new AbortController();
   // Each prompt that is being rebuilt listens.
   setMaxListeners(0, stopping.signal);
+  const stores = openStores(perdureHome(env));
   const blobs =
     options.blobs === undefined
-      ? workerStore(fileBlobStore(join(perdureHome(env), 'blobs')), { verified: true })
+      ? workerStore(stores.blobs, { verified: true })
       : workerStore(options.blobs);
   const agents = createAgentCatalog(definitions, {
     defaultModel: env['PERDURE_MODEL'] ?? '',
@@ -85,7 +84,7 @@ export function createWorkerParts(
   const activities = createActivities({
     agents,
     blobs,
-    archive: options.archive ?? fileArchive(join(perdureHome(env), 'archive')),
+    archive: options.archive ?? stores.archive,
     models: createModelCatalog(models, env),
     transcripts: createTranscriptCache({
       maxBytes: options.transcriptCacheBytes ?? DEFAULT_CACHE_BYTES,

@@ -63,8 +63,10 @@ function store(
 
 /** At the end of the run: archives the rest. If that fails, the history still has the messages. */
 export async function archiveAtEnd(run: RunContext): Promise<void> {
-  const archive = unarchivedRange(run);
-  if (archive === null) return;
+  const { archives, archived: from, transcript } = run.state;
+  if (archives !== true) return;
+  // Also without a new message: the archive has to show how the run ended.
+  const archive = { from, to: transcript.next };
   const firstRunId = workflowInfo().firstExecutionRunId;
   const isCanceled = run.state.ending === 'cancelled';
   const activity = isCanceled ? archiveMessagesAtOnce : archiveMessagesBriefly;

@@ -8,6 +8,7 @@ import { replyText } from '../../src/models/scripted.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';
+import { forgetSegments } from '../support/forget-run.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
@@ -49,21 +50,11 @@ async function talk(turns: number, text: (turn: number) => string): Promise<stri
 
 /** Deletes all segments but the last, as the server does after their retention. */
 async function forgetEarlier(id: string): Promise<void> {
-  const { workflowService, options } = rig.client;
   const segments = await segmentsOf(rig.client, id);
-  await Promise.all(
-    segments.slice(0, -1).map(async ({ runId }) => {
-      const { namespace } = options;
-      const workflowExecution = { workflowId: id, runId };
-      await workflowService.deleteWorkflowExecution({ namespace, workflowExecution });
-      const handle = rig.client.workflow.getHandle(id, runId);
-      const isGone = () =>
-        handle
-          .fetchHistory()
-          .then(() => false)
-          .catch(() => true);
-      await expect.poll(isGone, { timeout: 40_000 }).toBe(true);
-    }),
+  await forgetSegments(
+    rig.client,
+    id,
+    segments.slice(0, -1).map(({ runId }) => runId),
   );
 }
 

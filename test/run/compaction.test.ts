@@ -2,7 +2,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { fileArchive } from '../../src/storage/file-archive.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import { historyFromJson } from '../../src/history/json.js';
+import { project } from '../../src/history/projection.js';
+import { fileArchive } from '../../src/storage/file-stores.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { messageTokens } from '../../src/core/transcript/transcript.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -136,12 +139,19 @@ describe('a conversation longer than the model reads', () => {
     expect(turnsIn(segments)).toHaveLength(9);
 
     const [started] = segments[0]?.history.events ?? [];
-    const { workflowId = '', originalExecutionRunId: firstRunId = '' } =
-      started?.workflowExecutionStartedEventAttributes ?? {};
+    const { workflowId } = started?.workflowExecutionStartedEventAttributes ?? {};
+    const run = { namespace: 'default', id: workflowId ?? '' };
     const archive = fileArchive(join(rig.home, 'archive'));
-    const run = { namespace: 'default', id: workflowId ?? '', firstRunId: firstRunId ?? '' };
-    const kept = await archive.read(run);
-    expect(kept.map(({ n, text }) => [n, text])).toEqual(said.map(({ n, text }) => [n, text]));
+    const kept = new Map<number, string>();
+    for (const entry of await archive.list(run)) {
+      const json: unknown = JSON.parse(await archive.read(run, entry));
+      const { events } = historyFromJson(json as { readonly events: readonly unknown[] });
+      const { messages } = project((events ?? []).map(decodeEvent));
+      for (const { n, text } of messages) kept.set(n, text);
+    }
+    expect([...kept].toSorted(([one], [other]) => one - other)).toEqual(
+      said.map(({ n, text }) => [n, text]),
+    );
   });
 
   test('is summarized when the provider finds it too long, where nobody knew how much it reads', async () => {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
-import type { ArchivedRun, Archive } from '../../src/storage/archive.js';
+import type { Archive } from '../../src/storage/archive.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import {
@@ -96,10 +96,11 @@ describe('what breaks a turn off', () => {
     const own = await createRig();
     const door = gate();
     const slow: Archive = {
-      append: async () => {
+      write: async () => {
         await door.wait();
       },
-      read: async (_run: ArchivedRun) => [],
+      list: async () => [],
+      read: async () => '',
     };
     answer = (request) =>
       resultsIn(request) < 6

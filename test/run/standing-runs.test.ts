@@ -302,11 +302,12 @@ describe('a cancel takes effect', () => {
     };
     let isHeld = false;
     const archive: Archive = {
-      append: async () => {
+      write: async () => {
         if (isHeld) await hang.wait();
         else throw ApplicationFailure.nonRetryable('down');
       },
-      read: async () => [],
+      list: async () => [],
+      read: async () => '',
     };
     await own.worker([agent()], { models, archive, blobs, segment: { steps: 1, bytes: 1e9 } });
     // What cannot be archived is told by the history; nothing waits for a store that is down.

@@ -45,10 +45,11 @@ const store: BlobStore = {
 
 let archiveIsDown = false;
 const archive: Archive = {
-  async append() {
+  async write() {
     if (archiveIsDown) throw new ArchiveError('unwritable', 'the disk is full');
   },
-  read: async () => [],
+  list: async () => [],
+  read: async () => '',
 };
 
 let paid = 0;

@@ -1,10 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
-import { WorkflowNotFoundError } from '@temporalio/client';
 import { escapeJson } from '../../core/text/hidden.js';
 import { visible } from '../../core/text/summaries.js';
 import { type History, decodeEvent } from '../../history/decode-event.js';
 import { historyToJson } from '../../history/json.js';
+import type { Archive } from '../../storage/archive.js';
+import { openStores } from '../../storage/file-stores.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
@@ -12,7 +13,7 @@ import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js
 import { openRun, type OpenedRun } from '../open-run.js';
 import { formatCount } from '../format/format.js';
 import { parseNumber } from '../input/option-parsers.js';
-import { previousRunId } from '../../history/segments.js';
+import { previousRunId, readSegment } from '../../history/segments.js';
 
 export interface ExportOptions {
   readonly id: string;
@@ -34,18 +35,29 @@ export const exportRun: Command<ExportOptions> = {
         'export this segment, counted from 1; default: the newest',
         parseNumber,
       )
-      .option('--all', 'export every segment that the server has, as FILE-1, FILE-2, …'),
+      .option(
+        '--all',
+        'export every segment that the server or the archive has, as FILE-1, FILE-2, …',
+      ),
   run: exportHistory,
 };
+
+interface Opened extends OpenedRun {
+  readonly archive: Archive;
+}
 
 async function exportHistory(context: CliContext, options: ExportOptions): Promise<ExitCode> {
   const { id, out, segment, all = false } = options;
   checkOptions(options);
-  const opened = await openRun(context, id);
+  const { archive } = openStores(context.home);
+  const opened = { ...(await openRun(context, id, { archive: true })), archive };
   const { client, run } = opened;
-  noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
+  if (run.description !== null) {
+    noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
+  }
   if (all) return await exportAll(context, opened, out ?? '');
-  const found = segment === undefined ? newestSegment(opened) : await readSegment(opened, segment);
+  const found =
+    segment === undefined ? newestSegment(opened) : await segmentNumbered(opened, segment);
   const { runId, history } = found;
   const json = escapeJson(historyToJson(history));
   if (out === undefined) {
@@ -82,12 +94,12 @@ function checkOptions({ segment, all, out }: ExportOptions): void {
   throw new UsageError(`--segment: expected a whole number from 1, got ${segment}`);
 }
 
-function newestSegment({ run }: OpenedRun): SegmentHistory {
+function newestSegment({ run }: Pick<OpenedRun, 'run'>): SegmentHistory {
   const number = run.view.state?.segments ?? 1;
   return { number, runId: run.runId, history: run.history };
 }
 
-async function readSegment(opened: OpenedRun, requested: number): Promise<SegmentHistory> {
+async function segmentNumbered(opened: Opened, requested: number): Promise<SegmentHistory> {
   const last = newestSegment(opened);
   if (requested > last.number) {
     throw new UsageError(
@@ -98,11 +110,11 @@ async function readSegment(opened: OpenedRun, requested: number): Promise<Segmen
     if (segment.number === requested) return segment;
   }
   throw new Error(
-    `--segment: the server has deleted segment ${requested}; the newest is ${last.number}`,
+    `--segment: the server has deleted segment ${requested}, and the archive does not have it; the newest is ${last.number}`,
   );
 }
 
-async function exportAll(context: CliContext, opened: OpenedRun, out: string): Promise<ExitCode> {
+async function exportAll(context: CliContext, opened: Opened, out: string): Promise<ExitCode> {
   const { id } = opened.run;
   const files: object[] = [];
   let oldest = Infinity;
@@ -116,7 +128,10 @@ async function exportAll(context: CliContext, opened: OpenedRun, out: string): P
     files.unshift({ segment: number, runId, events, file });
     oldest = number;
   }
-  if (oldest > 1) context.note(`The server has deleted the segments before ${oldest}.`);
+  if (oldest > 1)
+    context.note(
+      `The server has deleted the segments before ${oldest}, and the archive does not have them.`,
+    );
   if (context.options.json) context.out(JSON.stringify({ id, files }));
   return EXIT.completed;
 }
@@ -150,21 +165,17 @@ interface SegmentHistory {
   readonly history: History;
 }
 
-/** Yields the segments of a run from `last` backward, as far as the server still has them. */
+/** Yields the segments of a run from `last` backward, as far as the server or the archive has them. */
 async function* segmentsBack(
-  { client, run }: OpenedRun,
+  { client, run, archive }: Opened,
   last: SegmentHistory,
 ): AsyncGenerator<SegmentHistory, void, undefined> {
   for (let segment = last; ;) {
     yield segment;
     const runId = previousRunId((segment.history.events ?? []).slice(0, 1).map(decodeEvent));
     if (runId === '') return;
-    try {
-      const history: History = await client.workflow.getHandle(run.id, runId).fetchHistory();
-      segment = { number: segment.number - 1, runId, history };
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return;
-      throw error;
-    }
+    const found = await readSegment(client, { id: run.id, runId, archive });
+    if (found === null) return;
+    segment = { number: segment.number - 1, runId, history: found.history };
   }
 }

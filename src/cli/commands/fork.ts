@@ -1,5 +1,4 @@
-import { join } from 'node:path';
-import { fileBlobStore } from '../../storage/file-blob-store.js';
+import { openStores } from '../../storage/file-stores.js';
 import { forkRun } from '../../client/fork-run.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
 import { runIdProblem, type StartedRun } from '../../updates/start.js';
@@ -41,7 +40,7 @@ export const fork: Command<ForkCommandOptions> = {
     const { open = false, wait } = options;
     const problem = options.id === undefined ? null : runIdProblem(options.id);
     if (problem !== null) throw new UsageError(`--${problem}`);
-    const opened = await openRun(context, options.run);
+    const opened = await openRun(context, options.run, { archive: true });
     return await withHostedWorker(context, opened.run.taskQueue, async (host) => {
       const started = await start(context, opened, options);
       context.note(`run ${visible(started.id)} is forked from run ${visible(options.run)}`);
@@ -58,14 +57,14 @@ async function start(
   { message, at, id, open }: ForkCommandOptions,
 ): Promise<StartedRun> {
   try {
-    return await forkRun(client, run.id, {
+    const given = {
       message: message.join(' '),
       by: osUser(),
       ...(at !== undefined && { at }),
       ...(id !== undefined && { id }),
       ...(open && { open }),
-      blobs: fileBlobStore(join(context.home, 'blobs')),
-    });
+    };
+    return await forkRun(client, run.id, given, openStores(context.home));
   } catch (error) {
     if (error instanceof InputError) {
       throw new UsageError(error.message.replace(/^fork\.at:/, '--at:'), { cause: error });

@@ -21,18 +21,19 @@ export const status: Command<{ readonly id: string }> = {
 };
 
 async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
-  const { client, run } = await openRun(context, id);
+  const { client, run } = await openRun(context, id, { archive: true });
   const now = Date.now();
   const found = await readStatus(client, run, now);
+  const { archived } = found;
   const worker = await readWorkerPresence(client, run.taskQueue);
   const commands = found.status === 'done' ? [] : [await nextCommandFor(context, run, ['worker'])];
-  noteMissingWorker(context, worker, commands);
+  if (!archived) noteMissingWorker(context, worker, commands);
   if (context.options.json) {
     context.out(JSON.stringify(found));
     return EXIT.completed;
   }
   const next = await nextSteps(context, { run, status: found, hasWorker: worker.isUp });
-  const link = uiLink(await context.server(), id);
+  const link = archived ? null : uiLink(await context.server(), id);
   const view = { run, status: found, worker: worker.text, link, next, now };
   for (const line of statusLines(view, dataPalette(context))) context.out(line);
   for (const request of found.pending) {

@@ -1,18 +1,20 @@
-import { join } from 'node:path';
-import { fileArchive } from '../../storage/file-archive.js';
-import { fileBlobStore } from '../../storage/file-blob-store.js';
+import type { Archive } from '../../storage/archive.js';
+import { openStores } from '../../storage/file-stores.js';
 import type { RunReading } from '../../history/read-run.js';
 import { readTranscript } from '../../history/run-transcript.js';
 import { withFullText } from '../../history/transcript.js';
-import { isSide } from '../../core/transcript/messages.js';
+import { readTurns } from '../../history/turn-log.js';
+import { callPairs } from '../../core/transcript/call-pairs.js';
+import { isSide, type Message } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
-import { dialogue, type SegmentMark } from '../run-view/dialogue.js';
+import { dialogue, pairLines, type SegmentMark } from '../run-view/dialogue.js';
+import { turnLines } from '../run-view/turn-lines.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { parseNumber } from '../input/option-parsers.js';
-import { openRun } from '../open-run.js';
+import { openRun, type OpenedRun } from '../open-run.js';
 import { dataPalette } from '../format/table.js';
 import { formatCount } from '../format/format.js';
 
@@ -26,6 +28,10 @@ export interface TranscriptOptions {
   readonly full?: boolean;
   /** Include refused answers. */
   readonly side?: boolean;
+  /** Print the calls with their results instead of the messages. */
+  readonly calls?: boolean;
+  /** Print the turns instead of the messages. */
+  readonly turns?: boolean;
 }
 
 /** `transcript ID`: prints the messages of a run from its histories and the archive. Needs no worker. */
@@ -36,21 +42,55 @@ export const transcript: Command<TranscriptOptions> = {
       .option('--from <n>', 'first message, counted from 0', parseNumber)
       .option('--to <n>', 'stop before this message', parseNumber)
       .option('--side', 'include refused answers and what the model was told about them')
-      .option('--full', 'cut nothing; fetch large texts from the blob store'),
+      .option('--full', 'cut nothing; fetch large texts from the blob store')
+      .option('--calls', 'print the tool calls, each with its result')
+      .option('--turns', 'print the turns: definition, model, settings, outcome, and usage'),
   run: printTranscript,
 };
 
 async function printTranscript(context: CliContext, options: TranscriptOptions): Promise<ExitCode> {
-  const { id, from, to, full = false, side = false } = options;
+  const { id, from, to, turns = false } = options;
   checkRange({ '--from': from, '--to': to });
-  const { client, run } = await openRun(context, id);
-  noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
-  const archive = fileArchive(join(context.home, 'archive'));
-  const read = await readTranscript(client, id, { archive, from, to, side: true });
+  checkView(options);
+  const opened = await openRun(context, id, { archive: true });
+  const { client, run } = opened;
+  if (run.description !== null) {
+    noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
+  }
+  const { archive } = openStores(context.home);
+  if (turns) return await printTurns(context, opened, archive);
+  return await printMessages(context, { ...opened, archive }, options);
+}
+
+async function printTurns(
+  context: CliContext,
+  { client, run }: OpenedRun,
+  archive: Archive,
+): Promise<ExitCode> {
+  const log = await readTurns(client, run, archive);
+  if (context.options.json) context.out(JSON.stringify(log));
+  else for (const line of turnLines(log.turns, dataPalette(context))) context.out(line);
+  if (log.incomplete) {
+    context.note(
+      `Some turns are missing: the server has deleted them, and the archive in ${context.home} does not have them.`,
+    );
+  }
+  return EXIT.completed;
+}
+
+async function printMessages(
+  context: CliContext,
+  { client, run, archive }: OpenedRun & { readonly archive: Archive },
+  options: TranscriptOptions,
+): Promise<ExitCode> {
+  const { id, from, to, full = false, side = false, calls = false } = options;
+  // The result of a call may be outside the range.
+  const end = calls ? undefined : to;
+  const read = await readTranscript(client, run, { archive, from, to: end, side: true });
   const { total } = read;
   const messages = side ? read.messages : read.messages.filter((message) => !isSide(message));
   const hidden = read.messages.length - messages.length;
-  const blobs = fileBlobStore(join(context.home, 'blobs'));
+  const { blobs } = openStores(context.home);
   const shown = full
     ? await withFullText(messages, blobs, (reason) => context.note(`shown in part: ${reason}`))
     : messages;
@@ -59,7 +99,9 @@ async function printTranscript(context: CliContext, options: TranscriptOptions):
       `The run has no messages: it ${run.view.ended ? 'never started' : 'has not started'}.`,
     );
   }
-  if (context.options.json) {
+  if (calls) {
+    printCalls(context, shown, { to, full });
+  } else if (context.options.json) {
     context.out(JSON.stringify({ messages: shown, total }));
   } else {
     const lines = { full, paint: dataPalette(context), segment: segmentMark(run) };
@@ -87,6 +129,16 @@ async function printTranscript(context: CliContext, options: TranscriptOptions):
   return EXIT.completed;
 }
 
+function printCalls(
+  context: CliContext,
+  messages: readonly Message[],
+  { to = Infinity, full }: { readonly to: number | undefined; readonly full: boolean },
+): void {
+  const calls = callPairs(messages).filter(({ n }) => n < to);
+  if (context.options.json) return context.out(JSON.stringify({ calls }));
+  for (const line of pairLines(calls, { full, paint: dataPalette(context) })) context.out(line);
+}
+
 /** Returns where the newest segment begins; undefined if the run has one segment. */
 function segmentMark({ view }: RunReading): SegmentMark | undefined {
   const { segments = 1, segmentFrom } = view.state ?? {};
@@ -98,5 +150,18 @@ function checkRange(range: Readonly<Record<string, number | undefined>>): void {
   for (const [option, value] of Object.entries(range)) {
     if (value === undefined || (Number.isInteger(value) && value >= 0)) continue;
     throw new UsageError(`${option}: expected a whole number from 0, got ${value}`);
+  }
+}
+
+/** Refuses options that have no effect beside `--calls` or `--turns`. */
+function checkView({ calls, turns, from, to, full, side }: TranscriptOptions): void {
+  if (calls) expectNone('--calls', { '--turns': turns, '--side': side });
+  if (turns) expectNone('--turns', { '--from': from, '--to': to, '--full': full, '--side': side });
+}
+
+function expectNone(option: string, others: Readonly<Record<string, unknown>>): void {
+  for (const [other, value] of Object.entries(others)) {
+    if (value === undefined || value === false) continue;
+    throw new UsageError(`${option}: expected no ${other}, got both; leave one of the two out`);
   }
 }

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { fileBlobStore } from '../../storage/file-blob-store.js';
+import { basename } from 'node:path';
+import { openStores } from '../../storage/file-stores.js';
 import { attach, MAX_ATTACHED_BYTES } from '../../client/attach.js';
 import { claimAttachments } from '../../client/claim-attachments.js';
 import { InputError } from '../../core/errors.js';
@@ -17,7 +17,7 @@ export async function attachedFiles(
   { home }: CliContext,
   names: readonly string[] = [],
 ): Promise<readonly Attachment[]> {
-  const blobs = fileBlobStore(join(home, 'blobs'));
+  const { blobs } = openStores(home);
   return await Promise.all(
     names.map(async (name): Promise<Attachment> => {
       if (/^https?:\/\//i.test(name)) return { type: 'image', url: name };
@@ -38,7 +38,7 @@ export async function ownAttachments(
   run: string,
   message: { readonly attachments?: readonly Attachment[] },
 ): Promise<{ readonly attachments?: readonly Attachment[] }> {
-  return await claimAttachments(fileBlobStore(join(home, 'blobs')), run, message);
+  return await claimAttachments(openStores(home).blobs, run, message);
 }
 
 /** Reads a file. Checks its size first, so that a file that no provider accepts is not read. */

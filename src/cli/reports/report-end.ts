@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { endOfRun } from '../../history/end-of-run.js';
 import type { Projection } from '../../history/projection.js';
 import { parseJson } from '../../core/json.js';
@@ -110,9 +109,9 @@ function formatAnswer(answer: string | null, { reason }: Outcome): string | null
 async function fullAnswer(context: CliContext, outcome: Outcome): Promise<string | null> {
   const { answer, blob } = outcome;
   if (blob === undefined) return answer;
-  const { fileBlobStore } = await import('../../storage/file-blob-store.js');
+  const { openStores } = await import('../../storage/file-stores.js');
   try {
-    return await fileBlobStore(join(context.home, 'blobs')).get(blob);
+    return await openStores(context.home).blobs.get(blob);
   } catch (error) {
     context.note(
       `The answer is truncated: ${error instanceof Error ? error.message : String(error)}`,

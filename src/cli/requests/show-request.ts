@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { withArguments } from '../../client/read-request.js';
 import { BlobError } from '../../storage/blob-store.js';
 import type { Request } from '../../core/requests/request.js';
@@ -46,9 +45,9 @@ export async function readable(
   request: Request,
 ): Promise<{ readonly request: Request; readonly unreadable: string | null }> {
   if (request.argumentsBlob === undefined) return { request, unreadable: null };
-  const { fileBlobStore } = await import('../../storage/file-blob-store.js');
+  const { openStores } = await import('../../storage/file-stores.js');
   try {
-    const blobs = fileBlobStore(join(home, 'blobs'));
+    const { blobs } = openStores(home);
     return { request: await withArguments(request, blobs), unreadable: null };
   } catch (error) {
     if (!BlobError.isInstance(error)) throw error;

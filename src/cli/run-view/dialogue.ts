@@ -1,4 +1,5 @@
 import { attachedBytes } from '../../storage/attached-text.js';
+import type { CallPair } from '../../core/transcript/call-pairs.js';
 import type { Message, ToolCall, UserMessage } from '../../core/transcript/messages.js';
 import { formatBytes, visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
@@ -43,6 +44,16 @@ export function dialogue(
     ...(message === begins ? [paint.dim(`--- segment ${segment?.number} begins ---`), ''] : []),
     paint.bold(header(message, names)),
     ...body(message, options).map((line) => (line === '' ? '' : `${INDENT}${line}`)),
+    '',
+  ]);
+}
+
+/** Formats calls, each with its result, for reading. */
+export function pairLines(pairs: readonly CallPair[], options: DialogueOptions): readonly string[] {
+  return pairs.flatMap(({ call, result, n, turn, step }) => [
+    options.paint.bold(`#${n} · turn ${turn} · step ${step}`),
+    ...callLines(call, options).map((line) => `${INDENT}${line}`),
+    ...(result === null ? ['no result'] : body(result, options)).map((line) => `${INDENT}${line}`),
     '',
   ]);
 }

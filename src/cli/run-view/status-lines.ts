@@ -119,9 +119,9 @@ function queueLine({ queued }: RunStatus): string | null {
 }
 
 function timeLine({ run, status, now }: StatusView): string {
-  const { startTime, closeTime } = run.description;
+  const { startTime, closeTime } = run.description ?? {};
   // The start of a later segment is not the start of the run.
-  const startedAt = run.view.state?.startedAt || startTime.getTime();
+  const startedAt = run.view.state?.startedAt || (startTime?.getTime() ?? run.events[0]?.at ?? 0);
   const started = `${formatDateTime(startedAt)}, ${formatAgo(startedAt, now)}`;
   const segments = status.segments > 1 ? `; in ${formatCount(status.segments, 'segment')}` : '';
   if (closeTime === undefined) return `${started}${segments}`;

@@ -1,3 +1,4 @@
+import type { AgentDefinition } from '../../core/definition/definition.js';
 import type { RunEvent } from '../../core/events.js';
 import { type Run } from '../../core/loop.js';
 import type { RunInput } from '../../core/input/input.js';
@@ -30,6 +31,12 @@ export type EventOf<T extends HistoryEvent['type']> = Extract<HistoryEvent, { ty
 
 export type EndedEvent = EventOf<'ended'>;
 
+/** A turn that has ended, with the definition that the run had pinned then. `at`: Unix time in ms. */
+export interface EndedTurnOf extends EndedTurn {
+  readonly definition: AgentDefinition;
+  readonly at: number;
+}
+
 /** What a reader of a history remembers beside the run's state; mutable. */
 export interface Remembered {
   input: RunInput | null;
@@ -38,7 +45,7 @@ export interface Remembered {
   /** What a model call cost, by the number of the message that it produced. */
   readonly usageByMessage: Map<number, Usage>;
   /** Turns that have ended in this segment. */
-  readonly turns: EndedTurn[];
+  readonly turns: EndedTurnOf[];
   readonly inFlight: Map<number, InFlight>;
   /** Name of blocked work to the event since which it is blocked, for the same reason. */
   readonly blockedSince: Map<string, { readonly reason: string; readonly since: number }>;
@@ -99,7 +106,9 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   const { state } = run;
   if (state === undefined) return;
   if (event.type === 'turn-recorded' && before.turn.phase.type === 'over') {
-    run.turns.push({ turn: before.turn.number, outcome: before.turn.phase.outcome });
+    const { definition } = before.config;
+    const { outcome } = before.turn.phase;
+    run.turns.push({ turn: before.turn.number, outcome, definition, at: event.at });
   }
   const { next } = before.transcript;
   if (state.transcript.next === next) return;

@@ -1,0 +1,84 @@
+import {
+  type Archive,
+  ArchiveError,
+  type ArchivedHistory,
+  type ArchivedRun,
+} from '../storage/archive.js';
+import { isObject, parseJson } from '../core/json.js';
+import { decodeEvent, type History } from './decode-event.js';
+import { historyFromJson, historyToJson } from './json.js';
+
+/** Stores the history of a segment as it is now. `firstRunId`: of the run's first segment. */
+export async function archiveHistory(
+  archive: Archive,
+  run: ArchivedRun,
+  segment: { readonly firstRunId: string; readonly runId: string; readonly history: History },
+): Promise<void> {
+  const { firstRunId, runId, history } = segment;
+  const events = history.events ?? [];
+  const last = events.at(-1);
+  if (last === undefined) return;
+  const { at } = decodeEvent(last);
+  const entry = { firstRunId, runId, events: events.length, at: Math.floor(at) };
+  await archive.write(run, entry, historyToJson(history));
+}
+
+/** A segment as the archive has it. */
+export interface ArchivedSegment {
+  readonly entry: ArchivedHistory;
+  readonly history: History;
+}
+
+/**
+ * Reads the newest segment of a run: of the one with this `firstRunId`, else of the newest run with the id.
+ * Returns null if the archive has none. Rejects with an `ArchiveError`.
+ */
+export async function newestArchived(
+  archive: Archive,
+  run: ArchivedRun,
+  firstRunId?: string,
+): Promise<ArchivedSegment | null> {
+  return await readLongest(
+    archive,
+    run,
+    (entry) => (firstRunId ?? entry.firstRunId) === entry.firstRunId,
+  );
+}
+
+/** Reads a segment; null if the archive does not have it. Rejects with an `ArchiveError`. */
+export async function readArchivedSegment(
+  archive: Archive,
+  run: ArchivedRun,
+  runId: string,
+): Promise<History | null> {
+  const found = await readLongest(archive, run, (entry) => entry.runId === runId);
+  return found?.history ?? null;
+}
+
+/** Reads the newest of the histories that match. A segment that was archived twice is longer the second time. */
+async function readLongest(
+  archive: Archive,
+  run: ArchivedRun,
+  matches: (entry: ArchivedHistory) => boolean,
+): Promise<ArchivedSegment | null> {
+  const entry = (await archive.list(run))
+    .filter(matches)
+    .toSorted((one, other) => one.at - other.at || one.events - other.events)
+    .at(-1);
+  if (entry === undefined) return null;
+  return { entry, history: parseHistory(await archive.read(run, entry), run) };
+}
+
+function parseHistory(json: string, { id }: ArchivedRun): History {
+  const value = parseJson(json);
+  const events: unknown = isObject(value) ? value['events'] : undefined;
+  try {
+    if (Array.isArray(events)) return historyFromJson({ events });
+  } catch {
+    // The error below names the run.
+  }
+  throw new ArchiveError(
+    'unreadable',
+    `the archived history of run ${JSON.stringify(id)} is damaged; restore it from a backup`,
+  );
+}

@@ -1,0 +1,64 @@
+import { readFile, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Archive } from './archive.js';
+import type { BlobStore } from './blob-store.js';
+import { describeDiskError } from './disk-fixes.js';
+import { fileBlobStore } from './file-blob-store.js';
+import { archiveIn, type ObjectStore } from './object-archive.js';
+import { syncFolder } from './sync-folder.js';
+import { writeWhole } from './write-file.js';
+
+/** Where large texts and the histories of deleted runs are stored. */
+export interface Stores {
+  readonly blobs: BlobStore;
+  readonly archive: Archive;
+}
+
+/** Returns the stores that workers, clients, and the command share: files below `home`. */
+export function openStores(home: string): Stores {
+  return {
+    blobs: fileBlobStore(path.join(home, 'blobs')),
+    archive: fileArchive(path.join(home, 'archive')),
+  };
+}
+
+/**
+ * Makes an `Archive` in a folder, which all workers of a task queue must share. It has one file for each
+ * archived history, in the form that `perdure export` writes and `perdure replay` reads.
+ */
+export function fileArchive(directory: string): Archive {
+  return archiveIn(fileObjects(path.resolve(directory)));
+}
+
+function fileObjects(root: string): ObjectStore {
+  return {
+    place: root,
+    async put(name, bytes) {
+      const file = path.join(root, name);
+      await writeWhole(file, bytes).catch(rethrowWithFix);
+      await syncFolders(root, path.dirname(file));
+    },
+    async get(name) {
+      return await readFile(path.join(root, name)).catch(orAbsent(null));
+    },
+    async list(folder) {
+      return await readdir(path.join(root, folder)).catch(orAbsent([]));
+    },
+  };
+}
+
+/** Makes the names of new folders durable; not every file system supports this. */
+async function syncFolders(root: string, from: string): Promise<void> {
+  for (let folder = path.dirname(from); folder.length >= root.length;) {
+    await syncFolder(folder);
+    folder = path.dirname(folder);
+  }
+}
+
+function orAbsent<T>(absent: T): (error: NodeJS.ErrnoException) => T {
+  return (error) => (error.code === 'ENOENT' ? absent : rethrowWithFix(error));
+}
+
+function rethrowWithFix(cause: NodeJS.ErrnoException): never {
+  throw new Error(describeDiskError(cause), { cause });
+}

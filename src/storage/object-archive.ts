@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto';
+import {
+  type Archive,
+  ArchiveError,
+  type ArchivedHistory,
+  type ArchivedRun,
+  type ArchiveErrorKind,
+} from './archive.js';
+
+/** Stores whole objects by name. A name has parts of at most 105 plain characters, joined by `/`. */
+export interface ObjectStore {
+  /** Where it is, for messages. */
+  readonly place: string;
+  /** Resolves when the whole object is stored. Rejects with an error that names the fix. */
+  put(name: string, bytes: Buffer): Promise<void>;
+  /** Returns null if there is no such object. Rejects if the store cannot be read. */
+  get(name: string): Promise<Buffer | null>;
+  /** Returns the last parts of the names that begin with `folder/`. */
+  list(folder: string): Promise<readonly string[]>;
+}
+
+/** Makes an `Archive` of a store: `<namespace>/<workflow id>/<time>-<events>-<first run id>-<run id>.json`. */
+export function archiveIn(objects: ObjectStore): Archive {
+  const attempt = async <T>(kind: ArchiveErrorKind, act: () => Promise<T>): Promise<T> => {
+    try {
+      return await act();
+    } catch (cause) {
+      const verb = kind === 'unwritable' ? 'written' : 'read';
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const message = `the archive in ${objects.place} cannot be ${verb}: ${why}`;
+      throw new ArchiveError(kind, message, { cause });
+    }
+  };
+  return {
+    write: (run, history, json) =>
+      attempt('unwritable', () => objects.put(nameOf(run, history), Buffer.from(json))),
+    list: (run) =>
+      attempt('unreadable', async () => (await objects.list(folderOf(run))).flatMap(parseName)),
+    read: (run, history) =>
+      attempt('unreadable', async () => {
+        const name = nameOf(run, history);
+        const bytes = await objects.get(name);
+        if (bytes === null) throw new Error(`${name} is missing; restore it from a backup`);
+        return bytes.toString();
+      }),
+  };
+}
+
+function folderOf({ namespace, id }: ArchivedRun): string {
+  return `${safeName(namespace)}/${safeName(id)}`;
+}
+
+const NAME = /^(\d{15})-(\d{6,})-([0-9a-f-]{36})-([0-9a-f-]{36})\.json$/;
+
+/** The time comes first, so that a listing by name is in order. Throws if the server made no such ids. */
+function nameOf(run: ArchivedRun, { at, events, firstRunId, runId }: ArchivedHistory): string {
+  const time = String(Math.floor(at)).padStart(15, '0');
+  const name = `${time}-${String(events).padStart(6, '0')}-${firstRunId}-${runId}.json`;
+  if (NAME.test(name)) return `${folderOf(run)}/${name}`;
+  throw new Error(`history: expected the ids of a run on Temporal, got ${JSON.stringify(name)}`);
+}
+
+/** Returns none for a name that no archive has given. */
+function parseName(name: string): readonly ArchivedHistory[] {
+  const [, at, events, firstRunId = '', runId = ''] = NAME.exec(name) ?? [];
+  if (runId === '') return [];
+  return [{ at: Number(at), events: Number(events), firstRunId, runId }];
+}
+
+/** Matches short names whose characters no file system folds, reserves, or normalizes. */
+const PLAIN = /^[a-z0-9](?:[a-z0-9._-]{0,58}[a-z0-9])?$/;
+const READABLE_CHARACTERS = 40;
+
+/**
+ * Returns a part of a name for any text: a short plain text is its own name, any other becomes its readable
+ * part and a SHA-256. Different texts have different names, even where case is ignored. A name has at most
+ * 105 characters and never leads out of its folder.
+ */
+function safeName(text: string): string {
+  if (PLAIN.test(text)) return text;
+  const readable = text
+    .slice(0, 4 * READABLE_CHARACTERS)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, READABLE_CHARACTERS)
+    .replaceAll(/^-|-$/g, '');
+  // UTF-16, because in UTF-8 all lone surrogates are the same.
+  const hash = createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex');
+  return readable === '' ? hash : `${readable}-${hash}`;
+}
