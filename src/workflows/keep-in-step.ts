@@ -17,7 +17,9 @@ import { noteUpdates } from './updates-handled.js';
  * replay, and the server gives it the task again.
  */
 export function interceptors(): WorkflowInterceptors {
-  return workflowInfo().workflowType === 'agent' ? { internals: [keepInStep()] } : {};
+  const { internals = [], ...noted } = noteUpdates();
+  const isAgent = workflowInfo().workflowType === 'agent';
+  return { ...noted, internals: isAgent ? [keepInStep(), ...internals] : internals };
 }
 
 /** Fails the task that follows when a query has brought the run ahead; see `interceptors`. */
@@ -26,7 +28,6 @@ export function keepInStep(): WorkflowInternalsInterceptor {
   let isAhead = false;
   return {
     activate(input, next) {
-      noteUpdates(input);
       const { jobs, isReplaying } = input.activation;
       // Queries come alone.
       if (!jobs || jobs.length === 0 || jobs[0]?.queryWorkflow) return next(input);
