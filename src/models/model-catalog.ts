@@ -7,7 +7,12 @@ import { demoModel } from './demo/model.js';
 import { findPrice, findWindow, getCapabilities } from './known-models.js';
 import type { Model } from './model.js';
 import { getAnthropicCapabilities } from './anthropic/capabilities.js';
-import { anthropicModel, isOwnedByAnthropic, toModelName } from './anthropic/model.js';
+import {
+  anthropicModel,
+  isNamedAsAnthropic,
+  isOwnedByAnthropic,
+  toModelName,
+} from './anthropic/model.js';
 import { openAiModelFromEnvironment } from './openai/environment.js';
 import { DEFAULT_KEY_ENV, openAiModel, type OpenAiApiName } from './openai/model.js';
 
@@ -43,7 +48,8 @@ export interface ModelOptions extends ModelFacts {
   readonly apiKeyEnv?: string;
   /**
    * The API that the server speaks: `chat` (Chat Completions), `responses`, or `anthropic` (Messages).
-   * Default: `chat`; for a name such as `claude-…` without a `baseUrl`, as for the name alone.
+   * Default: `chat`; for a name such as `claude-…` without a `baseUrl`, as for the name alone. Such a
+   * name with an `apiKeyEnv` needs it if OPENAI_BASE_URL is set.
    */
   readonly api?: ModelApiName;
   /**
@@ -95,6 +101,7 @@ export function createModelCatalog(
   const standard = openAiModelFromEnvironment(environment);
   const delayMs = Number(environment['PERDURE_DEMO_DELAY_MS'] ?? 0);
   const demo = demoModel({ delayMs });
+  const anthropic = createAnthropic({}, environment);
   return {
     resolve(name) {
       const entry = named.get(name);
@@ -102,7 +109,8 @@ export function createModelCatalog(
       if (name === 'demo') {
         return { model: demo, name, price: FREE, window: null, capabilities: DEMO };
       }
-      if (isOwnedByAnthropic(name, environment)) return resolveAnthropic(name, {}, environment);
+      if (isOwnedByAnthropic(name, environment))
+        return { model: anthropic, ...anthropicFacts(name, {}) };
       return { model: standard, ...resolveFacts(name, {}) };
     },
   };
@@ -133,9 +141,9 @@ function resolveEntry(name: string, entry: ModelEntry, environment: Environment)
     };
   }
   const { model = name, price: _, window: __, api, ...options } = entry;
-  const isOwned =
-    api === undefined && entry.baseUrl === undefined && isOwnedByAnthropic(model, environment);
-  if (api === 'anthropic' || isOwned) return resolveAnthropic(model, entry, environment);
+  if (api === 'anthropic' || isForAnthropic(name, entry, environment)) {
+    return { model: createAnthropic(entry, environment), ...anthropicFacts(model, entry) };
+  }
   const { apiKeyEnv = DEFAULT_KEY_ENV } = options;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
   const baseUrl = options.baseUrl ?? environment['OPENAI_BASE_URL']?.trim() ?? '';
@@ -154,23 +162,46 @@ function resolveEntry(name: string, entry: ModelEntry, environment: Environment)
   return { model: adapter, ...facts };
 }
 
-function resolveAnthropic(
-  name: string,
-  { apiKeyEnv = 'ANTHROPIC_API_KEY', ...entry }: Omit<ModelOptions, 'model' | 'api'>,
+/**
+ * Whether an entry without an `api` means Anthropic's. Throws an `Error` if its name does not decide whose key its
+ * variable has: a guess could send the key of one provider to another.
+ */
+function isForAnthropic(
+  entryName: string,
+  { model = entryName, api, baseUrl, apiKeyEnv }: ModelOptions,
   environment: Environment,
-): ResolvedModel {
-  const { price: _, window: __, ...options } = entry;
-  const own = toModelName(name);
+): boolean {
+  if (api !== undefined || baseUrl !== undefined) return false;
+  const isOpenAiSet = (environment['OPENAI_BASE_URL']?.trim() ?? '') !== '';
+  if (apiKeyEnv !== undefined && isOpenAiSet && isNamedAsAnthropic(model)) {
+    throw new Error(
+      `models.${entryName}.api: expected "anthropic", "chat", or "responses", got nothing; the model ` +
+        `"${model}" may be at Anthropic or at OPENAI_BASE_URL, and the key in ${apiKeyEnv} must not be sent ` +
+        'to the wrong one',
+    );
+  }
+  return isOwnedByAnthropic(model, environment);
+}
+
+function createAnthropic(
+  { apiKeyEnv = 'ANTHROPIC_API_KEY', ...entry }: ModelOptions,
+  environment: Environment,
+): Model {
+  const { model: _, api: __, price: ___, window: ____, ...options } = entry;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
   const baseUrl = options.baseUrl ?? environment['ANTHROPIC_BASE_URL']?.trim() ?? '';
-  const adapter = anthropicModel({
+  return anthropicModel({
     ...options,
     apiKeyEnv,
     ...(apiKey !== '' && { apiKey }),
     ...(baseUrl !== '' && { baseUrl }),
   });
-  const capabilities = getAnthropicCapabilities(own, entry.capabilities);
-  return { model: adapter, ...resolveFacts(own, entry), capabilities };
+}
+
+function anthropicFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model'> {
+  const own = toModelName(name);
+  const capabilities = getAnthropicCapabilities(own, given.capabilities);
+  return { ...resolveFacts(own, given), capabilities };
 }
 
 function resolveFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model'> {

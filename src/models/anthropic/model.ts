@@ -58,8 +58,12 @@ export function isOwnedByAnthropic(
   environment: Readonly<Record<string, string | undefined>>,
 ): boolean {
   const isSet = (variable: string): boolean => (environment[variable]?.trim() ?? '') !== '';
-  const isNamed = /^(?:anthropic\/|claude-)/.test(name);
-  return isNamed && (isSet('ANTHROPIC_API_KEY') || !isSet('OPENAI_BASE_URL'));
+  return isNamedAsAnthropic(name) && (isSet('ANTHROPIC_API_KEY') || !isSet('OPENAI_BASE_URL'));
+}
+
+/** Returns true for a name such as `claude-…` or `anthropic/claude-…`. */
+export function isNamedAsAnthropic(name: string): boolean {
+  return /^(?:anthropic\/|claude-)/.test(name);
 }
 
 /** Returns the name at the provider, without `anthropic/`. */
