@@ -9,6 +9,7 @@ export type { GraphParts, NodeFunction, NodeResult } from './agents/graph-parts.
 export type * from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
 export type { DecideFunction, DecideInput, ModelDecision } from './agents/decide-function.js';
+export type * from './agents/memory.js';
 export type * from './agents/retriever.js';
 export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';

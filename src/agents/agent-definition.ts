@@ -38,6 +38,7 @@ export function toAgentDefinition(
     ...(agent.decide !== 'tools' && { decide: kindOfDecision(agent.decide) }),
     ...(agent.toolExposure === 'catalog' && { toolExposure: agent.toolExposure }),
     ...(agent.retrieve && { retrieve: { timeoutMs: agent.retrieve.timeoutMs } }),
+    ...(agent.remember && { remember: { timeoutMs: agent.remember.timeoutMs } }),
     ...(agent.onPlainText === 'fail' && { onPlainText: agent.onPlainText }),
     ...(agent.forkFrom.length > 0 && { forkFrom: agent.forkFrom }),
     ...(agent.rules.length > 0 && { rules: agent.rules }),

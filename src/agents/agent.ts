@@ -19,6 +19,7 @@ import type { Tool } from '../tools/tool.js';
 import type { AgentOutput, AnswerContract } from './agent-output.js';
 import type { DecideFunction } from './decide-function.js';
 import type { GraphParts } from './graph-parts.js';
+import type { Rememberer, RememberFunction, RememberOptions } from './memory.js';
 import type { RetrieveFunction, RetrieveOptions, Retriever } from './retriever.js';
 
 /** What an author passes to `defineAgent`. */
@@ -78,6 +79,12 @@ export interface AgentOptions<Output = Json> {
    */
   readonly retrieve?: RetrieveFunction | RetrieveOptions;
   /**
+   * Remembers each turn that has ended. The worker runs it, once per turn, before the next turn begins or
+   * the run ends: `({ turn, messages, outcome }, { idempotencyKey, context, signal, run, log }) => …`. After
+   * three attempts that fail, the conversation goes on without it, and the status reports that.
+   */
+  readonly remember?: RememberFunction | RememberOptions;
+  /**
    * When a long conversation is summarized and how much of it stays, as shares of the model's window;
    * default 0.75 and 0.25. False: never.
    */
@@ -117,6 +124,7 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly onPlainText: 'respond' | 'fail';
   readonly toolExposure: 'all' | 'catalog';
   readonly retrieve: Retriever | null;
+  readonly remember: Rememberer | null;
   /** Null: the worker's default model. */
   readonly model: string | null;
   readonly tools: ToolRegistry;

@@ -9,6 +9,7 @@ import { answerContract } from './agent-output.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
 import { refuseCatalog } from './catalog-entry.js';
 import { assertAgentOptions, isAgent, isTemplate } from './options.js';
+import { createRememberer } from './memory.js';
 import { createRetriever } from './retriever.js';
 
 /**
@@ -30,7 +31,7 @@ import { createRetriever } from './retriever.js';
  */
 export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent<Output> {
   assertAgentOptions(options);
-  const { name, instructions, output, retrieve } = options;
+  const { name, instructions, output, retrieve, remember } = options;
   const called = (options.agents ?? []).map((entry) => (isAgent(entry) ? { agent: entry } : entry));
   const tools = registryOf(name, [
     ...(options.tools ?? []),
@@ -49,6 +50,7 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     decide,
     onPlainText: options.onPlainText ?? 'respond',
     retrieve: retrieve === undefined ? null : createRetriever(retrieve),
+    remember: remember === undefined ? null : createRememberer(remember),
     model: options.model ?? null,
     tools,
     toolExposure,

@@ -15,6 +15,7 @@ import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/registry.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
 import { assertRules } from './check-requests.js';
+import type { RememberOptions } from './memory.js';
 import type { RetrieveOptions } from './retriever.js';
 
 /** All answers of a turn stay in one segment of the history. */
@@ -37,6 +38,11 @@ const retrieveOptions = z.strictObject({
   find: anyFunction,
   timeout: z.int().min(1).max(MAX_RETRIEVE_MS).optional(),
 } satisfies OptionSchemas<RetrieveOptions>);
+
+const rememberOptions = z.strictObject({
+  save: anyFunction,
+  timeout: z.int().min(1).max(MAX_RETRIEVE_MS).optional(),
+} satisfies OptionSchemas<RememberOptions>);
 
 const compactionOptions = z
   .strictObject({ at: share.optional(), keep: share.optional() })
@@ -115,6 +121,9 @@ const agentOptions = z.strictObject({
   toolExposure: z.enum(['all', 'catalog']).optional(),
   retrieve: z
     .preprocess((given) => (typeof given === 'function' ? { find: given } : given), retrieveOptions)
+    .optional(),
+  remember: z
+    .preprocess((given) => (typeof given === 'function' ? { save: given } : given), rememberOptions)
     .optional(),
   compaction: z.preprocess((given) => (given === false ? {} : given), compactionOptions).optional(),
   rules: z.unknown().optional(),

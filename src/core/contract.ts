@@ -4,6 +4,7 @@ import type { Effect, LimitSet, Limits, ParentClose } from './definition/definit
 import type { AskReceipt } from './inbox.js';
 import type { RunInput } from './input/input.js';
 import type { Json, JsonObject } from './json.js';
+import type { Outcome } from './outcome.js';
 import type { Decision } from './requests/decision.js';
 import type { Request } from './requests/request.js';
 import type { Rule } from './requests/rules.js';
@@ -175,6 +176,21 @@ export interface RetrieveInput {
   readonly blocked?: ToolBlock;
 }
 
+/** Input of `remember`. It names the prompt as a model call does. */
+export interface RememberInput {
+  readonly upTo: number;
+  readonly head: string;
+  readonly definition: string;
+  readonly turn: number;
+  /** How many of the newest messages of the prompt are of the turn. */
+  readonly own: number;
+  readonly outcome: Outcome;
+  /** The same for each attempt, also after a reset: a store that has seen it drops the turn. */
+  readonly key: string;
+  readonly context?: Json;
+  readonly contextBlob?: ContextRef;
+}
+
 /** Input of the activity that stores messages outside the history. */
 export interface ArchiveMessagesInput {
   /** First execution run id: with namespace and workflow id it identifies the run permanently. */
@@ -228,6 +244,7 @@ export interface Activities {
   readonly callModel: (input: CallModelInput) => Promise<RecordedReply>;
   readonly runTool: (input: RunToolInput) => Promise<RunToolResult>;
   readonly retrieveDocuments: (input: RetrieveInput) => Promise<RetrieveResult>;
+  readonly rememberTurn: (input: RememberInput) => Promise<void>;
   readonly archiveMessages: (input: ArchiveMessagesInput) => Promise<ArchiveMessagesResult>;
   readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
   readonly forkMessages: (input: ForkMessagesInput) => Promise<ForkMessagesResult>;

@@ -59,6 +59,8 @@ export type TimedAction =
     }
   /** Retrieve documents for the turn; the newest `asked` messages are what it is about. */
   | { readonly type: 'retrieve'; readonly asked: number }
+  /** Give the turn that has ended to the agent's `remember`. */
+  | { readonly type: 'remember' }
   | { readonly type: 'run-calls'; readonly calls: readonly ToolCall[] }
   /** Only waits are left of a batch; the first one ends at `until`, Unix time in ms. */
   | { readonly type: 'await-time'; readonly until: number }
@@ -228,6 +230,7 @@ function betweenTurns(state: RunState, { segment, now }: Now): Action {
   if (findWork(state, WORK.archive)) return { type: 'await-work' };
   if (turn.phase.type === 'over') return { type: 'record-turn', outcome: turn.phase.outcome };
   if (anyInFlight(state)) return { type: 'await-work' };
+  if (outcome !== null && memoryDue(state)) return { type: 'remember' };
   if (outcome !== null && !open) return { type: 'finish', outcome };
   if (ending === 'cancelled') {
     // A task run takes its message before it ends, so that the transcript has it.
@@ -246,4 +249,9 @@ function betweenTurns(state: RunState, { segment, now }: Now): Action {
   }
   const isUnused = inbox.lastTurn === 0 && now - state.startedAt >= FIRST_MESSAGE_MS;
   return { type: isUnused ? 'close-unused' : 'await-message' };
+}
+
+/** Whether the turn that has ended is to be remembered. A run that is canceled ends without that. */
+function memoryDue({ config, turn, ending }: RunState): boolean {
+  return config.definition.remember !== undefined && !turn.remembered && ending !== 'cancelled';
 }

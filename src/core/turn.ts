@@ -78,6 +78,8 @@ export interface Turn {
   readonly wokenBy?: number;
   /** The documents for this turn have been retrieved. */
   readonly retrieved?: true;
+  /** The agent's `remember` has this turn, or has failed to take it. */
+  readonly remembered?: true;
   /** Number of answers in this turn that did not fit the agent's output contract. */
   readonly refusedAnswers?: number;
   /** Who has sent messages for the turn, as claimed; absent if nobody gave a name. */

@@ -1,5 +1,6 @@
 import {
   ActivityCancellationType,
+  type ActivityOptions,
   proxyActivities,
   proxyLocalActivities,
 } from '@temporalio/workflow';
@@ -168,16 +169,26 @@ export function modelActivity(
   }).callModel;
 }
 
-/** Time beyond the function's own timeout, to read the prompt and to offload the documents. */
-const RETRIEVE_MARGIN_MS = 60_000;
+/** Time beyond the function's own timeout, to read the prompt and to offload documents. */
+const FUNCTION_MARGIN_MS = 60_000;
 
 /** A call of the agent's `retrieve` function. */
 export function retrieveActivity({ definition, heartbeatMs = HEARTBEAT_MS }: RunConfig) {
   const { timeoutMs } = definition.retrieve ?? { timeoutMs: 0 };
   return proxyActivities<Pick<Activities, 'retrieveDocuments'>>({
-    summary: 'retrieve',
-    startToCloseTimeout: timeoutMs + RETRIEVE_MARGIN_MS,
-    heartbeatTimeout: heartbeatMs,
+    ...userFunction({ summary: 'retrieve', timeoutMs, heartbeatMs }),
+  }).retrieveDocuments;
+}
+
+function userFunction(given: {
+  readonly summary: string;
+  readonly timeoutMs: number;
+  readonly heartbeatMs: number;
+}): ActivityOptions {
+  return {
+    summary: given.summary,
+    startToCloseTimeout: given.timeoutMs + FUNCTION_MARGIN_MS,
+    heartbeatTimeout: given.heartbeatMs,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: {
       initialInterval: 500,
@@ -185,7 +196,15 @@ export function retrieveActivity({ definition, heartbeatMs = HEARTBEAT_MS }: Run
       maximumInterval: 30_000,
       maximumAttempts: LOST_ATTEMPTS,
     },
-  }).retrieveDocuments;
+  };
+}
+
+/** A call of the agent's `remember` function. */
+export function rememberActivity({ definition, heartbeatMs = HEARTBEAT_MS }: RunConfig) {
+  const { timeoutMs } = definition.remember ?? { timeoutMs: 0 };
+  return proxyActivities<Pick<Activities, 'rememberTurn'>>({
+    ...userFunction({ summary: 'remember', timeoutMs, heartbeatMs }),
+  }).rememberTurn;
 }
 
 /** A tool call. `anywhere`: this worker could not execute it, so eager dispatch back to it is off. */

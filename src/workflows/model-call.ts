@@ -1,11 +1,14 @@
 import { MODEL_BLOCKS, TOOL_BLOCKS } from '../core/blocked.js';
-import type { CallModelInput, RetrieveInput } from '../core/contract.js';
+import type { CallModelInput, RememberInput, RetrieveInput } from '../core/contract.js';
 import type { TimedAction } from '../core/next-action.js';
+import { askedMessages } from '../core/documents.js';
+import { outcomeOf } from '../core/turn.js';
 import { stepSummary } from '../core/text/summaries.js';
 import { askingNode } from '../core/graph/node-definition.js';
 import { promptLength } from '../core/transcript/transcript.js';
 import { WORK } from '../core/work/work.js';
-import { modelActivity, retrieveActivity } from './activities.js';
+import { modelActivity, rememberActivity, retrieveActivity } from './activities.js';
+import { memoryKey } from './calls/call-key.js';
 import type { RunContext } from './run-context.js';
 import { blobCheck, blockedField, startable, tend } from './tend.js';
 
@@ -85,4 +88,18 @@ function retrieveInput({ state, input }: RunContext, asked: number): RetrieveInp
     asked,
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
+}
+
+/** Gives the turn that has ended to the agent's memory: one activity. */
+export async function remember(run: RunContext): Promise<void> {
+  const outcome = outcomeOf(run.state);
+  if (outcome === null) return;
+  const activity = rememberActivity(run.state.config);
+  const { asked: own, ...named } = retrieveInput(run, askedMessages(run.state));
+  const input: RememberInput = { ...named, own, outcome, key: memoryKey(run.input, run.state) };
+  await tend(run, {
+    name: WORK.remember,
+    doing: WORK.remember,
+    activity: () => startable('rememberTurn', input, activity),
+  });
 }

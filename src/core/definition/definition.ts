@@ -198,6 +198,8 @@ export interface AgentDefinition {
   readonly onPlainText?: 'fail';
   /** A function on the worker retrieves documents for each turn, within this timeout in ms. */
   readonly retrieve?: { readonly timeoutMs: number };
+  /** A function on the worker remembers each turn that has ended, within this timeout in ms. */
+  readonly remember?: { readonly timeoutMs: number };
   /** Other agents whose messages a forked run of this agent may copy. */
   readonly forkFrom?: readonly string[];
   /** The MCP servers of the agent. */

@@ -145,6 +145,7 @@ export const definitionShape = fields<AgentDefinition>({
   toolExposure: optional(oneOf('catalog')),
   onPlainText: optional(oneOf('fail')),
   retrieve: optional(fields<{ timeoutMs: number }>({ timeoutMs: amount })),
+  remember: optional(fields<{ timeoutMs: number }>({ timeoutMs: amount })),
   mcp: optional(mcpShape),
   forkFrom: optional(list(text)),
   rules: optional(rulesShape),

@@ -84,6 +84,7 @@ const turn = fields<Turn>({
   sameRead: nullable(fields<SameRead>({ digest: text, step: count, count })),
   wokenBy: optional(count),
   retrieved: optional(yes),
+  remembered: optional(yes),
   refusedAnswers: optional(count),
   failedSteps: count,
   by: optional(list(text)),
