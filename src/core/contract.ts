@@ -177,18 +177,12 @@ export interface RetrieveInput {
 }
 
 /** Input of `remember`. It names the prompt as a model call does. */
-export interface RememberInput {
-  readonly upTo: number;
-  readonly head: string;
-  readonly definition: string;
-  readonly turn: number;
+export interface RememberInput extends Omit<RetrieveInput, 'asked' | 'blocked'> {
   /** How many of the newest messages of the prompt are of the turn. */
   readonly own: number;
   readonly outcome: Outcome;
   /** The same for each attempt, also after a reset: a store that has seen it drops the turn. */
   readonly key: string;
-  readonly context?: Json;
-  readonly contextBlob?: ContextRef;
 }
 
 /** Input of the activity that stores messages outside the history. */

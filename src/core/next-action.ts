@@ -3,7 +3,7 @@ import { fitsInput, segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
 import { closingText } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
-import { askedMessages, retrievalDue } from './documents.js';
+import { askedMessages, memoryDue, retrievalDue } from './documents.js';
 import type { Interruption } from './events.js';
 import { hasModel, nodeDue } from './graph/node-tool.js';
 import { limitRequest } from './requests/limit-request.js';
@@ -19,7 +19,7 @@ import { chunkedLength } from './transcript/transcript.js';
 import type { Outcome, StopReason } from './outcome.js';
 import { type RunState } from './state.js';
 import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
-import { canBePassedOn } from './work/next-step.js';
+import { allPassedOn } from './work/next-step.js';
 import { anyInFlight, findWork, turnWork, WORK } from './work/work.js';
 
 /** What the loop has to do next. */
@@ -112,11 +112,6 @@ export function nextAction(state: RunState, segment: SegmentFacts = NEVER_FULL, 
 function beforeFirstTurn(state: RunState, { segment, now }: Now): Action {
   const isFull = state.work.length > 0 && segmentFull(state, segment, now);
   return { type: isFull && allPassedOn(state) ? 'continue-as-new' : 'load' };
-}
-
-/** Whether a new segment can continue all work that is under way. */
-function allPassedOn(state: RunState): boolean {
-  return state.work.every((work) => canBePassedOn(state, work));
 }
 
 function withinTurn(state: RunState, { segment, now }: Now): Action {
@@ -249,9 +244,4 @@ function betweenTurns(state: RunState, { segment, now }: Now): Action {
   }
   const isUnused = inbox.lastTurn === 0 && now - state.startedAt >= FIRST_MESSAGE_MS;
   return { type: isUnused ? 'close-unused' : 'await-message' };
-}
-
-/** Whether the turn that has ended is to be remembered. A run that is canceled ends without that. */
-function memoryDue({ config, turn, ending }: RunState): boolean {
-  return config.definition.remember !== undefined && !turn.remembered && ending !== 'cancelled';
 }

@@ -1,6 +1,5 @@
 import {
   ActivityCancellationType,
-  type ActivityOptions,
   proxyActivities,
   proxyLocalActivities,
 } from '@temporalio/workflow';
@@ -172,23 +171,16 @@ export function modelActivity(
 /** Time beyond the function's own timeout, to read the prompt and to offload documents. */
 const FUNCTION_MARGIN_MS = 60_000;
 
-/** A call of the agent's `retrieve` function. */
-export function retrieveActivity({ definition, heartbeatMs = HEARTBEAT_MS }: RunConfig) {
-  const { timeoutMs } = definition.retrieve ?? { timeoutMs: 0 };
-  return proxyActivities<Pick<Activities, 'retrieveDocuments'>>({
-    ...userFunction({ summary: 'retrieve', timeoutMs, heartbeatMs }),
-  }).retrieveDocuments;
-}
-
-function userFunction(given: {
-  readonly summary: string;
-  readonly timeoutMs: number;
-  readonly heartbeatMs: number;
-}): ActivityOptions {
-  return {
-    summary: given.summary,
-    startToCloseTimeout: given.timeoutMs + FUNCTION_MARGIN_MS,
-    heartbeatTimeout: given.heartbeatMs,
+/** Calls of a function of the agent's author that is no tool. */
+export function functionActivities(
+  summary: 'retrieve' | 'remember',
+  { definition, heartbeatMs = HEARTBEAT_MS }: RunConfig,
+) {
+  const { timeoutMs } = definition[summary] ?? { timeoutMs: 0 };
+  return proxyActivities<Pick<Activities, 'retrieveDocuments' | 'rememberTurn'>>({
+    summary,
+    startToCloseTimeout: timeoutMs + FUNCTION_MARGIN_MS,
+    heartbeatTimeout: heartbeatMs,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: {
       initialInterval: 500,
@@ -196,15 +188,7 @@ function userFunction(given: {
       maximumInterval: 30_000,
       maximumAttempts: LOST_ATTEMPTS,
     },
-  };
-}
-
-/** A call of the agent's `remember` function. */
-export function rememberActivity({ definition, heartbeatMs = HEARTBEAT_MS }: RunConfig) {
-  const { timeoutMs } = definition.remember ?? { timeoutMs: 0 };
-  return proxyActivities<Pick<Activities, 'rememberTurn'>>({
-    ...userFunction({ summary: 'remember', timeoutMs, heartbeatMs }),
-  }).rememberTurn;
+  });
 }
 
 /** A tool call. `anywhere`: this worker could not execute it, so eager dispatch back to it is off. */

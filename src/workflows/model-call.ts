@@ -7,7 +7,7 @@ import { stepSummary } from '../core/text/summaries.js';
 import { askingNode } from '../core/graph/node-definition.js';
 import { promptLength } from '../core/transcript/transcript.js';
 import { WORK } from '../core/work/work.js';
-import { modelActivity, rememberActivity, retrieveActivity } from './activities.js';
+import { functionActivities, modelActivity } from './activities.js';
 import { memoryKey } from './calls/call-key.js';
 import type { RunContext } from './run-context.js';
 import { blobCheck, blockedField, startable, tend } from './tend.js';
@@ -64,7 +64,7 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
 
 /** Retrieves documents: one activity, whose input does not grow with the conversation. */
 export function retrieve(run: RunContext, asked: number): Promise<unknown> {
-  const activity = retrieveActivity(run.state.config);
+  const { retrieveDocuments } = functionActivities('retrieve', run.state.config);
   const input = retrieveInput(run, asked);
   return tend(run, {
     name: WORK.retrieve,
@@ -72,7 +72,7 @@ export function retrieve(run: RunContext, asked: number): Promise<unknown> {
     activity: (step) => {
       if (step.as === 'check') return blobCheck(WORK.retrieve, step);
       const given = { ...input, ...blockedField(step, TOOL_BLOCKS) };
-      return startable('retrieveDocuments', given, activity);
+      return startable('retrieveDocuments', given, retrieveDocuments);
     },
   });
 }
@@ -94,12 +94,12 @@ function retrieveInput({ state, input }: RunContext, asked: number): RetrieveInp
 export async function remember(run: RunContext): Promise<void> {
   const outcome = outcomeOf(run.state);
   if (outcome === null) return;
-  const activity = rememberActivity(run.state.config);
+  const { rememberTurn } = functionActivities('remember', run.state.config);
   const { asked: own, ...named } = retrieveInput(run, askedMessages(run.state));
   const input: RememberInput = { ...named, own, outcome, key: memoryKey(run.input, run.state) };
   await tend(run, {
     name: WORK.remember,
     doing: WORK.remember,
-    activity: () => startable('rememberTurn', input, activity),
+    activity: () => startable('rememberTurn', input, rememberTurn),
   });
 }
