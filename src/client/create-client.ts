@@ -33,6 +33,7 @@ import {
 import { resolveRequests, revokeGrant, undoCall } from '../updates/decide.js';
 import { followEvents } from '../history/follow-events.js';
 import { forkRun } from './fork-run.js';
+import { clientSpans } from '../telemetry/client-spans.js';
 import { assertKnownAgent } from './known-agents.js';
 import { listRuns } from './list.js';
 import { pauseAllRuns } from './pause-all.js';
@@ -150,7 +151,11 @@ async function connect(
       ...CHANNEL_OPTIONS,
       connectTimeout: CONNECT_MS,
     });
-    const client = new Client({ connection, namespace: target.namespace });
+    const client = new Client({
+      connection,
+      namespace: target.namespace,
+      interceptors: { workflow: [clientSpans()] },
+    });
     return { client, disconnect: () => connection.close() };
   } catch (error) {
     throw unreachable(target.address, error);

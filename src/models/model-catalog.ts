@@ -9,7 +9,7 @@ import type { Model } from './model.js';
 import { getAnthropicCapabilities } from './anthropic/capabilities.js';
 import {
   anthropicModel,
-  isNamedAsAnthropic,
+  isForAnthropic,
   isOwnedByAnthropic,
   toModelName,
 } from './anthropic/model.js';
@@ -71,6 +71,11 @@ export interface ResolvedModel {
   readonly model: Model;
   /** The name at the provider. */
   readonly name: string;
+  /**
+   * What telemetry calls the provider: `anthropic`, `openai` for every server that speaks OpenAI's API,
+   * `demo`, or `custom`.
+   */
+  readonly provider: string;
   /** Null if it is unknown. */
   readonly price: ModelPrice | null;
   /** The most tokens that a prompt may have; null if that is unknown. */
@@ -107,11 +112,18 @@ export function createModelCatalog(
       const entry = named.get(name);
       if (entry !== undefined) return entry;
       if (name === 'demo') {
-        return { model: demo, name, price: FREE, window: null, capabilities: DEMO };
+        return {
+          model: demo,
+          name,
+          provider: 'demo',
+          price: FREE,
+          window: null,
+          capabilities: DEMO,
+        };
       }
       if (isOwnedByAnthropic(name, environment))
         return { model: anthropic, ...anthropicFacts(name, {}) };
-      return { model: standard, ...resolveFacts(name, {}) };
+      return { model: standard, provider: 'openai', ...resolveFacts(name, {}) };
     },
   };
 }
@@ -135,6 +147,7 @@ function resolveEntry(name: string, entry: ModelEntry, environment: Environment)
     return {
       model: entry,
       name,
+      provider: 'custom',
       price: entry.price ?? null,
       window: entry.window ?? null,
       capabilities: getCapabilities(name, entry.capabilities),
@@ -149,7 +162,8 @@ function resolveEntry(name: string, entry: ModelEntry, environment: Environment)
   const baseUrl = options.baseUrl ?? environment['OPENAI_BASE_URL']?.trim() ?? '';
   const facts = resolveFacts(model, entry);
   if (apiKey === '' && baseUrl === '') {
-    return { model: openAiModelFromEnvironment({}, { apiKeyEnv }), ...facts };
+    const without = openAiModelFromEnvironment({}, { apiKeyEnv });
+    return { model: without, provider: 'openai', ...facts };
   }
   const adapter = openAiModel({
     ...options,
@@ -159,28 +173,7 @@ function resolveEntry(name: string, entry: ModelEntry, environment: Environment)
     ...(apiKey !== '' && { apiKey }),
     ...(baseUrl !== '' && { baseUrl }),
   });
-  return { model: adapter, ...facts };
-}
-
-/**
- * Whether an entry without an `api` means Anthropic's. Throws an `Error` if its name does not decide whose key its
- * variable has: a guess could send the key of one provider to another.
- */
-function isForAnthropic(
-  entryName: string,
-  { model = entryName, api, baseUrl, apiKeyEnv }: ModelOptions,
-  environment: Environment,
-): boolean {
-  if (api !== undefined || baseUrl !== undefined) return false;
-  const isOpenAiSet = (environment['OPENAI_BASE_URL']?.trim() ?? '') !== '';
-  if (apiKeyEnv !== undefined && isOpenAiSet && isNamedAsAnthropic(model)) {
-    throw new Error(
-      `models.${entryName}.api: expected "anthropic", "chat", or "responses", got nothing; the model ` +
-        `"${model}" may be at Anthropic or at OPENAI_BASE_URL, and the key in ${apiKeyEnv} must not be sent ` +
-        'to the wrong one',
-    );
-  }
-  return isOwnedByAnthropic(model, environment);
+  return { model: adapter, provider: 'openai', ...facts };
 }
 
 function createAnthropic(
@@ -201,10 +194,10 @@ function createAnthropic(
 function anthropicFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model'> {
   const own = toModelName(name);
   const capabilities = getAnthropicCapabilities(own, given.capabilities);
-  return { ...resolveFacts(own, given), capabilities };
+  return { ...resolveFacts(own, given), provider: 'anthropic', capabilities };
 }
 
-function resolveFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model'> {
+function resolveFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model' | 'provider'> {
   return {
     name,
     price: given.price ?? findPrice(name),
